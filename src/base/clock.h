@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Time and unique ids. Tests set STEAD_TEST_CLOCK_NS (real time, nanoseconds) to pin the wall clock. */
+#ifndef STEAD_BASE_CLOCK_H
+#define STEAD_BASE_CLOCK_H
+
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/str.h"
+
+int64_t clock_monotonic_ns(void);
+int64_t clock_real_ns(void);
+/* "2026-11-15T09:50:42Z", UTC, whole seconds. */
+struct str clock_format_utc(struct arena *arena, int64_t real_ns);
+/* 64 random bits from the kernel. */
+uint64_t random_u64(void);
+
+#endif

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Every ceiling, in one place. Whatever an outsider decides (a client, a file, a model) is compared with one of these
+ * before memory or time is spent on it, and fails as ERR_TOO_LARGE (or the kind named beside it).
+ */
+#ifndef STEAD_BASE_LIMITS_H
+#define STEAD_BASE_LIMITS_H
+
+#include <stddef.h>
+
+#define KIB ((size_t)1024)
+#define MIB (1024 * KIB)
+
+/* Paths (ERR_INVALID). */
+#define PATH_LEN_MAX  ((size_t)1024)
+#define PATH_NAME_MAX ((size_t)255)
+
+/* JSON: one message or one document, and how deep it may nest (ERR_INVALID for the depth). */
+#define JSON_LEN_MAX   (64 * MIB)
+#define JSON_DEPTH_MAX 64
+/* YAML and .env: configuration written by people. */
+#define YAML_LEN_MAX        (1 * MIB)
+#define ENV_LEN_MAX         (256 * KIB)
+#define FRONTMATTER_LEN_MAX (64 * KIB)
+
+/* A file that a tool holds in memory at once: edit, insert, write, base64. Larger files are read by pages. */
+#define TOOL_FILE_MAX (32 * MIB)
+/* What one tool call may answer. */
+#define TOOL_TEXT_MAX      (1 * MIB)
+#define READ_LINES_DEFAULT 2000
+#define READ_BYTES_DEFAULT (100 * KIB)
+#define READ_LINE_CUT      ((size_t)2000) /* bytes of one line that a line-wise read shows */
+#define LIST_LIMIT_DEFAULT 1000
+#define LIST_LIMIT_MAX     10000
+#define GREP_LIMIT_DEFAULT 100
+#define GREP_LIMIT_MAX     10000
+#define GREP_LINE_CUT      ((size_t)500) /* bytes of one matching line that a tool result shows */
+#define GREP_CONTEXT_MAX   50
+#define PATTERN_LEN_MAX    ((size_t)4096)
+#define EDITS_MAX          200
+
+/* Streams move through buffers of this size. */
+#define STREAM_CHUNK (256 * KIB)
+/* A list page that a store may be asked for. */
+#define STORE_PAGE_MAX 10000
+
+#endif

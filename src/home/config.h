@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * agent.yaml, typed and checked. The schema is one JSON Schema document (home/agent_schema.json, embedded): it checks
+ * the file, documents it (`stead schema agent.yaml`), and serves editors. ${VAR} is filled in after parsing, from the
+ * workspace's .env and then the environment. Unknown keys are errors that name the nearest known key and the line.
+ */
+#ifndef STEAD_HOME_CONFIG_H
+#define STEAD_HOME_CONFIG_H
+
+#include "text/jv.h"
+
+struct config_quota {
+	uint64_t bytes, files, file_size; /* 0: unlimited */
+};
+
+struct config_offload {
+	bool enabled;
+	uint64_t threshold_tokens, threshold_bytes, max_preview_tokens, max_preview_lines, retention_days;
+};
+
+struct config {
+	const struct jv *document; /* the whole, checked and expanded, for sections that have no struct yet */
+	struct str name, description, timezone;
+	bool relaxed; /* durability: relaxed */
+	struct config_quota quota;
+	struct config_offload offload;
+	const struct jv *tools_allow, *tools_deny; /* arrays of names, from tools.json and builtins; may be NULL */
+};
+
+/* `agent_yaml` and `dotenv` may be empty. `vars` of .env are not kept in the config beyond what ${VAR} took. */
+int config_load(struct arena *arena, struct str agent_yaml, struct str dotenv, struct str tools_json,
+		struct config *ret_config, struct err *err);
+/* The JSON Schema text. */
+struct str config_schema(void);
+
+#endif

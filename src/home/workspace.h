@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A workspace: a named home for an agent in a store, opened for one user. Opening composes the stack of stores and
+ * reads the configuration; everything that acts on a workspace (tools, doors) starts from this handle. Thread-safe.
+ */
+#ifndef STEAD_HOME_WORKSPACE_H
+#define STEAD_HOME_WORKSPACE_H
+
+#include "base/ctx.h"
+#include "home/config.h"
+#include "store/store.h"
+
+struct workspace;
+
+struct workspace_opts {
+	struct str store_url; /* empty: the person's data directory ($XDG_DATA_HOME/stead/workspaces) */
+	struct str name;      /* empty: "default" */
+	struct str user, agent, session;
+	struct str files_dir; /* host directory that is the file area instead of files/; empty: none */
+	struct str root; /* what '/' is for file tools: "files" (default), "workspace", "task:KEY", or a directory of
+			    the workspace */
+	bool create;     /* initialise the workspace when it does not exist */
+	bool relaxed;    /* no fsync, also when agent.yaml asks for durability */
+};
+
+/* ^[a-z][a-z0-9_-]{1,63}$ */
+bool workspace_name_ok(struct str name);
+/* A user, author or session name as one path element; two names never give the same one. */
+struct str workspace_encode_name(struct arena *arena, struct str name);
+/* The store URL that is used when none is given. */
+struct str workspace_default_store(struct arena *arena);
+
+int workspace_open(const struct workspace_opts *opts, struct workspace **ret_ws, struct err *err);
+void workspace_close(struct workspace *ws);
+
+struct str workspace_name(const struct workspace *ws);
+const struct config *workspace_config(const struct workspace *ws);
+struct actor workspace_actor(const struct workspace *ws);
+/* What file tools see: '/' is the tool root, protected paths are absent. */
+struct store *workspace_files(struct workspace *ws);
+/* The whole workspace for this user, unguarded: for Stead's own data. Never given to a tool's path argument. */
+struct store *workspace_home(struct workspace *ws);
+/* The events layer in the stack of workspace_files(): for store_events_listen. */
+struct store *workspace_events(struct workspace *ws);
+/* True when the file area is a directory of the person's own (files_dir): .gitignore is honoured. */
+bool workspace_files_are_own(const struct workspace *ws);
+/* "workspace" as the person would name the place of '/': a host path for disk, else a URL. For people, not models. */
+struct str workspace_files_place(const struct workspace *ws);
+
+/* `stead init`: writes the templates that are missing; ERR_EXISTS when the workspace exists already. `model` and
+   `channel` (may be empty) go into agent.yaml. Lists what it wrote. */
+struct init_opts {
+	struct str store_url, name, model, channel;
+};
+int workspace_init(struct ctx *ctx, const struct init_opts *opts, struct jv **ret_report, struct err *err);
+/* `stead list`: an array of {name, files, bytes, modified, problem?}. */
+int workspace_list(struct ctx *ctx, struct str store_url, struct jv **ret_list, struct err *err);
+/* `stead doctor`: an array of {check, ok, detail, fix?}; never fails for what it finds. `name` empty: all workspaces.
+ */
+int workspace_doctor(struct ctx *ctx, struct str store_url, struct str name, struct jv **ret_checks, struct err *err);
+/* True when HEARTBEAT.md says nothing: missing, blank, only headings and comments, or the untouched template. */
+bool workspace_heartbeat_is_empty(struct str text);
+
+#endif

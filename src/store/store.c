@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The front doors and the dispatch. A front door validates what the type cannot (a write to the root, a move into
+ * itself), builds the operation as a value, and hands it to store_forward(), which is also what layers call: one path
+ * through the code, so an operation behaves the same from outside and from a layer.
+ *
+ * The alternative, typed forwarding functions in every layer, was rejected: eleven layers times nine operations of
+ * boilerplate, in which an operation added later is forwarded by accident.
+ */
+#include "store/store.h"
+
+#include <stdlib.h>
+
+#include "base/limits.h"
+
+const struct store_op_info store_op_info[STORE_OPS] = {
+	[STORE_OP_STAT] = {.name = "stat", .reads_only = true, .idempotent = true},
+	[STORE_OP_READ] = {.name = "read", .reads_only = true, .idempotent = true},
+	[STORE_OP_WRITE] = {.name = "write", .idempotent = true},
+	[STORE_OP_APPEND] = {.name = "append"},
+	[STORE_OP_REMOVE] = {.name = "remove"},
+	[STORE_OP_MOVE] = {.name = "move"},
+	[STORE_OP_COPY] = {.name = "copy", .idempotent = true},
+	[STORE_OP_LIST] = {.name = "list", .reads_only = true, .idempotent = true},
+	[STORE_OP_SCAN] = {.name = "scan", .reads_only = true},
+};
+
+static bool has_typed(const struct store_ops *ops, enum store_op op)
+{
+	switch (op) {
+	case STORE_OP_STAT:
+		return ops->stat;
+	case STORE_OP_READ:
+		return ops->read;
+	case STORE_OP_WRITE:
+		return ops->write;
+	case STORE_OP_APPEND:
+		return ops->append;
+	case STORE_OP_REMOVE:
+		return ops->remove;
+	case STORE_OP_MOVE:
+		return ops->move;
+	case STORE_OP_COPY:
+		return ops->copy;
+	case STORE_OP_LIST:
+		return ops->list;
+	case STORE_OP_SCAN:
+		return ops->scan;
+	case STORE_OPS:
+		break;
+	}
+	return false;
+}
+
+static int call_typed(struct store *s, struct ctx *ctx, struct store_call *c, struct err *err)
+{
+	switch (c->op) {
+	case STORE_OP_STAT:
+		return s->ops->stat(s, ctx, c->path, c->ret_stat, err);
+	case STORE_OP_READ:
+		return s->ops->read(s, ctx, c->path, c->range, c->sink, c->ret_stat, err);
+	case STORE_OP_WRITE:
+		return s->ops->write(s, ctx, c->path, c->source, c->cond, c->ret_stat, err);
+	case STORE_OP_APPEND:
+		return s->ops->append(s, ctx, c->path, c->source, c->cond, c->ret_stat, err);
+	case STORE_OP_REMOVE:
+		return s->ops->remove(s, ctx, c->path, c->recursive, c->cond, c->ret_count, err);
+	case STORE_OP_MOVE:
+		return s->ops->move(s, ctx, c->path, c->to, c->cond, c->to_cond, c->ret_stat, err);
+	case STORE_OP_COPY:
+		return s->ops->copy(s, ctx, c->path, c->to, c->to_cond, c->ret_stat, err);
+	case STORE_OP_LIST:
+		return s->ops->list(s, ctx, c->path, c->list, c->ret_page, err);
+	case STORE_OP_SCAN:
+		return s->ops->scan(s, ctx, c->path, c->scan, err);
+	case STORE_OPS:
+		break;
+	}
+	return err_set(err, ERR_INTERNAL, "no such store operation");
+}
+
+int store_forward(struct store *s, struct ctx *ctx, struct store_call *c, struct err *err)
+{
+	if (has_typed(s->ops, c->op))
+		return call_typed(s, ctx, c, err);
+	if (s->ops->around)
+		return s->ops->around(s, ctx, c, err);
+	if (c->op == STORE_OP_COPY)
+		return store_copy_generic(s, ctx, c->path, c->to, c->to_cond, c->ret_stat, err);
+	if (c->op == STORE_OP_SCAN)
+		return store_scan_generic(s, ctx, c->path, c->scan, err);
+	return err_set(err, ERR_UNSUPPORTED, "the %s store cannot %s", s->ops->name, store_op_info[c->op].name);
+}
+
+static int dispatch(struct store *s, struct ctx *ctx, struct store_call *c, struct err *err)
+{
+	int r = store_forward(s, ctx, c, err);
+
+	if (r)
+		err_prefix(err, "%s %.*s", store_op_info[c->op].name,
+			   STR_ARG(wpath_is_root(c->path) ? STR("/") : c->path.s));
+	return r;
+}
+
+static int refuse_root(enum store_op op, struct wpath path, struct err *err)
+{
+	if (wpath_is_root(path))
+		return err_set(err, ERR_INVALID, "%s: the root is a directory; name a file", store_op_info[op].name);
+	return 0;
+}
+
+int store_stat(struct store *s, struct ctx *ctx, struct wpath path, struct store_stat *ret_stat, struct err *err)
+{
+	struct store_stat unused;
+	struct store_call c = {.op = STORE_OP_STAT, .path = path, .ret_stat = ret_stat ? ret_stat : &unused};
+
+	return dispatch(s, ctx, &c, err);
+}
+
+int store_read_stream(struct store *s, struct ctx *ctx, struct wpath path, struct store_range range,
+		      const struct sink *sink, struct store_stat *ret_stat, struct err *err)
+{
+	struct store_stat unused;
+	struct store_call c = {.op = STORE_OP_READ,
+			       .path = path,
+			       .range = range,
+			       .sink = sink,
+			       .ret_stat = ret_stat ? ret_stat : &unused};
+	int r = refuse_root(STORE_OP_READ, path, err);
+
+	return r ? r : dispatch(s, ctx, &c, err);
+}
+
+/* Collects a read in the arena; a reserved block is filled by the backend itself. */
+struct collect {
+	struct arena *arena;
+	size_t max;
+	char *ptr;
+	size_t len, cap;
+};
+
+static void *collect_reserve(void *arg, size_t size)
+{
+	struct collect *c = arg;
+
+	if (size > c->max)
+		return NULL; /* push will refuse with the right sentence */
+	c->ptr = arena_alloc_raw(c->arena, size + 1);
+	c->cap = size + 1;
+	return c->ptr;
+}
+
+static int collect_push(void *arg, const void *bytes, size_t len, struct err *err)
+{
+	struct collect *c = arg;
+
+	if (len > c->max - c->len)
+		return err_set(err, ERR_TOO_LARGE, "more than %zu bytes; read it by ranges", c->max);
+	if (bytes != c->ptr + c->len || c->len + len + 1 > c->cap) {
+		if (c->len + len + 1 > c->cap) {
+			size_t cap = c->cap ? c->cap : 4096;
+
+			while (cap < c->len + len + 1)
+				cap *= 2;
+			c->ptr = arena_grow(c->arena, c->ptr, c->cap, cap);
+			c->cap = cap;
+		}
+		if (len)
+			memcpy(c->ptr + c->len, bytes, len);
+	}
+	c->len += len;
+	return 0;
+}
+
+int store_read(struct store *s, struct ctx *ctx, struct wpath path, struct store_range range, size_t max,
+	       struct str *ret_bytes, struct store_stat *ret_stat, struct err *err)
+{
+	struct collect c = {.arena = ctx->arena, .max = max};
+	struct sink sink = {.push = collect_push, .reserve = collect_reserve, .arg = &c};
+	int r = store_read_stream(s, ctx, path, range, &sink, ret_stat, err);
+
+	if (r)
+		return r;
+	if (!c.ptr)
+		c.ptr = arena_alloc(ctx->arena, 1);
+	c.ptr[c.len] = '\0';
+	if (ret_bytes)
+		*ret_bytes = str_n(c.ptr, c.len);
+	return 0;
+}
+
+int store_write_stream(struct store *s, struct ctx *ctx, struct wpath path, const struct source *source,
+		       struct store_cond cond, struct store_stat *ret_stat, struct err *err)
+{
+	struct store_stat unused;
+	struct store_call c = {.op = STORE_OP_WRITE,
+			       .path = path,
+			       .source = source,
+			       .cond = cond,
+			       .ret_stat = ret_stat ? ret_stat : &unused};
+	int r = refuse_root(STORE_OP_WRITE, path, err);
+
+	return r ? r : dispatch(s, ctx, &c, err);
+}
+
+int store_write(struct store *s, struct ctx *ctx, struct wpath path, struct str bytes, struct store_cond cond,
+		struct store_stat *ret_stat, struct err *err)
+{
+	struct source source = {.bytes = bytes};
+
+	return store_write_stream(s, ctx, path, &source, cond, ret_stat, err);
+}
+
+int store_append(struct store *s, struct ctx *ctx, struct wpath path, struct str bytes, struct store_cond cond,
+		 struct store_stat *ret_stat, struct err *err)
+{
+	struct store_stat unused;
+	struct source source = {.bytes = bytes};
+	struct store_call c = {.op = STORE_OP_APPEND,
+			       .path = path,
+			       .source = &source,
+			       .cond = cond,
+			       .ret_stat = ret_stat ? ret_stat : &unused};
+	int r = refuse_root(STORE_OP_APPEND, path, err);
+
+	return r ? r : dispatch(s, ctx, &c, err);
+}
+
+int store_remove(struct store *s, struct ctx *ctx, struct wpath path, bool recursive, struct store_cond cond,
+		 uint64_t *ret_count, struct err *err)
+{
+	uint64_t unused;
+	struct store_call c = {.op = STORE_OP_REMOVE,
+			       .path = path,
+			       .recursive = recursive,
+			       .cond = cond,
+			       .ret_count = ret_count ? ret_count : &unused};
+	int r = recursive ? 0 : refuse_root(STORE_OP_REMOVE, path, err);
+
+	return r ? r : dispatch(s, ctx, &c, err);
+}
+
+static int check_two_paths(enum store_op op, struct wpath from, struct wpath to, struct err *err)
+{
+	int r = refuse_root(op, from, err);
+
+	if (r == 0)
+		r = refuse_root(op, to, err);
+	if (r)
+		return r;
+	if (wpath_within(to, from) || wpath_within(from, to))
+		return err_set(err, ERR_INVALID, "%s %.*s: the target \"%.*s\" is the same or one lies in the other",
+			       store_op_info[op].name, STR_ARG(from.s), STR_ARG(to.s));
+	return 0;
+}
+
+int store_move(struct store *s, struct ctx *ctx, struct wpath from, struct wpath to, struct store_cond cond,
+	       struct store_cond to_cond, struct store_stat *ret_stat, struct err *err)
+{
+	struct store_stat unused;
+	struct store_call c = {.op = STORE_OP_MOVE,
+			       .path = from,
+			       .to = to,
+			       .cond = cond,
+			       .to_cond = to_cond,
+			       .ret_stat = ret_stat ? ret_stat : &unused};
+	int r = check_two_paths(STORE_OP_MOVE, from, to, err);
+
+	return r ? r : dispatch(s, ctx, &c, err);
+}
+
+int store_copy(struct store *s, struct ctx *ctx, struct wpath from, struct wpath to, struct store_cond to_cond,
+	       struct store_stat *ret_stat, struct err *err)
+{
+	struct store_stat unused;
+	struct store_call c = {.op = STORE_OP_COPY,
+			       .path = from,
+			       .to = to,
+			       .to_cond = to_cond,
+			       .ret_stat = ret_stat ? ret_stat : &unused};
+	int r = check_two_paths(STORE_OP_COPY, from, to, err);
+
+	return r ? r : dispatch(s, ctx, &c, err);
+}
+
+int store_list(struct store *s, struct ctx *ctx, struct wpath path, const struct store_list_req *req,
+	       struct store_page *ret_page, struct err *err)
+{
+	struct store_call c = {.op = STORE_OP_LIST, .path = path, .list = req, .ret_page = ret_page};
+
+	if (req->limit == 0 || req->limit > STORE_PAGE_MAX)
+		return err_set(err, ERR_INVALID, "list: the limit is %zu; give 1 to %d", req->limit, STORE_PAGE_MAX);
+	return dispatch(s, ctx, &c, err);
+}
+
+int store_scan(struct store *s, struct ctx *ctx, struct wpath path, const struct scan_req *req, struct err *err)
+{
+	struct store_call c = {.op = STORE_OP_SCAN, .path = path, .scan = req};
+
+	return dispatch(s, ctx, &c, err);
+}
+
+void store_destroy(struct store *s)
+{
+	while (s) {
+		struct store *inner = s->inner;
+
+		s->ops->destroy(s);
+		s = inner;
+	}
+}
+
+/* Compares a and b as if directories ended in '/'. */
+int store_entry_cmp(const struct store_entry *a, const struct store_entry *b)
+{
+	struct str x = a->path.s, y = b->path.s;
+	size_t n = x.len < y.len ? x.len : y.len;
+	int c = n ? memcmp(x.ptr, y.ptr, n) : 0;
+	int cx, cy;
+
+	if (c)
+		return c;
+	cx = x.len > n ? (unsigned char)x.ptr[n] : a->stat.kind == STORE_DIR ? '/' : -1;
+	cy = y.len > n ? (unsigned char)y.ptr[n] : b->stat.kind == STORE_DIR ? '/' : -1;
+	return cx - cy;
+}

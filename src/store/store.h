@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The store: where the bytes of workspaces lie. One interface; backends (memory, disk, …) keep bytes, layers (prefix,
+ * guard, quota, …) wrap another store. Nothing above this line knows where the bytes are.
+ *
+ * The contract. Each line is a case of the conformance suite that every backend, layer and the shipped stack pass:
+ *  - Paths are struct wpath. The root always exists and is a directory.
+ *  - Directories are implied by what is in them, as in git: writing creates parents; removing or moving the last file
+ *    away removes them. A directory's stat has size 0, mtime 0 and an empty version.
+ *  - A name is a file or a directory, never both: writing "a/b" where "a" is a file, or "a" where it is a directory,
+ *    fails as ERR_INVALID and changes nothing.
+ *  - A write is all or nothing; a reader sees the old bytes or the new ones; when it has returned it is durable.
+ *    Conditions (absent, version equal) hold against other threads, processes and replicas.
+ *  - ERR_EXISTS: condition "absent" and it exists. ERR_CONFLICT: condition "version" and it is another one or gone.
+ *    ERR_NOT_FOUND: stat, read, list, remove or move of what is not there.
+ *  - append never loses or interleaves another writer's bytes; it creates the file.
+ *  - Streams use bounded memory. Bytes are stored exactly.
+ *  - Lists come in byte order of the path, in which a directory counts with a '/' behind its name; they are paged, the
+ *    cursor survives restarts; a name that cannot be a path here is left out and counted.
+ *  - Operations may be called from several threads at once.
+ */
+#ifndef STEAD_STORE_STORE_H
+#define STEAD_STORE_STORE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/ctx.h"
+#include "base/err.h"
+#include "base/str.h"
+#include "store/wpath.h"
+
+enum store_kind { STORE_FILE = 1, STORE_DIR };
+
+struct store_stat {
+	enum store_kind kind;
+	uint64_t size;
+	int64_t mtime_ns;   /* real time */
+	struct str version; /* changes whenever the bytes change; opaque; in the caller's arena */
+};
+
+enum store_cond_kind { STORE_ANY, STORE_ABSENT, STORE_VERSION };
+
+/* {0} is "any". */
+struct store_cond {
+	enum store_cond_kind kind;
+	struct str version;
+};
+
+/* Where a write takes its bytes from. `bytes` alone is enough for what is in memory; else `pull` gives the next ones:
+   up to `cap`, *ret_len 0 at the end. `rewind` starts again (NULL: cannot, so the write cannot be repeated). */
+struct source {
+	struct str bytes;
+	int (*pull)(void *arg, void *buf, size_t cap, size_t *ret_len, struct err *err);
+	int (*rewind)(void *arg, struct err *err);
+	void *arg;
+};
+
+/* Where a read puts its bytes. `push` gets them in order. `reserve` (optional) is asked once with the exact size that
+   will come; memory it returns is filled directly and then `push` is called once with that pointer. */
+struct sink {
+	int (*push)(void *arg, const void *bytes, size_t len, struct err *err);
+	void *(*reserve)(void *arg, size_t size);
+	void *arg;
+};
+
+struct store_range {
+	uint64_t offset;
+	uint64_t length; /* UINT64_MAX: to the end */
+};
+#define STORE_WHOLE ((struct store_range){0, UINT64_MAX})
+
+struct store_entry {
+	struct wpath path; /* full path in the store that was asked */
+	struct store_stat stat;
+};
+
+struct store_list_req {
+	bool recursive;   /* files only, at any depth; else files and directories of one level */
+	size_t limit;     /* 1 … STORE_PAGE_MAX */
+	struct str after; /* cursor of the page before, empty: from the start */
+};
+
+struct store_page {
+	struct store_entry *entries; /* in the caller's arena */
+	size_t count;
+	struct str next;  /* cursor; ptr NULL: that was all */
+	uint64_t skipped; /* names on this page that cannot be paths, links, devices */
+};
+
+/* A scan visits every file below a directory, in list order, with its bytes if asked, from several threads at once.
+   It is what grep, glob and indexes are built on. */
+struct scan_item {
+	uint64_t seq;    /* 0, 1, 2 … in list order; files are begun in this order, but finish in any */
+	unsigned worker; /* < threads: for per-thread state */
+	struct str path; /* valid during the visit */
+	uint64_t size;   /* as far as known before reading; 0 without contents */
+	struct str data; /* with contents: the next chunk, ends behind a '\n' unless it is the last or the line is
+			    longer than a chunk */
+	uint64_t offset; /* of data in the file */
+	bool last;       /* nothing of this file comes after */
+	bool unreadable; /* the file could not be opened or read; data is empty, last is set */
+};
+
+#define SCAN_SKIP_FILE 1 /* a visit's answer: no more of this file */
+
+struct scan_req {
+	bool contents;
+	bool use_ignore;  /* leave out .git/ and what .gitignore files on the way down ignore */
+	unsigned threads; /* 0: as many as there are cores, at most 8 */
+	/* Both may be NULL (all). Called on one thread at a time, before anything is opened. */
+	bool (*want_dir)(void *arg, struct str path);
+	bool (*want_file)(void *arg, struct str path);
+	/* Called at least once for every file that was wanted. 0: go on, SCAN_SKIP_FILE, or an error that ends the
+	 * scan. */
+	int (*visit)(void *arg, const struct scan_item *item, struct err *err);
+	void *arg;
+};
+
+enum store_op {
+	STORE_OP_STAT,
+	STORE_OP_READ,
+	STORE_OP_WRITE,
+	STORE_OP_APPEND,
+	STORE_OP_REMOVE,
+	STORE_OP_MOVE,
+	STORE_OP_COPY,
+	STORE_OP_LIST,
+	STORE_OP_SCAN,
+	STORE_OPS
+};
+
+/* What is true of an operation, for layers that treat operations alike. Zero is the cautious answer. */
+struct store_op_info {
+	const char *name;
+	bool reads_only;
+	bool idempotent; /* repeating it after an unknown outcome does no harm */
+};
+extern const struct store_op_info store_op_info[STORE_OPS];
+
+/* One operation as a value: what `around` layers see. Fields that the operation does not use are zero. */
+struct store_call {
+	enum store_op op;
+	struct wpath path;
+	struct wpath to;           /* move, copy */
+	struct store_cond cond;    /* write, append, remove, move (of the source) */
+	struct store_cond to_cond; /* move, copy (of the target) */
+	bool recursive;            /* remove */
+	struct store_range range;  /* read */
+	const struct sink *sink;
+	const struct source *source; /* write, append */
+	const struct store_list_req *list;
+	const struct scan_req *scan;
+	struct store_stat *ret_stat; /* stat, read, write, append, move, copy (of the target); never NULL */
+	struct store_page *ret_page;
+	uint64_t *ret_count; /* remove: files removed; never NULL */
+};
+
+struct store;
+
+/* One const table per backend or layer. An operation that is NULL goes to `around`; with no `around` either, it is
+   unsupported (copy and scan then fall back to a generic form over the same store's read, write and list). */
+struct store_ops {
+	const char *name;
+	int (*stat)(struct store *s, struct ctx *ctx, struct wpath path, struct store_stat *ret_stat, struct err *err);
+	int (*read)(struct store *s, struct ctx *ctx, struct wpath path, struct store_range range,
+		    const struct sink *sink, struct store_stat *ret_stat, struct err *err);
+	int (*write)(struct store *s, struct ctx *ctx, struct wpath path, const struct source *source,
+		     struct store_cond cond, struct store_stat *ret_stat, struct err *err);
+	int (*append)(struct store *s, struct ctx *ctx, struct wpath path, const struct source *source,
+		      struct store_cond cond, struct store_stat *ret_stat, struct err *err);
+	int (*remove)(struct store *s, struct ctx *ctx, struct wpath path, bool recursive, struct store_cond cond,
+		      uint64_t *ret_count, struct err *err);
+	int (*move)(struct store *s, struct ctx *ctx, struct wpath from, struct wpath to, struct store_cond cond,
+		    struct store_cond to_cond, struct store_stat *ret_stat, struct err *err);
+	int (*copy)(struct store *s, struct ctx *ctx, struct wpath from, struct wpath to, struct store_cond to_cond,
+		    struct store_stat *ret_stat, struct err *err);
+	int (*list)(struct store *s, struct ctx *ctx, struct wpath path, const struct store_list_req *req,
+		    struct store_page *ret_page, struct err *err);
+	int (*scan)(struct store *s, struct ctx *ctx, struct wpath path, const struct scan_req *req, struct err *err);
+	int (*around)(struct store *s, struct ctx *ctx, struct store_call *call, struct err *err);
+	void (*destroy)(struct store *s); /* frees what is its own; the inner store is destroyed by store_destroy() */
+};
+
+/* First member of every backend's and layer's struct. */
+struct store {
+	const struct store_ops *ops;
+	struct store *inner; /* layers: owned; backends: NULL */
+};
+
+/* The front doors. Outputs may be NULL where a caller does not care; they are written on success only. An error gets
+   "<operation> <path>: " before it (with the path as this store knows it). */
+int store_stat(struct store *s, struct ctx *ctx, struct wpath path, struct store_stat *ret_stat, struct err *err);
+/* Bytes in the arena, with one NUL behind them; ERR_TOO_LARGE when the range holds more than `max`. */
+int store_read(struct store *s, struct ctx *ctx, struct wpath path, struct store_range range, size_t max,
+	       struct str *ret_bytes, struct store_stat *ret_stat, struct err *err);
+int store_read_stream(struct store *s, struct ctx *ctx, struct wpath path, struct store_range range,
+		      const struct sink *sink, struct store_stat *ret_stat, struct err *err);
+int store_write(struct store *s, struct ctx *ctx, struct wpath path, struct str bytes, struct store_cond cond,
+		struct store_stat *ret_stat, struct err *err);
+int store_write_stream(struct store *s, struct ctx *ctx, struct wpath path, const struct source *source,
+		       struct store_cond cond, struct store_stat *ret_stat, struct err *err);
+int store_append(struct store *s, struct ctx *ctx, struct wpath path, struct str bytes, struct store_cond cond,
+		 struct store_stat *ret_stat, struct err *err);
+/* Of the root, recursive: everything in it. */
+int store_remove(struct store *s, struct ctx *ctx, struct wpath path, bool recursive, struct store_cond cond,
+		 uint64_t *ret_count, struct err *err);
+/* A file or a directory. to_cond: any (a file replaces a file; a directory is never replaced) or absent. */
+int store_move(struct store *s, struct ctx *ctx, struct wpath from, struct wpath to, struct store_cond cond,
+	       struct store_cond to_cond, struct store_stat *ret_stat, struct err *err);
+/* One file. */
+int store_copy(struct store *s, struct ctx *ctx, struct wpath from, struct wpath to, struct store_cond to_cond,
+	       struct store_stat *ret_stat, struct err *err);
+int store_list(struct store *s, struct ctx *ctx, struct wpath path, const struct store_list_req *req,
+	       struct store_page *ret_page, struct err *err);
+int store_scan(struct store *s, struct ctx *ctx, struct wpath path, const struct scan_req *req, struct err *err);
+
+/* For layers: the call made on `inner`, without a prefix to its error. */
+int store_forward(struct store *inner, struct ctx *ctx, struct store_call *call, struct err *err);
+
+/* Destroys the layers from the outside in, and the backend. NULL is allowed. */
+void store_destroy(struct store *s);
+
+/* Shared by backends that hold the whole of a file's directory at once. The byte order of lists: a directory counts as
+   its name with a '/' behind it. */
+int store_entry_cmp(const struct store_entry *a, const struct store_entry *b);
+
+/* The generic forms that store_copy and store_scan fall back to: over the front doors of `s` itself, so that no layer
+   is bypassed. Layers whose answer is not their inner store's (overlay, mounts) use them as well. */
+int store_copy_generic(struct store *s, struct ctx *ctx, struct wpath from, struct wpath to, struct store_cond to_cond,
+		       struct store_stat *ret_stat, struct err *err);
+int store_scan_generic(struct store *s, struct ctx *ctx, struct wpath path, const struct scan_req *req,
+		       struct err *err);
+
+#endif

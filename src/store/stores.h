@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Constructors of every backend and layer. A layer owns the store it is put on: destroying the outermost destroys all.
+ * A constructor that fails leaves the inner store to its caller.
+ */
+#ifndef STEAD_STORE_STORES_H
+#define STEAD_STORE_STORES_H
+
+#include "store/store.h"
+
+/* Backends. */
+struct store *store_memory_new(void);
+
+struct store_disk_opts {
+	bool relaxed; /* no fsync: a power cut may lose what was just acknowledged; a killed process may not */
+	bool create;  /* make the directory if it is missing */
+	const char
+		*tmp_dir; /* where unfinished writes lie, on the same file system; NULL: beside the file they are for */
+};
+/* `dir` is a path of the host. Unfinished writes of dead processes in tmp_dir are swept at open. */
+int store_disk_open(const char *dir, const struct store_disk_opts *opts, struct store **ret_store, struct err *err);
+
+/* "disk:./dir", "memory:". A URL of a kind that this build has not is ERR_UNSUPPORTED and names those it has. */
+int store_open_url(struct str url, struct store **ret_store, struct err *err);
+
+/* Layers. */
+/* The subtree `dir` of inner as a store of its own. Errors and events name paths within it. */
+struct store *store_prefix_new(struct store *inner, struct wpath dir);
+/* The same without owning `inner`: it must outlive the view. */
+struct store *store_view_new(struct store *shared, struct wpath dir);
+struct store *store_readonly_new(struct store *inner);
+
+struct guard_rules {
+	const char *const *hidden; /* globs: neither read, written, listed nor found; as if absent to lists and scans */
+	size_t hidden_count;
+	const char *const *fixed; /* globs: read but never changed */
+	size_t fixed_count;
+};
+/* The globs that are hidden everywhere: .stead and below, .env and its kin, key files. */
+extern const struct guard_rules guard_defaults;
+struct store *store_guard_new(struct store *inner, const struct guard_rules *rules);
+
+struct quota_limits {
+	uint64_t bytes, files, file_size; /* 0: unlimited */
+};
+/* Usage is counted once (lazily) and then kept; an outside change is caught up with by a recount when a write would
+ * fail. */
+struct store *store_quota_new(struct store *inner, struct quota_limits limits);
+
+/* Upper is written; lower is only read. Deleting what lower has leaves a whiteout in upper (".stead-wh/<path>"). Owns
+ * both. */
+struct store *store_overlay_new(struct store *upper, struct store *lower);
+
+struct store_mount {
+	struct wpath at;
+	struct store *store; /* owned */
+	bool read_only;
+};
+/* Longest prefix wins; what no mount covers is `base`'s. A mount hides what base has below it. Owns all. */
+struct store *store_mounts_new(struct store *base, const struct store_mount *mounts, size_t count);
+
+struct retry_policy {
+	unsigned tries;    /* in all; 0 and 1: no retry */
+	unsigned first_ms; /* then doubled, with jitter */
+	unsigned longest_ms;
+};
+/* Repeats retryable failures of idempotent operations, and of conditional ones. */
+struct store *store_retry_new(struct store *inner, struct retry_policy policy);
+
+struct store_event {
+	enum store_op op; /* write, append, remove, move, copy */
+	struct wpath path, to;
+	struct str version; /* after; empty when removed */
+	struct actor actor;
+};
+typedef void (*store_listener)(void *arg, const struct store_event *event);
+/* Tells listeners of every change made through it, after it happened, on the changing thread. */
+struct store *store_events_new(struct store *inner);
+/* A handle for store_events_unlisten; listeners may be added and removed at any time from any thread. */
+uint64_t store_events_listen(struct store *events, store_listener listener, void *arg);
+/* When it returns, the listener is not running and will not run again. Not to be called from a listener. */
+void store_events_unlisten(struct store *events, uint64_t handle);
+
+/* Tests: fails the n-th operation (1 …) with `kind`, before or after it reached inner; 0: never. Counts operations. */
+struct store *store_fault_new(struct store *inner);
+void store_fault_arm(struct store *fault, uint64_t nth, enum err_kind kind, bool after);
+uint64_t store_fault_count(const struct store *fault);
+
+#endif

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/buf.h"
+#include "store/wpath.h"
+#include "test.h"
+#include "text/jv.h"
+
+TEST(numbers_are_parsed_within_their_range)
+{
+	int64_t v;
+
+	CHECK(str_to_i64(STR("-9223372036854775808"), &v) && v == INT64_MIN);
+	CHECK(str_to_i64(STR("9223372036854775807"), &v) && v == INT64_MAX);
+	CHECK(!str_to_i64(STR("9223372036854775808"), &v));
+	CHECK(!str_to_i64(STR(""), &v));
+	CHECK(!str_to_i64(STR("1x"), &v));
+}
+
+TEST(utf8_refuses_surrogates_overlong_and_cut_sequences)
+{
+	CHECK(utf8_valid(STR("h\xC3\xA9llo \xF0\x9F\x8C\xB1 and more text")));
+	CHECK(!utf8_valid(STR("\xED\xA0\x80")));
+	CHECK(!utf8_valid(STR("\xC0\xAF")));
+	CHECK(!utf8_valid(STR("\xE2\x82")));
+	CHECK_STR(utf8_first(STR("a\xC3\xA9"), 2), STR("a"));
+}
+
+TEST(the_nearest_word_is_named_and_a_far_one_is_not)
+{
+	static const char *const words[] = {"heartbeat", "timezone", "queue"};
+
+	CHECK_STR(str_of(str_nearest(STR("hartbeat"), words, 3)), STR("heartbeat"));
+	CHECK(str_nearest(STR("zzz"), words, 3) == NULL);
+}
+
+TEST(a_message_stays_one_line)
+{
+	struct err err;
+
+	CHECK_INT(err_set(&err, ERR_INVALID, "bad\nname %s", "x\ry"), -ERR_INVALID);
+	CHECK_STR(str_of(err.msg), STR("bad?name x?y"));
+	err_prefix(&err, "read %s", "a");
+	CHECK_STR(str_of(err.msg), STR("read a: bad?name x?y"));
+}
+
+TEST(a_buffer_stops_at_its_ceiling)
+{
+	struct buf b;
+
+	buf_init(&b, NULL, 5);
+	buf_lit(&b, "abc");
+	buf_lit(&b, "def");
+	CHECK(b.overflow);
+	CHECK_STR(buf_str(&b), STR("abc"));
+	buf_release(&b);
+}
+
+TEST(json_round_trips)
+{
+	ARENA_SCOPE struct arena *arena = arena_new();
+	struct str text = STR("{\"a\":[1,-2.5,true,null,\"x\\u0000\\n\\u00e9\"],\"b\":{}}");
+	struct jv *v;
+	struct err err;
+	struct buf b;
+
+	CHECK_OK(jv_parse(arena, text, &v, &err), err);
+	buf_init(&b, arena, 1000);
+	jv_write(&b, v);
+	CHECK_STR(buf_str(&b), STR("{\"a\":[1,-2.5,true,null,\"x\\u0000\\n\xC3\xA9\"],\"b\":{}}"));
+	CHECK_ERR(jv_parse(arena, STR("{\"a\":1,\"a\":2}"), &v, &err), err, ERR_INVALID);
+	CHECK_ERR(jv_parse(arena, STR("[1] x"), &v, &err), err, ERR_INVALID);
+}
+
+TEST(json_nesting_is_bounded)
+{
+	ARENA_SCOPE struct arena *arena = arena_new();
+	char deep[400];
+	struct jv *v;
+	struct err err;
+
+	memset(deep, '[', 200);
+	memset(deep + 200, ']', 200);
+	CHECK_ERR(jv_parse(arena, str_n(deep, 400), &v, &err), err, ERR_INVALID);
+}
+
+TEST(malformed_utf8_is_written_as_replacement_characters)
+{
+	struct buf b;
+
+	buf_init(&b, NULL, 100);
+	jv_write_string(&b, STR("a\xFFz\"\\"));
+	CHECK_STR(buf_str(&b), STR("\"a\xEF\xBF\xBDz\\\"\\\\\""));
+	buf_release(&b);
+}
