@@ -24,7 +24,8 @@ struct jv_member;
 
 struct jv {
 	enum jv_type type;
-	unsigned line; /* 1-based line in the document it was read from; 0: unknown */
+	unsigned line : 31;    /* 1-based line in the document it was read from; 0: unknown */
+	unsigned from_env : 1; /* ${NAME} was filled in: messages do not show it */
 	union {
 		bool b;
 		int64_t i;

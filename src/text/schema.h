@@ -2,8 +2,10 @@
 /*
  * JSON Schema 2020-12, the part that tool arguments and configuration need: type, properties, required,
  * additionalProperties, patternProperties-free maps (additionalProperties as a schema), items, enum, const, minimum,
- * maximum, minLength, maxLength, minItems, maxItems, pattern, oneOf/anyOf, $ref to "#/$defs/…", default, description.
- * A schema with another keyword does not compile, so nothing is silently unchecked.
+ * maximum, exclusiveMinimum, exclusiveMaximum, minLength, maxLength, minItems, maxItems, uniqueItems, pattern,
+ * oneOf/anyOf, $ref to "#/$defs/…"; and what only says something to people: title, description, default, examples,
+ * deprecated, readOnly, writeOnly (a secret: never shown), $schema, $id, $comment. A schema with another keyword does
+ * not compile, so nothing is silently unchecked.
  */
 #ifndef STEAD_TEXT_SCHEMA_H
 #define STEAD_TEXT_SCHEMA_H
