@@ -1,8 +1,49 @@
-BUILD ?= build
+# SPDX-License-Identifier: Apache-2.0
+# A thin front for Meson: each target does its own set-up, so that it works on a fresh Debian 12. `make help` lists them.
 
-.PHONY: build
-build: $(BUILD)/build.ninja
+BUILD   ?= build
+PREFIX  ?= /usr/local
+SECONDS ?= 60
+
+.PHONY: build help start test bench fuzz check format clean install peers
+
+build:            ## build the program at build/stead
+	@tools/setup build
+	@test -f $(BUILD)/build.ninja || meson setup --prefix $(PREFIX) $(BUILD)
 	ninja -C $(BUILD)
 
-$(BUILD)/build.ninja:
-	meson setup $(BUILD)
+help:             ## this list
+	@sed -n 's/^\([a-z]*\):.*##\(.*\)/  make \1\t\2/p' Makefile | expand -t 18
+
+start: build      ## build, make a sample workspace, and show how to connect an MCP client to it
+	@tools/start $(BUILD)
+
+test: build       ## build and run every test; the last line is "N passed, N failed"
+	@tools/setup test
+	@tools/run-tests $(BUILD)
+
+bench: build      ## measure against other programs; writes bench/RESULTS.md
+	@tools/setup bench
+	@bench/run $(BUILD)
+
+fuzz:             ## fuzz every parser of outside bytes for SECONDS each (60)
+	@tools/setup build dev
+	@fuzz/run $(SECONDS)
+
+check:            ## the rules of the house that a machine can check: format and tools/check
+	@tools/setup dev
+	@tools/check
+	@git ls-files '*.c' '*.h' | xargs clang-format --dry-run -Werror
+
+format:           ## format every source in place
+	@tools/setup dev
+	git ls-files '*.c' '*.h' | xargs clang-format -i
+
+install: build    ## install below PREFIX (/usr/local); DESTDIR is honoured
+	meson install -C $(BUILD) --no-rebuild
+
+peers:            ## install the programs by others that tests and benchmarks run against
+	@tools/setup test bench
+
+clean:            ## remove build directories (workspaces and installed peers stay)
+	rm -rf $(BUILD) build-*
