@@ -4,6 +4,8 @@
  * `[a-z]`, `[!a-z]`, `{one,two}`, and '\' takes the next character as it is. A pattern without '/' matches the last
  * element at any depth when GLOB_BASENAME is given, else only at the top. Matching takes time linear in pattern times
  * path, whatever the pattern (no backtracking blow-up).
+ * Hidden names are names like others. Two stars at the end match the directory as well as what is in it; a '/' at the
+ * end means the same. A '/' or "./" at the front is dropped (and makes a pattern one with '/'). Case folds in ASCII.
  */
 #ifndef STEAD_TEXT_GLOB_H
 #define STEAD_TEXT_GLOB_H
