@@ -43,5 +43,9 @@
 #define STREAM_CHUNK (256 * KIB)
 /* A list page that a store may be asked for. */
 #define STORE_PAGE_MAX 10000
+/* What a scan hands over at once. */
+#define SCAN_CHUNK (1 * MIB)
+/* One file of a memory store. */
+#define MEMORY_FILE_MAX (1024 * MIB)
 
 #endif

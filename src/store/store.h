@@ -12,7 +12,9 @@
  *  - A write is all or nothing; a reader sees the old bytes or the new ones; when it has returned it is durable.
  *    Conditions (absent, version equal) hold against other threads, processes and replicas.
  *  - ERR_EXISTS: condition "absent" and it exists. ERR_CONFLICT: condition "version" and it is another one or gone.
- *    ERR_NOT_FOUND: stat, read, list, remove or move of what is not there.
+ *    ERR_NOT_FOUND: stat, read, list, remove or move of what is not there. ERR_INVALID: read or copy of a directory,
+ *    list of a file, remove of a directory without `recursive`, a version condition on a directory.
+ *  - A read past the end gives no bytes. A moved file keeps its bytes, mtime and version.
  *  - append never loses or interleaves another writer's bytes; it creates the file.
  *  - Streams use bounded memory. Bytes are stored exactly.
  *  - Lists come in byte order of the path, in which a directory counts with a '/' behind its name; they are paged, the
@@ -84,7 +86,8 @@ struct store_list_req {
 struct store_page {
 	struct store_entry *entries; /* in the caller's arena */
 	size_t count;
-	struct str next;  /* cursor; ptr NULL: that was all */
+	struct str next;  /* cursor: the last entry's path, a directory's with '/' behind it; ptr NULL: that was all.
+			     The next page begins behind that place, whether or not the entry still exists. */
 	uint64_t skipped; /* names on this page that cannot be paths, links, devices */
 };
 

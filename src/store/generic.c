@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Copy and scan for stores that have no better way: written over the store's own stat, read, write and list, so that
+ * whatever a layer hides, refuses or translates is hidden, refused and translated here too.
+ *
+ * The copy pulls: a write asks for bytes and gets them by ranged reads of the source, each checked to be of the version
+ * that the copy began with. So it needs one buffer, whatever the size, and no second thread.
+ *
+ * The scan descends with one-level lists instead of one recursive list: a directory that is not wanted (node_modules)
+ * is then never listed, and the .gitignore of a directory is known before its entries are looked at. It uses one
+ * thread; backends that can do better (disk) bring their own.
+ */
+#include "base/limits.h"
+#include "store/store.h"
+
+struct copy_source {
+	struct store *store;
+	struct ctx *ctx;
+	struct wpath path;
+	struct str version;
+	uint64_t offset;
+};
+
+struct copy_piece {
+	char *ptr;
+	size_t len, cap;
+};
+
+static int piece_push(void *arg, const void *bytes, size_t len, struct err *err)
+{
+	struct copy_piece *p = arg;
+
+	if (len > p->cap - p->len)
+		return err_set(err, ERR_INTERNAL, "a read gave more bytes than its range holds");
+	if (len)
+		memcpy(p->ptr + p->len, bytes, len);
+	p->len += len;
+	return 0;
+}
+
+static int copy_pull(void *arg, void *buf, size_t cap, size_t *ret_len, struct err *err)
+{
+	struct copy_source *c = arg;
+	struct copy_piece piece = {.ptr = buf, .cap = cap};
+	struct sink sink = {.push = piece_push, .arg = &piece};
+	struct store_stat stat;
+	struct store_call call = {
+		.op = STORE_OP_READ, .path = c->path, .range = {c->offset, cap}, .sink = &sink, .ret_stat = &stat};
+	ARENA_SCOPE struct arena *arena = arena_new();
+	struct ctx ctx = *c->ctx;
+	int r;
+
+	ctx.arena = arena;
+	r = store_forward(c->store, &ctx, &call, err);
+	if (r)
+		return r;
+	if (!str_eq(stat.version, c->version))
+		return err_set(err, ERR_CONFLICT, "\"%.*s\" changed while it was copied; copy it again",
+			       STR_ARG(c->path.s));
+	c->offset += piece.len;
+	*ret_len = piece.len;
+	return 0;
+}
+
+static int copy_rewind(void *arg, struct err *err)
+{
+	(void)err;
+	((struct copy_source *)arg)->offset = 0;
+	return 0;
+}
+
+int store_copy_generic(struct store *s, struct ctx *ctx, struct wpath from, struct wpath to, struct store_cond to_cond,
+		       struct store_stat *ret_stat, struct err *err)
+{
+	struct copy_source c = {.store = s, .ctx = ctx, .path = from};
+	struct source source = {.pull = copy_pull, .rewind = copy_rewind, .arg = &c};
+	struct store_stat stat;
+	struct store_call get = {.op = STORE_OP_STAT, .path = from, .ret_stat = &stat};
+	struct store_call put = {
+		.op = STORE_OP_WRITE, .path = to, .source = &source, .cond = to_cond, .ret_stat = ret_stat};
+	int r = store_forward(s, ctx, &get, err);
+
+	if (r)
+		return r;
+	if (stat.kind == STORE_DIR)
+		return err_set(err, ERR_INVALID, "\"%.*s\" is a directory; copy its files one by one", STR_ARG(from.s));
+	c.version = stat.version;
+	return store_forward(s, ctx, &put, err);
+}
+
+struct scan {
+	struct store *store;
+	struct ctx *ctx;
+	const struct scan_req *req;
+	struct wpath top;
+	uint64_t seq;
+	char *chunk;         /* SCAN_CHUNK bytes, with contents */
+	struct arena *files; /* what reading one file needs */
+};
+
+/* One file on its way to the visitor: bytes gather in scan.chunk and leave it by whole lines. */
+struct scan_file {
+	struct scan *scan;
+	struct scan_item item;
+	size_t len; /* bytes in the chunk */
+	int ended;  /* what the visitor answered that ended the file, 0: nothing yet */
+	struct err err;
+};
+
+static int deliver(struct scan_file *f, size_t len, bool last)
+{
+	f->item.data = str_n(f->scan->chunk, len);
+	f->item.last = last;
+	f->ended = f->scan->req->visit(f->scan->req->arg, &f->item, &f->err);
+	f->item.offset += len;
+	f->len -= len;
+	if (f->len)
+		memmove(f->scan->chunk, f->scan->chunk + len, f->len);
+	return f->ended;
+}
+
+static int scan_push(void *arg, const void *bytes, size_t len, struct err *err)
+{
+	struct scan_file *f = arg;
+	struct str rest = str_n(bytes, len);
+
+	while (rest.len) {
+		size_t n;
+
+		if (f->len == SCAN_CHUNK) { /* more is there, so this is not the last one */
+			size_t line = str_rfind_char(str_n(f->scan->chunk, f->len), '\n');
+
+			if (deliver(f, line < f->len ? line + 1 : f->len, false))
+				return err_set(err, ERR_CANCELLED, "the visitor ended the file");
+		}
+		n = rest.len < SCAN_CHUNK - f->len ? rest.len : SCAN_CHUNK - f->len;
+		memcpy(f->scan->chunk + f->len, rest.ptr, n);
+		f->len += n;
+		rest = str_from(rest, n);
+	}
+	return 0;
+}
+
+/* Reads a file through the visitor. Only an end of the call or the visitor's own error ends the scan. */
+static int scan_contents(struct scan *s, struct scan_file *f, struct err *err)
+{
+	struct sink sink = {.push = scan_push, .arg = f};
+	struct store_stat stat;
+	struct store_call call = {
+		.op = STORE_OP_READ, .path = {f->item.path}, .range = STORE_WHOLE, .sink = &sink, .ret_stat = &stat};
+	struct ctx ctx = *s->ctx;
+	int r;
+
+	arena_reset(s->files);
+	ctx.arena = s->files;
+	r = store_forward(s->store, &ctx, &call, err);
+	if (f->ended)
+		return f->ended;
+	if (r == 0)
+		return deliver(f, f->len, true);
+	if (r == -ERR_CANCELLED || r == -ERR_TIMEOUT)
+		return r;
+	f->len = 0;
+	f->item.unreadable = true;
+	return deliver(f, 0, true);
+}
+
+static int scan_file(struct scan *s, const struct store_entry *e, struct err *err)
+{
+	struct scan_file f = {.scan = s, .item = {.seq = s->seq, .path = e->path.s}};
+	int r;
+
+	if (s->req->want_file && !s->req->want_file(s->req->arg, e->path.s))
+		return 0;
+	s->seq++;
+	if (s->req->contents) {
+		f.item.size = e->stat.size;
+		r = scan_contents(s, &f, err);
+	} else {
+		r = deliver(&f, 0, true);
+	}
+	if (r == SCAN_SKIP_FILE)
+		return 0;
+	if (f.ended)
+		*err = f.err;
+	return r;
+}
+
+static int scan_dir(struct scan *s, struct wpath dir, struct err *err);
+
+static int scan_entry(struct scan *s, const struct store_entry *e, struct err *err)
+{
+	if (e->stat.kind == STORE_FILE)
+		return scan_file(s, e, err);
+	if (s->req->use_ignore && str_is(wpath_name(e->path), ".git"))
+		return 0;
+	if (s->req->want_dir && !s->req->want_dir(s->req->arg, e->path.s))
+		return 0;
+	return scan_dir(s, e->path, err);
+}
+
+/* Depth is bounded by the length of a path. Each level keeps one page. */
+static int scan_dir(struct scan *s, struct wpath dir, struct err *err)
+{
+	ARENA_SCOPE struct arena *arena = arena_new();
+	struct store_list_req req = {.limit = 1000};
+	struct ctx ctx = *s->ctx;
+	char cursor[PATH_LEN_MAX + 2];
+	struct store_page page;
+	struct store_call call = {.op = STORE_OP_LIST, .path = dir, .list = &req, .ret_page = &page};
+	int r;
+
+	ctx.arena = arena;
+	do {
+		r = ctx_check(s->ctx, err);
+		if (r == 0)
+			r = store_forward(s->store, &ctx, &call, err);
+		if (r == -ERR_NOT_FOUND && (dir.s.ptr != s->top.s.ptr || req.after.len))
+			return 0; /* gone since its parent or its first page was listed */
+		for (size_t i = 0; r == 0 && i < page.count; i++)
+			r = scan_entry(s, &page.entries[i], err);
+		if (r == 0 && page.next.ptr) {
+			size_t len = page.next.len < sizeof(cursor) ? page.next.len : sizeof(cursor);
+
+			memcpy(cursor, page.next.ptr, len);
+			req.after = str_n(cursor, len);
+			arena_reset(arena);
+		}
+	} while (r == 0 && page.next.ptr);
+	return r;
+}
+
+int store_scan_generic(struct store *s, struct ctx *ctx, struct wpath path, const struct scan_req *req, struct err *err)
+{
+	ARENA_SCOPE struct arena *files = arena_new();
+	struct scan scan = {.store = s, .ctx = ctx, .req = req, .top = path, .files = files};
+	int r;
+
+	if (req->contents)
+		scan.chunk = xmalloc(SCAN_CHUNK);
+	r = scan_dir(&scan, path, err);
+	free(scan.chunk);
+	return r;
+}
