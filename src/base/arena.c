@@ -204,7 +204,7 @@ void *arena_grow(struct arena *arena, void *old, size_t old_size, size_t new_siz
 		return old;
 	}
 	p = arena_alloc_raw(arena, new_size);
-	if (old_size)
+	if (old)
 		memcpy(p, old, old_size);
 	return p;
 }
