@@ -211,19 +211,26 @@ int store_write(struct store *s, struct ctx *ctx, struct wpath path, struct str 
 	return store_write_stream(s, ctx, path, &source, cond, ret_stat, err);
 }
 
-int store_append(struct store *s, struct ctx *ctx, struct wpath path, struct str bytes, struct store_cond cond,
-		 struct store_stat *ret_stat, struct err *err)
+int store_append_stream(struct store *s, struct ctx *ctx, struct wpath path, const struct source *source,
+			struct store_cond cond, struct store_stat *ret_stat, struct err *err)
 {
 	struct store_stat unused;
-	struct source source = {.bytes = bytes};
 	struct store_call c = {.op = STORE_OP_APPEND,
 			       .path = path,
-			       .source = &source,
+			       .source = source,
 			       .cond = cond,
 			       .ret_stat = ret_stat ? ret_stat : &unused};
 	int r = refuse_root(STORE_OP_APPEND, path, err);
 
 	return r ? r : dispatch(s, ctx, &c, err);
+}
+
+int store_append(struct store *s, struct ctx *ctx, struct wpath path, struct str bytes, struct store_cond cond,
+		 struct store_stat *ret_stat, struct err *err)
+{
+	struct source source = {.bytes = bytes};
+
+	return store_append_stream(s, ctx, path, &source, cond, ret_stat, err);
 }
 
 int store_remove(struct store *s, struct ctx *ctx, struct wpath path, bool recursive, struct store_cond cond,

@@ -205,6 +205,8 @@ int store_write_stream(struct store *s, struct ctx *ctx, struct wpath path, cons
 		       struct store_cond cond, struct store_stat *ret_stat, struct err *err);
 int store_append(struct store *s, struct ctx *ctx, struct wpath path, struct str bytes, struct store_cond cond,
 		 struct store_stat *ret_stat, struct err *err);
+int store_append_stream(struct store *s, struct ctx *ctx, struct wpath path, const struct source *source,
+			struct store_cond cond, struct store_stat *ret_stat, struct err *err);
 /* Of the root, recursive: everything in it. */
 int store_remove(struct store *s, struct ctx *ctx, struct wpath path, bool recursive, struct store_cond cond,
 		 uint64_t *ret_count, struct err *err);
