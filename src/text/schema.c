@@ -5,8 +5,7 @@
  *
  * The schema is walked as it stands, together with the value. A tool's arguments have a handful of members, so the walk
  * costs a few hundred nanoseconds; translating schemas to another form first would buy nothing and would be a second
- * thing to keep right. A pattern is the exception: compiling one costs more than the whole walk, so compiled patterns
- * are kept by their text (schemas are fixed and few).
+ * thing to keep right.
  *
  * The answer is a sentence for a person or a model, so the first thing that is wrong is reported in full: where, what
  * stands there, what is expected. A list of all faults reads worse and repairs nothing sooner.
@@ -17,17 +16,12 @@
 #include "text/schema.h"
 
 #include <math.h>
-#include <pthread.h>
-
-#define PCRE2_CODE_UNIT_WIDTH 8
-#include <pcre2.h>
 
 #include "base/limits.h"
+#include "text/pattern.h"
 
 /* $ref may lead in circles; a value cannot nest deeper than JSON_DEPTH_MAX, but a circle needs no value to descend. */
 #define DEPTH_MAX     (4 * JSON_DEPTH_MAX)
-#define MATCH_WORK    100000
-#define PATTERNS_MAX  64
 #define SHOWN_MAX     60
 #define SENTENCE_MAX  300
 #define ENUM_SHOWN    24
@@ -120,76 +114,6 @@ struct walk {
 };
 
 static int check(struct walk *w, const struct jv *schema, const struct jv *value, const struct place *place);
-
-/* --- patterns --- */
-
-static struct {
-	pthread_mutex_t lock;
-	struct {
-		char *text;
-		size_t len;
-		pcre2_code *code;
-	} kept[PATTERNS_MAX];
-	size_t count;
-} patterns = {.lock = PTHREAD_MUTEX_INITIALIZER};
-
-/* *ret_kept says that the cache owns the code; else the caller frees it. NULL: not a pattern. */
-static pcre2_code *pattern_get(struct str text, bool *ret_kept)
-{
-	pcre2_code *code = NULL;
-	PCRE2_SIZE where;
-	int why;
-
-	*ret_kept = true;
-	pthread_mutex_lock(&patterns.lock);
-	for (size_t i = 0; i < patterns.count && !code; i++)
-		if (str_eq(text, str_n(patterns.kept[i].text, patterns.kept[i].len)))
-			code = patterns.kept[i].code;
-	if (!code) {
-		code = pcre2_compile((PCRE2_SPTR)text.ptr, text.len, PCRE2_UTF | PCRE2_DOLLAR_ENDONLY, &why, &where,
-				     NULL);
-		*ret_kept = code && patterns.count < PATTERNS_MAX;
-		if (*ret_kept) {
-			patterns.kept[patterns.count].text = xstrndup(text);
-			patterns.kept[patterns.count].len = text.len;
-			patterns.kept[patterns.count++].code = code;
-		}
-	}
-	pthread_mutex_unlock(&patterns.lock);
-	return code;
-}
-
-__attribute__((destructor)) static void patterns_release(void)
-{
-	for (size_t i = 0; i < patterns.count; i++) {
-		pcre2_code_free(patterns.kept[i].code);
-		free(patterns.kept[i].text);
-	}
-	patterns.count = 0;
-}
-
-static bool pattern_matches(struct str pattern, struct str subject)
-{
-	bool kept;
-	pcre2_code *code = pattern_get(pattern, &kept);
-	pcre2_match_data *data;
-	pcre2_match_context *limits;
-	int found;
-
-	if (!code)
-		return false;
-	data = pcre2_match_data_create(1, NULL);
-	limits = pcre2_match_context_create(NULL);
-	if (limits)
-		pcre2_set_match_limit(limits, MATCH_WORK);
-	found = data ? pcre2_match(code, (PCRE2_SPTR)(subject.ptr ? subject.ptr : ""), subject.len, 0, 0, data, limits)
-		     : -1;
-	pcre2_match_context_free(limits);
-	pcre2_match_data_free(data);
-	if (!kept)
-		pcre2_code_free(code);
-	return found >= 0;
-}
 
 /* --- words --- */
 
@@ -615,7 +539,7 @@ static bool simple_fits(enum keyword keyword, const struct jv *rule, const struc
 		/* a code point has one byte at least: most strings need no counting */
 		return !is_str || value->u.s.len <= limit_of(rule) || utf8_count(value->u.s) <= limit_of(rule);
 	case KW_PATTERN:
-		return !is_str || pattern_matches(rule->u.s, value->u.s);
+		return !is_str || pattern_found(rule->u.s, value->u.s);
 	case KW_MIN_ITEMS:
 		return !is_list || jv_count(value) >= limit_of(rule);
 	case KW_MAX_ITEMS:
@@ -718,16 +642,6 @@ static bool all_strings(const struct jv *list)
 	return list->type == JV_ARRAY;
 }
 
-static bool pattern_known(const struct jv *pattern)
-{
-	bool kept;
-	pcre2_code *code = pattern->type == JV_STR ? pattern_get(pattern->u.s, &kept) : NULL;
-
-	if (code && !kept)
-		pcre2_code_free(code);
-	return code != NULL;
-}
-
 static bool ref_known(const struct jv *root, const struct jv *schema)
 {
 	struct walk w = {root, "", NULL, 0};
@@ -761,7 +675,7 @@ static bool rule_is_well_formed(enum keyword keyword, const struct jv *root, con
 	case KW_UNIQUE_ITEMS:
 		return rule->type == JV_BOOL;
 	case KW_PATTERN:
-		return pattern_known(rule);
+		return rule->type == JV_STR && pattern_ok(rule->u.s);
 	case KW_MINIMUM:
 	case KW_MAXIMUM:
 	case KW_ABOVE:

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/clock.h"
+#include "test.h"
+#include "text/pattern.h"
+
+TEST(a_pattern_finds_what_it_should)
+{
+	static const struct {
+		const char *pattern, *text;
+		bool found;
+	} cases[] = {
+		{"", "", true},
+		{"a", "xay", true},
+		{"^a", "xa", false},
+		{"a$", "ab", false},
+		{"^$", "", true},
+		{"^a*$", "aaaa", true},
+		{"^a*$", "aab", false},
+		{"^a+$", "", false},
+		{"^ab?c$", "ac", true},
+		{"^ab?c$", "abbc", false},
+		{"^(ab|cd)+$", "abcdab", true},
+		{"^(ab|cd)+$", "abc", false},
+		{"^(?:a|b|)$", "", true},
+		{"^a{2,3}$", "a", false},
+		{"^a{2,3}$", "aaa", true},
+		{"^a{2,3}$", "aaaa", false},
+		{"^a{2}$", "aa", true},
+		{"^a{2,}$", "aaaaa", true},
+		{"^a{0}$", "", true},
+		{"^[a-z][a-z0-9_-]{1,63}$", "ab-9_", true},
+		{"^[a-z][a-z0-9_-]{1,63}$", "a", false},
+		{"^[^/ ]+$", "a/b", false},
+		{"^[^/ ]+$", "a.b", true},
+		{"^\\d+$", "123", true},
+		{"^\\D+$", "12", false},
+		{"^[\\d.]+$", "1.2", true},
+		{"^\\w\\s\\S$", "a b", true},
+		{"^.$", "\xC3\xA9", true},
+		{"^.$", "\n", false},
+		{"^[\xC3\xA0-\xC3\xBC]$", "\xC3\xA9", true},
+		{"\\.\\$", "a.$", true},
+		{"^(a(b(c)?)?)?$", "ab", true},
+		{"^([01]\\d|2[0-3]):[0-5]\\d$", "23:59", true},
+		{"^([01]\\d|2[0-3]):[0-5]\\d$", "24:00", false},
+		{"a|^b$", "b", true},
+		{"a|^b$", "bb", false},
+		{"^[]", "]", false},
+		{"^[a\\]]+$", "a]", true},
+		{"(^a|b)c", "xbc", true},
+		{"(^a|b)c", "xac", false},
+	};
+
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+		if (pattern_found(str_of(cases[i].pattern), str_of(cases[i].text)) != cases[i].found)
+			TEST_FAIL("%s on \"%s\" is not %d", cases[i].pattern, cases[i].text, cases[i].found);
+}
+
+TEST(what_is_not_understood_is_refused)
+{
+	static const char *const bad[] = {
+		"(",     ")",       "a)",  "[a",  "*a", "a**",   "a{2,1}",          "a{999}", "a{",
+		"(?=a)", "(?<n>a)", "\\1", "\\b", "\\", "[\\b]", "((a{200}){200})", "a{2}{2}"};
+
+	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+		if (pattern_ok(str_of(bad[i])))
+			TEST_FAIL("%s is accepted", bad[i]);
+}
+
+TEST(no_text_makes_a_pattern_slow)
+{
+	static char text[20000];
+	int64_t start = clock_monotonic_ns();
+
+	memset(text, 'a', sizeof text);
+	CHECK(!pattern_found(STR("^(a|aa|a*)*(a*)*$b"), str_n(text, sizeof text)));
+	CHECK(!pattern_found(STR("^(a+)+b$"), str_n(text, sizeof text)));
+	CHECK(clock_monotonic_ns() - start < 2000000000);
+}
