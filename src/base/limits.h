@@ -39,6 +39,11 @@
 #define PATTERN_LEN_MAX    ((size_t)4096)
 #define EDITS_MAX          200
 
+/* MCP: requests that run or stay open at once, watched paths, and the bytes of one resource. */
+#define MCP_IN_FLIGHT_MAX     4096
+#define MCP_SUBSCRIPTIONS_MAX 4096
+#define MCP_RESOURCE_MAX      (10 * MIB)
+
 /* Streams move through buffers of this size. */
 #define STREAM_CHUNK (256 * KIB)
 /* A list page that a store may be asked for. */

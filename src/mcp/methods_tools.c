@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * tools/list and tools/call. The list is rendered once per form and then copied out, since it is most of what a client
+ * waits for at its start. A call's result goes from where the tool left it straight into the output buffer.
+ */
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/limits.h"
+#include "mcp/server.h"
+
+/* Many clients never ask for a second page, so one holds every tool that any dialect has. */
+#define PAGE         ((size_t)200)
+#define TTL_TOOLS_MS 300000
+/* Progress that comes faster than a person reads it only costs. */
+#define PROGRESS_EVERY_NS 50000000
+
+static void write_annotations(struct buf *buf, const struct tool_info *tool)
+{
+	static const struct {
+		const char *name;
+		unsigned trait;
+	} hints[] = {{"readOnlyHint", TOOL_READS_ONLY},
+		     {"destructiveHint", TOOL_DESTRUCTIVE},
+		     {"idempotentHint", TOOL_IDEMPOTENT},
+		     {"openWorldHint", TOOL_OPEN_WORLD}};
+
+	buf_lit(buf, ",\"annotations\":{");
+	if (tool->title.len) {
+		buf_lit(buf, "\"title\":");
+		jv_write_string(buf, tool->title);
+		buf_char(buf, ',');
+	}
+	for (size_t i = 0; i < sizeof(hints) / sizeof(hints[0]); i++)
+		buf_printf(buf, "%s\"%s\":%s", i ? "," : "", hints[i].name,
+			   tool->traits & hints[i].trait ? "true" : "false");
+	buf_char(buf, '}');
+}
+
+static void write_tool(struct buf *buf, const struct tool_info *tool, enum form form)
+{
+	buf_lit(buf, "{\"name\":");
+	jv_write_string(buf, tool->name);
+	if (tool->title.len && form != FORM_PLAIN) {
+		buf_lit(buf, ",\"title\":");
+		jv_write_string(buf, tool->title);
+	}
+	buf_lit(buf, ",\"description\":");
+	jv_write_string(buf, tool->description);
+	buf_lit(buf, ",\"inputSchema\":");
+	jv_write(buf, tool->input_schema);
+	if (tool->output_schema && form != FORM_PLAIN) {
+		buf_lit(buf, ",\"outputSchema\":");
+		jv_write(buf, tool->output_schema);
+	}
+	write_annotations(buf, tool);
+	buf_char(buf, '}');
+}
+
+static const struct tool_cache *tool_cache_get(struct server *s, enum form form)
+{
+	struct tool_cache *cache = &s->tools[form];
+	size_t count = toolset_count(s->set);
+
+	if (cache->starts)
+		return cache;
+	buf_init(&cache->text, NULL, JSON_LEN_MAX);
+	cache->starts = xcalloc(count + 1, sizeof(*cache->starts));
+	for (size_t i = 0; i < count; i++) {
+		cache->starts[i] = cache->text.len;
+		write_tool(&cache->text, toolset_at(s->set, i), form);
+		buf_char(&cache->text, ',');
+	}
+	cache->starts[count] = cache->text.len;
+	return cache;
+}
+
+void tool_cache_release(struct tool_cache *cache)
+{
+	buf_release(&cache->text);
+	free(cache->starts);
+}
+
+/* A cursor is the index of the first tool of its page. */
+static bool parse_cursor(const struct jv *cursor, size_t count, size_t *ret_first)
+{
+	int64_t first;
+
+	*ret_first = 0;
+	if (jv_is_null(cursor))
+		return true;
+	if (!str_to_i64(jv_str_of(cursor), &first) || first < 0 || (size_t)first > count)
+		return false;
+	*ret_first = (size_t)first;
+	return true;
+}
+
+void method_tools_list(struct request *req)
+{
+	const struct tool_cache *cache = tool_cache_get(req->server, req->form);
+	size_t count = toolset_count(req->server->set), first, last;
+	struct buf *buf;
+
+	if (!parse_cursor(jv_get(req->params, "cursor"), count, &first)) {
+		reply_error(req, RPC_INVALID_PARAMS, NULL, "the cursor is not one of this list; start without one");
+		return;
+	}
+	last = count - first > PAGE ? first + PAGE : count;
+	buf = reply_begin(req);
+	if (!buf)
+		return;
+	buf_lit(buf, "\"tools\":[");
+	if (last > first)
+		buf_add(buf,
+			str_n(cache->text.ptr + cache->starts[first], cache->starts[last] - cache->starts[first] - 1));
+	buf_char(buf, ']');
+	if (last < count)
+		buf_printf(buf, ",\"nextCursor\":\"%zu\"", last);
+	if (req->form == FORM_MODERN)
+		buf_printf(buf, ",\"ttlMs\":%d,\"cacheScope\":\"private\"", TTL_TOOLS_MS);
+	reply_end(req, buf, 1);
+}
+
+/* Sends what a long call reports, strictly rising and not too often. */
+struct progress_state {
+	struct request *req;
+	const struct jv *token;
+	int64_t sent_ns;
+	uint64_t sent;
+	bool any;
+};
+
+static void report(void *arg, uint64_t done, uint64_t total, struct str what)
+{
+	struct progress_state *p = arg;
+	int64_t now = clock_monotonic_ns();
+	struct buf *buf;
+
+	if (p->any && (done <= p->sent || now - p->sent_ns < PROGRESS_EVERY_NS))
+		return;
+	if (atomic_load(&p->req->cancel.requested))
+		return;
+	p->any = true;
+	p->sent = done;
+	p->sent_ns = now;
+	buf = out_begin(&p->req->server->out);
+	buf_lit(buf, "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/progress\",\"params\":{\"progressToken\":");
+	jv_write(buf, p->token);
+	buf_lit(buf, ",\"progress\":");
+	buf_u64(buf, done);
+	if (total) {
+		buf_lit(buf, ",\"total\":");
+		buf_u64(buf, total);
+	}
+	if (what.len) {
+		buf_lit(buf, ",\"message\":");
+		jv_write_string(buf, what);
+	}
+	buf_lit(buf, "}}\n");
+	out_end(&p->req->server->out, true);
+}
+
+static void write_result(struct request *req, const struct tool_result *result)
+{
+	struct buf *buf = reply_begin(req);
+
+	if (!buf)
+		return;
+	buf_lit(buf, "\"content\":[{\"type\":\"text\",\"text\":");
+	jv_write_string(buf, result->text);
+	buf_lit(buf, "}]");
+	if (result->is_error) {
+		buf_lit(buf, ",\"isError\":true");
+		req->failed = &result->err;
+	} else if (result->value && result->value->type == JV_OBJECT && req->form != FORM_PLAIN) {
+		buf_lit(buf, ",\"structuredContent\":");
+		jv_write(buf, result->value);
+	}
+	reply_end(req, buf, 1);
+}
+
+bool tools_call_beside(struct request *req)
+{
+	const struct tool_info *tool = toolset_find(req->server->set, jv_get_str(req->params, "name"));
+
+	return tool && ((tool->traits & TOOL_LONG) || !(tool->traits & TOOL_READS_ONLY));
+}
+
+void method_tools_call(struct request *req)
+{
+	const struct jv *name = jv_get(req->params, "name"), *args = jv_get(req->params, "arguments");
+	const struct jv *token = jv_get(jv_get(req->params, "_meta"), "progressToken");
+	struct progress_state state = {.req = req, .token = token};
+	struct progress progress = {.report = report, .arg = &state};
+	struct ctx ctx = request_ctx(req);
+	struct tool_result result = {0};
+	struct err err;
+
+	if (!name || name->type != JV_STR || (!jv_is_null(args) && args->type != JV_OBJECT)) {
+		reply_error(req, RPC_INVALID_PARAMS, NULL,
+			    "params must have \"name\", a string, and may have "
+			    "\"arguments\", an object");
+		return;
+	}
+	if (token && (token->type == JV_STR || token->type == JV_INT))
+		ctx.progress = &progress;
+	if (toolset_call(req->server->set, &ctx, name->u.s, jv_is_null(args) ? NULL : args, &result, &err) != 0)
+		reply_error(req, RPC_INVALID_PARAMS, NULL, "%s", err.msg);
+	else
+		write_result(req, &result);
+}

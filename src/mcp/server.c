@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * MCP over a byte stream, both eras in one process.
+ *
+ * The era is a property of each request, not of the connection: a request whose `_meta` names a protocol version is
+ * modern (2026-07-28) and describes itself; any other belongs to the handshake revisions. So a client may probe with
+ * server/discover and fall back to initialize on the same pipe, and no order of messages can confuse the server. The
+ * only state of a legacy session is which of the older result forms it understands, and its subscriptions.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <time.h>
+
+#include "base/limits.h"
+#include "mcp/server.h"
+
+#define META         "io.modelcontextprotocol/"
+#define META_VERSION META "protocolVersion"
+#define META_CAPS    META "clientCapabilities"
+#define META_LEVEL   META "logLevel"
+#define MODERN       "2026-07-28"
+
+static bool always(struct request *req)
+{
+	(void)req;
+	return true;
+}
+
+static const struct method methods[] = {
+	{"tools/call", ERA_LEGACY | ERA_MODERN, tools_call_beside, method_tools_call},
+	{"tools/list", ERA_LEGACY | ERA_MODERN, NULL, method_tools_list},
+	{"resources/read", ERA_LEGACY | ERA_MODERN, always, method_resources_read},
+	{"resources/list", ERA_LEGACY | ERA_MODERN, always, method_resources_list},
+	{"resources/templates/list", ERA_LEGACY | ERA_MODERN, NULL, method_templates_list},
+	{"completion/complete", ERA_LEGACY | ERA_MODERN, always, method_complete},
+	{"server/discover", ERA_MODERN, NULL, method_discover},
+	{"subscriptions/listen", ERA_MODERN, NULL, method_listen},
+	{"initialize", ERA_LEGACY, NULL, method_initialize},
+	{"ping", ERA_LEGACY, NULL, method_empty},
+	{"logging/setLevel", ERA_LEGACY, NULL, method_empty},
+	{"resources/subscribe", ERA_LEGACY, NULL, method_subscribe},
+	{"resources/unsubscribe", ERA_LEGACY, NULL, method_unsubscribe},
+};
+
+static const struct method *method_find(struct str name)
+{
+	for (size_t i = 0; i < sizeof(methods) / sizeof(methods[0]); i++)
+		if (str_is(name, methods[i].name))
+			return &methods[i];
+	return NULL;
+}
+
+struct ctx request_ctx(struct request *req)
+{
+	return (struct ctx){.arena = req->arena, .cancel = &req->cancel, .actor = workspace_actor(req->server->ws)};
+}
+
+/* Only a modern client knows these; without the version they are a modern request that lacks it. */
+static bool is_modern(struct str method, const struct jv *meta)
+{
+	return jv_get(meta, META_VERSION) || jv_get(meta, META_CAPS) || str_is(method, "server/discover") ||
+	       str_is(method, "subscriptions/listen");
+}
+
+static bool level_ok(const struct jv *level)
+{
+	static const char *const levels[] = {"debug", "info",     "notice", "warning",
+					     "error", "critical", "alert",  "emergency"};
+
+	if (!level)
+		return true;
+	for (size_t i = 0; i < sizeof(levels) / sizeof(levels[0]); i++)
+		if (str_is(jv_str_of(level), levels[i]))
+			return true;
+	return false;
+}
+
+/* What a modern request must say about itself; answers it and returns false when it does not. */
+static bool check_modern(struct request *req, const struct jv *meta)
+{
+	const struct jv *version = jv_get(meta, META_VERSION), *caps = jv_get(meta, META_CAPS);
+	struct jv *data, *supported;
+
+	if (!version || version->type != JV_STR) {
+		reply_error(req, RPC_INVALID_PARAMS, NULL, "params._meta must have \"%s\", a string", META_VERSION);
+		return false;
+	}
+	if (!caps || caps->type != JV_OBJECT) {
+		reply_error(req, RPC_INVALID_PARAMS, NULL, "params._meta must have \"%s\", an object", META_CAPS);
+		return false;
+	}
+	if (!str_is(version->u.s, MODERN)) {
+		data = jv_object(req->arena);
+		supported = jv_array(req->arena);
+		jv_push(req->arena, supported, jv_str(req->arena, STR(MODERN)));
+		jv_set(req->arena, data, "supported", supported);
+		jv_set_str(req->arena, data, "requested", version->u.s);
+		reply_error(req, RPC_BAD_VERSION, data,
+			    "protocol version \"%.*s\" is not served in this form; use %s, or initialize for an "
+			    "older one",
+			    (int)utf8_first(version->u.s, 40).len, version->u.s.ptr, MODERN);
+		return false;
+	}
+	if (!level_ok(jv_get(meta, META_LEVEL))) {
+		reply_error(req, RPC_INVALID_PARAMS, NULL, "\"%s\" must be a log level such as \"info\"", META_LEVEL);
+		return false;
+	}
+	return true;
+}
+
+/* Finds the method; answers and returns false when there is none for this request. */
+static bool resolve(struct request *req, struct str name)
+{
+	const struct jv *meta = jv_get(req->params, "_meta");
+	bool modern = is_modern(name, meta);
+
+	if (modern) {
+		req->form = FORM_MODERN;
+		if (!check_modern(req, meta))
+			return false;
+	}
+	req->method = method_find(name);
+	if (req->method && (req->method->eras & (modern ? ERA_MODERN : ERA_LEGACY)))
+		return true;
+	reply_error(req, RPC_NO_METHOD, NULL, "method \"%.*s\" is not served%s", (int)utf8_first(name, 100).len,
+		    name.ptr, req->method ? " in this revision of the protocol" : "");
+	return false;
+}
+
+/* Returns the request when it is to run beside. */
+static struct request *handle_request(struct server *s, struct arena *arena, const struct rpc_message *msg)
+{
+	struct request *req = ARENA_NEW(arena, struct request);
+
+	*req = (struct request){
+		.server = s, .arena = arena, .id = msg->id, .params = msg->params, .form = s->legacy_form};
+	if (flights_has(s, req->id)) {
+		reply_error(req, RPC_INVALID_REQUEST, NULL, "the id of this request is still in use by an earlier one");
+		return NULL;
+	}
+	if (!resolve(req, msg->method))
+		return NULL;
+	if (req->method->beside && req->method->beside(req)) {
+		if (flights_add(s, req))
+			return req;
+		reply_error(req, RPC_INTERNAL, NULL, "%d requests are running already; wait for one to end",
+			    MCP_IN_FLIGHT_MAX);
+		return NULL;
+	}
+	req->method->run(req);
+	/* one that stays open keeps its arena */
+	return req->in_flight ? req : NULL;
+}
+
+static void handle_notification(struct server *s, const struct rpc_message *msg)
+{
+	const struct jv *id = jv_get(msg->params, "requestId");
+
+	if (!str_is(msg->method, "notifications/cancelled") || !id || (id->type != JV_STR && id->type != JV_INT))
+		return;
+	if (!subs_cancel(s, id))
+		flights_cancel(s, id);
+}
+
+static void refuse_line(struct server *s, const struct jv *id, int code, struct str sentence)
+{
+	struct rpc_error error = {code, sentence, NULL};
+
+	rpc_write_error(out_begin(&s->out), id, &error);
+	out_end(&s->out, false);
+}
+
+void server_refuse_long_line(struct server *s)
+{
+	struct err err;
+
+	err_set(&err, ERR_TOO_LARGE, "a message may have at most %zu bytes; this one was skipped", JSON_LEN_MAX);
+	refuse_line(s, NULL, RPC_INVALID_REQUEST, str_of(err.msg));
+}
+
+struct request *server_take(struct server *s, struct arena **arena, struct str line)
+{
+	struct request *req = NULL;
+	struct rpc_message msg;
+	struct err err;
+	int code;
+
+	if (str_trim(line).len == 0)
+		return NULL;
+	code = rpc_parse(*arena, line, &msg, &err);
+	if (code)
+		refuse_line(s, msg.id, code, str_of(err.msg));
+	else if (msg.kind == RPC_REQUEST)
+		req = handle_request(s, *arena, &msg);
+	else if (msg.kind == RPC_NOTIFICATION)
+		handle_notification(s, &msg);
+	if (!req) {
+		arena_reset(*arena);
+		return NULL;
+	}
+	*arena = NULL;
+	return req->method->beside ? req : NULL;
+}
+
+static void server_init(struct server *s, struct workspace *ws, struct toolset *set, int in_fd, int out_fd)
+{
+	*s = (struct server){.ws = ws, .set = set, .legacy_form = FORM_STRUCTURED};
+	rpc_reader_init(&s->reader, in_fd, JSON_LEN_MAX);
+	out_init(&s->out, out_fd);
+	pthread_mutex_init(&s->flights.lock, NULL);
+	pthread_mutex_init(&s->crew.lock, NULL);
+	pthread_cond_init(&s->crew.wake, NULL);
+	pthread_mutex_init(&s->subs.lock, NULL);
+}
+
+static void server_release(struct server *s)
+{
+	subs_release(s);
+	out_flush(&s->out);
+	for (size_t i = 0; i < FORMS; i++)
+		tool_cache_release(&s->tools[i]);
+	pthread_mutex_destroy(&s->subs.lock);
+	pthread_cond_destroy(&s->crew.wake);
+	pthread_mutex_destroy(&s->crew.lock);
+	pthread_mutex_destroy(&s->flights.lock);
+	out_release(&s->out);
+	rpc_reader_release(&s->reader);
+}
+
+int mcp_serve_stdio(struct workspace *ws, struct toolset *set, int in_fd, int out_fd, struct err *err)
+{
+	struct server *s = xcalloc(1, sizeof(*s));
+	sigset_t pipe_set, before;
+
+	(void)err;
+	/* a peer that went away is an error of write(2), not a signal; only the threads of this server are touched */
+	sigemptyset(&pipe_set);
+	sigaddset(&pipe_set, SIGPIPE);
+	pthread_sigmask(SIG_BLOCK, &pipe_set, &before);
+	server_init(s, ws, set, in_fd, out_fd);
+	crew_run(s);
+	server_release(s);
+	if (!sigismember(&before, SIGPIPE)) {
+		while (sigtimedwait(&pipe_set, NULL, &(struct timespec){0}) < 0 && errno == EINTR)
+			continue;
+	}
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	free(s);
+	return 0;
+}

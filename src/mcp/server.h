@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Inside the MCP server: what its files share. One `struct server` per connection.
+ *
+ * Locks, in the order in which they may be taken: `subs.lock`, `out.lock`. `crew.lock` and `flights.lock` are taken
+ * alone. None is held while a tool runs.
+ */
+#ifndef STEAD_MCP_SERVER_H
+#define STEAD_MCP_SERVER_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "base/ctx.h"
+#include "mcp/jsonrpc.h"
+#include "mcp/mcp.h"
+
+/* What a result may look like, by protocol version. */
+enum form {
+	FORM_PLAIN,      /* 2024-11-05, 2025-03-26: text only */
+	FORM_STRUCTURED, /* 2025-06-18, 2025-11-25: structured content beside the text */
+	FORM_MODERN,     /* 2026-07-28: every request and result describes itself */
+	FORMS
+};
+
+/* Replies and notifications of all threads, one line each, in one buffer. */
+struct out {
+	pthread_mutex_t lock;
+	struct buf buf;
+	int fd;
+	atomic_bool broken; /* the peer is gone: nothing is written any more */
+};
+
+/* Requests that run beside the reading thread, or stay open, by id: to be cancelled, and so that an id is not used
+   twice. */
+#define FLIGHT_BUCKETS 256
+struct flights {
+	pthread_mutex_t lock;
+	struct request *bucket[FLIGHT_BUCKETS];
+	size_t count;
+};
+
+/* See crew.c. */
+#define CREW_MAX 8
+struct crew {
+	pthread_mutex_t lock;
+	pthread_cond_t wake;
+	pthread_t threads[CREW_MAX];
+	unsigned thread_count; /* started; the caller of mcp_serve_stdio is one more */
+	unsigned idle;
+	bool has_leader, ended;
+	struct request *queue_first, *queue_last;
+};
+
+/* Who wants to hear of changes; see notify.c. */
+struct subs {
+	pthread_mutex_t lock;
+	struct subscription *first;
+	size_t count;
+	uint64_t listener; /* handle of the events layer */
+	bool listening;
+	uint64_t *seen; /* hashes of paths that are known to exist */
+	size_t seen_count;
+};
+
+/* tools/list, rendered once per form: the tools with ',' between them, and where each begins. */
+struct tool_cache {
+	struct buf text;
+	size_t *starts;
+};
+
+struct server {
+	struct workspace *ws;
+	struct toolset *set;
+	struct rpc_reader reader; /* touched by the leader alone, like the next two */
+	struct tool_cache tools[FORMS];
+	enum form legacy_form;
+	struct out out;
+	struct flights flights;
+	struct crew crew;
+	struct subs subs;
+};
+
+/* One request, in its own arena. */
+struct request {
+	struct server *server;
+	struct arena *arena;
+	const struct method *method;
+	const struct jv *id, *params;
+	enum form form;
+	struct cancel cancel;
+	bool in_flight;
+	bool urgent;              /* nobody else will flush its reply */
+	const struct err *failed; /* why the tool failed, for programs: goes into the result's _meta */
+	size_t reply_start;       /* in the output buffer, while the reply is written */
+	uint64_t hash;
+	struct request *next_in_bucket, *next_in_queue;
+};
+
+enum { ERA_LEGACY = 1, ERA_MODERN = 2 };
+
+struct method {
+	const char *name;
+	unsigned eras;
+	/* Runs beside the reading thread: NULL never, else asked for each request. */
+	bool (*beside)(struct request *req);
+	/* Answers the request with exactly one of the reply functions (or keeps it open: subscriptions/listen). */
+	void (*run)(struct request *req);
+};
+
+/* server.c: answers the message in `line`, or returns a request that is to run beside; that one owns *arena, which is
+   then NULL. */
+struct request *server_take(struct server *s, struct arena **arena, struct str line);
+void server_refuse_long_line(struct server *s);
+struct ctx request_ctx(struct request *req);
+
+/* crew.c: serves until the input ends and everything that ran is done. */
+void crew_run(struct server *s);
+
+/* flights.c. The id must not be in use (flights_has); false when there are too many. */
+bool flights_has(struct server *s, const struct jv *id);
+bool flights_add(struct server *s, struct request *req);
+/* False when the request was cancelled: then nothing is answered. */
+bool flights_remove(struct server *s, struct request *req);
+void flights_cancel(struct server *s, const struct jv *id);
+void flights_cancel_all(struct server *s);
+
+/* out.c. out_begin locks and gives the buffer; out_end unlocks. Written by out_flush, or at once when `now` is set. */
+void out_init(struct out *out, int fd);
+void out_release(struct out *out);
+struct buf *out_begin(struct out *out);
+void out_end(struct out *out, bool now);
+void out_flush(struct out *out);
+
+/* reply.c. A request that was cancelled is not answered: then reply_begin gives NULL. Between begin and end the members
+   of the result object are written, each followed by reply_end's. */
+struct buf *reply_begin(struct request *req);
+void reply_end(struct request *req, struct buf *buf, size_t members);
+void reply_value(struct request *req, const struct jv *result);
+void reply_error(struct request *req, int code, const struct jv *data, const char *fmt, ...)
+	__attribute__((format(printf, 4, 5)));
+/* From an error of a store: not found, refused or broken, with the resource's URI. */
+void reply_store_error(struct request *req, struct str uri, const struct err *err);
+/* ttlMs and cacheScope, which modern results of lists and reads must have. */
+void reply_cache_hint(struct request *req, struct jv *result, int64_t ttl_ms);
+
+/* The methods. */
+void method_initialize(struct request *req);
+void method_discover(struct request *req);
+void method_empty(struct request *req);
+void method_tools_list(struct request *req);
+void method_tools_call(struct request *req);
+bool tools_call_beside(struct request *req);
+void tool_cache_release(struct tool_cache *cache);
+void method_resources_list(struct request *req);
+void method_templates_list(struct request *req);
+void method_resources_read(struct request *req);
+void method_subscribe(struct request *req);
+void method_unsubscribe(struct request *req);
+void method_listen(struct request *req);
+void method_complete(struct request *req);
+
+/* notify.c */
+/* Listens to the store, from the first time on that somebody may want to hear of it. */
+
+/* A legacy session hears of files that come and go without asking. */
+void subs_add_session(struct server *s);
+/* Ends the subscriptions/listen request of this id; false when there is none. */
+bool subs_cancel(struct server *s, const struct jv *id);
+/* Ends all, gracefully. */
+void subs_release(struct server *s);
+
+/* uri.c: `stead:///` and the path, percent-encoded. */
+#define URI_TEMPLATE "stead:///{+path}"
+struct str uri_format(struct arena *arena, struct str path);
+int uri_parse(struct arena *arena, struct str uri, struct wpath *ret_path, struct err *err);
+struct str base64_encode(struct arena *arena, struct str bytes);
+
+#endif

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A file's URI is `stead:///` and its path in the workspace, percent-encoded. It says nothing of where the bytes lie,
+ * so it stays the same when a workspace moves, and no path of the host reaches a client.
+ */
+#include "base/limits.h"
+#include "mcp/server.h"
+
+#define SCHEME STR("stead:///")
+
+static bool is_unreserved(unsigned char c)
+{
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '.' ||
+	       c == '_' || c == '~' || c == '/';
+}
+
+struct str uri_format(struct arena *arena, struct str path)
+{
+	static const char hex[] = "0123456789ABCDEF";
+	struct buf b;
+
+	buf_init(&b, arena, 3 * PATH_LEN_MAX + 16);
+	buf_add(&b, SCHEME);
+	for (size_t i = 0; i < path.len; i++) {
+		unsigned char c = (unsigned char)path.ptr[i];
+
+		if (is_unreserved(c)) {
+			buf_char(&b, (char)c);
+		} else {
+			buf_char(&b, '%');
+			buf_char(&b, hex[c >> 4]);
+			buf_char(&b, hex[c & 15]);
+		}
+	}
+	return buf_str(&b);
+}
+
+static int hex_digit(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	if (c >= 'a' && c <= 'f')
+		return c - 'a' + 10;
+	return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
+/* Reserved characters stand for themselves: a client that fills in the template need not encode them. */
+int uri_parse(struct arena *arena, struct str uri, struct wpath *ret_path, struct err *err)
+{
+	struct str rest;
+	struct buf b;
+
+	if (!str_starts(uri, SCHEME))
+		return err_set(err, ERR_INVALID, "resource \"%.*s\": a URI here is stead:/// and a path, as in %s",
+			       (int)utf8_first(uri, 100).len, uri.ptr ? uri.ptr : "", "stead:///notes/today.md");
+	rest = str_from(uri, SCHEME.len);
+	buf_init(&b, arena, PATH_LEN_MAX);
+	for (size_t i = 0; i < rest.len; i++) {
+		int high, low;
+
+		if (rest.ptr[i] != '%') {
+			buf_char(&b, rest.ptr[i]);
+			continue;
+		}
+		high = rest.len - i > 2 ? hex_digit(rest.ptr[i + 1]) : -1;
+		low = rest.len - i > 2 ? hex_digit(rest.ptr[i + 2]) : -1;
+		if (high < 0 || low < 0)
+			return err_set(err, ERR_INVALID,
+				       "resource \"%.*s\": '%%' must be followed by two hex digits; write %%25 for a "
+				       "percent sign",
+				       (int)utf8_first(uri, 100).len, uri.ptr);
+		buf_char(&b, (char)(high * 16 + low));
+		i += 2;
+	}
+	if (b.overflow)
+		return err_set(err, ERR_INVALID, "the path of this resource is longer than %zu bytes", PATH_LEN_MAX);
+	return wpath_parse_lenient(arena, buf_str(&b), ret_path, err);
+}
+
+struct str base64_encode(struct arena *arena, struct str bytes)
+{
+	static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+	const unsigned char *in = (const unsigned char *)bytes.ptr;
+	size_t len = (bytes.len + 2) / 3 * 4, at = 0;
+	char *out = arena_alloc_raw(arena, len + 1);
+
+	for (size_t i = 0; i < bytes.len; i += 3) {
+		size_t left = bytes.len - i;
+		unsigned v = (unsigned)in[i] << 16;
+
+		if (left > 1)
+			v |= (unsigned)in[i + 1] << 8;
+		if (left > 2)
+			v |= in[i + 2];
+		out[at++] = digits[v >> 18];
+		out[at++] = digits[v >> 12 & 63];
+		out[at++] = left > 1 ? digits[v >> 6 & 63] : '=';
+		out[at++] = left > 2 ? digits[v & 63] : '=';
+	}
+	out[at] = '\0';
+	return str_n(out, at);
+}
