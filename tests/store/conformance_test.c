@@ -42,3 +42,7 @@ static void run_all(struct store *(*open)(void))
 	}
 
 STACK(memory, store_memory_new())
+STACK(prefix, store_prefix_new(store_memory_new(), P("a/workspace")))
+STACK(prefix_of_the_root, store_prefix_new(store_memory_new(), P("")))
+STACK(events, store_events_new(store_memory_new()))
+STACK(fault_that_is_not_armed, store_fault_new(store_memory_new()))
