@@ -332,7 +332,10 @@ static void write_real(struct buf *buf, double d)
 		buf_lit(buf, "null");
 		return;
 	}
+	/* 15 digits read well (0.1); when they are not this very number, 17 always are. */
 	n = snprintf(text, sizeof(text), "%.15g", d);
+	if (strtod(text, NULL) != d)
+		n = snprintf(text, sizeof(text), "%.17g", d);
 	buf_add(buf, str_n(text, (size_t)n));
 	if (!memchr(text, '.', (size_t)n) && !memchr(text, 'e', (size_t)n))
 		buf_lit(buf, ".0");

@@ -70,6 +70,23 @@ TEST(json_round_trips)
 	CHECK_ERR(jv_parse(arena, STR("[1] x"), &v, &err), err, ERR_INVALID);
 }
 
+TEST(a_real_is_written_so_that_it_reads_back_the_same)
+{
+	static const double values[] = {0.1, 1.0 / 3.0, 44444444444444444444444444444444.0, 5e-324, -1.5};
+	ARENA_SCOPE struct arena *arena = arena_new();
+
+	for (size_t i = 0; i < sizeof(values) / sizeof(*values); i++) {
+		struct jv *v;
+		struct err err;
+		struct buf b;
+
+		buf_init(&b, arena, 100);
+		jv_write(&b, jv_real(arena, values[i]));
+		CHECK_OK(jv_parse(arena, buf_str(&b), &v, &err), err);
+		CHECK(v->type == JV_REAL && v->u.d == values[i]);
+	}
+}
+
 TEST(json_nesting_is_bounded)
 {
 	ARENA_SCOPE struct arena *arena = arena_new();
