@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Runs the list of conformance.h over every store. A new backend or layer adds one STACK line. */
 #include "conformance.h"
+#include "disk_dir.h"
 
 /* One case on a fresh store. A failed check ends the case, not the list, so that one run shows all that is wrong. */
 static bool run_case(struct store *(*open)(void), const struct conf_case *k)
@@ -31,6 +32,16 @@ static void run_all(struct store *(*open)(void))
 	CHECK_INT(bad, 0);
 }
 
+static struct store *open_disk(bool relaxed, bool tmp_dir)
+{
+	struct store_disk_opts opts = {.relaxed = relaxed, .tmp_dir = tmp_dir ? disk_dir_new() : NULL};
+	struct store *s;
+	struct err err;
+
+	CHECK_OK(store_disk_open(disk_dir_new(), &opts, &s, &err), err);
+	return s;
+}
+
 #define STACK(id, expr)                                                                                                \
 	static struct store *id##_open(void)                                                                           \
 	{                                                                                                              \
@@ -42,3 +53,11 @@ static void run_all(struct store *(*open)(void))
 	}
 
 STACK(memory, store_memory_new())
+STACK(disk, open_disk(false, false))
+STACK(disk_with_a_tmp_dir, open_disk(false, true))
+STACK(relaxed_disk, open_disk(true, false))
+STACK(relaxed_disk_with_a_tmp_dir, open_disk(true, true))
+STACK(prefix, store_prefix_new(store_memory_new(), P("a/workspace")))
+STACK(prefix_of_the_root, store_prefix_new(store_memory_new(), P("")))
+STACK(events, store_events_new(store_memory_new()))
+STACK(fault_that_is_not_armed, store_fault_new(store_memory_new()))

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Tells listeners of changes, on the thread that made them. No lock is held while a listener runs, so a listener may
+ * use the store and may add listeners; it is pinned by a count instead, and unlisten waits for the count to fall. The
+ * plainer read-write lock was rejected: a listener that listens would lock up.
+ */
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "base/arena.h"
+#include "store/stores.h"
+
+struct listener {
+	struct listener *next;
+	uint64_t handle;
+	store_listener call;
+	void *arg;
+	unsigned running; /* calls under way: stays in the list while it is not 0 */
+	bool leaving;
+};
+
+struct events {
+	struct store base;
+	atomic_uint listeners; /* lets a store that nobody listens to skip the lock */
+	pthread_mutex_t lock;
+	pthread_cond_t idle;
+	struct listener *first;
+	uint64_t last_handle;
+};
+
+static struct events *events_of(struct store *s)
+{
+	return (struct events *)s;
+}
+
+static void notify(struct events *e, const struct store_event *event)
+{
+	pthread_mutex_lock(&e->lock);
+	for (struct listener *l = e->first; l; l = l->next) {
+		if (l->leaving)
+			continue;
+		l->running++;
+		pthread_mutex_unlock(&e->lock);
+		l->call(l->arg, event);
+		pthread_mutex_lock(&e->lock);
+		if (--l->running == 0 && l->leaving)
+			pthread_cond_broadcast(&e->idle);
+	}
+	pthread_mutex_unlock(&e->lock);
+}
+
+static int events_around(struct store *s, struct ctx *ctx, struct store_call *call, struct err *err)
+{
+	struct events *e = events_of(s);
+	struct store_event event = {.op = call->op, .path = call->path, .to = call->to, .actor = ctx->actor};
+	int r = store_forward(s->inner, ctx, call, err);
+
+	if (r || store_op_info[call->op].reads_only || atomic_load(&e->listeners) == 0)
+		return r;
+	if (call->ret_stat)
+		event.version = call->ret_stat->version;
+	notify(e, &event);
+	return 0;
+}
+
+static void events_destroy(struct store *s)
+{
+	struct events *e = events_of(s);
+
+	while (e->first) {
+		struct listener *l = e->first;
+
+		e->first = l->next;
+		free(l);
+	}
+	pthread_cond_destroy(&e->idle);
+	pthread_mutex_destroy(&e->lock);
+	free(e);
+}
+
+static const struct store_ops events_ops = {
+	.name = "events",
+	.around = events_around,
+	.destroy = events_destroy,
+};
+
+struct store *store_events_new(struct store *inner)
+{
+	struct events *e = xcalloc(1, sizeof(*e));
+
+	e->base = (struct store){.ops = &events_ops, .inner = inner};
+	pthread_mutex_init(&e->lock, NULL);
+	pthread_cond_init(&e->idle, NULL);
+	return &e->base;
+}
+
+uint64_t store_events_listen(struct store *events, store_listener listener, void *arg)
+{
+	struct events *e = events_of(events);
+	struct listener *l = xcalloc(1, sizeof(*l)), **at = &e->first;
+	uint64_t handle;
+
+	l->call = listener;
+	l->arg = arg;
+	pthread_mutex_lock(&e->lock);
+	handle = l->handle = ++e->last_handle;
+	while (*at) /* in the order in which they came */
+		at = &(*at)->next;
+	*at = l;
+	atomic_fetch_add(&e->listeners, 1);
+	pthread_mutex_unlock(&e->lock);
+	return handle;
+}
+
+void store_events_unlisten(struct store *events, uint64_t handle)
+{
+	struct events *e = events_of(events);
+	struct listener **at;
+
+	pthread_mutex_lock(&e->lock);
+	for (struct listener *l = e->first; l; l = l->next)
+		if (l->handle == handle && !l->leaving) {
+			l->leaving = true;
+			while (l->running)
+				pthread_cond_wait(&e->idle, &e->lock);
+			for (at = &e->first; *at != l; at = &(*at)->next)
+				;
+			*at = l->next;
+			free(l);
+			atomic_fetch_sub(&e->listeners, 1);
+			break;
+		}
+	pthread_mutex_unlock(&e->lock);
+}

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A directory of another store as a store of its own: how workspaces share one store without seeing each other. Paths
+ * get the directory put before them on the way in and taken off on the way out: in entries, cursors, scans, and in the
+ * text of errors, so that nobody inside learns where the workspace lies.
+ *
+ * The root of a store always exists, the directory only when something is in it; this layer makes up the difference.
+ */
+#include "base/limits.h"
+#include "store/stores.h"
+
+struct prefix {
+	struct store base; /* inner is NULL for a view: it is not ours to destroy */
+	struct store *target;
+	struct wpath dir; /* owned */
+};
+
+static struct prefix *prefix_of(struct store *s)
+{
+	return (struct prefix *)s;
+}
+
+/* Takes "dir/" off wherever the message names a path below the directory. */
+static void hide_dir(const struct prefix *p, struct err *err)
+{
+	size_t len = p->dir.s.len, in = 0, out = 0;
+	char *msg = err->msg;
+
+	if (len == 0)
+		return;
+	while (msg[in]) {
+		bool begins = in == 0 || msg[in - 1] == '"' || msg[in - 1] == ' ';
+
+		if (begins && strncmp(msg + in, p->dir.s.ptr, len) == 0 &&
+		    (msg[in + len] == '/' || msg[in + len] == '"')) {
+			in += len;
+			if (msg[in] == '/')
+				in++;
+			else
+				msg[out++] = '/'; /* the directory itself is the root here */
+			continue;
+		}
+		msg[out++] = msg[in++];
+	}
+	msg[out] = '\0';
+}
+
+struct prefix_scan {
+	const struct prefix *prefix;
+	const struct scan_req *req;
+};
+
+static struct str strip(const struct prefix *p, struct str path)
+{
+	return wpath_relative((struct wpath){path}, p->dir).s;
+}
+
+static bool scan_want_dir(void *arg, struct str path)
+{
+	struct prefix_scan *s = arg;
+
+	return s->req->want_dir(s->req->arg, strip(s->prefix, path));
+}
+
+static bool scan_want_file(void *arg, struct str path)
+{
+	struct prefix_scan *s = arg;
+
+	return s->req->want_file(s->req->arg, strip(s->prefix, path));
+}
+
+static int scan_visit(void *arg, const struct scan_item *item, struct err *err)
+{
+	struct prefix_scan *s = arg;
+	struct scan_item own = *item;
+
+	own.path = strip(s->prefix, item->path);
+	return s->req->visit(s->req->arg, &own, err);
+}
+
+/* The call in inner's terms; the copies that `call` then points to are the caller's. */
+struct prefix_call {
+	struct store_call call;
+	struct store_list_req list;
+	struct scan_req scan;
+	struct prefix_scan scan_arg;
+};
+
+static int translate(const struct prefix *p, struct ctx *ctx, const struct store_call *call, struct prefix_call *ret,
+		     struct err *err)
+{
+	int r = wpath_join(ctx->arena, p->dir, call->path, &ret->call.path, err);
+
+	if (r == 0 && !wpath_is_root(call->to))
+		r = wpath_join(ctx->arena, p->dir, call->to, &ret->call.to, err);
+	if (r)
+		return r;
+	if (call->list) {
+		ret->list = *call->list;
+		if (ret->list.after.len && p->dir.s.len)
+			ret->list.after =
+				arena_printf(ctx->arena, "%.*s/%.*s", STR_ARG(p->dir.s), STR_ARG(ret->list.after));
+		ret->call.list = &ret->list;
+	}
+	if (call->scan) {
+		ret->scan_arg = (struct prefix_scan){p, call->scan};
+		ret->scan = *call->scan;
+		ret->scan.want_dir = call->scan->want_dir ? scan_want_dir : NULL;
+		ret->scan.want_file = call->scan->want_file ? scan_want_file : NULL;
+		ret->scan.visit = scan_visit;
+		ret->scan.arg = &ret->scan_arg;
+		ret->call.scan = &ret->scan;
+	}
+	return 0;
+}
+
+static void strip_page(const struct prefix *p, struct store_page *page)
+{
+	for (size_t i = 0; i < page->count; i++)
+		page->entries[i].path.s = strip(p, page->entries[i].path.s);
+	if (page->next.ptr)
+		page->next = strip(p, page->next);
+}
+
+/* The root exists though nothing is in it. */
+static int answer_empty_root(struct store_call *call)
+{
+	if (call->ret_stat)
+		*call->ret_stat = (struct store_stat){.kind = STORE_DIR};
+	if (call->ret_page)
+		*call->ret_page = (struct store_page){0};
+	if (call->ret_count)
+		*call->ret_count = 0;
+	return 0;
+}
+
+static int prefix_around(struct store *s, struct ctx *ctx, struct store_call *call, struct err *err)
+{
+	struct prefix *p = prefix_of(s);
+	struct prefix_call own = {.call = *call};
+	int r = translate(p, ctx, call, &own, err);
+
+	if (r)
+		return r;
+	r = store_forward(p->target, ctx, &own.call, err);
+	if (r == -ERR_NOT_FOUND && wpath_is_root(call->path))
+		return answer_empty_root(call);
+	if (r)
+		hide_dir(p, err);
+	else if (call->ret_page)
+		strip_page(p, call->ret_page);
+	return r;
+}
+
+static void prefix_destroy(struct store *s)
+{
+	struct prefix *p = prefix_of(s);
+
+	free((char *)p->dir.s.ptr);
+	free(p);
+}
+
+static const struct store_ops prefix_ops = {
+	.name = "prefix",
+	.around = prefix_around,
+	.destroy = prefix_destroy,
+};
+
+struct store *store_view_new(struct store *shared, struct wpath dir)
+{
+	struct prefix *p = xcalloc(1, sizeof(*p));
+
+	p->base.ops = &prefix_ops;
+	p->target = shared;
+	p->dir.s = str_n(xstrndup(dir.s), dir.s.len);
+	return &p->base;
+}
+
+struct store *store_prefix_new(struct store *inner, struct wpath dir)
+{
+	struct store *s = store_view_new(inner, dir);
+
+	s->inner = inner;
+	return s;
+}

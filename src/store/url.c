@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From one URL to the store it names: the only place that knows which backends this build has. */
+#include "store/stores.h"
+
+#include "base/limits.h"
+
+static int open_disk(struct str dir, struct store **ret_store, struct err *err)
+{
+	static const struct store_disk_opts opts = {.create = true};
+	char *path;
+	int r;
+
+	if (dir.len == 0)
+		return err_set(err, ERR_INVALID, "the store \"disk:\" names no directory; write \"disk:DIR\"");
+	if (dir.len > 4 * PATH_LEN_MAX || memchr(dir.ptr, '\0', dir.len))
+		return err_set(err, ERR_INVALID, "the directory of the store is too long or has a NUL character");
+	path = xstrndup(dir);
+	r = store_disk_open(path, &opts, ret_store, err);
+	free(path);
+	return r;
+}
+
+int store_open_url(struct str url, struct store **ret_store, struct err *err)
+{
+	if (str_starts(url, STR("disk:")))
+		return open_disk(str_from(url, 5), ret_store, err);
+	if (str_is(url, "memory:")) {
+		*ret_store = store_memory_new();
+		return 0;
+	}
+	return err_set(err, ERR_UNSUPPORTED,
+		       "cannot open the store \"%.*s\": this build has \"disk:DIR\" and \"memory:\"", STR_ARG(url));
+}
