@@ -18,20 +18,26 @@ enum {
 	TOOL_DESTRUCTIVE = 2,
 	TOOL_IDEMPOTENT = 4,
 	TOOL_OPEN_WORLD = 8,
-	TOOL_LONG = 16, /* may take long: a door runs it beside other calls, with progress and cancellation */
+	TOOL_LONG = 16,  /* may take long: a door runs it beside other calls, with progress and cancellation */
+	TOOL_PARKS = 32, /* a result over the offload thresholds is parked as an artifact */
 };
+
+struct artifacts;
 
 /* What a handler works with. */
 struct call {
 	struct ctx *ctx;
 	struct workspace *ws;
 	struct store *files; /* workspace_files(ws) */
+	struct artifacts *artifacts;
 };
 
 /* What a handler gives back, all in the call's arena. */
 struct outcome {
-	struct jv *value;  /* an object that fits the output schema */
+	struct jv *value;  /* an object that fits the output schema; NULL in dialects without structured content */
 	struct str detail; /* on failure: lines for the model behind the error's sentence (nearest text, first lines) */
+	struct str text;   /* the whole text, when the handler has it already (`ptr` not NULL); on failure it stands in
+			      place of the sentence and the detail, for dialects whose wording is fixed */
 };
 
 struct tool {
@@ -41,6 +47,9 @@ struct tool {
 	int (*call)(struct call *call, const struct jv *args, struct outcome *ret, struct err *err);
 	/* The text for the model; NULL: the value as JSON. */
 	void (*render)(const struct jv *args, const struct jv *value, struct buf *text);
+	const char *family; /* "files", "artifacts": `group:files` in allow and deny */
+	/* Dialects: the native tools whose power this one uses, separated by blanks. Denying one of them denies it. */
+	const char *acts_as;
 };
 
 /* The tools that one door offers: a dialect's table, less what configuration denies. Immutable and thread-safe. */
@@ -51,6 +60,9 @@ int toolset_new(struct workspace *ws, struct str dialect, struct toolset **ret_s
 void toolset_destroy(struct toolset *set);
 /* Names of all dialects, NULL at the end; the first is "native". */
 const char *const *toolset_dialects(void);
+/* What '/' is for a dialect's tools when nobody says otherwise (workspace_opts.root): "files", "workspace" or
+   "task:default". An unknown dialect: "files". */
+struct str dialect_default_root(struct str dialect);
 
 /* A tool as a client sees it. Order is stable. */
 struct tool_info {

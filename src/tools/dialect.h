@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A dialect: another system's tools over the same handlers, and what is its own in the reply: how a failure reads and
+ * what '/' is. The native table is the dialect "native".
+ */
+#ifndef STEAD_TOOLS_DIALECT_H
+#define STEAD_TOOLS_DIALECT_H
+
+#include "tools/tool.h"
+
+struct dialect {
+	const char *name;
+	const char *root; /* dialect_default_root */
+	const struct tool *tools;
+	size_t count;
+	/* Stands before the sentence of a failure; NULL: nothing. */
+	const char *error_prefix;
+};
+
+extern const struct dialect dialect_native, dialect_omnicoreagent, dialect_openpaw, dialect_wacht, dialect_agentscope,
+	dialect_anthropic_memory;
+
+/* All of them, NULL at the end, in the order of toolset_dialects(). */
+extern const struct dialect *const dialects[];
+
+/* Which tools configuration leaves (policy.c). A name in allow or deny that no dialect has is an error that names the
+   nearest; so is a list that is not one of names. */
+struct policy {
+	const struct jv *allow, *deny; /* NULL: everything, nothing */
+};
+int policy_init(struct policy *policy, const struct config *config, struct err *err);
+bool policy_offers(const struct policy *policy, const struct tool *tool);
+
+#endif

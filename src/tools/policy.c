@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Which tools configuration leaves. Deny wins; an allow list that is not empty keeps only what it names; `group:files`
+ * stands for a family. Lists are shared by all dialects, so a dialect's tool is also judged by the native tools whose
+ * power it has: denying write_file takes away OpenPaw's overwrite_file as well, otherwise a change of dialect would
+ * open the gate. A name that nobody has stops the start: a misspelt denial must not pass as one.
+ */
+#include "tools/dialect.h"
+
+#define NAMES_MAX 256
+
+static bool has_name(struct str name)
+{
+	for (const struct dialect *const *d = dialects; *d; d++)
+		for (size_t i = 0; i < (*d)->count; i++) {
+			const struct tool *t = &(*d)->tools[i];
+
+			if (str_is(name, t->name))
+				return true;
+			if (str_starts(name, STR("group:")) && str_is(str_from(name, 6), t->family))
+				return true;
+		}
+	return false;
+}
+
+static const char *nearest_name(struct str name)
+{
+	const char *names[NAMES_MAX] = {"group:files", "group:artifacts"};
+	size_t n = 2;
+
+	for (const struct dialect *const *d = dialects; *d; d++)
+		for (size_t i = 0; i < (*d)->count && n < NAMES_MAX; i++)
+			names[n++] = (*d)->tools[i].name;
+	return str_nearest(name, names, n);
+}
+
+static int check_list(const struct jv *list, const char *key, struct err *err)
+{
+	for (const struct jv_member *m = jv_first(list); m; m = m->next) {
+		struct str name = jv_str_of(m->value);
+		const char *nearest;
+
+		if (has_name(name))
+			continue;
+		nearest = nearest_name(name);
+		if (nearest)
+			return err_set(err, ERR_INVALID, "tools %s: there is no tool \"%.*s\"; did you mean \"%s\"?",
+				       key, STR_ARG(name), nearest);
+		return err_set(err, ERR_INVALID, "tools %s: there is no tool \"%.*s\"; `stead tools` lists them", key,
+			       STR_ARG(name));
+	}
+	return 0;
+}
+
+int policy_init(struct policy *policy, const struct config *config, struct err *err)
+{
+	int r;
+
+	policy->allow = jv_count(config->tools_allow) ? config->tools_allow : NULL;
+	policy->deny = config->tools_deny;
+	r = check_list(policy->allow, "allow", err);
+	return r ? r : check_list(policy->deny, "deny", err);
+}
+
+static bool lists(const struct jv *list, struct str name, const char *family)
+{
+	for (const struct jv_member *m = jv_first(list); m; m = m->next) {
+		struct str entry = jv_str_of(m->value);
+
+		if (str_eq(entry, name))
+			return true;
+		if (family && str_starts(entry, STR("group:")) && str_is(str_from(entry, 6), family))
+			return true;
+	}
+	return false;
+}
+
+bool policy_offers(const struct policy *policy, const struct tool *tool)
+{
+	struct str name = str_of(tool->name), powers = str_of(tool->acts_as), power;
+	bool allowed = true;
+
+	if (lists(policy->deny, name, tool->family))
+		return false;
+	while (powers.len && str_cut(&powers, ' ', &power)) {
+		if (lists(policy->deny, power, NULL))
+			return false;
+		if (policy->allow && !lists(policy->allow, power, NULL))
+			allowed = false;
+	}
+	if (!policy->allow || lists(policy->allow, name, tool->family))
+		return true;
+	return tool->acts_as && allowed;
+}
