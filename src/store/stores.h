@@ -30,10 +30,12 @@ struct store *store_prefix_new(struct store *inner, struct wpath dir);
 struct store *store_view_new(struct store *shared, struct wpath dir);
 struct store *store_readonly_new(struct store *inner);
 
+/* Globs, compared without regard to case; one without '/' is an element at any depth, and a directory that matches
+   covers all in it. "!glob" takes back what stood before it. */
 struct guard_rules {
-	const char *const *hidden; /* globs: neither read, written, listed nor found; as if absent to lists and scans */
+	const char *const *hidden; /* neither read nor written; absent from lists and scans */
 	size_t hidden_count;
-	const char *const *fixed; /* globs: read but never changed */
+	const char *const *fixed; /* read but never changed */
 	size_t fixed_count;
 };
 /* The globs that are hidden everywhere: .stead and below, .env and its kin, key files. */
