@@ -12,6 +12,7 @@
  */
 #include "base/limits.h"
 #include "store/store.h"
+#include "text/ignore.h"
 
 struct copy_source {
 	struct store *store;
@@ -69,23 +70,29 @@ static int copy_rewind(void *arg, struct err *err)
 	return 0;
 }
 
-int store_copy_generic(struct store *s, struct ctx *ctx, struct wpath from, struct wpath to, struct store_cond to_cond,
-		       struct store_stat *ret_stat, struct err *err)
+int store_copy_between(struct store *from_store, struct ctx *ctx, struct wpath from, struct store *to_store,
+		       struct wpath to, struct store_cond to_cond, struct store_stat *ret_stat, struct err *err)
 {
-	struct copy_source c = {.store = s, .ctx = ctx, .path = from};
+	struct copy_source c = {.store = from_store, .ctx = ctx, .path = from};
 	struct source source = {.pull = copy_pull, .rewind = copy_rewind, .arg = &c};
 	struct store_stat stat;
 	struct store_call get = {.op = STORE_OP_STAT, .path = from, .ret_stat = &stat};
 	struct store_call put = {
 		.op = STORE_OP_WRITE, .path = to, .source = &source, .cond = to_cond, .ret_stat = ret_stat};
-	int r = store_forward(s, ctx, &get, err);
+	int r = store_forward(from_store, ctx, &get, err);
 
 	if (r)
 		return r;
 	if (stat.kind == STORE_DIR)
 		return err_set(err, ERR_INVALID, "\"%.*s\" is a directory; copy its files one by one", STR_ARG(from.s));
 	c.version = stat.version;
-	return store_forward(s, ctx, &put, err);
+	return store_forward(to_store, ctx, &put, err);
+}
+
+int store_copy_generic(struct store *s, struct ctx *ctx, struct wpath from, struct wpath to, struct store_cond to_cond,
+		       struct store_stat *ret_stat, struct err *err)
+{
+	return store_copy_between(s, ctx, from, s, to, to_cond, ret_stat, err);
 }
 
 struct scan {
@@ -96,6 +103,7 @@ struct scan {
 	uint64_t seq;
 	char *chunk;         /* SCAN_CHUNK bytes, with contents */
 	struct arena *files; /* what reading one file needs */
+	struct arena *rules; /* of the ignore files */
 };
 
 /* One file on its way to the visitor: bytes gather in scan.chunk and leave it by whole lines. */
@@ -186,21 +194,65 @@ static int scan_file(struct scan *s, const struct store_entry *e, struct err *er
 	return r;
 }
 
-static int scan_dir(struct scan *s, struct wpath dir, struct err *err);
-
-static int scan_entry(struct scan *s, const struct store_entry *e, struct err *err)
+/* The rules of the file `name` in `dir`, put on `parent`. One that is not there or cannot be read has none. */
+static const struct ignore *push_rules(struct scan *s, const struct ignore *parent, struct wpath dir, struct str name)
 {
-	if (e->stat.kind == STORE_FILE)
-		return scan_file(s, e, err);
-	if (s->req->use_ignore && str_is(wpath_name(e->path), ".git"))
+	struct wpath path;
+	struct store_stat stat;
+	char *text = NULL;
+	struct copy_piece piece = {0};
+	struct sink sink = {.push = piece_push, .arg = &piece};
+	struct store_call call = {.op = STORE_OP_READ, .range = {0, IGNORE_LEN_MAX}, .sink = &sink, .ret_stat = &stat};
+	struct store_call look = {.op = STORE_OP_STAT, .ret_stat = &stat};
+	struct ctx ctx = *s->ctx;
+	struct err ignored;
+
+	arena_reset(s->files);
+	ctx.arena = s->files;
+	if (wpath_join(s->files, dir, (struct wpath){name}, &path, &ignored))
+		return parent;
+	look.path = call.path = path;
+	if (store_forward(s->store, &ctx, &look, &ignored) || stat.kind != STORE_FILE)
+		return parent;
+	piece.cap = stat.size < IGNORE_LEN_MAX ? (size_t)stat.size : IGNORE_LEN_MAX;
+	piece.ptr = text = arena_alloc_raw(s->files, piece.cap + 1);
+	call.range.length = piece.cap;
+	if (store_forward(s->store, &ctx, &call, &ignored))
+		return parent;
+	return ignore_push(s->rules, parent, arena_str(s->rules, dir.s), str_n(text, piece.len));
+}
+
+/* The rules that hold in the scanned directory's parent: a scan of a part leaves out what one of the whole does. */
+static const struct ignore *rules_above(struct scan *s)
+{
+	const struct ignore *rules = push_rules(s, NULL, WPATH_ROOT, STR(IGNORE_EXCLUDE_FILE));
+
+	if (wpath_is_root(s->top))
+		return rules;
+	rules = push_rules(s, rules, WPATH_ROOT, STR(IGNORE_FILE));
+	for (size_t i = 0; i < s->top.s.len; i++)
+		if (s->top.s.ptr[i] == '/')
+			rules = push_rules(s, rules, (struct wpath){str_first(s->top.s, i)}, STR(IGNORE_FILE));
+	return rules;
+}
+
+static int scan_dir(struct scan *s, struct wpath dir, const struct ignore *rules, struct err *err);
+
+static int scan_entry(struct scan *s, const struct store_entry *e, const struct ignore *rules, struct err *err)
+{
+	bool is_dir = e->stat.kind == STORE_DIR;
+
+	if (s->req->use_ignore && ignore_match(rules, e->path.s, is_dir))
 		return 0;
+	if (!is_dir)
+		return scan_file(s, e, err);
 	if (s->req->want_dir && !s->req->want_dir(s->req->arg, e->path.s))
 		return 0;
-	return scan_dir(s, e->path, err);
+	return scan_dir(s, e->path, rules, err);
 }
 
 /* Depth is bounded by the length of a path. Each level keeps one page. */
-static int scan_dir(struct scan *s, struct wpath dir, struct err *err)
+static int scan_dir(struct scan *s, struct wpath dir, const struct ignore *rules, struct err *err)
 {
 	ARENA_SCOPE struct arena *arena = arena_new();
 	struct store_list_req req = {.limit = 1000};
@@ -211,6 +263,8 @@ static int scan_dir(struct scan *s, struct wpath dir, struct err *err)
 	int r;
 
 	ctx.arena = arena;
+	if (s->req->use_ignore)
+		rules = push_rules(s, rules, dir, STR(IGNORE_FILE));
 	do {
 		r = ctx_check(s->ctx, err);
 		if (r == 0)
@@ -218,7 +272,7 @@ static int scan_dir(struct scan *s, struct wpath dir, struct err *err)
 		if (r == -ERR_NOT_FOUND && (dir.s.ptr != s->top.s.ptr || req.after.len))
 			return 0; /* gone since its parent or its first page was listed */
 		for (size_t i = 0; r == 0 && i < page.count; i++)
-			r = scan_entry(s, &page.entries[i], err);
+			r = scan_entry(s, &page.entries[i], rules, err);
 		if (r == 0 && page.next.ptr) {
 			size_t len = page.next.len < sizeof(cursor) ? page.next.len : sizeof(cursor);
 
@@ -233,12 +287,13 @@ static int scan_dir(struct scan *s, struct wpath dir, struct err *err)
 int store_scan_generic(struct store *s, struct ctx *ctx, struct wpath path, const struct scan_req *req, struct err *err)
 {
 	ARENA_SCOPE struct arena *files = arena_new();
-	struct scan scan = {.store = s, .ctx = ctx, .req = req, .top = path, .files = files};
+	ARENA_SCOPE struct arena *rules = arena_new();
+	struct scan scan = {.store = s, .ctx = ctx, .req = req, .top = path, .files = files, .rules = rules};
 	int r;
 
 	if (req->contents)
 		scan.chunk = xmalloc(SCAN_CHUNK);
-	r = scan_dir(&scan, path, err);
+	r = scan_dir(&scan, path, req->use_ignore ? rules_above(&scan) : NULL, err);
 	free(scan.chunk);
 	return r;
 }

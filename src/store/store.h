@@ -234,6 +234,9 @@ int store_entry_cmp(const struct store_entry *a, const struct store_entry *b);
    is bypassed. Layers whose answer is not their inner store's (overlay, mounts) use them as well. */
 int store_copy_generic(struct store *s, struct ctx *ctx, struct wpath from, struct wpath to, struct store_cond to_cond,
 		       struct store_stat *ret_stat, struct err *err);
+/* One file from one store to another, in bounded memory; ERR_CONFLICT when it changes meanwhile. */
+int store_copy_between(struct store *from_store, struct ctx *ctx, struct wpath from, struct store *to_store,
+		       struct wpath to, struct store_cond to_cond, struct store_stat *ret_stat, struct err *err);
 int store_scan_generic(struct store *s, struct ctx *ctx, struct wpath path, const struct scan_req *req,
 		       struct err *err);
 

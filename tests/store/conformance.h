@@ -1172,6 +1172,21 @@ CASE(a_scan_leaves_out_dot_git_when_it_honours_ignores)
 	CHECK_STR(scan_paths(c, "", &all, false, false), STR(".git/config a/.git/config a/b"));
 }
 
+CASE(a_scan_honours_the_ignore_files_on_the_way_down)
+{
+	struct seen seen = {0}, part = {0};
+
+	put(c, ".gitignore", "*.o\nbuild/\n");
+	put(c, "a/.gitignore", "!keep.o\nlocal\n");
+	put(c, "a/b/keep.o", "1");
+	put(c, "a/b/x.o", "1");
+	put(c, "a/local", "1");
+	put(c, "build/out", "1");
+	put(c, "local", "1");
+	CHECK_STR(scan_paths(c, "", &seen, false, true), STR(".gitignore a/.gitignore a/b/keep.o local"));
+	CHECK_STR(scan_paths(c, "a/b", &part, false, true), STR("a/b/keep.o"));
+}
+
 CASE(scan_of_what_is_not_there_is_not_found)
 {
 	int visits = 0;

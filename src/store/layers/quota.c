@@ -1,0 +1,450 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Bounds a workspace: bytes in all, files in all, bytes of one file.
+ *
+ * The usage is counted once, by a list, and then kept. That needs the size of what an operation replaces or removes, as
+ * it is when the operation happens; so operations on the same path, or on a directory above it, wait for each other
+ * here (reads do not). Others run at once: they reserve what they need before they begin, a stream while it flows, and
+ * give back what was not used, so that writers together never pass a limit. One lock around each operation was
+ * rejected, because a slow upload would hold up everybody.
+ *
+ * What changes behind this layer's back is noticed in two ways: when a write would fail, usage is counted again before
+ * it is refused; and after an operation with an unknown outcome it is counted again as soon as nothing is under way.
+ */
+#include <pthread.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/limits.h"
+#include "store/stores.h"
+
+/* An operation under way: nobody else may touch what lies at or below these. */
+struct claim {
+	struct claim *next;
+	struct wpath path, to;
+	bool has_to;
+	uint64_t bytes, files; /* reserved beyond what was there before */
+};
+
+struct quota {
+	struct store base;
+	struct quota_limits limits;
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	struct claim *claims;
+	bool counted, doubtful;
+	uint64_t bytes, files; /* used and reserved */
+	int64_t counted_at_ns, count_took_ns;
+};
+
+static struct quota *quota_of(struct store *s)
+{
+	return (struct quota *)s;
+}
+
+/* A bound on one file alone needs no sum. */
+static bool sums(const struct quota *q)
+{
+	return q->limits.bytes || q->limits.files;
+}
+
+/* Counting. */
+
+static int sum_below(struct store *inner, struct ctx *ctx, struct wpath dir, uint64_t *ret_bytes, uint64_t *ret_files,
+		     struct err *err)
+{
+	ARENA_SCOPE struct arena *arena = arena_new();
+	struct store_list_req req = {.recursive = true, .limit = STORE_PAGE_MAX};
+	char cursor[PATH_LEN_MAX + 2];
+	struct store_page page;
+	struct store_call list = {.op = STORE_OP_LIST, .path = dir, .list = &req, .ret_page = &page};
+	struct ctx own = *ctx;
+
+	own.arena = arena;
+	*ret_bytes = *ret_files = 0;
+	do {
+		int r = ctx_check(ctx, err);
+
+		if (r == 0)
+			r = store_forward(inner, &own, &list, err);
+		if (r)
+			return r;
+		*ret_files += page.count;
+		for (size_t i = 0; i < page.count; i++)
+			*ret_bytes += page.entries[i].stat.size;
+		if (page.next.ptr) {
+			req.after = str_n(cursor, page.next.len < sizeof(cursor) ? page.next.len : sizeof(cursor));
+			memcpy(cursor, page.next.ptr, req.after.len);
+			arena_reset(arena);
+		}
+	} while (page.next.ptr);
+	return 0;
+}
+
+/* With the lock held. Reservations of operations under way stand beside what is counted; one that has just finished is
+   then counted twice or its removal is missed, so the count is in doubt until it can be made alone. */
+static int count(struct quota *q, struct ctx *ctx, struct err *err)
+{
+	int64_t begin = clock_monotonic_ns();
+	uint64_t bytes, files;
+	int r = sum_below(q->base.inner, ctx, WPATH_ROOT, &bytes, &files, err);
+
+	if (r)
+		return r;
+	q->doubtful = false;
+	for (const struct claim *c = q->claims; c; c = c->next) {
+		bytes += c->bytes;
+		files += c->files;
+		q->doubtful = true;
+	}
+	q->bytes = bytes;
+	q->files = files;
+	q->counted = true;
+	q->counted_at_ns = clock_monotonic_ns();
+	q->count_took_ns = q->counted_at_ns - begin;
+	return 0;
+}
+
+/* A full workspace whose client keeps trying must not spend its time counting: at most a tenth of it. */
+static bool may_recount(const struct quota *q)
+{
+	return clock_monotonic_ns() - q->counted_at_ns >= 10 * q->count_took_ns;
+}
+
+/* Claims. */
+
+static bool touches(struct wpath a, struct wpath b)
+{
+	return wpath_within(a, b) || wpath_within(b, a);
+}
+
+static bool collides(const struct quota *q, const struct claim *mine)
+{
+	for (const struct claim *c = q->claims; c; c = c->next) {
+		if (touches(c->path, mine->path) || (c->has_to && touches(c->to, mine->path)))
+			return true;
+		if (mine->has_to && (touches(c->path, mine->to) || (c->has_to && touches(c->to, mine->to))))
+			return true;
+	}
+	return false;
+}
+
+/* Waits in slices, so that the call's end is noticed. */
+static int wait_for_change(struct quota *q, struct ctx *ctx, struct err *err)
+{
+	struct timespec until;
+
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_nsec += 20 * 1000 * 1000;
+	if (until.tv_nsec >= 1000000000) {
+		until.tv_nsec -= 1000000000;
+		until.tv_sec++;
+	}
+	pthread_cond_timedwait(&q->changed, &q->lock, &until);
+	return ctx_check(ctx, err);
+}
+
+static int claim(struct quota *q, struct ctx *ctx, struct claim *mine, struct err *err)
+{
+	int r = 0;
+
+	pthread_mutex_lock(&q->lock);
+	while (r == 0 && collides(q, mine))
+		r = wait_for_change(q, ctx, err);
+	if (r == 0 && sums(q) && (!q->counted || (q->doubtful && !q->claims)))
+		r = count(q, ctx, err);
+	if (r == 0) {
+		mine->next = q->claims;
+		q->claims = mine;
+	}
+	pthread_mutex_unlock(&q->lock);
+	return r;
+}
+
+/* True when the outcome of a failed operation is certain: it did nothing. */
+static bool refused_cleanly(int r)
+{
+	switch (-r) {
+	case ERR_INVALID:
+	case ERR_NOT_FOUND:
+	case ERR_EXISTS:
+	case ERR_CONFLICT:
+	case ERR_DENIED:
+	case ERR_TOO_LARGE:
+	case ERR_UNSUPPORTED:
+	case ERR_QUOTA:
+		return true;
+	default:
+		return false;
+	}
+}
+
+static uint64_t less(uint64_t from, uint64_t by)
+{
+	return from > by ? from - by : 0;
+}
+
+/* Ends a claim: its reservation is replaced by what really was added and taken away. */
+static void settle(struct quota *q, struct claim *mine, int r, struct quota_limits added, struct quota_limits gone)
+{
+	struct claim **at = &q->claims;
+
+	pthread_mutex_lock(&q->lock);
+	while (*at != mine)
+		at = &(*at)->next;
+	*at = mine->next;
+	q->bytes = less(q->bytes, mine->bytes);
+	q->files = less(q->files, mine->files);
+	if (r == 0) {
+		q->bytes = less(q->bytes + added.bytes, gone.bytes);
+		q->files = less(q->files + added.files, gone.files);
+	} else if (!refused_cleanly(r)) {
+		q->doubtful = true;
+	}
+	pthread_cond_broadcast(&q->changed);
+	pthread_mutex_unlock(&q->lock);
+}
+
+static int over_bytes(const struct quota *q, uint64_t more, struct err *err)
+{
+	return err_set(err, ERR_QUOTA,
+		       "it would take %llu bytes more, and %llu of the workspace's %llu are in use; remove files that "
+		       "are no longer needed, or raise the limit",
+		       (unsigned long long)more, (unsigned long long)q->bytes, (unsigned long long)q->limits.bytes);
+}
+
+static int over_files(const struct quota *q, struct err *err)
+{
+	return err_set(err, ERR_QUOTA,
+		       "the workspace holds %llu files and may hold %llu; remove files that are no longer needed, or "
+		       "raise the limit",
+		       (unsigned long long)q->files, (unsigned long long)q->limits.files);
+}
+
+static int over_file_size(const struct quota *q, uint64_t size, struct err *err)
+{
+	return err_set(err, ERR_QUOTA, "the file would have %llu bytes or more, and one file may have %llu; split it",
+		       (unsigned long long)size, (unsigned long long)q->limits.file_size);
+}
+
+static bool fits(const struct quota *q, uint64_t bytes, uint64_t files)
+{
+	return (!q->limits.bytes || bytes == 0 || q->bytes + bytes <= q->limits.bytes) &&
+	       (!q->limits.files || files == 0 || q->files + files <= q->limits.files);
+}
+
+/* Adds to a claim's reservation, or refuses. */
+static int reserve(struct quota *q, struct ctx *ctx, struct claim *mine, uint64_t bytes, uint64_t files,
+		   struct err *err)
+{
+	int r = 0;
+
+	pthread_mutex_lock(&q->lock);
+	if (!fits(q, bytes, files) && may_recount(q))
+		r = count(q, ctx, err);
+	if (r == 0 && !fits(q, bytes, 0))
+		r = over_bytes(q, bytes, err);
+	if (r == 0 && !fits(q, 0, files))
+		r = over_files(q, err);
+	if (r == 0) {
+		mine->bytes += bytes;
+		mine->files += files;
+		q->bytes += bytes;
+		q->files += files;
+	}
+	pthread_mutex_unlock(&q->lock);
+	return r;
+}
+
+/* A source that is measured while it flows. */
+struct meter {
+	struct quota *quota;
+	struct ctx *ctx;
+	struct claim *claim;
+	const struct source *source;
+	uint64_t base; /* what the file keeps (append) */
+	uint64_t old;  /* what the file had, already counted */
+	uint64_t flown;
+};
+
+static int meter_check(struct meter *m, struct err *err)
+{
+	uint64_t size = m->base + m->flown, have = m->old + m->claim->bytes;
+
+	if (m->quota->limits.file_size && size > m->quota->limits.file_size)
+		return over_file_size(m->quota, size, err);
+	return size > have ? reserve(m->quota, m->ctx, m->claim, size - have, 0, err) : 0;
+}
+
+static int meter_pull(void *arg, void *buf, size_t cap, size_t *ret_len, struct err *err)
+{
+	struct meter *m = arg;
+	size_t n;
+	int r = m->source->pull(m->source->arg, buf, cap, &n, err);
+
+	if (r)
+		return r;
+	m->flown += n;
+	r = meter_check(m, err);
+	if (r == 0)
+		*ret_len = n;
+	return r;
+}
+
+static int meter_rewind(void *arg, struct err *err)
+{
+	struct meter *m = arg;
+
+	m->flown = 0;
+	return m->source->rewind(m->source->arg, err);
+}
+
+/* Operations. */
+
+/* A file's size and presence; what is not there, or a directory, has none. */
+static int look(struct quota *q, struct ctx *ctx, struct wpath path, struct quota_limits *ret, bool *ret_dir,
+		struct err *err)
+{
+	struct store_stat stat = {0};
+	struct store_call get = {.op = STORE_OP_STAT, .path = path, .ret_stat = &stat};
+	int r = store_forward(q->base.inner, ctx, &get, err);
+
+	*ret = (struct quota_limits){0};
+	*ret_dir = r == 0 && stat.kind == STORE_DIR;
+	if (r == 0 && stat.kind == STORE_FILE)
+		*ret = (struct quota_limits){.bytes = stat.size, .files = 1};
+	return r == -ERR_NOT_FOUND ? 0 : r;
+}
+
+static int put(struct quota *q, struct ctx *ctx, struct store_call *call, struct claim *mine, struct err *err)
+{
+	struct meter m = {.quota = q, .ctx = ctx, .claim = mine, .source = call->source};
+	struct source source = *call->source;
+	struct store_call own = *call;
+	struct quota_limits old, added = {0};
+	bool dir;
+	int r = look(q, ctx, call->path, &old, &dir, err);
+
+	m.old = old.bytes;
+	m.base = call->op == STORE_OP_APPEND ? old.bytes : 0;
+	if (r == 0 && !dir && old.files == 0)
+		r = reserve(q, ctx, mine, 0, 1, err);
+	if (r == 0 && source.pull) {
+		source = (struct source){.pull = meter_pull, .rewind = source.rewind ? meter_rewind : NULL, .arg = &m};
+		own.source = &source;
+	} else if (r == 0) {
+		m.flown = source.bytes.len;
+		r = meter_check(&m, err);
+	}
+	if (r == 0)
+		r = store_forward(q->base.inner, ctx, &own, err);
+	if (r == 0)
+		added = (struct quota_limits){.bytes = call->ret_stat->size, .files = 1};
+	settle(q, mine, r, added, old);
+	return r;
+}
+
+static int copy(struct quota *q, struct ctx *ctx, struct store_call *call, struct claim *mine, struct err *err)
+{
+	struct quota_limits from, old = {0}, added = {0};
+	bool dir;
+	int r = look(q, ctx, call->path, &from, &dir, err);
+
+	if (r == 0)
+		r = look(q, ctx, call->to, &old, &dir, err);
+	if (r == 0 && q->limits.file_size && from.bytes > q->limits.file_size)
+		r = over_file_size(q, from.bytes, err);
+	if (r == 0)
+		r = reserve(q, ctx, mine, less(from.bytes, old.bytes), less(from.files, old.files), err);
+	if (r == 0)
+		r = store_forward(q->base.inner, ctx, call, err);
+	if (r == 0)
+		added = (struct quota_limits){.bytes = call->ret_stat->size, .files = 1};
+	settle(q, mine, r, added, old);
+	return r;
+}
+
+/* Nothing is added; a target that is replaced goes. */
+static int move(struct quota *q, struct ctx *ctx, struct store_call *call, struct claim *mine, struct err *err)
+{
+	struct quota_limits old;
+	bool dir;
+	int r = look(q, ctx, call->to, &old, &dir, err);
+
+	if (r == 0)
+		r = store_forward(q->base.inner, ctx, call, err);
+	settle(q, mine, r, (struct quota_limits){0}, old);
+	return r;
+}
+
+static int take_away(struct quota *q, struct ctx *ctx, struct store_call *call, struct claim *mine, struct err *err)
+{
+	struct quota_limits old;
+	bool dir;
+	int r = look(q, ctx, call->path, &old, &dir, err);
+
+	if (r == 0 && dir && call->recursive)
+		r = sum_below(q->base.inner, ctx, call->path, &old.bytes, &old.files, err);
+	if (r == 0)
+		r = store_forward(q->base.inner, ctx, call, err);
+	settle(q, mine, r, (struct quota_limits){0}, old);
+	return r;
+}
+
+static int quota_around(struct store *s, struct ctx *ctx, struct store_call *call, struct err *err)
+{
+	struct quota *q = quota_of(s);
+	struct claim mine = {.path = call->path, .to = call->to};
+	int r;
+
+	if (store_op_info[call->op].reads_only)
+		return store_forward(s->inner, ctx, call, err);
+	mine.has_to = call->op == STORE_OP_MOVE || call->op == STORE_OP_COPY;
+	r = claim(q, ctx, &mine, err);
+	if (r)
+		return r;
+	switch (call->op) {
+	case STORE_OP_WRITE:
+	case STORE_OP_APPEND:
+		return put(q, ctx, call, &mine, err);
+	case STORE_OP_COPY:
+		return copy(q, ctx, call, &mine, err);
+	case STORE_OP_MOVE:
+		return move(q, ctx, call, &mine, err);
+	case STORE_OP_REMOVE:
+		return take_away(q, ctx, call, &mine, err);
+	default:
+		r = err_set(err, ERR_UNSUPPORTED, "quotas do not know how to count a %s", store_op_info[call->op].name);
+		settle(q, &mine, r, (struct quota_limits){0}, (struct quota_limits){0});
+		return r;
+	}
+}
+
+static void quota_destroy(struct store *s)
+{
+	struct quota *q = quota_of(s);
+
+	pthread_cond_destroy(&q->changed);
+	pthread_mutex_destroy(&q->lock);
+	free(q);
+}
+
+static const struct store_ops quota_ops = {
+	.name = "quota",
+	.around = quota_around,
+	.destroy = quota_destroy,
+};
+
+struct store *store_quota_new(struct store *inner, struct quota_limits limits)
+{
+	struct quota *q;
+
+	if (!limits.bytes && !limits.files && !limits.file_size)
+		return inner; /* nothing to bound costs nothing */
+	q = xcalloc(1, sizeof(*q));
+	q->base = (struct store){.ops = &quota_ops, .inner = inner};
+	q->limits = limits;
+	pthread_mutex_init(&q->lock, NULL);
+	pthread_cond_init(&q->changed, NULL);
+	return &q->base;
+}
