@@ -4,6 +4,7 @@
  * tool cannot name cannot be read here either. Text or binary is decided by content; the name only gives the MIME type
  * that a client may show.
  */
+#include "base/base64.h"
 #include "base/limits.h"
 #include "index/find.h"
 #include "mcp/server.h"

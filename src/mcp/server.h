@@ -175,6 +175,5 @@ void subs_release(struct server *s);
 #define URI_TEMPLATE "stead:///{+path}"
 struct str uri_format(struct arena *arena, struct str path);
 int uri_parse(struct arena *arena, struct str uri, struct wpath *ret_path, struct err *err);
-struct str base64_encode(struct arena *arena, struct str bytes);
 
 #endif

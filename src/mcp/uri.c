@@ -76,27 +76,3 @@ int uri_parse(struct arena *arena, struct str uri, struct wpath *ret_path, struc
 		return err_set(err, ERR_INVALID, "the path of this resource is longer than %zu bytes", PATH_LEN_MAX);
 	return wpath_parse_lenient(arena, buf_str(&b), ret_path, err);
 }
-
-struct str base64_encode(struct arena *arena, struct str bytes)
-{
-	static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-	const unsigned char *in = (const unsigned char *)bytes.ptr;
-	size_t len = (bytes.len + 2) / 3 * 4, at = 0;
-	char *out = arena_alloc_raw(arena, len + 1);
-
-	for (size_t i = 0; i < bytes.len; i += 3) {
-		size_t left = bytes.len - i;
-		unsigned v = (unsigned)in[i] << 16;
-
-		if (left > 1)
-			v |= (unsigned)in[i + 1] << 8;
-		if (left > 2)
-			v |= in[i + 2];
-		out[at++] = digits[v >> 18];
-		out[at++] = digits[v >> 12 & 63];
-		out[at++] = left > 1 ? digits[v >> 6 & 63] : '=';
-		out[at++] = left > 2 ? digits[v & 63] : '=';
-	}
-	out[at] = '\0';
-	return str_n(out, at);
-}

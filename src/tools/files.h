@@ -6,6 +6,7 @@
 #ifndef STEAD_TOOLS_FILES_H
 #define STEAD_TOOLS_FILES_H
 
+#include "base/base64.h"
 #include "base/buf.h"
 #include "base/limits.h"
 #include "store/store.h"
@@ -33,10 +34,6 @@ bool bytes_are_binary(struct str bytes);
 uint64_t count_lines(struct str bytes);
 /* "its first lines are:" and up to five lines of the file, for refusals. */
 struct str first_lines(struct call *call, struct store *store, struct wpath path);
-
-/* Base64 (base64.c). Decoding is strict; false for what is not base64. */
-struct str base64_encode(struct arena *arena, struct str bytes);
-bool base64_decode(struct arena *arena, struct str text, struct str *ret);
 
 /* The pager (pager.c): a window of lines of a file of any size, in bounded memory and bounded work. */
 struct page_req {
