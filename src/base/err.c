@@ -108,7 +108,7 @@ static void finish(struct err *err, int written)
 	make_one_line(err->msg);
 }
 
-int err_set(struct err *err, enum err_kind kind, const char *fmt, ...)
+int(err_set)(struct err *err, enum err_kind kind, const char *fmt, ...)
 {
 	va_list ap;
 	int n;
@@ -123,7 +123,7 @@ int err_set(struct err *err, enum err_kind kind, const char *fmt, ...)
 	return -(int)kind;
 }
 
-int err_sys(struct err *err, int sys, const char *fmt, ...)
+int(err_sys)(struct err *err, int sys, const char *fmt, ...)
 {
 	char reason[96];
 	va_list ap;
@@ -142,7 +142,7 @@ int err_sys(struct err *err, int sys, const char *fmt, ...)
 	return -(int)err->kind;
 }
 
-int err_prefix(struct err *err, const char *fmt, ...)
+int(err_prefix)(struct err *err, const char *fmt, ...)
 {
 	char old[sizeof(err->msg)];
 	va_list ap;

@@ -43,6 +43,21 @@ __attribute__((format(printf, 3, 4))) int err_set(struct err *err, enum err_kind
 __attribute__((format(printf, 3, 4))) int err_sys(struct err *err, int sys, const char *fmt, ...);
 /* Puts "<prefix>: " before the message; returns -err->kind. */
 __attribute__((format(printf, 2, 3))) int err_prefix(struct err *err, const char *fmt, ...);
+
+#ifdef __clang_analyzer__
+/* The analyzer looks at one file at a time and cannot know that these never return 0. */
+#define ERR_NONZERO(call)                                                                                              \
+	__extension__({                                                                                                \
+		int r_ = (call);                                                                                       \
+		if (r_ == 0)                                                                                           \
+			__builtin_unreachable();                                                                       \
+		r_;                                                                                                    \
+	})
+#define err_set(...)    ERR_NONZERO((err_set)(__VA_ARGS__))
+#define err_sys(...)    ERR_NONZERO((err_sys)(__VA_ARGS__))
+#define err_prefix(...) ERR_NONZERO((err_prefix)(__VA_ARGS__))
+#endif
+
 /* The kind's name as programs see it: "not_found". */
 const char *err_kind_name(enum err_kind kind);
 enum err_kind err_kind_of_errno(int sys);

@@ -188,7 +188,7 @@ int edit_apply(struct arena *arena, struct str bytes, const struct edit *edits, 
 /* Others got ahead: after a few tries at once, a short random pause lets one of us through. */
 static void back_off(unsigned tries)
 {
-	struct timespec pause = {.tv_nsec = (long)(random_u64() % (20000u * (tries < 50 ? tries : 50)))};
+	struct timespec pause = {.tv_nsec = (long)(random_u64() % (20000u * (tries < 50 ? tries + 1 : 50)))};
 
 	if (tries > 3)
 		nanosleep(&pause, NULL);
