@@ -8,6 +8,7 @@
  */
 #include "text/dotenv.h"
 
+#include <stdarg.h>
 #include <stdlib.h>
 
 #include "base/limits.h"
@@ -177,6 +178,20 @@ int dotenv_parse(struct arena *arena, struct str text, struct jv **ret_vars, str
 
 /* --- ${NAME} --- */
 
+/* JSON values have no lines. */
+__attribute__((format(printf, 3, 4))) static int refuse(struct err *err, unsigned line, const char *fmt, ...)
+{
+	char text[400];
+	va_list args;
+
+	va_start(args, fmt);
+	vsnprintf(text, sizeof text, fmt, args);
+	va_end(args);
+	if (line)
+		return err_set(err, ERR_INVALID, "line %u: %s", line, text);
+	return err_set(err, ERR_INVALID, "%s", text);
+}
+
 static struct str look_up(struct arena *arena, const struct jv *vars, struct str name)
 {
 	const struct jv *v = jv_get_key(vars, name);
@@ -191,14 +206,13 @@ static int fill_in(struct buf *b, struct arena *arena, struct str *rest, unsigne
 
 	name.len = name_len(name);
 	if (!name.len || 2 + name.len >= rest->len || rest->ptr[2 + name.len] != '}')
-		return err_set(err, ERR_INVALID, "line %u: \"${\" is not followed by NAME}; write \"$${\" for the text",
-			       line);
+		return refuse(err, line, "\"${\" is not followed by NAME}; write \"$${\" for the text");
 	value = look_up(arena, vars, name);
 	if (!value.ptr)
-		return err_set(err, ERR_INVALID,
-			       "line %u: ${%.*s} is set neither in .env nor in the environment; set it, or write "
-			       "\"$${\" for the text",
-			       line, STR_ARG(utf8_first(name, 100)));
+		return refuse(err, line,
+			      "${%.*s} is set neither in .env nor in the environment; set it, or write \"$${\" for the "
+			      "text",
+			      STR_ARG(utf8_first(name, 100)));
 	buf_add(b, value);
 	*rest = str_from(*rest, 3 + name.len);
 	return 0;
@@ -227,11 +241,10 @@ static int expand_string(struct arena *arena, struct jv *v, const struct jv *var
 		}
 	}
 	if (b.overflow)
-		return err_set(err, ERR_TOO_LARGE, "line %u: with its variables the value has more than %zu bytes",
-			       v->line, YAML_LEN_MAX);
+		return refuse(err, v->line, "with its variables the value has more than %zu bytes", YAML_LEN_MAX);
 	v->u.s = b.ptr ? buf_str(&b) : STR("");
 	if (!utf8_valid(v->u.s))
-		return err_set(err, ERR_INVALID, "line %u: a variable from the environment is not UTF-8", v->line);
+		return refuse(err, v->line, "a variable from the environment is not UTF-8");
 	return 0;
 }
 

@@ -16,6 +16,7 @@
 #include <errno.h>
 #include <libfyaml.h>
 #include <math.h>
+#include <stdarg.h>
 
 #include "base/limits.h"
 

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of src/home share beside workspace.h. */
+#ifndef STEAD_HOME_STACK_H
+#define STEAD_HOME_STACK_H
+
+#include "home/workspace.h"
+#include "store/stores.h"
+
+/* Opens the store of all workspaces. `url` empty: the default. `create` makes a directory that is missing. *ret_dir is
+   the host directory of a disk store (in the arena), else ptr NULL. */
+int home_open_store(struct arena *arena, struct str url, bool create, bool relaxed, struct store **ret_store,
+		    struct str *ret_dir, struct err *err);
+/* agent.yaml, .env and tools.json of the workspace in `home`; those that are missing count as empty. */
+int home_load_config(struct arena *arena, struct ctx *ctx, struct store *home, struct config *ret, struct err *err);
+/* A file of the workspace, or ptr NULL when it is missing. */
+int home_read(struct ctx *ctx, struct store *home, const char *path, size_t max, struct str *ret, struct err *err);
+/* True when the workspace has one of the files that make it one: AGENTS.md, AGENT.md or agent.yaml. */
+int home_exists(struct ctx *ctx, struct store *home, bool *ret, struct err *err);
+/* Writes the templates that are missing; `dir` is the workspace's host directory or empty. Adds paths to `written`. */
+int home_write_templates(struct ctx *ctx, struct store *home, struct str dir, const struct init_opts *opts,
+			 struct jv *written, struct err *err);
+
+/* The shared workspace as a user sees it below his own: only what people wrote for everybody. Owns `inner`. */
+struct store *home_assets_new(struct store *inner);
+
+/* "the workspace "x" …": the name rule in one sentence. */
+int home_bad_name(struct str name, struct err *err);
+
+#endif

@@ -1,0 +1,396 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Opening a workspace: from a URL, a name and a user to two stores, one for tools and one for Stead itself.
+ *
+ * All workspaces of a store share one backend; everything else is a stack of layers over views of it, built by
+ * compose() below, the only place that knows their order. Opening is part of every start of `stead mcp` and of every
+ * command, so it reads three small files and nothing else: no directory is walked, usage is counted when a limit is
+ * first touched.
+ *
+ * Configuration is read from the shared workspace and never from a user's own part of it: what decides which tools
+ * there are must not be writable with the tools.
+ */
+#include <errno.h>
+#include <limits.h>
+#include <pwd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/limits.h"
+#include "home/stack.h"
+
+struct workspace {
+	struct arena *arena; /* for as long as the handle lives; written to while it is opened only */
+	struct config config;
+	struct actor actor;
+	struct str place, dir; /* dir: host directory of the workspace on disk, else ptr NULL */
+	bool own_files;
+	struct store *base;   /* of all workspaces */
+	struct store *shared; /* view: this workspace, everybody's */
+	struct store *home;   /* shared, or what this user has of it */
+	struct store *files, *events;
+};
+
+/* --- where workspaces lie --- */
+
+struct str workspace_default_store(struct arena *arena)
+{
+	const char *data = getenv("XDG_DATA_HOME"), *home = getenv("HOME");
+	struct passwd entry, *found = NULL;
+	char *text = arena_alloc_raw(arena, 4096);
+
+	if (data && data[0] == '/')
+		return arena_printf(arena, "disk:%s/stead/workspaces", data);
+	if ((!home || home[0] != '/') && getpwuid_r(getuid(), &entry, text, 4096, &found) == 0 && found)
+		home = found->pw_dir;
+	return arena_printf(arena, "disk:%s/.local/share/stead/workspaces", home ? home : "");
+}
+
+int home_open_store(struct arena *arena, struct str url, bool create, bool relaxed, struct store **ret_store,
+		    struct str *ret_dir, struct err *err)
+{
+	struct store_disk_opts opts = {.create = create, .relaxed = relaxed};
+
+	if (!url.len)
+		url = workspace_default_store(arena);
+	*ret_dir = STR_NONE;
+	if (!str_starts(url, STR("disk:")) || url.len == 5 || memchr(url.ptr, 0, url.len))
+		return store_open_url(url, ret_store, err);
+	*ret_dir = arena_str(arena, str_from(url, 5));
+	return store_disk_open(ret_dir->ptr, &opts, ret_store, err);
+}
+
+int home_bad_name(struct str name, struct err *err)
+{
+	return err_set(err, ERR_INVALID,
+		       "the workspace name \"%.*s\" is not allowed; use 2 to 64 small letters, digits, '-' and '_', "
+		       "beginning with a letter",
+		       STR_ARG(utf8_first(name, 80)));
+}
+
+/* --- what stands in it --- */
+
+int home_read(struct ctx *ctx, struct store *home, const char *path, size_t max, struct str *ret, struct err *err)
+{
+	int bad = store_read(home, ctx, (struct wpath){str_of(path)}, STORE_WHOLE, max, ret, NULL, err);
+
+	if (bad == -ERR_NOT_FOUND)
+		*ret = STR_NONE;
+	return bad == -ERR_NOT_FOUND ? 0 : bad;
+}
+
+int home_load_config(struct arena *arena, struct ctx *ctx, struct store *home, struct config *ret, struct err *err)
+{
+	struct str agent_yaml, dotenv, tools_json;
+	int bad = home_read(ctx, home, "agent.yaml", YAML_LEN_MAX, &agent_yaml, err);
+
+	if (!bad)
+		bad = home_read(ctx, home, ".env", ENV_LEN_MAX, &dotenv, err);
+	if (!bad)
+		bad = home_read(ctx, home, "tools.json", YAML_LEN_MAX, &tools_json, err);
+	return bad ? bad : config_load(arena, agent_yaml, dotenv, tools_json, ret, err);
+}
+
+int home_exists(struct ctx *ctx, struct store *home, bool *ret, struct err *err)
+{
+	static const char *const marks[] = {"agent.yaml", "AGENTS.md", "AGENT.md"};
+
+	*ret = false;
+	for (size_t i = 0; !*ret && i < sizeof marks / sizeof marks[0]; i++) {
+		int bad = store_stat(home, ctx, (struct wpath){str_of(marks[i])}, NULL, err);
+
+		if (bad && bad != -ERR_NOT_FOUND)
+			return bad;
+		*ret = bad == 0;
+	}
+	return 0;
+}
+
+/* --- the stack --- */
+
+/* In the whole workspace some names are not the agent's: what Stead parks there, what decides which tools there are,
+   other people's parts. "!x" takes back: the rules are for the top level only, a project may have such names. */
+static const char *const whole_fixed[] = {"artifacts",        "!*/**/artifacts", "agent.yaml",
+					  "!*/**/agent.yaml", "tools.json",      "!*/**/tools.json"};
+static const char *const whole_hidden[] = {"users", "!*/**/users"};
+static const char *const all_fixed[] = {"*"};
+
+struct root {
+	struct wpath path;
+	bool whole; /* the workspace itself */
+	bool fixed; /* nothing in it is for tools to change */
+};
+
+static int parse_root(struct arena *arena, struct str text, struct root *ret, struct err *err)
+{
+	struct str key = str_starts(text, STR("task:")) ? str_from(text, 5) : STR_NONE;
+	int bad = 0;
+
+	*ret = (struct root){0};
+	if (!text.len)
+		text = STR("files");
+	if (key.ptr && !wpath_name_ok(key))
+		return err_set(err, ERR_INVALID, "the root \"%.*s\" names no task; write task:KEY", STR_ARG(text));
+	if (key.ptr)
+		text = arena_printf(arena, "tasks/%.*s", STR_ARG(key));
+	if (str_is(text, "workspace"))
+		ret->path = WPATH_ROOT;
+	else
+		bad = wpath_parse_lenient(arena, text, &ret->path, err);
+	if (bad)
+		return err_prefix(err, "the root of the file tools");
+	ret->whole = wpath_is_root(ret->path);
+	ret->fixed = wpath_within(ret->path, (struct wpath){STR("artifacts")}) && !ret->whole;
+	if (!ret->whole && (wpath_within(ret->path, (struct wpath){STR(".stead")}) ||
+			    wpath_within(ret->path, (struct wpath){STR("users")})))
+		return err_set(
+			err, ERR_DENIED,
+			"\"%.*s\" cannot be the root of the file tools; use \"files\", \"workspace\", task:KEY or "
+			"another directory, and --user for a user's part",
+			STR_ARG(ret->path.s));
+	return 0;
+}
+
+static struct store *guarded(struct store *inner, const struct root *root, bool own_files)
+{
+	const char *hidden[128];
+	struct guard_rules rules = guard_defaults;
+	size_t n = 0;
+
+	for (; n < rules.hidden_count && n < sizeof hidden / sizeof hidden[0] - 2; n++)
+		hidden[n] = rules.hidden[n];
+	if (root->whole && !own_files) {
+		for (size_t i = 0; i < sizeof whole_hidden / sizeof whole_hidden[0]; i++)
+			hidden[n++] = whole_hidden[i];
+		rules.fixed = whole_fixed;
+		rules.fixed_count = sizeof whole_fixed / sizeof whole_fixed[0];
+	} else if (root->fixed && !own_files) {
+		rules.fixed = all_fixed;
+		rules.fixed_count = 1;
+	}
+	rules.hidden = hidden;
+	rules.hidden_count = n;
+	return store_guard_new(inner, &rules);
+}
+
+static bool same_device(const char *a, const char *b)
+{
+	struct stat x, y;
+
+	return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev;
+}
+
+/* A directory of the person's own. Unfinished writes lie in the workspace when a rename can reach from there, so that
+   nothing of Stead is ever seen in a project. */
+static int open_own_files(struct workspace *ws, struct str dir, bool relaxed, struct store **ret, struct err *err)
+{
+	struct store_disk_opts opts = {.relaxed = relaxed};
+	const char *path = arena_cstr(ws->arena, dir);
+
+	if (memchr(dir.ptr, 0, dir.len))
+		return err_set(err, ERR_INVALID, "the directory of files has a NUL character in its name");
+	if (ws->dir.ptr && same_device(path, ws->dir.ptr))
+		opts.tmp_dir = arena_printf(ws->arena, "%s/.stead/tmp", ws->dir.ptr).ptr;
+	ws->own_files = true;
+	ws->place = dir;
+	return store_disk_open(path, &opts, ret, err);
+}
+
+/* What this user has of the workspace: his own part, over what people wrote for everybody. Without a user it is the
+   workspace itself. `dir` is relative to the view. */
+static struct store *user_view(struct workspace *ws, struct wpath user_dir, struct wpath dir)
+{
+	struct store *upper;
+
+	if (wpath_is_root(user_dir))
+		return store_view_new(ws->shared, dir);
+	upper = store_view_new(ws->shared, user_dir);
+	return wpath_is_root(dir) ? upper : store_prefix_new(upper, dir);
+}
+
+static int user_dir_of(struct arena *arena, struct str user, struct wpath *ret, struct err *err)
+{
+	*ret = WPATH_ROOT;
+	if (!user.len)
+		return 0;
+	return wpath_parse(arena_printf(arena, "users/%.*s", STR_ARG(workspace_encode_name(arena, user))), ret, err);
+}
+
+/* The stack, outermost first:
+ *   guard    outermost: no tool can name .stead/ or .env, while every layer inside still can
+ *   events   outside quota: what was refused did not happen, so nobody is told of it
+ *   overlay  a user's own part over the static assets of the workspace, which it never changes
+ *   prefix   the tool root, inside the layers above so that they see the paths that tools name
+ *   base     the backend, shared by all workspaces of the store
+ */
+static int compose(struct workspace *ws, const struct workspace_opts *opts, bool relaxed, struct err *err)
+{
+	struct str own = opts->files_dir.len ? opts->files_dir : jv_get_str(ws->config.document, "files_dir");
+	struct wpath user_dir;
+	struct store *files;
+	struct root root;
+	int bad = parse_root(ws->arena, opts->root, &root, err);
+
+	if (!bad)
+		bad = user_dir_of(ws->arena, opts->user, &user_dir, err);
+	if (bad)
+		return bad;
+	ws->home = user_view(ws, user_dir, WPATH_ROOT);
+	if (own.len && !opts->root.len) {
+		bad = open_own_files(ws, own, relaxed, &files, err);
+		if (bad)
+			return bad;
+	} else {
+		files = user_view(ws, user_dir, root.path);
+		ws->place = arena_printf(ws->arena, "%.*s%s%.*s%s%.*s", STR_ARG(ws->place), user_dir.s.len ? "/" : "",
+					 STR_ARG(user_dir.s), root.path.s.len ? "/" : "", STR_ARG(root.path.s));
+	}
+	ws->events = store_events_new(files);
+	ws->files = guarded(ws->events, &root, ws->own_files);
+	return 0;
+}
+
+/* --- opening --- */
+
+static int no_workspace(struct workspace *ws, struct err *err)
+{
+	return err_set(err, ERR_NOT_FOUND, "there is no workspace \"%.*s\" in %.*s; make it with: stead init %.*s",
+		       STR_ARG(ws->actor.workspace), STR_ARG(utf8_first(ws->place, 200)), STR_ARG(ws->actor.workspace));
+}
+
+static int view_workspace(struct workspace *ws, const struct workspace_opts *opts, bool relaxed, struct err *err)
+{
+	struct str dir;
+	int bad = home_open_store(ws->arena, opts->store_url, opts->create, relaxed, &ws->base, &dir, err);
+
+	if (dir.ptr)
+		ws->dir = arena_printf(ws->arena, "%s/%.*s", dir.ptr, STR_ARG(ws->actor.workspace));
+	ws->place =
+		dir.ptr ? ws->dir
+			: arena_printf(ws->arena, "%.*s%.*s", STR_ARG(opts->store_url), STR_ARG(ws->actor.workspace));
+	if (!bad)
+		ws->shared = store_view_new(ws->base, (struct wpath){ws->actor.workspace});
+	return bad;
+}
+
+/* Initialises the workspace if it is missing and may be made. */
+static int ensure_exists(struct workspace *ws, struct ctx *ctx, bool create, struct err *err)
+{
+	struct init_opts init = {.name = ws->actor.workspace};
+	bool exists;
+	int bad = store_stat(ws->base, ctx, (struct wpath){ws->actor.workspace}, NULL, err);
+
+	if (bad && bad != -ERR_NOT_FOUND)
+		return bad;
+	exists = bad == 0;
+	if (!exists && !create)
+		return no_workspace(ws, err);
+	if (create) {
+		bad = home_exists(ctx, ws->shared, &exists, err);
+		if (bad || exists)
+			return bad;
+		bad = home_write_templates(ctx, ws->shared, ws->dir, &init, jv_array(ctx->arena), err);
+		return bad;
+	}
+	return 0;
+}
+
+/* Whether writes wait for the disk stands in agent.yaml, which is in the store: the store is opened again for it. */
+static int reopen_relaxed(struct workspace *ws, const struct workspace_opts *opts, struct err *err)
+{
+	store_destroy(ws->shared);
+	store_destroy(ws->base);
+	ws->shared = ws->base = NULL;
+	return view_workspace(ws, opts, true, err);
+}
+
+static int open_stack(struct workspace *ws, const struct workspace_opts *opts, struct err *err)
+{
+	struct ctx ctx = {.arena = ws->arena, .actor = ws->actor};
+	int bad = view_workspace(ws, opts, opts->relaxed, err);
+
+	if (bad == -ERR_NOT_FOUND)
+		return no_workspace(ws, err);
+	if (!bad)
+		bad = ensure_exists(ws, &ctx, opts->create, err);
+	if (!bad)
+		bad = home_load_config(ws->arena, &ctx, ws->shared, &ws->config, err);
+	if (!bad && ws->config.relaxed && !opts->relaxed && ws->dir.ptr)
+		bad = reopen_relaxed(ws, opts, err);
+	return bad ? bad : compose(ws, opts, opts->relaxed || ws->config.relaxed, err);
+}
+
+int workspace_open(const struct workspace_opts *opts, struct workspace **ret_ws, struct err *err)
+{
+	struct str name = opts->name.len ? opts->name : STR("default");
+	struct workspace *ws;
+	int bad;
+
+	if (!workspace_name_ok(name))
+		return home_bad_name(name, err);
+	ws = xcalloc(1, sizeof *ws);
+	ws->arena = arena_new();
+	ws->actor = (struct actor){.workspace = arena_str(ws->arena, name),
+				   .user = arena_str(ws->arena, opts->user),
+				   .agent = arena_str(ws->arena, opts->agent),
+				   .session = arena_str(ws->arena, opts->session)};
+	bad = open_stack(ws, opts, err);
+	if (bad) {
+		workspace_close(ws);
+		return bad;
+	}
+	*ret_ws = ws;
+	return 0;
+}
+
+void workspace_close(struct workspace *ws)
+{
+	if (!ws)
+		return;
+	store_destroy(ws->files);
+	store_destroy(ws->home);
+	store_destroy(ws->shared);
+	store_destroy(ws->base);
+	arena_destroy(ws->arena);
+	free(ws);
+}
+
+struct str workspace_name(const struct workspace *ws)
+{
+	return ws->actor.workspace;
+}
+
+const struct config *workspace_config(const struct workspace *ws)
+{
+	return &ws->config;
+}
+
+struct actor workspace_actor(const struct workspace *ws)
+{
+	return ws->actor;
+}
+
+struct store *workspace_files(struct workspace *ws)
+{
+	return ws->files;
+}
+
+struct store *workspace_home(struct workspace *ws)
+{
+	return ws->home;
+}
+
+struct store *workspace_events(struct workspace *ws)
+{
+	return ws->events;
+}
+
+bool workspace_files_are_own(const struct workspace *ws)
+{
+	return ws->own_files;
+}
+
+struct str workspace_files_place(const struct workspace *ws)
+{
+	return ws->place;
+}
