@@ -4,8 +4,8 @@
  * subscriptions/listen request is one of its own, which stays in flight until it is cancelled. Changes come from the
  * workspace's events layer, on the thread that made them, so a client hears of a write before or just after its reply.
  *
- * The events layer does not say whether a write made a new file. A small cache of the paths that were seen to exist
- * answers that well enough: a wrong guess costs one list_changed too many, never one too few.
+ * Whether a write made a new file is known when it had a condition. For the others a small cache of the paths that were
+ * seen to exist answers it well enough: a wrong guess costs one list_changed too many, never one too few.
  */
 #include <stdlib.h>
 
@@ -66,15 +66,15 @@ static void send_list_changed(struct server *s, const struct subscription *sub)
 	out_end(&s->out, true);
 }
 
-/* Remembers that the path exists; true when that was known. */
-static bool see(struct subs *subs, struct wpath path)
+/* Remembers that the path exists; true when the change made it, as far as can be told. */
+static bool is_new(struct subs *subs, struct wpath path, enum store_cond_kind cond)
 {
 	uint64_t hash = hash_u64(path.s, 3);
 	uint64_t *slot = &subs->seen[hash % SEEN_SLOTS];
 	bool known = *slot == hash;
 
 	*slot = hash;
-	return known;
+	return cond == STORE_ABSENT || (cond == STORE_ANY && !known);
 }
 
 static void tell(struct server *s, struct wpath changed, bool list_changed)
@@ -98,10 +98,10 @@ static void on_change(void *arg, const struct store_event *event)
 	switch (event->op) {
 	case STORE_OP_WRITE:
 	case STORE_OP_APPEND:
-		tell(s, event->path, !see(subs, event->path));
+		tell(s, event->path, is_new(subs, event->path, event->cond));
 		break;
 	case STORE_OP_COPY:
-		tell(s, event->to, !see(subs, event->to));
+		tell(s, event->to, is_new(subs, event->to, event->cond));
 		break;
 	case STORE_OP_MOVE:
 		memset(subs->seen, 0, SEEN_SLOTS * sizeof(*subs->seen));

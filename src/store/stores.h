@@ -72,7 +72,8 @@ struct store *store_retry_new(struct store *inner, struct retry_policy policy);
 struct store_event {
 	enum store_op op; /* write, append, remove, move, copy */
 	struct wpath path, to;
-	struct str version; /* after; empty when removed */
+	struct str version;        /* after; empty when removed */
+	enum store_cond_kind cond; /* of what was written: "absent" made a file, "version" replaced one */
 	struct actor actor;
 };
 typedef void (*store_listener)(void *arg, const struct store_event *event);

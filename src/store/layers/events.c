@@ -52,11 +52,14 @@ static void notify(struct events *e, const struct store_event *event)
 static int events_around(struct store *s, struct ctx *ctx, struct store_call *call, struct err *err)
 {
 	struct events *e = events_of(s);
-	struct store_event event = {.op = call->op, .path = call->path, .to = call->to, .actor = ctx->actor};
+	struct store_event event = {
+		.op = call->op, .path = call->path, .to = call->to, .cond = call->cond.kind, .actor = ctx->actor};
 	int r = store_forward(s->inner, ctx, call, err);
 
 	if (r || store_op_info[call->op].reads_only || atomic_load(&e->listeners) == 0)
 		return r;
+	if (call->op == STORE_OP_MOVE || call->op == STORE_OP_COPY)
+		event.cond = call->to_cond.kind;
 	if (call->ret_stat)
 		event.version = call->ret_stat->version;
 	notify(e, &event);

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "session.h"
+
+#define LISTEN(id, what)                                                                                               \
+	"{\"jsonrpc\":\"2.0\",\"id\":" id ",\"method\":\"subscriptions/listen\",\"params\":{" META                     \
+	",\"notifications\":" what "}}"
+#define CANCEL(id) "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\",\"params\":{\"requestId\":" id "}}"
+
+static void start_legacy(struct session *s)
+{
+	session_open(s);
+	session_ask(s, "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"initialize\",\"params\":{\"protocolVersion\":"
+		       "\"2025-11-25\"}}");
+}
+
+/* Makes a call and gives the methods (and URIs) of what comes before its answer, with ' ' behind each. */
+static struct str heard(struct session *s, const char *name, const char *args)
+{
+	struct buf b;
+	struct jv *v;
+
+	buf_init(&b, s->arena, 10000);
+	session_line(s, arena_printf(s->arena,
+				     "{\"jsonrpc\":\"2.0\",\"id\":77,\"method\":\"tools/call\",\"params\":{\"name\":"
+				     "\"%s\",\"arguments\":%s}}",
+				     name, args)
+				.ptr);
+	while ((v = session_next(s)) && !jv_get(v, "id")) {
+		struct str method = jv_get_str(v, "method");
+
+		buf_add(&b, str_from(method, str_rfind_char(method, '/') + 1));
+		if (jv_get_str(jv_get(v, "params"), "uri").ptr)
+			buf_printf(&b, "(%s)", jv_get_str(jv_get(v, "params"), "uri").ptr);
+		buf_char(&b, ' ');
+	}
+	CHECK(v && !jv_get_bool(jv_get(v, "result"), "isError", false));
+	return buf_str(&b);
+}
+
+TEST(a_legacy_session_hears_of_files_that_come_and_go_but_not_of_edits)
+{
+	struct session s;
+
+	start_legacy(&s);
+	CHECK_STR(heard(&s, "write_file", "{\"path\":\"a\",\"content\":\"one\"}"), STR("list_changed "));
+	CHECK_STR(heard(&s, "edit_file", "{\"path\":\"a\",\"old_text\":\"one\",\"new_text\":\"two\"}"), STR(""));
+	CHECK_STR(heard(&s, "write_file", "{\"path\":\"a\",\"content\":\"three\",\"mode\":\"overwrite\"}"), STR(""));
+	CHECK_STR(heard(&s, "delete_file", "{\"path\":\"a\"}"), STR("list_changed "));
+	session_close(&s);
+}
+
+TEST(a_subscriber_hears_of_its_file_and_its_directory_until_it_unsubscribes)
+{
+	struct session s;
+
+	start_legacy(&s);
+	session_ask(&s, "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"resources/subscribe\",\"params\":{\"uri\":"
+			"\"stead:///d/a\"}}");
+	session_ask(&s, "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"resources/subscribe\",\"params\":{\"uri\":"
+			"\"stead:///d\"}}");
+	CHECK_STR(heard(&s, "write_file", "{\"path\":\"d/a\",\"content\":\"one\"}"),
+		  STR("updated(stead:///d) updated(stead:///d/a) list_changed "));
+	CHECK_STR(heard(&s, "edit_file", "{\"path\":\"d/a\",\"old_text\":\"one\",\"new_text\":\"two\"}"),
+		  STR("updated(stead:///d/a) "));
+	session_ask(&s, "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"resources/unsubscribe\",\"params\":{\"uri\":"
+			"\"stead:///d/a\"}}");
+	CHECK_STR(heard(&s, "edit_file", "{\"path\":\"d/a\",\"old_text\":\"two\",\"new_text\":\"one\"}"), STR(""));
+	CHECK_STR(heard(&s, "delete_file", "{\"path\":\"d\",\"recursive\":true}"),
+		  STR("updated(stead:///d) list_changed "));
+	session_close(&s);
+}
+
+TEST(a_subscriber_hears_when_a_directory_above_goes)
+{
+	struct session s;
+
+	start_legacy(&s);
+	session_write(&s, "x/y/z", "1");
+	session_ask(&s, "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"resources/subscribe\",\"params\":{\"uri\":"
+			"\"stead:///x/y/z\"}}");
+	CHECK_STR(heard(&s, "move_file", "{\"from\":\"x\",\"to\":\"w\"}"),
+		  STR("updated(stead:///x/y/z) list_changed list_changed "));
+	session_close(&s);
+}
+
+TEST(a_listener_is_acknowledged_first_with_what_it_will_get)
+{
+	const struct jv *params, *accepted;
+	struct session s;
+	struct jv *v;
+
+	session_open(&s);
+	v = session_ask(&s, LISTEN("\"L1\"", "{\"resourcesListChanged\":true,\"toolsListChanged\":true,"
+					     "\"resourceSubscriptions\":[\"stead:///a\"]}"));
+	params = jv_get(v, "params");
+	accepted = jv_get(params, "notifications");
+	CHECK_STR(jv_get_str(v, "method"), STR("notifications/subscriptions/acknowledged"));
+	CHECK_STR(jv_get_str(jv_get(params, "_meta"), "io.modelcontextprotocol/subscriptionId"), STR("L1"));
+	CHECK(jv_get_bool(accepted, "resourcesListChanged", false));
+	CHECK(!jv_get(accepted, "toolsListChanged"));
+	CHECK_STR(jv_str_of(jv_at(jv_get(accepted, "resourceSubscriptions"), 0)), STR("stead:///a"));
+	session_close(&s);
+}
+
+TEST(every_notification_names_its_listener_and_none_comes_after_cancellation)
+{
+	struct session s;
+	struct jv *v;
+
+	session_open(&s);
+	session_ask(&s, LISTEN("5", "{\"resourceSubscriptions\":[\"stead:///a\"]}"));
+	session_line(&s, "{\"jsonrpc\":\"2.0\",\"id\":6,\"method\":\"tools/call\",\"params\":{\"name\":\"write_file\","
+			 "\"arguments\":{\"path\":\"a\",\"content\":\"x\"}}}");
+	v = session_next(&s);
+	CHECK_STR(jv_get_str(v, "method"), STR("notifications/resources/updated"));
+	CHECK_INT(jv_get_int(jv_get(jv_get(v, "params"), "_meta"), "io.modelcontextprotocol/subscriptionId", 0), 5);
+	CHECK_INT(jv_get_int(session_next(&s), "id", 0), 6);
+	session_line(&s, CANCEL("5"));
+	CHECK_STR(heard(&s, "append_file", "{\"path\":\"a\",\"content\":\"x\"}"), STR(""));
+	session_finish(&s);
+	CHECK(!session_next(&s));
+	session_close(&s);
+}
+
+TEST(an_open_listener_gets_its_result_when_the_server_ends)
+{
+	const struct jv *result;
+	struct session s;
+	struct jv *v;
+
+	session_open(&s);
+	session_ask(&s, LISTEN("5", "{\"resourcesListChanged\":true}"));
+	session_finish(&s);
+	v = session_next(&s);
+	result = jv_get(v, "result");
+	CHECK_INT(jv_get_int(v, "id", 0), 5);
+	CHECK_STR(jv_get_str(result, "resultType"), STR("complete"));
+	CHECK_INT(jv_get_int(jv_get(result, "_meta"), "io.modelcontextprotocol/subscriptionId", 0), 5);
+	session_close(&s);
+}
+
+TEST(the_id_of_an_open_request_cannot_be_used_again)
+{
+	struct session s;
+
+	session_open(&s);
+	session_ask(&s, LISTEN("5", "{\"resourcesListChanged\":true}"));
+	CHECK_INT(code_of(session_ask(&s, "{\"jsonrpc\":\"2.0\",\"id\":5,\"method\":\"ping\"}")), RPC_INVALID_REQUEST);
+	CHECK_INT(code_of(session_ask(&s, LISTEN("5", "{}"))), RPC_INVALID_REQUEST);
+	CHECK_INT(code_of(session_ask(&s, "{\"jsonrpc\":\"2.0\",\"id\":\"5\",\"method\":\"ping\"}")), 0);
+	session_line(&s, CANCEL("5"));
+	CHECK_INT(code_of(session_ask(&s, "{\"jsonrpc\":\"2.0\",\"id\":5,\"method\":\"ping\"}")), 0);
+	session_close(&s);
+}
+
+TEST(a_listener_that_asks_for_nothing_that_can_be_watched_is_refused)
+{
+	struct session s;
+
+	session_open(&s);
+	CHECK_INT(code_of(session_ask(&s, LISTEN("5", "7"))), RPC_INVALID_PARAMS);
+	CHECK_INT(code_of(session_ask(&s, LISTEN("5", "{\"resourceSubscriptions\":[\"stead:///a\",\"file:///b\"]}"))),
+		  RPC_INVALID_PARAMS);
+	CHECK_INT(code_of(session_ask(&s, "{\"jsonrpc\":\"2.0\",\"id\":5,\"method\":\"ping\"}")), 0);
+	session_close(&s);
+}
