@@ -65,3 +65,16 @@ STACK(guard, store_guard_new(store_memory_new(), &guard_defaults))
 STACK(quota, store_quota_new(store_memory_new(),
 			     (struct quota_limits){.bytes = 64 * MIB, .files = 2000, .file_size = 32 * MIB}))
 STACK(retry, store_retry_new(store_memory_new(), (struct retry_policy){.tries = 3, .first_ms = 1, .longest_ms = 2}))
+
+static struct store *mounted(void)
+{
+	struct store_mount mounts[] = {{.at = P("m/one"), .store = store_memory_new()},
+				       {.at = P("m/one/deep"), .store = store_memory_new()},
+				       {.at = P("n"), .store = store_memory_new()}};
+
+	return store_mounts_new(store_memory_new(), mounts, 3);
+}
+
+STACK(mounts_with_none, store_mounts_new(store_memory_new(), NULL, 0))
+STACK(the_inside_of_a_mount, store_prefix_new(mounted(), P("m/one/deep/x")))
+STACK(the_base_beside_mounts, store_prefix_new(mounted(), P("m/two")))
