@@ -49,8 +49,8 @@ struct quota_limits {
  * fail. */
 struct store *store_quota_new(struct store *inner, struct quota_limits limits);
 
-/* Upper is written; lower is only read. Deleting what lower has leaves a whiteout in upper (".stead-wh/<path>"). Owns
- * both. */
+/* Upper is written; lower is only read. Deleting what lower has leaves a whiteout in upper, below ".stead-wh", a name
+   that no path may have here. Versions of lower's files begin with "l:". Owns both. */
 struct store *store_overlay_new(struct store *upper, struct store *lower);
 
 struct store_mount {

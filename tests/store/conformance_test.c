@@ -78,3 +78,28 @@ static struct store *mounted(void)
 STACK(mounts_with_none, store_mounts_new(store_memory_new(), NULL, 0))
 STACK(the_inside_of_a_mount, store_prefix_new(mounted(), P("m/one/deep/x")))
 STACK(the_base_beside_mounts, store_prefix_new(mounted(), P("m/two")))
+STACK(overlay_over_nothing, store_overlay_new(store_memory_new(), store_memory_new()))
+
+/* A lower that is full of things, every one of which was deleted: it must be as if it were empty. */
+static struct store *overlay_over_deleted(void)
+{
+	static const char *const paths[] = {"a", "b/a", "d/e/f", "d/b", "c", "x/y/a", "notes/today.md", "e"};
+	struct store *lower = store_memory_new(), *s;
+	ARENA_SCOPE struct arena *arena = arena_new();
+	struct ctx ctx = {.arena = arena};
+	struct err err;
+
+	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++)
+		CHECK_OK(store_write(lower, &ctx, P(paths[i]), STR("from the template"), ANY, NULL, &err), err);
+	s = store_overlay_new(store_memory_new(), lower);
+	CHECK_OK(store_remove(s, &ctx, P("a"), false, ANY, NULL, &err), err);
+	CHECK_OK(store_remove(s, &ctx, P("d/e"), true, ANY, NULL, &err), err);
+	CHECK_OK(store_remove(s, &ctx, P(""), true, ANY, NULL, &err), err);
+	return s;
+}
+
+STACK(overlay_over_what_was_deleted, overlay_over_deleted())
+STACK(shipped_stack,
+      store_guard_new(store_events_new(store_quota_new(store_prefix_new(open_disk(true, false), P("ws/one")),
+						       (struct quota_limits){.bytes = 64 * MIB, .files = 2000})),
+		      &guard_defaults))

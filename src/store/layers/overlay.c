@@ -1,0 +1,851 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Two stores as one: what is written goes to `upper`, what upper has not comes from `lower`, which is never changed. A
+ * workspace made from a template is one of these, so a template is not copied, and its improvements arrive.
+ *
+ * Deleting what lower has leaves a whiteout in upper: the empty file ".stead-wh/<path>/.stead-wh". It hides `path` and
+ * everything below it in lower, never anything in upper. The name comes twice so that a whiteout of "a" and one of
+ * "a/b" can stand side by side; it is refused as an element of any path, so nobody can see or forge one.
+ *
+ * Each operation is ordered so that only its last step shows. A removed override is whited out first, while it still
+ * covers what it will no longer hide; a moved template file is copied up in place, then whited out, then moved within
+ * upper. A failure in between leaves what was there, at worst with a file copied up. One exception: a directory that
+ * is in both stores disappears in two steps; if the second fails, the first is undone.
+ *
+ * Versions of lower's files begin with "l:", so that a condition tells which of the two was read. An upper version that
+ * happens to begin with "l:" or "u:" gets "u:" before it.
+ */
+#include <pthread.h>
+
+#include "base/limits.h"
+#include "store/list_stream.h"
+#include "store/stores.h"
+
+#define WHITEOUT ".stead-wh"
+
+struct overlay {
+	struct store base; /* inner is upper */
+	struct store *upper, *lower;
+	pthread_mutex_t lock; /* held while what lower shows is looked at and then changed on that ground */
+};
+
+/* What stands at a path. kind 0: nothing. */
+struct found {
+	enum store_kind kind;
+	bool in_lower;
+	struct store_stat stat;
+};
+
+static struct overlay *overlay_of(struct store *s)
+{
+	return (struct overlay *)s;
+}
+
+/* Small helpers: the two stores asked directly. */
+
+static int find_in(struct store *in, struct ctx *ctx, struct wpath path, struct store_stat *ret, struct err *err)
+{
+	struct store_call call = {.op = STORE_OP_STAT, .path = path, .ret_stat = ret};
+	int r = store_forward(in, ctx, &call, err);
+
+	if (r == -ERR_NOT_FOUND)
+		*ret = (struct store_stat){0};
+	return r == -ERR_NOT_FOUND ? 0 : r;
+}
+
+static bool is_reserved(struct str path)
+{
+	struct str name;
+
+	if (str_find(path, STR(WHITEOUT), 0) == SIZE_MAX)
+		return false;
+	while (str_cut(&path, '/', &name))
+		if (str_is(name, WHITEOUT))
+			return true;
+	return false;
+}
+
+static int refuse_reserved(struct wpath path, struct err *err)
+{
+	if (!is_reserved(path.s))
+		return 0;
+	return err_set(err, ERR_DENIED, "the name \"" WHITEOUT "\" is reserved; choose another one");
+}
+
+static struct str lower_version(struct arena *arena, struct str version)
+{
+	return version.len ? arena_printf(arena, "l:%.*s", STR_ARG(version)) : version;
+}
+
+static struct str upper_version(struct arena *arena, struct str version)
+{
+	if (str_starts(version, STR("l:")) || str_starts(version, STR("u:")))
+		return arena_printf(arena, "u:%.*s", STR_ARG(version));
+	return version;
+}
+
+/* The condition as upper understands it. One on a version of lower never holds there. */
+static struct store_cond upper_cond(struct store_cond cond)
+{
+	if (str_starts(cond.version, STR("u:")))
+		cond.version = str_from(cond.version, 2);
+	return cond;
+}
+
+/* Whiteouts. */
+
+static int whiteout_path(struct ctx *ctx, struct wpath path, struct wpath *ret, struct err *err)
+{
+	struct wpath in_area;
+	int r = wpath_join(ctx->arena, (struct wpath){STR(WHITEOUT)}, path, &in_area, err);
+
+	return r ? r : wpath_join(ctx->arena, in_area, (struct wpath){STR(WHITEOUT)}, ret, err);
+}
+
+static int put_whiteout(struct overlay *o, struct ctx *ctx, struct wpath path, struct err *err)
+{
+	struct source empty = {.bytes = STR("")};
+	struct store_stat stat;
+	struct store_call call = {.op = STORE_OP_WRITE, .source = &empty, .ret_stat = &stat};
+	int r = whiteout_path(ctx, path, &call.path, err);
+
+	return r ? r : store_forward(o->upper, ctx, &call, err);
+}
+
+/* Tidying: one that stays behind hides nothing that shows. */
+static void drop_whiteout(struct overlay *o, struct ctx *ctx, struct wpath path)
+{
+	uint64_t count;
+	struct store_call call = {.op = STORE_OP_REMOVE, .ret_count = &count};
+	struct err ignored;
+
+	if (whiteout_path(ctx, path, &call.path, &ignored) == 0)
+		store_forward(o->upper, ctx, &call, &ignored);
+}
+
+/* Whether `path` (its first `len` bytes) has a whiteout; *ret_more: something below it may have one. */
+static int has_whiteout(struct overlay *o, struct ctx *ctx, struct str path, bool *ret, bool *ret_more, struct err *err)
+{
+	struct store_stat stat;
+	struct wpath area, mark;
+	int r = wpath_join(ctx->arena, (struct wpath){STR(WHITEOUT)}, (struct wpath){path}, &area, err);
+
+	*ret = *ret_more = false;
+	if (r == 0)
+		r = find_in(o->upper, ctx, area, &stat, err);
+	if (r || stat.kind != STORE_DIR)
+		return r;
+	*ret_more = true;
+	r = wpath_join(ctx->arena, area, (struct wpath){STR(WHITEOUT)}, &mark, err);
+	if (r == 0)
+		r = find_in(o->upper, ctx, mark, &stat, err);
+	*ret = r == 0 && stat.kind == STORE_FILE;
+	return r;
+}
+
+/* Whether lower's entry at `path` is covered: by a whiteout on it or above, by a file of upper on it or above, or (a
+   file) by a directory of upper. Stops as soon as upper has nothing further down. */
+static int is_covered(struct overlay *o, struct ctx *ctx, struct wpath path, enum store_kind kind, bool *ret,
+		      struct err *err)
+{
+	bool in_upper = true, in_area = true;
+
+	*ret = false;
+	for (size_t i = 1; i <= path.s.len && (in_upper || in_area); i++) {
+		struct wpath part = {str_first(path.s, i)};
+		struct store_stat stat;
+		int r = 0;
+
+		if (i < path.s.len && path.s.ptr[i] != '/')
+			continue;
+		if (in_area)
+			r = has_whiteout(o, ctx, part.s, ret, &in_area, err);
+		if (r || *ret)
+			return r;
+		if (in_upper)
+			r = find_in(o->upper, ctx, part, &stat, err);
+		if (r)
+			return r;
+		*ret = in_upper &&
+		       (stat.kind == STORE_FILE || (stat.kind == STORE_DIR && i == path.s.len && kind == STORE_FILE));
+		if (*ret)
+			return 0;
+		in_upper = in_upper && stat.kind == STORE_DIR;
+	}
+	return 0;
+}
+
+/* Whether any file below lower's directory shows. */
+static int shows_below(struct overlay *o, struct ctx *ctx, struct wpath dir, bool *ret, struct err *err)
+{
+	struct store_list_req req = {.recursive = true, .limit = 100};
+	struct list_stream ls;
+	const struct store_entry *e;
+
+	*ret = false;
+	list_stream_init(&ls, o->lower, ctx, dir, WPATH_ROOT, &req);
+	while (!*ret) {
+		bool covered = true;
+		int r = list_stream_peek(&ls, &e, err);
+
+		if (r || !e)
+			return r;
+		if (!is_reserved(e->path.s))
+			r = is_covered(o, ctx, e->path, STORE_FILE, &covered, err);
+		if (r)
+			return r;
+		*ret = !covered;
+		list_stream_next(&ls);
+	}
+	return 0;
+}
+
+/* What lower shows at `path`; *ret_has: it has something there, shown or not. */
+static int find_lower(struct overlay *o, struct ctx *ctx, struct wpath path, struct found *ret, bool *ret_has,
+		      struct err *err)
+{
+	struct store_stat stat;
+	bool covered, shows = true;
+	int r = find_in(o->lower, ctx, path, &stat, err);
+
+	*ret = (struct found){0};
+	*ret_has = r == 0 && stat.kind;
+	if (r || !stat.kind)
+		return r;
+	r = is_covered(o, ctx, path, stat.kind, &covered, err);
+	if (r || covered)
+		return r;
+	if (stat.kind == STORE_DIR)
+		r = shows_below(o, ctx, path, &shows, err);
+	if (r || !shows)
+		return r;
+	*ret = (struct found){.kind = stat.kind, .in_lower = true, .stat = stat};
+	ret->stat.version = lower_version(ctx->arena, stat.version);
+	return 0;
+}
+
+static int find_upper(struct overlay *o, struct ctx *ctx, struct wpath path, struct found *ret, struct err *err)
+{
+	struct store_stat stat;
+	int r = find_in(o->upper, ctx, path, &stat, err);
+
+	if (r)
+		return r;
+	*ret = (struct found){.kind = stat.kind, .stat = stat};
+	ret->stat.version = upper_version(ctx->arena, stat.version);
+	return 0;
+}
+
+/* What shows at `path`. */
+static int find(struct overlay *o, struct ctx *ctx, struct wpath path, struct found *ret, struct err *err)
+{
+	bool has;
+	int r = find_upper(o, ctx, path, ret, err);
+
+	if (r || ret->kind)
+		return r;
+	return find_lower(o, ctx, path, ret, &has, err);
+}
+
+static int not_found(struct err *err)
+{
+	return err_set(err, ERR_NOT_FOUND, "there is no such file or directory; list its parent to see what is there");
+}
+
+static int is_a_dir(struct wpath path, struct err *err)
+{
+	return err_set(err, ERR_INVALID, "\"%.*s\" is a directory; name a file", STR_ARG(path.s));
+}
+
+/* A condition on what shows, when that is lower's or nothing. */
+static int check_cond(const struct found *f, struct store_cond cond, struct err *err)
+{
+	if (cond.kind == STORE_ABSENT && f->kind)
+		return err_set(err, ERR_EXISTS, "it exists already; read it, or write without the condition");
+	if (cond.kind == STORE_VERSION && !f->kind)
+		return err_set(err, ERR_CONFLICT, "it was removed since it was read; read again and decide anew");
+	if (cond.kind == STORE_VERSION && !str_eq(cond.version, f->stat.version))
+		return err_set(err, ERR_CONFLICT,
+			       "it changed since it was read (it is version %.*s, not %.*s); read again",
+			       STR_ARG(f->stat.version), STR_ARG(cond.version));
+	return 0;
+}
+
+/* Reading. */
+
+static int overlay_stat(struct store *s, struct ctx *ctx, struct wpath path, struct store_stat *ret_stat,
+			struct err *err)
+{
+	struct found f;
+	int r = refuse_reserved(path, err);
+
+	if (r == 0)
+		r = find(overlay_of(s), ctx, path, &f, err);
+	if (r == 0 && !f.kind)
+		r = not_found(err);
+	if (r == 0)
+		*ret_stat = f.stat;
+	return r;
+}
+
+static int overlay_read(struct store *s, struct ctx *ctx, struct wpath path, struct store_range range,
+			const struct sink *sink, struct store_stat *ret_stat, struct err *err)
+{
+	struct overlay *o = overlay_of(s);
+	struct store_stat stat;
+	struct store_call call = {.op = STORE_OP_READ, .path = path, .range = range, .sink = sink, .ret_stat = &stat};
+	struct found f;
+	bool has;
+	int r = refuse_reserved(path, err);
+
+	if (r)
+		return r;
+	r = store_forward(o->upper, ctx, &call, err);
+	if (r == 0)
+		stat.version = upper_version(ctx->arena, stat.version);
+	if (r == -ERR_NOT_FOUND) {
+		r = find_lower(o, ctx, path, &f, &has, err);
+		if (r == 0 && f.kind != STORE_FILE)
+			r = f.kind ? is_a_dir(path, err) : not_found(err);
+		if (r == 0)
+			r = store_forward(o->lower, ctx, &call, err);
+		if (r == 0)
+			stat.version = lower_version(ctx->arena, stat.version);
+	}
+	if (r == 0)
+		*ret_stat = stat;
+	return r;
+}
+
+/* Writing. */
+
+/* What lower shows at a place that is to be written; refuses when that is a directory, or a file on the way there. */
+static int check_place(struct overlay *o, struct ctx *ctx, struct wpath path, struct found *ret, bool *ret_has,
+		       struct err *err)
+{
+	*ret = (struct found){0};
+	*ret_has = false;
+	for (size_t i = 1; i <= path.s.len; i++) {
+		struct wpath part = {str_first(path.s, i)};
+		struct store_stat stat;
+		bool covered = false;
+		int r;
+
+		if (i < path.s.len && path.s.ptr[i] != '/')
+			continue;
+		if (i == path.s.len) {
+			r = find_lower(o, ctx, path, ret, ret_has, err);
+			return r == 0 && ret->kind == STORE_DIR ? is_a_dir(path, err) : r;
+		}
+		r = find_in(o->lower, ctx, part, &stat, err);
+		if (r == 0 && stat.kind == STORE_FILE)
+			r = is_covered(o, ctx, part, STORE_FILE, &covered, err);
+		if (r || !stat.kind)
+			return r;
+		if (stat.kind == STORE_FILE && !covered)
+			return err_set(err, ERR_INVALID, "\"%.*s\" is a file, so nothing can lie below it",
+				       STR_ARG(part.s));
+	}
+	return 0;
+}
+
+/* Copies what lower shows at `path` to upper; ret_version is upper's. Somebody may have been faster: then it is theirs.
+ */
+static int copy_up(struct overlay *o, struct ctx *ctx, struct wpath path, struct str *ret_version, struct err *err)
+{
+	struct store_cond absent = {.kind = STORE_ABSENT};
+	struct store_stat stat;
+	int r = store_copy_between(o->lower, ctx, path, o->upper, path, absent, &stat, err);
+
+	if (r == -ERR_EXISTS)
+		r = find_in(o->upper, ctx, path, &stat, err);
+	if (r == 0)
+		*ret_version = stat.version;
+	return r;
+}
+
+/* Write or append where lower shows a file and upper has none. */
+static int change_lower_file(struct overlay *o, struct ctx *ctx, struct store_call *call, struct err *err)
+{
+	struct found f = {0};
+	struct str version = STR_NONE;
+	int r = find(o, ctx, call->path, &f, err);
+
+	if (r == 0)
+		r = check_cond(&f, call->cond, err);
+	if (r)
+		return r;
+	if (!f.in_lower) {
+		call->cond = upper_cond(call->cond);
+		return store_forward(o->upper, ctx, call, err);
+	}
+	if (call->op == STORE_OP_APPEND) {
+		r = copy_up(o, ctx, call->path, &version, err);
+		if (r)
+			return r;
+		if (call->cond.kind == STORE_VERSION)
+			call->cond.version = version;
+	} else if (call->cond.kind == STORE_VERSION) {
+		call->cond = (struct store_cond){.kind = STORE_ABSENT}; /* upper must still have none */
+	}
+	r = store_forward(o->upper, ctx, call, err);
+	if (r == -ERR_EXISTS)
+		r = err_set(err, ERR_CONFLICT, "it changed since it was read; read again");
+	return r;
+}
+
+static int change(struct overlay *o, struct ctx *ctx, struct store_call *call, struct err *err)
+{
+	bool has = false, locks;
+	struct found f = {0};
+	int r = refuse_reserved(call->path, err);
+
+	if (r == 0)
+		r = check_place(o, ctx, call->path, &f, &has, err);
+	if (r)
+		return r;
+	if (f.kind == STORE_FILE) {
+		locks = call->cond.kind != STORE_ANY || call->op == STORE_OP_APPEND;
+		if (locks)
+			pthread_mutex_lock(&o->lock);
+		r = change_lower_file(o, ctx, call, err);
+		if (locks)
+			pthread_mutex_unlock(&o->lock);
+	} else {
+		call->cond = upper_cond(call->cond);
+		r = store_forward(o->upper, ctx, call, err);
+	}
+	if (r)
+		return r;
+	if (has)
+		drop_whiteout(o, ctx, call->path);
+	call->ret_stat->version = upper_version(ctx->arena, call->ret_stat->version);
+	return 0;
+}
+
+static int overlay_write(struct store *s, struct ctx *ctx, struct wpath path, const struct source *source,
+			 struct store_cond cond, struct store_stat *ret_stat, struct err *err)
+{
+	struct store_call call = {
+		.op = STORE_OP_WRITE, .path = path, .source = source, .cond = cond, .ret_stat = ret_stat};
+
+	return change(overlay_of(s), ctx, &call, err);
+}
+
+static int overlay_append(struct store *s, struct ctx *ctx, struct wpath path, const struct source *source,
+			  struct store_cond cond, struct store_stat *ret_stat, struct err *err)
+{
+	struct store_call call = {
+		.op = STORE_OP_APPEND, .path = path, .source = source, .cond = cond, .ret_stat = ret_stat};
+
+	return change(overlay_of(s), ctx, &call, err);
+}
+
+/* Removing. */
+
+static int remove_upper(struct overlay *o, struct ctx *ctx, struct wpath path, bool recursive, struct store_cond cond,
+			struct err *err)
+{
+	uint64_t count;
+	struct store_call call = {.op = STORE_OP_REMOVE,
+				  .path = path,
+				  .recursive = recursive,
+				  .cond = upper_cond(cond),
+				  .ret_count = &count};
+
+	return store_forward(o->upper, ctx, &call, err);
+}
+
+static int remove_file(struct overlay *o, struct ctx *ctx, struct wpath path, const struct found *f,
+		       struct store_cond cond, struct err *err)
+{
+	struct store_stat in_lower;
+	int r = check_cond(f, cond, err);
+
+	if (r == 0)
+		r = find_in(o->lower, ctx, path, &in_lower, err);
+	if (r == 0 && in_lower.kind)
+		r = put_whiteout(o, ctx, path, err);
+	if (r == 0 && !f->in_lower)
+		r = remove_upper(o, ctx, path, false, cond, err);
+	return r;
+}
+
+static int remove_dir(struct overlay *o, struct ctx *ctx, struct wpath path, struct err *err)
+{
+	struct store_stat in_upper, in_lower;
+	bool was_there = true, more;
+	int r = find_in(o->upper, ctx, path, &in_upper, err);
+
+	if (r == 0)
+		r = find_in(o->lower, ctx, path, &in_lower, err);
+	if (r == 0 && in_lower.kind)
+		r = has_whiteout(o, ctx, path.s, &was_there, &more, err);
+	if (r == 0 && !was_there)
+		r = put_whiteout(o, ctx, path, err);
+	if (r == 0 && in_upper.kind) {
+		r = remove_upper(o, ctx, path, true, (struct store_cond){0}, err);
+		if (r && !was_there)
+			drop_whiteout(o, ctx, path);
+	}
+	return r;
+}
+
+static int overlay_list(struct store *s, struct ctx *ctx, struct wpath path, const struct store_list_req *req,
+			struct store_page *ret_page, struct err *err);
+
+typedef int (*each_entry)(struct overlay *o, struct ctx *ctx, const struct store_entry *e, void *arg, struct err *err);
+
+/* Calls `each` for what shows in `dir`. */
+static int for_each(struct overlay *o, struct ctx *ctx, struct wpath dir, bool recursive, each_entry each, void *arg,
+		    struct err *err)
+{
+	struct store_list_req req = {.recursive = recursive, .limit = 1000};
+	struct store_page page;
+
+	do {
+		int r = ctx_check(ctx, err);
+
+		if (r == 0)
+			r = overlay_list(&o->base, ctx, dir, &req, &page, err);
+		for (size_t i = 0; r == 0 && i < page.count; i++)
+			r = each(o, ctx, &page.entries[i], arg, err);
+		if (r)
+			return r;
+		req.after = page.next;
+	} while (page.next.ptr);
+	return 0;
+}
+
+static int count_one(struct overlay *o, struct ctx *ctx, const struct store_entry *e, void *arg, struct err *err)
+{
+	(void)o;
+	(void)ctx;
+	(void)e;
+	(void)err;
+	++*(uint64_t *)arg;
+	return 0;
+}
+
+static int remove_one(struct overlay *o, struct ctx *ctx, const struct store_entry *e, void *arg, struct err *err)
+{
+	struct found f;
+	int r;
+
+	(void)arg;
+	if (e->stat.kind == STORE_DIR)
+		return remove_dir(o, ctx, e->path, err);
+	r = find(o, ctx, e->path, &f, err);
+	return r || !f.kind ? r : remove_file(o, ctx, e->path, &f, (struct store_cond){0}, err);
+}
+
+static int remove_locked(struct overlay *o, struct ctx *ctx, struct wpath path, bool recursive, struct store_cond cond,
+			 uint64_t *ret_count, struct err *err)
+{
+	struct found f;
+	uint64_t count = 0;
+	int r = find(o, ctx, path, &f, err);
+
+	if (r)
+		return r;
+	if (!f.kind)
+		return cond.kind == STORE_VERSION ? check_cond(&f, cond, err) : not_found(err);
+	if (f.kind == STORE_DIR && cond.kind != STORE_ANY)
+		return err_set(err, ERR_INVALID, "it is a directory, which has no version; leave the condition out");
+	if (f.kind == STORE_DIR && !recursive)
+		return err_set(err, ERR_INVALID, "\"%.*s\" is a directory; remove it recursively", STR_ARG(path.s));
+	if (f.kind == STORE_FILE) {
+		count = 1;
+		r = remove_file(o, ctx, path, &f, cond, err);
+	} else {
+		r = for_each(o, ctx, path, true, count_one, &count, err);
+		if (r == 0 && wpath_is_root(path)) /* which has no whiteout of its own */
+			r = for_each(o, ctx, path, false, remove_one, NULL, err);
+		else if (r == 0)
+			r = remove_dir(o, ctx, path, err);
+	}
+	if (r == 0)
+		*ret_count = count;
+	return r;
+}
+
+static int overlay_remove(struct store *s, struct ctx *ctx, struct wpath path, bool recursive, struct store_cond cond,
+			  uint64_t *ret_count, struct err *err)
+{
+	struct overlay *o = overlay_of(s);
+	int r = refuse_reserved(path, err);
+
+	if (r)
+		return r;
+	pthread_mutex_lock(&o->lock);
+	r = remove_locked(o, ctx, path, recursive, cond, ret_count, err);
+	pthread_mutex_unlock(&o->lock);
+	return r;
+}
+
+/* Moving. */
+
+static int copy_up_one(struct overlay *o, struct ctx *ctx, const struct store_entry *e, void *arg, struct err *err)
+{
+	struct str version;
+
+	(void)arg;
+	return str_starts(e->stat.version, STR("l:")) ? copy_up(o, ctx, e->path, &version, err) : 0;
+}
+
+/* Brings everything that shows at `path` into upper and covers lower there. Nothing that shows changes by it. */
+static int pull_up(struct overlay *o, struct ctx *ctx, struct wpath path, const struct found *f,
+		   struct str *ret_version, struct err *err)
+{
+	struct store_stat in_lower;
+	int r = find_in(o->lower, ctx, path, &in_lower, err);
+
+	if (r || !in_lower.kind)
+		return r;
+	if (f->kind == STORE_DIR)
+		r = for_each(o, ctx, path, true, copy_up_one, NULL, err);
+	else if (f->in_lower)
+		r = copy_up(o, ctx, path, ret_version, err);
+	return r ? r : put_whiteout(o, ctx, path, err);
+}
+
+static int move_locked(struct overlay *o, struct ctx *ctx, struct store_call *call, struct err *err)
+{
+	struct str version = STR_NONE;
+	struct found from, to, to_lower;
+	bool has;
+	int r = find(o, ctx, call->path, &from, err);
+
+	if (r)
+		return r;
+	if (!from.kind)
+		return call->cond.kind == STORE_VERSION ? check_cond(&from, call->cond, err) : not_found(err);
+	if (from.kind == STORE_DIR && call->cond.kind != STORE_ANY)
+		return err_set(err, ERR_INVALID, "it is a directory, which has no version; leave the condition out");
+	r = check_cond(&from, call->cond, err);
+	if (r == 0)
+		r = check_place(o, ctx, call->to, &to_lower, &has, err);
+	if (r == 0)
+		r = find(o, ctx, call->to, &to, err);
+	if (r == 0 && to.kind && (from.kind == STORE_DIR || to.kind == STORE_DIR))
+		return err_set(err, ERR_INVALID, "\"%.*s\" exists; a directory neither replaces nor is replaced",
+			       STR_ARG(call->to.s));
+	if (r == 0)
+		r = check_cond(&to, call->to_cond, err);
+	if (r == 0)
+		r = pull_up(o, ctx, call->path, &from, &version, err);
+	if (r)
+		return r;
+	call->cond = upper_cond(call->cond);
+	if (from.in_lower && call->cond.kind == STORE_VERSION)
+		call->cond.version = version;
+	call->to_cond = to.in_lower ? (struct store_cond){.kind = STORE_ABSENT} : upper_cond(call->to_cond);
+	r = store_forward(o->upper, ctx, call, err);
+	if (r == 0 && from.kind == STORE_FILE && has)
+		drop_whiteout(o, ctx, call->to);
+	return r;
+}
+
+static int overlay_move(struct store *s, struct ctx *ctx, struct wpath from, struct wpath to, struct store_cond cond,
+			struct store_cond to_cond, struct store_stat *ret_stat, struct err *err)
+{
+	struct overlay *o = overlay_of(s);
+	struct store_call call = {
+		.op = STORE_OP_MOVE, .path = from, .to = to, .cond = cond, .to_cond = to_cond, .ret_stat = ret_stat};
+	int r = refuse_reserved(from, err);
+
+	if (r == 0)
+		r = refuse_reserved(to, err);
+	if (r)
+		return r;
+	pthread_mutex_lock(&o->lock);
+	r = move_locked(o, ctx, &call, err);
+	pthread_mutex_unlock(&o->lock);
+	if (r == 0)
+		ret_stat->version = upper_version(ctx->arena, ret_stat->version);
+	return r;
+}
+
+/* Lists. */
+
+static int peek_upper(struct list_stream *ls, struct store_entry *ret, bool *ret_has, struct err *err)
+{
+	for (;;) {
+		const struct store_entry *e;
+		int r = list_stream_peek(ls, &e, err);
+
+		*ret_has = r == 0 && e;
+		if (r || !e)
+			return r;
+		if (!is_reserved(e->path.s)) {
+			*ret = *e;
+			ret->stat.version = upper_version(ls->ctx->arena, e->stat.version);
+			return 0;
+		}
+		list_stream_leave(ls, STR(WHITEOUT));
+	}
+}
+
+/* The next of lower's entries that shows. */
+static int peek_lower(struct overlay *o, struct list_stream *ls, struct store_entry *ret, bool *ret_has,
+		      struct err *err)
+{
+	for (;;) {
+		const struct store_entry *e;
+		bool covered = true, shows = true;
+		int r = list_stream_peek(ls, &e, err);
+
+		*ret_has = r == 0 && e;
+		if (r || !e)
+			return r;
+		if (!is_reserved(e->path.s))
+			r = is_covered(o, ls->ctx, e->path, e->stat.kind, &covered, err);
+		if (r == 0 && !covered && e->stat.kind == STORE_DIR)
+			r = shows_below(o, ls->ctx, e->path, &shows, err);
+		if (r)
+			return r;
+		if (!covered && shows) {
+			*ret = *e;
+			ret->stat.version = lower_version(ls->ctx->arena, e->stat.version);
+			return 0;
+		}
+		list_stream_next(ls);
+	}
+}
+
+static int merge(struct overlay *o, struct list_stream *upper, struct list_stream *lower, struct page_builder *out,
+		 struct err *err)
+{
+	while (!page_builder_full(out)) {
+		struct store_entry a, b;
+		bool has_a, has_b;
+		int c, r = peek_upper(upper, &a, &has_a, err);
+
+		if (r == 0)
+			r = peek_lower(o, lower, &b, &has_b, err);
+		if (r)
+			return r;
+		if (!has_a && !has_b)
+			return 0;
+		c = !has_a ? 1 : !has_b ? -1 : store_entry_cmp(&a, &b);
+		page_builder_add(out, c <= 0 ? &a : &b);
+		if (c <= 0)
+			list_stream_next(upper);
+		if (c >= 0)
+			list_stream_next(lower);
+	}
+	return 0;
+}
+
+static int overlay_list(struct store *s, struct ctx *ctx, struct wpath path, const struct store_list_req *req,
+			struct store_page *ret_page, struct err *err)
+{
+	struct overlay *o = overlay_of(s);
+	struct page_builder out = {.arena = ctx->arena, .limit = req->limit};
+	struct list_stream upper, lower;
+	struct store_stat in_lower;
+	struct found f;
+	bool covered = false;
+	int r = refuse_reserved(path, err);
+
+	if (r == 0)
+		r = find(o, ctx, path, &f, err);
+	if (r == 0 && f.kind != STORE_DIR)
+		r = f.kind ? err_set(err, ERR_INVALID, "\"%.*s\" is a file; name a directory", STR_ARG(path.s))
+			   : not_found(err);
+	if (r == 0)
+		r = find_in(o->lower, ctx, path, &in_lower, err);
+	if (r == 0 && in_lower.kind == STORE_DIR)
+		r = is_covered(o, ctx, path, STORE_DIR, &covered, err);
+	if (r)
+		return r;
+	list_stream_init(&upper, o->upper, ctx, path, WPATH_ROOT, req);
+	list_stream_init(&lower, o->lower, ctx, path, WPATH_ROOT, req);
+	lower.done = in_lower.kind != STORE_DIR || covered;
+	r = merge(o, &upper, &lower, &out, err);
+	out.page.skipped = upper.skipped + lower.skipped;
+	if (r == 0)
+		page_builder_finish(&out, ret_page);
+	return r;
+}
+
+/* Scans: where lower has nothing, upper's own, which is the faster one. */
+
+static bool scan_want_dir(void *arg, struct str path)
+{
+	const struct scan_req *req = arg;
+
+	return !str_is(wpath_name((struct wpath){path}), WHITEOUT) && (!req->want_dir || req->want_dir(req->arg, path));
+}
+
+static bool scan_want_file(void *arg, struct str path)
+{
+	const struct scan_req *req = arg;
+
+	return !req->want_file || req->want_file(req->arg, path);
+}
+
+static int scan_visit(void *arg, const struct scan_item *item, struct err *err)
+{
+	const struct scan_req *req = arg;
+
+	return req->visit(req->arg, item, err);
+}
+
+static int overlay_scan(struct store *s, struct ctx *ctx, struct wpath path, const struct scan_req *req,
+			struct err *err)
+{
+	struct overlay *o = overlay_of(s);
+	struct store_list_req first = {.limit = 1};
+	struct store_page page = {0};
+	struct store_call list = {.op = STORE_OP_LIST, .path = path, .list = &first, .ret_page = &page};
+	struct scan_req own = *req;
+	struct store_call scan = {.op = STORE_OP_SCAN, .path = path, .scan = &own};
+	int r = refuse_reserved(path, err);
+
+	if (r)
+		return r;
+	r = store_forward(o->lower, ctx, &list, err);
+	if (r == -ERR_NOT_FOUND || (r == 0 && page.count == 0)) {
+		own.want_dir = scan_want_dir;
+		own.want_file = scan_want_file;
+		own.visit = scan_visit;
+		own.arg = (void *)req;
+		return store_forward(o->upper, ctx, &scan, err);
+	}
+	return store_scan_generic(s, ctx, path, req, err);
+}
+
+static void overlay_destroy(struct store *s)
+{
+	struct overlay *o = overlay_of(s);
+
+	store_destroy(o->lower);
+	pthread_mutex_destroy(&o->lock);
+	free(o);
+}
+
+static const struct store_ops overlay_ops = {
+	.name = "overlay",
+	.stat = overlay_stat,
+	.read = overlay_read,
+	.write = overlay_write,
+	.append = overlay_append,
+	.remove = overlay_remove,
+	.move = overlay_move,
+	.copy = store_copy_generic,
+	.list = overlay_list,
+	.scan = overlay_scan,
+	.destroy = overlay_destroy,
+};
+
+struct store *store_overlay_new(struct store *upper, struct store *lower)
+{
+	struct overlay *o = xcalloc(1, sizeof(*o));
+
+	o->base = (struct store){.ops = &overlay_ops, .inner = upper};
+	o->upper = upper;
+	o->lower = lower;
+	pthread_mutex_init(&o->lock, NULL);
+	return &o->base;
+}
