@@ -16,7 +16,7 @@ struct arena;
 
 struct arena *arena_new(void);
 void arena_destroy(struct arena *arena);
-/* Frees all allocations but keeps the first block for the next call. */
+/* Frees all allocations but keeps one block for the next call. */
 void arena_reset(struct arena *arena);
 /* Bytes handed out since the last reset. */
 size_t arena_used(const struct arena *arena);
