@@ -24,6 +24,7 @@ struct rule {
 
 struct ignore {
 	const struct ignore *parent;
+	bool outside; /* a repository */
 	struct str dir;
 	struct rule *rules;
 	uint32_t count;
@@ -159,6 +160,23 @@ static void build_table(struct arena *arena, struct ignore *ig)
 	}
 }
 
+const struct ignore *ignore_outside_repository(struct arena *arena)
+{
+	struct ignore *ig = ARENA_NEW(arena, struct ignore);
+
+	ig->outside = true;
+	build_table(arena, ig);
+	return ig;
+}
+
+static bool takes_everything(const struct rule *rule)
+{
+	if (rule->form == WHOLE_PATH)
+		return rule->elements[rule->count - 1].wild.shape == WILD_ALL &&
+		       (rule->count == 1 || (rule->count == 2 && rule->elements[0].any_depth));
+	return rule->wild.shape == WILD_ALL;
+}
+
 const struct ignore *ignore_push(struct arena *arena, const struct ignore *parent, struct str dir, struct str text)
 {
 	struct ignore *ig = ARENA_NEW(arena, struct ignore);
@@ -170,12 +188,14 @@ const struct ignore *ignore_push(struct arena *arena, const struct ignore *paren
 	for (size_t i = 0; i < rest.len; i++)
 		lines += rest.ptr[i] == '\n';
 	ig->parent = parent;
+	ig->outside = parent && parent->outside;
 	ig->dir = arena_str(arena, dir);
 	ig->rules = ARENA_ARRAY(arena, struct rule, lines);
 	while (str_cut(&rest, '\n', &line)) {
 		if (str_ends(line, STR("\r")))
 			line.len--;
-		ig->count += parse_rule(arena, line, &ig->rules[ig->count]);
+		if (parse_rule(arena, line, &ig->rules[ig->count]))
+			ig->count += !ig->outside || !takes_everything(&ig->rules[ig->count]);
 	}
 	if (ig->count == 0)
 		return parent;

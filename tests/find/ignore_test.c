@@ -81,3 +81,15 @@ TEST(a_deeper_file_overrules_the_ones_above_it)
 	CHECK(ignore_match(sub, STR("sub/only"), false));
 	CHECK(!ignore_match(sub, STR("sub/x/only"), false));
 }
+
+TEST(outside_a_repository_a_rule_that_takes_everything_is_dropped)
+{
+	ARENA_SCOPE struct arena *arena = arena_new();
+	const struct ignore *base = ignore_outside_repository(arena);
+	const struct ignore *ig = ignore_push(arena, base, STR(""), STR("*.o\n/*\n*\n"));
+
+	CHECK(!ignore_match(ig, STR("a"), false));
+	CHECK(ignore_match(ig, STR("a.o"), false));
+	CHECK(ignored("/*\n", "a", false));
+	CHECK(!ignore_match(base, STR("a"), false));
+}

@@ -140,6 +140,7 @@ static const struct store_ops disk_ops = {
 	.move = disk_move,
 	.copy = disk_copy,
 	.list = disk_list,
+	.scan = disk_scan,
 	.destroy = disk_destroy,
 };
 
