@@ -148,6 +148,12 @@ static bool zone_exists(struct str zone)
 	return fd >= 0 && read(fd, magic, 4) == 4 && memcmp(magic, "TZif", 4) == 0;
 }
 
+/* What a message may show of a text. */
+static struct str shown(const struct jv *v)
+{
+	return v->from_env ? STR("(not shown)") : utf8_first(v->u.s, 60);
+}
+
 static int check_zone(const struct jv *document, struct config *config, struct err *err)
 {
 	const struct jv *zone = jv_get(document, "timezone");
@@ -156,7 +162,7 @@ static int check_zone(const struct jv *document, struct config *config, struct e
 	if (zone_exists(config->timezone))
 		return 0;
 	return refuse(err, zone, "timezone is \"%.*s\"; expected a zone of the IANA database such as \"Europe/Berlin\"",
-		      STR_ARG(utf8_first(config->timezone, 60)));
+		      STR_ARG(shown(zone)));
 }
 
 static int check_model(const struct jv *document, struct err *err)
@@ -171,11 +177,11 @@ static int check_model(const struct jv *document, struct err *err)
 		      "anthropic:claude-sonnet-4-5\"");
 }
 
-static struct str channel_name(const struct jv *channel)
+static const struct jv *channel_name(const struct jv *channel)
 {
-	struct str name = jv_get_str(channel, "name");
+	const struct jv *name = jv_get(channel, "name");
 
-	return name.ptr ? name : jv_get_str(channel, "type");
+	return name ? name : jv_get(channel, "type");
 }
 
 static int check_channels(const struct jv *document, struct err *err)
@@ -186,9 +192,9 @@ static int check_channels(const struct jv *document, struct err *err)
 		return refuse(err, one, "both channel and channels are set; move the one into the list");
 	for (const struct jv_member *a = jv_first(many); a; a = a->next)
 		for (const struct jv_member *b = a->next; b; b = b->next)
-			if (str_eq(channel_name(a->value), channel_name(b->value)))
+			if (str_eq(channel_name(a->value)->u.s, channel_name(b->value)->u.s))
 				return refuse(err, b->value, "two channels are called \"%.*s\"; give each a name",
-					      STR_ARG(channel_name(b->value)));
+					      STR_ARG(shown(channel_name(b->value))));
 	return 0;
 }
 
@@ -211,38 +217,52 @@ static int check_heartbeat(const struct jv *document, struct err *err)
 
 /* --- tools.json --- */
 
-/* Comments become blanks and trailing commas too, byte for byte: the lines that the parser names stay true. */
+/* Where a comment that begins at `i` ends, or `i` when none begins there (or never ends: the parser will name it). */
+static size_t comment_end(struct str text, size_t i)
+{
+	struct str rest = str_from(text, i);
+	size_t end;
+
+	if (str_starts(rest, STR("//")))
+		return i + str_find_char(rest, '\n');
+	if (!str_starts(rest, STR("/*")))
+		return i;
+	end = str_find(rest, STR("*/"), 2);
+	return end == SIZE_MAX ? i : i + end + 2;
+}
+
+static size_t string_end(struct str text, size_t i)
+{
+	for (i++; i < text.len && text.ptr[i] != '"'; i++)
+		i += text.ptr[i] == '\\';
+	return i;
+}
+
+/* Comments become blanks, and so does a comma before a closing bracket, byte for byte: the lines that the parser names
+   stay true. A comma with nothing before it is left for the parser to refuse. */
 static struct str plain_json(struct arena *arena, struct str text)
 {
-	char *out = arena_alloc_raw(arena, text.len + 1);
+	char *out = arena_alloc_raw(arena, text.len + 1), before = '[';
 	size_t comma = SIZE_MAX;
 
 	memcpy(out, text.ptr ? text.ptr : "", text.len);
 	for (size_t i = 0; i < text.len; i++) {
-		char next = i + 1 < text.len ? out[i + 1] : 0;
+		size_t end = comment_end(text, i);
 
-		if (out[i] == '"') {
-			comma = SIZE_MAX;
-			for (i++; i < text.len && out[i] != '"'; i++)
-				i += out[i] == '\\';
-		} else if (out[i] == '/' && next == '/') {
-			for (; i < text.len && out[i] != '\n'; i++)
-				out[i] = ' ';
-		} else if (out[i] == '/' && next == '*') {
-			size_t end = str_find(str_n(out, text.len), STR("*/"), i + 2);
-
-			/* without an end it stays, and the parser names its line */
-			for (; end != SIZE_MAX && i < end + 2; i++)
+		if (end > i) {
+			for (; i < end; i++)
 				out[i] = out[i] == '\n' ? '\n' : ' ';
-			i -= end != SIZE_MAX;
-		} else if (out[i] == ',') {
-			comma = i;
-		} else if ((out[i] == '}' || out[i] == ']') && comma != SIZE_MAX) {
-			out[comma] = ' ';
-			comma = SIZE_MAX;
-		} else if (out[i] != ' ' && out[i] != '\t' && out[i] != '\n' && out[i] != '\r') {
-			comma = SIZE_MAX;
+			i--;
+			continue;
 		}
+		if (memchr(" \t\r\n", out[i], 4))
+			continue;
+		if ((out[i] == '}' || out[i] == ']') && comma != SIZE_MAX)
+			out[comma] = ' ';
+		comma = out[i] == ',' && !memchr("[{,", before, 3) ? i : SIZE_MAX;
+		before = out[i];
+		if (out[i] == '"')
+			i = string_end(text, i);
 	}
 	return str_n(out, text.len);
 }

@@ -23,6 +23,16 @@ int home_write_templates(struct ctx *ctx, struct store *home, struct str dir, co
 /* The shared workspace as a user sees it below his own: only what people wrote for everybody. Owns `inner`. */
 struct store *home_assets_new(struct store *inner);
 
+struct home_usage {
+	uint64_t files, bytes;
+	int64_t modified_ns;
+	bool partial; /* there is more: these are the least numbers */
+};
+/* Counts all files but Stead's own, in bounded memory and time. */
+int home_count(struct ctx *ctx, struct store *store, struct home_usage *ret, struct err *err);
+/* The directories of the store, by whether a workspace may be called so. */
+int home_names(struct ctx *ctx, struct store *base, struct jv *ret_good, struct jv *ret_bad, struct err *err);
+
 /* "the workspace "x" …": the name rule in one sentence. */
 int home_bad_name(struct str name, struct err *err);
 

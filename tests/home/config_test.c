@@ -1,0 +1,567 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * agent.yaml, .env and tools.json. The table has a value that is accepted and one that is refused for every key of the
+ * schema; a test holds it to be complete, and another holds docs/configuration.md to the schema.
+ */
+#include <stdio.h>
+
+#include "base/limits.h"
+#include "home/config.h"
+#include "test.h"
+#include "text/schema.h"
+
+/* "NAME" stands for any key of a map. */
+static const struct {
+	const char *path, *good, *bad;
+} keys[] = {
+	{"name", "Scout", "\"\""},
+	{"description", "\"abc\"", "[1]"},
+	{"timezone", "America/Argentina/Buenos_Aires", "Europe/Atlantis"},
+	{"durability", "relaxed", "fulx"},
+	{"quota", "{}", "\"x\""},
+	{"quota.bytes", "10MB", "10 apples"},
+	{"quota.files", "5", "-1"},
+	{"quota.file_size", "1.5GiB", "-5"},
+	{"tools", "{}", "\"x\""},
+	{"tools.allow", "[\"read_file\"]", "[\"?\"]"},
+	{"tools.deny", "[\"read_file\"]", "[\"?\"]"},
+	{"builtins", "{}", "\"x\""},
+	{"builtins.allow", "[\"read_file\"]", "[\"?\"]"},
+	{"builtins.deny", "[\"read_file\"]", "[\"?\"]"},
+	{"builtins.NAME", "{}", "{colour: 1}"},
+	{"builtins.NAME.enabled", "true", "\"yes\""},
+	{"builtins.NAME.config", "{}", "\"x\""},
+	{"builtins.NAME.api_key", "\"abc\"", "[1]"},
+	{"workspace_tools", "{}", "\"x\""},
+	{"workspace_tools.allow", "[\"read_file\"]", "[\"?\"]"},
+	{"workspace_tools.deny", "[\"read_file\"]", "[\"?\"]"},
+	{"files_dir", "/srv/project", "project"},
+	{"workspace_config", "{}", "\"x\""},
+	{"workspace_config.workspace_backend", "r2", "locax"},
+	{"workspace_config.workspace_dir", "\"abc\"", "[1]"},
+	{"workspace_config.files_dir", "\"/srv/project\"", "\"?\""},
+	{"workspace_config.prefix", "\"abc\"", "[1]"},
+	{"workspace_config.s3_bucket", "\"abc\"", "[1]"},
+	{"workspace_config.aws_region", "\"abc\"", "[1]"},
+	{"workspace_config.aws_access_key_id", "\"abc\"", "[1]"},
+	{"workspace_config.aws_secret_access_key", "\"abc\"", "[1]"},
+	{"workspace_config.aws_endpoint_url", "\"https://api.example.com/v1\"", "\"?\""},
+	{"workspace_config.r2_bucket_name", "\"abc\"", "[1]"},
+	{"workspace_config.r2_account_id", "\"abc\"", "[1]"},
+	{"workspace_config.r2_access_key_id", "\"abc\"", "[1]"},
+	{"workspace_config.r2_secret_access_key", "\"abc\"", "[1]"},
+	{"tool_offload", "{}", "\"x\""},
+	{"tool_offload.enabled", "true", "\"yes\""},
+	{"tool_offload.threshold_tokens", "500", "0"},
+	{"tool_offload.threshold_bytes", "4kB", "[4]"},
+	{"tool_offload.max_preview_tokens", "150", "-1"},
+	{"tool_offload.max_preview_lines", "10", "-1"},
+	{"tool_offload.retention_days", "7", "-1"},
+	{"tool_offload.include_metadata", "true", "\"yes\""},
+	{"context_management", "{}", "\"x\""},
+	{"context_management.enabled", "true", "\"yes\""},
+	{"context_management.mode", "sliding_window", "token_budgex"},
+	{"context_management.value", "100000", "0"},
+	{"context_management.threshold_percent", "100", "101"},
+	{"context_management.strategy", "summarize_and_truncate", "truncatx"},
+	{"context_management.preserve_recent", "4", "-1"},
+	{"model", "openai:gpt-5:x", "gpt-5"},
+	{"model.provider", "\"anthropic\"", "\"?\""},
+	{"model.model", "\"abc\"", "[1]"},
+	{"model.api_key", "\"abc\"", "[1]"},
+	{"model.base_url", "\"https://api.example.com/v1\"", "\"?\""},
+	{"model.region", "\"abc\"", "[1]"},
+	{"model.temperature", "0.5", "2.5"},
+	{"model.top_p", "0", "-1"},
+	{"model.max_tokens", "1", "0"},
+	{"model.max_turns", "50", "0"},
+	{"model.timeout_seconds", "300", "0"},
+	{"model.options", "{}", "\"x\""},
+	{"channel", "{type: discord}", "{}"},
+	{"channel.name", "\"team\"", "\"?\""},
+	{"channel.type", "discord", "telegrax"},
+	{"channel.token", "\"abc\"", "[1]"},
+	{"channel.allowed_users", "[123456789, \"ann\"]", "[1.5]"},
+	{"channel.allowed_groups", "[1]", "[{x: 1}]"},
+	{"channel.allow_all", "true", "\"yes\""},
+	{"channel.mention_required", "true", "\"yes\""},
+	{"channel.triggers", "[\"abc\"]", "[[1]]"},
+	{"channel.user_aliases", "{}", "\"x\""},
+	{"channel.user_aliases.NAME", "\"abc\"", "[1]"},
+	{"channel.context_messages", "100", "101"},
+	{"channel.channel_log", "{}", "\"x\""},
+	{"channel.channel_log.enabled", "true", "\"yes\""},
+	{"channel.channel_log.retention_days", "30", "-1"},
+	{"channels", "[{type: telegram}, {type: discord}]", "[{type: telegram}, {type: telegram}]"},
+	{"queue", "{}", "\"x\""},
+	{"queue.mode", "steer-backlog", "collecx"},
+	{"queue.debounce_ms", "1000", "-1"},
+	{"queue.cap", "20", "0"},
+	{"queue.drop_policy", "new", "summarizx"},
+	{"lanes", "{}", "\"x\""},
+	{"lanes.main_concurrency", "4", "0"},
+	{"lanes.subagent_concurrency", "8", "0"},
+	{"lanes.cron_concurrency", "2", "0"},
+	{"heartbeat", "{}", "\"x\""},
+	{"heartbeat.enabled", "true", "\"yes\""},
+	{"heartbeat.interval_minutes", "30", "often"},
+	{"heartbeat.active_hours", "\"22:00-06:00\"", "25:00-26:00"},
+	{"heartbeat.suppress_ok", "true", "\"yes\""},
+	{"heartbeat.target_channel", "\"abc\"", "[1]"},
+	{"heartbeat.target_id", "\"-100123\"", "[1]"},
+	{"heartbeat.target_chat_id", "1", "{x: 1}"},
+	{"heartbeat.target_channel_id", "1", "{x: 1}"},
+	{"heartbeat.delivery", "both", "channex"},
+	{"heartbeat.output", "{}", "\"x\""},
+	{"heartbeat.output.channel", "\"abc\"", "[1]"},
+	{"heartbeat.output.target_id", "1", "{x: 1}"},
+	{"heartbeat.output.chat_id", "1", "{x: 1}"},
+	{"heartbeat.output.channel_id", "1", "{x: 1}"},
+	{"heartbeat.output.guild_id", "1", "{x: 1}"},
+	{"heartbeat.output.delivery", "both", "channex"},
+	{"cron", "{}", "\"x\""},
+	{"cron.max_tasks", "50", "-1"},
+	{"cron.min_interval_seconds", "300", "59"},
+	{"cron.misfire_grace_seconds", "300", "-1"},
+	{"approval_gates", "{}", "\"x\""},
+	{"approval_gates.enabled", "true", "\"yes\""},
+	{"approval_gates.timeout_seconds", "120", "0"},
+	{"approval_gates.default_action", "approve", "denx"},
+	{"approval_gates.tools", "{}", "\"x\""},
+	{"approval_gates.tools.NAME", "{}", "\"x\""},
+	{"approval_gates.tools.NAME.require_approval", "true", "\"yes\""},
+	{"approval_gates.tools.NAME.show_args", "true", "\"yes\""},
+	{"tool_timeouts", "{}", "\"x\""},
+	{"tool_timeouts.default_seconds", "120", "0"},
+	{"tool_timeouts.overrides", "{}", "\"x\""},
+	{"tool_timeouts.overrides.NAME", "1", "0"},
+	{"memory", "{}", "\"x\""},
+	{"memory.enabled", "true", "\"yes\""},
+	{"memory.vector_store", "{}", "\"x\""},
+	{"memory.vector_store.provider", "\"abc\"", "[1]"},
+	{"memory.vector_store.dimensions", "1", "0"},
+	{"memory.vector_store.config", "{}", "\"x\""},
+	{"memory.embedding", "{}", "\"x\""},
+	{"memory.embedding.provider", "\"anthropic\"", "\"?\""},
+	{"memory.embedding.model", "\"abc\"", "[1]"},
+	{"memory.embedding.api_key", "\"abc\"", "[1]"},
+	{"auto_compact", "{}", "\"x\""},
+	{"auto_compact.enabled", "true", "\"yes\""},
+	{"auto_compact.trigger", "1", "1.1"},
+	{"auto_compact.summary_model", "null", "fast"},
+	{"session_ttl_minutes", "180", "-1"},
+	{"lifecycle", "{}", "\"x\""},
+	{"lifecycle.notify_startup", "true", "\"yes\""},
+	{"lifecycle.notify_shutdown", "true", "\"yes\""},
+	{"lifecycle.notify_auto_compact", "true", "\"yes\""},
+	{"lifecycle.notify_session_ttl", "true", "\"yes\""},
+	{"logging", "{}", "\"x\""},
+	{"logging.level", "error", "debux"},
+	{"logging.max_size_mb", "10", "0"},
+	{"logging.backup_count", "5", "-1"},
+};
+#define KEYS (sizeof keys / sizeof keys[0])
+
+static int load(struct arena *arena, const char *yaml, struct config *config, struct err *err)
+{
+	return config_load(arena, str_of(yaml), STR("TOKEN=sk-secret\nUSER_ID=77\n"), STR(""), config, err);
+}
+
+static struct str refusal(struct arena *arena, const char *yaml)
+{
+	struct config config;
+	struct err err = {0};
+
+	if (load(arena, yaml, &config, &err) == 0)
+		TEST_FAIL("accepted: %s", yaml);
+	return arena_str(arena, str_of(err.msg));
+}
+
+/* "a.b" and a value as {a: {b: value}}, with what the object around it cannot do without. */
+static const char *document(struct arena *arena, const char *path, const char *value)
+{
+	struct str rest = str_of(path), key;
+	size_t depth = 0;
+	struct buf b;
+
+	buf_init(&b, arena, 4096);
+	while (str_cut(&rest, '.', &key)) {
+		bool in_model = depth == 1 && strncmp(path, "model.", 6) == 0;
+		bool in_channel = depth == 1 && strncmp(path, "channel.", 8) == 0;
+
+		buf_char(&b, '{');
+		depth++;
+		if (in_model && !str_is(key, "model"))
+			buf_lit(&b, "model: m, ");
+		if (in_model && !str_is(key, "provider"))
+			buf_lit(&b, "provider: p, ");
+		if (in_channel && !str_is(key, "type"))
+			buf_lit(&b, "type: telegram, ");
+		buf_printf(&b, "%.*s: ", STR_ARG(key));
+	}
+	buf_add(&b, str_of(value));
+	while (depth--)
+		buf_char(&b, '}');
+	return arena_cstr(arena, buf_str(&b));
+}
+
+TEST(every_key_accepts_a_right_value_and_refuses_a_wrong_one)
+{
+	ARENA_SCOPE struct arena *arena = arena_new();
+	struct config config;
+	struct err err;
+
+	for (size_t i = 0; i < KEYS; i++) {
+		const char *good = document(arena, keys[i].path, keys[i].good);
+		struct str first = str_first(str_of(keys[i].path), strcspn(keys[i].path, "."));
+
+		if (load(arena, good, &config, &err) != 0)
+			TEST_FAIL("%s is refused: %s", good, err.msg);
+		CHECK(jv_get_key(config.document, first) != NULL);
+		CHECK_HAS(refusal(arena, document(arena, keys[i].path, keys[i].bad)), STR("agent.yaml line 1"));
+	}
+}
+
+static const struct jv *schema_of(struct arena *arena)
+{
+	struct jv *schema;
+	struct err err;
+
+	CHECK_OK(jv_parse(arena, config_schema(), &schema, &err), err);
+	CHECK_OK(schema_compile(schema, &err), err);
+	return schema;
+}
+
+static const struct jv *target(const struct jv *root, const struct jv *schema)
+{
+	struct str ref = jv_get_str(schema, "$ref");
+
+	return ref.ptr ? jv_get_key(jv_get(root, "$defs"), str_from(ref, 8)) : schema;
+}
+
+typedef void (*key_visitor)(void *arg, const struct jv *root, struct str path, const struct jv *schema);
+
+/* Visits every key of the schema in order, maps as NAME. Lists of objects only where they are not the single form. */
+static void each_key(struct arena *arena, const struct jv *root, const struct jv *at, struct str path,
+		     key_visitor visit, void *arg)
+{
+	const struct jv *schema = target(root, at), *more = jv_get(schema, "additionalProperties");
+	struct str dot = path.len ? STR(".") : STR("");
+
+	for (const struct jv_member *m = jv_first(jv_get(schema, "anyOf")); m; m = m->next)
+		each_key(arena, root, m->value, path, visit, arg);
+	for (const struct jv_member *m = jv_first(jv_get(schema, "properties")); m; m = m->next) {
+		struct str key = arena_printf(arena, "%.*s%.*s%.*s", STR_ARG(path), STR_ARG(dot), STR_ARG(m->key));
+
+		visit(arg, root, key, m->value);
+		each_key(arena, root, m->value, key, visit, arg);
+	}
+	if (more && more->type == JV_OBJECT) {
+		struct str key = arena_printf(arena, "%.*s%.*sNAME", STR_ARG(path), STR_ARG(dot));
+
+		visit(arg, root, key, more);
+		each_key(arena, root, more, key, visit, arg);
+	}
+}
+
+static void must_be_tested(void *arg, const struct jv *root, struct str path, const struct jv *schema)
+{
+	size_t *count = arg;
+
+	(void)root;
+	(void)schema;
+	++*count;
+	for (size_t i = 0; i < KEYS; i++)
+		if (str_is(path, keys[i].path))
+			return;
+	TEST_FAIL("the key %.*s has no case in the table", STR_ARG(path));
+}
+
+TEST(the_table_of_cases_has_every_key_of_the_schema)
+{
+	ARENA_SCOPE struct arena *arena = arena_new();
+	const struct jv *schema = schema_of(arena);
+	size_t count = 0;
+
+	each_key(arena, schema, schema, STR(""), must_be_tested, &count);
+	CHECK_INT(count, KEYS);
+}
+
+/* --- docs/configuration.md --- */
+
+static void write_kind(struct buf *b, const struct jv *root, const struct jv *at)
+{
+	const struct jv *schema = target(root, at), *list = jv_get(schema, "anyOf");
+	const struct jv *low = jv_get(schema, "minimum"), *high = jv_get(schema, "maximum");
+	struct str type = jv_get_str(schema, "type");
+	size_t n = 0;
+
+	for (const struct jv_member *m = jv_first(list); m; m = m->next) {
+		buf_add(b, n++ ? STR(" or ") : STR(""));
+		write_kind(b, root, m->value);
+	}
+	for (const struct jv_member *m = jv_first(jv_get(schema, "enum")); m; m = m->next)
+		buf_printf(b, "%s`%.*s`", n++ ? ", " : "", STR_ARG(jv_str_of(m->value)));
+	if (str_is(type, "array")) {
+		buf_lit(b, "list of ");
+		write_kind(b, root, jv_get(schema, "items"));
+	} else if (!list) {
+		buf_add(b, str_is(type, "string") && jv_get(schema, "pattern") ? STR("text such as ") : type);
+	}
+	if (jv_get(schema, "pattern"))
+		buf_printf(b, "`%.*s`", STR_ARG(jv_str_of(jv_at(jv_get(schema, "examples"), 0))));
+	if (low) {
+		buf_lit(b, ", from ");
+		jv_write(b, low);
+	}
+	if (jv_get(schema, "exclusiveMinimum"))
+		buf_lit(b, ", above 0");
+	if (high) {
+		buf_lit(b, " to ");
+		jv_write(b, high);
+	}
+}
+
+static void write_row(void *arg, const struct jv *root, struct str path, const struct jv *schema)
+{
+	struct buf *b = arg;
+	const struct jv *def = jv_get(schema, "default");
+
+	buf_printf(b, "| `%.*s` | ", STR_ARG(path));
+	write_kind(b, root, schema);
+	buf_lit(b, " | ");
+	if (def && def->type == JV_STR)
+		buf_printf(b, "`%.*s`", STR_ARG(def->u.s));
+	else if (def)
+		jv_write(b, def);
+	buf_printf(b, " | %.*s%s |\n", STR_ARG(jv_get_str(schema, "description")),
+		   jv_get_bool(schema, "writeOnly", false) ? " Never shown." : "");
+}
+
+static struct str slurp(struct arena *arena, const char *path)
+{
+	char *text = arena_alloc(arena, 512 * KIB);
+	FILE *f = fopen(path, "re");
+	size_t n = f ? fread(text, 1, 512 * KIB, f) : 0;
+
+	if (!f)
+		TEST_FAIL("cannot read %s", path);
+	fclose(f);
+	return str_n(text, n);
+}
+
+/* STEAD_UPDATE_GOLDEN=1 writes the table anew. */
+TEST(the_documentation_has_the_keys_types_and_defaults_of_the_schema)
+{
+	ARENA_SCOPE struct arena *arena = arena_new();
+	const char *source = getenv("STEAD_SOURCE"), *path;
+	const struct jv *schema = schema_of(arena);
+	size_t from, to;
+	struct str text;
+	struct buf b;
+
+	CHECK(source != NULL);
+	path = arena_printf(arena, "%s/docs/configuration.md", source).ptr;
+	text = slurp(arena, path);
+	from = str_find(text, STR("<!-- keys -->\n"), 0);
+	to = str_find(text, STR("<!-- end of keys -->"), 0);
+	CHECK(from != SIZE_MAX && to != SIZE_MAX);
+	from += 14;
+	buf_init(&b, arena, MIB);
+	buf_lit(&b, "| key | type | default | meaning |\n|---|---|---|---|\n");
+	each_key(arena, schema, schema, STR(""), write_row, &b);
+	if (getenv("STEAD_UPDATE_GOLDEN")) {
+		FILE *f = fopen(path, "we");
+
+		CHECK(f != NULL);
+		fprintf(f, "%.*s%.*s%.*s", (int)from, text.ptr, (int)b.len, b.ptr, (int)(text.len - to), text.ptr + to);
+		fclose(f);
+		return;
+	}
+	if (!str_eq(str_n(text.ptr + from, to - from), buf_str(&b)))
+		TEST_FAIL(
+			"docs/configuration.md is not what the schema says; run this test with STEAD_UPDATE_GOLDEN=1");
+}
+
+/* --- sentences --- */
+
+TEST(a_wrong_line_is_named_with_what_is_expected)
+{
+	ARENA_SCOPE struct arena *arena = arena_new();
+	static const char *const cases[][2] = {
+		{"name: x\nheartbeat:\n  interval_minutes: often\n",
+		 "agent.yaml line 3: heartbeat.interval_minutes is \"often\"; expected an integer between 1 and "
+		 "525600"},
+		{"\n\nhartbeat: {}\n", "agent.yaml line 3: unknown key \"hartbeat\"; did you mean \"heartbeat\"?"},
+		{"queue:\n  debounce: 1\n", "agent.yaml line 2: unknown key \"queue.debounce\"; did you mean"},
+		{"a: 1\na: 2\n", "agent.yaml line 2: the key \"a\" stands here for the second time"},
+		{"heartbeat: {enabled: yes}",
+		 "agent.yaml line 1: heartbeat.enabled is \"yes\"; expected true or false"},
+		{"x: [", "agent.yaml line"},
+		{"just text", "agent.yaml line 1: the whole is \"just text\"; expected an object"},
+		{"- a\n- b\n", "agent.yaml line 1: the whole is a list; expected an object"},
+		{"timezone: Mars/Olympus", "timezone is \"Mars/Olympus\"; expected a zone of the IANA database"},
+		{"timezone: ../../etc/passwd", "expected a string such as \"Europe/Berlin\""},
+		{"timezone: Europe", "expected a zone of the IANA database"},
+		{"channel: {type: telegram}\nchannels: []\n", "line 1: both channel and channels are set"},
+		{"channels:\n  - type: telegram\n  - type: telegram\n", "line 3: two channels are called \"telegram\""},
+		{"model: {model: m}", "model.provider is missing"},
+		{"model:\n  provider: p\n", "agent.yaml line 2: \"model.model\" is missing"},
+		{"heartbeat: {target_id: 1, output: {chat_id: 2}}", "heartbeat has both target_id and output"},
+		{"name: ${NOT_SET_ANYWHERE}", "agent.yaml line 1: ${NOT_SET_ANYWHERE} is set neither in .env nor"},
+		{"quota: {bytes: 999999999999TB}", "quota.bytes is larger than any store"},
+		{"name: !!str x", "agent.yaml line 1: the tag"},
+	};
+
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+		CHECK_HAS(refusal(arena, cases[i][0]), str_of(cases[i][1]));
+}
+
+TEST(a_secret_never_gets_into_a_sentence)
+{
+	ARENA_SCOPE struct arena *arena = arena_new();
+	struct config config;
+	struct err err;
+
+	CHECK(!strstr(refusal(arena, "heartbeat: {interval_minutes: \"${TOKEN}\"}").ptr, "sk-secret"));
+	CHECK(!strstr(refusal(arena, "timezone: ${TOKEN}").ptr, "sk-secret"));
+	CHECK(!strstr(refusal(arena, "model: {model: m, provider: \"${TOKEN} \"}").ptr, "sk-secret"));
+	CHECK_ERR(config_load(arena, STR(""), STR("A=1\nsk-secret\n"), STR(""), &config, &err), err, ERR_INVALID);
+	CHECK_STR(str_of(err.msg), STR(".env line 2: expected NAME=value, where NAME has letters, digits and '_'"));
+}
+
+TEST(variables_are_filled_in_after_parsing)
+{
+	ARENA_SCOPE struct arena *arena = arena_new();
+	struct config config;
+	struct err err;
+	struct str vars = STR("EVIL='x\", deny: [ls], y: \"'\nID=77\n");
+
+	CHECK_OK(config_load(arena, STR("name: \"${EVIL}\"\nchannel: {type: telegram, allowed_users: [\"${ID}\"]}\n"),
+			     vars, STR("{\"mcpServers\":{\"a\":{\"command\":\"run\",\"env\":{\"K\":\"${EVIL}\"}}}}"),
+			     &config, &err),
+		 err);
+	CHECK_STR(config.name, STR("x\", deny: [ls], y: \""));
+	CHECK(config.tools_deny == NULL);
+	CHECK_STR(jv_str_of(jv_at(jv_get(jv_get(config.document, "channel"), "allowed_users"), 0)), STR("77"));
+}
+
+TEST(an_empty_configuration_has_the_defaults)
+{
+	ARENA_SCOPE struct arena *arena = arena_new();
+	struct config config;
+	struct err err;
+
+	CHECK_OK(config_load(arena, STR_NONE, STR_NONE, STR_NONE, &config, &err), err);
+	CHECK_STR(config.timezone, STR("UTC"));
+	CHECK(!config.relaxed && config.offload.enabled && !config.tools_allow && !config.tools_deny);
+	CHECK_INT(config.quota.bytes + config.quota.files + config.quota.file_size, 0);
+	CHECK_INT(config.offload.threshold_bytes, 2000);
+	CHECK_INT(config.offload.threshold_tokens, 500);
+	CHECK_INT(config.offload.max_preview_tokens, 150);
+	CHECK_INT(config.offload.max_preview_lines, 10);
+	CHECK_INT(config.offload.retention_days, 7);
+}
+
+TEST(sizes_are_read_with_their_units)
+{
+	ARENA_SCOPE struct arena *arena = arena_new();
+	static const struct {
+		const char *text;
+		uint64_t want;
+	} cases[] = {
+		{"0", 0},
+		{"1024", 1024},
+		{"10MB", 10000000},
+		{"10 MB", 10000000},
+		{"10MiB", 10485760},
+		{"1.5k", 1500},
+		{"2G", 2000000000},
+		{"1TiB", 1099511627776},
+		{"\"7\"", 7},
+		{"7B", 7},
+		{"3gib", 3221225472},
+	};
+	struct config config;
+	struct err err;
+
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+		CHECK_OK(load(arena, document(arena, "quota.bytes", cases[i].text), &config, &err), err);
+		CHECK_INT(config.quota.bytes, cases[i].want);
+	}
+}
+
+TEST(the_example_of_a_whole_configuration_is_accepted)
+{
+	ARENA_SCOPE struct arena *arena = arena_new();
+	struct config config;
+	struct err err;
+
+	CHECK_OK(load(arena,
+		      "name: Scout\ndescription: Looks after things\ntimezone: America/Denver\nmodel:\n"
+		      "  provider: anthropic\n  model: claude-sonnet-4-5\n  api_key: ${TOKEN}\n  temperature: 0.5\n"
+		      "  max_turns: 50\nchannel:\n  type: telegram\n  token: ${TOKEN}\n  allowed_users: [123456789]\n"
+		      "  allowed_groups: []\nqueue:\n  mode: steer\n  debounce_ms: 500\nbuiltins:\n  allow: []\n  "
+		      "deny:\n"
+		      "    - elevenlabs\n  shell: {enabled: false}\nheartbeat:\n  enabled: true\n  interval_minutes: "
+		      "30\n"
+		      "  active_hours: \"09:00-17:00\"\n  suppress_ok: true\n  output:\n    channel: telegram\n"
+		      "    chat_id: 123456789\ndurability: relaxed\n",
+		      &config, &err),
+		 err);
+	CHECK(config.relaxed);
+	CHECK_STR(config.name, STR("Scout"));
+	CHECK_INT(jv_count(config.tools_deny), 1);
+}
+
+/* --- tools.json --- */
+
+static int load_tools(struct arena *arena, const char *tools, struct config *config, struct err *err)
+{
+	return config_load(arena, STR("tools: {deny: [clear_files]}"), STR(""), str_of(tools), config, err);
+}
+
+TEST(tools_json_may_have_comments_and_trailing_commas)
+{
+	ARENA_SCOPE struct arena *arena = arena_new();
+	struct config config;
+	struct err err;
+
+	CHECK_ERR(load_tools(arena,
+			     "// which tools\n{\n  \"allow\": [\"ls\", /* all\n of */ \"re//ad*/\" , ],\n"
+			     "  \"deny\": [\"grep\"], // \"not this\"\n}\n",
+			     &config, &err),
+		  err, ERR_INVALID);
+	CHECK_HAS(str_of(err.msg), STR("allow[1] is \"re//ad*/\""));
+	CHECK_OK(load_tools(arena, "/* a */{\"allow\": [\"ls\", \"read_file\",], // x\n\"deny\": [\"grep\",],}",
+			    &config, &err),
+		 err);
+	CHECK_INT(jv_count(config.tools_allow), 2);
+	CHECK_INT(jv_count(config.tools_deny), 2);
+}
+
+TEST(a_broken_tools_json_is_an_error_with_its_line)
+{
+	ARENA_SCOPE struct arena *arena = arena_new();
+	static const char *const cases[][2] = {
+		{"{\n// c\n\"deny\": [\"a\"\n", "tools.json: not JSON, line"},
+		{"{\"deny\": [,]}", "tools.json: not JSON"},
+		{"{\"deny\": [\"a\",,]}", "tools.json: not JSON"},
+		{"{\"dney\": []}", "tools.json: unknown key \"dney\"; did you mean \"deny\"?"},
+		{"{\"deny\": \"a\"}", "tools.json: deny is \"a\"; expected a list"},
+		{"{\"mcpServers\": {\"x\": {}}}", "mcpServers.x needs either a \"command\" or a \"url\""},
+		{"{\"mcpServers\": {\"x\": {\"command\": \"a\", \"url\": \"https://b\"}}}", "needs either"},
+		{"{\"mcpServers\": {\"x\": {\"command\": \"${NOT_SET_ANYWHERE}\"}}}",
+		 "${NOT_SET_ANYWHERE} is set neither"},
+		{"{} /* open", "tools.json: not JSON"},
+		{"[]", "tools.json: the whole is a list"},
+		{"{\"mcpServers\": {\"x\": {\"url\": \"https://b\", \"timeout\": \"soon\"}}}", "such as \"PT30S\""},
+	};
+	struct config config;
+	struct err err;
+
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+		CHECK_ERR(load_tools(arena, cases[i][0], &config, &err), err, ERR_INVALID);
+		CHECK_HAS(str_of(err.msg), str_of(cases[i][1]));
+	}
+}
