@@ -44,6 +44,8 @@ int disk_open_path(const struct disk *d, struct wpath path, int flags);
 int disk_open_dir(const struct disk *d, struct wpath path);
 /* The same, and makes what is missing of it. *ret_made when it made something, also on failure. */
 int disk_make_dir(const struct disk *d, struct wpath path, bool *ret_made);
+/* True when the open directory has been removed. */
+bool disk_dir_is_gone(int dir);
 
 /* One sentence for an errno of the file system; returns -kind. */
 int disk_fail(struct err *err, int sys);
@@ -65,6 +67,10 @@ void disk_name(struct wpath path, char ret_name[PATH_NAME_MAX + 1]);
 /* Waits for the exclusive lock of a directory, at most until the call's deadline or DISK_LOCK_MAX. */
 #define DISK_LOCK_MAX_NS (INT64_C(30) * 1000 * 1000 * 1000)
 int disk_lock(const struct ctx *ctx, int dir, struct err *err);
+/* How often a path is resolved again, when its directories vanish, before others are said to be in the way; between
+   tries one waits, longer from round to round and at random. */
+#define DISK_TRIES_MAX 1000
+void disk_back_off(unsigned round);
 void disk_unlock(int dir);
 /* fsync, unless the store is relaxed. */
 int disk_sync(const struct disk *d, int fd, struct err *err);
@@ -77,7 +83,8 @@ void disk_fill_stat(struct arena *arena, const struct stat *st, struct store_sta
 /* `st` NULL: there is no file. */
 int disk_check_cond(const struct stat *st, struct store_cond cond, struct err *err);
 
-/* Removes `dir` and its parents as far as they are empty, never the root. Failures mean that it is in use. */
+/* Removes `dir` and its parents as far as they are empty, never the root. Each is locked while it is removed, so that a
+   writer who has the lock can rely on the directory; failures mean that it is in use. */
 void disk_prune(const struct disk *d, struct wpath dir);
 /* True when `name` was an empty directory (which does not exist, by the contract) and is gone now. */
 bool disk_drop_empty_dir(int dir, const char *name);

@@ -19,6 +19,9 @@
 #include "base/hash.h"
 #include "store/backends/disk.h"
 
+/* How long a directory may be in use by others before it is left for them to prune. */
+#define PRUNE_WAIT_NS (INT64_C(1000) * 1000 * 1000)
+
 int disk_open_at(int dir, const char *name, int flags)
 {
 	struct open_how how = {
@@ -50,6 +53,15 @@ int disk_open_dir(const struct disk *d, struct wpath path)
 	return disk_open_path(d, path, O_RDONLY | O_DIRECTORY);
 }
 
+void disk_back_off(unsigned round)
+{
+	unsigned shift = round < 7 ? round : 7;
+	int64_t ns = (INT64_C(20000) << shift) / 2;
+
+	ns += (int64_t)(random_u64() % (uint64_t)ns); /* so that waiters do not wake together */
+	nanosleep(&(struct timespec){.tv_nsec = ns}, NULL);
+}
+
 /* Opens `name` in `parent`, making it when it is missing. */
 static int make_one(const struct disk *d, int parent, const char *name, bool *ret_made)
 {
@@ -70,7 +82,7 @@ static int make_one(const struct disk *d, int parent, const char *name, bool *re
 	return -EBUSY;
 }
 
-int disk_make_dir(const struct disk *d, struct wpath path, bool *ret_made)
+static int make_path(const struct disk *d, struct wpath path, bool *ret_made)
 {
 	struct wpath have = path;
 	struct str rest, name;
@@ -91,6 +103,25 @@ int disk_make_dir(const struct disk *d, struct wpath path, bool *ret_made)
 		fd = next;
 	}
 	return fd;
+}
+
+int disk_make_dir(const struct disk *d, struct wpath path, bool *ret_made)
+{
+	for (unsigned tries = 0; tries < DISK_TRIES_MAX; tries++) {
+		int fd = make_path(d, path, ret_made);
+
+		if (fd != -ENOENT) /* else an outer directory was pruned before the inner one was made */
+			return fd;
+		disk_back_off(tries);
+	}
+	return -EBUSY;
+}
+
+bool disk_dir_is_gone(int dir)
+{
+	struct stat st;
+
+	return fstat(dir, &st) == 0 && st.st_nlink == 0;
 }
 
 int disk_not_found(struct err *err)
@@ -197,15 +228,6 @@ void disk_name(struct wpath path, char ret_name[PATH_NAME_MAX + 1])
 	ret_name[name.len] = '\0';
 }
 
-static void back_off(unsigned round)
-{
-	unsigned shift = round < 7 ? round : 7;
-	int64_t ns = (INT64_C(20000) << shift) / 2;
-
-	ns += (int64_t)(random_u64() % (uint64_t)ns); /* so that waiters do not wake together */
-	nanosleep(&(struct timespec){.tv_nsec = ns}, NULL);
-}
-
 int disk_lock(const struct ctx *ctx, int dir, struct err *err)
 {
 	int64_t end = 0;
@@ -224,7 +246,7 @@ int disk_lock(const struct ctx *ctx, int dir, struct err *err)
 			end = clock_monotonic_ns() + DISK_LOCK_MAX_NS;
 		else if (clock_monotonic_ns() > end)
 			break;
-		back_off(round);
+		disk_back_off(round);
 	}
 	err_set(err, ERR_TIMEOUT,
 		"another process has kept the directory locked for %d s; try again, and if it stays so, "
@@ -297,16 +319,27 @@ int disk_check_cond(const struct stat *st, struct store_cond cond, struct err *e
 
 void disk_prune(const struct disk *d, struct wpath dir)
 {
-	for (; !wpath_is_root(dir); dir = wpath_parent(dir)) {
-		FD_SCOPE int parent = disk_open_dir(d, wpath_parent(dir));
+	struct ctx patience = {.deadline_ns = clock_monotonic_ns() + PRUNE_WAIT_NS};
+	int fd = wpath_is_root(dir) ? -1 : disk_open_dir(d, dir);
+	struct err err;
+
+	while (fd >= 0 && !wpath_is_root(dir)) {
+		int parent = disk_lock(&patience, fd, &err) ? -1 : disk_open_dir(d, wpath_parent(dir));
 		char name[PATH_NAME_MAX + 1];
 
 		disk_name(dir, name);
-		if (parent < 0 || unlinkat(parent, name, AT_REMOVEDIR) < 0)
-			return;
-		if (!d->relaxed)
+		if (parent >= 0 && unlinkat(parent, name, AT_REMOVEDIR) < 0) {
+			close(parent);
+			parent = -1;
+		}
+		if (parent >= 0 && !d->relaxed)
 			fsync(parent);
+		close(fd); /* and its lock, before the next one is waited for */
+		fd = parent;
+		dir = wpath_parent(dir);
 	}
+	if (fd >= 0)
+		close(fd);
 }
 
 bool disk_drop_empty_dir(int dir, const char *name)

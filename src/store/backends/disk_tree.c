@@ -15,9 +15,8 @@
 #include "base/hash.h"
 #include "store/backends/disk.h"
 
-#define TREE_FDS    64
-#define ROUNDS_MAX  1000
-#define RETRIES_MAX 1000
+#define TREE_FDS   64
+#define ROUNDS_MAX 1000
 /* Internal answer: a directory vanished or a name appeared, look again. Not an error kind. */
 #define RETRY 1
 
@@ -399,8 +398,11 @@ int disk_move(struct store *s, struct ctx *ctx, struct wpath from_path, struct w
 	if (r)
 		return r;
 	r = RETRY;
-	for (int tries = 0; r == RETRY && tries < RETRIES_MAX; tries++)
+	for (unsigned tries = 0; r == RETRY && tries < DISK_TRIES_MAX; tries++) {
+		if (tries)
+			disk_back_off(tries);
 		r = move_once(d, ctx, &from, &to, &made, ret_stat, err);
+	}
 	if (r == RETRY)
 		r = disk_fail(err, EBUSY);
 	if (r && err->sys == EXDEV && S_ISREG(from.st.st_mode))

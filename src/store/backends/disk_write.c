@@ -20,8 +20,6 @@
 
 /* Internal answer: the directory vanished, resolve the path again. Not an error kind. */
 #define RETRY 1
-/* How often a path is resolved again before others are said to be in the way. */
-#define RETRIES_MAX 1000
 
 #define TEMP_NAME_CAP (sizeof(DISK_TMP_PREFIX) + 16)
 
@@ -69,6 +67,7 @@ static int temp_open_named(struct disk *d, int dir, struct temp *ret)
 	return -errno;
 }
 
+/* 0 or -errno; ENOENT when the directory is gone (of which file systems say other things as well, ext4 EPERM). */
 static int temp_open(struct disk *d, int dir, struct temp *ret)
 {
 	if (atomic_load_explicit(&d->no_tmpfile, memory_order_relaxed))
@@ -76,11 +75,16 @@ static int temp_open(struct disk *d, int dir, struct temp *ret)
 	ret->fd = openat(dir, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0644);
 	if (ret->fd >= 0)
 		return 0;
-	if (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL)
-		return -errno;
+	if (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL) {
+		int sys = errno;
+
+		return disk_dir_is_gone(dir) ? -ENOENT : -sys;
+	}
 	atomic_store_explicit(&d->no_tmpfile, true, memory_order_relaxed);
 	return temp_open_named(d, dir, ret);
 }
+
+#define TEMP_NONE ((struct temp){.fd = -1, .dir = -1})
 
 static void temp_close(struct temp *t)
 {
@@ -88,15 +92,16 @@ static void temp_close(struct temp *t)
 		unlinkat(t->dir, t->name, 0);
 	if (t->fd >= 0)
 		close(t->fd);
+	*t = TEMP_NONE;
 }
 
 #define TEMP_SCOPE __attribute__((cleanup(temp_close)))
-#define TEMP_NONE  ((struct temp){.fd = -1, .dir = -1})
 
 static void target_close(struct target *t)
 {
 	if (t->dir >= 0)
 		close(t->dir);
+	t->dir = -1;
 }
 
 #define TARGET_SCOPE __attribute__((cleanup(target_close)))
@@ -122,7 +127,7 @@ static int target_open(const struct disk *d, struct target *t, struct err *err)
 /* The directory and, in it, a file without a name. */
 static int target_open_temp(struct disk *d, struct target *t, struct temp *ret, struct err *err)
 {
-	for (int tries = 0; tries < RETRIES_MAX; tries++) {
+	for (unsigned tries = 0; tries < DISK_TRIES_MAX; tries++) {
 		int sys, r = target_open(d, t, err);
 
 		if (r)
@@ -130,6 +135,7 @@ static int target_open_temp(struct disk *d, struct target *t, struct temp *ret, 
 		sys = temp_open(d, t->dir, ret);
 		if (sys != -ENOENT)
 			return sys < 0 ? disk_fail(err, -sys) : 0;
+		disk_back_off(tries);
 	}
 	return disk_fail(err, EBUSY);
 }
@@ -338,7 +344,7 @@ static int publish_locked(struct disk *d, const struct target *t, struct temp *t
 {
 	int sys = -EEXIST;
 
-	for (int tries = 0; sys == -EEXIST && tries < RETRIES_MAX; tries++) {
+	for (unsigned tries = 0; sys == -EEXIST && tries < DISK_TRIES_MAX; tries++) {
 		struct stat old;
 		bool exists;
 		int r = look(t, &old, &exists, err);
@@ -352,9 +358,7 @@ static int publish_locked(struct disk *d, const struct target *t, struct temp *t
 		sys = exists ? publish_over(d, t, &old, temp) : publish_new(d, t, temp);
 	}
 	if (sys == -ENOENT) {
-		struct stat st;
-
-		if (fstat(t->dir, &st) == 0 && st.st_nlink == 0)
+		if (disk_dir_is_gone(t->dir))
 			return temp->name[0] ? disk_fail(err, EBUSY) : RETRY;
 		atomic_store_explicit(&d->no_tmpfile, true, memory_order_relaxed);
 		return err_set(err, ERR_UNAVAILABLE,
@@ -369,7 +373,7 @@ static int publish_locked(struct disk *d, const struct target *t, struct temp *t
 static int publish(struct disk *d, struct ctx *ctx, struct target *t, struct temp *temp, struct store_cond cond,
 		   struct stat *ret_st, struct err *err)
 {
-	for (int tries = 0; tries < RETRIES_MAX; tries++) {
+	for (unsigned tries = 0; tries < DISK_TRIES_MAX; tries++) {
 		int r = disk_lock(ctx, t->dir, err);
 
 		if (r == 0)
@@ -378,10 +382,11 @@ static int publish(struct disk *d, struct ctx *ctx, struct target *t, struct tem
 			disk_unlock(t->dir); /* whoever waits need not wait for the disk */
 			r = disk_sync(d, t->dir, err);
 		}
-		if (r == RETRY)
-			r = target_open(d, t, err);
-		else
+		if (r != RETRY)
 			return r;
+		if (tries)
+			disk_back_off(tries);
+		r = target_open(d, t, err);
 		if (r)
 			return r;
 	}
@@ -389,9 +394,11 @@ static int publish(struct disk *d, struct ctx *ctx, struct target *t, struct tem
 }
 
 /* A write that failed leaves no directory behind that was made for it. */
-static int finish_write(const struct disk *d, struct ctx *ctx, const struct target *t, const struct stat *st, int r,
-			struct store_stat *ret_stat)
+static int finish_write(const struct disk *d, struct ctx *ctx, struct target *t, struct temp *temp,
+			const struct stat *st, int r, struct store_stat *ret_stat)
 {
+	temp_close(temp);
+	target_close(t); /* with the lock, which pruning takes itself */
 	if (r == 0)
 		disk_fill_stat(ctx->arena, st, ret_stat);
 	else if (t->made)
@@ -416,7 +423,7 @@ int disk_write(struct store *s, struct ctx *ctx, struct wpath path, const struct
 		r = temp_finish(d, temp.fd, err);
 	if (r == 0)
 		r = publish(d, ctx, &t, &temp, cond, &st, err);
-	return finish_write(d, ctx, &t, &st, r, ret_stat);
+	return finish_write(d, ctx, &t, &temp, &st, r, ret_stat);
 }
 
 /* What is to be appended: bytes, or a file without a name that a stream was collected in before the lock was taken. */
@@ -503,7 +510,7 @@ static int append_locked(struct disk *d, struct ctx *ctx, struct target *t, cons
 static int append_piece(struct disk *d, struct ctx *ctx, struct target *t, const struct piece *piece,
 			struct store_cond cond, struct stat *ret_st, struct err *err)
 {
-	for (int tries = 0; tries < RETRIES_MAX; tries++) {
+	for (unsigned tries = 0; tries < DISK_TRIES_MAX; tries++) {
 		int r = target_open(d, t, err);
 
 		if (r == 0)
@@ -512,6 +519,7 @@ static int append_piece(struct disk *d, struct ctx *ctx, struct target *t, const
 			r = append_locked(d, ctx, t, piece, cond, ret_st, err);
 		if (r != RETRY)
 			return r;
+		disk_back_off(tries);
 	}
 	return disk_fail(err, EBUSY);
 }
@@ -534,7 +542,7 @@ int disk_append(struct store *s, struct ctx *ctx, struct wpath path, const struc
 	}
 	if (r == 0)
 		r = append_piece(d, ctx, &t, &piece, cond, &st, err);
-	return finish_write(d, ctx, &t, &st, r, ret_stat);
+	return finish_write(d, ctx, &t, &spool, &st, r, ret_stat);
 }
 
 /* Opens what is to be copied. */
@@ -577,5 +585,5 @@ int disk_copy(struct store *s, struct ctx *ctx, struct wpath from, struct wpath 
 		r = temp_finish(d, temp.fd, err);
 	if (r == 0)
 		r = publish(d, ctx, &t, &temp, to_cond, &st, err);
-	return finish_write(d, ctx, &t, &st, r, ret_stat);
+	return finish_write(d, ctx, &t, &temp, &st, r, ret_stat);
 }
