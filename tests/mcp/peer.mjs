@@ -17,7 +17,7 @@ export async function main() {
     const dir = mkdtempSync(join(tmpdir(), "stead-peer-"));
     const server = {
       command: process.env.STEAD,
-      args: ["mcp", "--store", `disk:${join(dir, "store")}`, "--workspace", "peer", "--create"],
+      args: ["mcp", "--store", `disk:${join(dir, "store")}`, "--workspace", "peer"],
       stderr: "pipe",
     };
     let timer;
