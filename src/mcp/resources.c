@@ -6,6 +6,7 @@
  */
 #include "base/base64.h"
 #include "base/limits.h"
+#include "index/find.h"
 #include "mcp/server.h"
 
 #define PAGE 500
@@ -52,8 +53,8 @@ static struct jv *describe(struct arena *arena, struct wpath path)
 	return r;
 }
 
-static int list_files(struct request *req, struct ctx *ctx, struct str after, struct jv *list, struct str *ret_next,
-		      struct err *err)
+static int list_workspace(struct request *req, struct ctx *ctx, struct str after, struct jv *list, struct str *ret_next,
+			  struct err *err)
 {
 	struct store_list_req list_req = {.recursive = true, .limit = PAGE, .after = after};
 	struct store_page page;
@@ -68,6 +69,22 @@ static int list_files(struct request *req, struct ctx *ctx, struct str after, st
 		jv_push(req->arena, list, item);
 	}
 	*ret_next = page.next;
+	return 0;
+}
+
+/* In a directory of the person's own, what .gitignore leaves out would drown the rest. */
+static int list_own(struct request *req, struct ctx *ctx, struct str after, struct jv *list, struct str *ret_next,
+		    struct err *err)
+{
+	struct glob_req glob_req = {.pattern = STR("**"), .use_ignore = true, .limit = PAGE, .cursor = after};
+	struct glob_result found;
+	int r = find_glob(workspace_files(req->server->ws), ctx, &glob_req, NULL, NULL, &found, err);
+
+	if (r)
+		return r;
+	for (size_t i = 0; i < found.count; i++)
+		jv_push(req->arena, list, describe(req->arena, (struct wpath){found.paths[i]}));
+	*ret_next = found.next;
 	return 0;
 }
 
@@ -117,7 +134,10 @@ void method_resources_list(struct request *req)
 		reply_error(req, RPC_INVALID_PARAMS, NULL, "the cursor is not one of this list; start without one");
 		return;
 	}
-	r = list_files(req, &ctx, after, list, &next, &err);
+	if (workspace_files_are_own(req->server->ws))
+		r = list_own(req, &ctx, after, list, &next, &err);
+	else
+		r = list_workspace(req, &ctx, after, list, &next, &err);
 	if (r) {
 		reply_store_error(req, STR("stead:///"), &err);
 		return;

@@ -389,6 +389,27 @@ TEST(resources_are_listed_by_pages_without_loss)
 	session_close(&s);
 }
 
+TEST(in_a_directory_of_the_persons_own_what_git_ignores_is_not_listed)
+{
+	char dir[] = "/tmp/stead-mcp-XXXXXX";
+	const struct jv *list;
+	struct session s;
+
+	CHECK(mkdtemp(dir) != NULL);
+	session_open_at(&s, str_of(dir));
+	session_write(&s, ".gitignore", "out/\\n");
+	session_write(&s, "out/big.o", "x");
+	session_write(&s, "src/main.c", "x");
+	list = jv_get(jv_get(session_ask(&s, "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"resources/list\"}"), "result"),
+		      "resources");
+	CHECK_INT(jv_count(list), 2);
+	CHECK_STR(jv_get_str(jv_at(list, 0), "uri"), STR("stead:///.gitignore"));
+	CHECK_STR(jv_get_str(jv_at(list, 1), "uri"), STR("stead:///src/main.c"));
+	session_ask(&s, CALL("1", "clear_files", "{}"));
+	session_close(&s);
+	CHECK_INT(rmdir(dir), 0);
+}
+
 static struct jv *read_uri(struct session *s, const char *uri)
 {
 	return session_ask(s, arena_printf(s->arena,
