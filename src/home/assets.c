@@ -21,11 +21,7 @@ static const struct asset {
 };
 #define ASSETS (sizeof assets / sizeof assets[0])
 
-struct shown {
-	struct store base;
-};
-
-static bool is_asset(struct wpath path)
+bool home_may_be_asset(struct wpath path)
 {
 	struct str first = str_first(path.s, str_find_char(path.s, '/'));
 
@@ -45,7 +41,7 @@ static int assets_stat(struct store *s, struct ctx *ctx, struct wpath path, stru
 {
 	struct store_call call = {.op = STORE_OP_STAT, .path = path, .ret_stat = ret_stat};
 
-	return is_asset(path) ? store_forward(s->inner, ctx, &call, err) : not_here(err);
+	return home_may_be_asset(path) ? store_forward(s->inner, ctx, &call, err) : not_here(err);
 }
 
 static int assets_read(struct store *s, struct ctx *ctx, struct wpath path, struct store_range range,
@@ -54,7 +50,7 @@ static int assets_read(struct store *s, struct ctx *ctx, struct wpath path, stru
 	struct store_call call = {
 		.op = STORE_OP_READ, .path = path, .range = range, .sink = sink, .ret_stat = ret_stat};
 
-	return is_asset(path) ? store_forward(s->inner, ctx, &call, err) : not_here(err);
+	return home_may_be_asset(path) ? store_forward(s->inner, ctx, &call, err) : not_here(err);
 }
 
 /* Adds the asset itself to the page, if it is there, of its kind, and behind the cursor. */
@@ -133,7 +129,7 @@ static int assets_list(struct store *s, struct ctx *ctx, struct wpath path, cons
 
 	if (wpath_is_root(path))
 		return list_root(s, ctx, req, ret_page, err);
-	return is_asset(path) ? store_forward(s->inner, ctx, &call, err) : not_here(err);
+	return home_may_be_asset(path) ? store_forward(s->inner, ctx, &call, err) : not_here(err);
 }
 
 static void assets_destroy(struct store *s)
@@ -151,8 +147,8 @@ static const struct store_ops assets_ops = {
 
 struct store *home_assets_new(struct store *inner)
 {
-	struct shown *shown = xcalloc(1, sizeof *shown);
+	struct store *s = xcalloc(1, sizeof *s);
 
-	shown->base = (struct store){.ops = &assets_ops, .inner = inner};
-	return &shown->base;
+	*s = (struct store){.ops = &assets_ops, .inner = inner};
+	return s;
 }

@@ -176,23 +176,21 @@ static bool says_nothing(struct str line)
 
 bool workspace_heartbeat_is_empty(struct str text)
 {
-	struct str line;
-
 	if (str_eq(str_trim(text), str_trim(embedded_heartbeat_md)))
 		return true;
-	while (str_cut(&text, '\n', &line)) {
-		size_t open = str_find(line, STR("<!--"), 0), close;
+	while (text.len) {
+		size_t end = str_find_char(text, '\n'), comment = str_find(text, STR("<!--"), 0), close;
 
-		if (open == SIZE_MAX) {
-			if (!says_nothing(line))
+		if (comment > end) { /* also when there is none */
+			if (!says_nothing(str_first(text, end)))
 				return false;
+			text = str_from(text, end + 1);
 			continue;
 		}
-		if (!says_nothing(str_first(line, open)))
+		if (!says_nothing(str_first(text, comment)))
 			return false;
 		/* go on behind the comment, wherever it ends; one without an end hides the rest, as in a browser */
-		text = str_n(line.ptr + open, (size_t)(text.ptr - line.ptr) - open + text.len);
-		close = str_find(text, STR("-->"), 4);
+		close = str_find(text, STR("-->"), comment + 4);
 		text = close == SIZE_MAX ? STR("") : str_from(text, close + 3);
 	}
 	return true;

@@ -22,6 +22,8 @@ int home_write_templates(struct ctx *ctx, struct store *home, struct str dir, co
 
 /* The shared workspace as a user sees it below his own: only what people wrote for everybody. Owns `inner`. */
 struct store *home_assets_new(struct store *inner);
+/* True for the root and for what the store above may show. */
+bool home_may_be_asset(struct wpath path);
 
 struct home_usage {
 	uint64_t files, bytes;

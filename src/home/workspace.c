@@ -196,16 +196,19 @@ static int open_own_files(struct workspace *ws, struct str dir, bool relaxed, st
 	return store_disk_open(path, &opts, ret, err);
 }
 
-/* What this user has of the workspace: his own part, over what people wrote for everybody. Without a user it is the
-   workspace itself. `dir` is relative to the view. */
+/* `dir` of what this user has: his own part of the workspace over what people wrote for everybody. Without a user it is
+   the workspace itself. Where nothing of that can lie (files/, tasks/), his own part is all there is, and the overlay
+   would only ask twice. */
 static struct store *user_view(struct workspace *ws, struct wpath user_dir, struct wpath dir)
 {
-	struct store *upper;
+	struct store *view;
 
 	if (wpath_is_root(user_dir))
 		return store_view_new(ws->shared, dir);
-	upper = store_view_new(ws->shared, user_dir);
-	return wpath_is_root(dir) ? upper : store_prefix_new(upper, dir);
+	view = store_view_new(ws->shared, user_dir);
+	if (home_may_be_asset(dir))
+		view = store_overlay_new(view, home_assets_new(store_view_new(ws->shared, WPATH_ROOT)));
+	return wpath_is_root(dir) ? view : store_prefix_new(view, dir);
 }
 
 static int user_dir_of(struct arena *arena, struct str user, struct wpath *ret, struct err *err)
@@ -219,13 +222,17 @@ static int user_dir_of(struct arena *arena, struct str user, struct wpath *ret, 
 /* The stack, outermost first:
  *   guard    outermost: no tool can name .stead/ or .env, while every layer inside still can
  *   events   outside quota: what was refused did not happen, so nobody is told of it
- *   overlay  a user's own part over the static assets of the workspace, which it never changes
+ *   quota    left out when there is no limit; around the tool root, so that it counts that area and nothing else
  *   prefix   the tool root, inside the layers above so that they see the paths that tools name
+ *   overlay  a user's own part over the static assets of the workspace, which it never changes
+ *   prefix   the workspace, and in it the user
  *   base     the backend, shared by all workspaces of the store
  */
 static int compose(struct workspace *ws, const struct workspace_opts *opts, bool relaxed, struct err *err)
 {
 	struct str own = opts->files_dir.len ? opts->files_dir : jv_get_str(ws->config.document, "files_dir");
+	const struct config_quota *quota = &ws->config.quota;
+	struct quota_limits limits = {quota->bytes, quota->files, quota->file_size};
 	struct wpath user_dir;
 	struct store *files;
 	struct root root;
@@ -245,6 +252,8 @@ static int compose(struct workspace *ws, const struct workspace_opts *opts, bool
 		ws->place = arena_printf(ws->arena, "%.*s%s%.*s%s%.*s", STR_ARG(ws->place), user_dir.s.len ? "/" : "",
 					 STR_ARG(user_dir.s), root.path.s.len ? "/" : "", STR_ARG(root.path.s));
 	}
+	if (limits.bytes || limits.files || limits.file_size)
+		files = store_quota_new(files, limits);
 	ws->events = store_events_new(files);
 	ws->files = guarded(ws->events, &root, ws->own_files);
 	return 0;

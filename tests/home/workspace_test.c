@@ -1,24 +1,782 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Workspaces: opening, what tools can reach, users beside each other, init, list and doctor. */
+#include <dirent.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/limits.h"
 #include "home/workspace.h"
 #include "test.h"
 
+/* A store in a directory of its own. */
+struct place {
+	char dir[64], url[80];
+	struct arena *arena;
+	struct ctx ctx;
+	struct err err;
+};
+
+static int remove_one(const char *path, const struct stat *st, int flag, struct FTW *ftw)
+{
+	(void)st;
+	(void)flag;
+	(void)ftw;
+	return remove(path);
+}
+
+static void place_end(struct place *p)
+{
+	nftw(p->dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+	arena_destroy(p->arena);
+}
+#define PLACE __attribute__((cleanup(place_end))) struct place
+
+static struct place place_new(void)
+{
+	struct place p = {.arena = arena_new()};
+
+	snprintf(p.dir, sizeof p.dir, "/tmp/stead-home-XXXXXX");
+	if (!mkdtemp(p.dir))
+		TEST_FAIL("no directory to work in");
+	snprintf(p.url, sizeof p.url, "disk:%s", p.dir);
+	p.ctx.arena = p.arena;
+	return p;
+}
+
+static struct workspace *open_as(struct place *p, const char *user, const char *root)
+{
+	struct workspace_opts opts = {.store_url = str_of(p->url),
+				      .name = STR("scout"),
+				      .user = str_of(user),
+				      .root = str_of(root),
+				      .create = true,
+				      .relaxed = true};
+	struct workspace *ws = NULL;
+
+	CHECK_OK(workspace_open(&opts, &ws, &p->err), p->err);
+	return ws;
+}
+
+static struct wpath at(const char *path)
+{
+	return (struct wpath){str_of(path)};
+}
+
+static int put(struct place *p, struct store *s, const char *path, const char *text)
+{
+	return store_write(s, &p->ctx, at(path), str_of(text), (struct store_cond){0}, NULL, &p->err);
+}
+
+static int get(struct place *p, struct store *s, const char *path, struct str *ret)
+{
+	*ret = STR("");
+	return store_read(s, &p->ctx, at(path), STORE_WHOLE, MIB, ret, NULL, &p->err);
+}
+
+/* All paths that a recursive list shows, one a line. */
+static struct str tree(struct place *p, struct store *s)
+{
+	struct store_list_req req = {.recursive = true, .limit = 1000};
+	struct store_page page;
+	struct buf b;
+
+	buf_init(&b, p->arena, MIB);
+	CHECK_OK(store_list(s, &p->ctx, WPATH_ROOT, &req, &page, &p->err), p->err);
+	for (size_t i = 0; i < page.count; i++)
+		buf_printf(&b, "%.*s\n", STR_ARG(page.entries[i].path.s));
+	return buf_str(&b);
+}
+
+static void write_host(struct place *p, const char *path, const char *text)
+{
+	FILE *f = fopen(arena_printf(p->arena, "%s/%s", p->dir, path).ptr, "we");
+
+	CHECK(f != NULL);
+	fputs(text, f);
+	fclose(f);
+}
+
+/* --- opening --- */
+
 TEST(a_new_workspace_in_memory_has_a_file_area)
 {
-	ARENA_SCOPE struct arena *arena = arena_new();
-	struct workspace_opts opts = {.store_url = STR("memory:"), .create = true};
-	struct ctx ctx = {.arena = arena};
+	PLACE p = place_new();
+	struct workspace_opts opts = {
+		.store_url = STR("memory:"), .create = true, .agent = STR("a"), .session = STR("s")};
 	struct workspace *ws;
-	struct err err;
 	struct str got;
 
-	CHECK_OK(workspace_open(&opts, &ws, &err), err);
+	CHECK_OK(workspace_open(&opts, &ws, &p.err), p.err);
 	CHECK_STR(workspace_name(ws), STR("default"));
-	CHECK_OK(store_write(workspace_files(ws), &ctx, (struct wpath){STR("a/b.txt")}, STR("hi"),
-			     (struct store_cond){0}, NULL, &err),
-		 err);
-	CHECK_OK(store_read(workspace_home(ws), &ctx, (struct wpath){STR("files/a/b.txt")}, STORE_WHOLE, 100, &got,
-			    NULL, &err),
-		 err);
+	CHECK_STR(workspace_actor(ws).agent, STR("a"));
+	CHECK_OK(put(&p, workspace_files(ws), "a/b.txt", "hi"), p.err);
+	CHECK_OK(get(&p, workspace_home(ws), "files/a/b.txt", &got), p.err);
 	CHECK_STR(got, STR("hi"));
 	workspace_close(ws);
+}
+
+TEST(a_workspace_that_is_missing_is_made_only_when_asked)
+{
+	PLACE p = place_new();
+	struct workspace_opts opts = {.store_url = str_of(p.url), .name = STR("scout")};
+	struct workspace *ws;
+
+	CHECK_ERR(workspace_open(&opts, &ws, &p.err), p.err, ERR_NOT_FOUND);
+	CHECK_HAS(str_of(p.err.msg), STR("stead init scout"));
+	opts.store_url = arena_printf(p.arena, "disk:%s/none", p.dir);
+	CHECK_ERR(workspace_open(&opts, &ws, &p.err), p.err, ERR_NOT_FOUND);
+	opts.create = true;
+	CHECK_OK(workspace_open(&opts, &ws, &p.err), p.err);
+	workspace_close(ws);
+	opts.create = false;
+	CHECK_OK(workspace_open(&opts, &ws, &p.err), p.err);
+	CHECK_STR(workspace_files_place(ws), arena_printf(p.arena, "%s/none/scout/files", p.dir));
+	workspace_close(ws);
+}
+
+TEST(names_follow_the_rule)
+{
+	static const char *const good[] = {"ab", "a1", "my_agent", "test-bot", "z-_9"};
+	static const char *const bad[] = {"", "a", "A1", "1a", "a.b", "a b", "-a", "a/b", "..", "\xC3\xA4x"};
+	char longest[66];
+
+	for (size_t i = 0; i < sizeof good / sizeof good[0]; i++)
+		CHECK(workspace_name_ok(str_of(good[i])));
+	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+		CHECK(!workspace_name_ok(str_of(bad[i])));
+	memset(longest, 'a', 65);
+	CHECK(workspace_name_ok(str_n(longest, 64)) && !workspace_name_ok(str_n(longest, 65)));
+}
+
+TEST(a_broken_configuration_stops_the_start_with_its_line)
+{
+	PLACE p = place_new();
+	struct workspace_opts opts = {.store_url = str_of(p.url), .name = STR("scout")};
+	struct workspace *ws = open_as(&p, "", "");
+
+	workspace_close(ws);
+	write_host(&p, "scout/agent.yaml", "name: x\nhartbeat: {}\n");
+	CHECK_ERR(workspace_open(&opts, &ws, &p.err), p.err, ERR_INVALID);
+	CHECK_STR(str_of(p.err.msg), STR("agent.yaml line 2: unknown key \"hartbeat\"; did you mean \"heartbeat\"?"));
+	write_host(&p, "scout/agent.yaml", "");
+	write_host(&p, "scout/tools.json", "{\"deny\": [\"ls\"");
+	CHECK_ERR(workspace_open(&opts, &ws, &p.err), p.err, ERR_INVALID);
+	write_host(&p, "scout/tools.json", "{}");
+	write_host(&p, "scout/.env", "A=1\nno\n");
+	CHECK_ERR(workspace_open(&opts, &ws, &p.err), p.err, ERR_INVALID);
+	CHECK_HAS(str_of(p.err.msg), STR(".env line 2"));
+}
+
+TEST(the_quota_of_agent_yaml_bounds_the_files)
+{
+	PLACE p = place_new();
+	struct workspace *ws = open_as(&p, "", "");
+
+	workspace_close(ws);
+	write_host(&p, "scout/agent.yaml", "quota: {bytes: 1kB, files: 3}\ndurability: relaxed\n");
+	ws = open_as(&p, "", "");
+	CHECK(workspace_config(ws)->relaxed);
+	CHECK_OK(put(&p, workspace_files(ws), "a", "small"), p.err);
+	CHECK_ERR(put(&p, workspace_files(ws), "b", arena_printf(p.arena, "%1000d", 7).ptr), p.err, ERR_QUOTA);
+	CHECK_OK(put(&p, workspace_files(ws), "b", "2"), p.err);
+	CHECK_OK(put(&p, workspace_files(ws), "c", "3"), p.err);
+	CHECK_ERR(put(&p, workspace_files(ws), "d", "4"), p.err, ERR_QUOTA);
+	workspace_close(ws);
+}
+
+/* --- roots --- */
+
+TEST(the_root_of_the_tools_is_what_was_asked_for)
+{
+	PLACE p = place_new();
+	static const char *const cases[][2] = {
+		{"", "files/x"},
+		{"files", "files/x"},
+		{"workspace", "x"},
+		{"task:T-1", "tasks/T-1/x"},
+		{"notes/ann", "notes/ann/x"},
+		{"/knowledge/", "knowledge/x"},
+	};
+	static const char *const refused[] = {
+		"../x", ".stead", ".stead/tmp", "task:", "task:a/b", "task:..", "users/bob"};
+	struct workspace_opts opts = {.store_url = str_of(p.url), .name = STR("scout")};
+	struct workspace *ws;
+	struct str got;
+
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+		ws = open_as(&p, "", cases[i][0]);
+		CHECK_OK(put(&p, workspace_files(ws), "x", cases[i][1]), p.err);
+		CHECK_OK(get(&p, workspace_home(ws), cases[i][1], &got), p.err);
+		CHECK_STR(got, str_of(cases[i][1]));
+		workspace_close(ws);
+	}
+	for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++) {
+		opts.root = str_of(refused[i]);
+		CHECK(workspace_open(&opts, &ws, &p.err) != 0);
+	}
+}
+
+TEST(what_is_not_the_agents_is_fixed_in_the_whole_workspace)
+{
+	PLACE p = place_new();
+	struct workspace *ws = open_as(&p, "", "workspace");
+	struct store *tools = workspace_files(ws);
+	static const char *const fixed[] = {"agent.yaml", "AGENT.YAML", "tools.json", "artifacts/a.txt"};
+	static const char *const free_names[] = {"files/agent.yaml", "files/artifacts/a.txt", "files/users/u",
+						 "AGENTS.md",        "HEARTBEAT.md",          "notes/tools.json"};
+	struct str got;
+
+	CHECK_OK(put(&p, workspace_home(ws), "artifacts/a.txt", "parked"), p.err);
+	for (size_t i = 0; i < sizeof fixed / sizeof fixed[0]; i++)
+		CHECK_ERR(put(&p, tools, fixed[i], "mine"), p.err, ERR_DENIED);
+	for (size_t i = 0; i < sizeof free_names / sizeof free_names[0]; i++)
+		CHECK_OK(put(&p, tools, free_names[i], "mine"), p.err);
+	CHECK_ERR(store_remove(tools, &p.ctx, at("artifacts"), true, (struct store_cond){0}, NULL, &p.err), p.err,
+		  ERR_DENIED);
+	CHECK_OK(get(&p, tools, "artifacts/a.txt", &got), p.err);
+	CHECK_STR(got, STR("parked"));
+	CHECK_OK(get(&p, tools, "agent.yaml", &got), p.err);
+	workspace_close(ws);
+	ws = open_as(&p, "", "artifacts");
+	CHECK_ERR(put(&p, workspace_files(ws), "b", "mine"), p.err, ERR_DENIED);
+	workspace_close(ws);
+}
+
+static int visit_nothing(void *arg, const struct scan_item *item, struct err *err)
+{
+	struct buf *seen = arg;
+
+	(void)err;
+	buf_printf(seen, "%.*s\n%.*s\n", STR_ARG(item->path), STR_ARG(item->data));
+	return 0;
+}
+
+TEST(secrets_are_not_reachable_by_any_operation)
+{
+	PLACE p = place_new();
+	struct workspace *ws = open_as(&p, "", "workspace");
+	struct store *tools = workspace_files(ws);
+	static const char *const secret[] = {".env", ".ENV", ".env.local", "files/.env", ".stead/x", "skills/a/.env"};
+	struct store_cond any = {0};
+	struct buf seen;
+	struct scan_req scan = {.contents = true, .threads = 1, .visit = visit_nothing, .arg = &seen};
+	struct str got;
+
+	for (size_t i = 0; i < sizeof secret / sizeof secret[0]; i++)
+		CHECK_OK(put(&p, workspace_home(ws), secret[i], "TOKEN=hunter2"), p.err);
+	for (size_t i = 0; i < sizeof secret / sizeof secret[0]; i++) {
+		struct wpath path = at(secret[i]);
+
+		CHECK(get(&p, tools, secret[i], &got) != 0 && got.len == 0);
+		CHECK(store_stat(tools, &p.ctx, path, NULL, &p.err) != 0);
+		CHECK(put(&p, tools, secret[i], "x") != 0);
+		CHECK(store_append(tools, &p.ctx, path, STR("x"), any, NULL, &p.err) != 0);
+		CHECK(store_move(tools, &p.ctx, path, at("files/out"), any, any, NULL, &p.err) != 0);
+		CHECK(store_copy(tools, &p.ctx, path, at("files/out"), any, NULL, &p.err) != 0);
+		CHECK(store_move(tools, &p.ctx, at("SOUL.md"), path, any, any, NULL, &p.err) != 0);
+		CHECK(store_remove(tools, &p.ctx, path, false, any, NULL, &p.err) != 0);
+		CHECK(!strstr(p.err.msg, "hunter2"));
+	}
+	CHECK(str_find(tree(&p, tools), STR(".env"), 0) == SIZE_MAX);
+	buf_init(&seen, p.arena, MIB);
+	CHECK_OK(store_scan(tools, &p.ctx, WPATH_ROOT, &scan, &p.err), p.err);
+	CHECK(str_find(buf_str(&seen), STR("hunter2"), 0) == SIZE_MAX);
+	CHECK_HAS(buf_str(&seen), STR("SOUL.md"));
+	workspace_close(ws);
+}
+
+/* --- users --- */
+
+TEST(two_users_never_see_each_other)
+{
+	PLACE p = place_new();
+	static const char *const pairs[][2] = {
+		{"ann", "bob"},
+		{"a/b", "a_b"},
+		{"a/b", "a~2fb"},
+		{"..", "."},
+		{"Ann", "ann"},
+		{"", "~"},
+		{"con", "~63on"},
+		{"a.", "a"},
+		{"../bob", "bob"},
+		{"users", "users/users"},
+		{"\xC3\xA9", "e\xCC\x81"},
+	};
+
+	for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++) {
+		struct workspace *one = open_as(&p, pairs[i][0], "workspace"),
+				 *two = open_as(&p, pairs[i][1], "workspace");
+		struct str got;
+
+		CHECK_OK(put(&p, workspace_files(one), "files/secret.txt", "one"), p.err);
+		CHECK_OK(put(&p, workspace_files(one), "MEMORY.md", "one"), p.err);
+		CHECK_ERR(get(&p, workspace_files(two), "files/secret.txt", &got), p.err, ERR_NOT_FOUND);
+		CHECK_ERR(get(&p, workspace_files(two), "MEMORY.md", &got), p.err, ERR_NOT_FOUND);
+		CHECK(str_find(tree(&p, workspace_files(two)), STR("secret"), 0) == SIZE_MAX);
+		CHECK_OK(store_remove(workspace_files(one), &p.ctx, at("files"), true, (struct store_cond){0}, NULL,
+				      &p.err),
+			 p.err);
+		CHECK_OK(store_remove(workspace_files(one), &p.ctx, at("MEMORY.md"), false, (struct store_cond){0},
+				      NULL, &p.err),
+			 p.err);
+		workspace_close(one);
+		workspace_close(two);
+	}
+}
+
+TEST(a_user_cannot_name_another_users_part)
+{
+	PLACE p = place_new();
+	struct workspace *bob = open_as(&p, "bob", ""), *ann = open_as(&p, "ann", "workspace"),
+			 *nobody = open_as(&p, "", "workspace");
+	static const char *const tries[] = {"users/bob/files/s", "users/bob",  "Users/bob/files/s", "users",
+					    "files/s",           ".stead-wh/x"};
+	struct str got;
+
+	CHECK_OK(put(&p, workspace_files(bob), "s", "bob's"), p.err);
+	for (size_t i = 0; i < sizeof tries / sizeof tries[0]; i++) {
+		CHECK(get(&p, workspace_files(ann), tries[i], &got) != 0 && got.len == 0);
+		CHECK(get(&p, workspace_files(nobody), tries[i], &got) != 0 && got.len == 0);
+		CHECK(get(&p, workspace_home(ann), tries[i], &got) != 0 && got.len == 0);
+	}
+	CHECK(put(&p, workspace_files(nobody), "users/bob/files/s", "x") != 0);
+	CHECK(str_find(tree(&p, workspace_files(nobody)), STR("bob"), 0) == SIZE_MAX);
+	workspace_close(bob);
+	workspace_close(ann);
+	workspace_close(nobody);
+}
+
+TEST(a_user_has_the_shared_assets_and_overrides_them_for_himself)
+{
+	PLACE p = place_new();
+	struct workspace *all = open_as(&p, "", "workspace"), *ann, *bob;
+	struct str got;
+
+	CHECK_OK(put(&p, workspace_home(all), "skills/brew/SKILL.md", "for all"), p.err);
+	CHECK_OK(put(&p, workspace_home(all), "files/shared.txt", "not an asset"), p.err);
+	ann = open_as(&p, "ann", "workspace");
+	bob = open_as(&p, "bob", "workspace");
+	CHECK_OK(get(&p, workspace_files(ann), "skills/brew/SKILL.md", &got), p.err);
+	CHECK_STR(got, STR("for all"));
+	CHECK_OK(put(&p, workspace_files(ann), "skills/brew/SKILL.md", "ann's own"), p.err);
+	CHECK_OK(get(&p, workspace_files(ann), "skills/brew/SKILL.md", &got), p.err);
+	CHECK_STR(got, STR("ann's own"));
+	CHECK_OK(get(&p, workspace_files(bob), "skills/brew/SKILL.md", &got), p.err);
+	CHECK_STR(got, STR("for all"));
+	CHECK_OK(store_remove(workspace_files(bob), &p.ctx, at("SOUL.md"), false, (struct store_cond){0}, NULL, &p.err),
+		 p.err);
+	CHECK_ERR(get(&p, workspace_files(bob), "SOUL.md", &got), p.err, ERR_NOT_FOUND);
+	CHECK_OK(get(&p, workspace_files(all), "SOUL.md", &got), p.err);
+	CHECK_ERR(get(&p, workspace_files(ann), "files/shared.txt", &got), p.err, ERR_NOT_FOUND);
+	CHECK_ERR(get(&p, workspace_files(ann), "HEARTBEAT.md", &got), p.err, ERR_NOT_FOUND);
+	workspace_close(all);
+	workspace_close(ann);
+	workspace_close(bob);
+}
+
+TEST(a_user_sees_exactly_the_static_assets_of_the_workspace)
+{
+	PLACE p = place_new();
+	struct workspace *all = open_as(&p, "", "workspace"), *ann;
+	static const char *const more[] = {"crons/a.yaml",   "knowledge/k.md", "knowledge/deep/k2.md",
+					   "subagents/s.md", "tools/t.py",     "tools.json",
+					   "MEMORY.md",      "notes/n.md",     "tasks/T/TASK.md",
+					   "agents/a/x",     "skills-old/x",   "new.md",
+					   "toolsx"};
+
+	for (size_t i = 0; i < sizeof more / sizeof more[0]; i++)
+		CHECK_OK(put(&p, workspace_home(all), more[i], "{}"), p.err);
+	ann = open_as(&p, "ann", "workspace");
+	CHECK_STR(tree(&p, workspace_files(ann)),
+		  STR("AGENTS.md\nSOUL.md\nUSER.md\nagent.yaml\ncrons/a.yaml\nknowledge/deep/k2.md\nknowledge/k.md\n"
+		      "subagents/s.md\ntools.json\ntools/t.py\n"));
+	workspace_close(all);
+	workspace_close(ann);
+}
+
+TEST(shared_assets_are_listed_page_by_page_without_loss)
+{
+	PLACE p = place_new();
+	struct workspace *all = open_as(&p, "", "workspace"), *ann;
+	struct store_list_req req = {.recursive = true, .limit = 1};
+	struct store_page page;
+	size_t seen = 0;
+
+	for (int i = 0; i < 5; i++)
+		CHECK_OK(put(&p, workspace_home(all), arena_printf(p.arena, "skills/s%d/SKILL.md", i).ptr, "x"), p.err);
+	ann = open_as(&p, "ann", "workspace");
+	for (int recursive = 0; recursive < 2; recursive++) {
+		req.recursive = recursive;
+		req.after = STR_NONE;
+		seen = 0;
+		do {
+			CHECK_OK(store_list(workspace_home(ann), &p.ctx, WPATH_ROOT, &req, &page, &p.err), p.err);
+			CHECK(page.count <= 1 && seen < 20);
+			seen += page.count;
+			req.after = page.next;
+		} while (page.next.ptr);
+		CHECK_INT(seen, recursive ? 9 : 5);
+	}
+	workspace_close(all);
+	workspace_close(ann);
+}
+
+TEST(configuration_is_never_taken_from_a_users_part)
+{
+	PLACE p = place_new();
+	struct workspace *ann = open_as(&p, "ann", "workspace");
+
+	CHECK_OK(put(&p, workspace_home(ann), "agent.yaml", "tools: {allow: [everything]}\n"), p.err);
+	workspace_close(ann);
+	ann = open_as(&p, "ann", "workspace");
+	CHECK(workspace_config(ann)->tools_allow == NULL);
+	workspace_close(ann);
+}
+
+/* --- a directory of the person's own --- */
+
+static size_t host_entries(const char *dir)
+{
+	DIR *d = opendir(dir);
+	size_t n = 0;
+
+	CHECK(d != NULL);
+	while (readdir(d))
+		n++;
+	closedir(d);
+	return n - 2;
+}
+
+TEST(a_directory_of_the_person_holds_his_files_and_nothing_of_stead)
+{
+	PLACE p = place_new();
+	const char *project = arena_printf(p.arena, "%s/project", p.dir).ptr;
+	struct workspace_opts opts = {.store_url = arena_printf(p.arena, "disk:%s/store", p.dir),
+				      .name = STR("scout"),
+				      .files_dir = str_of(project),
+				      .create = true};
+	struct workspace *ws;
+	struct str got;
+
+	CHECK_ERR(workspace_open(&opts, &ws, &p.err), p.err, ERR_NOT_FOUND);
+	CHECK(mkdir(project, 0755) == 0);
+	CHECK_OK(workspace_open(&opts, &ws, &p.err), p.err);
+	CHECK(workspace_files_are_own(ws));
+	CHECK_STR(workspace_files_place(ws), str_of(project));
+	CHECK_OK(put(&p, workspace_files(ws), "main.c", "int x;"), p.err);
+	CHECK_INT(host_entries(project), 1);
+	write_host(&p, "project/.env", "SECRET=1");
+	CHECK(get(&p, workspace_files(ws), ".env", &got) != 0);
+	CHECK_OK(put(&p, workspace_home(ws), "notes/n.md", "data stays here"), p.err);
+	CHECK_INT(host_entries(project), 2);
+	CHECK_OK(put(&p, workspace_files(ws), "agent.yaml", "a project may have one"), p.err);
+	workspace_close(ws);
+}
+
+/* --- names of people --- */
+
+static bool is_path_element(struct str s)
+{
+	for (size_t i = 0; i < s.len; i++)
+		if (!strchr("abcdefghijklmnopqrstuvwxyz0123456789_-.~", s.ptr[i]))
+			return false;
+	return s.len > 0 && s.len <= PATH_NAME_MAX && s.ptr[0] != '.' && s.ptr[s.len - 1] != '.';
+}
+
+TEST(a_plain_name_stays_readable_and_others_are_escaped)
+{
+	ARENA_SCOPE struct arena *arena = arena_new();
+	static const char *const cases[][2] = {
+		{"ann", "ann"},
+		{"ann.lee-2_x", "ann.lee-2_x"},
+		{"Ann", "~41nn"},
+		{"a/b", "a~2fb"},
+		{"", "~"},
+		{"~", "~7e"},
+		{".", "~2e"},
+		{"..", "~2e~2e"},
+		{"a.", "a~2e"},
+		{".a", "~2ea"},
+		{"con", "~63on"},
+		{"nul.txt", "~6eul.txt"},
+		{"com1", "~63om1"},
+		{"common", "common"},
+		{"\xC3\xA9", "~c3~a9"},
+		{"a b", "a~20b"},
+		{"telegram:42", "telegram~3a42"},
+	};
+
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+		CHECK_STR(workspace_encode_name(arena, str_of(cases[i][0])), str_of(cases[i][1]));
+}
+
+TEST(a_long_name_ends_with_the_sha256_of_the_whole)
+{
+	ARENA_SCOPE struct arena *arena = arena_new();
+	char name[1000];
+	struct str encoded;
+
+	memset(name, 'a', sizeof name);
+	encoded = workspace_encode_name(arena, str_n(name, sizeof name));
+	CHECK_STR(str_from(encoded, 120), STR("~~41edece42d63e8d9bf515a9ba6932e1c20cbc9f5a5d134645adb5db1b9737ea3"));
+	CHECK(is_path_element(encoded));
+	CHECK_STR(workspace_encode_name(arena, str_n(name, 200)), str_n(name, 200));
+	CHECK(workspace_encode_name(arena, str_n(name, 201)).len == 186);
+}
+
+static struct str random_name(struct arena *arena, uint64_t *state)
+{
+	static const char letters[] = "aAbB~._-/ 27eE\xC3\xA9\n";
+	static const size_t lengths[] = {1, 2, 3, 5, 70, 200, 201, 300};
+	size_t len;
+	char *name;
+
+	*state = *state * 6364136223846793005ULL + 1442695040888963407ULL;
+	len = lengths[*state >> 61];
+	name = arena_alloc(arena, len);
+	for (size_t i = 0; i < len; i++) {
+		*state = *state * 6364136223846793005ULL + 1442695040888963407ULL;
+		name[i] = letters[(*state >> 40) % (sizeof letters - 1)];
+	}
+	return str_n(name, len);
+}
+
+static int by_text(const void *a, const void *b)
+{
+	return str_cmp(((const struct str *)a)[1], ((const struct str *)b)[1]);
+}
+
+TEST(two_names_never_become_the_same_element)
+{
+	ARENA_SCOPE struct arena *arena = arena_new();
+	static struct str pairs[20000][2];
+	uint64_t state = 42;
+
+	for (size_t i = 0; i < 20000; i++) {
+		pairs[i][0] = random_name(arena, &state);
+		pairs[i][1] = workspace_encode_name(arena, pairs[i][0]);
+		if (!is_path_element(pairs[i][1]))
+			TEST_FAIL("\"%.*s\" is no path element", STR_ARG(pairs[i][1]));
+	}
+	qsort(pairs, 20000, sizeof pairs[0], by_text);
+	for (size_t i = 1; i < 20000; i++)
+		if (str_eq(pairs[i - 1][1], pairs[i][1]))
+			CHECK_STR(pairs[i - 1][0], pairs[i][0]);
+}
+
+/* --- init, heartbeat, list --- */
+
+TEST(init_writes_the_templates_once_and_says_which)
+{
+	PLACE p = place_new();
+	struct init_opts opts = {.store_url = str_of(p.url), .name = STR("scout")};
+	struct stat st;
+	struct jv *report;
+	struct buf b;
+
+	CHECK_OK(workspace_init(&p.ctx, &opts, &report, &p.err), p.err);
+	buf_init(&b, p.arena, 4096);
+	jv_write(&b, jv_get(report, "written"));
+	CHECK_STR(buf_str(&b), STR("[\"AGENTS.md\",\"SOUL.md\",\"USER.md\",\"HEARTBEAT.md\",\".env\",\"agent.yaml\"]"));
+	CHECK(stat(arena_printf(p.arena, "%s/scout/.env", p.dir).ptr, &st) == 0);
+	CHECK_INT(st.st_mode & 0777, 0600);
+	CHECK_ERR(workspace_init(&p.ctx, &opts, &report, &p.err), p.err, ERR_EXISTS);
+	opts.name = STR("Bad Name");
+	CHECK_ERR(workspace_init(&p.ctx, &opts, &report, &p.err), p.err, ERR_INVALID);
+}
+
+TEST(init_completes_a_directory_and_overwrites_nothing)
+{
+	PLACE p = place_new();
+	struct init_opts opts = {.store_url = str_of(p.url), .name = STR("scout")};
+	struct workspace *ws;
+	struct jv *report;
+	struct str got;
+
+	mkdir(arena_printf(p.arena, "%s/scout", p.dir).ptr, 0755);
+	write_host(&p, "scout/SOUL.md", "my own");
+	CHECK_OK(workspace_init(&p.ctx, &opts, &report, &p.err), p.err);
+	CHECK_INT(jv_count(jv_get(report, "written")), 5);
+	ws = open_as(&p, "", "workspace");
+	CHECK_OK(get(&p, workspace_files(ws), "SOUL.md", &got), p.err);
+	CHECK_STR(got, STR("my own"));
+	workspace_close(ws);
+}
+
+TEST(init_puts_model_and_channel_into_a_configuration_that_loads)
+{
+	PLACE p = place_new();
+	struct init_opts opts = {.store_url = str_of(p.url),
+				 .name = STR("scout"),
+				 .model = STR("openai:gpt-5"),
+				 .channel = STR("telegram")};
+	struct workspace *ws;
+	struct jv *report;
+
+	CHECK_OK(workspace_init(&p.ctx, &opts, &report, &p.err), p.err);
+	ws = open_as(&p, "", "");
+	CHECK_STR(jv_get_str(workspace_config(ws)->document, "model"), STR("openai:gpt-5"));
+	CHECK_STR(jv_get_str(jv_get(workspace_config(ws)->document, "channel"), "type"), STR("telegram"));
+	CHECK_STR(workspace_config(ws)->name, STR("scout"));
+	workspace_close(ws);
+	opts.name = STR("other");
+	opts.model = STR("no provider");
+	CHECK_ERR(workspace_init(&p.ctx, &opts, &report, &p.err), p.err, ERR_INVALID);
+	opts.model = STR("a:b\nname: injected");
+	CHECK_ERR(workspace_init(&p.ctx, &opts, &report, &p.err), p.err, ERR_INVALID);
+	CHECK(access(arena_printf(p.arena, "%s/other", p.dir).ptr, F_OK) != 0);
+}
+
+TEST(a_heartbeat_without_content_is_empty)
+{
+	PLACE p = place_new();
+	static const char *const empty[] = {
+		"",
+		" \n\t\n",
+		"# Heartbeat\n\n## Later\n",
+		"<!-- a\nb -->\n",
+		"# H\n<!-- x --> <!-- y -->\n- \n- [ ]\n",
+		"<!-- never closed\n- text",
+		"---\n***\n",
+	};
+	static const char *const full[] = {"# H\n- look at mail\n",          "text",           "<!-- x --> text",
+					   "# H\n<!-- a --> <!-- b\n --> t", "- [ ] buy milk", "--> x"};
+	struct workspace *ws = open_as(&p, "", "workspace");
+	struct str text;
+
+	for (size_t i = 0; i < sizeof empty / sizeof empty[0]; i++)
+		if (!workspace_heartbeat_is_empty(str_of(empty[i])))
+			TEST_FAIL("not empty: %s", empty[i]);
+	for (size_t i = 0; i < sizeof full / sizeof full[0]; i++)
+		if (workspace_heartbeat_is_empty(str_of(full[i])))
+			TEST_FAIL("empty: %s", full[i]);
+	CHECK_OK(get(&p, workspace_files(ws), "HEARTBEAT.md", &text), p.err);
+	CHECK(workspace_heartbeat_is_empty(text));
+	workspace_close(ws);
+}
+
+TEST(list_counts_what_people_have_and_names_what_is_broken)
+{
+	PLACE p = place_new();
+	struct workspace *ws = open_as(&p, "", "");
+	struct jv *list;
+	const struct jv *line;
+
+	CHECK_OK(put(&p, workspace_files(ws), "a.txt", "12345"), p.err);
+	CHECK_OK(put(&p, workspace_home(ws), ".stead/index", "not counted"), p.err);
+	workspace_close(ws);
+	mkdir(arena_printf(p.arena, "%s/Bad.Name", p.dir).ptr, 0755);
+	write_host(&p, "Bad.Name/x", "x");
+	mkdir(arena_printf(p.arena, "%s/broken", p.dir).ptr, 0755);
+	write_host(&p, "broken/agent.yaml", "nmae: x\n");
+	CHECK_OK(workspace_list(&p.ctx, str_of(p.url), &list, &p.err), p.err);
+	CHECK_INT(jv_count(list), 3);
+	CHECK_HAS(jv_get_str(jv_at(list, 0), "problem"), STR("did you mean \"name\""));
+	line = jv_at(list, 1);
+	CHECK_STR(jv_get_str(line, "name"), STR("scout"));
+	CHECK_INT(jv_get_int(line, "files", 0), 7);
+	CHECK(jv_get_int(line, "bytes", 0) > 1000 && jv_get(line, "problem") == NULL);
+	CHECK_HAS(jv_get_str(line, "modified"), STR("Z"));
+	CHECK_HAS(jv_get_str(jv_at(list, 2), "problem"), STR("rename"));
+	CHECK_OK(workspace_list(&p.ctx, arena_printf(p.arena, "%s/none", p.url), &list, &p.err), p.err);
+	CHECK_INT(jv_count(list), 0);
+}
+
+/* --- doctor --- */
+
+/* The lines that are not ok, as "workspace check: detail" each. */
+static struct str complaints(struct place *p, const char *url, const char *name)
+{
+	struct jv *checks;
+	struct buf b;
+
+	buf_init(&b, p->arena, MIB);
+	CHECK_OK(workspace_doctor(&p->ctx, str_of(url), str_of(name), &checks, &p->err), p->err);
+	CHECK(jv_count(checks) >= 3);
+	for (const struct jv_member *m = jv_first(checks); m; m = m->next) {
+		CHECK(jv_get_str(m->value, "detail").len > 0);
+		CHECK(jv_get_bool(m->value, "ok", false) == (jv_get(m->value, "fix") == NULL));
+		if (!jv_get_bool(m->value, "ok", false))
+			buf_printf(&b, "%.*s %.*s: %.*s\n", STR_ARG(jv_get_str(m->value, "workspace")),
+				   STR_ARG(jv_get_str(m->value, "check")), STR_ARG(jv_get_str(m->value, "detail")));
+	}
+	return buf_str(&b);
+}
+
+TEST(doctor_has_no_complaint_about_a_new_workspace)
+{
+	PLACE p = place_new();
+
+	workspace_close(open_as(&p, "", ""));
+	CHECK_STR(complaints(&p, p.url, ""), STR(""));
+	CHECK_STR(complaints(&p, p.url, "scout"), STR(""));
+	CHECK_INT(host_entries(p.dir), 1);
+}
+
+TEST(doctor_names_what_is_wrong)
+{
+	PLACE p = place_new();
+	struct workspace *ws = open_as(&p, "", "");
+	struct str got;
+	struct timespec old[2] = {{.tv_sec = 1000}, {.tv_sec = 1000}};
+
+	CHECK_OK(put(&p, workspace_files(ws), "big", arena_printf(p.arena, "%95d", 1).ptr), p.err);
+	workspace_close(ws);
+	write_host(&p, "scout/agent.yaml", "quota: {bytes: 100}\n");
+	CHECK(chmod(arena_printf(p.arena, "%s/scout/.env", p.dir).ptr, 0644) == 0);
+	CHECK(unlink(arena_printf(p.arena, "%s/scout/SOUL.md", p.dir).ptr) == 0);
+	write_host(&p, "scout/files/.stead-tmp-1234", "left");
+	CHECK(utimensat(AT_FDCWD, arena_printf(p.arena, "%s/scout/files/.stead-tmp-1234", p.dir).ptr, old, 0) == 0);
+	mkdir(arena_printf(p.arena, "%s/Bad.Name", p.dir).ptr, 0755);
+	write_host(&p, "Bad.Name/x", "x");
+	mkdir(arena_printf(p.arena, "%s/broken", p.dir).ptr, 0755);
+	write_host(&p, "broken/agent.yaml", "a: [\n");
+	CHECK(mkfifo(arena_printf(p.arena, "%s/broken/.env", p.dir).ptr, 0600) == 0);
+	got = complaints(&p, p.url, "");
+	CHECK_HAS(got, STR("scout quota: 1 files, 95 bytes"));
+	CHECK_HAS(got, STR("scout .env: others on this machine may read .env (mode 644)"));
+	CHECK_HAS(got, STR("scout identity: missing: SOUL.md"));
+	CHECK_HAS(got, STR("scout leftovers: 1 unfinished writes"));
+	CHECK_HAS(got, STR("names: \"Bad.Name\" cannot be the name"));
+	CHECK_HAS(got, STR("broken configuration: "));
+	CHECK_HAS(got, STR("broken .env: .env is not a plain file"));
+}
+
+TEST(doctor_survives_stores_that_are_not_there)
+{
+	PLACE p = place_new();
+	const char *none = arena_printf(p.arena, "%s/none", p.url).ptr;
+
+	CHECK_HAS(complaints(&p, none, ""), STR("does not exist yet"));
+	CHECK_HAS(complaints(&p, "disk:/dev/null", ""), STR("store: "));
+	CHECK_HAS(complaints(&p, "s3://bucket", ""), STR("store: "));
+	CHECK_HAS(complaints(&p, p.url, ""), STR("there is no workspace yet"));
+	CHECK_HAS(complaints(&p, p.url, "nobody"), STR("nobody workspace: "));
+	CHECK_HAS(complaints(&p, p.url, "../x"), STR("is not allowed"));
+	CHECK_HAS(complaints(&p, "memory:", ""), STR("there is no workspace yet"));
+}
+
+/* --- speed --- */
+
+TEST(opening_is_fast)
+{
+	PLACE p = place_new();
+	struct workspace_opts opts = {.store_url = str_of(p.url), .name = STR("scout"), .create = true};
+	struct workspace *ws;
+	int64_t start, best = INT64_MAX, took;
+
+	workspace_close(open_as(&p, "", ""));
+	for (int i = 0; i < 20; i++) {
+		start = clock_monotonic_ns();
+		CHECK_OK(workspace_open(&opts, &ws, &p.err), p.err);
+		took = clock_monotonic_ns() - start;
+		workspace_close(ws);
+		best = took < best ? took : best;
+	}
+	printf("# a workspace opens in %lld us\n", (long long)best / 1000);
+	CHECK(best < 20000000); /* ten times the goal: sanitizers and a busy machine must not fail it */
 }
