@@ -107,7 +107,7 @@ static int empty_once(struct removal *rm, int dir, unsigned depth, bool *ret_emp
 static int empty_dir(struct removal *rm, int dir, unsigned depth, struct err *err)
 {
 	for (int round = 0; round < ROUNDS_MAX; round++) {
-		bool empty;
+		bool empty = false;
 		int r = empty_once(rm, dir, depth, &empty, err);
 
 		if (r || empty)
