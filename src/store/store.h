@@ -14,7 +14,7 @@
  *  - ERR_EXISTS: condition "absent" and it exists. ERR_CONFLICT: condition "version" and it is another one or gone.
  *    ERR_NOT_FOUND: stat, read, list, remove or move of what is not there. ERR_INVALID: read or copy of a directory,
  *    list of a file, remove of a directory without `recursive`, a version condition on a directory.
- *  - A read past the end gives no bytes. A moved file keeps its bytes, mtime and version.
+ *  - A read past the end gives no bytes. A moved file keeps its bytes and mtime (its version may change).
  *  - append never loses or interleaves another writer's bytes; it creates the file.
  *  - Streams use bounded memory. Bytes are stored exactly.
  *  - Lists come in byte order of the path, in which a directory counts with a '/' behind its name; they are paged, the

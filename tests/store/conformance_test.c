@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Runs the list of conformance.h over every store. A new backend or layer adds one STACK line. */
 #include "conformance.h"
-#include "disk_dir.h"
 
 /* One case on a fresh store. A failed check ends the case, not the list, so that one run shows all that is wrong. */
 static bool run_case(struct store *(*open)(void), const struct conf_case *k)
@@ -30,16 +29,6 @@ static void run_all(struct store *(*open)(void))
 	memcpy(&test_end, &outer, sizeof(outer));
 	CHECK(cases >= 60);
 	CHECK_INT(bad, 0);
-}
-
-static struct store *open_disk(bool relaxed, bool tmp_dir)
-{
-	struct store_disk_opts opts = {.relaxed = relaxed, .tmp_dir = tmp_dir ? disk_dir_new() : NULL};
-	struct store *s;
-	struct err err;
-
-	CHECK_OK(store_disk_open(disk_dir_new(), &opts, &s, &err), err);
-	return s;
 }
 
 #define STACK(id, expr)                                                                                                \

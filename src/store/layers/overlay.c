@@ -609,6 +609,25 @@ static int pull_up(struct overlay *o, struct ctx *ctx, struct wpath path, const 
 	return r ? r : put_whiteout(o, ctx, path, err);
 }
 
+/* Upper would refuse a target below one of its files; better before anything is copied up. */
+static int check_way(struct overlay *o, struct ctx *ctx, struct wpath to, struct err *err)
+{
+	struct store_stat stat;
+	int r;
+
+	for (size_t i = 1; i < to.s.len; i++) {
+		if (to.s.ptr[i] != '/')
+			continue;
+		r = find_in(o->upper, ctx, (struct wpath){str_first(to.s, i)}, &stat, err);
+		if (r || !stat.kind)
+			return r;
+		if (stat.kind == STORE_FILE)
+			return err_set(err, ERR_INVALID, "\"%.*s\" is a file, so nothing can lie below it",
+				       STR_ARG(str_first(to.s, i)));
+	}
+	return 0;
+}
+
 static int move_locked(struct overlay *o, struct ctx *ctx, struct store_call *call, struct err *err)
 {
 	struct str version = STR_NONE;
@@ -625,6 +644,8 @@ static int move_locked(struct overlay *o, struct ctx *ctx, struct store_call *ca
 	r = check_cond(&from, call->cond, err);
 	if (r == 0)
 		r = check_place(o, ctx, call->to, &to_lower, &has, err);
+	if (r == 0)
+		r = check_way(o, ctx, call->to, err);
 	if (r == 0)
 		r = find(o, ctx, call->to, &to, err);
 	if (r == 0 && to.kind && (from.kind == STORE_DIR || to.kind == STORE_DIR))

@@ -152,12 +152,6 @@ static bool happened_before(struct store *inner, struct ctx *ctx, const struct s
 			return false;
 		*call->ret_count = 1;
 		return true;
-	case STORE_OP_MOVE: /* a moved file keeps its version */
-		if (!is_gone(inner, ctx, call->path) || !stat_inner(inner, ctx, call->to, &stat) ||
-		    !str_eq(stat.version, call->cond.version))
-			return false;
-		*call->ret_stat = stat;
-		return true;
 	default:
 		return false;
 	}
@@ -269,8 +263,10 @@ static bool may_repeat(struct store *inner, struct ctx *ctx, const struct attemp
 	case STORE_OP_COPY:
 		return c->to_cond.kind == STORE_ANY;
 	case STORE_OP_REMOVE:
-	case STORE_OP_MOVE:
 		return c->cond.kind == STORE_VERSION;
+	case STORE_OP_MOVE: /* only if the source is still what it was: where it went cannot be told from a version */
+		return c->cond.kind == STORE_VERSION && stat_inner(inner, ctx, c->path, &stat) &&
+		       str_eq(stat.version, c->cond.version);
 	default:
 		return store_op_info[c->op].idempotent;
 	}
