@@ -439,8 +439,15 @@ int disk_scan(struct store *store, struct ctx *ctx, struct wpath path, const str
 	int fd = disk_reserved(path) ? -ENOENT : disk_open_dir(d, path), r;
 	struct scan *s;
 
-	if (fd == -ENOTDIR)
-		return err_set(err, ERR_INVALID, "it is a file, not a directory; name a directory or read the file");
+	if (fd == -ENOTDIR) { /* it, or something on the way there, which then is not there */
+		struct store_stat stat;
+		struct store_call get = {.op = STORE_OP_STAT, .path = path, .ret_stat = &stat};
+
+		r = store_forward(store, ctx, &get, err);
+		return r ? r
+			 : err_set(err, ERR_INVALID,
+				   "it is a file, not a directory; name a directory or read the file");
+	}
 	if (fd < 0)
 		return fd == -ENOENT ? disk_not_found(err) : disk_fail(err, -fd);
 	s = xcalloc(1, sizeof(*s));

@@ -40,13 +40,12 @@ static int fault_around(struct store *s, struct ctx *ctx, struct store_call *cal
 		struct store_page page;
 		uint64_t count;
 		struct store_call own = *call;
-		int r;
 
 		own.ret_stat = own.ret_stat ? &stat : NULL;
 		own.ret_page = own.ret_page ? &page : NULL;
 		own.ret_count = own.ret_count ? &count : NULL;
-		r = store_forward(s->inner, ctx, &own, err);
-		return r ? r : fail(f, call, err);
+		(void)store_forward(s->inner, ctx, &own, err);
+		return fail(f, call, err);
 	}
 	return chosen ? fail(f, call, err) : store_forward(s->inner, ctx, call, err);
 }

@@ -483,11 +483,17 @@ static int remove_dir(struct overlay *o, struct ctx *ctx, struct wpath path, str
 		r = has_whiteout(o, ctx, path.s, &was_there, &more, err);
 	if (r == 0 && !was_there)
 		r = put_whiteout(o, ctx, path, err);
+	else if (r)
+		return r;
 	if (r == 0 && in_upper.kind) {
+		struct err ignored;
+
 		r = remove_upper(o, ctx, path, true, (struct store_cond){0}, err);
-		if (r && !was_there)
-			drop_whiteout(o, ctx, path);
+		if (r && find_in(o->upper, ctx, path, &in_upper, &ignored) == 0 && !in_upper.kind)
+			return 0; /* it did happen: taking the whiteout back would bring the template back */
 	}
+	if (r && !was_there) /* also one whose writing failed: it may be there all the same */
+		drop_whiteout(o, ctx, path);
 	return r;
 }
 
