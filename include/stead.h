@@ -5,6 +5,9 @@
  * Thread-safe: one handle may be used by any number of threads at once. No global state, no signal handlers, no
  * output on stdout or stderr. Strings that a function returns are allocated for the caller and freed with
  * stead_free(). Sizes are bytes; text is UTF-8.
+ *
+ * A handle belongs to the process that opened it: after fork() the child opens its own (both may have the same
+ * workspace open). stead_close() must not run beside another call on the same handle.
  */
 #ifndef STEAD_H
 #define STEAD_H
@@ -17,6 +20,12 @@ extern "C" {
 #endif
 
 #define STEAD_VERSION "0.1.0"
+
+#if defined(__GNUC__)
+#define STEAD_API __attribute__((visibility("default")))
+#else
+#define STEAD_API
+#endif
 
 /* What went wrong, from every function that returns int: 0 is success. The values are stable. */
 enum stead_error_kind {
@@ -57,16 +66,16 @@ struct stead_options {
 
 struct stead;
 
-int stead_open(const struct stead_options *options, struct stead **ret_stead, struct stead_error *error);
-void stead_close(struct stead *stead);
+STEAD_API int stead_open(const struct stead_options *options, struct stead **ret_stead, struct stead_error *error);
+STEAD_API void stead_close(struct stead *stead);
 
 /* Calls a tool. `arguments` is a JSON object (NULL: {}). `ret_text` is what a model would read, `ret_json` the
    structured result; either may be NULL. When the tool refuses, the kind and sentence are in `error`, and ret_text (if
    wanted) has the sentence with its details. */
-int stead_call(struct stead *stead, const char *tool, const char *arguments, char **ret_text, char **ret_json,
-	       struct stead_error *error);
+STEAD_API int stead_call(struct stead *stead, const char *tool, const char *arguments, char **ret_text, char **ret_json,
+			 struct stead_error *error);
 /* The tool table as a JSON array. */
-int stead_tools(struct stead *stead, char **ret_json, struct stead_error *error);
+STEAD_API int stead_tools(struct stead *stead, char **ret_json, struct stead_error *error);
 
 struct stead_stat {
 	int is_directory;
@@ -76,15 +85,16 @@ struct stead_stat {
 };
 
 /* Paths are relative to the tool root. `ret_data` has a NUL behind it that `ret_size` does not count. */
-int stead_read(struct stead *stead, const char *path, char **ret_data, size_t *ret_size, struct stead_error *error);
+STEAD_API int stead_read(struct stead *stead, const char *path, char **ret_data, size_t *ret_size,
+			 struct stead_error *error);
 /* `if_version`: NULL writes in any case, "" only when the file does not exist, else only over that version. */
-int stead_write(struct stead *stead, const char *path, const void *data, size_t size, const char *if_version,
-		struct stead_stat *ret_stat, struct stead_error *error);
-int stead_stat(struct stead *stead, const char *path, struct stead_stat *ret_stat, struct stead_error *error);
+STEAD_API int stead_write(struct stead *stead, const char *path, const void *data, size_t size, const char *if_version,
+			  struct stead_stat *ret_stat, struct stead_error *error);
+STEAD_API int stead_stat(struct stead *stead, const char *path, struct stead_stat *ret_stat, struct stead_error *error);
 /* Calls `entry` for each file and directory of one level, in order; it returns non-zero to stop. */
-int stead_list(struct stead *stead, const char *path,
-	       int (*entry)(void *arg, const char *path, const struct stead_stat *stat), void *arg,
-	       struct stead_error *error);
+STEAD_API int stead_list(struct stead *stead, const char *path,
+			 int (*entry)(void *arg, const char *path, const struct stead_stat *stat), void *arg,
+			 struct stead_error *error);
 
 struct stead_event {
 	const char *operation; /* "write", "append", "remove", "move", "copy" */
@@ -93,11 +103,12 @@ struct stead_event {
 };
 
 /* Called on the thread that made the change, after it. Returns a handle for stead_unsubscribe. */
-uint64_t stead_subscribe(struct stead *stead, void (*listener)(void *arg, const struct stead_event *event), void *arg);
+STEAD_API uint64_t stead_subscribe(struct stead *stead, void (*listener)(void *arg, const struct stead_event *event),
+				   void *arg);
 /* When it returns, the listener is not running and will not run again. Not to be called from a listener. */
-void stead_unsubscribe(struct stead *stead, uint64_t handle);
+STEAD_API void stead_unsubscribe(struct stead *stead, uint64_t handle);
 
-void stead_free(void *memory);
+STEAD_API void stead_free(void *memory);
 
 #ifdef __cplusplus
 }
