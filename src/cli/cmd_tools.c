@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * `stead tools` and `stead call`: the tool table for people and scripts. A value on the command line is text; what it
+ * becomes is decided by the type that the tool's schema gives the argument, so `limit=5` is a number and `content=5` is
+ * text, without marks that one would have to learn.
+ */
+#include <errno.h>
+#include <unistd.h>
+
+#include "base/limits.h"
+#include "cli/cli.h"
+
+/* Types that a property's schema allows, as bits of 1 << enum jv_type. 0: the schema does not say. */
+static unsigned types_of(const struct jv *schema)
+{
+	static const struct {
+		const char *name;
+		unsigned bits;
+	} names[] = {{"string", 1u << JV_STR},   {"integer", 1u << JV_INT}, {"number", 1u << JV_INT | 1u << JV_REAL},
+		     {"boolean", 1u << JV_BOOL}, {"array", 1u << JV_ARRAY}, {"object", 1u << JV_OBJECT},
+		     {"null", 1u << JV_NULL}};
+	static const char *const choices[] = {"anyOf", "oneOf"};
+	const struct jv *type = jv_get(schema, "type"), *options = jv_get(schema, "enum");
+	unsigned types = 0;
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		if (str_is(jv_str_of(type), names[i].name))
+			types |= names[i].bits;
+		for (const struct jv_member *m = type && type->type == JV_ARRAY ? jv_first(type) : NULL; m; m = m->next)
+			if (str_is(jv_str_of(m->value), names[i].name))
+				types |= names[i].bits;
+	}
+	for (size_t i = 0; i < 2; i++)
+		for (const struct jv_member *m = jv_first(jv_get(schema, choices[i])); m; m = m->next)
+			types |= types_of(m->value);
+	for (const struct jv_member *m = type ? NULL : jv_first(options); m; m = m->next)
+		types |= 1u << m->value->type;
+	return types;
+}
+
+/* The value of KEY=VALUE. Text that should be something else and is not stays text: the schema check then says what was
+   expected, better than we could. */
+static struct jv *typed_value(struct arena *arena, const struct jv *schema, struct str text)
+{
+	unsigned types = types_of(schema);
+	struct jv *value;
+	struct err unused;
+
+	if (types == 0 || types == 1u << JV_STR)
+		return jv_str(arena, text);
+	if (jv_parse(arena, text, &value, &unused) != 0 || !(types & 1u << value->type))
+		value = jv_str(arena, text);
+	if (value->type == JV_STR && !(types & 1u << JV_STR) && types & 1u << JV_ARRAY) {
+		struct jv *list = jv_array(arena); /* include=*.md is a list of one */
+
+		jv_push(arena, list, value);
+		return list;
+	}
+	return value;
+}
+
+static int add_pair(struct arena *arena, const struct jv *schema, struct str pair, struct jv *args, struct err *err)
+{
+	size_t eq = str_find_char(pair, '=');
+	struct str key = str_first(pair, eq);
+	struct jv *value;
+	const struct jv *before;
+
+	if (eq == pair.len || eq == 0)
+		return err_set(err, ERR_INVALID, "call: '%.*s' is not KEY=VALUE, nor a JSON object, nor '-'",
+			       STR_ARG(str_first(pair, 80)));
+	if (!utf8_valid(pair))
+		return err_set(err, ERR_INVALID, "call: the argument '%.*s' is not UTF-8; send bytes as base64",
+			       STR_ARG(str_first(key, 80)));
+	value = typed_value(arena, jv_get_key(jv_get(schema, "properties"), key), str_from(pair, eq + 1));
+	before = jv_get_key(args, key);
+	if (before && before->type == JV_ARRAY && value->type == JV_ARRAY) {
+		struct jv *both = jv_copy(arena, before);
+
+		for (const struct jv_member *m = jv_first(value); m; m = m->next)
+			jv_push(arena, both, m->value);
+		value = both;
+	}
+	jv_set_key(arena, args, key, value);
+	return 0;
+}
+
+static int read_stdin(struct arena *arena, struct str *ret, struct err *err)
+{
+	struct buf buf;
+
+	buf_init(&buf, arena, JSON_LEN_MAX);
+	for (;;) {
+		char *room = buf_reserve(&buf, STREAM_CHUNK);
+		ssize_t n = room ? read(STDIN_FILENO, room, STREAM_CHUNK) : 0;
+
+		if (!room)
+			return err_set(err, ERR_TOO_LARGE, "call: standard input has more than %zu bytes of JSON",
+				       JSON_LEN_MAX);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return err_sys(err, errno, "call: read standard input");
+		if (n == 0)
+			break;
+		buf.len += (size_t)n;
+	}
+	*ret = buf_str(&buf);
+	return 0;
+}
+
+static int add_json(struct arena *arena, struct str text, struct jv *args, struct err *err)
+{
+	struct jv *value;
+	int r = jv_parse(arena, text, &value, err);
+
+	if (r)
+		return err_prefix(err, "call: the arguments");
+	if (value->type != JV_OBJECT)
+		return err_set(err, ERR_INVALID,
+			       "call: the arguments must be one JSON object, like {\"path\": \"a.md\"}");
+	for (const struct jv_member *m = jv_first(value); m; m = m->next)
+		jv_set_key(arena, args, m->key, m->value);
+	return 0;
+}
+
+static int collect_args(struct cli *cli, const struct jv *schema, struct jv *args, struct err *err)
+{
+	struct arena *arena = cli->ctx.arena;
+	int r = 0;
+
+	for (size_t i = 1; i < cli->args.operand_count && r == 0; i++) {
+		struct str text = cli->args.operands[i], trimmed = str_trim(text);
+
+		if (str_is(text, "-")) {
+			r = read_stdin(arena, &text, err);
+			if (r == 0)
+				r = add_json(arena, text, args, err);
+		} else if (trimmed.len && (trimmed.ptr[0] == '{' || trimmed.ptr[0] == '[')) {
+			r = add_json(arena, text, args, err);
+		} else {
+			r = add_pair(arena, schema, text, args, err);
+		}
+	}
+	return r;
+}
+
+static void report_progress_of(struct cli *cli, const struct tool_info *info)
+{
+	if (info && info->traits & TOOL_LONG)
+		cli_show_progress(cli, "looked at");
+}
+
+int run_call(struct cli *cli, struct err *err)
+{
+	struct jv *args = jv_object(cli->ctx.arena);
+	struct tool_result result;
+	const struct tool_info *info;
+	int r = cli_open(cli, CLI_SERVES, err);
+
+	if (r == 0)
+		r = cli_open_tools(cli, args_get(&cli->args, OPT_DIALECT), err);
+	if (r)
+		return r;
+	info = toolset_find(cli->set, cli->args.operands[0]);
+	if (info) /* an unknown name fails below, with the nearest one */
+		r = collect_args(cli, info->input_schema, args, err);
+	report_progress_of(cli, info);
+	if (r == 0)
+		r = toolset_call(cli->set, &cli->ctx, cli->args.operands[0], args, &result, err);
+	return r ? r : cli_print_result(cli, &result, err);
+}
+
+static struct jv *tool_json(struct arena *arena, const struct tool_info *info)
+{
+	struct jv *tool = jv_object(arena), *notes = jv_object(arena);
+
+	jv_set_str(arena, tool, "name", info->name);
+	jv_set_str(arena, tool, "title", info->title);
+	jv_set_str(arena, tool, "description", info->description);
+	jv_set(arena, tool, "inputSchema", jv_copy(arena, info->input_schema));
+	if (info->output_schema)
+		jv_set(arena, tool, "outputSchema", jv_copy(arena, info->output_schema));
+	jv_set_bool(arena, notes, "readOnlyHint", info->traits & TOOL_READS_ONLY);
+	jv_set_bool(arena, notes, "destructiveHint", info->traits & TOOL_DESTRUCTIVE);
+	jv_set_bool(arena, notes, "idempotentHint", info->traits & TOOL_IDEMPOTENT);
+	jv_set_bool(arena, notes, "openWorldHint", info->traits & TOOL_OPEN_WORLD);
+	jv_set(arena, tool, "annotations", notes);
+	return tool;
+}
+
+static bool is_required(const struct jv *schema, struct str key)
+{
+	for (const struct jv_member *m = jv_first(jv_get(schema, "required")); m; m = m->next)
+		if (str_eq(jv_str_of(m->value), key))
+			return true;
+	return false;
+}
+
+/* "read_file path [offset] [limit]", then what it is for. */
+static void print_tool(struct output *out, const struct tool_info *info)
+{
+	size_t end = str_find(info->description, STR(". "), 0), line = str_find_char(info->description, '\n');
+
+	output_add(out, output_tone(out, TONE_BOLD));
+	output_add(out, info->name);
+	output_add(out, output_tone(out, TONE_PLAIN));
+	for (int required = 1; required >= 0; required--)
+		for (const struct jv_member *m = jv_first(jv_get(info->input_schema, "properties")); m; m = m->next)
+			if (is_required(info->input_schema, m->key) == required)
+				output_printf(out, required ? " %.*s" : " [%.*s]", STR_ARG(m->key));
+	end = end < line ? end + 1 : line;
+	output_printf(out, "\n    %.*s\n", STR_ARG(str_first(info->description, end)));
+}
+
+int run_tools(struct cli *cli, struct err *err)
+{
+	struct arena *arena = cli->ctx.arena;
+	struct jv *list = jv_array(arena);
+	int r = cli_open(cli, CLI_READS, err);
+
+	if (r == 0)
+		r = cli_open_tools(cli, args_get(&cli->args, OPT_DIALECT), err);
+	if (r)
+		return r;
+	for (size_t i = 0; i < toolset_count(cli->set); i++) {
+		if (cli->json)
+			jv_push(arena, list, tool_json(arena, toolset_at(cli->set, i)));
+		else
+			print_tool(&cli->out, toolset_at(cli->set, i));
+	}
+	if (cli->json)
+		output_json(&cli->out, arena, list);
+	return 0;
+}

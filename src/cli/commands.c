@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The table of commands, and nothing else but looking things up in it. Texts are written for someone who sees Stead for
+ * the first time: what it does, then examples that can be pasted.
+ */
+#include "base/limits.h"
+#include "cli/args.h"
+#include "cli/command.h"
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+const struct option common_options[] = {
+	{OPT_STORE, 0, "store", "URL",
+	 "where workspaces lie: disk:DIR, memory: ($STEAD_STORE; default: your data directory)", COMPLETE_NOTHING,
+	 NULL},
+	{OPT_WORKSPACE, 'w', "workspace", "NAME", "the workspace ($STEAD_WORKSPACE; default: default)",
+	 COMPLETE_WORKSPACE, NULL},
+	{OPT_USER, 0, "user", "NAME", "the user it is opened for ($STEAD_USER)", COMPLETE_NOTHING, NULL},
+	{OPT_AGENT, 0, "agent", "NAME", "the agent that acts ($STEAD_AGENT)", COMPLETE_NOTHING, NULL},
+	{OPT_SESSION, 0, "session", "ID", "the session that it acts in", COMPLETE_NOTHING, NULL},
+	{OPT_DIALECT, 0, "dialect", "NAME", "offer the tools of another system, by their names and habits",
+	 COMPLETE_NOTHING, NULL},
+	{OPT_ROOT, 0, "root", "ROOT", "what '/' is: files (default), workspace, task:KEY, or a directory of it",
+	 COMPLETE_NOTHING, NULL},
+	{OPT_FILES, 0, "files", "DIR", "use this directory of yours as the file area", COMPLETE_HOST_DIR, NULL},
+	{OPT_RELAXED, 0, "relaxed", NULL, "do not wait for the disk: faster, a power cut may lose the last changes",
+	 COMPLETE_NOTHING, NULL},
+	{OPT_JSON, 0, "json", NULL, "print JSON; errors too, on stderr", COMPLETE_NOTHING, NULL},
+	{OPT_HELP, 'h', "help", NULL, "explain the command", COMPLETE_NOTHING, NULL},
+	{OPT_VERSION, 'V', "version", NULL, "print the version", COMPLETE_NOTHING, NULL},
+};
+const size_t common_option_count = COUNT(common_options);
+
+static const struct option init_options[] = {
+	{OPT_MODEL, 0, "model", "PROVIDER:ID", "the model that the agent thinks with", COMPLETE_NOTHING, NULL},
+	{OPT_CHANNEL, 0, "channel", "TYPE", "where people talk to it", COMPLETE_NOTHING, NULL},
+};
+static const struct option mcp_options[] = {
+	{OPT_PRINT_CONFIG, 0, "print-config", NULL, "print the block to paste into an MCP client, and end",
+	 COMPLETE_NOTHING, NULL},
+};
+static const struct option ls_options[] = {
+	{OPT_LONG, 'l', "long", NULL, "size and time too", COMPLETE_NOTHING, NULL},
+};
+static const struct option write_options[] = {
+	{OPT_MODE, 0, "mode", "MODE", "create (default): the file must not exist; overwrite; append", COMPLETE_WORDS,
+	 "create overwrite append"},
+	{OPT_IF_VERSION, 0, "if-version", "V", "only when the file still has this version (see 'stead info')",
+	 COMPLETE_NOTHING, NULL},
+	{OPT_CONTENT, 0, "content", "TEXT", "the content, instead of standard input", COMPLETE_NOTHING, NULL},
+};
+static const struct option edit_options[] = {
+	{OPT_REPLACE_ALL, 'a', "all", NULL, "replace every occurrence, not exactly one", COMPLETE_NOTHING, NULL},
+	{OPT_DRY_RUN, 'n', "dry-run", NULL, "show the change, do not make it", COMPLETE_NOTHING, NULL},
+	{OPT_IF_VERSION, 0, "if-version", "V", "only when the file still has this version (see 'stead info')",
+	 COMPLETE_NOTHING, NULL},
+};
+static const struct option grep_options[] = {
+	{OPT_LITERAL, 'F', "literal", NULL, "the pattern is plain text, not a regular expression", COMPLETE_NOTHING,
+	 NULL},
+	{OPT_IGNORE_CASE, 'i', "ignore-case", NULL, "upper and lower case are alike", COMPLETE_NOTHING, NULL},
+	{OPT_CONTEXT, 'C', "context", "N", "N lines before and after each match", COMPLETE_NOTHING, NULL},
+	{OPT_INCLUDE, 'g', "include", "GLOB", "only files that match; may be given more than once", COMPLETE_NOTHING,
+	 NULL},
+	{OPT_EXCLUDE, 0, "exclude", "GLOB", "no files that match; may be given more than once", COMPLETE_NOTHING, NULL},
+	{OPT_COUNT, 'c', "count", NULL, "print path:count for each file that matches", COMPLETE_NOTHING, NULL},
+	{OPT_FILES_WITH_MATCHES, 'l', "files-with-matches", NULL, "print only the paths of files that match",
+	 COMPLETE_NOTHING, NULL},
+	{OPT_ALL, 0, "all", NULL, "with --files: also what .gitignore ignores, and .git", COMPLETE_NOTHING, NULL},
+	{OPT_THREADS, 'j', "threads", "N", "how many threads search (default: one per core)", COMPLETE_NOTHING, NULL},
+};
+static const struct option find_options[] = {
+	{OPT_ALL, 0, "all", NULL, "with --files: also what .gitignore ignores, and .git", COMPLETE_NOTHING, NULL},
+	{OPT_THREADS, 'j', "threads", "N", "how many threads search (default: one per core)", COMPLETE_NOTHING, NULL},
+};
+static const struct option move_options[] = {
+	{OPT_FORCE, 'f', "force", NULL, "replace the target when it exists", COMPLETE_NOTHING, NULL},
+};
+static const struct option rm_options[] = {
+	{OPT_RECURSIVE, 'r', "recursive", NULL, "directories too, with all that is in them", COMPLETE_NOTHING, NULL},
+};
+static const struct option help_options[] = {
+	{OPT_MAN, 0, "man", NULL, "print the manual page (roff)", COMPLETE_NOTHING, NULL},
+};
+
+#define OPTIONS_OF(array) .options = array, .option_count = COUNT(array)
+
+const struct command commands[] = {
+	{.name = "init",
+	 .summary = "make a workspace",
+	 .operands = "NAME",
+	 .operands_min = 1,
+	 .operands_max = 1,
+	 .about = "Writes the files that an agent's home starts with: who it is (AGENTS.md, SOUL.md),\n"
+		  "whom it works for (USER.md), what it does by itself (HEARTBEAT.md), its settings\n"
+		  "(agent.yaml) and its secrets (.env). A name is 2 to 64 of a-z, 0-9, '_' and '-', and\n"
+		  "begins with a letter.\n",
+	 .examples = "stead init research\n  a workspace in your data directory\n"
+		     "stead init --store disk:./agents helper --model anthropic:claude-sonnet-4-5\n"
+		     "  one beside your project, with a model\n",
+	 OPTIONS_OF(init_options),
+	 .run = run_init},
+	{.name = "list",
+	 .summary = "list the workspaces of a store",
+	 .operands = "",
+	 .about = "One line each: name, number of files, bytes, last change.\n",
+	 .examples = "stead list\n  those in your data directory\n"
+		     "stead list --json | jq -r '.[].name'\n  their names, for a script\n",
+	 .run = run_list},
+	{.name = "doctor",
+	 .summary = "check workspaces and say how to mend them",
+	 .operands = "[NAME]",
+	 .operands_max = 1,
+	 .complete = COMPLETE_WORKSPACE,
+	 .about = "Checks the store, the configuration and the files, of one workspace or of all. The exit\n"
+		  "code is 1 when something is wrong.\n",
+	 .examples = "stead doctor\n  everything\nstead doctor research\n  one workspace\n",
+	 .run = run_doctor},
+	{.name = "mcp",
+	 .summary = "serve the workspace to an MCP client (stdio)",
+	 .operands = "",
+	 .about = "Speaks the Model Context Protocol on standard input and output until the input ends. A\n"
+		  "workspace that does not exist is made. Clients start this command themselves:\n"
+		  "--print-config prints what to paste into their settings.\n",
+	 .examples = "stead mcp --print-config -w research\n  the block for your client's settings\n"
+		     "stead mcp --files ~/project\n  serve a directory that you have\n"
+		     "stead mcp --dialect anthropic-memory\n  the tools of another system\n",
+	 OPTIONS_OF(mcp_options),
+	 .run = run_mcp},
+	{.name = "call",
+	 .summary = "call a tool, as an agent would",
+	 .operands = "TOOL [KEY=VALUE... | JSON | -]",
+	 .operands_min = 1,
+	 .operands_max = 1000,
+	 .complete = COMPLETE_TOOL,
+	 .about = "Arguments are KEY=VALUE pairs, typed by the tool's schema (a list takes JSON, or the key\n"
+		  "more than once), or one JSON object, or '-' for a JSON object on standard input. The text\n"
+		  "that a model would read goes to standard output; with --json the structured result.\n",
+	 .examples = "stead call write_file path=notes.md content='# Notes'\n  make a file\n"
+		     "stead call read_file path=notes.md line_numbers=true\n  read it with line numbers\n"
+		     "stead call grep '{\"pattern\": \"budget\", \"include\": [\"*.md\"]}' --json\n"
+		     "  arguments as JSON, result as JSON\n",
+	 .run = run_call},
+	{.name = "tools",
+	 .summary = "list the tools that agents get",
+	 .operands = "",
+	 .about = "Name, arguments (optional ones in brackets) and purpose of each. With --json the whole\n"
+		  "table with its schemas, as MCP clients see it.\n",
+	 .examples = "stead tools\n  the native tools\nstead tools --dialect openpaw\n  those of another system\n",
+	 .run = run_tools},
+	{.name = "schema",
+	 .summary = "print the JSON Schema of a configuration file",
+	 .operands = "agent.yaml",
+	 .operands_min = 1,
+	 .operands_max = 1,
+	 .complete = COMPLETE_WORDS,
+	 .words = "agent.yaml",
+	 .about = "For editors that check and complete while you type.\n",
+	 .examples = "stead schema agent.yaml > agent.schema.json\n  keep it beside your project\n",
+	 .run = run_schema},
+	{.name = "ls",
+	 .summary = "list files",
+	 .operands = "[PATH]",
+	 .operands_max = 1,
+	 .complete = COMPLETE_PATH,
+	 .about = "One name per line; directories end in '/'.\n",
+	 .examples = "stead ls\n  the root\nstead ls -l notes\n  with size and time\n",
+	 OPTIONS_OF(ls_options),
+	 .run = run_ls},
+	{.name = "cat",
+	 .summary = "print files, byte for byte",
+	 .operands = "PATH...",
+	 .operands_min = 1,
+	 .operands_max = 100000,
+	 .complete = COMPLETE_PATH,
+	 .about = "Any size, any bytes. With --json one object per file, with its version; bytes that are\n"
+		  "not UTF-8 come as base64.\n",
+	 .examples = "stead cat notes.md\n  print it\nstead cat photo.png > photo.png\n  take it out\n",
+	 .run = run_cat},
+	{.name = "write",
+	 .summary = "write a file from standard input",
+	 .operands = "PATH",
+	 .operands_min = 1,
+	 .operands_max = 1,
+	 .complete = COMPLETE_PATH,
+	 .about = "All or nothing: a reader sees the old bytes or the new ones. Directories are made as\n"
+		  "needed. Any size, in bounded memory. --if-version alone means --mode overwrite.\n",
+	 .examples = "echo hello | stead write notes.md\n  a new file\n"
+		     "stead write notes.md --mode append --content 'more'\n  add to it\n"
+		     "stead write data.bin --mode overwrite < data.bin\n  replace it\n",
+	 OPTIONS_OF(write_options),
+	 .run = run_write},
+	{.name = "edit",
+	 .summary = "replace text in a file",
+	 .operands = "PATH OLD NEW",
+	 .operands_min = 3,
+	 .operands_max = 3,
+	 .complete = COMPLETE_PATH,
+	 .about = "OLD must occur exactly once, unless --all is given; when it does not, the nearest text\n"
+		  "is shown. All other bytes stay as they are.\n",
+	 .examples = "stead edit notes.md 'Tuesday' 'Wednesday'\n  one place\n"
+		     "stead edit --all --dry-run notes.md colour color\n  show what would change\n",
+	 OPTIONS_OF(edit_options),
+	 .run = run_edit},
+	{.name = "grep",
+	 .summary = "search in files",
+	 .operands = "PATTERN [PATH]",
+	 .operands_min = 1,
+	 .operands_max = 2,
+	 .complete = COMPLETE_PATH,
+	 .about = "Prints path:line:text for every match, in the order of paths; lines of context as\n"
+		  "path-line-text, with -- between groups. The pattern is a Perl-like regular expression.\n"
+		  "The exit code is 1 when nothing matches. With --json one object per line.\n",
+	 .examples = "stead grep 'budget|deadline'\n  everywhere\n"
+		     "stead grep -i -C 2 --include '*.md' budget notes\n  in the Markdown files below notes\n"
+		     "stead grep --files ~/project -F 'a.b(' src\n  plain text, in a directory of yours\n",
+	 OPTIONS_OF(grep_options),
+	 .run = run_grep},
+	{.name = "find",
+	 .summary = "find files by name",
+	 .operands = "GLOB [PATH]",
+	 .operands_min = 1,
+	 .operands_max = 2,
+	 .complete = COMPLETE_PATH,
+	 .about = "Prints the paths that match, in order. '*' stays within a directory, '**' crosses\n"
+		  "directories: '**/*.md' is every Markdown file. The exit code is 1 when nothing matches.\n",
+	 .examples = "stead find '**/*.md'\n  every Markdown file\n"
+		     "stead find '*.{yaml,yml}' config\n  directly in config\n",
+	 OPTIONS_OF(find_options),
+	 .run = run_find},
+	{.name = "mv",
+	 .summary = "move or rename a file or a directory",
+	 .operands = "FROM TO",
+	 .operands_min = 2,
+	 .operands_max = 2,
+	 .complete = COMPLETE_PATH,
+	 .about = "TO is the new path itself, not a directory to move into.\n",
+	 .examples = "stead mv draft.md notes/final.md\n  rename it\n",
+	 OPTIONS_OF(move_options),
+	 .run = run_mv},
+	{.name = "cp",
+	 .summary = "copy a file",
+	 .operands = "FROM TO",
+	 .operands_min = 2,
+	 .operands_max = 2,
+	 .complete = COMPLETE_PATH,
+	 .about = "TO is the path of the copy itself.\n",
+	 .examples = "stead cp notes.md notes-old.md\n  keep a copy\n",
+	 OPTIONS_OF(move_options),
+	 .run = run_cp},
+	{.name = "rm",
+	 .summary = "remove files",
+	 .operands = "PATH...",
+	 .operands_min = 1,
+	 .operands_max = 100000,
+	 .complete = COMPLETE_PATH,
+	 .about = "A directory only with -r. Ends at the first path that cannot be removed.\n",
+	 .examples = "stead rm old.md\n  a file\nstead rm -r drafts\n  a directory\n",
+	 OPTIONS_OF(rm_options),
+	 .run = run_rm},
+	{.name = "info",
+	 .summary = "show a file's size, time and version",
+	 .operands = "PATH",
+	 .operands_min = 1,
+	 .operands_max = 1,
+	 .complete = COMPLETE_PATH,
+	 .about = "The version changes whenever the bytes change; --if-version of other commands takes it.\n",
+	 .examples = "stead info notes.md\n  for a person\nstead info --json notes.md\n  for a script\n",
+	 .run = run_info},
+	{.name = "completion",
+	 .summary = "print the completion script of a shell",
+	 .operands = "bash|zsh|fish",
+	 .operands_min = 1,
+	 .operands_max = 1,
+	 .complete = COMPLETE_WORDS,
+	 .words = "bash zsh fish",
+	 .about = "Completes commands, options, workspaces, tools and the paths of the workspace.\n",
+	 .examples = "source <(stead completion bash)\n  in ~/.bashrc\n"
+		     "stead completion zsh > ~/.zfunc/_stead\n  a directory of $fpath\n"
+		     "stead completion fish > ~/.config/fish/completions/stead.fish\n  for fish\n",
+	 .run = run_completion},
+	{.name = "help",
+	 .summary = "explain a command",
+	 .operands = "[COMMAND]",
+	 .operands_max = 1,
+	 .complete = COMPLETE_COMMAND,
+	 .about = "The same as 'stead COMMAND --help'.\n",
+	 .examples = "stead help grep\n  how to search\nstead help --man | man -l -\n  the manual page\n",
+	 OPTIONS_OF(help_options),
+	 .run = run_help},
+};
+const size_t command_count = COUNT(commands);
+
+const struct exit_code exit_codes[] = {
+	{0, "done"},
+	{1, "nothing matched (grep, find), or doctor found something wrong"},
+	{2, "invalid: the command line, an argument, a path or a file's content"},
+	{3, "not found"},
+	{4, "exists already"},
+	{5, "conflict: the file has another version by now"},
+	{6, "denied"},
+	{7, "not authenticated"},
+	{8, "too large"},
+	{9, "not supported"},
+	{10, "rate limited"},
+	{11, "timeout"},
+	{12, "cancelled"},
+	{13, "unavailable: the store cannot be reached now"},
+	{14, "corrupt data"},
+	{15, "no space: the quota or the disk is full"},
+	{16, "an internal error of Stead"},
+};
+const size_t exit_code_count = COUNT(exit_codes);
+
+int exit_code_of(enum err_kind kind)
+{
+	static const int codes[ERR_KINDS] = {
+		[ERR_NONE] = 0,         [ERR_INVALID] = 2,       [ERR_NOT_FOUND] = 3,       [ERR_EXISTS] = 4,
+		[ERR_CONFLICT] = 5,     [ERR_DENIED] = 6,        [ERR_UNAUTHENTICATED] = 7, [ERR_TOO_LARGE] = 8,
+		[ERR_UNSUPPORTED] = 9,  [ERR_RATE_LIMITED] = 10, [ERR_TIMEOUT] = 11,        [ERR_CANCELLED] = 12,
+		[ERR_UNAVAILABLE] = 13, [ERR_CORRUPT] = 14,      [ERR_QUOTA] = 15,          [ERR_INTERNAL] = 16,
+	};
+
+	return kind < ERR_KINDS ? codes[kind] : 16;
+}
+
+const struct command *command_find(struct str name)
+{
+	for (size_t i = 0; i < command_count; i++)
+		if (str_is(name, commands[i].name))
+			return &commands[i];
+	return NULL;
+}
+
+int command_unknown(struct str name, struct err *err)
+{
+	const char *names[COUNT(commands)];
+	const char *nearest;
+
+	for (size_t i = 0; i < command_count; i++)
+		names[i] = commands[i].name;
+	nearest = str_nearest(name, names, command_count);
+	if (nearest)
+		return err_set(err, ERR_INVALID, "unknown command '%.*s'; did you mean '%s'?",
+			       STR_ARG(str_first(name, 80)), nearest);
+	return err_set(err, ERR_INVALID, "unknown command '%.*s'; 'stead help' shows the commands",
+		       STR_ARG(str_first(name, 80)));
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * `stead`: finds the command in the table, runs it, and turns its outcome into output and an exit code. SIGPIPE is
+ * ignored here, in the program and not in the library: a reader that goes away must not end an MCP server in the middle
+ * of a call, and output.c takes care of `| head`.
+ */
+#include <signal.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+#include "stead.h"
+
+static int run(struct cli *cli, int argc, char **argv, struct err *err)
+{
+	int r = args_parse(cli->ctx.arena, argc, argv, &cli->args, err);
+
+	cli->json = args_has(&cli->args, OPT_JSON);
+	if (r)
+		return r;
+	if (args_has(&cli->args, OPT_VERSION)) {
+		output_printf(&cli->out, "stead %s\n", STEAD_VERSION);
+		return 0;
+	}
+	if (!cli->args.command || args_has(&cli->args, OPT_HELP))
+		return run_help(cli, err);
+	r = args_check_operands(&cli->args, err);
+	return r ? r : cli->args.command->run(cli, err);
+}
+
+int main(int argc, char **argv)
+{
+	struct cli cli = {.ctx.arena = arena_new()};
+	struct err err = {0};
+	int r;
+
+	signal(SIGPIPE, SIG_IGN);
+	output_init(&cli.out, STDOUT_FILENO);
+	r = run(&cli, argc, argv, &err);
+	if (r)
+		output_error(&cli.out, &err, cli.detail, cli.hint, cli.json);
+	if (cli.set)
+		toolset_destroy(cli.set);
+	if (cli.ws)
+		workspace_close(cli.ws);
+	if (r == 0 && (r = output_close(&cli.out, &err)) != 0)
+		output_error(&cli.out, &err, STR_NONE, NULL, cli.json);
+	else if (cli.out.data)
+		free(cli.out.data);
+	arena_destroy(cli.ctx.arena);
+	return r ? exit_code_of(err.kind) : cli.status;
+}

@@ -1,0 +1,95 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# What an embedder gets: installs into a prefix of its own, builds examples/hello.c through pkg-config against the shared
+# and the static library, runs both, and looks at what the libraries export. install_test.sh BUILD SOURCE CC
+set -u
+build=$1 source=$2
+read -ra cc <<<"${3:-cc}"
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+number=0 failures=0
+check() { # what, command…
+	local what=$1
+	shift
+	number=$((number + 1))
+	if "$@" >"$tmp/log" 2>&1; then
+		echo "ok $number - $what"
+	else
+		echo "not ok $number - $what"
+		sed 's/^/# /' "$tmp/log" | head -40
+		failures=$((failures + 1))
+	fi
+}
+
+check "installs below a prefix" meson install -C "$build" --no-rebuild --destdir "$tmp/dest"
+prefix=$(dirname "$(find "$tmp/dest" -name stead.h -printf '%h')")
+libdir=$(dirname "$(find "$tmp/dest" -name libstead.a)")
+export PKG_CONFIG_PATH=$libdir/pkgconfig PKG_CONFIG_ALLOW_SYSTEM_LIBS=
+# The .pc file names the final prefix; relocate it to where the files lie now.
+config() { pkg-config --define-variable=prefix="$prefix" "$@" stead; }
+sanitize=()
+grep -q fsanitize=address "$build/build.ninja" && sanitize+=(-fsanitize=address,undefined)
+grep -q fsanitize=thread "$build/build.ninja" && sanitize+=(-fsanitize=thread)
+
+expected() {
+	cat <<-'END'
+		event: write notes/hello.md
+		read 8 bytes: # Hello
+		event: write notes/hello.md
+		# Good morning
+	END
+}
+runs() { # program, directory
+	"$1" "$2" >"$tmp/out" || return 1
+	diff <(expected) <(head -4 "$tmp/out") && grep -qx 'refused, as it should be' "$tmp/out" &&
+		grep -qx 'notes/hello.md 15' "$tmp/out"
+}
+shared() {
+	# shellcheck disable=SC2046
+	"${cc[@]}" "${sanitize[@]}" -std=c11 -Wall -Wextra -Werror "$source/examples/hello.c" \
+		$(config --cflags --libs) -Wl,-rpath,"$libdir" -o "$tmp/shared"
+}
+static() {
+	local libs
+	libs=$(config --static --libs)
+	# shellcheck disable=SC2046,SC2086
+	"${cc[@]}" "${sanitize[@]}" -std=c11 -Wall -Wextra -Werror "$source/examples/hello.c" $(config --cflags) \
+		${libs/-lstead/-l:libstead.a} -o "$tmp/static" && ! ldd "$tmp/static" | grep libstead
+}
+check "the example builds against the shared library" shared
+check "it links to the library by its soname" bash -c "ldd $tmp/shared | grep -q libstead.so.0"
+check "it runs" runs "$tmp/shared" "$tmp/ws1"
+check "the example builds against the static library" static
+check "it runs too" runs "$tmp/static" "$tmp/ws2"
+wholly_static() {
+	# shellcheck disable=SC2046
+	"${cc[@]}" -static "$source/examples/hello.c" $(config --static --cflags --libs) -o "$tmp/whole"
+}
+if [ ${#sanitize[@]} = 0 ]; then # a sanitizer's runtime cannot be linked so
+	check "the example builds as a wholly static program" wholly_static
+	check "which runs as well" runs "$tmp/whole" "$tmp/ws3"
+fi
+exports() { # nm's options, file
+	! nm "$@" --defined-only | awk 'NF == 3 && $2 ~ /[A-Z]/ {print $3}' | grep -Ev '^(stead_|STEAD_|__(asan|ubsan|odr|tsan|llvm)|\.weak)'
+}
+check "the shared library exports stead_ names only" exports -D "$libdir/libstead.so"
+check "the static library defines stead_ names only" exports -g "$libdir/libstead.a"
+all_exported() {
+	local name
+	for name in $(grep -oE '\bstead_[a-z]+\(' "$source/include/stead.h" | tr -d '(' | sort -u); do
+		nm -D --defined-only "$libdir/libstead.so" | grep -qE " T $name(@|$)" || { echo "$name is missing"; return 1; }
+	done
+}
+check "every function of the header is exported" all_exported
+cplusplus() {
+	command -v c++ >/dev/null || { echo "no C++ compiler"; return 0; }
+	printf '#include <stead.h>\nint main() { stead_close(nullptr); return STEAD_OK; }\n' >"$tmp/a.cc"
+	# shellcheck disable=SC2046
+	c++ -std=c++17 -Wall -Wextra -pedantic -Werror $(config --cflags) -fsyntax-only "$tmp/a.cc"
+}
+check "the header is C++ as well" cplusplus
+check "the manual page is installed" find "$tmp/dest" -name stead.1 -exec test -s {} \;
+completions() { [ "$(find "$tmp/dest" \( -path '*bash-completion*' -name stead -o -name _stead -o -name stead.fish \) -size +1k | wc -l)" = 3 ]; }
+check "the completions of three shells are installed" completions
+echo "1..$number"
+[ $failures = 0 ]

@@ -1,0 +1,34 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Colours are for terminals: there, unless NO_COLOR is set, and never in a pipe. terminal_test.sh PROGRAM
+set -u
+stead=$(realpath "$1")
+home=$(mktemp -d)
+trap 'rm -rf "$home"' EXIT
+export HOME=$home STEAD_STORE=disk:$home/ws TERM=xterm
+unset XDG_DATA_HOME STEAD_WORKSPACE NO_COLOR
+"$stead" write dir/a.txt --content 'a line' >/dev/null
+number=0 failures=0
+escapes() { # yes or no, what, command
+	local got=no
+	grep -q $'\e\[' <<<"$3" && got=yes
+	number=$((number + 1))
+	[ $got = "$1" ] && { echo "ok $number - $2"; return; }
+	echo "not ok $number - $2; the output is: $(printf %q "$3")"
+	failures=$((failures + 1))
+}
+on_terminal() { script -qefc "$1" /dev/null </dev/null; }
+if ! command -v script >/dev/null; then
+	echo "1..0 # SKIP there is no script(1) to make a terminal with"
+	exit 0
+fi
+escapes yes "grep colours paths on a terminal" "$(on_terminal "$stead grep line")"
+escapes yes "ls colours directories on a terminal" "$(on_terminal "$stead ls")"
+escapes yes "help has bold headings on a terminal" "$(on_terminal "$stead help")"
+escapes yes "errors are marked on a terminal" "$(on_terminal "$stead cat none")"
+escapes no "NO_COLOR turns colours off" "$(NO_COLOR=1 on_terminal "$stead grep line; $stead ls; $stead help; $stead cat none")"
+escapes no "a dumb terminal gets none" "$(TERM=dumb on_terminal "$stead grep line; $stead ls; $stead help")"
+escapes no "a pipe gets none" "$("$stead" grep line; "$stead" ls; "$stead" help; "$stead" cat none 2>&1)"
+escapes no "JSON has none on a terminal" "$(on_terminal "$stead grep --json line; $stead ls --json; $stead tools --json")"
+echo "1..$number"
+[ $failures = 0 ]
