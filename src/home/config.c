@@ -322,6 +322,45 @@ static void merge_names(struct arena *arena, const struct jv *document, const st
 
 /* --- the whole --- */
 
+/* The lines of the schema from `open` to the closing brace with the same indent; ptr NULL when there are none. */
+static struct str schema_lines(struct str open, struct str close)
+{
+	struct str schema = embedded_agent_schema;
+	size_t from = str_find(schema, open, 0), to = from == SIZE_MAX ? SIZE_MAX : str_find(schema, close, from);
+
+	return to == SIZE_MAX ? STR_NONE : str_n(schema.ptr + from, to + close.len - from);
+}
+
+/* Parsing the whole schema costs more than the rest of opening a workspace. A file has a few of its keys, so those
+   alone are cut out of the text and checked; when that does not succeed, for whatever reason, the whole schema decides
+   and gives the sentence. So the cut can only save time: what it accepts, it accepts by the same rules. */
+static bool fits_used_keys(struct arena *arena, const struct jv *document)
+{
+	bool refers = false;
+	struct jv *schema;
+	struct err err;
+	struct buf b;
+
+	buf_init(&b, arena, embedded_agent_schema.len + KIB);
+	buf_lit(&b, "{\"type\":\"object\",\"additionalProperties\":false,\"properties\":{");
+	for (const struct jv_member *m = jv_first(document); m; m = m->next) {
+		struct str open = arena_printf(arena, "\n    \"%.*s\": {", STR_ARG(m->key));
+		struct str lines = schema_lines(open, STR("\n    }"));
+
+		if (!lines.ptr)
+			return false;
+		refers |= str_find(lines, STR("$ref"), 0) != SIZE_MAX;
+		buf_add(&b, lines);
+		buf_add(&b, m->next ? STR(",") : STR("}"));
+	}
+	if (refers) {
+		buf_char(&b, ',');
+		buf_add(&b, schema_lines(STR("\n  \"$defs\": {"), STR("\n  }")));
+	}
+	buf_char(&b, '}');
+	return jv_parse(arena, buf_str(&b), &schema, &err) == 0 && schema_check(schema, document, "", &err) == 0;
+}
+
 static int read_document(struct arena *arena, struct str text, const struct jv *vars, struct jv **ret, struct err *err)
 {
 	int bad = yaml_parse(arena, text, ret, err);
@@ -333,7 +372,7 @@ static int read_document(struct arena *arena, struct str text, const struct jv *
 	if (bad)
 		return name_file(err, "agent.yaml");
 	/* nothing stands in it: nothing is wrong, and the schema need not be read */
-	if ((*ret)->type == JV_OBJECT && jv_count(*ret) == 0)
+	if ((*ret)->type == JV_OBJECT && (jv_count(*ret) == 0 || fits_used_keys(arena, *ret)))
 		return 0;
 	return check_against(arena, embedded_agent_schema, *ret, "agent.yaml", err);
 }
