@@ -3,7 +3,7 @@
  * The native table: what each tool is called, says of itself, takes and gives. The order is the order in which clients
  * see it. Descriptions are written for models: what it does, what it refuses, how to go on.
  */
-#include "tools/artifacts.h"
+#include "tools/artifact_tools.h"
 #include "tools/dialect.h"
 #include "tools/files.h"
 #include "tools/schemas.h"
@@ -30,6 +30,22 @@
 #define R_MOVED S_OBJ( \
 	R_FILE AND S_BARE("action", "string") AND S_BARE("from", "string") AND S_BARE("kind", "string"), \
 	"\"path\",\"from\",\"kind\",\"action\",\"version\"")
+#define GLOB_OR_LIST(name, text) \
+	"\"" name "\":{\"anyOf\":[{\"type\":\"string\"},{\"type\":\"array\",\"items\":{\"type\":\"string\"}," \
+	"\"maxItems\":50}],\"description\":\"" text "\"}"
+#define GREP_LINE S_OBJ( \
+	S_BARE("path", "string") AND S_BARE("line", "integer") AND S_BARE("text", "string") AND \
+	S_BARE("context", "boolean") AND S_BARE("cut", "boolean") AND S_BARE("group_start", "boolean"), \
+	"\"path\",\"line\",\"text\"")
+#define GREP_FILE S_OBJ(S_BARE("path", "string") AND S_BARE("count", "integer"), "\"path\",\"count\"")
+#define SEARCH_LINE S_OBJ( \
+	S_BARE("line", "integer") AND S_BARE("text", "string") AND S_BARE("context", "boolean") AND \
+	S_BARE("group_start", "boolean"), "\"line\",\"text\"")
+#define ARTIFACT S_OBJ( \
+	S_BARE("artifact_id", "string") AND S_BARE("tool_name", "string") AND S_BARE("bytes", "integer") AND \
+	S_BARE("tokens", "integer") AND S_BARE("parked_at", "string"), \
+	"\"artifact_id\",\"tool_name\",\"bytes\",\"parked_at\"")
+#define S_ARTIFACT S_STR("artifact_id", "id, or any beginning of it that only one artifact has")
 
 static const struct tool tools[] = {
 	{
@@ -232,6 +248,59 @@ static const struct tool tools[] = {
 		.family = "files",
 	},
 	{
+		.name = "glob",
+		.title = "Find files by pattern",
+		.description =
+			"Lists files whose path matches: * and ? within a name, ** over any number of directories "
+			"(**/*.md includes the root), [a-z], {one,two}. In order, with the total.",
+		.input_schema = S_OBJ(
+			S_STR("pattern", "matched against the path below `path`") AND
+			S_STR("path", "directory to look in (default: the root)") AND
+			S_INT1("limit", "files to give (default 1000, at most 10000)") AND
+			S_BOOL("all", "also what .gitignore leaves out in a project of the person's own") AND
+			S_CURSOR, "\"pattern\""),
+		.output_schema = S_OBJ(
+			S_LIST("paths", "{\"type\":\"string\"}", "from the tool root") AND
+			S_BARE("total", "integer") AND
+			S_BARE("next_cursor", "string"), "\"paths\",\"total\""),
+		.traits = TOOL_READS_ONLY | TOOL_IDEMPOTENT | TOOL_LONG,
+		.call = tool_glob,
+		.render = render_glob,
+		.family = "files",
+	},
+	{
+		.name = "grep",
+		.title = "Search in files",
+		.description =
+			"Finds lines by regular expression (or literal text) in a file or below a directory, in order, as "
+			"path:line:text, counting all matches. Binary files are left out.",
+		.input_schema = S_OBJ(
+			S_STR("pattern", "a Perl-compatible expression, or text with literal") AND
+			S_STR("path", "file or directory (default: the root)") AND
+			S_BOOL("literal", "take the pattern as it stands (default false)") AND
+			S_BOOL("case_sensitive", "default true") AND
+			GLOB_OR_LIST("include", "only files that match; without / the name at any depth") AND
+			GLOB_OR_LIST("exclude", "not files that match") AND
+			S_INT("context", "lines to show before and after, at most 50 (default 0)") AND
+			S_ENUM("output", "\"lines\",\"files\",\"count\"", "what to list (default lines)") AND
+			S_INT1("limit", "lines or files to give (default 100, at most 10000)") AND
+			S_BOOL("all", "also what .gitignore leaves out in a project of the person's own") AND
+			S_CURSOR, "\"pattern\""),
+		.output_schema = S_OBJ(
+			S_LIST("lines", GREP_LINE, "with output lines") AND
+			S_LIST("files", GREP_FILE, "with output files and count") AND
+			S_BARE("total_matches", "integer") AND
+			S_BARE("total_files", "integer") AND
+			S_BARE("searched", "integer") AND
+			S_BARE("binary_skipped", "integer") AND
+			S_BARE("unreadable", "integer") AND
+			S_BARE("next_cursor", "string"), "\"total_matches\",\"total_files\",\"searched\""),
+		.traits = TOOL_READS_ONLY | TOOL_IDEMPOTENT | TOOL_LONG,
+		.call = tool_grep,
+		.render = render_grep,
+		.family = "files",
+	},
+	{
 		.name = "file_info",
 		.title = "Describe a file",
 		.description =
@@ -266,6 +335,113 @@ static const struct tool tools[] = {
 		.call = tool_exists,
 		.render = render_exists,
 		.family = "files",
+	},
+	{
+		.name = "park_result",
+		.title = "Park a large result",
+		.description =
+			"Takes a result that is too large for the conversation: keeps it as an artifact and gives a preview "
+			"and its id. One that is small enough comes back as it is, unless always is set.",
+		.input_schema = S_OBJ(
+			S_STR("content", "the result") AND
+			S_STR("tool_name", "what it came from (default result)") AND
+			"\"args\":{\"type\":\"object\",\"description\":\"what that was called with\"}" AND
+			S_BOOL("always", "park it whatever its size (default false)"), "\"content\""),
+		.output_schema = S_OBJ(
+			S_BARE("parked", "boolean") AND
+			S_BARE("content", "string") AND
+			S_BARE("artifact_id", "string") AND
+			S_BARE("preview", "string") AND
+			S_BARE("tokens", "integer") AND
+			S_BARE("bytes", "integer") AND
+			S_BARE("preview_tokens", "integer") AND
+			S_BARE("lines_left", "integer"), "\"parked\""),
+		.traits = TOOL_PARKS,
+		.call = tool_park_result,
+		.family = "artifacts",
+	},
+	{
+		.name = "list_artifacts",
+		.title = "List parked results",
+		.description = "Lists parked results, newest first, with where they come from and how large they are.",
+		.input_schema = S_OBJ(S_INT1("limit", "how many (default 50, at most 500)") AND S_CURSOR, ""),
+		.output_schema = S_OBJ(
+			S_LIST("artifacts", ARTIFACT, "newest first") AND
+			S_BARE("total", "integer") AND
+			S_BARE("next_cursor", "string"), "\"artifacts\",\"total\""),
+		.traits = TOOL_READS_ONLY | TOOL_IDEMPOTENT,
+		.call = tool_list_artifacts,
+		.render = render_list_artifacts,
+		.family = "artifacts",
+	},
+	{
+		.name = "read_artifact",
+		.title = "Read a parked result",
+		.description = "Reads a parked result by lines or bytes, as read_file does.",
+		.input_schema = S_OBJ(
+			S_ARTIFACT AND
+			S_INT("offset", "first line, from 0 (default 0)") AND
+			S_INT1("limit", "lines (default 2000)") AND
+			S_INT("byte_offset", "first byte: reads by bytes") AND
+			S_INT1("byte_limit", "bytes (default 102400)") AND
+			S_BOOL("line_numbers", "put 1-based numbers before lines (default false)") AND
+			S_ENCODING, "\"artifact_id\""),
+		.output_schema = S_OBJ(
+			S_BARE("artifact_id", "string") AND
+			S_BARE("size", "integer") AND
+			S_BARE("content", "string") AND
+			S_BARE("encoding", "string") AND
+			S_BARE("offset", "integer") AND
+			S_BARE("lines", "integer") AND
+			S_BARE("total_lines", "integer") AND
+			S_BARE("total_lines_at_least", "integer") AND
+			S_BARE("next_offset", "integer") AND
+			S_BARE("byte_offset", "integer") AND
+			S_BARE("bytes", "integer") AND
+			S_BARE("next_byte_offset", "integer") AND
+			S_LIST("cut_lines", CUT_LINE, "lines that were cut"),
+			"\"artifact_id\",\"size\",\"content\",\"encoding\""),
+		.traits = TOOL_READS_ONLY | TOOL_IDEMPOTENT,
+		.call = tool_read_artifact,
+		.render = render_read_file,
+		.family = "artifacts",
+	},
+	{
+		.name = "tail_artifact",
+		.title = "Read the end of a parked result",
+		.description = "The last lines of a parked result, and how many stand above.",
+		.input_schema = S_OBJ(S_ARTIFACT AND S_INT1("lines", "how many (default 50)"), "\"artifact_id\""),
+		.output_schema = S_OBJ(
+			S_BARE("artifact_id", "string") AND
+			S_BARE("content", "string") AND
+			S_BARE("lines", "integer") AND
+			S_BARE("total_lines", "integer") AND
+			S_BARE("byte_offset", "integer"),
+			"\"artifact_id\",\"content\",\"lines\",\"total_lines\""),
+		.traits = TOOL_READS_ONLY | TOOL_IDEMPOTENT,
+		.call = tool_tail_artifact,
+		.render = render_tail_artifact,
+		.family = "artifacts",
+	},
+	{
+		.name = "search_artifact",
+		.title = "Search in a parked result",
+		.description =
+			"Finds lines that have the text, in any case, each with one line before and after; counts them all.",
+		.input_schema = S_OBJ(
+			S_ARTIFACT AND
+			S_STR("query", "text to look for") AND
+			S_INT1("limit", "matching lines to give (default 10)") AND
+			S_CURSOR, "\"artifact_id\",\"query\""),
+		.output_schema = S_OBJ(
+			S_BARE("artifact_id", "string") AND
+			S_LIST("lines", SEARCH_LINE, "with context") AND
+			S_BARE("total_matches", "integer") AND
+			S_BARE("next_cursor", "string"), "\"artifact_id\",\"lines\",\"total_matches\""),
+		.traits = TOOL_READS_ONLY | TOOL_IDEMPOTENT,
+		.call = tool_search_artifact,
+		.render = render_search_artifact,
+		.family = "artifacts",
 	},
 };
 /* clang-format on */

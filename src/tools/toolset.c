@@ -9,6 +9,7 @@
 
 #include "base/limits.h"
 #include "text/schema.h"
+#include "tools/artifact_tools.h"
 #include "tools/artifacts.h"
 #include "tools/dialect.h"
 #include "tools/files.h"
@@ -29,11 +30,18 @@ struct toolset {
 	struct arena *arena;
 };
 
-const struct dialect *const dialects[] = {&dialect_native, NULL};
+const struct dialect *const dialects[] = {&dialect_native,
+					  &dialect_omnicoreagent,
+					  &dialect_openpaw,
+					  &dialect_wacht,
+					  &dialect_agentscope,
+					  &dialect_anthropic_memory,
+					  NULL};
 
 const char *const *toolset_dialects(void)
 {
-	static const char *const names[] = {"native", NULL};
+	static const char *const names[] = {"native",     "omnicoreagent",    "openpaw", "wacht",
+					    "agentscope", "anthropic-memory", NULL};
 
 	return names;
 }
@@ -82,6 +90,7 @@ int toolset_new(struct workspace *ws, struct str dialect, struct toolset **ret_s
 	set->ws = ws;
 	set->dialect = d;
 	set->arena = arena_new();
+	set->artifacts = artifacts_new(workspace_home(ws), &config->offload);
 	pthread_mutex_init(&set->lock, NULL);
 	set->entries = xcalloc(d->count, sizeof(*set->entries));
 	for (size_t i = 0; i < d->count; i++) {
@@ -105,6 +114,7 @@ void toolset_destroy(struct toolset *set)
 {
 	if (!set)
 		return;
+	artifacts_destroy(set->artifacts);
 	pthread_mutex_destroy(&set->lock);
 	arena_destroy(set->arena);
 	free(set->entries);
@@ -236,11 +246,15 @@ int toolset_call(struct toolset *set, struct ctx *ctx, struct str name, const st
 		r = ctx_check(ctx, &ret_result->err);
 	if (r == 0)
 		r = e->tool->call(&call, args, &out, &ret_result->err);
+	if (r == 0 && !out.text.ptr)
+		out.text = render(e->tool, ctx, args, out.value);
+	if (r == 0 && (e->tool->traits & TOOL_PARKS))
+		r = park_outcome(&call, e->tool, args, &out, &ret_result->err);
 	if (r) {
 		error_result(set, ctx, &out, ret_result);
 		return 0;
 	}
 	ret_result->value = out.value;
-	ret_result->text = out.text.ptr ? out.text : render(e->tool, ctx, args, out.value);
+	ret_result->text = out.text;
 	return 0;
 }
