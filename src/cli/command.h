@@ -58,6 +58,7 @@ enum complete {
 	COMPLETE_TOOL,
 	COMPLETE_PATH, /* in the workspace */
 	COMPLETE_COMMAND,
+	COMPLETE_DIALECT,
 };
 
 struct option {

@@ -19,7 +19,7 @@ const struct option common_options[] = {
 	{OPT_AGENT, 0, "agent", "NAME", "the agent that acts ($STEAD_AGENT)", COMPLETE_NOTHING, NULL},
 	{OPT_SESSION, 0, "session", "ID", "the session that it acts in", COMPLETE_NOTHING, NULL},
 	{OPT_DIALECT, 0, "dialect", "NAME", "offer the tools of another system, by their names and habits",
-	 COMPLETE_NOTHING, NULL},
+	 COMPLETE_DIALECT, NULL},
 	{OPT_ROOT, 0, "root", "ROOT", "what '/' is: files (default), workspace, task:KEY, or a directory of it",
 	 COMPLETE_NOTHING, NULL},
 	{OPT_FILES, 0, "files", "DIR", "use this directory of yours as the file area", COMPLETE_HOST_DIR, NULL},

@@ -61,6 +61,14 @@ static void words_of_commands(struct output *out, const char *separator)
 		output_printf(out, "%s%s", i ? separator : "", commands[i].name);
 }
 
+static void words_of_dialects(struct output *out, const char *separator)
+{
+	const char *const *names = toolset_dialects();
+
+	for (size_t i = 0; names[i]; i++)
+		output_printf(out, "%s%s", i ? separator : "", names[i]);
+}
+
 static void bash_words(struct output *out, const char *words)
 {
 	struct str rest = str_of(words), word;
@@ -96,8 +104,9 @@ static void bash_complete(struct output *out, enum complete complete, const char
 		output_add(out, STR("_stead_path \"$cur\""));
 		break;
 	case COMPLETE_COMMAND:
+	case COMPLETE_DIALECT:
 		output_add(out, STR("_stead_words $'"));
-		words_of_commands(out, "\\n");
+		(complete == COMPLETE_COMMAND ? words_of_commands : words_of_dialects)(out, "\\n");
 		output_add(out, STR("' \"$cur\""));
 		break;
 	}
@@ -206,8 +215,9 @@ static void zsh_action(struct output *out, enum complete complete, const char *w
 		output_add(out, STR("_stead_paths"));
 		break;
 	case COMPLETE_COMMAND:
+	case COMPLETE_DIALECT:
 		output_add(out, STR("("));
-		words_of_commands(out, " ");
+		(complete == COMPLETE_COMMAND ? words_of_commands : words_of_dialects)(out, " ");
 		output_add(out, STR(")"));
 		break;
 	}
@@ -307,8 +317,9 @@ static void fish_action(struct output *out, enum complete complete, const char *
 		output_add(out, STR(" -a '(__stead_paths)'"));
 		break;
 	case COMPLETE_COMMAND:
+	case COMPLETE_DIALECT:
 		output_add(out, STR(" -a '"));
-		words_of_commands(out, " ");
+		(complete == COMPLETE_COMMAND ? words_of_commands : words_of_dialects)(out, " ");
 		output_add(out, STR("'"));
 		break;
 	}

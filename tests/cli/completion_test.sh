@@ -44,6 +44,7 @@ completes "stead -w research cat no" notes/
 completes "stead -w research cat notes/" notes/day.md 'notes/my\ plan.md'
 completes "stead write x --mode a" append
 completes "stead completion z" zsh
+completes "stead tools --dialect nat" native
 completes "stead help comp" completion
 completes "stead -w missing cat x" ''
 for shell in zsh fish; do
