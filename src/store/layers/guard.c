@@ -25,7 +25,8 @@ enum rule_form {
 
 struct rule {
 	enum rule_form form;
-	bool except; /* "!": shows again what an earlier rule matched */
+	bool except;        /* "!": shows again what an earlier rule matched */
+	unsigned char byte; /* of a name: the first one, or of RULE_END and RULE_TAIL the last one; lower case */
 	struct str text;
 	const struct glob *glob;
 };
@@ -95,12 +96,15 @@ static void add_rule(struct arena *arena, struct rules *rules, struct str text)
 	classify(r, arena_str(arena, str_from(text, r->except)));
 	if (r->form == RULE_GLOB && glob_compile(arena, r->text, GLOB_NOCASE | GLOB_BASENAME, &r->glob, &err))
 		r->form = RULE_NAME;
-	if (r->form == RULE_NAME || r->form == RULE_START)
-		rules->first[lower(r->text.ptr[0])] = true;
-	else if (r->form == RULE_END || r->form == RULE_TAIL)
-		rules->last[lower(r->text.ptr[r->text.len - 1])] = true;
-	else
+	if (r->form == RULE_GLOB) {
 		rules->always = true;
+	} else if (r->form == RULE_NAME || r->form == RULE_START) {
+		r->byte = lower(r->text.ptr[0]);
+		rules->first[r->byte] = true;
+	} else {
+		r->byte = lower(r->text.ptr[r->text.len - 1]);
+		rules->last[r->byte] = true;
+	}
 }
 
 static void init_rules(struct arena *arena, struct rules *ret, const char *const *globs, size_t count)
@@ -123,6 +127,10 @@ static bool ends_nocase(struct str s, struct str end)
 
 static bool rule_matches(const struct rule *r, struct str path, struct str name)
 {
+	bool at_start = r->form == RULE_NAME || r->form == RULE_START;
+
+	if (r->form != RULE_GLOB && r->byte != lower(at_start ? name.ptr[0] : name.ptr[name.len - 1]))
+		return false;
 	switch (r->form) {
 	case RULE_NAME:
 		return str_eq_nocase(name, r->text);
