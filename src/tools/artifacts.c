@@ -114,7 +114,7 @@ static bool id_time(struct str id, int64_t *ret_ns)
 }
 
 /* The first lines; when those are still too many tokens, a part of them by length. */
-static void make_preview(struct arena *arena, const struct config_offload *o, struct str text, struct parked *ret)
+static void make_preview(const struct config_offload *o, struct str text, struct parked *ret)
 {
 	struct str rest = text, preview;
 	uint64_t lines = 0, tokens;
@@ -136,7 +136,6 @@ static void make_preview(struct arena *arena, const struct config_offload *o, st
 	ret->lines_left = count_lines(text) - (preview.len ? count_lines(preview) : 0);
 	ret->preview_tokens = tokens;
 	ret->preview = preview;
-	(void)arena;
 }
 
 static int write_meta(struct artifacts *a, struct ctx *ctx, struct str tool, const struct jv *args, int64_t now_ns,
@@ -185,7 +184,7 @@ int artifacts_park(struct artifacts *a, struct ctx *ctx, struct str tool_name, c
 		return err_set(err, ERR_TOO_LARGE,
 			       "park a result of %zu bytes: at most %zu can be parked; write it to a file", text.len,
 			       TOOL_FILE_MAX);
-	make_preview(ctx->arena, &a->offload, text, &p);
+	make_preview(&a->offload, text, &p);
 	artifacts_sweep(a, ctx);
 	write_ignore(a, ctx);
 	do {

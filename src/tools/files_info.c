@@ -135,12 +135,11 @@ static const char *advice(const struct survey *s, uint64_t lines)
 	return lines < 50 ? "small: read it whole" : "medium: read it whole or in part";
 }
 
-static int survey_file(struct call *call, struct wpath path, struct store_stat *stat, struct survey *s, struct err *err)
+static int survey_file(struct call *call, struct wpath path, struct survey *s, struct err *err)
 {
 	struct sink sink = {.push = survey_push, .arg = s};
 	int r = store_read_stream(call->files, call->ctx, path, STORE_WHOLE, &sink, NULL, err);
 
-	(void)stat;
 	if (r && !s->gave_up)
 		return r;
 	s->binary |= !s->gave_up && s->tail_len > 0;
@@ -159,7 +158,7 @@ int tool_file_info(struct call *call, const struct jv *args, struct outcome *ret
 	if (r == 0)
 		r = store_stat(call->files, call->ctx, path, &stat, err);
 	if (r == 0 && stat.kind == STORE_FILE)
-		r = survey_file(call, path, &stat, &s, err);
+		r = survey_file(call, path, &s, err);
 	if (r)
 		return r;
 	lines = s.lines + (s.ends_open && !s.gave_up);

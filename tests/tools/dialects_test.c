@@ -94,3 +94,24 @@ TEST(anthropic_memory_answers_word_for_word)
 {
 	check_transcript("anthropic-memory");
 }
+
+TEST(openpaw_cuts_lines_at_2000_characters_and_the_whole_at_100000)
+{
+	struct bench b;
+	struct buf text;
+
+	bench_open(&b, "openpaw");
+	buf_init(&text, b.arena, (size_t)1 << 20);
+	for (int line = 0; line < 60; line++) {
+		for (int i = 0; i < 2001; i++)
+			buf_lit(&text, "\xC3\xA9");
+		buf_char(&text, '\n');
+	}
+	put(&b, "f", buf_str(&text));
+	good(&b, "read_file", "{'file_path':'f','limit':1}");
+	CHECK_INT(utf8_count(b.result.text), 7 + 2000 + sizeof("\n[59 more lines; read on with offset=1]") - 1);
+	good(&b, "read_file", "{'file_path':'f'}");
+	CHECK(utf8_count(b.result.text) < 100200);
+	CHECK_HAS(b.result.text, STR("read on with offset=49"));
+	bench_close(&b);
+}

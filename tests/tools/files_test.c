@@ -247,3 +247,41 @@ TEST(file_info_describes_without_reading_it_out)
 	CHECK_STR(jv_get_str(v, "kind"), STR("directory"));
 	bench_close(&b);
 }
+
+TEST(a_page_has_2000_lines_unless_more_are_asked_for)
+{
+	struct bench b;
+	struct buf text;
+	const struct jv *v;
+
+	bench_open(&b, "native");
+	buf_init(&text, b.arena, (size_t)1 << 20);
+	for (int i = 0; i < 2001; i++)
+		buf_lit(&text, "x\n");
+	put(&b, "f", buf_str(&text));
+	v = good(&b, "read_file", "{'path':'f'}");
+	CHECK_INT(jv_get_int(v, "lines", 0), 2000);
+	CHECK_INT(jv_get_int(v, "next_offset", 0), 2000);
+	put(&b, "f", str_n(text.ptr, 4000));
+	v = good(&b, "read_file", "{'path':'f'}");
+	CHECK(jv_get(v, "next_offset") == NULL);
+	bench_close(&b);
+}
+
+TEST(file_info_ends_counting_in_a_file_over_10_MiB)
+{
+	struct bench b;
+	size_t size = ((size_t)10 << 20) + 300000;
+	char *text = malloc(size);
+	const struct jv *v;
+
+	bench_open(&b, "native");
+	memset(text, '\n', size);
+	put(&b, "f", str_n(text, size));
+	v = good(&b, "file_info", "{'path':'f'}");
+	CHECK_INT(jv_get_int(v, "size", 0), (long long)size);
+	CHECK(jv_get_int(v, "line_count_at_least", 0) >= 10 << 20);
+	CHECK(jv_get(v, "line_count") == NULL);
+	free(text);
+	bench_close(&b);
+}
