@@ -277,7 +277,7 @@ static void *work(void *arg)
 		bad |= stead_call(w->stead, "append_file", line, NULL, NULL, &error) != 0;
 		bad |= stead_call(w->stead, "read_file", args, &text, NULL, &error) != 0;
 		bad |= stead_read(w->stead, "log", &data, NULL, &error) != 0;
-		bad |= stead_call(w->stead, "ls", "{\"path\":\"own\"}", NULL, NULL, &error) != 0;
+		bad |= stead_call(w->stead, "grep", "{\"pattern\":\"path\"}", NULL, NULL, &error) != 0;
 		stead_free(text);
 		stead_free(data);
 		if (bad)
