@@ -164,3 +164,94 @@ TEST(a_listener_that_asks_for_nothing_that_can_be_watched_is_refused)
 	CHECK_INT(code_of(session_ask(&s, "{\"jsonrpc\":\"2.0\",\"id\":5,\"method\":\"ping\"}")), 0);
 	session_close(&s);
 }
+
+/* A search that takes long enough to be overtaken: every line makes the engine go back and forth. */
+#define HAY_FILES 10
+
+static void write_haystack(struct session *s)
+{
+	char *text = malloc(4 * MIB);
+	struct ctx ctx = {.arena = s->arena};
+	struct err err = {0};
+
+	for (size_t i = 0; i < 4 * MIB; i++)
+		text[i] = i % 64 == 63 ? '\n' : 'a';
+	for (int i = 0; i < HAY_FILES; i++) {
+		struct wpath path = {arena_printf(s->arena, "hay%d", i)};
+
+		CHECK_OK(store_write(workspace_files(s->ws), &ctx, path, str_n(text, 4 * MIB), (struct store_cond){0},
+				     NULL, &err),
+			 err);
+	}
+	free(text);
+}
+
+/* Small files in a directory of the person's own, and their end. */
+static void write_files(struct session *s, int count)
+{
+	struct ctx ctx = {.arena = s->arena};
+	struct err err = {0};
+
+	for (int i = 0; i < count; i++) {
+		struct wpath path = {arena_printf(s->arena, "d/%d", i)};
+
+		CHECK_OK(store_write(workspace_files(s->ws), &ctx, path, STR("needle\n"), (struct store_cond){0}, NULL,
+				     &err),
+			 err);
+	}
+}
+
+static void remove_files(struct session *s)
+{
+	struct ctx ctx = {.arena = s->arena};
+	struct err err = {0};
+
+	CHECK_OK(store_remove(workspace_files(s->ws), &ctx, WPATH_ROOT, true, (struct store_cond){0}, NULL, &err), err);
+}
+
+#define GREP                                                                                                           \
+	"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\",\"params\":{\"name\":\"grep\",\"arguments\":{"        \
+	"\"pattern\":\"a+b\"}}}"
+
+TEST(a_search_does_not_hold_up_a_quick_call_and_a_cancelled_one_is_not_answered)
+{
+	struct session s;
+
+	session_open(&s);
+	write_haystack(&s);
+	session_line(&s, GREP);
+	session_line(&s, PING);
+	CHECK_STR(jv_get_str(session_next(&s), "id"), STR("ping"));
+	session_line(&s, CANCEL("1"));
+	session_finish(&s);
+	CHECK(!session_next(&s));
+	session_close(&s);
+}
+
+TEST(progress_rises_strictly_and_ends_before_the_answer)
+{
+	char dir[] = "/tmp/stead-mcp-XXXXXX";
+	int64_t last = -1, reports = 0;
+	struct session s;
+	struct jv *v;
+
+	CHECK(mkdtemp(dir) != NULL);
+	session_open_at(&s, str_of(dir));
+	write_files(&s, 1100);
+	session_line(&s, "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\",\"params\":{\"_meta\":{"
+			 "\"progressToken\":\"p\"},\"name\":\"grep\",\"arguments\":{\"pattern\":\"needle\"}}}");
+	while ((v = session_next(&s)) && !jv_get(v, "id")) {
+		const struct jv *params = jv_get(v, "params");
+
+		CHECK_STR(jv_get_str(v, "method"), STR("notifications/progress"));
+		CHECK_STR(jv_get_str(params, "progressToken"), STR("p"));
+		CHECK(jv_get_int(params, "progress", -1) > last);
+		last = jv_get_int(params, "progress", -1);
+		reports++;
+	}
+	CHECK(reports > 0);
+	CHECK(jv_get(v, "result"));
+	remove_files(&s);
+	session_close(&s);
+	CHECK_INT(rmdir(dir), 0);
+}

@@ -38,8 +38,11 @@ static void *session_serve(void *arg)
 
 static void session_open_at(struct session *s, struct str files_dir)
 {
-	struct workspace_opts opts = {
-		.store_url = STR("memory:"), .name = STR("test"), .files_dir = files_dir, .create = true};
+	struct workspace_opts opts = {.store_url = STR("memory:"),
+				      .name = STR("test"),
+				      .files_dir = files_dir,
+				      .create = true,
+				      .relaxed = true};
 	struct err err = {0};
 	int in[2], out[2];
 
