@@ -16,9 +16,10 @@ async function connect(server) {
   client.onerror = (e) => (complaints += `${e}\n`);
   transport.stderr?.on("data", (d) => (complaints += d));
   await client.connect(transport);
-  const close = async () => {
+  // `late` is the one complaint that is no fault: an answer that was under way when its request was cancelled.
+  const close = async (late) => {
     await client.close();
-    assert.equal(complaints, "", "stdout and stderr are clean");
+    if (!late || !late.test(complaints)) assert.equal(complaints, "", "stdout and stderr are clean");
   };
   return { client, close };
 }
@@ -145,7 +146,7 @@ test("progress is reported strictly rising, and a cancelled search ends", async 
   abort.abort("enough");
   await assert.rejects(call);
   assert.deepEqual(await client.ping(), {});
-  await close();
+  await close(/^Error: Received a response for an unknown message ID[^\n]*\n$/);
 });
 
 await main();
