@@ -379,6 +379,8 @@ struct glob_run {
 	struct str *paths;
 	size_t count, cap;
 	uint64_t total, eligible, given;
+	char last[PATH_LEN_MAX + 1]; /* given: the cursor */
+	size_t last_len;
 };
 
 static bool glob_want_file(void *arg, struct str path)
@@ -404,6 +406,8 @@ static int give_path(struct glob_run *g, struct str path, struct err *err)
 	if (g->given >= g->req->limit)
 		return 0;
 	g->given++;
+	memcpy(g->last, path.ptr, path.len);
+	g->last_len = path.len;
 	if (g->emit)
 		return g->emit(g->arg, path, err);
 	if (g->count == g->cap) {
@@ -446,6 +450,8 @@ static void fill_glob_result(const struct glob_run *g, struct glob_result *ret)
 	ret->paths = ARENA_ARRAY(arena, struct str, g->count + 1);
 	for (size_t i = 0; i < g->count; i++)
 		ret->paths[i] = arena_str(arena, g->paths[i]);
+	if (g->eligible > g->given)
+		ret->next = arena_str(arena, str_n(g->last, g->last_len));
 }
 
 int find_glob(struct store *store, struct ctx *ctx, const struct glob_req *req, glob_emit emit, void *arg,
@@ -469,11 +475,8 @@ int find_glob(struct store *store, struct ctx *ctx, const struct glob_req *req, 
 	r = glob_compile(arena, req->pattern, 0, &g->glob, err);
 	if (r == 0)
 		r = store_scan(store, ctx, req->path, &scan, err);
-	if (r == 0) {
+	if (r == 0)
 		fill_glob_result(g, ret_result);
-		if (g->eligible > g->given && g->count)
-			ret_result->next = ret_result->paths[g->count - 1];
-	}
 	order_release(&g->order);
 	free(g);
 	return r;

@@ -54,7 +54,8 @@ struct grep_result {
 	size_t count;
 };
 
-/* Gets lines in order as they become known, instead of collecting them: for "print all". Non-zero ends the search. */
+/* Gets lines in order as they become known, instead of collecting them: for "print all". Non-zero ends the search.
+   Called by one thread at a time, but not always by the same. */
 typedef int (*grep_emit)(void *arg, const struct grep_line *line, struct err *err);
 
 int find_grep(struct store *store, struct ctx *ctx, const struct grep_req *req, grep_emit emit, void *arg,

@@ -95,7 +95,7 @@ static void give_tail(struct looker *l, size_t n, uint64_t first_line)
 {
 	struct str rest = str_n(l->tail.text, l->tail.len), text;
 
-	for (size_t i = 0; str_cut(&rest, '\n', &text); i++) {
+	for (size_t i = 0; rest.len && str_cut(&rest, '\n', &text); i++) {
 		if (i < l->tail.count - n)
 			continue;
 		if (text.len && text.ptr[text.len - 1] == '\r')

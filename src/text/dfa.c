@@ -300,7 +300,7 @@ static void refine(struct nfa *n, const struct byte_set *set)
 
 static void find_classes(struct nfa *n)
 {
-	struct byte_set lf = {{0}}, word = {{0}};
+	struct byte_set lf = {{0}}, word = {{0}}, inside = {{0}};
 
 	n->classes = 1;
 	set_fill(&lf, '\n', '\n');
@@ -308,8 +308,11 @@ static void find_classes(struct nfa *n)
 	for (unsigned c = 0; c < 256; c++)
 		if (is_word(c))
 			set_fill(&word, c, c);
-	if (n->words)
+	set_fill(&inside, 0x80, 0xBF);
+	if (n->words) {
 		refine(n, &word);
+		refine(n, &inside);
+	}
 	for (uint32_t i = 0; i < n->set_count; i++)
 		refine(n, &n->sets[i]);
 	for (unsigned c = 0; c < 256; c++)
@@ -440,6 +443,9 @@ static bool holds(const struct nfa *n, uint32_t kind, uint8_t flags, unsigned by
 {
 	bool before = flags & FLAG_WORD, after = n->words && is_word(byte);
 
+	/* no boundary, nor the lack of one, is inside a character */
+	if ((kind == RE_WORD || kind == RE_NOT_WORD) && (byte & 0xC0) == 0x80)
+		return false;
 	switch (kind) {
 	case RE_BOL:
 		return flags & FLAG_BOL;

@@ -30,7 +30,9 @@ struct matcher {
 	bool exact;                      /* a literal found is a match */
 	bool keep_cr;
 	const struct nfa *nfa; /* NULL: PCRE2 decides */
-	pcre2_code *code;      /* NULL when nobody asks it */
+	/* NULL when nobody asks it. Two of them: with PCRE2_MATCH_INVALID_UTF the JIT of PCRE2 10.42 misses matches, so
+	   lines that are not UTF-8 go to the interpreter. */
+	pcre2_code *code, *code_broken;
 };
 
 struct searcher {
@@ -57,15 +59,17 @@ static int check_pattern(struct str pattern, struct err *err)
 	return 0;
 }
 
-static int compile_pcre2(struct str pattern, unsigned flags, pcre2_code **ret, struct err *err)
+static int compile_pcre2(struct str pattern, unsigned flags, bool broken, pcre2_code **ret, struct err *err)
 {
-	uint32_t options = PCRE2_UTF | PCRE2_MATCH_INVALID_UTF | PCRE2_NEVER_UCP | PCRE2_NEVER_BACKSLASH_C;
+	uint32_t options = PCRE2_UTF | PCRE2_NEVER_UCP | PCRE2_NEVER_BACKSLASH_C;
 	pcre2_compile_context *cc = pcre2_compile_context_create(NULL);
 	int code;
 	PCRE2_SIZE at;
 
 	if (flags & MATCH_LITERAL) /* takes few options beside it */
-		options = PCRE2_UTF | PCRE2_MATCH_INVALID_UTF | PCRE2_LITERAL;
+		options = PCRE2_UTF | PCRE2_LITERAL;
+	if (broken)
+		options |= PCRE2_MATCH_INVALID_UTF;
 	if (flags & MATCH_NOCASE)
 		options |= PCRE2_CASELESS;
 	pcre2_set_newline(cc, PCRE2_NEWLINE_LF);
@@ -107,6 +111,18 @@ static bool is_plain(struct str pattern)
 	return pattern.len > 0;
 }
 
+/* For a pattern about which PCRE2 decides. */
+static int prepare_pcre2(struct matcher *m, struct str pattern, unsigned flags, struct err *err)
+{
+	int r = m->code ? 0 : compile_pcre2(pattern, flags, false, &m->code, err);
+
+	if (r == 0)
+		r = compile_pcre2(pattern, flags, true, &m->code_broken, err);
+	if (r == 0)
+		pcre2_jit_compile(m->code, PCRE2_JIT_COMPLETE); /* without it the interpreter does the same */
+	return r;
+}
+
 int matcher_new(struct arena *arena, struct str pattern, unsigned flags, struct matcher **ret, struct err *err)
 {
 	struct matcher *m = ARENA_NEW(arena, struct matcher);
@@ -122,7 +138,7 @@ int matcher_new(struct arena *arena, struct str pattern, unsigned flags, struct 
 		regex_literal(arena, pattern, nocase, &re);
 		flags |= MATCH_LITERAL;
 	} else {
-		r = compile_pcre2(pattern, flags, &m->code, err);
+		r = compile_pcre2(pattern, flags, false, &m->code, err);
 		if (r)
 			return r;
 		regex_parse(arena, pattern, nocase, &re);
@@ -134,26 +150,23 @@ int matcher_new(struct arena *arena, struct str pattern, unsigned flags, struct 
 	m->keep_cr = re.names_cr;
 	if (r == 0 && !m->exact)
 		m->nfa = nfa_new(arena, &re);
-	if (r == 0 && !m->exact && !m->nfa && !m->code)
-		r = compile_pcre2(pattern, flags, &m->code, err);
-	if (r) {
-		pcre2_code_free(m->code);
-		return r;
-	}
-	if (!m->exact && !m->nfa) {
-		pcre2_jit_compile(m->code, PCRE2_JIT_COMPLETE); /* without it the interpreter does the same */
-	} else {
+	if (r == 0 && !m->exact && !m->nfa)
+		r = prepare_pcre2(m, pattern, flags, err);
+	if (r || m->exact || m->nfa) {
 		pcre2_code_free(m->code);
 		m->code = NULL;
 	}
-	*ret = m;
-	return 0;
+	if (r == 0)
+		*ret = m;
+	return r;
 }
 
 void matcher_destroy(struct matcher *m)
 {
-	if (m)
-		pcre2_code_free(m->code);
+	if (!m)
+		return;
+	pcre2_code_free(m->code);
+	pcre2_code_free(m->code_broken);
 }
 
 struct searcher *searcher_new(const struct matcher *m)
@@ -204,7 +217,9 @@ static int too_much(struct err *err)
 static int ask_pcre2(struct searcher *s, struct str line, struct err *err)
 {
 	int64_t before = clock_monotonic_ns(), took;
-	int n = pcre2_match(s->m->code, (PCRE2_SPTR)(line.ptr ? line.ptr : ""), line.len, 0, 0, s->data, s->context);
+	bool valid = utf8_valid(line);
+	int n = pcre2_match(valid ? s->m->code : s->m->code_broken, (PCRE2_SPTR)(line.ptr ? line.ptr : ""), line.len, 0,
+			    valid ? PCRE2_NO_UTF_CHECK : 0, s->data, s->context);
 
 	took = clock_monotonic_ns() - before;
 	if (took > SLOW_LINE_NS)
