@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Runs the list of conformance.h over every store. A new backend or layer adds one STACK line. */
 #include "conformance.h"
+#include "store/revisions.h"
 
 /* One case on a fresh store. A failed check ends the case, not the list, so that one run shows all that is wrong. */
 static bool run_case(struct store *(*open)(void), const struct conf_case *k)
@@ -31,6 +32,17 @@ static void run_all(struct store *(*open)(void))
 	CHECK_INT(bad, 0);
 }
 
+static struct store *open_revisions(struct store *inner, struct store *meta)
+{
+	ARENA_SCOPE struct arena *arena = arena_new();
+	struct ctx ctx = {.arena = arena};
+	struct store *s;
+	struct err err;
+
+	CHECK_OK(store_revisions_open(inner, meta, (struct revisions_opts){0}, &ctx, &s, &err), err);
+	return s;
+}
+
 #define STACK(id, expr)                                                                                                \
 	static struct store *id##_open(void)                                                                           \
 	{                                                                                                              \
@@ -42,6 +54,8 @@ static void run_all(struct store *(*open)(void))
 	}
 
 STACK(memory, store_memory_new())
+STACK(revisions_in_memory, open_revisions(store_memory_new(), store_memory_new()))
+STACK(revisions_on_disk, open_revisions(open_disk(true, true), open_disk(false, true)))
 STACK(disk, open_disk(false, false))
 STACK(disk_with_a_tmp_dir, open_disk(false, true))
 STACK(relaxed_disk, open_disk(true, false))

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Revisions: every change made through this layer gets the next revision number and one record in an append-only log.
+ * A record says who changed which path, when, by which operation, from what to what, and where both contents lie. From
+ * that follow durability (the log is the write-ahead log), history, undo, views of the past, forks and the change feed.
+ *
+ * A record is the change of ONE path from one state (absent, or bytes) to another. A move is two records, a removed
+ * directory as many as it had files. So whatever reads the log (undo, views, merge) knows one kind of thing.
+ *
+ * The layer is written over the store interface and runs on any backend. `meta` is where log and blobs lie; on disk it
+ * is a store that syncs, while `inner` does not: a write is acknowledged when its record (with the bytes) is synced,
+ * many writers share one sync, and the visible file is replaced atomically and synced by the kernel in its own time.
+ */
+#ifndef STEAD_STORE_REVISIONS_H
+#define STEAD_STORE_REVISIONS_H
+
+#include "store/store.h"
+
+/* Where the bytes of a state lie. */
+enum rev_where {
+	REV_NOWHERE, /* absent, or not kept any more */
+	REV_LOG,     /* in the record itself (small writes) */
+	REV_BLOB,    /* blobs/<hash> */
+	REV_PREFIX,  /* the first `size` bytes of the state that follows: what an append was made on */
+};
+
+/* A path before or after a change. */
+struct rev_state {
+	bool exists;
+	enum rev_where where;
+	uint64_t size;
+	uint64_t held_by;   /* REV_LOG: the revision whose record has the bytes; 0: this one */
+	uint64_t hash[2];   /* of the content; zero where it was not computed (appends) */
+	struct str version; /* as the store below knew it; empty: not known (the change was cut off and replayed) */
+};
+
+enum rev_op { REV_WRITE, REV_APPEND, REV_REMOVE, REV_MOVE, REV_COPY, REV_OUTSIDE, REV_OPS };
+const char *rev_op_name(enum rev_op op);
+
+struct revision {
+	uint64_t number; /* 1, 2, 3 … */
+	int64_t time_ns;
+	enum rev_op op;
+	bool aborted; /* logged, but the change did not come about: another writer was first */
+	struct wpath path;
+	struct str other; /* move and copy: the other path; else empty */
+	struct rev_state before, after;
+	struct actor actor;
+};
+
+struct revisions_opts {
+	/* What names the time since the machine started (a boot id). When it is another one than at the last opening,
+	   the newest records are compared with the files, because the kernel may not have written those back. Empty:
+	   never. */
+	struct str boot_id;
+};
+
+/* Puts the layer on `inner`. `meta` is owned too and must not be reachable through this layer by its users (they are
+   kept out by the guard outside). Paths below ".stead/" are passed on and not recorded. Opening replays what was
+   acknowledged and not yet applied. On failure both stores stay the caller's. */
+int store_revisions_open(struct store *inner, struct store *meta, struct revisions_opts opts, struct ctx *ctx,
+			 struct store **ret_store, struct err *err);
+
+/* The newest revision number, 0 before the first. Sees other processes' records. */
+int revisions_head(struct store *revisions, struct ctx *ctx, uint64_t *ret_head, struct err *err);
+
+/* Which revisions. Zero fields do not restrict. */
+struct rev_query {
+	uint64_t since;    /* those after this one */
+	uint64_t until;    /* up to and with this one */
+	struct wpath path; /* this path and what lies below it */
+	struct str user, agent, session, call_id;
+	bool newest_first;
+	bool with_aborted;
+	size_t limit; /* 0: all */
+};
+/* Copies into ctx->arena. *ret_more: the limit cut the answer. */
+int revisions_query(struct store *revisions, struct ctx *ctx, const struct rev_query *query, struct revision **ret,
+		    size_t *ret_count, bool *ret_more, struct err *err);
+
+/* The state of one path after revision `number` (0: before the first record). ERR_NOT_FOUND is not used: `exists`. */
+int revisions_state(struct store *revisions, struct ctx *ctx, struct wpath path, uint64_t number,
+		    struct rev_state *ret_state, struct err *err);
+/* The bytes of `path` as they were after revision `number`. ERR_NOT_FOUND: it did not exist then, or is not kept any
+ * more. */
+int revisions_read(struct store *revisions, struct ctx *ctx, struct wpath path, uint64_t number,
+		   struct store_range range, const struct sink *sink, struct rev_state *ret_state, struct err *err);
+
+/* A read-only store: everything as it was after revision `number`. Costs what changed since, not what there is. The
+   revisions store must outlive it. */
+struct store *store_at_revision_new(struct store *revisions, uint64_t number);
+
+/* Waits until there is a revision after `since` or the context ends (ERR_TIMEOUT). Changes by other processes are seen
+   within `poll_ms`. */
+int revisions_wait(struct store *revisions, struct ctx *ctx, uint64_t since, unsigned poll_ms, struct err *err);
+
+/* Checkpoints: names for revisions, in the log itself. A name given again moves. */
+int revisions_checkpoint(struct store *revisions, struct ctx *ctx, struct str name, uint64_t number, struct err *err);
+struct rev_checkpoint {
+	struct str name;
+	uint64_t number;
+	int64_t time_ns;
+};
+int revisions_checkpoints(struct store *revisions, struct ctx *ctx, struct rev_checkpoint **ret, size_t *ret_count,
+			  struct err *err);
+
+/* Looks at `path` (or, for a directory, at every file below) and records what another program changed since. */
+int revisions_notice(struct store *revisions, struct ctx *ctx, struct wpath path, uint64_t *ret_count, struct err *err);
+
+#endif

@@ -1,0 +1,786 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The layer that records every change.
+ *
+ * A change goes: look at the path (and record first what another program did to it), log the change with its bytes,
+ * make it on the store below under the condition that the path is still what was looked at, note that it is done. When
+ * the condition fails, another writer was first: the record is marked aborted, and the change is tried again or refused
+ * as its caller asked. So the order of the log is the order of what happened, between threads and processes, with no
+ * lock that a killed process could leave behind.
+ *
+ * Reads, lists and scans pass through untouched.
+ */
+#include "store/revisions/layer.h"
+
+#include "base/clock.h"
+#include "base/hash.h"
+#include "base/limits.h"
+
+#define TRIES_MAX  1000
+#define BATCH_MAX  512
+#define OWN_PREFIX STR(".stead")
+
+static const struct store_ops revisions_ops;
+
+struct revisions *revisions_of(struct store *s)
+{
+	return (struct revisions *)s;
+}
+
+/* Stead's own data is not part of the history. */
+static bool is_recorded(struct wpath path)
+{
+	return !wpath_within(path, (struct wpath){OWN_PREFIX});
+}
+
+/* --- locks --- */
+
+static pthread_mutex_t *stripe_of(struct revisions *rv, struct wpath path)
+{
+	return &rv->stripes[hash_u64(path.s, 1) % REV_STRIPES];
+}
+
+static void lock_path(struct revisions *rv, struct wpath path)
+{
+	pthread_rwlock_rdlock(&rv->tree);
+	pthread_mutex_lock(stripe_of(rv, path));
+}
+
+static void unlock_path(struct revisions *rv, struct wpath path)
+{
+	pthread_mutex_unlock(stripe_of(rv, path));
+	pthread_rwlock_unlock(&rv->tree);
+}
+
+/* --- looking at a path --- */
+
+/* What is known of a path before a change. */
+struct look {
+	const struct rev_record *base; /* its newest record */
+	struct rev_state state;        /* now; `where` says whether and where its bytes are kept */
+	bool is_dir;
+};
+
+static bool same_as(const struct rev_record *rec, const struct store_stat *stat, bool exists)
+{
+	if (rec->r.after.exists != exists)
+		return false;
+	return !exists || str_eq(rec->r.after.version, stat->version);
+}
+
+static struct rev_state state_after(const struct rev_record *rec)
+{
+	struct rev_state s = rec->r.after;
+
+	if (s.where == REV_LOG && s.held_by == 0)
+		s.held_by = rec->r.number;
+	return s;
+}
+
+/* Records what another program did since `rec`. */
+static int record_outside(struct revisions *rv, struct ctx *ctx, struct wpath path, const struct rev_record *rec,
+			  bool exists, struct err *err)
+{
+	struct rev_draft d = {.op = REV_OUTSIDE, .path = path, .base = rec, .before = state_after(rec)};
+	struct ctx nobody = *ctx;
+	int r;
+
+	nobody.actor = (struct actor){0}; /* whoever it was, it was not the caller */
+	if (d.before.where == REV_PREFIX)
+		d.before.where = REV_NOWHERE; /* it was the beginning of a file that is gone */
+	if (exists) {
+		r = content_keep_file(rv, ctx, path, &d.after, err);
+		if (r)
+			return r == -ERR_NOT_FOUND ? -ERR_CONFLICT : r;
+	}
+	r = revlog_append(rv->log, &nobody, &d, 1, err);
+	if (r == 0)
+		revlog_done(rv->log, d.record, d.after.version);
+	return r;
+}
+
+/* One look; -ERR_CONFLICT: something moved, look again. */
+static int look_once(struct revisions *rv, struct ctx *ctx, struct wpath path, struct look *ret, struct err *err)
+{
+	struct store_stat stat;
+	struct store_call get = {.op = STORE_OP_STAT, .path = path, .ret_stat = &stat};
+	struct rev_record *rec;
+	int r = store_forward(rv->base.inner, ctx, &get, err);
+	bool exists = r == 0, is_done, is_same;
+
+	if (r && r != -ERR_NOT_FOUND)
+		return r;
+	*ret = (struct look){.is_dir = exists && stat.kind == STORE_DIR};
+	revlog_lock(rv->log);
+	rec = revlog_last(rv->log, path);
+	is_done = !rec || rec->done;
+	is_same = rec && is_done && same_as(rec, &stat, exists);
+	if (is_same)
+		ret->state = state_after(rec);
+	revlog_unlock(rv->log);
+	ret->base = rec;
+	if (ret->is_dir || is_same)
+		return 0;
+	if (!is_done) {
+		r = recover_record(rv, ctx, rec, err);
+		return r ? r : -ERR_CONFLICT;
+	}
+	if (rec) {
+		r = record_outside(rv, ctx, path, rec, exists, err);
+		return r ? r : -ERR_CONFLICT;
+	}
+	if (exists)
+		ret->state = (struct rev_state){.exists = true, .size = stat.size, .version = stat.version};
+	return 0;
+}
+
+static int look(struct revisions *rv, struct ctx *ctx, struct wpath path, struct look *ret, struct err *err)
+{
+	int r = -ERR_CONFLICT;
+
+	for (int tries = 0; r == -ERR_CONFLICT && tries < TRIES_MAX; tries++) {
+		r = ctx_check(ctx, err);
+		if (r == 0)
+			r = look_once(rv, ctx, path, ret, err);
+		if (r == -ERR_CONFLICT && tries) {
+			struct err ignored;
+
+			revlog_refresh(rv->log, ctx, &ignored);
+		}
+	}
+	return r;
+}
+
+/* Makes sure that the bytes of what is there are kept, because they are about to go. */
+static int hold(struct revisions *rv, struct ctx *ctx, struct wpath path, struct look *l, struct err *err)
+{
+	struct str version = l->state.version;
+	int r;
+
+	if (!l->state.exists || l->state.where == REV_LOG || l->state.where == REV_BLOB)
+		return 0;
+	r = content_keep_file(rv, ctx, path, &l->state, err);
+	if (r == 0 && !str_eq(l->state.version, version))
+		return err_set(err, ERR_CONFLICT, "\"%.*s\" changed meanwhile", STR_ARG(path.s));
+	return r;
+}
+
+/* --- changing --- */
+
+static int check_cond(struct store_cond cond, const struct look *l, struct err *err)
+{
+	if (cond.kind == STORE_ABSENT && l->state.exists)
+		return err_set(err, ERR_EXISTS, "it exists already; choose another name or overwrite it");
+	if (cond.kind == STORE_VERSION && !l->state.exists)
+		return err_set(err, ERR_CONFLICT, "it is not there any more; look again before changing it");
+	if (cond.kind == STORE_VERSION && !str_eq(cond.version, l->state.version))
+		return err_set(err, ERR_CONFLICT,
+			       "it changed since version \"%.*s\" and is now \"%.*s\"; read it again",
+			       STR_ARG(cond.version), STR_ARG(l->state.version));
+	return 0;
+}
+
+static struct store_cond still(const struct look *l)
+{
+	return (struct store_cond){.kind = l->state.exists ? STORE_VERSION : STORE_ABSENT, .version = l->state.version};
+}
+
+static bool was_overtaken(int r)
+{
+	return r == -ERR_CONFLICT || r == -ERR_EXISTS || r == -ERR_NOT_FOUND;
+}
+
+/* Makes the change below. When another process replayed our record before us, it is there already: that is success. */
+static int apply(struct revisions *rv, struct ctx *ctx, struct store_call *call, struct rev_record *rec,
+		 struct err *err)
+{
+	int r = store_forward(rv->base.inner, ctx, call, err);
+
+	if (r == 0) {
+		revlog_done(rv->log, rec, rec->r.after.exists ? call->ret_stat->version : STR_NONE);
+		return 0;
+	}
+	if (was_overtaken(r) && rec->r.after.exists && (rec->r.after.hash[0] || rec->r.after.hash[1])) {
+		struct store_stat stat;
+		struct err ignored;
+		uint64_t hash[2];
+
+		if (content_hash_file(rv->base.inner, ctx, rec->r.path, hash, &stat, &ignored) == 0 &&
+		    hash[0] == rec->r.after.hash[0] && hash[1] == rec->r.after.hash[1]) {
+			*call->ret_stat = stat;
+			revlog_done(rv->log, rec, stat.version);
+			return 0;
+		}
+	}
+	revlog_abort(rv->log, rec);
+	return r;
+}
+
+/* A change of one file: write or append. `d` has op, path, after and data; called with the path locked. */
+static int change_once(struct revisions *rv, struct ctx *ctx, const struct store_call *wanted, struct rev_draft *d,
+		       struct err *err)
+{
+	struct store_call call = *wanted;
+	struct look l;
+	int r = look(rv, ctx, wanted->path, &l, err);
+
+	if (r == 0 && l.is_dir)
+		return store_forward(rv->base.inner, ctx, &call, err); /* refuses with its own sentence */
+	if (r == 0)
+		r = check_cond(wanted->cond, &l, err);
+	if (r)
+		return r;
+	if (d->op == REV_APPEND && l.state.exists) {
+		l.state.where = REV_PREFIX;
+		d->after = (struct rev_state){
+			.exists = true, .where = REV_PREFIX, .size = l.state.size + wanted->source->bytes.len};
+	} else {
+		r = hold(rv, ctx, wanted->path, &l, err);
+	}
+	d->before = l.state;
+	d->base = l.base;
+	if (r == 0)
+		r = revlog_append(rv->log, ctx, d, 1, err);
+	if (r)
+		return r;
+	call.cond = still(&l);
+	return apply(rv, ctx, &call, d->record, err);
+}
+
+/* Repeats while others are faster and the caller has no condition that they broke. */
+static int change(struct revisions *rv, struct ctx *ctx, const struct store_call *wanted, const struct rev_draft *draft,
+		  struct err *err)
+{
+	int r = -ERR_CONFLICT;
+
+	for (int tries = 0; tries < TRIES_MAX; tries++) {
+		struct rev_draft d = *draft;
+
+		lock_path(rv, wanted->path);
+		r = change_once(rv, ctx, wanted, &d, err);
+		unlock_path(rv, wanted->path);
+		if (!was_overtaken(r))
+			return r;
+		if (wanted->cond.kind == STORE_ABSENT && r == -ERR_EXISTS)
+			return r;
+		if (wanted->cond.kind == STORE_VERSION && tries)
+			return r;
+		if (wanted->source->pull &&
+		    (!wanted->source->rewind || wanted->source->rewind(wanted->source->arg, err)))
+			return r;
+	}
+	return r;
+}
+
+/* The whole of a small source in memory; larger ones become a blob, which is then the source. */
+static int take_source(struct revisions *rv, struct ctx *ctx, const struct source *source, struct rev_draft *d,
+		       struct source *ret_source, struct err *err);
+
+static int revisions_write(struct store *s, struct ctx *ctx, struct wpath path, const struct source *source,
+			   struct store_cond cond, struct store_stat *ret_stat, struct err *err)
+{
+	struct revisions *rv = revisions_of(s);
+	struct rev_draft d = {.op = REV_WRITE, .path = path};
+	struct store_call call = {
+		.op = STORE_OP_WRITE, .path = path, .source = source, .cond = cond, .ret_stat = ret_stat};
+	struct source taken;
+	int r;
+
+	if (!is_recorded(path))
+		return store_forward(s->inner, ctx, &call, err);
+	r = take_source(rv, ctx, source, &d, &taken, err);
+	if (r)
+		return r;
+	call.source = &taken;
+	return change(rv, ctx, &call, &d, err);
+}
+
+/* First bytes that were read ahead, then the rest of the source. */
+struct ahead {
+	struct str first;
+	size_t at;
+	const struct source *rest;
+};
+
+static int ahead_pull(void *arg, void *buf, size_t cap, size_t *ret_len, struct err *err)
+{
+	struct ahead *a = arg;
+	size_t n = a->first.len - a->at;
+
+	if (n == 0)
+		return a->rest->pull(a->rest->arg, buf, cap, ret_len, err);
+	if (n > cap)
+		n = cap;
+	memcpy(buf, a->first.ptr + a->at, n);
+	a->at += n;
+	*ret_len = n;
+	return 0;
+}
+
+static void draft_inline(struct rev_draft *d, struct str bytes)
+{
+	d->data = bytes;
+	d->after = (struct rev_state){.exists = true, .where = REV_LOG, .size = bytes.len};
+	content_hash(bytes, d->after.hash);
+}
+
+static int take_source(struct revisions *rv, struct ctx *ctx, const struct source *source, struct rev_draft *d,
+		       struct source *ret_source, struct err *err)
+{
+	struct ahead ahead = {.rest = source};
+	struct source all = {.pull = ahead_pull, .arg = &ahead};
+	char *first;
+	size_t len = 0, n = 1;
+	int r;
+
+	*ret_source = *source;
+	if (!source->pull && source->bytes.len <= REV_INLINE_MAX) {
+		draft_inline(d, source->bytes);
+		return 0;
+	}
+	if (!source->pull)
+		return content_keep_bytes(rv, ctx, source->bytes, &d->after, err);
+	first = arena_alloc_raw(ctx->arena, REV_INLINE_MAX + 1);
+	while (n && len <= REV_INLINE_MAX) {
+		r = source->pull(source->arg, first + len, REV_INLINE_MAX + 1 - len, &n, err);
+		if (r)
+			return r;
+		len += n;
+	}
+	if (len <= REV_INLINE_MAX) {
+		*ret_source = (struct source){.bytes = str_n(first, len)};
+		draft_inline(d, ret_source->bytes);
+		return 0;
+	}
+	ahead.first = str_n(first, len);
+	r = content_keep_stream(rv, ctx, &all, &d->after, err);
+	return r ? r : content_source(rv, ctx, NULL, &d->after, ret_source, err);
+}
+
+static int revisions_append(struct store *s, struct ctx *ctx, struct wpath path, const struct source *source,
+			    struct store_cond cond, struct store_stat *ret_stat, struct err *err)
+{
+	struct revisions *rv = revisions_of(s);
+	struct rev_draft d = {.op = REV_APPEND, .path = path, .data = source->bytes};
+	struct store_call call = {
+		.op = STORE_OP_APPEND, .path = path, .source = source, .cond = cond, .ret_stat = ret_stat};
+
+	if (!is_recorded(path))
+		return store_forward(s->inner, ctx, &call, err);
+	draft_inline(&d, source->bytes); /* what it is if the file does not exist yet */
+	return change(rv, ctx, &call, &d, err);
+}
+
+/* --- removing --- */
+
+static int remove_file(struct revisions *rv, struct ctx *ctx, struct store_call *wanted, struct err *err)
+{
+	struct rev_draft d = {.op = REV_REMOVE, .path = wanted->path};
+	struct store_stat unused = {0};
+	struct store_call call = *wanted;
+	struct look l;
+	int r = look(rv, ctx, wanted->path, &l, err);
+
+	if (r)
+		return r;
+	if (l.is_dir || !l.state.exists)
+		return wanted->recursive && l.is_dir ? -ERR_UNSUPPORTED
+						     : store_forward(rv->base.inner, ctx, &call, err);
+	r = check_cond(wanted->cond, &l, err);
+	if (r == 0)
+		r = hold(rv, ctx, wanted->path, &l, err);
+	d.before = l.state;
+	d.base = l.base;
+	if (r == 0)
+		r = revlog_append(rv->log, ctx, &d, 1, err);
+	if (r)
+		return r;
+	call.cond = still(&l);
+	call.ret_stat = &unused;
+	return apply(rv, ctx, &call, d.record, err);
+}
+
+/* Logs a batch of removals and makes them. The tree is held alone. */
+static int remove_batch(struct revisions *rv, struct ctx *ctx, const struct store_entry *entries, size_t count,
+			uint64_t *ret_count, struct err *err)
+{
+	struct rev_draft *drafts = ARENA_ARRAY(ctx->arena, struct rev_draft, count);
+	size_t n = 0;
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < count; i++) {
+		struct look l;
+
+		if (!is_recorded(entries[i].path))
+			continue;
+		r = look(rv, ctx, entries[i].path, &l, err);
+		if (r || !l.state.exists)
+			continue;
+		r = hold(rv, ctx, entries[i].path, &l, err);
+		drafts[n++] = (struct rev_draft){
+			.op = REV_REMOVE, .path = entries[i].path, .before = l.state, .base = l.base};
+	}
+	if (r == 0 && n)
+		r = revlog_append(rv->log, ctx, drafts, n, err);
+	for (size_t i = 0; r == 0 && i < n; i++) {
+		struct store_stat unused = {0};
+		uint64_t one = 0;
+		struct store_call call = {.op = STORE_OP_REMOVE,
+					  .path = drafts[i].path,
+					  .cond = {.kind = STORE_VERSION, .version = drafts[i].before.version},
+					  .ret_stat = &unused,
+					  .ret_count = &one};
+
+		r = apply(rv, ctx, &call, drafts[i].record, err);
+		*ret_count += one;
+	}
+	return r;
+}
+
+static int remove_tree(struct revisions *rv, struct ctx *ctx, struct wpath path, uint64_t *ret_count, struct err *err)
+{
+	struct store_list_req req = {.recursive = true, .limit = BATCH_MAX};
+	char cursor[PATH_LEN_MAX + 2];
+	int r;
+
+	*ret_count = 0;
+	pthread_rwlock_wrlock(&rv->tree);
+	do {
+		ARENA_SCOPE struct arena *arena = arena_new();
+		struct ctx c = *ctx;
+		struct store_page page = {0};
+		struct store_call list = {.op = STORE_OP_LIST, .path = path, .list = &req, .ret_page = &page};
+
+		c.arena = arena;
+		r = store_forward(rv->base.inner, &c, &list, err);
+		if (r == -ERR_NOT_FOUND && req.after.len)
+			r = 0; /* the batch before was the last, and took the directory with it */
+		else if (r == 0)
+			r = remove_batch(rv, &c, page.entries, page.count, ret_count, err);
+		if (page.next.len > sizeof(cursor))
+			page.next = STR_NONE;
+		memcpy(cursor, page.next.ptr ? page.next.ptr : "", page.next.len);
+		req.after = page.next.ptr ? str_n(cursor, page.next.len) : STR_NONE;
+	} while (r == 0 && req.after.ptr);
+	pthread_rwlock_unlock(&rv->tree);
+	return r;
+}
+
+static int revisions_remove(struct store *s, struct ctx *ctx, struct wpath path, bool recursive, struct store_cond cond,
+			    uint64_t *ret_count, struct err *err)
+{
+	struct revisions *rv = revisions_of(s);
+	struct store_call call = {
+		.op = STORE_OP_REMOVE, .path = path, .recursive = recursive, .cond = cond, .ret_count = ret_count};
+	int r = -ERR_CONFLICT;
+
+	if (!is_recorded(path))
+		return store_forward(s->inner, ctx, &call, err);
+	if (wpath_is_root(path))
+		return remove_tree(rv, ctx, path, ret_count, err);
+	for (int tries = 0; r == -ERR_CONFLICT && tries < TRIES_MAX; tries++) {
+		lock_path(rv, path);
+		r = remove_file(rv, ctx, &call, err);
+		unlock_path(rv, path);
+		if (cond.kind != STORE_ANY && tries)
+			break;
+	}
+	return r == -ERR_UNSUPPORTED ? remove_tree(rv, ctx, path, ret_count, err) : r;
+}
+
+/* --- moving and copying --- */
+
+/* Two drafts for one moved file: gone there, here now. */
+static int draft_move(struct revisions *rv, struct ctx *ctx, struct wpath from, struct wpath to,
+		      struct rev_draft two[2], struct look *ret_from, struct err *err)
+{
+	struct look target;
+	int r = look(rv, ctx, from, ret_from, err);
+
+	if (r == 0)
+		r = look(rv, ctx, to, &target, err);
+	if (r == 0)
+		r = hold(rv, ctx, from, ret_from, err);
+	if (r == 0 && !target.is_dir)
+		r = hold(rv, ctx, to, &target, err);
+	if (r)
+		return r;
+	two[0] = (struct rev_draft){
+		.op = REV_MOVE, .path = from, .other = to.s, .before = ret_from->state, .base = ret_from->base};
+	two[1] = (struct rev_draft){
+		.op = REV_MOVE, .path = to, .other = from.s, .before = target.state, .base = target.base};
+	two[1].after = ret_from->state;
+	two[1].after.version = STR_NONE;
+	return 0;
+}
+
+static void end_moves(struct revisions *rv, struct ctx *ctx, struct rev_draft *drafts, size_t count, bool moved)
+{
+	for (size_t i = 0; i < count; i++) {
+		struct store_stat stat;
+		struct store_call get = {.op = STORE_OP_STAT, .path = drafts[i].path, .ret_stat = &stat};
+		struct err ignored;
+
+		if (!moved)
+			revlog_abort(rv->log, drafts[i].record);
+		else if (!drafts[i].after.exists)
+			revlog_done(rv->log, drafts[i].record, STR_NONE);
+		else if (store_forward(rv->base.inner, ctx, &get, &ignored) == 0)
+			revlog_done(rv->log, drafts[i].record, stat.version);
+	}
+}
+
+static int move_file(struct revisions *rv, struct ctx *ctx, struct store_call *wanted, struct err *err)
+{
+	struct store_call call = *wanted;
+	struct rev_draft two[2];
+	struct look from, to;
+	int r = draft_move(rv, ctx, wanted->path, wanted->to, two, &from, err);
+
+	if (r)
+		return r;
+	r = look(rv, ctx, wanted->to, &to, err);
+	if (r == 0 && !to.is_dir)
+		r = check_cond(wanted->to_cond, &to, err);
+	if (r == 0)
+		r = check_cond(wanted->cond, &from, err);
+	if (r)
+		return r;
+	if (!from.state.exists || to.is_dir)
+		return store_forward(rv->base.inner, ctx, &call, err); /* refuses with its own sentence */
+	r = revlog_append(rv->log, ctx, two, 2, err);
+	if (r)
+		return r;
+	call.cond = still(&from);
+	call.to_cond = (struct store_cond){.kind = to.state.exists ? STORE_ANY : STORE_ABSENT};
+	r = store_forward(rv->base.inner, ctx, &call, err);
+	end_moves(rv, ctx, two, 2, r == 0);
+	return r;
+}
+
+/* All files below a directory, as move drafts. */
+static int draft_tree(struct revisions *rv, struct ctx *ctx, struct wpath from, struct wpath to,
+		      struct rev_draft **ret_drafts, size_t *ret_count, struct err *err)
+{
+	struct store_list_req req = {.recursive = true, .limit = BATCH_MAX};
+	struct store_page page;
+	struct store_call list = {.op = STORE_OP_LIST, .path = from, .list = &req, .ret_page = &page};
+	struct rev_draft *drafts = NULL;
+	size_t count = 0, cap = 0;
+	int r;
+
+	do {
+		r = store_forward(rv->base.inner, ctx, &list, err);
+		for (size_t i = 0; r == 0 && i < page.count; i++) {
+			struct wpath target;
+			struct look unused;
+
+			if (count + 2 > cap) {
+				size_t more = cap ? cap * 2 : 64;
+
+				drafts = arena_grow(ctx->arena, drafts, cap * sizeof(*drafts), more * sizeof(*drafts));
+				cap = more;
+			}
+			r = wpath_join(ctx->arena, to, wpath_relative(page.entries[i].path, from), &target, err);
+			if (r == 0)
+				r = draft_move(rv, ctx, page.entries[i].path, target, drafts + count, &unused, err);
+			count += 2;
+		}
+		req.after = page.next;
+	} while (r == 0 && page.next.ptr);
+	*ret_drafts = drafts;
+	*ret_count = count;
+	return r;
+}
+
+static int move_tree(struct revisions *rv, struct ctx *ctx, struct store_call *wanted, struct err *err)
+{
+	struct store_call call = *wanted;
+	struct rev_draft *drafts;
+	struct store_stat stat;
+	struct store_call get = {.op = STORE_OP_STAT, .path = wanted->to, .ret_stat = &stat};
+	size_t count;
+	int r = draft_tree(rv, ctx, wanted->path, wanted->to, &drafts, &count, err);
+
+	if (r)
+		return r;
+	if (store_forward(rv->base.inner, ctx, &get, err) == 0)
+		return store_forward(rv->base.inner, ctx, &call,
+				     err); /* a directory replaces nothing: its own sentence */
+	r = revlog_append(rv->log, ctx, drafts, count, err);
+	if (r)
+		return r;
+	r = store_forward(rv->base.inner, ctx, &call, err);
+	end_moves(rv, ctx, drafts, count, r == 0);
+	return r;
+}
+
+static int revisions_move(struct store *s, struct ctx *ctx, struct wpath from, struct wpath to, struct store_cond cond,
+			  struct store_cond to_cond, struct store_stat *ret_stat, struct err *err)
+{
+	struct revisions *rv = revisions_of(s);
+	struct store_call call = {
+		.op = STORE_OP_MOVE, .path = from, .to = to, .cond = cond, .to_cond = to_cond, .ret_stat = ret_stat};
+	int r = -ERR_CONFLICT;
+
+	if (!is_recorded(from) || !is_recorded(to))
+		return store_forward(s->inner, ctx, &call, err);
+	for (int tries = 0; r == -ERR_CONFLICT && tries < TRIES_MAX; tries++) {
+		struct store_stat stat;
+		struct store_call get = {.op = STORE_OP_STAT, .path = from, .ret_stat = &stat};
+
+		pthread_rwlock_wrlock(&rv->tree);
+		r = store_forward(s->inner, ctx, &get, err);
+		if (r == 0)
+			r = stat.kind == STORE_DIR ? move_tree(rv, ctx, &call, err) : move_file(rv, ctx, &call, err);
+		pthread_rwlock_unlock(&rv->tree);
+		if ((cond.kind != STORE_ANY || to_cond.kind == STORE_VERSION) && tries)
+			break;
+	}
+	return r;
+}
+
+static int copy_once(struct revisions *rv, struct ctx *ctx, struct store_call *wanted, struct err *err)
+{
+	struct rev_draft two[2];
+	struct store_call call = *wanted;
+	struct look from, to;
+	int r = draft_move(rv, ctx, wanted->path, wanted->to, two, &from, err);
+
+	if (r == 0)
+		r = look(rv, ctx, wanted->to, &to, err);
+	if (r == 0 && !to.is_dir)
+		r = check_cond(wanted->to_cond, &to, err);
+	if (r)
+		return r;
+	if (!from.state.exists || to.is_dir)
+		return store_forward(rv->base.inner, ctx, &call, err);
+	two[1].op = REV_COPY;
+	r = revlog_append(rv->log, ctx, &two[1], 1, err);
+	if (r)
+		return r;
+	call.to_cond = still(&to);
+	r = store_forward(rv->base.inner, ctx, &call, err);
+	end_moves(rv, ctx, &two[1], 1, r == 0);
+	return r;
+}
+
+static int revisions_copy(struct store *s, struct ctx *ctx, struct wpath from, struct wpath to,
+			  struct store_cond to_cond, struct store_stat *ret_stat, struct err *err)
+{
+	struct revisions *rv = revisions_of(s);
+	struct store_call call = {
+		.op = STORE_OP_COPY, .path = from, .to = to, .to_cond = to_cond, .ret_stat = ret_stat};
+	int r = -ERR_CONFLICT;
+
+	if (!is_recorded(to))
+		return store_forward(s->inner, ctx, &call, err);
+	for (int tries = 0; r == -ERR_CONFLICT && tries < TRIES_MAX; tries++) {
+		pthread_rwlock_wrlock(&rv->tree);
+		r = copy_once(rv, ctx, &call, err);
+		pthread_rwlock_unlock(&rv->tree);
+		if (to_cond.kind != STORE_ANY && tries)
+			break;
+	}
+	return r;
+}
+
+/* --- noticing --- */
+
+static int notice_one(struct revisions *rv, struct ctx *ctx, struct wpath path, uint64_t *count, struct err *err)
+{
+	struct rev_record *before, *after;
+	struct look l;
+	int r;
+
+	lock_path(rv, path);
+	revlog_lock(rv->log);
+	before = revlog_last(rv->log, path);
+	revlog_unlock(rv->log);
+	r = before ? look(rv, ctx, path, &l, err) : 0;
+	revlog_lock(rv->log);
+	after = revlog_last(rv->log, path);
+	revlog_unlock(rv->log);
+	unlock_path(rv, path);
+	*count += r == 0 && before != after;
+	return r;
+}
+
+int revisions_notice(struct store *revisions, struct ctx *ctx, struct wpath path, uint64_t *ret_count, struct err *err)
+{
+	struct revisions *rv = revisions_of(revisions);
+	struct rev_query all = {.path = path};
+	struct revision *known;
+	struct str done = STR_NONE;
+	size_t count;
+	int r = revisions_query(revisions, ctx, &all, &known, &count, NULL, err);
+
+	*ret_count = 0;
+	for (size_t i = 0; r == 0 && i < count; i++) {
+		if (str_eq(known[i].path.s, done))
+			continue; /* the common run of changes of one file */
+		done = known[i].path.s;
+		r = notice_one(rv, ctx, known[i].path, ret_count, err);
+	}
+	return r;
+}
+
+/* Everything else looks only, or is refused below. */
+static int revisions_around(struct store *s, struct ctx *ctx, struct store_call *call, struct err *err)
+{
+	if (store_op_info[call->op].reads_only)
+		return store_forward(s->inner, ctx, call, err);
+	return err_set(err, ERR_UNSUPPORTED, "the revisions layer does not know how to record this operation");
+}
+
+static void revisions_destroy(struct store *s)
+{
+	struct revisions *rv = revisions_of(s);
+	ARENA_SCOPE struct arena *arena = arena_new();
+	struct ctx ctx = {.arena = arena};
+	struct err ignored;
+
+	if (rv->log) {
+		revlog_flush(rv->log, &ctx, &ignored);
+		revlog_close(rv->log);
+	}
+	store_destroy(rv->meta);
+	pthread_rwlock_destroy(&rv->tree);
+	for (size_t i = 0; i < REV_STRIPES; i++)
+		pthread_mutex_destroy(&rv->stripes[i]);
+	free(rv);
+}
+
+static const struct store_ops revisions_ops = {
+	.name = "revisions",
+	.write = revisions_write,
+	.append = revisions_append,
+	.remove = revisions_remove,
+	.move = revisions_move,
+	.copy = revisions_copy,
+	.around = revisions_around,
+	.destroy = revisions_destroy,
+};
+
+int store_revisions_open(struct store *inner, struct store *meta, struct revisions_opts opts, struct ctx *ctx,
+			 struct store **ret_store, struct err *err)
+{
+	struct revisions *rv = xcalloc(1, sizeof(*rv));
+	int r;
+
+	rv->base = (struct store){.ops = &revisions_ops, .inner = inner};
+	pthread_rwlock_init(&rv->tree, NULL);
+	for (size_t i = 0; i < REV_STRIPES; i++)
+		pthread_mutex_init(&rv->stripes[i], NULL);
+	rv->meta = meta;
+	r = revlog_open(meta, ctx, &rv->log, err);
+	if (r == 0)
+		r = recover_all(rv, ctx, opts.boot_id, err);
+	if (r) {
+		rv->meta = NULL; /* it stays the caller's */
+		revisions_destroy(&rv->base);
+		return r;
+	}
+	*ret_store = &rv->base;
+	return 0;
+}

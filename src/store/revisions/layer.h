@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of the revisions layer share. */
+#ifndef STEAD_STORE_REVISIONS_LAYER_H
+#define STEAD_STORE_REVISIONS_LAYER_H
+
+#include "store/revisions/log.h"
+
+#define REV_STRIPES 64
+
+struct revisions {
+	struct store base;
+	struct store *meta;
+	struct revlog *log;
+	/* A change of one path holds `tree` shared and its stripe; one of many paths holds `tree` alone. Between
+	   processes nothing is held: the log's append and the store's conditions decide. */
+	pthread_rwlock_t tree;
+	pthread_mutex_t stripes[REV_STRIPES];
+};
+
+struct revisions *revisions_of(struct store *s);
+
+/* --- contents (content.c) --- */
+
+/* Keeps `bytes` as a blob; the state gets hash, size and place. */
+int content_keep_bytes(struct revisions *rv, struct ctx *ctx, struct str bytes, struct rev_state *state,
+		       struct err *err);
+/* Keeps what lies at `path` now, whatever its size, as a blob. ERR_CONFLICT when it changes meanwhile. */
+int content_keep_file(struct revisions *rv, struct ctx *ctx, struct wpath path, struct rev_state *state,
+		      struct err *err);
+/* Takes a stream to its end and keeps it as a blob. */
+int content_keep_stream(struct revisions *rv, struct ctx *ctx, const struct source *source, struct rev_state *state,
+			struct err *err);
+/* The bytes of the state after `record` (of its path). */
+int content_read_after(struct revisions *rv, struct ctx *ctx, const struct rev_record *record, struct store_range range,
+		       const struct sink *sink, struct err *err);
+int content_read_before(struct revisions *rv, struct ctx *ctx, const struct rev_record *record,
+			struct store_range range, const struct sink *sink, struct err *err);
+/* A source over a kept state (blob or log record), for writes. Lives in the arena. */
+int content_source(struct revisions *rv, struct ctx *ctx, const struct rev_record *record,
+		   const struct rev_state *state, struct source *ret_source, struct err *err);
+void content_hash(struct str bytes, uint64_t ret_hash[2]);
+/* The hash of what lies at `path`; its stat too. */
+int content_hash_file(struct store *store, struct ctx *ctx, struct wpath path, uint64_t ret_hash[2],
+		      struct store_stat *ret_stat, struct err *err);
+
+/* --- recovery (recover.c) --- */
+
+/* Brings a record that is not done to its end: applies it, or finds that it was applied, or leaves it to be noticed. */
+int recover_record(struct revisions *rv, struct ctx *ctx, struct rev_record *record, struct err *err);
+int recover_all(struct revisions *rv, struct ctx *ctx, struct str boot_id, struct err *err);
+
+#endif

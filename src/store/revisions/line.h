@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The lines of a revision log: to text and back. The format is described in log.h and docs/revisions.md. */
+#ifndef STEAD_STORE_REVISIONS_LINE_H
+#define STEAD_STORE_REVISIONS_LINE_H
+
+#include "store/revisions/log.h"
+#include "text/jv.h"
+
+enum rev_line_kind { REV_LINE_RECORD, REV_LINE_DONE, REV_LINE_ABORT, REV_LINE_CHECKPOINT, REV_LINE_SEAL };
+
+struct rev_line {
+	enum rev_line_kind kind;
+	struct rev_record record;
+	uint64_t number;
+	int64_t time_ns;
+	struct str text; /* version, or the checkpoint's name */
+};
+
+/* What follows {"rev":N of a record, up to its sum. */
+void rev_line_body(struct buf *out, const struct rev_draft *draft);
+/* Puts the sum of what stands from `start` on behind it, and ends the line. */
+void rev_line_finish(struct buf *out, size_t start);
+/* False: not a whole line of ours. `line` is without its newline. Strings are in the arena. */
+bool rev_line_parse(struct arena *arena, struct str line, struct rev_line *ret);
+/* The bytes that a record's line carries. */
+bool rev_line_data(struct arena *arena, struct str line, struct str *ret_data);
+
+#endif

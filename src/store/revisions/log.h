@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The log of a revisions layer: segments of JSON lines in meta's log/, and what is known of them in memory.
+ *
+ *   log/<first revision, 16 digits>.jsonl      at most about SEGMENT_BYTES, then sealed
+ *   {"rev":7,"time":…,"op":"write","path":"a.md","before":null,"after":{"size":5,"hash":"…","in":"log"},
+ *    "by":{"user":"ann"},"data":"hello","sum":"…"}
+ *   {"done":7,"version":"…","sum":"…"}          the change is visible; written with the next batch, never waited for
+ *   {"abort":7,"sum":"…"}                       another writer was first
+ *   {"checkpoint":"before-refactor","rev":7,"time":…,"sum":"…"}
+ *   {"seal":9,"sum":"…"}                        the next segment starts with revision 9
+ *
+ * A line whose sum does not fit is skipped: it is the torn end of a killed writer, which nobody was told of.
+ */
+#ifndef STEAD_STORE_REVISIONS_LOG_H
+#define STEAD_STORE_REVISIONS_LOG_H
+
+#include <pthread.h>
+
+#include "base/buf.h"
+#include "store/revisions.h"
+
+#define REV_INLINE_MAX ((size_t)64 * 1024) /* larger contents are blobs */
+
+struct rev_record {
+	struct revision r; /* strings in the log's own memory */
+	bool done;
+	uint32_t segment; /* index */
+	uint64_t offset;  /* of its line */
+	uint32_t length;
+	struct rev_record *prev, *next; /* of the same path; aborted ones are not linked */
+};
+
+struct rev_draft {
+	enum rev_op op;
+	struct wpath path;
+	struct str other;
+	struct rev_state before, after;
+	struct str data;               /* REV_LOG, or what an append adds */
+	const struct rev_record *base; /* the path's last record as the drafter saw it */
+	int64_t time_ns;               /* filled in by revlog_append, as is the actor */
+	struct actor actor;
+	struct rev_record *record; /* out */
+};
+
+struct revlog;
+
+/* Reads what is there. `meta` is borrowed. */
+int revlog_open(struct store *meta, struct ctx *ctx, struct revlog **ret_log, struct err *err);
+void revlog_close(struct revlog *log);
+
+/* Logs all drafts next to each other and returns when they are as durable as meta is. ERR_CONFLICT with nothing logged
+   when a path got a newer record than its draft's `base`: look again and draft anew. Concurrent calls share an append.
+ */
+int revlog_append(struct revlog *log, struct ctx *ctx, struct rev_draft *drafts, size_t count, struct err *err);
+/* The change is visible as `version` (empty: removed). Written with a later append. */
+void revlog_done(struct revlog *log, struct rev_record *record, struct str version);
+void revlog_abort(struct revlog *log, struct rev_record *record);
+int revlog_checkpoint(struct revlog *log, struct ctx *ctx, struct str name, uint64_t number, struct err *err);
+/* Writes what revlog_done and revlog_abort left to be written. */
+int revlog_flush(struct revlog *log, struct ctx *ctx, struct err *err);
+/* Takes in what other processes appended. */
+int revlog_refresh(struct revlog *log, struct ctx *ctx, struct err *err);
+
+/* The log's lock: records may be looked at while it is held, and their constant fields after. */
+void revlog_lock(struct revlog *log);
+void revlog_unlock(struct revlog *log);
+/* With the lock held. */
+uint64_t revlog_head(const struct revlog *log);
+struct rev_record *revlog_last(struct revlog *log, struct wpath path); /* newest record of the path, or NULL */
+struct rev_record *revlog_at(struct revlog *log, uint64_t number);     /* NULL: not kept */
+uint64_t revlog_first(const struct revlog *log);                       /* oldest number that is kept */
+const struct rev_checkpoint *revlog_checkpoints(const struct revlog *log, size_t *ret_count);
+/* Waits on new records until `deadline_ns` (monotonic); the lock is released meanwhile. */
+void revlog_wait(struct revlog *log, int64_t deadline_ns);
+
+/* The bytes that a record holds inline. */
+int revlog_read_data(struct revlog *log, struct ctx *ctx, const struct rev_record *record, struct str *ret_data,
+		     struct err *err);
+
+#endif
