@@ -8,8 +8,8 @@
  */
 #include "store/revisions/line.h"
 
+#include "base/base64.h"
 #include "base/hash.h"
-#include "text/base64.h"
 
 #define SUM_LEN 26 /* ,"sum":"0123456789abcdef"} */
 
@@ -62,7 +62,7 @@ static void write_word(struct buf *out, const char *key, struct str s, bool *fir
 	*first = false;
 }
 
-void rev_line_body(struct buf *out, const struct rev_draft *d)
+void rev_line_body(struct arena *arena, struct buf *out, const struct rev_draft *d)
 {
 	bool first = true;
 
@@ -87,7 +87,7 @@ void rev_line_body(struct buf *out, const struct rev_draft *d)
 		jv_write_string(out, d->data);
 	} else {
 		buf_lit(out, ",\"base64\":\"");
-		base64_write(out, d->data);
+		buf_add(out, base64_encode(arena, d->data));
 		buf_char(out, '"');
 	}
 }
@@ -240,5 +240,5 @@ bool rev_line_data(struct arena *arena, struct str line, struct str *ret_data)
 	if (ret_data->ptr)
 		return true;
 	encoded = jv_get_str(v, "base64");
-	return encoded.ptr && base64_parse(arena, encoded, ret_data);
+	return encoded.ptr && base64_decode(arena, encoded, ret_data);
 }

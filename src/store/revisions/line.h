@@ -17,7 +17,7 @@ struct rev_line {
 };
 
 /* What follows {"rev":N of a record, up to its sum. */
-void rev_line_body(struct buf *out, const struct rev_draft *draft);
+void rev_line_body(struct arena *arena, struct buf *out, const struct rev_draft *draft);
 /* Puts the sum of what stands from `start` on behind it, and ends the line. */
 void rev_line_finish(struct buf *out, size_t start);
 /* False: not a whole line of ours. `line` is without its newline. Strings are in the arena. */

@@ -640,7 +640,7 @@ int revlog_append(struct revlog *log, struct ctx *ctx, struct rev_draft *drafts,
 		drafts[i].time_ns = clock_real_ns();
 		drafts[i].actor = ctx->actor;
 		buf_init(&body, ctx->arena, SEGMENT_READ);
-		rev_line_body(&body, &drafts[i]);
+		rev_line_body(ctx->arena, &body, &drafts[i]);
 		e.bodies[i] = buf_str(&body);
 		e.bytes += body.len + 64;
 	}
