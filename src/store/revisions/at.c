@@ -67,8 +67,10 @@ static int bring_up(struct at *at, struct ctx *ctx, struct err *err)
 	struct revisions *rv = revisions_of(at->revisions);
 	uint64_t head;
 	size_t before = at->count;
-	int r = revlog_refresh(rv->log, ctx, err);
+	int r = revisions_ready(rv, ctx, err);
 
+	if (r == 0)
+		r = revlog_refresh(rv->log, ctx, err);
 	if (r)
 		return r;
 	revlog_lock(rv->log);

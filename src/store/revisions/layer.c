@@ -200,18 +200,8 @@ static int apply(struct revisions *rv, struct ctx *ctx, struct store_call *call,
 		revlog_done(rv->log, rec, rec->r.after.exists ? call->ret_stat->version : STR_NONE);
 		return 0;
 	}
-	if (was_overtaken(r) && rec->r.after.exists && (rec->r.after.hash[0] || rec->r.after.hash[1])) {
-		struct store_stat stat;
-		struct err ignored;
-		uint64_t hash[2];
-
-		if (content_hash_file(rv->base.inner, ctx, rec->r.path, hash, &stat, &ignored) == 0 &&
-		    hash[0] == rec->r.after.hash[0] && hash[1] == rec->r.after.hash[1]) {
-			*call->ret_stat = stat;
-			revlog_done(rv->log, rec, stat.version);
-			return 0;
-		}
-	}
+	if (was_overtaken(r) && recover_took_effect(rv, ctx, rec, call->ret_stat))
+		return 0;
 	revlog_abort(rv->log, rec);
 	return r;
 }
@@ -288,7 +278,9 @@ static int revisions_write(struct store *s, struct ctx *ctx, struct wpath path, 
 
 	if (!is_recorded(path))
 		return store_forward(s->inner, ctx, &call, err);
-	r = take_source(rv, ctx, source, &d, &taken, err);
+	r = revisions_ready(rv, ctx, err);
+	if (r == 0)
+		r = take_source(rv, ctx, source, &d, &taken, err);
 	if (r)
 		return r;
 	call.source = &taken;
@@ -365,8 +357,13 @@ static int revisions_append(struct store *s, struct ctx *ctx, struct wpath path,
 	struct store_call call = {
 		.op = STORE_OP_APPEND, .path = path, .source = source, .cond = cond, .ret_stat = ret_stat};
 
+	int r;
+
 	if (!is_recorded(path))
 		return store_forward(s->inner, ctx, &call, err);
+	r = revisions_ready(rv, ctx, err);
+	if (r)
+		return r;
 	draft_inline(&d, source->bytes); /* what it is if the file does not exist yet */
 	return change(rv, ctx, &call, &d, err);
 }
@@ -472,10 +469,14 @@ static int revisions_remove(struct store *s, struct ctx *ctx, struct wpath path,
 	struct revisions *rv = revisions_of(s);
 	struct store_call call = {
 		.op = STORE_OP_REMOVE, .path = path, .recursive = recursive, .cond = cond, .ret_count = ret_count};
-	int r = -ERR_CONFLICT;
+	int r;
 
 	if (!is_recorded(path))
 		return store_forward(s->inner, ctx, &call, err);
+	r = revisions_ready(rv, ctx, err);
+	if (r)
+		return r;
+	r = -ERR_CONFLICT;
 	if (wpath_is_root(path))
 		return remove_tree(rv, ctx, path, ret_count, err);
 	for (int tries = 0; r == -ERR_CONFLICT && tries < TRIES_MAX; tries++) {
@@ -514,8 +515,17 @@ static int draft_move(struct revisions *rv, struct ctx *ctx, struct wpath from, 
 	return 0;
 }
 
-static void end_moves(struct revisions *rv, struct ctx *ctx, struct rev_draft *drafts, size_t count, bool moved)
+/* Ends the records of a move or copy that was made (result 0), or was not. Returns what it comes to. */
+static int end_moves(struct revisions *rv, struct ctx *ctx, struct rev_draft *drafts, size_t count, int result,
+		     struct store_stat *ret_stat)
 {
+	bool moved = result == 0;
+
+	if (was_overtaken(result)) { /* by a process that replayed all of it? */
+		moved = true;
+		for (size_t i = 0; i < count && moved; i++)
+			moved = recover_took_effect(rv, ctx, drafts[i].record, ret_stat);
+	}
 	for (size_t i = 0; i < count; i++) {
 		struct store_stat stat;
 		struct store_call get = {.op = STORE_OP_STAT, .path = drafts[i].path, .ret_stat = &stat};
@@ -528,6 +538,7 @@ static void end_moves(struct revisions *rv, struct ctx *ctx, struct rev_draft *d
 		else if (store_forward(rv->base.inner, ctx, &get, &ignored) == 0)
 			revlog_done(rv->log, drafts[i].record, stat.version);
 	}
+	return moved ? 0 : result;
 }
 
 static int move_file(struct revisions *rv, struct ctx *ctx, struct store_call *wanted, struct err *err)
@@ -554,8 +565,7 @@ static int move_file(struct revisions *rv, struct ctx *ctx, struct store_call *w
 	call.cond = still(&from);
 	call.to_cond = (struct store_cond){.kind = to.state.exists ? STORE_ANY : STORE_ABSENT};
 	r = store_forward(rv->base.inner, ctx, &call, err);
-	end_moves(rv, ctx, two, 2, r == 0);
-	return r;
+	return end_moves(rv, ctx, two, 2, r, wanted->ret_stat);
 }
 
 /* All files below a directory, as move drafts. */
@@ -611,8 +621,7 @@ static int move_tree(struct revisions *rv, struct ctx *ctx, struct store_call *w
 	if (r)
 		return r;
 	r = store_forward(rv->base.inner, ctx, &call, err);
-	end_moves(rv, ctx, drafts, count, r == 0);
-	return r;
+	return end_moves(rv, ctx, drafts, count, r, wanted->ret_stat);
 }
 
 static int revisions_move(struct store *s, struct ctx *ctx, struct wpath from, struct wpath to, struct store_cond cond,
@@ -621,10 +630,14 @@ static int revisions_move(struct store *s, struct ctx *ctx, struct wpath from, s
 	struct revisions *rv = revisions_of(s);
 	struct store_call call = {
 		.op = STORE_OP_MOVE, .path = from, .to = to, .cond = cond, .to_cond = to_cond, .ret_stat = ret_stat};
-	int r = -ERR_CONFLICT;
+	int r;
 
 	if (!is_recorded(from) || !is_recorded(to))
 		return store_forward(s->inner, ctx, &call, err);
+	r = revisions_ready(rv, ctx, err);
+	if (r)
+		return r;
+	r = -ERR_CONFLICT;
 	for (int tries = 0; r == -ERR_CONFLICT && tries < TRIES_MAX; tries++) {
 		struct store_stat stat;
 		struct store_call get = {.op = STORE_OP_STAT, .path = from, .ret_stat = &stat};
@@ -661,8 +674,7 @@ static int copy_once(struct revisions *rv, struct ctx *ctx, struct store_call *w
 		return r;
 	call.to_cond = still(&to);
 	r = store_forward(rv->base.inner, ctx, &call, err);
-	end_moves(rv, ctx, &two[1], 1, r == 0);
-	return r;
+	return end_moves(rv, ctx, &two[1], 1, r, wanted->ret_stat);
 }
 
 static int revisions_copy(struct store *s, struct ctx *ctx, struct wpath from, struct wpath to,
@@ -671,10 +683,14 @@ static int revisions_copy(struct store *s, struct ctx *ctx, struct wpath from, s
 	struct revisions *rv = revisions_of(s);
 	struct store_call call = {
 		.op = STORE_OP_COPY, .path = from, .to = to, .to_cond = to_cond, .ret_stat = ret_stat};
-	int r = -ERR_CONFLICT;
+	int r;
 
 	if (!is_recorded(to))
 		return store_forward(s->inner, ctx, &call, err);
+	r = revisions_ready(rv, ctx, err);
+	if (r)
+		return r;
+	r = -ERR_CONFLICT;
 	for (int tries = 0; r == -ERR_CONFLICT && tries < TRIES_MAX; tries++) {
 		pthread_rwlock_wrlock(&rv->tree);
 		r = copy_once(rv, ctx, &call, err);
@@ -741,11 +757,14 @@ static void revisions_destroy(struct store *s)
 	struct err ignored;
 
 	if (rv->log) {
-		revlog_flush(rv->log, &ctx, &ignored);
+		if (revlog_flush(rv->log, &ctx, &ignored) == 0)
+			recover_mark_clean(rv, &ctx);
 		revlog_close(rv->log);
 	}
 	store_destroy(rv->meta);
+	free((char *)rv->boot_id.ptr);
 	pthread_rwlock_destroy(&rv->tree);
+	pthread_mutex_destroy(&rv->opening);
 	for (size_t i = 0; i < REV_STRIPES; i++)
 		pthread_mutex_destroy(&rv->stripes[i]);
 	free(rv);
@@ -762,20 +781,42 @@ static const struct store_ops revisions_ops = {
 	.destroy = revisions_destroy,
 };
 
+int revisions_ready(struct revisions *rv, struct ctx *ctx, struct err *err)
+{
+	int r = 0;
+
+	if (atomic_load_explicit(&rv->opened, memory_order_acquire))
+		return 0;
+	pthread_mutex_lock(&rv->opening);
+	if (!rv->opened) {
+		r = revlog_open(rv->meta, ctx, &rv->log, err);
+		if (r == 0)
+			r = recover_all(rv, ctx, err);
+		if (r && rv->log) {
+			revlog_close(rv->log);
+			rv->log = NULL;
+		}
+		atomic_store_explicit(&rv->opened, r == 0, memory_order_release);
+	}
+	pthread_mutex_unlock(&rv->opening);
+	return r;
+}
+
 int store_revisions_open(struct store *inner, struct store *meta, struct revisions_opts opts, struct ctx *ctx,
 			 struct store **ret_store, struct err *err)
 {
 	struct revisions *rv = xcalloc(1, sizeof(*rv));
-	int r;
+	int r = 0;
 
 	rv->base = (struct store){.ops = &revisions_ops, .inner = inner};
+	rv->meta = meta;
+	rv->boot_id = str_n(xstrndup(opts.boot_id), opts.boot_id.len);
 	pthread_rwlock_init(&rv->tree, NULL);
+	pthread_mutex_init(&rv->opening, NULL);
 	for (size_t i = 0; i < REV_STRIPES; i++)
 		pthread_mutex_init(&rv->stripes[i], NULL);
-	rv->meta = meta;
-	r = revlog_open(meta, ctx, &rv->log, err);
-	if (r == 0)
-		r = recover_all(rv, ctx, opts.boot_id, err);
+	if (!recover_is_clean(rv, ctx))
+		r = revisions_ready(rv, ctx, err);
 	if (r) {
 		rv->meta = NULL; /* it stays the caller's */
 		revisions_destroy(&rv->base);

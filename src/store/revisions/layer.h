@@ -10,6 +10,9 @@
 struct revisions {
 	struct store base;
 	struct store *meta;
+	struct str boot_id; /* owned */
+	pthread_mutex_t opening;
+	_Atomic bool opened; /* the log is read at the first change or question, not at the start */
 	struct revlog *log;
 	/* A change of one path holds `tree` shared and its stripe; one of many paths holds `tree` alone. Between
 	   processes nothing is held: the log's append and the store's conditions decide. */
@@ -18,6 +21,8 @@ struct revisions {
 };
 
 struct revisions *revisions_of(struct store *s);
+/* Reads the log if that was not done yet, and replays it. Before anything below is used. */
+int revisions_ready(struct revisions *rv, struct ctx *ctx, struct err *err);
 
 /* --- contents (content.c) --- */
 
@@ -47,6 +52,12 @@ int content_hash_file(struct store *store, struct ctx *ctx, struct wpath path, u
 
 /* Brings a record that is not done to its end: applies it, or finds that it was applied, or leaves it to be noticed. */
 int recover_record(struct revisions *rv, struct ctx *ctx, struct rev_record *record, struct err *err);
-int recover_all(struct revisions *rv, struct ctx *ctx, struct str boot_id, struct err *err);
+/* True when the record's change is in effect although making it failed: another process found our record and was
+   faster. Notes it as done; the path's stat goes to *ret_stat. */
+bool recover_took_effect(struct revisions *rv, struct ctx *ctx, struct rev_record *record, struct store_stat *ret_stat);
+int recover_all(struct revisions *rv, struct ctx *ctx, struct err *err);
+/* The mark that says that everything in the log is done: then a start need not read it. */
+bool recover_is_clean(struct revisions *rv, struct ctx *ctx);
+void recover_mark_clean(struct revisions *rv, struct ctx *ctx);
 
 #endif

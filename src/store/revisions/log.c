@@ -721,6 +721,24 @@ int revlog_flush(struct revlog *log, struct ctx *ctx, struct err *err)
 	return r;
 }
 
+bool revlog_all_done(struct revlog *log, struct arena *arena, struct str *ret_name, uint64_t *ret_size)
+{
+	struct segment *s;
+	bool all = true;
+
+	pthread_mutex_lock(&log->lock);
+	for (size_t i = 0; i < log->record_count && all; i++)
+		all = !log->records[i] || log->records[i]->done;
+	s = &log->segments[log->segment_count - 1];
+	if (!s->exists && log->segment_count > 1)
+		s--;
+	*ret_name = str_from(segment_path(arena, s->first).s, 4);
+	*ret_size = s->size;
+	all = all && s->exists && log->notes.len == 0;
+	pthread_mutex_unlock(&log->lock);
+	return all;
+}
+
 int revlog_read_data(struct revlog *log, struct ctx *ctx, const struct rev_record *record, struct str *ret_data,
 		     struct err *err)
 {

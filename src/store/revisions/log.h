@@ -74,6 +74,10 @@ const struct rev_checkpoint *revlog_checkpoints(const struct revlog *log, size_t
 /* Waits on new records until `deadline_ns` (monotonic); the lock is released meanwhile. */
 void revlog_wait(struct revlog *log, int64_t deadline_ns);
 
+/* True when every record is done and written so; then where the log ends: the tail segment's file name and size. Takes
+   the lock itself. */
+bool revlog_all_done(struct revlog *log, struct arena *arena, struct str *ret_name, uint64_t *ret_size);
+
 /* The bytes that a record holds inline. */
 int revlog_read_data(struct revlog *log, struct ctx *ctx, const struct rev_record *record, struct str *ret_data,
 		     struct err *err);

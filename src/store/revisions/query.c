@@ -6,10 +6,17 @@
 
 #define NS_PER_MS INT64_C(1000000)
 
+static int refresh(struct revisions *rv, struct ctx *ctx, struct err *err)
+{
+	int r = revisions_ready(rv, ctx, err);
+
+	return r ? r : revlog_refresh(rv->log, ctx, err);
+}
+
 int revisions_head(struct store *revisions, struct ctx *ctx, uint64_t *ret_head, struct err *err)
 {
 	struct revisions *rv = revisions_of(revisions);
-	int r = revlog_refresh(rv->log, ctx, err);
+	int r = refresh(rv, ctx, err);
 
 	if (r)
 		return r;
@@ -54,7 +61,7 @@ int revisions_query(struct store *revisions, struct ctx *ctx, const struct rev_q
 	struct revision *list = NULL;
 	uint64_t low, high;
 	bool more = false;
-	int r = revlog_refresh(rv->log, ctx, err);
+	int r = refresh(rv, ctx, err);
 
 	if (r)
 		return r;
@@ -106,7 +113,7 @@ int revisions_state(struct store *revisions, struct ctx *ctx, struct wpath path,
 	struct store_call get = {.op = STORE_OP_STAT, .path = path, .ret_stat = &stat};
 	struct rev_record *rec;
 	bool before;
-	int r = revlog_refresh(rv->log, ctx, err);
+	int r = refresh(rv, ctx, err);
 
 	if (r)
 		return r;
@@ -205,7 +212,7 @@ int revisions_checkpoints(struct store *revisions, struct ctx *ctx, struct rev_c
 	struct revisions *rv = revisions_of(revisions);
 	const struct rev_checkpoint *list;
 	struct rev_checkpoint *copy;
-	int r = revlog_refresh(rv->log, ctx, err);
+	int r = refresh(rv, ctx, err);
 
 	if (r)
 		return r;

@@ -99,6 +99,19 @@ static bool begins(struct revisions *rv, struct ctx *ctx, struct wpath path, uin
 	return store_forward(rv->base.inner, ctx, &read, &ignored) == 0 && !c.differs;
 }
 
+/* True when the bytes at `offset` are `want`, whatever follows. */
+static bool holds_at(struct revisions *rv, struct ctx *ctx, struct wpath path, uint64_t offset, struct str want)
+{
+	struct compare c = {.want = want};
+	struct sink sink = {.push = compare_push, .arg = &c};
+	struct store_stat stat;
+	struct store_call read = {
+		.op = STORE_OP_READ, .path = path, .range = {offset, want.len}, .sink = &sink, .ret_stat = &stat};
+	struct err ignored;
+
+	return store_forward(rv->base.inner, ctx, &read, &ignored) == 0 && !c.differs && c.at == want.len;
+}
+
 /* True when the path holds what an append or a write was to leave, or the torn beginning of it. */
 static bool is_torn(struct revisions *rv, struct ctx *ctx, struct rev_record *rec, const struct store_stat *stat)
 {
@@ -131,6 +144,36 @@ static bool is_after(struct revisions *rv, struct ctx *ctx, struct rev_record *r
 		return is_torn(rv, ctx, rec, stat); /* all of it, by its size */
 	return content_hash_file(rv->base.inner, ctx, rec->r.path, hash, &now, &ignored) == 0 &&
 	       hash[0] == rec->r.after.hash[0] && hash[1] == rec->r.after.hash[1];
+}
+
+/* Whoever changes the path after our record was logged has first brought our record to its end, and says so in the log.
+   Until that line is written, the bytes tell. */
+bool recover_took_effect(struct revisions *rv, struct ctx *ctx, struct rev_record *rec, struct store_stat *ret_stat)
+{
+	struct store_stat stat = {0};
+	struct err ignored;
+	struct str data;
+	bool exists, done;
+
+	revlog_refresh(rv->log, ctx, &ignored);
+	revlog_lock(rv->log);
+	done = rec->done;
+	if (done)
+		stat.version = arena_str(ctx->arena, rec->r.after.version);
+	revlog_unlock(rv->log);
+	if (!done && visible(rv, ctx, rec->r.path, &stat, &exists, &ignored) == 0) {
+		done = is_after(rv, ctx, rec, &stat, exists);
+		if (!done && exists && rec->r.after.where == REV_PREFIX && stat.size > rec->r.after.size &&
+		    revlog_read_data(rv->log, ctx, rec, &data, &ignored) == 0)
+			done = holds_at(rv, ctx, rec->r.path, rec->r.before.size, data);
+		if (done)
+			revlog_done(rv->log, rec, stat.version);
+	}
+	stat.kind = STORE_FILE;
+	stat.size = stat.size ? stat.size : rec->r.after.size;
+	if (done)
+		*ret_stat = stat;
+	return done;
 }
 
 int recover_record(struct revisions *rv, struct ctx *ctx, struct rev_record *rec, struct err *err)
@@ -170,24 +213,71 @@ static void doubt_recent(struct revisions *rv)
 	}
 }
 
-static bool booted_since(struct revisions *rv, struct ctx *ctx, struct store *meta, struct str boot_id)
+/* The mark names the end of the log and the boot in which all of it was done. It is derived: without it the log is
+ * read. */
+static struct wpath mark_path(void)
 {
-	struct wpath path = {STR("boot")};
-	struct str last = STR_NONE;
-	struct err ignored;
-
-	(void)rv;
-	if (boot_id.len == 0)
-		return false;
-	if (store_read(meta, ctx, path, STORE_WHOLE, 256, &last, NULL, &ignored) == 0 && str_eq(last, boot_id))
-		return false;
-	store_write(meta, ctx, path, boot_id, (struct store_cond){0}, NULL, &ignored);
-	return last.len > 0;
+	return (struct wpath){STR(".stead/revisions-clean")};
 }
 
-int recover_all(struct revisions *rv, struct ctx *ctx, struct str boot_id, struct err *err)
+static struct str read_mark(struct revisions *rv, struct ctx *ctx)
 {
-	bool doubt = booted_since(rv, ctx, rv->meta, boot_id);
+	struct str mark = STR_NONE;
+	struct err ignored;
+
+	if (store_read(rv->base.inner, ctx, mark_path(), STORE_WHOLE, 512, &mark, NULL, &ignored))
+		return STR_NONE;
+	return mark;
+}
+
+bool recover_is_clean(struct revisions *rv, struct ctx *ctx)
+{
+	struct str mark = read_mark(rv, ctx), end, boot, path;
+	struct store_stat stat;
+	struct err ignored;
+
+	if (!mark.ptr) /* nothing was ever recorded, or nobody closed it */
+		return store_stat(rv->meta, ctx, (struct wpath){STR("log")}, &stat, &ignored) == -ERR_NOT_FOUND;
+	if (!str_cut(&mark, '\n', &path) || !str_cut(&mark, '\n', &end) || !str_cut(&mark, '\n', &boot))
+		return false;
+	return str_eq(boot, rv->boot_id) && wpath_name_ok(path) &&
+	       store_stat(rv->meta, ctx, (struct wpath){arena_printf(ctx->arena, "log/%.*s", STR_ARG(path))}, &stat,
+			  &ignored) == 0 &&
+	       str_eq(arena_printf(ctx->arena, "%llu", (unsigned long long)stat.size), end);
+}
+
+void recover_mark_clean(struct revisions *rv, struct ctx *ctx)
+{
+	struct str name;
+	struct source source;
+	struct store_stat stat;
+	uint64_t size;
+	struct store_call write = {.op = STORE_OP_WRITE, .path = mark_path(), .source = &source, .ret_stat = &stat};
+	struct err ignored;
+
+	if (!revlog_all_done(rv->log, ctx->arena, &name, &size))
+		return;
+	source = (struct source){.bytes = arena_printf(ctx->arena, "%.*s\n%llu\n%.*s\n", STR_ARG(name),
+						       (unsigned long long)size, STR_ARG(rv->boot_id))};
+	store_forward(rv->base.inner, ctx, &write, &ignored);
+}
+
+/* True when the machine was started anew since the last mark. Without a mark nobody knows, so it is taken as true. */
+static bool booted_since(struct revisions *rv, struct ctx *ctx)
+{
+	struct str mark = read_mark(rv, ctx), line = STR_NONE;
+
+	if (rv->boot_id.len == 0)
+		return false;
+	for (int i = 0; i < 3; i++)
+		if (!str_cut(&mark, '\n', &line))
+			return true;
+	return !str_eq(line, rv->boot_id);
+}
+
+int recover_all(struct revisions *rv, struct ctx *ctx, struct err *err)
+{
+	bool doubt = booted_since(rv, ctx);
 	struct rev_record **open;
 	size_t count = 0;
 	int r = 0;
