@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The past of a workspace, for people and tools: history, difference, restore, undo, checkpoints, the change feed. Paths
+ * are those that file tools use (relative to the tool root); the log's own paths never leave this file. Answers are
+ * values (JSON), one shape for the tool, the command line and the library.
+ *
+ * A revision is named by its number, by a checkpoint's name, or by "head".
+ */
+#ifndef STEAD_HOME_HISTORY_H
+#define STEAD_HOME_HISTORY_H
+
+#include "home/workspace.h"
+
+/* Number of a revision that a person named. ERR_NOT_FOUND names the nearest checkpoint. */
+int history_rev(struct workspace *ws, struct ctx *ctx, struct str text, uint64_t *ret_number, struct err *err);
+/* "PATH@REV" cut at the last '@' behind which a revision stands; without one *ret_has_rev is false. */
+int history_path_at(struct workspace *ws, struct ctx *ctx, struct str text, struct wpath *ret_path, uint64_t *ret_number,
+		    bool *ret_has_rev, struct err *err);
+
+struct history_req {
+	struct wpath path; /* root: everything below the tool root */
+	uint64_t since, until; /* 0: no bound */
+	struct str user, agent, session, call_id;
+	size_t limit; /* 0: HISTORY_LIMIT_DEFAULT */
+	bool oldest_first;
+};
+/* {"head", "revisions": [{"revision","path","operation","actor":{…},"time","before":{…}|null,"after":{…}|null,"other"?}],
+   "more"}; newest first. Records outside changes of what it looks at first. */
+int history_list(struct workspace *ws, struct ctx *ctx, const struct history_req *req, struct jv **ret, struct err *err);
+
+/* {"from","to","files":[{"path","change":"added|removed|changed|binary","diff"}],"more"}: unified differences of every
+   file below `path` that differs between the two revisions. */
+int history_diff(struct workspace *ws, struct ctx *ctx, struct wpath path, uint64_t from, uint64_t to, struct jv **ret,
+		 struct err *err);
+
+/* Makes `path` (a file, or everything below a directory) what it was after `number`. A change like any other.
+   {"restored":[paths],"removed":[paths],"unchanged":n,"revision"} */
+int history_restore(struct workspace *ws, struct ctx *ctx, struct wpath path, uint64_t number, struct jv **ret,
+		    struct err *err);
+
+struct undo_req {
+	/* Which changes: exactly one of these, or none for the last call. */
+	bool has_since;
+	uint64_t since; /* everything after this revision */
+	struct str call_id, session, actor; /* actor: a user or an agent */
+	bool dry_run;
+};
+/* Takes back the chosen changes, newest first. What was changed by others since is a conflict: reported with the
+   difference and left alone, and then nothing at all is changed. {"undone":[numbers],"files":[…],
+   "conflicts":[{"path","revision","diff"}]}; ERR_CONFLICT when there are conflicts (ret is written then too). */
+int history_undo(struct workspace *ws, struct ctx *ctx, const struct undo_req *req, struct jv **ret, struct err *err);
+
+int history_checkpoint(struct workspace *ws, struct ctx *ctx, struct str name, struct jv **ret, struct err *err);
+int history_checkpoints(struct workspace *ws, struct ctx *ctx, struct jv **ret, struct err *err);
+
+/* The feed: revisions after `since` below `path`, oldest first; waits up to wait_ms for the first. {"changes":[…as in
+   history_list…],"next": the number to ask with next,"more"} No gap and no repeat, whatever restarts. */
+int history_changes(struct workspace *ws, struct ctx *ctx, uint64_t since, struct wpath path, unsigned wait_ms,
+		    size_t limit, struct jv **ret, struct err *err);
+
+/* The bytes of a file at a revision, as store_read() gives them. */
+int history_read(struct workspace *ws, struct ctx *ctx, struct wpath path, uint64_t number, size_t max,
+		 struct str *ret_bytes, struct err *err);
+
+#endif
