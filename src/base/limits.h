@@ -37,6 +37,8 @@
 #define GREP_LINE_CUT      ((size_t)500) /* bytes of one matching line that a tool result shows */
 #define GREP_CONTEXT_MAX   50
 #define PATTERN_LEN_MAX    ((size_t)4096)
+#define HISTORY_LIMIT_DEFAULT 100
+#define HISTORY_LIMIT_MAX     10000
 #define EDITS_MAX          200
 
 /* MCP: requests that run or stay open at once, watched paths, and the bytes of one resource. */

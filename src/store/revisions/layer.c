@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/limits.h"
+#include "base/strmap.h"
 
 #define TRIES_MAX  1000
 #define BATCH_MAX  512
@@ -726,17 +727,18 @@ int revisions_notice(struct store *revisions, struct ctx *ctx, struct wpath path
 {
 	struct revisions *rv = revisions_of(revisions);
 	struct rev_query all = {.path = path};
+	struct strmap *seen = strmap_new(ctx->arena);
 	struct revision *known;
-	struct str done = STR_NONE;
 	size_t count;
 	int r = revisions_query(revisions, ctx, &all, &known, &count, NULL, err);
 
 	*ret_count = 0;
 	for (size_t i = 0; r == 0 && i < count; i++) {
-		if (str_eq(known[i].path.s, done))
-			continue; /* the common run of changes of one file */
-		done = known[i].path.s;
-		r = notice_one(rv, ctx, known[i].path, ret_count, err);
+		bool added;
+
+		strmap_put(seen, known[i].path.s, &added);
+		if (added)
+			r = notice_one(rv, ctx, known[i].path, ret_count, err);
 	}
 	return r;
 }

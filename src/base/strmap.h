@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From strings to numbers, in an arena: for "was this seen before" over many names. Keys are borrowed. */
+#ifndef STEAD_BASE_STRMAP_H
+#define STEAD_BASE_STRMAP_H
+
+#include <stdbool.h>
+
+#include "base/arena.h"
+
+struct strmap;
+
+struct strmap *strmap_new(struct arena *arena);
+/* The number beside the key; a new key gets 0 and *ret_added (may be NULL) is true. Good until the next put. */
+size_t *strmap_put(struct strmap *map, struct str key, bool *ret_added);
+/* NULL: not there. */
+size_t *strmap_find(struct strmap *map, struct str key);
+
+#endif
