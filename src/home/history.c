@@ -8,6 +8,8 @@
  */
 #include "home/history.h"
 
+#include <limits.h>
+
 #include "base/clock.h"
 #include "base/limits.h"
 #include "base/strmap.h"
@@ -82,8 +84,8 @@ int history_rev(struct workspace *ws, struct ctx *ctx, struct str text, uint64_t
 		       near ? near : "", near ? "\"?" : "");
 }
 
-int history_path_at(struct workspace *ws, struct ctx *ctx, struct str text, struct wpath *ret_path, uint64_t *ret_number,
-		    bool *ret_has_rev, struct err *err)
+int history_path_at(struct workspace *ws, struct ctx *ctx, struct str text, struct wpath *ret_path,
+		    uint64_t *ret_number, bool *ret_has_rev, struct err *err)
 {
 	size_t at = str_rfind_char(text, '@');
 	struct err ignored;
@@ -329,8 +331,8 @@ static int past_pull(void *arg, void *buf, size_t cap, size_t *ret_len, struct e
 
 	ctx.arena = arena;
 	buf_init(&c.bytes, arena, cap);
-	r = revisions_read(workspace_revisions(p->ws), &ctx, p->logged, p->number, (struct store_range){p->offset, cap}, &sink,
-			   &state, err);
+	r = revisions_read(workspace_revisions(p->ws), &ctx, p->logged, p->number, (struct store_range){p->offset, cap},
+			   &sink, &state, err);
 	if (r)
 		return r;
 	if (c.bytes.len)
@@ -389,10 +391,10 @@ static int diff_value(struct workspace *ws, struct ctx *ctx, struct wpath path, 
 	*ret = jv_object(ctx->arena);
 	jv_set_str(ctx->arena, *ret, "path", path.s);
 	jv_set_str(ctx->arena, *ret, "change",
-		   !a.exists                         ? STR("added")
-		   : !b.exists                       ? STR("removed")
+		   !a.exists                        ? STR("added")
+		   : !b.exists                      ? STR("removed")
 		   : !is_text(old) || !is_text(new) ? STR("binary")
-						     : STR("changed"));
+						    : STR("changed"));
 	buf_init(&text, ctx->arena, TOOL_TEXT_MAX);
 	if (is_text(old) && is_text(new))
 		diff_unified(ctx->arena, old, new, path.s, UINT_MAX, &text);
@@ -403,7 +405,8 @@ static int diff_value(struct workspace *ws, struct ctx *ctx, struct wpath path, 
 int history_diff(struct workspace *ws, struct ctx *ctx, struct wpath path, uint64_t from, uint64_t to, struct jv **ret,
 		 struct err *err)
 {
-	struct rev_query q = {.since = from < to ? from : to, .until = from < to ? to : from, .path = to_log(ws, ctx, path)};
+	struct rev_query q = {
+		.since = from < to ? from : to, .until = from < to ? to : from, .path = to_log(ws, ctx, path)};
 	struct jv *files = jv_array(ctx->arena);
 	struct strmap *seen = strmap_new(ctx->arena);
 	struct revision *found = NULL;
@@ -569,7 +572,8 @@ static void plan_change(struct undo_path *p, const struct undo_req *req, const s
 static int plan_undo(struct workspace *ws, struct ctx *ctx, const struct undo_req *req, struct undo_path **ret,
 		     size_t *ret_count, struct jv *numbers, struct err *err)
 {
-	struct rev_query q = {.since = req->has_since ? req->since : 0, .path = workspace_root(ws), .newest_first = true};
+	struct rev_query q = {
+		.since = req->has_since ? req->since : 0, .path = workspace_root(ws), .newest_first = true};
 	struct strmap *index = strmap_new(ctx->arena);
 	struct undo_path *paths;
 	struct revision *found;
@@ -667,8 +671,9 @@ int history_undo(struct workspace *ws, struct ctx *ctx, const struct undo_req *r
 	jv_set(ctx->arena, *ret, "files", files);
 	jv_set(ctx->arena, *ret, "conflicts", conflicts);
 	if (jv_count(conflicts) && !req->dry_run)
-		return err_set(err, ERR_CONFLICT,
-			       "undo: \"%.*s\"%s changed since by someone else; nothing was undone, the difference is shown",
-			       STR_ARG(jv_get_str(jv_at(conflicts, 0), "path")), jv_count(conflicts) > 1 ? " and others" : "");
+		return err_set(
+			err, ERR_CONFLICT,
+			"undo: \"%.*s\"%s changed since by someone else; nothing was undone, the difference is shown",
+			STR_ARG(jv_get_str(jv_at(conflicts, 0), "path")), jv_count(conflicts) > 1 ? " and others" : "");
 	return 0;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The past of a workspace, for people and tools: history, difference, restore, undo, checkpoints, the change feed. Paths
- * are those that file tools use (relative to the tool root); the log's own paths never leave this file. Answers are
- * values (JSON), one shape for the tool, the command line and the library.
+ * The past of a workspace, for people and tools: history, difference, restore, undo, checkpoints, the change feed.
+ * Paths are those that file tools use (relative to the tool root); the log's own paths never leave this file. Answers
+ * are values (JSON), one shape for the tool, the command line and the library.
  *
  * A revision is named by its number, by a checkpoint's name, or by "head".
  */
@@ -14,19 +14,21 @@
 /* Number of a revision that a person named. ERR_NOT_FOUND names the nearest checkpoint. */
 int history_rev(struct workspace *ws, struct ctx *ctx, struct str text, uint64_t *ret_number, struct err *err);
 /* "PATH@REV" cut at the last '@' behind which a revision stands; without one *ret_has_rev is false. */
-int history_path_at(struct workspace *ws, struct ctx *ctx, struct str text, struct wpath *ret_path, uint64_t *ret_number,
-		    bool *ret_has_rev, struct err *err);
+int history_path_at(struct workspace *ws, struct ctx *ctx, struct str text, struct wpath *ret_path,
+		    uint64_t *ret_number, bool *ret_has_rev, struct err *err);
 
 struct history_req {
-	struct wpath path; /* root: everything below the tool root */
+	struct wpath path;     /* root: everything below the tool root */
 	uint64_t since, until; /* 0: no bound */
 	struct str user, agent, session, call_id;
 	size_t limit; /* 0: HISTORY_LIMIT_DEFAULT */
 	bool oldest_first;
 };
-/* {"head", "revisions": [{"revision","path","operation","actor":{…},"time","before":{…}|null,"after":{…}|null,"other"?}],
-   "more"}; newest first. Records outside changes of what it looks at first. */
-int history_list(struct workspace *ws, struct ctx *ctx, const struct history_req *req, struct jv **ret, struct err *err);
+/* {"head", "revisions":
+   [{"revision","path","operation","actor":{…},"time","before":{…}|null,"after":{…}|null,"other"?}], "more"}; newest
+   first. Records outside changes of what it looks at first. */
+int history_list(struct workspace *ws, struct ctx *ctx, const struct history_req *req, struct jv **ret,
+		 struct err *err);
 
 /* {"from","to","files":[{"path","change":"added|removed|changed|binary","diff"}],"more"}: unified differences of every
    file below `path` that differs between the two revisions. */
@@ -41,7 +43,7 @@ int history_restore(struct workspace *ws, struct ctx *ctx, struct wpath path, ui
 struct undo_req {
 	/* Which changes: exactly one of these, or none for the last call. */
 	bool has_since;
-	uint64_t since; /* everything after this revision */
+	uint64_t since;                     /* everything after this revision */
 	struct str call_id, session, actor; /* actor: a user or an agent */
 	bool dry_run;
 };

@@ -16,8 +16,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/hash.h"
 #include "base/limits.h"
 #include "home/stack.h"
+#include "store/revisions.h"
 
 struct workspace {
 	struct arena *arena; /* for as long as the handle lives; written to while it is opened only */
@@ -25,10 +27,15 @@ struct workspace {
 	struct actor actor;
 	struct str place, dir; /* dir: host directory of the workspace on disk, else ptr NULL */
 	bool own_files;
-	struct store *base;   /* of all workspaces */
-	struct store *shared; /* view: this workspace, everybody's */
-	struct store *home;   /* shared, or what this user has of it */
+	struct store *base;     /* of all workspaces; on disk it does not sync, because the log does */
+	struct store *log_base; /* the same place, as durable as asked for; NULL: base itself */
+	struct store *raw;      /* view: this workspace, unrecorded */
+	struct store *shared;   /* this workspace, everybody's: every change of it gets a revision */
+	struct store *home;     /* shared, or what this user has of it */
 	struct store *files, *events;
+	struct store
+		*recorded; /* the revisions layer below files: shared, or that of a directory of the person's own */
+	struct wpath root; /* where files stands in it */
 };
 
 /* --- where workspaces lie --- */
@@ -180,12 +187,53 @@ static bool same_device(const char *a, const char *b)
 	return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev;
 }
 
-/* A directory of the person's own. Unfinished writes lie in the workspace when a rename can reach from there, so that
-   nothing of Stead is ever seen in a project. */
-static int open_own_files(struct workspace *ws, struct str dir, bool relaxed, struct store **ret, struct err *err)
+/* --- revisions --- */
+
+/* Another one after each start of the machine: what was written before may not have reached the disk. */
+static struct str boot_id(struct arena *arena)
 {
-	struct store_disk_opts opts = {.relaxed = relaxed};
+	char text[64];
+	FILE *f = fopen("/proc/sys/kernel/random/boot_id", "re");
+	size_t n = f ? fread(text, 1, sizeof text, f) : 0;
+
+	if (f)
+		fclose(f);
+	return arena_str(arena, str_trim(str_n(text, n)));
+}
+
+static struct wpath below(struct workspace *ws, const char *dir)
+{
+	return (struct wpath){arena_printf(ws->arena, "%.*s/%s", STR_ARG(ws->actor.workspace), dir)};
+}
+
+/* Puts the layer that records on `inner`, which it owns whatever happens. Its log lies in `dir` of the store that
+   syncs, the mark of a clean end in the same place of the store that does not. */
+static int record(struct workspace *ws, struct store *inner, const char *dir, struct store **ret, struct err *err)
+{
+	struct ctx ctx = {.arena = ws->arena, .actor = ws->actor};
+	struct store *log = store_view_new(ws->log_base ? ws->log_base : ws->base, below(ws, dir));
+	struct revisions_opts opts = {.boot_id = boot_id(ws->arena),
+				      .scratch = store_view_new(ws->base, below(ws, dir))};
+	int bad = store_revisions_open(inner, log, opts, &ctx, ret, err);
+
+	if (bad) {
+		store_destroy(inner);
+		store_destroy(log);
+		store_destroy(opts.scratch);
+	}
+	return bad;
+}
+
+/* A directory of the person's own. Unfinished writes lie in the workspace when a rename can reach from there, and so
+   does the log, so that nothing of Stead is ever seen in a project. */
+static int open_own_files(struct workspace *ws, struct str dir, struct store **ret, struct err *err)
+{
+	struct store *own;
+	struct store_disk_opts opts = {.relaxed = true};
 	const char *path = arena_cstr(ws->arena, dir);
+	struct str real;
+	char *resolved;
+	int bad;
 
 	if (memchr(dir.ptr, 0, dir.len))
 		return err_set(err, ERR_INVALID, "the directory of files has a NUL character in its name");
@@ -193,7 +241,13 @@ static int open_own_files(struct workspace *ws, struct str dir, bool relaxed, st
 		opts.tmp_dir = arena_printf(ws->arena, "%s/.stead/tmp", ws->dir.ptr).ptr;
 	ws->own_files = true;
 	ws->place = dir;
-	return store_disk_open(path, &opts, ret, err);
+	bad = store_disk_open(path, &opts, &own, err);
+	if (bad)
+		return bad;
+	resolved = realpath(path, NULL);
+	real = hash_hex128(ws->arena, str_of(resolved ? resolved : path));
+	free(resolved);
+	return record(ws, own, arena_printf(ws->arena, ".stead/own/%s", real.ptr).ptr, ret, err);
 }
 
 /* `dir` of what this user has: his own part of the workspace over what people wrote for everybody. Without a user it is
@@ -219,16 +273,24 @@ static int user_dir_of(struct arena *arena, struct str user, struct wpath *ret, 
 	return wpath_parse(arena_printf(arena, "users/%.*s", STR_ARG(workspace_encode_name(arena, user))), ret, err);
 }
 
+static uint64_t kept_bytes(void *revisions)
+{
+	return revisions_kept_bytes(revisions);
+}
+
 /* The stack, outermost first:
- *   guard    outermost: no tool can name .stead/ or .env, while every layer inside still can
- *   events   outside quota: what was refused did not happen, so nobody is told of it
- *   quota    left out when there is no limit; around the tool root, so that it counts that area and nothing else
- *   prefix   the tool root, inside the layers above so that they see the paths that tools name
- *   overlay  a user's own part over the static assets of the workspace, which it never changes
- *   prefix   the workspace, and in it the user
- *   base     the backend, shared by all workspaces of the store
+ *   guard      outermost: no tool can name .stead/ or .env, while every layer inside still can
+ *   events     outside quota: what was refused did not happen, so nobody is told of it
+ *   quota      outside revisions: a write that does not fit must not cost a record; what history keeps is counted
+ *              all the same. Left out when there is no limit; around the tool root, so that it counts that area
+ *   prefix     the tool root, inside the layers above so that they see the paths that tools name
+ *   overlay    a user's own part over the static assets of the workspace, which it never changes
+ *   prefix     the user's part
+ *   revisions  one log for the workspace, so that a revision number means the same to all its users
+ *   prefix     the workspace
+ *   base       the backend, shared by all workspaces of the store
  */
-static int compose(struct workspace *ws, const struct workspace_opts *opts, bool relaxed, struct err *err)
+static int compose(struct workspace *ws, const struct workspace_opts *opts, struct err *err)
 {
 	struct str own = opts->files_dir.len ? opts->files_dir : jv_get_str(ws->config.document, "files_dir");
 	const struct config_quota *quota = &ws->config.quota;
@@ -240,20 +302,28 @@ static int compose(struct workspace *ws, const struct workspace_opts *opts, bool
 
 	if (!bad)
 		bad = user_dir_of(ws->arena, opts->user, &user_dir, err);
+	if (!bad)
+		bad = record(ws, store_view_new(ws->raw, WPATH_ROOT), ".stead/rev", &ws->shared, err);
 	if (bad)
 		return bad;
 	ws->home = user_view(ws, user_dir, WPATH_ROOT);
 	if (own.len && !opts->root.len) {
-		bad = open_own_files(ws, own, relaxed, &files, err);
+		bad = open_own_files(ws, own, &files, err);
 		if (bad)
 			return bad;
+		ws->recorded = files;
+		ws->root = WPATH_ROOT;
 	} else {
 		files = user_view(ws, user_dir, root.path);
+		ws->recorded = ws->shared;
+		bad = wpath_join(ws->arena, user_dir, root.path, &ws->root, err);
+		if (bad)
+			return bad;
 		ws->place = arena_printf(ws->arena, "%.*s%s%.*s%s%.*s", STR_ARG(ws->place), user_dir.s.len ? "/" : "",
 					 STR_ARG(user_dir.s), root.path.s.len ? "/" : "", STR_ARG(root.path.s));
 	}
-	if (limits.bytes || limits.files || limits.file_size)
-		files = store_quota_new(files, limits);
+	files = store_quota_new(files, limits);
+	store_quota_count_kept(files, kept_bytes, ws->recorded);
 	ws->events = store_events_new(files);
 	ws->files = guarded(ws->events, &root, ws->own_files);
 	return 0;
@@ -267,10 +337,10 @@ static int no_workspace(struct workspace *ws, struct err *err)
 		       STR_ARG(ws->actor.workspace), STR_ARG(utf8_first(ws->place, 200)), STR_ARG(ws->actor.workspace));
 }
 
-static int view_workspace(struct workspace *ws, const struct workspace_opts *opts, bool relaxed, struct err *err)
+static int view_workspace(struct workspace *ws, const struct workspace_opts *opts, struct err *err)
 {
 	struct str dir;
-	int bad = home_open_store(ws->arena, opts->store_url, opts->create, relaxed, &ws->base, &dir, err);
+	int bad = home_open_store(ws->arena, opts->store_url, opts->create, true, &ws->base, &dir, err);
 
 	if (dir.ptr)
 		ws->dir = arena_printf(ws->arena, "%s/%.*s", dir.ptr, STR_ARG(ws->actor.workspace));
@@ -278,55 +348,60 @@ static int view_workspace(struct workspace *ws, const struct workspace_opts *opt
 		dir.ptr ? ws->dir
 			: arena_printf(ws->arena, "%.*s%.*s", STR_ARG(opts->store_url), STR_ARG(ws->actor.workspace));
 	if (!bad)
-		ws->shared = store_view_new(ws->base, (struct wpath){ws->actor.workspace});
+		ws->raw = store_view_new(ws->base, (struct wpath){ws->actor.workspace});
 	return bad;
 }
 
+/* The store that syncs. Only a directory has two ways to be opened. */
+static int open_log_base(struct workspace *ws, const struct workspace_opts *opts, struct err *err)
+{
+	struct str dir;
+
+	if (!ws->dir.ptr || ws->log_base)
+		return 0;
+	return home_open_store(ws->arena, opts->store_url, opts->create, false, &ws->log_base, &dir, err);
+}
+
 /* Initialises the workspace if it is missing and may be made. */
-static int ensure_exists(struct workspace *ws, struct ctx *ctx, bool create, struct err *err)
+static int ensure_exists(struct workspace *ws, struct ctx *ctx, const struct workspace_opts *opts, struct err *err)
 {
 	struct init_opts init = {.name = ws->actor.workspace};
+	struct store *durable;
 	bool exists;
 	int bad = store_stat(ws->base, ctx, (struct wpath){ws->actor.workspace}, NULL, err);
 
 	if (bad && bad != -ERR_NOT_FOUND)
 		return bad;
-	exists = bad == 0;
-	if (!exists && !create)
+	if (bad && !opts->create)
 		return no_workspace(ws, err);
-	if (create) {
-		bad = home_exists(ctx, ws->shared, &exists, err);
-		if (bad || exists)
-			return bad;
-		bad = home_write_templates(ctx, ws->shared, ws->dir, &init, jv_array(ctx->arena), err);
+	if (!opts->create)
+		return 0;
+	bad = home_exists(ctx, ws->raw, &exists, err);
+	if (bad || exists)
 		return bad;
-	}
-	return 0;
-}
-
-/* Whether writes wait for the disk stands in agent.yaml, which is in the store: the store is opened again for it. */
-static int reopen_relaxed(struct workspace *ws, const struct workspace_opts *opts, struct err *err)
-{
-	store_destroy(ws->shared);
-	store_destroy(ws->base);
-	ws->shared = ws->base = NULL;
-	return view_workspace(ws, opts, true, err);
+	bad = open_log_base(ws, opts, err);
+	if (bad)
+		return bad;
+	durable = store_view_new(ws->log_base ? ws->log_base : ws->base, (struct wpath){ws->actor.workspace});
+	bad = home_write_templates(ctx, durable, ws->dir, &init, jv_array(ctx->arena), err);
+	store_destroy(durable);
+	return bad;
 }
 
 static int open_stack(struct workspace *ws, const struct workspace_opts *opts, struct err *err)
 {
 	struct ctx ctx = {.arena = ws->arena, .actor = ws->actor};
-	int bad = view_workspace(ws, opts, opts->relaxed, err);
+	int bad = view_workspace(ws, opts, err);
 
 	if (bad == -ERR_NOT_FOUND)
 		return no_workspace(ws, err);
 	if (!bad)
-		bad = ensure_exists(ws, &ctx, opts->create, err);
+		bad = ensure_exists(ws, &ctx, opts, err);
 	if (!bad)
-		bad = home_load_config(ws->arena, &ctx, ws->shared, &ws->config, err);
-	if (!bad && ws->config.relaxed && !opts->relaxed && ws->dir.ptr)
-		bad = reopen_relaxed(ws, opts, err);
-	return bad ? bad : compose(ws, opts, opts->relaxed || ws->config.relaxed, err);
+		bad = home_load_config(ws->arena, &ctx, ws->raw, &ws->config, err);
+	if (!bad && !opts->relaxed && !ws->config.relaxed)
+		bad = open_log_base(ws, opts, err);
+	return bad ? bad : compose(ws, opts, err);
 }
 
 int workspace_open(const struct workspace_opts *opts, struct workspace **ret_ws, struct err *err)
@@ -359,6 +434,8 @@ void workspace_close(struct workspace *ws)
 	store_destroy(ws->files);
 	store_destroy(ws->home);
 	store_destroy(ws->shared);
+	store_destroy(ws->raw);
+	store_destroy(ws->log_base);
 	store_destroy(ws->base);
 	arena_destroy(ws->arena);
 	free(ws);
@@ -392,6 +469,16 @@ struct store *workspace_home(struct workspace *ws)
 struct store *workspace_events(struct workspace *ws)
 {
 	return ws->events;
+}
+
+struct store *workspace_revisions(struct workspace *ws)
+{
+	return ws->recorded;
+}
+
+struct wpath workspace_root(const struct workspace *ws)
+{
+	return ws->root;
 }
 
 bool workspace_files_are_own(const struct workspace *ws)

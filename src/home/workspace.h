@@ -42,6 +42,9 @@ struct store *workspace_files(struct workspace *ws);
 struct store *workspace_home(struct workspace *ws);
 /* The events layer in the stack of workspace_files(): for store_events_listen. */
 struct store *workspace_events(struct workspace *ws);
+/* The revisions layer below workspace_files(), and where '/' of the file tools stands in it. */
+struct store *workspace_revisions(struct workspace *ws);
+struct wpath workspace_root(const struct workspace *ws);
 /* True when the file area is a directory of the person's own (files_dir): .gitignore is honoured. */
 bool workspace_files_are_own(const struct workspace *ws);
 /* "workspace" as the person would name the place of '/': a host path for disk, else a URL. For people, not models. */

@@ -53,11 +53,14 @@ struct revisions_opts {
 	   the newest records are compared with the files, because the kernel may not have written those back. Empty:
 	   never. */
 	struct str boot_id;
+	/* Where the mark lies that spares the next start the reading of the log. Derived, so it need not sync. Owned;
+	   NULL: the log is read at every start. */
+	struct store *scratch;
 };
 
 /* Puts the layer on `inner`. `meta` is owned too and must not be reachable through this layer by its users (they are
    kept out by the guard outside). Paths below ".stead/" are passed on and not recorded. Opening replays what was
-   acknowledged and not yet applied. On failure both stores stay the caller's. */
+   acknowledged and not yet applied. On failure the stores stay the caller's. */
 int store_revisions_open(struct store *inner, struct store *meta, struct revisions_opts opts, struct ctx *ctx,
 			 struct store **ret_store, struct err *err);
 
@@ -103,6 +106,9 @@ struct rev_checkpoint {
 };
 int revisions_checkpoints(struct store *revisions, struct ctx *ctx, struct rev_checkpoint **ret, size_t *ret_count,
 			  struct err *err);
+
+/* Bytes that log and blobs take. */
+uint64_t revisions_kept_bytes(struct store *revisions);
 
 /* Looks at `path` (or, for a directory, at every file below) and records what another program changed since. */
 int revisions_notice(struct store *revisions, struct ctx *ctx, struct wpath path, uint64_t *ret_count, struct err *err);

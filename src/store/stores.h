@@ -48,6 +48,8 @@ struct quota_limits {
 /* Usage is counted once (lazily) and then kept; an outside change is caught up with by a recount when a write would
  * fail. */
 struct store *store_quota_new(struct store *inner, struct quota_limits limits);
+/* Has what `kept` tells counted beside the files: history that is kept elsewhere. Removing is never refused. */
+void store_quota_count_kept(struct store *quota, uint64_t (*kept)(void *arg), void *arg);
 
 /* Upper is written; lower is only read. Deleting what lower has leaves a whiteout in upper, below ".stead-wh", a name
    that no path may have here. Versions of lower's files begin with "l:". Owns both. */

@@ -10,6 +10,7 @@
 #include "base/buf.h"
 #include "base/limits.h"
 #include "store/store.h"
+#include "text/diff.h"
 #include "tools/tool.h"
 
 /* Arguments and results (files_common.c). */
@@ -31,7 +32,6 @@ void buf_size(struct buf *buf, uint64_t bytes);
 /* A count from 0 on as " 1 line", "2 lines". */
 const char *plural(uint64_t n);
 bool bytes_are_binary(struct str bytes);
-uint64_t count_lines(struct str bytes);
 /* "its first lines are:" and up to five lines of the file, for refusals. */
 struct str first_lines(struct call *call, struct store *store, struct wpath path);
 
@@ -64,11 +64,6 @@ struct page {
 
 int page_read(struct ctx *ctx, struct store *store, struct wpath path, const struct page_req *req, struct page *ret,
 	      struct err *err);
-
-/* Unified differences (diff.c). Bounded: past its work limit a region is shown as replaced; past `lines_max` lines
-   the rest is counted. `path` goes into the header; empty: no header. */
-void diff_unified(struct arena *arena, struct str before, struct str after, struct str path, unsigned lines_max,
-		  struct buf *out);
 
 /* The nearest text (nearest.c): lines for the model that show where `bytes` comes closest to `wanted`, with the
    difference and the reason if it is a plain one (white space, line endings, case). Empty when nothing is near. */

@@ -101,22 +101,6 @@ bool bytes_are_binary(struct str bytes)
 	return str_find_char(bytes, '\0') < bytes.len || !utf8_valid(bytes);
 }
 
-uint64_t count_lines(struct str bytes)
-{
-	const char *p = bytes.ptr, *end = p + bytes.len;
-	uint64_t lines = 0;
-
-	while (p < end) {
-		const char *nl = memchr(p, '\n', (size_t)(end - p));
-
-		lines++;
-		if (!nl)
-			break;
-		p = nl + 1;
-	}
-	return lines;
-}
-
 struct str first_lines(struct call *call, struct store *store, struct wpath path)
 {
 	struct store_range head = {0, 1200};

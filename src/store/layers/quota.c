@@ -35,6 +35,8 @@ struct quota {
 	bool counted, doubtful;
 	uint64_t bytes, files; /* used and reserved */
 	int64_t counted_at_ns, count_took_ns;
+	uint64_t (*kept)(void *arg); /* bytes of history beside the files; NULL: none */
+	void *kept_arg;
 };
 
 static struct quota *quota_of(struct store *s)
@@ -205,8 +207,22 @@ static void settle(struct quota *q, struct claim *mine, int r, struct quota_limi
 	pthread_mutex_unlock(&q->lock);
 }
 
+static uint64_t kept_bytes(const struct quota *q)
+{
+	return q->kept ? q->kept(q->kept_arg) : 0;
+}
+
 static int over_bytes(const struct quota *q, uint64_t more, struct err *err)
 {
+	uint64_t kept = kept_bytes(q);
+
+	if (kept)
+		return err_set(
+			err, ERR_QUOTA,
+			"it would take %llu bytes more, and %llu of the workspace's %llu are in use, %llu of them by "
+			"kept history; free that with `stead gc`, remove files, or raise the limit",
+			(unsigned long long)more, (unsigned long long)(q->bytes + kept),
+			(unsigned long long)q->limits.bytes, (unsigned long long)kept);
 	return err_set(err, ERR_QUOTA,
 		       "it would take %llu bytes more, and %llu of the workspace's %llu are in use; remove files that "
 		       "are no longer needed, or raise the limit",
@@ -229,7 +245,7 @@ static int over_file_size(const struct quota *q, uint64_t size, struct err *err)
 
 static bool fits(const struct quota *q, uint64_t bytes, uint64_t files)
 {
-	return (!q->limits.bytes || bytes == 0 || q->bytes + bytes <= q->limits.bytes) &&
+	return (!q->limits.bytes || bytes == 0 || q->bytes + kept_bytes(q) + bytes <= q->limits.bytes) &&
 	       (!q->limits.files || files == 0 || q->files + files <= q->limits.files);
 }
 
@@ -447,4 +463,14 @@ struct store *store_quota_new(struct store *inner, struct quota_limits limits)
 	pthread_mutex_init(&q->lock, NULL);
 	pthread_cond_init(&q->changed, NULL);
 	return &q->base;
+}
+
+void store_quota_count_kept(struct store *quota, uint64_t (*kept)(void *arg), void *arg)
+{
+	struct quota *q = quota_of(quota);
+
+	if (quota->ops != &quota_ops)
+		return; /* there was nothing to bound */
+	q->kept = kept;
+	q->kept_arg = arg;
 }

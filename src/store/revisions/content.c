@@ -40,10 +40,34 @@ int content_keep_bytes(struct revisions *rv, struct ctx *ctx, struct str bytes, 
 	r = store_write(rv->meta, ctx, blob_path(ctx->arena, state->hash), bytes, absent, NULL, err);
 	if (r && !exists_already(r))
 		return r;
+	if (r == 0)
+		rv->blob_bytes += bytes.len;
 	state->exists = true;
 	state->size = bytes.len;
 	state->where = REV_BLOB;
 	state->held_by = 0;
+	return 0;
+}
+
+int content_count(struct revisions *rv, struct ctx *ctx, struct err *err)
+{
+	ARENA_SCOPE struct arena *arena = arena_new();
+	struct store_list_req req = {.recursive = true, .limit = STORE_PAGE_MAX};
+	struct store_page page;
+	struct ctx c = *ctx;
+	uint64_t bytes = 0;
+
+	c.arena = arena;
+	do {
+		int r = store_list(rv->meta, &c, (struct wpath){STR("blobs")}, &req, &page, err);
+
+		if (r)
+			return r == -ERR_NOT_FOUND ? 0 : r;
+		for (size_t i = 0; i < page.count; i++)
+			bytes += page.entries[i].stat.size;
+		req.after = page.next;
+	} while (page.next.ptr);
+	rv->blob_bytes = bytes;
 	return 0;
 }
 
@@ -106,6 +130,8 @@ int content_keep_stream(struct revisions *rv, struct ctx *ctx, const struct sour
 		store_remove(rv->meta, ctx, tmp, false, any, NULL, &ignored);
 		if (!exists_already(r))
 			return r;
+	} else {
+		rv->blob_bytes += h.size;
 	}
 	state->exists = true;
 	state->size = h.size;

@@ -764,6 +764,7 @@ static void revisions_destroy(struct store *s)
 		revlog_close(rv->log);
 	}
 	store_destroy(rv->meta);
+	store_destroy(rv->scratch);
 	free((char *)rv->boot_id.ptr);
 	pthread_rwlock_destroy(&rv->tree);
 	pthread_mutex_destroy(&rv->opening);
@@ -794,6 +795,8 @@ int revisions_ready(struct revisions *rv, struct ctx *ctx, struct err *err)
 		r = revlog_open(rv->meta, ctx, &rv->log, err);
 		if (r == 0)
 			r = recover_all(rv, ctx, err);
+		if (r == 0)
+			r = content_count(rv, ctx, err);
 		if (r && rv->log) {
 			revlog_close(rv->log);
 			rv->log = NULL;
@@ -804,6 +807,18 @@ int revisions_ready(struct revisions *rv, struct ctx *ctx, struct err *err)
 	return r;
 }
 
+uint64_t revisions_kept_bytes(struct store *revisions)
+{
+	ARENA_SCOPE struct arena *arena = arena_new();
+	struct revisions *rv = revisions_of(revisions);
+	struct ctx ctx = {.arena = arena};
+	struct err ignored;
+
+	if (revisions_ready(rv, &ctx, &ignored))
+		return 0;
+	return revlog_bytes(rv->log) + rv->blob_bytes;
+}
+
 int store_revisions_open(struct store *inner, struct store *meta, struct revisions_opts opts, struct ctx *ctx,
 			 struct store **ret_store, struct err *err)
 {
@@ -812,6 +827,7 @@ int store_revisions_open(struct store *inner, struct store *meta, struct revisio
 
 	rv->base = (struct store){.ops = &revisions_ops, .inner = inner};
 	rv->meta = meta;
+	rv->scratch = opts.scratch;
 	rv->boot_id = str_n(xstrndup(opts.boot_id), opts.boot_id.len);
 	pthread_rwlock_init(&rv->tree, NULL);
 	pthread_mutex_init(&rv->opening, NULL);
@@ -820,7 +836,7 @@ int store_revisions_open(struct store *inner, struct store *meta, struct revisio
 	if (!recover_is_clean(rv, ctx))
 		r = revisions_ready(rv, ctx, err);
 	if (r) {
-		rv->meta = NULL; /* it stays the caller's */
+		rv->meta = rv->scratch = NULL; /* they stay the caller's */
 		revisions_destroy(&rv->base);
 		return r;
 	}

@@ -10,7 +10,9 @@
 struct revisions {
 	struct store base;
 	struct store *meta;
-	struct str boot_id; /* owned */
+	struct store *scratch; /* may be NULL */
+	struct str boot_id;    /* owned */
+	_Atomic uint64_t blob_bytes;
 	pthread_mutex_t opening;
 	_Atomic bool opened; /* the log is read at the first change or question, not at the start */
 	struct revlog *log;
@@ -43,6 +45,8 @@ int content_read_before(struct revisions *rv, struct ctx *ctx, const struct rev_
 /* A source over a kept state (blob or log record), for writes. Lives in the arena. */
 int content_source(struct revisions *rv, struct ctx *ctx, const struct rev_record *record,
 		   const struct rev_state *state, struct source *ret_source, struct err *err);
+/* Counts the blobs that are there. */
+int content_count(struct revisions *rv, struct ctx *ctx, struct err *err);
 void content_hash(struct str bytes, uint64_t ret_hash[2]);
 /* The hash of what lies at `path`; its stat too. */
 int content_hash_file(struct store *store, struct ctx *ctx, struct wpath path, uint64_t ret_hash[2],

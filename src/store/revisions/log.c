@@ -721,6 +721,17 @@ int revlog_flush(struct revlog *log, struct ctx *ctx, struct err *err)
 	return r;
 }
 
+uint64_t revlog_bytes(struct revlog *log)
+{
+	uint64_t bytes = 0;
+
+	pthread_mutex_lock(&log->lock);
+	for (size_t i = 0; i < log->segment_count; i++)
+		bytes += log->segments[i].size;
+	pthread_mutex_unlock(&log->lock);
+	return bytes;
+}
+
 bool revlog_all_done(struct revlog *log, struct arena *arena, struct str *ret_name, uint64_t *ret_size)
 {
 	struct segment *s;

@@ -78,6 +78,9 @@ void revlog_wait(struct revlog *log, int64_t deadline_ns);
    the lock itself. */
 bool revlog_all_done(struct revlog *log, struct arena *arena, struct str *ret_name, uint64_t *ret_size);
 
+/* Bytes of all segments. Takes the lock itself. */
+uint64_t revlog_bytes(struct revlog *log);
+
 /* The bytes that a record holds inline. */
 int revlog_read_data(struct revlog *log, struct ctx *ctx, const struct rev_record *record, struct str *ret_data,
 		     struct err *err);

@@ -217,7 +217,7 @@ static void doubt_recent(struct revisions *rv)
  * read. */
 static struct wpath mark_path(void)
 {
-	return (struct wpath){STR(".stead/revisions-clean")};
+	return (struct wpath){STR("revisions-clean")};
 }
 
 static struct str read_mark(struct revisions *rv, struct ctx *ctx)
@@ -225,7 +225,7 @@ static struct str read_mark(struct revisions *rv, struct ctx *ctx)
 	struct str mark = STR_NONE;
 	struct err ignored;
 
-	if (store_read(rv->base.inner, ctx, mark_path(), STORE_WHOLE, 512, &mark, NULL, &ignored))
+	if (!rv->scratch || store_read(rv->scratch, ctx, mark_path(), STORE_WHOLE, 512, &mark, NULL, &ignored))
 		return STR_NONE;
 	return mark;
 }
@@ -249,17 +249,15 @@ bool recover_is_clean(struct revisions *rv, struct ctx *ctx)
 void recover_mark_clean(struct revisions *rv, struct ctx *ctx)
 {
 	struct str name;
-	struct source source;
-	struct store_stat stat;
+	struct str mark;
 	uint64_t size;
-	struct store_call write = {.op = STORE_OP_WRITE, .path = mark_path(), .source = &source, .ret_stat = &stat};
 	struct err ignored;
 
-	if (!revlog_all_done(rv->log, ctx->arena, &name, &size))
+	if (!rv->scratch || !revlog_all_done(rv->log, ctx->arena, &name, &size))
 		return;
-	source = (struct source){.bytes = arena_printf(ctx->arena, "%.*s\n%llu\n%.*s\n", STR_ARG(name),
-						       (unsigned long long)size, STR_ARG(rv->boot_id))};
-	store_forward(rv->base.inner, ctx, &write, &ignored);
+	mark = arena_printf(ctx->arena, "%.*s\n%llu\n%.*s\n", STR_ARG(name), (unsigned long long)size,
+			    STR_ARG(rv->boot_id));
+	store_write(rv->scratch, ctx, mark_path(), mark, (struct store_cond){0}, NULL, &ignored);
 }
 
 /* True when the machine was started anew since the last mark. Without a mark nobody knows, so it is taken as true. */

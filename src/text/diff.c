@@ -5,10 +5,26 @@
  * Myers' greedy algorithm, ended at COST_MOST differences: past that, the region is shown as one replacement. That is
  * still a true difference, only not the shortest, and the work stays bounded for any input.
  */
-#include "tools/files.h"
+#include "text/diff.h"
 
 #define CONTEXT   3
 #define COST_MOST 400
+
+uint64_t count_lines(struct str bytes)
+{
+	const char *p = bytes.ptr, *end = p + bytes.len;
+	uint64_t lines = 0;
+
+	while (p < end) {
+		const char *nl = memchr(p, '\n', (size_t)(end - p));
+
+		lines++;
+		if (!nl)
+			break;
+		p = nl + 1;
+	}
+	return lines;
+}
 
 struct lines {
 	struct str *line; /* with line ends */
