@@ -307,6 +307,21 @@ int store_scan(struct store *s, struct ctx *ctx, struct wpath path, const struct
 	return dispatch(s, ctx, &c, err);
 }
 
+int store_cond_check(struct store_cond cond, bool exists, struct str version, struct err *err)
+{
+	if (cond.kind == STORE_ABSENT && exists)
+		return err_set(err, ERR_EXISTS, "it exists already; read it, or write without the condition");
+	if (cond.kind != STORE_VERSION)
+		return 0;
+	if (!exists)
+		return err_set(err, ERR_CONFLICT, "it was removed since it was read; read again and decide anew");
+	if (!str_eq(cond.version, version))
+		return err_set(err, ERR_CONFLICT,
+			       "it changed since it was read (it is version %.*s, not %.*s); read again",
+			       STR_ARG(version), STR_ARG(cond.version));
+	return 0;
+}
+
 void store_destroy(struct store *s)
 {
 	while (s) {

@@ -226,6 +226,10 @@ int store_forward(struct store *inner, struct ctx *ctx, struct store_call *call,
 /* Destroys the layers from the outside in, and the backend. NULL is allowed. */
 void store_destroy(struct store *s);
 
+/* 0 when the condition holds for what is there (`version` only when it exists); else the sentence that all stores use.
+ */
+int store_cond_check(struct store_cond cond, bool exists, struct str version, struct err *err);
+
 /* Shared by backends that hold the whole of a file's directory at once. The byte order of lists: a directory counts as
    its name with a '/' behind it. */
 int store_entry_cmp(const struct store_entry *a, const struct store_entry *b);

@@ -303,18 +303,9 @@ int disk_check_cond(const struct stat *st, struct store_cond cond, struct err *e
 {
 	char have[DISK_VERSION_LEN];
 
-	if (cond.kind == STORE_ABSENT && st)
-		return err_set(err, ERR_EXISTS, "it exists already; read it, or write without the condition");
-	if (cond.kind != STORE_VERSION)
-		return 0;
-	if (!st)
-		return err_set(err, ERR_CONFLICT, "it was removed since it was read; read again and decide anew");
-	disk_version(st, have);
-	if (!str_eq(cond.version, str_n(have, sizeof(have))))
-		return err_set(err, ERR_CONFLICT,
-			       "it changed since it was read (it is version %.*s, not %.*s); read again",
-			       DISK_VERSION_LEN, have, STR_ARG(cond.version));
-	return 0;
+	if (st)
+		disk_version(st, have);
+	return store_cond_check(cond, st, str_n(have, sizeof(have)), err);
 }
 
 void disk_prune(const struct disk *d, struct wpath dir)

@@ -291,19 +291,9 @@ static struct str format_version(struct arena *arena, uint64_t version)
 static int check_cond(const struct node *n, struct store_cond cond, struct err *err)
 {
 	char have[24];
+	int len = n ? snprintf(have, sizeof(have), "%llx", (unsigned long long)n->version) : 0;
 
-	if (cond.kind == STORE_ABSENT && n)
-		return err_set(err, ERR_EXISTS, "it exists already; read it, or write without the condition");
-	if (cond.kind != STORE_VERSION)
-		return 0;
-	if (!n)
-		return err_set(err, ERR_CONFLICT, "it was removed since it was read; read again and decide anew");
-	snprintf(have, sizeof(have), "%llx", (unsigned long long)n->version);
-	if (!str_is(cond.version, have))
-		return err_set(err, ERR_CONFLICT,
-			       "it changed since it was read (it is version %s, not %.*s); read again", have,
-			       STR_ARG(cond.version));
-	return 0;
+	return store_cond_check(cond, n, str_n(have, (size_t)len), err);
 }
 
 static void fill_stat(struct arena *arena, const struct node *n, struct store_stat *ret)

@@ -260,15 +260,7 @@ static int is_a_dir(struct wpath path, struct err *err)
 /* A condition on what shows, when that is lower's or nothing. */
 static int check_cond(const struct found *f, struct store_cond cond, struct err *err)
 {
-	if (cond.kind == STORE_ABSENT && f->kind)
-		return err_set(err, ERR_EXISTS, "it exists already; read it, or write without the condition");
-	if (cond.kind == STORE_VERSION && !f->kind)
-		return err_set(err, ERR_CONFLICT, "it was removed since it was read; read again and decide anew");
-	if (cond.kind == STORE_VERSION && !str_eq(cond.version, f->stat.version))
-		return err_set(err, ERR_CONFLICT,
-			       "it changed since it was read (it is version %.*s, not %.*s); read again",
-			       STR_ARG(f->stat.version), STR_ARG(cond.version));
-	return 0;
+	return store_cond_check(cond, f->kind, f->stat.version, err);
 }
 
 /* Reading. */

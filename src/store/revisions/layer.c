@@ -170,15 +170,7 @@ static int hold(struct revisions *rv, struct ctx *ctx, struct wpath path, struct
 
 static int check_cond(struct store_cond cond, const struct look *l, struct err *err)
 {
-	if (cond.kind == STORE_ABSENT && l->state.exists)
-		return err_set(err, ERR_EXISTS, "it exists already; choose another name or overwrite it");
-	if (cond.kind == STORE_VERSION && !l->state.exists)
-		return err_set(err, ERR_CONFLICT, "it is not there any more; look again before changing it");
-	if (cond.kind == STORE_VERSION && !str_eq(cond.version, l->state.version))
-		return err_set(err, ERR_CONFLICT,
-			       "it changed since version \"%.*s\" and is now \"%.*s\"; read it again",
-			       STR_ARG(cond.version), STR_ARG(l->state.version));
-	return 0;
+	return store_cond_check(cond, l->state.exists, l->state.version, err);
 }
 
 static struct store_cond still(const struct look *l)
