@@ -225,8 +225,18 @@ static const struct ignore *push_rules(struct scan *s, const struct ignore *pare
 /* The rules that hold in the scanned directory's parent: a scan of a part leaves out what one of the whole does. */
 static const struct ignore *rules_above(struct scan *s)
 {
-	const struct ignore *rules = push_rules(s, NULL, WPATH_ROOT, STR(IGNORE_EXCLUDE_FILE));
+	struct store_stat stat;
+	struct store_call look = {.op = STORE_OP_STAT, .path = {STR(".git")}, .ret_stat = &stat};
+	struct ctx ctx = *s->ctx;
+	struct err ignored;
+	const struct ignore *rules = NULL;
 
+	arena_reset(s->files);
+	ctx.arena = s->files;
+	if (store_forward(s->store, &ctx, &look, &ignored) == 0)
+		rules = push_rules(s, NULL, WPATH_ROOT, STR(IGNORE_EXCLUDE_FILE));
+	else
+		rules = ignore_outside_repository(s->rules);
 	if (wpath_is_root(s->top))
 		return rules;
 	rules = push_rules(s, rules, WPATH_ROOT, STR(IGNORE_FILE));

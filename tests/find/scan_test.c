@@ -213,7 +213,8 @@ static void make_ignored_tree(void)
 			for (unsigned k = 0, n = 1 + pick(4); k < n; k++)
 				buf_printf(&text, "%s\n", rules[pick(sizeof(rules) / sizeof(rules[0]))]);
 			memcpy(path + strlen(path), "/.gitignore", 12);
-			memmove(path, pick(4) ? path : ".gitignore", pick(4) ? strlen(path) + 1 : 11);
+			if (pick(4) == 0)
+				memcpy(path, ".gitignore", 11);
 			(void)store_write(disk, &ctx, (struct wpath){str_of(path)}, buf_str(&text),
 					  (struct store_cond){0}, NULL, &err);
 		} else {
