@@ -59,12 +59,20 @@ static struct jv *typed_value(struct arena *arena, const struct jv *schema, stru
 	return value;
 }
 
+static void push_all(struct arena *arena, struct jv *list, const struct jv *v)
+{
+	if (v->type != JV_ARRAY)
+		jv_push(arena, list, jv_copy(arena, v));
+	for (const struct jv_member *m = v->type == JV_ARRAY ? jv_first(v) : NULL; m; m = m->next)
+		jv_push(arena, list, m->value);
+}
+
 static int add_pair(struct arena *arena, const struct jv *schema, struct str pair, struct jv *args, struct err *err)
 {
 	size_t eq = str_find_char(pair, '=');
 	struct str key = str_first(pair, eq);
 	struct jv *value;
-	const struct jv *before;
+	const struct jv *before, *property;
 
 	if (eq == pair.len || eq == 0)
 		return err_set(err, ERR_INVALID, "call: '%.*s' is not KEY=VALUE, nor a JSON object, nor '-'",
@@ -72,13 +80,14 @@ static int add_pair(struct arena *arena, const struct jv *schema, struct str pai
 	if (!utf8_valid(pair))
 		return err_set(err, ERR_INVALID, "call: the argument '%.*s' is not UTF-8; send bytes as base64",
 			       STR_ARG(str_first(key, 80)));
-	value = typed_value(arena, jv_get_key(jv_get(schema, "properties"), key), str_from(pair, eq + 1));
+	property = jv_get_key(jv_get(schema, "properties"), key);
+	value = typed_value(arena, property, str_from(pair, eq + 1));
 	before = jv_get_key(args, key);
-	if (before && before->type == JV_ARRAY && value->type == JV_ARRAY) {
-		struct jv *both = jv_copy(arena, before);
+	if (before && types_of(property) & 1u << JV_ARRAY) {
+		struct jv *both = jv_array(arena);
 
-		for (const struct jv_member *m = jv_first(value); m; m = m->next)
-			jv_push(arena, both, m->value);
+		push_all(arena, both, before);
+		push_all(arena, both, value);
 		value = both;
 	}
 	jv_set_key(arena, args, key, value);
