@@ -83,7 +83,7 @@ static const struct option help_options[] = {
 	{OPT_MAN, 0, "man", NULL, "print the manual page (roff)", COMPLETE_NOTHING, NULL},
 };
 
-#define OPTIONS_OF(array) .options = array, .option_count = COUNT(array)
+#define OPTIONS_OF(array) .options = (array), .option_count = COUNT(array)
 
 const struct command commands[] = {
 	{.name = "init",

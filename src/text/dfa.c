@@ -131,7 +131,7 @@ static void add_way(struct ways *w, uint32_t pc)
 /* A range of code points with encodings of one length in which each byte has its own range. */
 static void add_sequence(struct ways *w, uint32_t lo, uint32_t hi)
 {
-	uint8_t a[4], b[4];
+	uint8_t a[4] = {0}, b[4] = {0};
 	unsigned len = encode(lo, a);
 	uint32_t pc = w->next;
 

@@ -55,7 +55,7 @@ static pid_t start_attacker(struct fix *f, atomic_long *swaps)
 
 	fflush(stdout);
 	pid = fork();
-	while (pid == 0)
+	for (; pid == 0; pid = 0) /* until it is killed */
 		if (renameat2(f->fd, "d", f->fd, "l", RENAME_EXCHANGE) == 0)
 			atomic_fetch_add(swaps, 1);
 	return pid;
@@ -299,7 +299,7 @@ static int create_many(struct fix *f, int who)
 		struct str bytes = arena_printf(f->ctx.arena, "%d", who);
 		int r = store_write(f->s, &f->ctx, P(name.ptr), bytes, ABSENT, NULL, &f->err);
 
-		if (r && r != -ERR_EXISTS)
+		if (r != -ERR_EXISTS)
 			TRY(r);
 		if (r == 0)
 			TRY(store_append(f->s, &f->ctx, P(own), STR("x"), ANY, NULL, &f->err));
