@@ -30,6 +30,8 @@ int cli_open(struct cli *cli, enum cli_use use, struct err *err)
 	};
 	int r;
 
+	if (!opts.root.len && !opts.files_dir.len)
+		opts.root = dialect_root(cli_setting(cli, OPT_DIALECT));
 	opts.create = use == CLI_SERVES || opts.name.len == 0 || str_is(opts.name, "default");
 	/* Searching a directory of the person's own needs nothing from a workspace, so none is written for it. */
 	if (use == CLI_READS && opts.files_dir.len && !opts.store_url.len && !opts.name.len)

@@ -65,7 +65,11 @@ int stead_open(const struct stead_options *options, struct stead **ret_stead, st
 	};
 	struct stead *stead = xcalloc(1, sizeof(*stead));
 	struct err err = {0};
-	int r = workspace_open(&opts, &stead->ws, &err);
+	int r;
+
+	if (!opts.root.len && !opts.files_dir.len)
+		opts.root = dialect_root(str_of(o->dialect));
+	r = workspace_open(&opts, &stead->ws, &err);
 
 	if (r == 0 && (r = toolset_new(stead->ws, str_of(o->dialect), &stead->set, &err)) != 0)
 		workspace_close(stead->ws);

@@ -10,7 +10,7 @@
 
 struct dialect {
 	const char *name;
-	const char *root; /* dialect_default_root */
+	const char *root; /* dialect_root(); NULL: the file area */
 	const struct tool *tools;
 	size_t count;
 	/* Stands before the sentence of a failure; NULL: nothing. */

@@ -448,7 +448,6 @@ static const struct tool tools[] = {
 
 const struct dialect dialect_native = {
 	.name = "native",
-	.root = "files",
 	.tools = tools,
 	.count = COUNT(tools),
 };

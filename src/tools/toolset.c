@@ -56,11 +56,11 @@ static const struct dialect *find_dialect(struct str name)
 	return NULL;
 }
 
-struct str dialect_default_root(struct str dialect)
+struct str dialect_root(struct str dialect)
 {
 	const struct dialect *d = find_dialect(dialect);
 
-	return d ? str_of(d->root) : STR("files");
+	return d ? str_of(d->root) : STR_NONE;
 }
 
 static int unknown_dialect(struct str name, struct err *err)

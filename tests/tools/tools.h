@@ -28,7 +28,7 @@ static void bench_open_at(struct bench *b, struct str url, const char *dialect)
 {
 	struct workspace_opts opts = {.store_url = url,
 				      .name = STR("test"),
-				      .root = dialect_default_root(str_of(dialect)),
+				      .root = dialect_root(str_of(dialect)),
 				      .create = true,
 				      .relaxed = true};
 	struct err err = {0};

@@ -517,7 +517,6 @@ static const struct tool tools[] = {
 
 const struct dialect dialect_omnicoreagent = {
 	.name = "omnicoreagent",
-	.root = "files",
 	.tools = tools,
 	.count = COUNT(tools),
 };
