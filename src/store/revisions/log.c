@@ -576,8 +576,10 @@ static int lead_batch(struct revlog *log, struct entry *taken, struct err *err)
 			continue;
 		take_batch(log, taken, buf_str(&out), offset, notes_len);
 		/* notes that were added meanwhile stay for the next append */
-		memmove(log->notes.ptr, log->notes.ptr + notes_taken, log->notes.len - notes_taken);
-		log->notes.len -= notes_taken;
+		if (notes_taken) {
+			memmove(log->notes.ptr, log->notes.ptr + notes_taken, log->notes.len - notes_taken);
+			log->notes.len -= notes_taken;
+		}
 		if (sealed) {
 			log->segments[log->segment_count - 1].sealed = true;
 			segment_add(log, revlog_head(log) + 1);
