@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * JSON values, building and writing. The parser (jansson) stands in jv_parse.c: the only file that knows it.
+ * JSON values, building and writing. The parser stands in jv_parse.c.
  *
  * Objects are lists in insertion order: tool arguments have a dozen members, and order is kept for people. A document
  * with thousands of members in one object still parses in linear time; only look-up is linear per key.
@@ -9,6 +9,8 @@
 
 #include <math.h>
 #include <stdio.h>
+
+#include "text/jv_scan.h"
 
 size_t jv_count(const struct jv *v)
 {
@@ -241,86 +243,90 @@ bool jv_equal(const struct jv *a, const struct jv *b)
 	return true;
 }
 
-/* Bytes that stand as they are inside a JSON string. */
-static bool is_plain(unsigned char c)
-{
-	return c >= 0x20 && c != '"' && c != '\\' && c < 0x80;
-}
+/* At most this many bytes for one of the source. */
+#define ESCAPE_MAX ((size_t)6)
 
-static void write_escape(struct buf *buf, unsigned char c)
+/* The escape of a byte that must not stand as it is; returns behind it. */
+static char *put_escape(char *to, unsigned char c)
 {
-	switch (c) {
-	case '"':
-		buf_lit(buf, "\\\"");
-		break;
-	case '\\':
-		buf_lit(buf, "\\\\");
-		break;
-	case '\n':
-		buf_lit(buf, "\\n");
-		break;
-	case '\r':
-		buf_lit(buf, "\\r");
-		break;
-	case '\t':
-		buf_lit(buf, "\\t");
-		break;
-	default:
-		buf_printf(buf, "\\u%04x", c);
+	static const char hex[] = "0123456789abcdef";
+	char name = c == '\n' ? 'n' : c == '\t' ? 't' : c == '\r' ? 'r' : c == '"' || c == '\\' ? (char)c : 0;
+
+	*to++ = '\\';
+	if (name) {
+		*to++ = name;
+		return to;
 	}
+	memcpy(to, "u00", 3);
+	to[3] = hex[c >> 4];
+	to[4] = hex[c & 15];
+	return to + 5;
 }
 
-/* The well-formed multi-byte sequence at s[i], or 0. */
-static size_t multibyte(struct str s, size_t i)
+/* Puts what stands at *from, which is no plain byte, and moves behind it: an escape, a well-formed sequence of UTF-8,
+   or U+FFFD for one byte that is in none. */
+static char *put_special(char *to, const char **from, const char *end)
 {
-	size_t n = (unsigned char)s.ptr[i] >= 0xF0 ? 4 : (unsigned char)s.ptr[i] >= 0xE0 ? 3 : 2;
+	unsigned char c = (unsigned char)**from;
+	size_t n = c >= 0xF0 ? 4 : c >= 0xE0 ? 3 : 2;
 
-	return n <= s.len - i && utf8_valid(str_n(s.ptr + i, n)) ? n : 0;
-}
-
-/* Length of the run of plain bytes from i on, eight at a time. */
-static size_t plain_run(struct str s, size_t i)
-{
-	size_t start = i;
-
-	while (s.len - i >= 8) {
-		uint64_t w, low, quote, slash;
-
-		memcpy(&w, s.ptr + i, 8);
-		low = (w - 0x2020202020202020u) & ~w;
-		quote = w ^ 0x2222222222222222u;
-		quote = (quote - 0x0101010101010101u) & ~quote;
-		slash = w ^ 0x5C5C5C5C5C5C5C5Cu;
-		slash = (slash - 0x0101010101010101u) & ~slash;
-		if ((w | low | quote | slash) & 0x8080808080808080u)
-			break;
-		i += 8;
+	if (c < 0x80) {
+		++*from;
+		return put_escape(to, c);
 	}
-	while (i < s.len && is_plain((unsigned char)s.ptr[i]))
-		i++;
-	return i - start;
+	if (n <= (size_t)(end - *from) && utf8_valid(str_n(*from, n))) {
+		memcpy(to, *from, n);
+		*from += n;
+		return to + n;
+	}
+	++*from;
+	memcpy(to, "\xEF\xBF\xBD", 3);
+	return to + 3;
+}
+
+/* Near the ceiling of the buffer: no byte more is asked for than is written. */
+static void write_string_bounded(struct buf *buf, struct str s)
+{
+	const char *from = s.ptr, *end = from + s.len;
+
+	buf_char(buf, '"');
+	while (from < end && !buf->overflow) {
+		size_t n = jv_scan(from, (size_t)(end - from), NULL);
+		char special[ESCAPE_MAX];
+
+		buf_add(buf, str_n(from, n));
+		from += n;
+		if (from < end)
+			buf_add(buf, str_n(special, (size_t)(put_special(special, &from, end) - special)));
+	}
+	buf_char(buf, '"');
 }
 
 void jv_write_string(struct buf *buf, struct str s)
 {
-	buf_char(buf, '"');
-	for (size_t i = 0; i < s.len;) {
-		size_t n = plain_run(s, i);
+	const char *from = s.ptr, *end = from + s.len;
+	size_t slack = 2 + ESCAPE_MAX + JV_STEP;
+	char *to;
 
-		if (n == 0 && (unsigned char)s.ptr[i] >= 0x80)
-			n = multibyte(s, i);
-		if (n) {
-			buf_add(buf, str_n(s.ptr + i, n));
-			i += n;
-		} else if ((unsigned char)s.ptr[i] >= 0x80) {
-			buf_lit(buf, "\xEF\xBF\xBD");
-			i++;
-		} else {
-			write_escape(buf, (unsigned char)s.ptr[i]);
-			i++;
-		}
+	if (buf->overflow || buf->max - buf->len < slack || s.len > (buf->max - buf->len - slack) / ESCAPE_MAX) {
+		write_string_bounded(buf, s);
+		return;
 	}
-	buf_char(buf, '"');
+	to = buf_reserve(buf, s.len + slack);
+	*to++ = '"';
+	while (from < end) {
+		size_t n = jv_scan(from, (size_t)(end - from), to);
+
+		from += n;
+		to += n;
+		if (from == end)
+			break;
+		to = put_special(to, &from, end);
+		buf->len = (size_t)(to - buf->ptr);
+		to = buf_reserve(buf, (size_t)(end - from) + slack);
+	}
+	*to++ = '"';
+	buf->len = (size_t)(to - buf->ptr);
 }
 
 static void write_real(struct buf *buf, double d)

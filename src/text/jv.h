@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * JSON values in an arena. Parsing is jansson's (strict, bounded, duplicate keys refused); values and writing are our
- * own, because a 100 KiB string that is already in memory must not be copied on its way out: a string value borrows
- * the bytes it was made from. YAML documents become the same values, with line numbers.
+ * JSON values in an arena. Parsing is strict and bounded and refuses duplicate keys. A 100 KiB string that is already
+ * in memory is not copied on its way out: a string value borrows the bytes it was made from. YAML documents become the
+ * same values, with line numbers.
  *
  * Accessors take NULL (an absent value) and give the neutral answer, so `jv_get_str(args, "path")` needs no check.
  */
