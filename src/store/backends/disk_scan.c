@@ -459,7 +459,8 @@ int disk_scan(struct store *store, struct ctx *ctx, struct wpath path, const str
 	s->threads = thread_count(req->threads);
 	pthread_mutex_init(&s->lock, NULL);
 	pthread_cond_init(&s->filled, NULL);
-	memcpy(s->path, path.s.ptr, path.s.len);
+	if (path.s.len)
+		memcpy(s->path, path.s.ptr, path.s.len);
 	r = walk(s, fd, path.s.len, req->use_ignore ? rules_above(s) : NULL, err);
 	if (r)
 		fail(s, r, err);
