@@ -110,6 +110,34 @@ int revisions_checkpoints(struct store *revisions, struct ctx *ctx, struct rev_c
 /* Bytes that log and blobs take. */
 uint64_t revisions_kept_bytes(struct store *revisions);
 
+/* What history may take; zero fields do not restrict. */
+struct rev_limits {
+	uint64_t revisions;
+	int64_t age_ns;
+	uint64_t bytes;
+};
+struct rev_retain {
+	struct rev_limits limits;
+	/* Revisions that others stand on (forks): they stay readable. So do those that have a checkpoint. */
+	const uint64_t *pins;
+	size_t pin_count;
+	int64_t grace_ns; /* blobs younger than this stay: their record may still come. 0: the default; < 0: none */
+	bool dry_run;
+};
+struct rev_retained {
+	uint64_t first, head;  /* numbers that are kept */
+	uint64_t dropped;      /* revisions */
+	uint64_t freed, bytes; /* bytes of log and blobs: gone, and left */
+	uint64_t blobs;        /* that went */
+	uint64_t waiting;      /* bytes of unused blobs that are too young to go */
+	uint64_t held_at;      /* the revision that keeps the limits from being reached; UINT64_MAX: none does */
+	struct str held_by;    /* the checkpoint's name; empty: a pin */
+};
+/* Drops the oldest history until it is within the limits, and the blobs that nothing refers to. Never waits for a
+   writer and no writer for it; may be killed at any instant; several processes may do it at once. */
+int revisions_retain(struct store *revisions, struct ctx *ctx, const struct rev_retain *want, struct rev_retained *ret,
+		     struct err *err);
+
 /* Looks at `path` (or, for a directory, at every file below) and records what another program changed since. */
 int revisions_notice(struct store *revisions, struct ctx *ctx, struct wpath path, uint64_t *ret_count, struct err *err);
 

@@ -74,8 +74,9 @@ static int bring_up(struct at *at, struct ctx *ctx, struct err *err)
 	if (r)
 		return r;
 	revlog_lock(rv->log);
+	r = revlog_keeps(rv->log, at->number, err);
 	head = revlog_head(rv->log);
-	if (head > at->known) {
+	if (r == 0 && head > at->known) {
 		size_t cap = at->count + (size_t)(head - at->known);
 
 		at->changed = xrealloc(at->changed, (cap + 1) * sizeof(*at->changed));
@@ -93,7 +94,7 @@ static int bring_up(struct at *at, struct ctx *ctx, struct err *err)
 	revlog_unlock(rv->log);
 	if (at->count > before)
 		qsort(at->changed, at->count, sizeof(*at->changed), changed_cmp);
-	return 0;
+	return r;
 }
 
 /* Versions of the past are of another kind than those of now, and must not be taken for them. */

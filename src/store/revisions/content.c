@@ -16,7 +16,7 @@ void content_hash(struct str bytes, uint64_t ret_hash[2])
 	hash_u128(bytes, ret_hash);
 }
 
-static struct wpath blob_path(struct arena *arena, const uint64_t hash[2])
+struct wpath content_blob_path(struct arena *arena, const uint64_t hash[2])
 {
 	char hex[32];
 
@@ -30,18 +30,35 @@ static bool exists_already(int r)
 	return r == -ERR_EXISTS;
 }
 
+/* A blob that nothing refers to goes away when it is old (retain.c). So one that is found again, and will be referred
+   to only by the next record, is relied on when it is young, and else written anew. */
+static struct store_cond unless_young(struct revisions *rv, struct ctx *ctx, struct wpath blob)
+{
+	struct store_stat stat;
+	struct err ignored;
+
+	if (store_stat(rv->meta, ctx, blob, &stat, &ignored) == 0 &&
+	    clock_real_ns() - stat.mtime_ns < REV_BLOB_GRACE_NS / 2)
+		return (struct store_cond){.kind = STORE_ABSENT};
+	return (struct store_cond){0};
+}
+
 int content_keep_bytes(struct revisions *rv, struct ctx *ctx, struct str bytes, struct rev_state *state,
 		       struct err *err)
 {
 	struct store_cond absent = {.kind = STORE_ABSENT};
+	struct wpath blob;
 	int r;
 
 	content_hash(bytes, state->hash);
-	r = store_write(rv->meta, ctx, blob_path(ctx->arena, state->hash), bytes, absent, NULL, err);
-	if (r && !exists_already(r))
-		return r;
+	blob = content_blob_path(ctx->arena, state->hash);
+	r = store_write(rv->meta, ctx, blob, bytes, absent, NULL, err);
 	if (r == 0)
 		rv->blob_bytes += bytes.len;
+	else if (exists_already(r))
+		r = store_write(rv->meta, ctx, blob, bytes, unless_young(rv, ctx, blob), NULL, err);
+	if (r && !exists_already(r))
+		return r;
 	state->exists = true;
 	state->size = bytes.len;
 	state->where = REV_BLOB;
@@ -118,19 +135,25 @@ int content_keep_stream(struct revisions *rv, struct ctx *ctx, const struct sour
 	struct source hashed = {.pull = hashing_pull, .arg = &h};
 	struct wpath tmp = {arena_printf(ctx->arena, "blobs/new-%016llx", (unsigned long long)random_u64())};
 	struct store_cond any = {0}, absent = {.kind = STORE_ABSENT};
+	struct wpath blob;
+	bool was_there;
 	int r = store_write_stream(rv->meta, ctx, tmp, &hashed, any, NULL, err);
 
 	hash_stream_end(h.hash, state->hash);
 	if (r)
 		return r;
-	r = store_move(rv->meta, ctx, tmp, blob_path(ctx->arena, state->hash), any, absent, NULL, err);
+	blob = content_blob_path(ctx->arena, state->hash);
+	r = store_move(rv->meta, ctx, tmp, blob, any, absent, NULL, err);
+	was_there = exists_already(r);
+	if (was_there)
+		r = store_move(rv->meta, ctx, tmp, blob, any, unless_young(rv, ctx, blob), NULL, err);
 	if (r) {
 		struct err ignored;
 
 		store_remove(rv->meta, ctx, tmp, false, any, NULL, &ignored);
 		if (!exists_already(r))
 			return r;
-	} else {
+	} else if (!was_there) {
 		rv->blob_bytes += h.size;
 	}
 	state->exists = true;
@@ -241,7 +264,7 @@ int content_keep_file(struct revisions *rv, struct ctx *ctx, struct wpath path, 
 static int read_blob(struct revisions *rv, struct ctx *ctx, const struct rev_state *state, struct store_range range,
 		     const struct sink *sink, struct err *err)
 {
-	return store_read_stream(rv->meta, ctx, blob_path(ctx->arena, state->hash), range, sink, NULL, err);
+	return store_read_stream(rv->meta, ctx, content_blob_path(ctx->arena, state->hash), range, sink, NULL, err);
 }
 
 static int push_range(struct str data, struct store_range range, const struct sink *sink, struct err *err)
@@ -267,18 +290,21 @@ static int read_logged(struct revisions *rv, struct ctx *ctx, uint64_t number, s
 	revlog_lock(rv->log);
 	holder = revlog_at(rv->log, number);
 	revlog_unlock(rv->log);
-	if (!holder)
-		return err_set(err, ERR_NOT_FOUND, "revision %llu is not kept any more", (unsigned long long)number);
-	r = revlog_read_data(rv->log, ctx, holder, &data, err);
+	r = holder ? revlog_read_data(rv->log, ctx, holder, &data, err)
+		   : revlog_read_dropped(rv->log, ctx, number, &data, err);
 	return r ? r : push_range(data, range, sink, err);
 }
 
 static int read_state(struct revisions *rv, struct ctx *ctx, const struct rev_record *record,
 		      const struct rev_state *state, struct store_range range, const struct sink *sink, struct err *err)
 {
+	int r = -ERR_NOT_FOUND;
+
 	if (state->where == REV_LOG)
-		return read_logged(rv, ctx, state->held_by ? state->held_by : record->r.number, range, sink, err);
-	if (state->where == REV_BLOB)
+		r = read_logged(rv, ctx, state->held_by ? state->held_by : record->r.number, range, sink, err);
+	if (state->where == REV_LOG && r != -ERR_NOT_FOUND)
+		return r;
+	if (state->where == REV_BLOB || state->where == REV_LOG)
 		return read_blob(rv, ctx, state, range, sink, err);
 	return not_kept(record, err);
 }
@@ -329,18 +355,17 @@ int content_source(struct revisions *rv, struct ctx *ctx, const struct rev_recor
 	struct str data;
 	int r;
 
-	if (state->where == REV_BLOB) {
-		*ret_source = file_source(rv->meta, ctx, blob_path(ctx->arena, state->hash), STR_NONE, state->size);
-		return 0;
-	}
-	if (state->where != REV_LOG)
-		return not_kept(record, err);
-	if (state->held_by) {
+	if (state->where == REV_LOG && state->held_by) {
 		revlog_lock(rv->log);
 		holder = revlog_at(rv->log, state->held_by);
 		revlog_unlock(rv->log);
 	}
-	if (!holder)
+	if (state->where == REV_BLOB || (state->where == REV_LOG && !holder)) {
+		*ret_source =
+			file_source(rv->meta, ctx, content_blob_path(ctx->arena, state->hash), STR_NONE, state->size);
+		return 0;
+	}
+	if (state->where != REV_LOG)
 		return not_kept(record, err);
 	r = revlog_read_data(rv->log, ctx, holder, &data, err);
 	*ret_source = (struct source){.bytes = data};

@@ -20,6 +20,7 @@
 #define TRIES_MAX  1000
 #define BATCH_MAX  512
 #define OWN_PREFIX STR(".stead")
+#define NS_PER_S   INT64_C(1000000000)
 
 static const struct store_ops revisions_ops;
 
@@ -58,6 +59,7 @@ static void unlock_path(struct revisions *rv, struct wpath path)
 /* What is known of a path before a change. */
 struct look {
 	const struct rev_record *base; /* its newest record */
+	uint64_t first;                /* the oldest revision that was kept then */
 	struct rev_state state;        /* now; `where` says whether and where its bytes are kept */
 	bool is_dir;
 };
@@ -114,6 +116,7 @@ static int look_once(struct revisions *rv, struct ctx *ctx, struct wpath path, s
 	*ret = (struct look){.is_dir = exists && stat.kind == STORE_DIR};
 	revlog_lock(rv->log);
 	rec = revlog_last(rv->log, path);
+	ret->first = revlog_first(rv->log);
 	is_done = !rec || rec->done;
 	is_same = rec && is_done && same_as(rec, &stat, exists);
 	if (is_same)
@@ -447,6 +450,8 @@ static int remove_tree(struct revisions *rv, struct ctx *ctx, struct wpath path,
 			r = 0; /* the batch before was the last, and took the directory with it */
 		else if (r == 0)
 			r = remove_batch(rv, &c, page.entries, page.count, ret_count, err);
+		for (int tries = 0; r == -ERR_CONFLICT && tries < TRIES_MAX; tries++) /* others were there first */
+			r = remove_batch(rv, &c, page.entries, page.count, ret_count, err);
 		if (page.next.len > sizeof(cursor))
 			page.next = STR_NONE;
 		memcpy(cursor, page.next.ptr ? page.next.ptr : "", page.next.len);
@@ -503,6 +508,7 @@ static int draft_move(struct revisions *rv, struct ctx *ctx, struct wpath from, 
 		.op = REV_MOVE, .path = from, .other = to.s, .before = ret_from->state, .base = ret_from->base};
 	two[1] = (struct rev_draft){
 		.op = REV_MOVE, .path = to, .other = from.s, .before = target.state, .base = target.base};
+	two[0].first_seen = two[1].first_seen = ret_from->first;
 	two[1].after = ret_from->state;
 	two[1].after.version = STR_NONE;
 	return 0;
@@ -805,10 +811,19 @@ uint64_t revisions_kept_bytes(struct store *revisions)
 	struct revisions *rv = revisions_of(revisions);
 	struct ctx ctx = {.arena = arena};
 	struct err ignored;
+	uint64_t log_bytes;
+	bool recount;
 
 	if (revisions_ready(rv, &ctx, &ignored))
 		return 0;
-	return revlog_bytes(rv->log) + rv->blob_bytes;
+	if (clock_monotonic_ns() - rv->counted_ns > NS_PER_S) { /* another process may have freed some */
+		rv->counted_ns = clock_monotonic_ns();
+		revlog_refresh(rv->log, &ctx, &ignored);
+	}
+	log_bytes = revlog_bytes(rv->log, &recount);
+	if (recount)
+		content_count(rv, &ctx, &ignored);
+	return log_bytes + rv->blob_bytes;
 }
 
 int store_revisions_open(struct store *inner, struct store *meta, struct revisions_opts opts, struct ctx *ctx,

@@ -13,6 +13,7 @@ struct revisions {
 	struct store *scratch; /* may be NULL */
 	struct str boot_id;    /* owned */
 	_Atomic uint64_t blob_bytes;
+	_Atomic int64_t counted_ns; /* monotonic: when other processes were last asked for */
 	pthread_mutex_t opening;
 	_Atomic bool opened; /* the log is read at the first change or question, not at the start */
 	struct revlog *log;
@@ -28,6 +29,10 @@ int revisions_ready(struct revisions *rv, struct ctx *ctx, struct err *err);
 
 /* --- contents (content.c) --- */
 
+/* How long a blob may wait for the record that refers to it. */
+#define REV_BLOB_GRACE_NS (INT64_C(60) * 1000000000)
+
+struct wpath content_blob_path(struct arena *arena, const uint64_t hash[2]);
 /* Keeps `bytes` as a blob; the state gets hash, size and place. */
 int content_keep_bytes(struct revisions *rv, struct ctx *ctx, struct str bytes, struct rev_state *state,
 		       struct err *err);

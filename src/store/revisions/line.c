@@ -102,6 +102,16 @@ void rev_line_finish(struct buf *out, size_t start)
 	buf_lit(out, "\"}\n");
 }
 
+void rev_line_checkpoint(struct buf *out, const struct rev_checkpoint *c)
+{
+	size_t start = out->len;
+
+	buf_lit(out, "{\"checkpoint\":");
+	jv_write_string(out, c->name);
+	buf_printf(out, ",\"rev\":%llu,\"time\":%lld", (unsigned long long)c->number, (long long)c->time_ns);
+	rev_line_finish(out, start);
+}
+
 static bool sum_fits(struct str line)
 {
 	char hex[16];
@@ -114,7 +124,7 @@ static bool sum_fits(struct str line)
 	return str_starts(end, STR(",\"sum\":\"")) && memcmp(end.ptr + 8, hex, 16) == 0 && str_ends(end, STR("\"}"));
 }
 
-static bool hex_hash(struct str s, uint64_t ret[2])
+bool hex_hash(struct str s, uint64_t ret[2])
 {
 	ret[0] = ret[1] = 0;
 	if (s.len != 32)
@@ -209,6 +219,9 @@ bool rev_line_parse(struct arena *arena, struct str line, struct rev_line *ret)
 	} else if (jv_get(v, "seal")) {
 		ret->kind = REV_LINE_SEAL;
 		ret->number = (uint64_t)jv_get_int(v, "seal", 0);
+	} else if (jv_get(v, "horizon")) {
+		ret->kind = REV_LINE_HORIZON;
+		ret->number = (uint64_t)jv_get_int(v, "horizon", 0);
 	} else if (jv_get(v, "checkpoint")) {
 		ret->kind = REV_LINE_CHECKPOINT;
 		ret->text = jv_get_str(v, "checkpoint");

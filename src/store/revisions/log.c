@@ -17,59 +17,25 @@
 #include "base/hash.h"
 #include "base/limits.h"
 #include "store/revisions/line.h"
+#include "store/revisions/log_own.h"
 
 #define SEGMENT_BYTES ((uint64_t)4 * 1024 * 1024)
-#define SEGMENT_READ  (256 * MIB)
 #define APPEND_TRIES  1000
 #define BATCH_BYTES   (8 * MIB)
-
-struct segment {
-	uint64_t first;  /* revision */
-	uint64_t parsed; /* bytes taken in: up to the last whole line */
-	uint64_t size;   /* bytes in all; more than parsed when a writer was cut off in its last line */
-	char version[64];
-	size_t version_len;
-	bool exists, sealed;
-};
+#define GAP_MAX       ((uint64_t)1 << 20) /* numbers that may be missing between two records */
 
 struct entry {
 	struct rev_draft *drafts;
 	struct str *bodies; /* one formatted record each, without number and sum */
 	size_t count;
-	struct str note; /* instead of drafts: a finished line (checkpoint) */
+	struct str note; /* instead of drafts: finished lines (checkpoint, horizon) */
+	bool seal;       /* instead of drafts: the tail segment ends here */
 	size_t bytes;
 	bool stale; /* in this try of the batch */
 	bool finished;
 	int result;
 	struct err err;
 	struct entry *next;
-};
-
-struct path_slot {
-	struct rev_record *last;
-	struct path_slot *next;
-	uint64_t hash;
-	struct str path;
-};
-
-struct revlog {
-	struct store *meta;
-	pthread_mutex_t lock;
-	pthread_cond_t changed;
-	struct arena *memory; /* strings and records; with the lock held */
-	struct arena *batch;  /* the leader's */
-	struct segment *segments;
-	size_t segment_count, segment_cap;
-	struct rev_record **records; /* [i] has number first + i; NULL: a number that was never used */
-	size_t record_count, record_cap;
-	uint64_t first;
-	struct path_slot **slots;
-	size_t slot_count, slot_cap;
-	struct rev_checkpoint *checkpoints;
-	size_t checkpoint_count, checkpoint_cap;
-	struct buf notes; /* done and abort lines that wait for the next append */
-	struct entry *queue, **queue_end;
-	bool leading;
 };
 
 /* --- the table; the lock is held --- */
@@ -116,10 +82,6 @@ static void table_add(struct revlog *log, struct rev_record *rec)
 	size_t index;
 
 	rec->r.path.s = slot->path;
-	if (log->record_count == 0)
-		log->first = rec->r.number;
-	if (rec->r.number < log->first)
-		return;
 	index = (size_t)(rec->r.number - log->first);
 	while (index >= log->record_cap) {
 		log->record_cap = log->record_cap ? log->record_cap * 2 : 256;
@@ -151,6 +113,34 @@ static void table_unlink(struct revlog *log, struct rev_record *rec)
 	rec->done = true;
 }
 
+/* Forgets the records before `horizon`. Their memory stays: another thread may be looking at one. */
+static void forget_before(struct revlog *log, uint64_t horizon)
+{
+	size_t n;
+
+	log->recount = true;
+	if (horizon <= log->first)
+		return;
+	n = horizon - log->first < log->record_count ? (size_t)(horizon - log->first) : log->record_count;
+	for (size_t i = 0; i < n; i++) {
+		struct rev_record *rec = log->records[i];
+		struct path_slot *slot;
+
+		if (!rec || rec->r.aborted)
+			continue;
+		if (rec->next) {
+			rec->next->prev = NULL;
+			continue;
+		}
+		slot = slot_find(log, rec->r.path.s, false);
+		if (slot && slot->last == rec)
+			slot->last = NULL;
+	}
+	log->record_count -= n;
+	memmove(log->records, log->records + n, log->record_count * sizeof(struct rev_record *));
+	log->first = horizon;
+}
+
 static struct str keep(struct revlog *log, struct str s)
 {
 	return s.len ? arena_str(log->memory, s) : STR_NONE;
@@ -176,6 +166,14 @@ uint64_t revlog_head(const struct revlog *log)
 uint64_t revlog_first(const struct revlog *log)
 {
 	return log->first;
+}
+
+int revlog_keeps(const struct revlog *log, uint64_t number, struct err *err)
+{
+	if (number + 1 >= log->first)
+		return 0;
+	return err_set(err, ERR_NOT_FOUND, "revision %llu is not kept any more; the oldest that can be read is %llu",
+		       (unsigned long long)number, (unsigned long long)(log->first - 1));
 }
 
 struct rev_record *revlog_last(struct revlog *log, struct wpath path)
@@ -210,8 +208,10 @@ static void checkpoint_put(struct revlog *log, const struct rev_checkpoint *c)
 			log->checkpoints = xrealloc(log->checkpoints, log->checkpoint_cap * sizeof(*log->checkpoints));
 		}
 		log->checkpoint_count++;
-		log->checkpoints[i].name = keep(log, c->name);
+		log->checkpoints[i] = (struct rev_checkpoint){.name = keep(log, c->name)};
 	}
+	if (c->time_ns < log->checkpoints[i].time_ns)
+		return; /* retention wrote it again while it moved */
 	log->checkpoints[i].number = c->number;
 	log->checkpoints[i].time_ns = c->time_ns;
 }
@@ -235,7 +235,7 @@ void revlog_wait(struct revlog *log, int64_t deadline_ns)
 
 /* --- segments --- */
 
-static struct wpath segment_path(struct arena *arena, uint64_t first)
+struct wpath segment_path(struct arena *arena, uint64_t first)
 {
 	return (struct wpath){arena_printf(arena, "log/%016llu.jsonl", (unsigned long long)first)};
 }
@@ -260,6 +260,39 @@ static void set_version(struct segment *s, struct str version)
 	s->exists = true;
 }
 
+static void set_end(struct segment *s, struct str taken)
+{
+	s->end_len = taken.len < SEGMENT_END ? taken.len : SEGMENT_END;
+	memcpy(s->end, taken.ptr + taken.len - s->end_len, s->end_len);
+}
+
+static void set_place(struct revlog *log, struct rev_record *rec, uint64_t offset, size_t length)
+{
+	rec->segment = (uint32_t)(log->segment_count - 1);
+	rec->offset = offset;
+	rec->length = (uint32_t)length;
+}
+
+static void take_record(struct revlog *log, const struct rev_record *parsed, uint64_t offset, size_t length)
+{
+	uint64_t number = parsed->r.number, head = revlog_head(log);
+	struct rev_record *rec;
+
+	if (number <= head) { /* seen already; its segment was cut and is read again */
+		rec = revlog_at(log, number);
+		if (rec)
+			set_place(log, rec, offset, length);
+		return;
+	}
+	if (number - head > GAP_MAX)
+		return;
+	rec = ARENA_NEW(log->memory, struct rev_record);
+	*rec = *parsed;
+	set_place(log, rec, offset, length);
+	keep_record(log, rec);
+	table_add(log, rec);
+}
+
 static void take_line(struct revlog *log, struct str line, uint64_t offset)
 {
 	ARENA_SCOPE struct arena *scratch = arena_new();
@@ -271,15 +304,7 @@ static void take_line(struct revlog *log, struct str line, uint64_t offset)
 		return;
 	switch (parsed.kind) {
 	case REV_LINE_RECORD:
-		if (parsed.record.r.number <= revlog_head(log) && log->record_count)
-			return; /* seen already */
-		rec = ARENA_NEW(log->memory, struct rev_record);
-		*rec = parsed.record;
-		rec->segment = (uint32_t)(log->segment_count - 1);
-		rec->offset = offset;
-		rec->length = (uint32_t)line.len;
-		keep_record(log, rec);
-		table_add(log, rec);
+		take_record(log, &parsed.record, offset, line.len);
 		break;
 	case REV_LINE_DONE:
 		rec = revlog_at(log, parsed.number);
@@ -297,10 +322,85 @@ static void take_line(struct revlog *log, struct str line, uint64_t offset)
 		checkpoint_put(log, &(struct rev_checkpoint){parsed.text, parsed.number, parsed.time_ns});
 		break;
 	case REV_LINE_SEAL:
-		tail->sealed = true;
-		segment_add(log, parsed.number);
+		if (parsed.number > tail->first) {
+			tail->sealed = true;
+			segment_add(log, parsed.number);
+		}
+		break;
+	case REV_LINE_HORIZON:
+		forget_before(log, parsed.number);
 		break;
 	}
+}
+
+int segments_find(struct store *meta, struct ctx *ctx, uint64_t above, uint64_t *ret_lowest, uint64_t *ret_next,
+		  struct err *err)
+{
+	struct store_list_req req = {.recursive = true, .limit = STORE_PAGE_MAX};
+	struct store_page page;
+
+	*ret_lowest = *ret_next = 0;
+	do {
+		int r = store_list(meta, ctx, (struct wpath){STR("log")}, &req, &page, err);
+		int64_t first;
+
+		if (r)
+			return r == -ERR_NOT_FOUND ? 0 : r;
+		for (size_t i = 0; i < page.count; i++) { /* in order of their numbers */
+			struct str name = str_from(page.entries[i].path.s, 4);
+
+			if (name.len != 22 || !str_ends(name, STR(".jsonl")) ||
+			    !str_to_i64(str_first(name, 16), &first) || first <= 0)
+				continue;
+			if (*ret_lowest == 0)
+				*ret_lowest = (uint64_t)first;
+			if (*ret_next == 0 && (uint64_t)first > above)
+				*ret_next = (uint64_t)first;
+		}
+		req.after = page.next;
+	} while (page.next.ptr);
+	return 0;
+}
+
+/* The file of the tail segment is not there. Usually it was not written yet. But when the log goes on behind it, others
+   have filled it, and retention has taken it away: then so has it everything that is known here. */
+static int find_tail(struct revlog *log, struct ctx *ctx, bool *ret_found, struct err *err)
+{
+	uint64_t lowest, next;
+	int r = segments_find(log->meta, ctx, log->segments[log->segment_count - 1].first, &lowest, &next, err);
+
+	*ret_found = r == 0 && next;
+	if (!*ret_found)
+		return r;
+	if (lowest == next)
+		forget_before(log, next);
+	segment_add(log, next);
+	return 0;
+}
+
+/* What the tail's file holds behind what was taken in; *ret_at is where that begins. When the file does not hold what
+   it held there, it was cut, and is taken from its start. */
+static int read_tail(struct revlog *log, struct ctx *ctx, uint64_t *ret_at, struct str *ret_rest, struct err *err)
+{
+	struct segment *s = &log->segments[log->segment_count - 1];
+	struct wpath path = segment_path(ctx->arena, s->first);
+	struct store_stat stat;
+	int r;
+
+	*ret_at = s->parsed;
+	r = store_read(log->meta, ctx, path, (struct store_range){s->parsed - s->end_len, UINT64_MAX}, SEGMENT_READ,
+		       ret_rest, &stat, err);
+	if (r == 0 && str_starts(*ret_rest, str_n(s->end, s->end_len))) {
+		*ret_rest = str_from(*ret_rest, s->end_len);
+	} else if (r == 0) {
+		*ret_at = 0;
+		r = store_read(log->meta, ctx, path, STORE_WHOLE, SEGMENT_READ, ret_rest, &stat, err);
+	}
+	if (r)
+		return r;
+	set_version(s, stat.version);
+	s->size = *ret_at + ret_rest->len;
+	return 0;
 }
 
 /* Takes in what stands behind `parsed` in the tail segment, and in those that follow it. The lock is held. */
@@ -310,20 +410,20 @@ static int take_tail(struct revlog *log, struct ctx *ctx, struct err *err)
 		ARENA_SCOPE struct arena *arena = arena_new();
 		struct ctx c = {.arena = arena, .actor = ctx->actor};
 		size_t index = log->segment_count - 1;
-		struct segment *s = &log->segments[index];
-		struct wpath path = segment_path(arena, s->first);
-		uint64_t at = s->parsed;
-		struct store_stat stat;
-		struct str rest;
-		int r = store_read(log->meta, &c, path, (struct store_range){at, UINT64_MAX}, SEGMENT_READ, &rest,
-				   &stat, err);
+		struct str rest, all;
+		bool found;
+		uint64_t at;
+		int r = read_tail(log, &c, &at, &rest, err);
 
-		if (r == -ERR_NOT_FOUND)
-			return 0;
+		if (r == -ERR_NOT_FOUND) {
+			r = find_tail(log, &c, &found, err);
+			if (r || !found)
+				return r;
+			continue;
+		}
 		if (r)
 			return r;
-		set_version(s, stat.version);
-		s->size = at + rest.len;
+		all = rest;
 		for (;;) {
 			size_t end = str_find_char(rest, '\n');
 
@@ -334,6 +434,10 @@ static int take_tail(struct revlog *log, struct ctx *ctx, struct err *err)
 			at += end + 1;
 		}
 		log->segments[index].parsed = at;
+		if (at == 0)
+			log->segments[index].end_len = 0;
+		else if (rest.ptr > all.ptr)
+			set_end(&log->segments[index], str_n(all.ptr, (size_t)(rest.ptr - all.ptr)));
 		if (!log->segments[index].sealed)
 			return 0;
 	}
@@ -346,14 +450,15 @@ int revlog_refresh(struct revlog *log, struct ctx *ctx, struct err *err)
 	struct segment *s;
 	struct store_stat stat;
 	struct err ignored;
-	int r = 0;
+	int r = 0, there;
 
 	pthread_mutex_lock(&log->lock);
 	while (log->leading) /* what is being appended now would look like another's */
 		pthread_cond_wait(&log->changed, &log->lock);
 	s = &log->segments[log->segment_count - 1];
-	if (store_stat(log->meta, &c, segment_path(arena, s->first), &stat, &ignored) == 0 &&
-	    !(s->exists && str_eq(stat.version, str_n(s->version, s->version_len)))) {
+	there = store_stat(log->meta, &c, segment_path(arena, s->first), &stat, &ignored);
+	if ((there == 0 && !(s->exists && str_eq(stat.version, str_n(s->version, s->version_len)))) ||
+	    (there == -ERR_NOT_FOUND && s->first > 1)) {
 		r = take_tail(log, ctx, err);
 		pthread_cond_broadcast(&log->changed);
 	}
@@ -363,28 +468,12 @@ int revlog_refresh(struct revlog *log, struct ctx *ctx, struct err *err)
 
 static int load_all(struct revlog *log, struct ctx *ctx, struct err *err)
 {
-	struct store_list_req req = {.recursive = true, .limit = STORE_PAGE_MAX};
-	struct store_page page;
-	uint64_t lowest = UINT64_MAX;
+	uint64_t lowest, next;
+	int r = segments_find(log->meta, ctx, 0, &lowest, &next, err);
 
-	do {
-		int r = store_list(log->meta, ctx, (struct wpath){STR("log")}, &req, &page, err);
-		int64_t first;
-
-		if (r == -ERR_NOT_FOUND)
-			break;
-		if (r)
-			return r;
-		for (size_t i = 0; i < page.count; i++) {
-			struct str name = str_from(page.entries[i].path.s, 4);
-
-			if (name.len == 22 && str_ends(name, STR(".jsonl")) &&
-			    str_to_i64(str_first(name, 16), &first) && (uint64_t)first < lowest)
-				lowest = (uint64_t)first;
-		}
-		req.after = page.next;
-	} while (page.next.ptr);
-	segment_add(log, lowest == UINT64_MAX ? 1 : lowest);
+	if (r)
+		return r;
+	segment_add(log, lowest ? lowest : 1);
 	log->first = log->segments[0].first;
 	return take_tail(log, ctx, err);
 }
@@ -447,8 +536,9 @@ static void finish(struct entry *e, int result, const struct err *why)
 static bool is_stale(struct revlog *log, const struct entry *e)
 {
 	for (size_t i = 0; i < e->count; i++)
-		if (revlog_last(log, e->drafts[i].path) != e->drafts[i].base)
-			return true;
+		if (revlog_last(log, e->drafts[i].path) != e->drafts[i].base ||
+		    (e->drafts[i].first_seen && e->drafts[i].first_seen < log->first))
+			return true; /* in the second case what the draft refers to may not be kept any more */
 	return false;
 }
 
@@ -489,9 +579,7 @@ static void take_batch(struct revlog *log, struct entry *taken, struct str bytes
 						   .after = d->after};
 			rec->r.time_ns = d->time_ns;
 			rec->r.actor = d->actor;
-			rec->segment = (uint32_t)(log->segment_count - 1);
-			rec->offset = offset + at;
-			rec->length = (uint32_t)(end - at);
+			set_place(log, rec, offset + at, end - at);
 			keep_record(log, rec);
 			table_add(log, rec);
 			d->record = rec;
@@ -510,12 +598,19 @@ static int append_tail(struct revlog *log, struct str out, uint64_t *ret_offset,
 	struct wpath path = segment_path(arena, s->first);
 	struct store_cond cond = {.kind = s->exists ? STORE_VERSION : STORE_ABSENT,
 				  .version = arena_str(arena, str_n(s->version, s->version_len))};
-	uint64_t size = s->size;
+	uint64_t size = s->size, first = s->first, lowest, next = 0;
+	bool exists = s->exists;
 	struct store_stat stat;
-	int r;
+	int r = 0;
 
 	pthread_mutex_unlock(&log->lock);
-	r = store_append(log->meta, &ctx, path, out, cond, &stat, err);
+	/* A new segment: was it there before, filled by others and dropped since? */
+	if (!exists && first > 1)
+		r = segments_find(log->meta, &ctx, first, &lowest, &next, err);
+	if (r == 0 && next)
+		r = err_set(err, ERR_CONFLICT, "the log goes on elsewhere");
+	if (r == 0)
+		r = store_append(log->meta, &ctx, path, out, cond, &stat, err);
 	pthread_mutex_lock(&log->lock);
 	if (r)
 		return r;
@@ -523,13 +618,16 @@ static int append_tail(struct revlog *log, struct str out, uint64_t *ret_offset,
 	set_version(s, stat.version);
 	*ret_offset = size;
 	s->size = s->parsed = size + out.len;
+	set_end(s, out);
 	return 0;
 }
 
-static void build_batch(struct revlog *log, struct entry *taken, struct buf *out, size_t *ret_notes_len)
+/* True: it ends with the seal of the segment. */
+static bool build_batch(struct revlog *log, struct entry *taken, struct buf *out, size_t *ret_notes_len)
 {
 	struct segment *s = &log->segments[log->segment_count - 1];
 	uint64_t next = revlog_head(log) + 1;
+	bool seal = false;
 
 	if (s->size > s->parsed)
 		buf_char(out, '\n'); /* ends the torn line of a killed writer */
@@ -539,13 +637,16 @@ static void build_batch(struct revlog *log, struct entry *taken, struct buf *out
 		e->stale = is_stale(log, e);
 		if (!e->stale)
 			next = write_entry(out, e, next);
+		seal = seal || e->seal;
 	}
-	if (s->size + out->len > SEGMENT_BYTES) {
+	seal = (seal || s->size + out->len > SEGMENT_BYTES) && next > s->first;
+	if (seal) {
 		size_t start = out->len;
 
 		buf_printf(out, "{\"seal\":%llu", (unsigned long long)next);
 		rev_line_finish(out, start);
 	}
+	return seal;
 }
 
 /* Appends the queue (or, with `taken` empty, only the notes). The lock is held, and released while waiting. */
@@ -567,10 +668,9 @@ static int lead_batch(struct revlog *log, struct entry *taken, struct err *err)
 				return r;
 		}
 		buf_init(&out, log->batch, SEGMENT_READ);
-		build_batch(log, taken, &out, &notes_len);
+		sealed = build_batch(log, taken, &out, &notes_len);
 		if (out.len == 0)
 			return 0;
-		sealed = log->segments[log->segment_count - 1].size + out.len > SEGMENT_BYTES;
 		r = append_tail(log, buf_str(&out), &offset, err);
 		if (r)
 			continue;
@@ -649,6 +749,42 @@ int revlog_append(struct revlog *log, struct ctx *ctx, struct rev_draft *drafts,
 	return submit(log, &e, err);
 }
 
+int revlog_seal(struct revlog *log, struct ctx *ctx, struct err *err)
+{
+	struct entry e = {.seal = true};
+
+	(void)ctx;
+	return submit(log, &e, err);
+}
+
+int revlog_set_horizon(struct revlog *log, struct ctx *ctx, uint64_t number, struct err *err)
+{
+	struct entry e = {0};
+	struct buf lines;
+	size_t start;
+	int r;
+
+	buf_init(&lines, ctx->arena, BATCH_BYTES);
+	pthread_mutex_lock(&log->lock);
+	for (size_t i = 0; i < log->checkpoint_count; i++) /* their lines may stand in what is cut */
+		rev_line_checkpoint(&lines, &log->checkpoints[i]);
+	pthread_mutex_unlock(&log->lock);
+	start = lines.len;
+	buf_printf(&lines, "{\"horizon\":%llu", (unsigned long long)number);
+	rev_line_finish(&lines, start);
+	if (lines.overflow)
+		return err_set(err, ERR_TOO_LARGE, "there are too many checkpoints");
+	e.note = buf_str(&lines);
+	e.bytes = lines.len;
+	r = submit(log, &e, err);
+	if (r == 0) {
+		pthread_mutex_lock(&log->lock);
+		forget_before(log, number);
+		pthread_mutex_unlock(&log->lock);
+	}
+	return r;
+}
+
 int revlog_checkpoint(struct revlog *log, struct ctx *ctx, struct str name, uint64_t number, struct err *err)
 {
 	struct rev_checkpoint c = {name, number, clock_real_ns()};
@@ -657,10 +793,7 @@ int revlog_checkpoint(struct revlog *log, struct ctx *ctx, struct str name, uint
 	int r;
 
 	buf_init(&line, ctx->arena, 64 * KIB);
-	buf_lit(&line, "{\"checkpoint\":");
-	jv_write_string(&line, name);
-	buf_printf(&line, ",\"rev\":%llu,\"time\":%lld", (unsigned long long)number, (long long)c.time_ns);
-	rev_line_finish(&line, 0);
+	rev_line_checkpoint(&line, &c);
 	e.note = buf_str(&line);
 	e.bytes = line.len;
 	r = submit(log, &e, err);
@@ -723,13 +856,26 @@ int revlog_flush(struct revlog *log, struct ctx *ctx, struct err *err)
 	return r;
 }
 
-uint64_t revlog_bytes(struct revlog *log)
+uint64_t revlog_bytes(struct revlog *log, bool *ret_recount)
 {
+	ARENA_SCOPE struct arena *arena = arena_new();
+	struct ctx ctx = {.arena = arena};
 	uint64_t bytes = 0;
 
 	pthread_mutex_lock(&log->lock);
-	for (size_t i = 0; i < log->segment_count; i++)
-		bytes += log->segments[i].size;
+	*ret_recount = log->recount;
+	for (size_t i = 0; i < log->segment_count; i++) {
+		struct segment *s = &log->segments[i];
+		struct store_stat stat;
+		struct err ignored;
+
+		if (log->recount && s->sealed)
+			s->size = store_stat(log->meta, &ctx, segment_path(arena, s->first), &stat, &ignored) == 0
+					  ? stat.size
+					  : 0;
+		bytes += s->size;
+	}
+	log->recount = false;
 	pthread_mutex_unlock(&log->lock);
 	return bytes;
 }
@@ -752,22 +898,103 @@ bool revlog_all_done(struct revlog *log, struct arena *arena, struct str *ret_na
 	return all;
 }
 
-int revlog_read_data(struct revlog *log, struct ctx *ctx, const struct rev_record *record, struct str *ret_data,
+uint64_t line_number(struct str line, const char *kind)
+{
+	size_t len = strlen(kind);
+	uint64_t number = 0;
+
+	if (line.len < len + 5 || memcmp(line.ptr, "{\"", 2) != 0 || memcmp(line.ptr + 2, kind, len) != 0 ||
+	    memcmp(line.ptr + 2 + len, "\":", 2) != 0)
+		return 0;
+	for (size_t i = len + 4; i < line.len && line.ptr[i] >= '0' && line.ptr[i] <= '9'; i++)
+		number = number * 10 + (uint64_t)(line.ptr[i] - '0');
+	return number;
+}
+
+/* The line of a record where it is thought to be; ERR_NOT_FOUND when it is not there. */
+static int read_line(struct revlog *log, struct ctx *ctx, const struct rev_record *record, struct str *ret_line,
 		     struct err *err)
 {
+	struct store_range range;
 	struct wpath path;
-	struct str line;
 	int r;
 
 	pthread_mutex_lock(&log->lock);
 	path = segment_path(ctx->arena, log->segments[record->segment].first);
+	range = (struct store_range){record->offset, record->length};
 	pthread_mutex_unlock(&log->lock);
-	r = store_read(log->meta, ctx, path, (struct store_range){record->offset, record->length}, SEGMENT_READ, &line,
-		       NULL, err);
+	r = store_read(log->meta, ctx, path, range, SEGMENT_READ, ret_line, NULL, err);
+	if (r == 0 && line_number(*ret_line, "rev") != record->r.number)
+		r = err_set(err, ERR_NOT_FOUND, "revision %llu is not kept any more",
+			    (unsigned long long)record->r.number);
+	return r;
+}
+
+/* Another process has cut the segment of `record`: finds the places of what is left in it. */
+static int find_places(struct revlog *log, struct ctx *ctx, const struct rev_record *record, struct err *err)
+{
+	uint32_t index = record->segment;
+	uint64_t at = 0;
+	struct wpath path;
+	struct str rest, line;
+	int r;
+
+	pthread_mutex_lock(&log->lock);
+	path = segment_path(ctx->arena, log->segments[index].first);
+	pthread_mutex_unlock(&log->lock);
+	r = store_read(log->meta, ctx, path, STORE_WHOLE, SEGMENT_READ, &rest, NULL, err);
+	if (r)
+		return r;
+	pthread_mutex_lock(&log->lock);
+	while (str_cut(&rest, '\n', &line)) {
+		struct rev_record *rec = revlog_at(log, line_number(line, "rev"));
+
+		if (rec && rec->segment == index) {
+			rec->offset = at;
+			rec->length = (uint32_t)line.len;
+		}
+		at += line.len + 1;
+	}
+	pthread_mutex_unlock(&log->lock);
+	return 0;
+}
+
+int revlog_read_data(struct revlog *log, struct ctx *ctx, const struct rev_record *record, struct str *ret_data,
+		     struct err *err)
+{
+	struct str line;
+	int r = read_line(log, ctx, record, &line, err);
+
+	if (r == -ERR_NOT_FOUND) {
+		r = find_places(log, ctx, record, err);
+		if (r == 0)
+			r = read_line(log, ctx, record, &line, err);
+	}
 	if (r)
 		return r;
 	if (!rev_line_data(ctx->arena, line, ret_data))
 		return err_set(err, ERR_CORRUPT, "revision %llu in the log is damaged; run `stead doctor`",
 			       (unsigned long long)record->r.number);
 	return 0;
+}
+
+int revlog_read_dropped(struct revlog *log, struct ctx *ctx, uint64_t number, struct str *ret_data, struct err *err)
+{
+	struct wpath path;
+	struct str rest, line;
+	size_t i;
+	int r;
+
+	pthread_mutex_lock(&log->lock);
+	for (i = log->segment_count - 1; i && log->segments[i].first > number; i--)
+		;
+	path = segment_path(ctx->arena, log->segments[i].first);
+	pthread_mutex_unlock(&log->lock);
+	r = store_read(log->meta, ctx, path, STORE_WHOLE, SEGMENT_READ, &rest, NULL, err);
+	if (r)
+		return r;
+	while (str_cut(&rest, '\n', &line))
+		if (line_number(line, "rev") == number && rev_line_data(ctx->arena, line, ret_data))
+			return 0;
+	return err_set(err, ERR_NOT_FOUND, "revision %llu is not kept any more", (unsigned long long)number);
 }

@@ -9,6 +9,7 @@
  *   {"abort":7,"sum":"…"}                       another writer was first
  *   {"checkpoint":"before-refactor","rev":7,"time":…,"sum":"…"}
  *   {"seal":9,"sum":"…"}                        the next segment starts with revision 9
+ *   {"horizon":5,"sum":"…"}                     what is before revision 5 is not kept any more (retain.c)
  *
  * A line whose sum does not fit is skipped: it is the torn end of a killed writer, which nobody was told of.
  */
@@ -25,8 +26,9 @@
 struct rev_record {
 	struct revision r; /* strings in the log's own memory */
 	bool done;
+	/* Where its line is; with the lock held, since retention moves it. */
 	uint32_t segment; /* index */
-	uint64_t offset;  /* of its line */
+	uint64_t offset;
 	uint32_t length;
 	struct rev_record *prev, *next; /* of the same path; aborted ones are not linked */
 };
@@ -36,6 +38,7 @@ struct rev_draft {
 	struct wpath path;
 	struct str other;
 	struct rev_state before, after;
+	uint64_t first_seen;           /* revlog_first() when a state of another path was looked at; else 0 */
 	struct str data;               /* REV_LOG, or what an append adds */
 	const struct rev_record *base; /* the path's last record as the drafter saw it */
 	int64_t time_ns;               /* filled in by revlog_append, as is the actor */
@@ -57,6 +60,10 @@ int revlog_append(struct revlog *log, struct ctx *ctx, struct rev_draft *drafts,
 void revlog_done(struct revlog *log, struct rev_record *record, struct str version);
 void revlog_abort(struct revlog *log, struct rev_record *record);
 int revlog_checkpoint(struct revlog *log, struct ctx *ctx, struct str name, uint64_t number, struct err *err);
+/* Ends the tail segment, so that it can be cut. */
+int revlog_seal(struct revlog *log, struct ctx *ctx, struct err *err);
+/* From now on what is before `number` is not kept: forgotten here, and by every process before it appends again. */
+int revlog_set_horizon(struct revlog *log, struct ctx *ctx, uint64_t number, struct err *err);
 /* Writes what revlog_done and revlog_abort left to be written. */
 int revlog_flush(struct revlog *log, struct ctx *ctx, struct err *err);
 /* Takes in what other processes appended. */
@@ -70,6 +77,8 @@ uint64_t revlog_head(const struct revlog *log);
 struct rev_record *revlog_last(struct revlog *log, struct wpath path); /* newest record of the path, or NULL */
 struct rev_record *revlog_at(struct revlog *log, uint64_t number);     /* NULL: not kept */
 uint64_t revlog_first(const struct revlog *log);                       /* oldest number that is kept */
+/* 0 when everything can be known that was after revision `number`; else the sentence. */
+int revlog_keeps(const struct revlog *log, uint64_t number, struct err *err);
 const struct rev_checkpoint *revlog_checkpoints(const struct revlog *log, size_t *ret_count);
 /* Waits on new records until `deadline_ns` (monotonic); the lock is released meanwhile. */
 void revlog_wait(struct revlog *log, int64_t deadline_ns);
@@ -78,11 +87,13 @@ void revlog_wait(struct revlog *log, int64_t deadline_ns);
    the lock itself. */
 bool revlog_all_done(struct revlog *log, struct arena *arena, struct str *ret_name, uint64_t *ret_size);
 
-/* Bytes of all segments. Takes the lock itself. */
-uint64_t revlog_bytes(struct revlog *log);
+/* Bytes of all segments. Takes the lock itself. *ret_recount: blobs may have gone since this was asked last. */
+uint64_t revlog_bytes(struct revlog *log, bool *ret_recount);
 
 /* The bytes that a record holds inline. */
 int revlog_read_data(struct revlog *log, struct ctx *ctx, const struct rev_record *record, struct str *ret_data,
 		     struct err *err);
+/* The same for a record before the horizon whose line is still there. ERR_NOT_FOUND: it is not. */
+int revlog_read_dropped(struct revlog *log, struct ctx *ctx, uint64_t number, struct str *ret_data, struct err *err);
 
 #endif

@@ -66,9 +66,13 @@ int revisions_query(struct store *revisions, struct ctx *ctx, const struct rev_q
 	if (r)
 		return r;
 	revlog_lock(rv->log);
+	if (query->since)
+		r = revlog_keeps(rv->log, query->since, err);
+	if (r == 0 && query->until)
+		r = revlog_keeps(rv->log, query->until, err);
 	low = query->since + 1 > revlog_first(rv->log) ? query->since + 1 : revlog_first(rv->log);
 	high = query->until && query->until < revlog_head(rv->log) ? query->until : revlog_head(rv->log);
-	for (uint64_t i = 0; low + i <= high; i++) {
+	for (uint64_t i = 0; r == 0 && low + i <= high; i++) {
 		struct rev_record *rec = revlog_at(rv->log, query->newest_first ? high - i : low + i);
 
 		if (!matches(query, rec))
@@ -84,6 +88,8 @@ int revisions_query(struct store *revisions, struct ctx *ctx, const struct rev_q
 		list[count++] = copy_out(ctx->arena, &rec->r);
 	}
 	revlog_unlock(rv->log);
+	if (r)
+		return r;
 	*ret = list;
 	*ret_count = count;
 	if (ret_more)
@@ -118,16 +124,17 @@ int revisions_state(struct store *revisions, struct ctx *ctx, struct wpath path,
 	if (r)
 		return r;
 	revlog_lock(rv->log);
+	r = revlog_keeps(rv->log, number, err);
 	rec = find_state(rv->log, path, number, &before);
-	if (rec) {
+	if (r == 0 && rec) {
 		*ret_state = before ? rec->r.before : rec->r.after;
 		if (ret_state->where == REV_LOG && ret_state->held_by == 0)
 			ret_state->held_by = rec->r.number;
 		ret_state->version = arena_str(ctx->arena, ret_state->version);
 	}
 	revlog_unlock(rv->log);
-	if (rec)
-		return 0;
+	if (r || rec)
+		return r;
 	*ret_state = (struct rev_state){0};
 	r = store_forward(revisions->inner, ctx, &get, err);
 	if (r == 0 && stat.kind == STORE_FILE)
