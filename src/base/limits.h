@@ -40,6 +40,10 @@
 #define HISTORY_LIMIT_DEFAULT 100
 #define HISTORY_LIMIT_MAX     10000
 #define EDITS_MAX          200
+/* Forks of forks (ERR_INVALID). */
+#define FORK_DEPTH_MAX 32
+/* A file that is merged by lines; larger ones are taken whole, or are a conflict. */
+#define MERGE_FILE_MAX (8 * MIB)
 
 /* MCP: requests that run or stay open at once, watched paths, and the bytes of one resource. */
 #define MCP_IN_FLIGHT_MAX     4096

@@ -45,12 +45,15 @@ int run_list(struct cli *cli, struct err *err)
 		return 0;
 	}
 	for (const struct jv_member *m = jv_first(list); m; m = m->next) {
-		struct str problem = jv_get_str(m->value, "problem");
+		struct str problem = jv_get_str(m->value, "problem"), parent = jv_get_str(m->value, "fork_of");
 
 		output_printf(&cli->out, "%-20.*s %6lld files %10.*s  %.*s%s%.*s\n",
 			      STR_ARG(jv_get_str(m->value, "name")), (long long)jv_get_int(m->value, "files", 0),
 			      STR_ARG(output_size(cli->ctx.arena, (uint64_t)jv_get_int(m->value, "bytes", 0))),
 			      STR_ARG(jv_get_str(m->value, "modified")), problem.len ? "  " : "", STR_ARG(problem));
+		if (parent.len)
+			output_printf(&cli->out, "%-20s a fork of %.*s at revision %lld\n", "", STR_ARG(parent),
+				      (long long)jv_get_int(m->value, "fork_revision", 0));
 	}
 	if (jv_count(list) == 0 && cli->out.to_terminal)
 		output_add(&cli->out, STR("no workspace yet; make one with 'stead init NAME'\n"));

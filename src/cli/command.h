@@ -46,6 +46,8 @@ enum option_id {
 	OPT_FORCE,
 	OPT_RECURSIVE,
 	OPT_MAN,
+	OPT_AT,
+	OPT_PARTIAL,
 	OPTIONS
 };
 
@@ -125,5 +127,7 @@ int run_mv(struct cli *cli, struct err *err);
 int run_cp(struct cli *cli, struct err *err);
 int run_rm(struct cli *cli, struct err *err);
 int run_info(struct cli *cli, struct err *err);
+int run_fork(struct cli *cli, struct err *err);
+int run_merge(struct cli *cli, struct err *err);
 
 #endif

@@ -79,6 +79,14 @@ static const struct option move_options[] = {
 static const struct option rm_options[] = {
 	{OPT_RECURSIVE, 'r', "recursive", NULL, "directories too, with all that is in them", COMPLETE_NOTHING, NULL},
 };
+static const struct option fork_options[] = {
+	{OPT_AT, 0, "at", "REV", "as it was at this revision: a number or a checkpoint's name (default: as it is)",
+	 COMPLETE_NOTHING, NULL},
+};
+static const struct option merge_options[] = {
+	{OPT_DRY_RUN, 'n', "dry-run", NULL, "show the change, do not make it", COMPLETE_NOTHING, NULL},
+	{OPT_PARTIAL, 0, "partial", NULL, "with conflicts: merge the other files all the same", COMPLETE_NOTHING, NULL},
+};
 static const struct option help_options[] = {
 	{OPT_MAN, 0, "man", NULL, "print the manual page (roff)", COMPLETE_NOTHING, NULL},
 };
@@ -267,6 +275,35 @@ const struct command commands[] = {
 	 .about = "The version changes whenever the bytes change; --if-version of other commands takes it.\n",
 	 .examples = "stead info notes.md\n  for a person\nstead info --json notes.md\n  for a script\n",
 	 .run = run_info},
+	{.name = "fork",
+	 .summary = "make a workspace that stands on this one",
+	 .operands = "NEW",
+	 .operands_min = 1,
+	 .operands_max = 1,
+	 .about = "The new workspace has everything that this one has (or had, with --at), and nothing is\n"
+		  "copied: it takes the same time for any size. What is changed in either does not show in\n"
+		  "the other. 'stead merge' brings the changes of the fork back.\n",
+	 .examples = "stead fork try-it\n  a place to try something\n"
+		     "stead -w try-it edit plan.md 'in June' 'in May'\n  work there\n"
+		     "stead merge try-it\n  keep it\n"
+		     "stead fork -w research old --at 120\n  the workspace as it was at revision 120\n",
+	 OPTIONS_OF(fork_options),
+	 .run = run_fork},
+	{.name = "merge",
+	 .summary = "bring the changes of a fork back",
+	 .operands = "FORK",
+	 .operands_min = 1,
+	 .operands_max = 1,
+	 .complete = COMPLETE_WORKSPACE,
+	 .about = "Into the workspace that it is a fork of, file by file. Text is merged by line; a file that\n"
+		  "both changed in the same place is a conflict, shown with both sides, and then nothing is\n"
+		  "merged (--partial: the other files are). The fork stays as it is and can be merged again:\n"
+		  "then only what is new. 'stead undo' takes a merge back as a whole.\n"
+		  "The exit code is 5 when there are conflicts.\n",
+	 .examples = "stead merge try-it --dry-run\n  what would change\nstead merge try-it\n  bring it back\n"
+		     "stead merge try-it --json | jq '.conflicts[].path'\n  conflicts, for a script\n",
+	 OPTIONS_OF(merge_options),
+	 .run = run_merge},
 	{.name = "completion",
 	 .summary = "print the completion script of a shell",
 	 .operands = "bash|zsh|fish",

@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/limits.h"
+#include "home/fork.h"
 #include "home/stack.h"
 
 #define DOCTOR_SECONDS    20
@@ -271,6 +272,33 @@ static void check_quota(struct doctor *d, struct store *home, struct str workspa
 		report(d, workspace, "quota", detail, NULL);
 }
 
+/* The fork as a whole in place of its own directory; false when that cannot be had. */
+static bool check_fork(struct doctor *d, struct str name, struct store **home)
+{
+	struct home_place place = {.base = d->base};
+	struct fork_info info;
+	struct store *raw;
+	struct err err;
+	bool is_fork;
+	int bad = fork_read(d->ctx, *home, &info, &is_fork, &err);
+
+	if (!bad && !is_fork)
+		return true;
+	if (!bad)
+		bad = fork_open_raw(d->ctx, &place, name, &raw, &err);
+	if (bad) {
+		report(d, name, "fork", sentence(d, &err), "bring the parent back: a fork holds only what it changed");
+		return false;
+	}
+	report(d, name, "fork",
+	       arena_printf(d->ctx->arena, "a fork of %.*s at revision %llu", STR_ARG(info.parent),
+			    (unsigned long long)info.revision),
+	       NULL);
+	store_destroy(*home);
+	*home = raw;
+	return true;
+}
+
 static void check_workspace(struct doctor *d, struct str name)
 {
 	struct store *home = store_view_new(d->base, (struct wpath){name});
@@ -280,7 +308,7 @@ static void check_workspace(struct doctor *d, struct str name)
 
 	if (ctx_check(d->ctx, &err) != 0) {
 		report(d, name, "time", sentence(d, &err), "look at this workspace alone: stead doctor NAME");
-	} else {
+	} else if (check_fork(d, name, &home)) {
 		check_config(d, home, name, &config, &ok);
 		check_identity(d, home, name);
 		check_env_mode(d, name);

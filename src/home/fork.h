@@ -9,22 +9,47 @@
 
 #include "home/workspace.h"
 
-/* A new workspace `name` on what `ws` was at `number`. Forks of forks are fine. {"workspace","parent","revision"} */
+#define FORK_AT_HEAD UINT64_MAX
+
+/* A new workspace `name` on what `ws` was at `number` (FORK_AT_HEAD: is now). Forks of forks are fine.
+   {"workspace","parent","revision"} */
 int fork_create(struct workspace *ws, struct ctx *ctx, struct str name, uint64_t number, struct jv **ret,
 		struct err *err);
 
-/* Brings what changed in the fork `name` to its parent `ws`. Text by line; other files whole. A file that both changed
-   in the same place is a conflict: {"path","base","ours","theirs" (each a revision or null),"text" (with markers, for
-   text files)}, and with conflicts nothing is merged unless `partial`.
-   {"merged":[{"path","how":"taken|merged|removed"}], "conflicts":[…],"unchanged":n,"revision"} */
 struct merge_req {
 	struct str name;
 	bool dry_run;
-	bool partial;
+	bool partial; /* with conflicts: merge the rest */
 };
+/* Brings what changed in the fork `name` since it was last merged to its parent `ws`, as far as it lies below the tool
+   root. Text by line; other files whole. A file that both changed in the same place is a conflict, and with conflicts
+   nothing is merged unless `partial`; a path that is not settled is looked at again by the next merge.
+   {"fork","merged":[{"path","how":"taken|merged|removed"}],
+    "conflicts":[{"path","why","base","ours","theirs" (each {"workspace","revision"} or null: it was not there),
+		  "text" (text files: the whole file with markers)}],
+    "unchanged":n, "left":n (changed, but outside of the root or not for tools), "revision" (of the parent),
+    "call" (for undo), "applied":bool}
+   ERR_CONFLICT when there are conflicts and neither dry_run nor partial (ret is written then too). */
 int fork_merge(struct workspace *ws, struct ctx *ctx, const struct merge_req *req, struct jv **ret, struct err *err);
 
-/* What a workspace is a fork of; *ret_parent empty when it is none. Used by workspace_open. */
-int fork_parent(struct ctx *ctx, struct store *home, struct str *ret_parent, uint64_t *ret_number, struct err *err);
+/* What .stead/fork.json says. */
+struct fork_info {
+	struct str parent;
+	uint64_t revision;  /* of the parent */
+	uint64_t merged;    /* the fork's own revision up to which it is merged, but for `pending` */
+	struct jv *pending; /* {path: revision up to which that path is merged} */
+	/* A merge that began and did not say that it ended: up to which revision of the fork, by which call. */
+	uint64_t merging;
+	struct str call;
+	struct str version; /* of the file; empty: it is to be made */
+};
+/* Of the workspace in the directory `home`. *ret_is false: it is no fork. */
+int fork_read(struct ctx *ctx, struct store *home, struct fork_info *ret, bool *ret_is, struct err *err);
+/* ERR_CONFLICT or ERR_EXISTS when somebody else wrote it meanwhile; info gets the new version. */
+int fork_write(struct ctx *ctx, struct store *home, struct fork_info *info, struct err *err);
+
+/* The oldest revision of the workspace `name` that a fork of it stands on, UINT64_MAX when there is none: what came
+   after must be kept. `base` is the store of all workspaces. */
+int fork_oldest(struct ctx *ctx, struct store *base, struct str name, uint64_t *ret_number, struct err *err);
 
 #endif

@@ -6,6 +6,7 @@
  */
 #include "base/clock.h"
 #include "base/limits.h"
+#include "home/fork.h"
 #include "home/stack.h"
 
 #define COUNTED_FILES_MAX 200000
@@ -13,7 +14,8 @@
 
 static bool is_own(struct str path)
 {
-	return str_starts(path, STR(".stead/")) || str_starts(path, STR(".stead-wh/"));
+	return str_starts(path, STR(".stead/")) || str_starts(path, STR(".stead-wh/")) ||
+	       str_starts(path, STR(FORK_GONE "/"));
 }
 
 int home_count(struct ctx *ctx, struct store *store, struct home_usage *ret, struct err *err)
@@ -49,6 +51,28 @@ int home_count(struct ctx *ctx, struct store *store, struct home_usage *ret, str
 	return 0;
 }
 
+/* A fork is counted by its own files; its configuration is read through it. */
+static int describe_fork(struct ctx *ctx, struct store *base, struct str name, struct store **home, struct jv *line,
+			 struct err *err)
+{
+	struct home_place place = {.base = base};
+	struct fork_info info;
+	struct store *raw;
+	bool is_fork;
+	int bad = fork_read(ctx, *home, &info, &is_fork, err);
+
+	if (bad || !is_fork)
+		return bad;
+	jv_set_str(ctx->arena, line, "fork_of", info.parent);
+	jv_set_int(ctx->arena, line, "fork_revision", (int64_t)info.revision);
+	bad = fork_open_raw(ctx, &place, name, &raw, err);
+	if (bad)
+		return bad;
+	store_destroy(*home);
+	*home = raw;
+	return 0;
+}
+
 static struct jv *describe(struct ctx *ctx, struct store *base, struct str name)
 {
 	struct store *home = store_view_new(base, (struct wpath){name});
@@ -68,7 +92,8 @@ static struct jv *describe(struct ctx *ctx, struct store *base, struct str name)
 	} else {
 		jv_set_str(ctx->arena, line, "problem", arena_str(ctx->arena, str_of(err.msg)));
 	}
-	if (!jv_get(line, "problem") && home_load_config(ctx->arena, ctx, home, &config, &err) != 0)
+	if (!jv_get(line, "problem") && (describe_fork(ctx, base, name, &home, line, &err) != 0 ||
+					 home_load_config(ctx->arena, ctx, home, &config, &err) != 0))
 		jv_set_str(ctx->arena, line, "problem", arena_str(ctx->arena, str_of(err.msg)));
 	store_destroy(home);
 	return line;

@@ -10,6 +10,32 @@
    the host directory of a disk store (in the arena), else ptr NULL. */
 int home_open_store(struct arena *arena, struct str url, bool create, bool relaxed, struct store **ret_store,
 		    struct str *ret_dir, struct err *err);
+/* Where workspaces lie, for those who open several of them. All borrowed. */
+struct home_place {
+	struct store *base, *log_base; /* log_base: the same place as a store that syncs; NULL: base */
+	struct str known;              /* a workspace whose revisions are open already; empty: none */
+	struct store *known_revisions;
+};
+/* Puts the layer that records on `inner`, which it owns whatever happens. `dir` of the workspace `name` has the log. */
+int home_record(struct ctx *ctx, const struct home_place *place, struct str name, struct store *inner, const char *dir,
+		struct store **ret, struct err *err);
+/* Another workspace of the same store, opened as `ws` was (user, root). `ws` must outlive it. */
+int home_open_beside(struct workspace *ws, struct str name, struct workspace **ret_ws, struct err *err);
+/* The store of all workspaces. */
+struct store *home_store_of(const struct workspace *ws, bool durable);
+
+/* --- forks (fork.c) --- */
+
+/* Where a fork keeps what it removed of its parent. */
+#define FORK_GONE ".stead-gone"
+
+/* True when the workspace directory `home` is a fork's. */
+int fork_is(struct ctx *ctx, struct store *home, bool *ret, struct err *err);
+/* The fork `name`, unrecorded: its own directory over its parent's past. Owns what it opens. ERR_NOT_FOUND when a
+   parent is gone. */
+int fork_open_raw(struct ctx *ctx, const struct home_place *place, struct str name, struct store **ret_raw,
+		  struct err *err);
+
 /* agent.yaml, .env and tools.json of the workspace in `home`; those that are missing count as empty. */
 int home_load_config(struct arena *arena, struct ctx *ctx, struct store *home, struct config *ret, struct err *err);
 /* A file of the workspace, or ptr NULL when it is missing. */

@@ -18,6 +18,7 @@
 
 #include "base/hash.h"
 #include "base/limits.h"
+#include "home/fork.h"
 #include "home/stack.h"
 #include "store/revisions.h"
 
@@ -25,11 +26,14 @@ struct workspace {
 	struct arena *arena; /* for as long as the handle lives; written to while it is opened only */
 	struct config config;
 	struct actor actor;
-	struct str place, dir; /* dir: host directory of the workspace on disk, else ptr NULL */
+	struct str place, dir, store_dir; /* dir: host directory of the workspace on disk, else ptr NULL */
 	bool own_files;
+	struct workspace_opts opts;     /* as it was opened */
+	const struct workspace *beside; /* whose base stores these are; NULL: its own */
+	bool is_fork;
 	struct store *base;     /* of all workspaces; on disk it does not sync, because the log does */
 	struct store *log_base; /* the same place, as durable as asked for; NULL: base itself */
-	struct store *raw;      /* view: this workspace, unrecorded */
+	struct store *raw;      /* this workspace, unrecorded; of a fork: its own directory over the parent's past */
 	struct store *shared;   /* this workspace, everybody's: every change of it gets a revision */
 	struct store *home;     /* shared, or what this user has of it */
 	struct store *files, *events;
@@ -201,20 +205,15 @@ static struct str boot_id(struct arena *arena)
 	return arena_str(arena, str_trim(str_n(text, n)));
 }
 
-static struct wpath below(struct workspace *ws, const char *dir)
+/* The log lies in `dir` of the store that syncs, the mark of a clean end in the same place of the store that does not.
+ */
+int home_record(struct ctx *ctx, const struct home_place *place, struct str name, struct store *inner, const char *dir,
+		struct store **ret, struct err *err)
 {
-	return (struct wpath){arena_printf(ws->arena, "%.*s/%s", STR_ARG(ws->actor.workspace), dir)};
-}
-
-/* Puts the layer that records on `inner`, which it owns whatever happens. Its log lies in `dir` of the store that
-   syncs, the mark of a clean end in the same place of the store that does not. */
-static int record(struct workspace *ws, struct store *inner, const char *dir, struct store **ret, struct err *err)
-{
-	struct ctx ctx = {.arena = ws->arena, .actor = ws->actor};
-	struct store *log = store_view_new(ws->log_base ? ws->log_base : ws->base, below(ws, dir));
-	struct revisions_opts opts = {.boot_id = boot_id(ws->arena),
-				      .scratch = store_view_new(ws->base, below(ws, dir))};
-	int bad = store_revisions_open(inner, log, opts, &ctx, ret, err);
+	struct wpath path = {arena_printf(ctx->arena, "%.*s/%s", STR_ARG(name), dir)};
+	struct store *log = store_view_new(place->log_base ? place->log_base : place->base, path);
+	struct revisions_opts opts = {.boot_id = boot_id(ctx->arena), .scratch = store_view_new(place->base, path)};
+	int bad = store_revisions_open(inner, log, opts, ctx, ret, err);
 
 	if (bad) {
 		store_destroy(inner);
@@ -222,6 +221,25 @@ static int record(struct workspace *ws, struct store *inner, const char *dir, st
 		store_destroy(opts.scratch);
 	}
 	return bad;
+}
+
+static struct home_place place_of(const struct workspace *ws)
+{
+	struct home_place place = {.base = ws->base, .log_base = ws->log_base};
+
+	if (ws->beside) {
+		place.known = ws->beside->actor.workspace;
+		place.known_revisions = ws->beside->shared;
+	}
+	return place;
+}
+
+static int record(struct workspace *ws, struct store *inner, const char *dir, struct store **ret, struct err *err)
+{
+	struct ctx ctx = {.arena = ws->arena, .actor = ws->actor};
+	struct home_place place = place_of(ws);
+
+	return home_record(&ctx, &place, ws->actor.workspace, inner, dir, ret, err);
 }
 
 /* A directory of the person's own. Unfinished writes lie in the workspace when a rename can reach from there, and so
@@ -287,12 +305,13 @@ static uint64_t kept_bytes(void *revisions)
  *   overlay    a user's own part over the static assets of the workspace, which it never changes
  *   prefix     the user's part
  *   revisions  one log for the workspace, so that a revision number means the same to all its users
+ *   overlay    of a fork only: its own directory over its parent at a revision (fork.c)
  *   prefix     the workspace
  *   base       the backend, shared by all workspaces of the store
  */
 static int compose(struct workspace *ws, const struct workspace_opts *opts, struct err *err)
 {
-	struct str own = opts->files_dir.len ? opts->files_dir : jv_get_str(ws->config.document, "files_dir");
+	struct str own = opts->files_dir;
 	const struct config_quota *quota = &ws->config.quota;
 	struct quota_limits limits = {quota->bytes, quota->files, quota->file_size};
 	struct wpath user_dir;
@@ -300,6 +319,8 @@ static int compose(struct workspace *ws, const struct workspace_opts *opts, stru
 	struct root root;
 	int bad = parse_root(ws->arena, opts->root, &root, err);
 
+	if (!own.len && !ws->is_fork) /* a fork must not work in the directory that its parent works in */
+		own = jv_get_str(ws->config.document, "files_dir");
 	if (!bad)
 		bad = user_dir_of(ws->arena, opts->user, &user_dir, err);
 	if (!bad)
@@ -340,8 +361,16 @@ static int no_workspace(struct workspace *ws, struct err *err)
 static int view_workspace(struct workspace *ws, const struct workspace_opts *opts, struct err *err)
 {
 	struct str dir;
-	int bad = home_open_store(ws->arena, opts->store_url, opts->create, true, &ws->base, &dir, err);
+	int bad = 0;
 
+	if (ws->beside) {
+		dir = ws->beside->store_dir;
+		ws->base = ws->beside->base;
+		ws->log_base = ws->beside->log_base;
+	} else {
+		bad = home_open_store(ws->arena, opts->store_url, opts->create, true, &ws->base, &dir, err);
+	}
+	ws->store_dir = dir;
 	if (dir.ptr)
 		ws->dir = arena_printf(ws->arena, "%s/%.*s", dir.ptr, STR_ARG(ws->actor.workspace));
 	ws->place =
@@ -357,7 +386,7 @@ static int open_log_base(struct workspace *ws, const struct workspace_opts *opts
 {
 	struct str dir;
 
-	if (!ws->dir.ptr || ws->log_base)
+	if (!ws->dir.ptr || ws->log_base || ws->beside)
 		return 0;
 	return home_open_store(ws->arena, opts->store_url, opts->create, false, &ws->log_base, &dir, err);
 }
@@ -376,7 +405,9 @@ static int ensure_exists(struct workspace *ws, struct ctx *ctx, const struct wor
 		return no_workspace(ws, err);
 	if (!opts->create)
 		return 0;
-	bad = home_exists(ctx, ws->raw, &exists, err);
+	bad = fork_is(ctx, ws->raw, &exists, err);
+	if (!bad && !exists)
+		bad = home_exists(ctx, ws->raw, &exists, err);
 	if (bad || exists)
 		return bad;
 	bad = open_log_base(ws, opts, err);
@@ -386,6 +417,23 @@ static int ensure_exists(struct workspace *ws, struct ctx *ctx, const struct wor
 	bad = home_write_templates(ctx, durable, ws->dir, &init, jv_array(ctx->arena), err);
 	store_destroy(durable);
 	return bad;
+}
+
+/* A fork's directory gets its parent's past below it. */
+static int stand_on_parent(struct workspace *ws, struct ctx *ctx, struct err *err)
+{
+	struct home_place place = place_of(ws);
+	struct store *raw;
+	int bad = fork_is(ctx, ws->raw, &ws->is_fork, err);
+
+	if (bad || !ws->is_fork)
+		return bad;
+	bad = fork_open_raw(ctx, &place, ws->actor.workspace, &raw, err);
+	if (bad)
+		return bad;
+	store_destroy(ws->raw);
+	ws->raw = raw;
+	return 0;
 }
 
 static int open_stack(struct workspace *ws, const struct workspace_opts *opts, struct err *err)
@@ -398,33 +446,70 @@ static int open_stack(struct workspace *ws, const struct workspace_opts *opts, s
 	if (!bad)
 		bad = ensure_exists(ws, &ctx, opts, err);
 	if (!bad)
+		bad = stand_on_parent(ws, &ctx, err);
+	if (!bad)
 		bad = home_load_config(ws->arena, &ctx, ws->raw, &ws->config, err);
 	if (!bad && !opts->relaxed && !ws->config.relaxed)
 		bad = open_log_base(ws, opts, err);
 	return bad ? bad : compose(ws, opts, err);
 }
 
-int workspace_open(const struct workspace_opts *opts, struct workspace **ret_ws, struct err *err)
+static struct workspace_opts copy_opts(struct arena *arena, const struct workspace_opts *opts)
 {
-	struct str name = opts->name.len ? opts->name : STR("default");
+	struct workspace_opts copy = *opts;
+
+	copy.store_url = arena_str(arena, opts->store_url);
+	copy.name = arena_str(arena, opts->name.len ? opts->name : STR("default"));
+	copy.user = arena_str(arena, opts->user);
+	copy.agent = arena_str(arena, opts->agent);
+	copy.session = arena_str(arena, opts->session);
+	copy.files_dir = arena_str(arena, opts->files_dir);
+	copy.root = arena_str(arena, opts->root);
+	return copy;
+}
+
+static int open_as(const struct workspace_opts *opts, const struct workspace *beside, struct workspace **ret_ws,
+		   struct err *err)
+{
 	struct workspace *ws;
 	int bad;
 
-	if (!workspace_name_ok(name))
-		return home_bad_name(name, err);
+	if (opts->name.len && !workspace_name_ok(opts->name))
+		return home_bad_name(opts->name, err);
 	ws = xcalloc(1, sizeof *ws);
 	ws->arena = arena_new();
-	ws->actor = (struct actor){.workspace = arena_str(ws->arena, name),
-				   .user = arena_str(ws->arena, opts->user),
-				   .agent = arena_str(ws->arena, opts->agent),
-				   .session = arena_str(ws->arena, opts->session)};
-	bad = open_stack(ws, opts, err);
+	ws->beside = beside;
+	ws->opts = copy_opts(ws->arena, opts);
+	ws->actor = (struct actor){.workspace = ws->opts.name,
+				   .user = ws->opts.user,
+				   .agent = ws->opts.agent,
+				   .session = ws->opts.session};
+	bad = open_stack(ws, &ws->opts, err);
 	if (bad) {
 		workspace_close(ws);
 		return bad;
 	}
 	*ret_ws = ws;
 	return 0;
+}
+
+int workspace_open(const struct workspace_opts *opts, struct workspace **ret_ws, struct err *err)
+{
+	return open_as(opts, NULL, ret_ws, err);
+}
+
+int home_open_beside(struct workspace *ws, struct str name, struct workspace **ret_ws, struct err *err)
+{
+	struct workspace_opts opts = ws->opts;
+
+	opts.name = name;
+	opts.create = false;
+	return open_as(&opts, ws, ret_ws, err);
+}
+
+struct store *home_store_of(const struct workspace *ws, bool durable)
+{
+	return durable && ws->log_base ? ws->log_base : ws->base;
 }
 
 void workspace_close(struct workspace *ws)
@@ -435,8 +520,10 @@ void workspace_close(struct workspace *ws)
 	store_destroy(ws->home);
 	store_destroy(ws->shared);
 	store_destroy(ws->raw);
-	store_destroy(ws->log_base);
-	store_destroy(ws->base);
+	if (!ws->beside) {
+		store_destroy(ws->log_base);
+		store_destroy(ws->base);
+	}
 	arena_destroy(ws->arena);
 	free(ws);
 }

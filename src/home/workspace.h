@@ -56,7 +56,7 @@ struct init_opts {
 	struct str store_url, name, model, channel;
 };
 int workspace_init(struct ctx *ctx, const struct init_opts *opts, struct jv **ret_report, struct err *err);
-/* `stead list`: an array of {name, files, bytes, modified, problem?}. */
+/* `stead list`: an array of {name, files, bytes, modified, fork_of?, fork_revision?, problem?}. */
 int workspace_list(struct ctx *ctx, struct str store_url, struct jv **ret_list, struct err *err);
 /* `stead doctor`: an array of {check, ok, detail, fix?}; never fails for what it finds. `name` empty: all workspaces.
  */

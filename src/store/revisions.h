@@ -140,5 +140,11 @@ int revisions_retain(struct store *revisions, struct ctx *ctx, const struct rev_
 
 /* Looks at `path` (or, for a directory, at every file below) and records what another program changed since. */
 int revisions_notice(struct store *revisions, struct ctx *ctx, struct wpath path, uint64_t *ret_count, struct err *err);
+/* True when the log has a record of the path. */
+bool revisions_knows(struct store *revisions, struct wpath path);
+/* Records a file that came to be without a record, as an outside change from what was there before (`existed`, with
+   the bytes `before`; ptr NULL: not known any more). Does nothing when the path has a record. */
+int revisions_adopt(struct store *revisions, struct ctx *ctx, struct wpath path, bool existed, struct str before,
+		    struct err *err);
 
 #endif

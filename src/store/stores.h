@@ -54,6 +54,8 @@ void store_quota_count_kept(struct store *quota, uint64_t (*kept)(void *arg), vo
 /* Upper is written; lower is only read. Deleting what lower has leaves a whiteout in upper, below ".stead-wh", a name
    that no path may have here. Versions of lower's files begin with "l:". Owns both. */
 struct store *store_overlay_new(struct store *upper, struct store *lower);
+/* The same with another name for ".stead-wh" (borrowed), so that one overlay may hold the whiteouts of another. */
+struct store *store_overlay_marked_new(struct store *upper, struct store *lower, const char *mark);
 
 struct store_mount {
 	struct wpath at;

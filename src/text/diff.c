@@ -26,18 +26,13 @@ uint64_t count_lines(struct str bytes)
 	return lines;
 }
 
-struct lines {
-	struct str *line; /* with line ends */
-	size_t count;
-};
-
 struct script {
 	bool *removed, *added; /* per line of the two sides */
 };
 
-static struct lines cut_lines(struct arena *arena, struct str text)
+struct diff_lines diff_cut_lines(struct arena *arena, struct str text)
 {
-	struct lines l = {0};
+	struct diff_lines l = {0};
 
 	l.line = ARENA_ARRAY(arena, struct str, count_lines(text) + 1);
 	while (text.len) {
@@ -51,7 +46,8 @@ static struct lines cut_lines(struct arena *arena, struct str text)
 }
 
 /* Walks the saved frontiers back and marks what was removed and added. */
-static void backtrack(const struct lines *a, const struct lines *b, int *const *trace, int d, struct script *s)
+static void backtrack(const struct diff_lines *a, const struct diff_lines *b, int *const *trace, int d,
+		      struct script *s)
 {
 	int x = (int)a->count, y = (int)b->count;
 
@@ -70,10 +66,11 @@ static void backtrack(const struct lines *a, const struct lines *b, int *const *
 	}
 }
 
-/* False when it takes more than COST_MOST differences. */
-static bool myers(struct arena *arena, const struct lines *a, const struct lines *b, struct script *s)
+/* False when it takes more than `cost_most` differences. */
+static bool myers(struct arena *arena, const struct diff_lines *a, const struct diff_lines *b, int cost_most,
+		  struct script *s)
 {
-	int n = (int)a->count, m = (int)b->count, most = n + m < COST_MOST ? n + m : COST_MOST;
+	int n = (int)a->count, m = (int)b->count, most = n + m < cost_most ? n + m : cost_most;
 	int **trace = ARENA_ARRAY(arena, int *, (size_t)most + 2);
 
 	for (int d = 0; d <= most; d++) {
@@ -100,6 +97,26 @@ static bool myers(struct arena *arena, const struct lines *a, const struct lines
 		}
 	}
 	return false;
+}
+
+void diff_script(struct arena *arena, const struct diff_lines *a, const struct diff_lines *b, int cost_most,
+		 bool *removed, bool *added)
+{
+	size_t most = a->count < b->count ? a->count : b->count, front = 0, back = 0;
+	struct diff_lines x, y;
+	struct script s;
+
+	while (front < most && str_eq(a->line[front], b->line[front]))
+		front++;
+	while (back < most - front && str_eq(a->line[a->count - 1 - back], b->line[b->count - 1 - back]))
+		back++;
+	x = (struct diff_lines){a->line + front, a->count - front - back};
+	y = (struct diff_lines){b->line + front, b->count - front - back};
+	s = (struct script){removed + front, added + front};
+	if (!myers(arena, &x, &y, cost_most, &s)) {
+		memset(s.removed, 1, x.count);
+		memset(s.added, 1, y.count);
+	}
 }
 
 struct printer {
@@ -132,8 +149,8 @@ static void print_line(struct printer *p, char mark, struct str line)
 }
 
 /* One group of changes from (i, j) with its context; ends where 2 * CONTEXT equal lines follow. */
-static void print_hunk(struct printer *p, const struct lines *a, const struct lines *b, const struct script *s,
-		       size_t *i, size_t *j, uint64_t base)
+static void print_hunk(struct printer *p, const struct diff_lines *a, const struct diff_lines *b,
+		       const struct script *s, size_t *i, size_t *j, uint64_t base)
 {
 	size_t from = *i > CONTEXT ? *i - CONTEXT : 0, lead = *i - from, x = *i, y = *j, quiet = 0, end_x, end_y;
 
@@ -196,21 +213,18 @@ void diff_unified(struct arena *arena, struct str before, struct str after, stru
 {
 	struct printer p = {.out = out, .lines_max = lines_max};
 	struct script s;
-	struct lines a, b;
+	struct diff_lines a, b;
 	uint64_t base;
 	size_t i = 0, j = 0;
 
 	if (str_eq(before, after))
 		return;
 	trim_common(&before, &after, &base);
-	a = cut_lines(arena, before);
-	b = cut_lines(arena, after);
+	a = diff_cut_lines(arena, before);
+	b = diff_cut_lines(arena, after);
 	s.removed = ARENA_ARRAY(arena, bool, a.count + 1);
 	s.added = ARENA_ARRAY(arena, bool, b.count + 1);
-	if (!myers(arena, &a, &b, &s)) {
-		memset(s.removed, 1, a.count);
-		memset(s.added, 1, b.count);
-	}
+	diff_script(arena, &a, &b, COST_MOST, s.removed, s.added);
 	if (path.len)
 		buf_printf(out, "--- %.*s\n+++ %.*s\n", STR_ARG(path), STR_ARG(path));
 	while (i < a.count || j < b.count) {

@@ -458,6 +458,7 @@ static const char *const default_hidden[] = {
 	/* Stead's own. */
 	".stead",
 	".stead-wh",
+	".stead-gone",
 	".stead-tmp-*",
 	/* Settings with secrets in them; what is meant to be copied and filled in stays visible. */
 	".env",

@@ -12,6 +12,10 @@
  * upper. A failure in between leaves what was there, at worst with a file copied up. One exception: a directory that
  * is in both stores disappears in two steps; if the second fails, the first is undone.
  *
+ * A list asks of each of lower's entries whether upper covers it. Where upper has neither the directory nor whiteouts
+ * below it, nothing can; that is remembered while the entries of a directory follow each other, so listing a large tree
+ * with few changes costs little more than listing lower.
+ *
  * Versions of lower's files begin with "l:", so that a condition tells which of the two was read. An upper version that
  * happens to begin with "l:" or "u:" gets "u:" before it.
  */
@@ -26,6 +30,7 @@
 struct overlay {
 	struct store base; /* inner is upper */
 	struct store *upper, *lower;
+	struct str mark;      /* WHITEOUT, or what stands for it */
 	pthread_mutex_t lock; /* held while what lower shows is looked at and then changed on that ground */
 };
 
@@ -53,23 +58,23 @@ static int find_in(struct store *in, struct ctx *ctx, struct wpath path, struct 
 	return r == -ERR_NOT_FOUND ? 0 : r;
 }
 
-static bool is_reserved(struct str path)
+static bool is_reserved(const struct overlay *o, struct str path)
 {
 	struct str name;
 
-	if (str_find(path, STR(WHITEOUT), 0) == SIZE_MAX)
+	if (str_find(path, o->mark, 0) == SIZE_MAX)
 		return false;
 	while (str_cut(&path, '/', &name))
-		if (str_is(name, WHITEOUT))
+		if (str_eq(name, o->mark))
 			return true;
 	return false;
 }
 
-static int refuse_reserved(struct wpath path, struct err *err)
+static int refuse_reserved(const struct overlay *o, struct wpath path, struct err *err)
 {
-	if (!is_reserved(path.s))
+	if (!is_reserved(o, path.s))
 		return 0;
-	return err_set(err, ERR_DENIED, "the name \"" WHITEOUT "\" is reserved; choose another one");
+	return err_set(err, ERR_DENIED, "the name \"%.*s\" is reserved; choose another one", STR_ARG(o->mark));
 }
 
 static struct str lower_version(struct arena *arena, struct str version)
@@ -94,12 +99,13 @@ static struct store_cond upper_cond(struct store_cond cond)
 
 /* Whiteouts. */
 
-static int whiteout_path(struct ctx *ctx, struct wpath path, struct wpath *ret, struct err *err)
+static int whiteout_path(const struct overlay *o, struct ctx *ctx, struct wpath path, struct wpath *ret,
+			 struct err *err)
 {
 	struct wpath in_area;
-	int r = wpath_join(ctx->arena, (struct wpath){STR(WHITEOUT)}, path, &in_area, err);
+	int r = wpath_join(ctx->arena, (struct wpath){o->mark}, path, &in_area, err);
 
-	return r ? r : wpath_join(ctx->arena, in_area, (struct wpath){STR(WHITEOUT)}, ret, err);
+	return r ? r : wpath_join(ctx->arena, in_area, (struct wpath){o->mark}, ret, err);
 }
 
 static int put_whiteout(struct overlay *o, struct ctx *ctx, struct wpath path, struct err *err)
@@ -107,7 +113,7 @@ static int put_whiteout(struct overlay *o, struct ctx *ctx, struct wpath path, s
 	struct source empty = {.bytes = STR("")};
 	struct store_stat stat;
 	struct store_call call = {.op = STORE_OP_WRITE, .source = &empty, .ret_stat = &stat};
-	int r = whiteout_path(ctx, path, &call.path, err);
+	int r = whiteout_path(o, ctx, path, &call.path, err);
 
 	return r ? r : store_forward(o->upper, ctx, &call, err);
 }
@@ -119,7 +125,7 @@ static void drop_whiteout(struct overlay *o, struct ctx *ctx, struct wpath path)
 	struct store_call call = {.op = STORE_OP_REMOVE, .ret_count = &count};
 	struct err ignored;
 
-	if (whiteout_path(ctx, path, &call.path, &ignored) == 0)
+	if (whiteout_path(o, ctx, path, &call.path, &ignored) == 0)
 		store_forward(o->upper, ctx, &call, &ignored);
 }
 
@@ -128,7 +134,7 @@ static int has_whiteout(struct overlay *o, struct ctx *ctx, struct str path, boo
 {
 	struct store_stat stat;
 	struct wpath area, mark;
-	int r = wpath_join(ctx->arena, (struct wpath){STR(WHITEOUT)}, (struct wpath){path}, &area, err);
+	int r = wpath_join(ctx->arena, (struct wpath){o->mark}, (struct wpath){path}, &area, err);
 
 	*ret = *ret_more = false;
 	if (r == 0)
@@ -136,7 +142,7 @@ static int has_whiteout(struct overlay *o, struct ctx *ctx, struct str path, boo
 	if (r || stat.kind != STORE_DIR)
 		return r;
 	*ret_more = true;
-	r = wpath_join(ctx->arena, area, (struct wpath){STR(WHITEOUT)}, &mark, err);
+	r = wpath_join(ctx->arena, area, (struct wpath){o->mark}, &mark, err);
 	if (r == 0)
 		r = find_in(o->upper, ctx, mark, &stat, err);
 	*ret = r == 0 && stat.kind == STORE_FILE;
@@ -190,7 +196,7 @@ static int shows_below(struct overlay *o, struct ctx *ctx, struct wpath dir, boo
 
 		if (r || !e)
 			return r;
-		if (!is_reserved(e->path.s))
+		if (!is_reserved(o, e->path.s))
 			r = is_covered(o, ctx, e->path, STORE_FILE, &covered, err);
 		if (r)
 			return r;
@@ -269,7 +275,7 @@ static int overlay_stat(struct store *s, struct ctx *ctx, struct wpath path, str
 			struct err *err)
 {
 	struct found f;
-	int r = refuse_reserved(path, err);
+	int r = refuse_reserved(overlay_of(s), path, err);
 
 	if (r == 0)
 		r = find(overlay_of(s), ctx, path, &f, err);
@@ -288,7 +294,7 @@ static int overlay_read(struct store *s, struct ctx *ctx, struct wpath path, str
 	struct store_call call = {.op = STORE_OP_READ, .path = path, .range = range, .sink = sink, .ret_stat = &stat};
 	struct found f;
 	bool has;
-	int r = refuse_reserved(path, err);
+	int r = refuse_reserved(overlay_of(s), path, err);
 
 	if (r)
 		return r;
@@ -390,7 +396,7 @@ static int change(struct overlay *o, struct ctx *ctx, struct store_call *call, s
 {
 	bool has = false, locks;
 	struct found f = {0};
-	int r = refuse_reserved(call->path, err);
+	int r = refuse_reserved(o, call->path, err);
 
 	if (r == 0)
 		r = check_place(o, ctx, call->path, &f, &has, err);
@@ -571,7 +577,7 @@ static int overlay_remove(struct store *s, struct ctx *ctx, struct wpath path, b
 			  uint64_t *ret_count, struct err *err)
 {
 	struct overlay *o = overlay_of(s);
-	int r = refuse_reserved(path, err);
+	int r = refuse_reserved(overlay_of(s), path, err);
 
 	if (r)
 		return r;
@@ -671,10 +677,10 @@ static int overlay_move(struct store *s, struct ctx *ctx, struct wpath from, str
 	struct overlay *o = overlay_of(s);
 	struct store_call call = {
 		.op = STORE_OP_MOVE, .path = from, .to = to, .cond = cond, .to_cond = to_cond, .ret_stat = ret_stat};
-	int r = refuse_reserved(from, err);
+	int r = refuse_reserved(o, from, err);
 
 	if (r == 0)
-		r = refuse_reserved(to, err);
+		r = refuse_reserved(o, to, err);
 	if (r)
 		return r;
 	pthread_mutex_lock(&o->lock);
@@ -687,7 +693,8 @@ static int overlay_move(struct store *s, struct ctx *ctx, struct wpath from, str
 
 /* Lists. */
 
-static int peek_upper(struct list_stream *ls, struct store_entry *ret, bool *ret_has, struct err *err)
+static int peek_upper(const struct overlay *o, struct list_stream *ls, struct store_entry *ret, bool *ret_has,
+		      struct err *err)
 {
 	for (;;) {
 		const struct store_entry *e;
@@ -696,12 +703,12 @@ static int peek_upper(struct list_stream *ls, struct store_entry *ret, bool *ret
 		*ret_has = r == 0 && e;
 		if (r || !e)
 			return r;
-		if (!is_reserved(e->path.s)) {
+		if (!is_reserved(o, e->path.s)) {
 			*ret = *e;
 			ret->stat.version = upper_version(ls->ctx->arena, e->stat.version);
 			return 0;
 		}
-		list_stream_leave(ls, STR(WHITEOUT));
+		list_stream_leave(ls, o->mark);
 	}
 }
 
@@ -717,7 +724,7 @@ static int peek_lower(struct overlay *o, struct list_stream *ls, struct store_en
 		*ret_has = r == 0 && e;
 		if (r || !e)
 			return r;
-		if (!is_reserved(e->path.s))
+		if (!is_reserved(o, e->path.s))
 			r = is_covered(o, ls->ctx, e->path, e->stat.kind, &covered, err);
 		if (r == 0 && !covered && e->stat.kind == STORE_DIR)
 			r = shows_below(o, ls->ctx, e->path, &shows, err);
@@ -738,7 +745,7 @@ static int merge(struct overlay *o, struct list_stream *upper, struct list_strea
 	while (!page_builder_full(out)) {
 		struct store_entry a, b;
 		bool has_a, has_b;
-		int c, r = peek_upper(upper, &a, &has_a, err);
+		int c, r = peek_upper(o, upper, &a, &has_a, err);
 
 		if (r == 0)
 			r = peek_lower(o, lower, &b, &has_b, err);
@@ -765,7 +772,7 @@ static int overlay_list(struct store *s, struct ctx *ctx, struct wpath path, con
 	struct store_stat in_lower;
 	struct found f;
 	bool covered = false;
-	int r = refuse_reserved(path, err);
+	int r = refuse_reserved(overlay_of(s), path, err);
 
 	if (r == 0)
 		r = find(o, ctx, path, &f, err);
@@ -790,23 +797,30 @@ static int overlay_list(struct store *s, struct ctx *ctx, struct wpath path, con
 
 /* Scans: where lower has nothing, upper's own, which is the faster one. */
 
+struct upper_scan {
+	const struct scan_req *req;
+	struct str mark;
+};
+
 static bool scan_want_dir(void *arg, struct str path)
 {
-	const struct scan_req *req = arg;
+	const struct upper_scan *scan = arg;
+	const struct scan_req *req = scan->req;
 
-	return !str_is(wpath_name((struct wpath){path}), WHITEOUT) && (!req->want_dir || req->want_dir(req->arg, path));
+	return !str_eq(wpath_name((struct wpath){path}), scan->mark) &&
+	       (!req->want_dir || req->want_dir(req->arg, path));
 }
 
 static bool scan_want_file(void *arg, struct str path)
 {
-	const struct scan_req *req = arg;
+	const struct scan_req *req = ((const struct upper_scan *)arg)->req;
 
 	return !req->want_file || req->want_file(req->arg, path);
 }
 
 static int scan_visit(void *arg, const struct scan_item *item, struct err *err)
 {
-	const struct scan_req *req = arg;
+	const struct scan_req *req = ((const struct upper_scan *)arg)->req;
 
 	return req->visit(req->arg, item, err);
 }
@@ -819,8 +833,9 @@ static int overlay_scan(struct store *s, struct ctx *ctx, struct wpath path, con
 	struct store_page page = {0};
 	struct store_call list = {.op = STORE_OP_LIST, .path = path, .list = &first, .ret_page = &page};
 	struct scan_req own = *req;
+	struct upper_scan wanted = {req, o->mark};
 	struct store_call scan = {.op = STORE_OP_SCAN, .path = path, .scan = &own};
-	int r = refuse_reserved(path, err);
+	int r = refuse_reserved(overlay_of(s), path, err);
 
 	if (r)
 		return r;
@@ -829,7 +844,7 @@ static int overlay_scan(struct store *s, struct ctx *ctx, struct wpath path, con
 		own.want_dir = scan_want_dir;
 		own.want_file = scan_want_file;
 		own.visit = scan_visit;
-		own.arg = (void *)req;
+		own.arg = &wanted;
 		return store_forward(o->upper, ctx, &scan, err);
 	}
 	return store_scan_generic(s, ctx, path, req, err);
@@ -860,11 +875,17 @@ static const struct store_ops overlay_ops = {
 
 struct store *store_overlay_new(struct store *upper, struct store *lower)
 {
+	return store_overlay_marked_new(upper, lower, WHITEOUT);
+}
+
+struct store *store_overlay_marked_new(struct store *upper, struct store *lower, const char *mark)
+{
 	struct overlay *o = xcalloc(1, sizeof(*o));
 
 	o->base = (struct store){.ops = &overlay_ops, .inner = upper};
 	o->upper = upper;
 	o->lower = lower;
+	o->mark = str_of(mark);
 	pthread_mutex_init(&o->lock, NULL);
 	return &o->base;
 }

@@ -741,6 +741,41 @@ int revisions_notice(struct store *revisions, struct ctx *ctx, struct wpath path
 	return r;
 }
 
+bool revisions_knows(struct store *revisions, struct wpath path)
+{
+	struct revisions *rv = revisions_of(revisions);
+	bool known;
+
+	revlog_lock(rv->log);
+	known = revlog_last(rv->log, path) != NULL;
+	revlog_unlock(rv->log);
+	return known;
+}
+
+int revisions_adopt(struct store *revisions, struct ctx *ctx, struct wpath path, bool existed, struct str before,
+		    struct err *err)
+{
+	struct revisions *rv = revisions_of(revisions);
+	struct rev_draft d = {.op = REV_OUTSIDE, .path = path, .before = {.exists = existed}};
+	struct ctx nobody = *ctx;
+	int r = revisions_ready(rv, ctx, err);
+
+	if (r || revisions_knows(revisions, path))
+		return r;
+	nobody.actor = (struct actor){0};
+	lock_path(rv, path);
+	if (existed && before.ptr)
+		r = content_keep_bytes(rv, ctx, before, &d.before, err);
+	if (r == 0)
+		r = content_keep_file(rv, ctx, path, &d.after, err);
+	if (r == 0)
+		r = revlog_append(rv->log, &nobody, &d, 1, err);
+	if (r == 0)
+		revlog_done(rv->log, d.record, d.after.version);
+	unlock_path(rv, path);
+	return r == -ERR_CONFLICT || r == -ERR_NOT_FOUND ? 0 : r; /* whoever is changing it records it */
+}
+
 /* Everything else looks only, or is refused below. */
 static int revisions_around(struct store *s, struct ctx *ctx, struct store_call *call, struct err *err)
 {
