@@ -26,24 +26,27 @@
 /* A file that a tool holds in memory at once: edit, insert, write, base64. Larger files are read by pages. */
 #define TOOL_FILE_MAX (32 * MIB)
 /* What one tool call may answer. */
-#define TOOL_TEXT_MAX      (1 * MIB)
-#define READ_LINES_DEFAULT 2000
-#define READ_BYTES_DEFAULT (100 * KIB)
-#define READ_LINE_CUT      ((size_t)2000) /* bytes of one line that a line-wise read shows */
-#define LIST_LIMIT_DEFAULT 1000
-#define LIST_LIMIT_MAX     10000
-#define GREP_LIMIT_DEFAULT 100
-#define GREP_LIMIT_MAX     10000
-#define GREP_LINE_CUT      ((size_t)500) /* bytes of one matching line that a tool result shows */
-#define GREP_CONTEXT_MAX   50
-#define PATTERN_LEN_MAX    ((size_t)4096)
+#define TOOL_TEXT_MAX         (1 * MIB)
+#define READ_LINES_DEFAULT    2000
+#define READ_BYTES_DEFAULT    (100 * KIB)
+#define READ_LINE_CUT         ((size_t)2000) /* bytes of one line that a line-wise read shows */
+#define LIST_LIMIT_DEFAULT    1000
+#define LIST_LIMIT_MAX        10000
+#define GREP_LIMIT_DEFAULT    100
+#define GREP_LIMIT_MAX        10000
+#define GREP_LINE_CUT         ((size_t)500) /* bytes of one matching line that a tool result shows */
+#define GREP_CONTEXT_MAX      50
+#define PATTERN_LEN_MAX       ((size_t)4096)
 #define HISTORY_LIMIT_DEFAULT 100
 #define HISTORY_LIMIT_MAX     10000
-#define EDITS_MAX          200
 /* Forks of forks (ERR_INVALID). */
 #define FORK_DEPTH_MAX 32
 /* A file that is merged by lines; larger ones are taken whole, or are a conflict. */
 #define MERGE_FILE_MAX (8 * MIB)
+/* A file that is compared with itself at another revision. */
+#define DIFF_TEXT_MAX (128 * KIB) /* of one answer to a model */
+#define DIFF_FILE_MAX (8 * MIB)
+#define EDITS_MAX     200
 
 /* MCP: requests that run or stay open at once, watched paths, and the bytes of one resource. */
 #define MCP_IN_FLIGHT_MAX     4096

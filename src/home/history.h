@@ -25,18 +25,27 @@ struct history_req {
 	bool oldest_first;
 };
 /* {"head", "revisions":
-   [{"revision","path","operation","actor":{…},"time","before":{…}|null,"after":{…}|null,"other"?}], "more"}; newest
-   first. Records outside changes of what it looks at first. */
+   [{"revision","path","operation","actor":{…},"time","before":{…}|null,"after":{…}|null,"from"?,"to"?}],"more","next"?}:
+   newest first; `next` is the `until` (oldest first: the `since`) to go on with. Records outside changes of what it
+   looks at first. */
 int history_list(struct workspace *ws, struct ctx *ctx, const struct history_req *req, struct jv **ret,
 		 struct err *err);
 
-/* {"from","to","files":[{"path","change":"added|removed|changed|binary","diff"}],"more"}: unified differences of every
-   file below `path` that differs between the two revisions. */
+/* {"from","to","files":[{"path","change":"added|removed|changed|binary|large","diff"?}],"more"}: unified differences of
+   every file at and below `path` that differs between the two revisions, in the order of paths. Bounded. */
 int history_diff(struct workspace *ws, struct ctx *ctx, struct wpath path, uint64_t from, uint64_t to, struct jv **ret,
 		 struct err *err);
 
+/* The same without a bound, one file at a time: `file` is good during the call only. `each` returns 0 to go on, 1 to
+   end, or an error. */
+typedef int (*history_diff_fn)(void *arg, const struct jv *file, struct err *err);
+int history_diff_each(struct workspace *ws, struct ctx *ctx, struct wpath path, uint64_t from, uint64_t to,
+		      history_diff_fn each, void *arg, struct err *err);
+/* Records what other programs changed at `path` and below, so that "head" is what is there. */
+int history_notice(struct workspace *ws, struct ctx *ctx, struct wpath path, struct err *err);
+
 /* Makes `path` (a file, or everything below a directory) what it was after `number`. A change like any other.
-   {"restored":[paths],"removed":[paths],"unchanged":n,"revision"} */
+   {"path","to","restored":[paths],"removed":[paths],"total","revision"}; the lists are bounded, `total` is not. */
 int history_restore(struct workspace *ws, struct ctx *ctx, struct wpath path, uint64_t number, struct jv **ret,
 		    struct err *err);
 
@@ -47,9 +56,11 @@ struct undo_req {
 	struct str call_id, session, actor; /* actor: a user or an agent */
 	bool dry_run;
 };
-/* Takes back the chosen changes, newest first. What was changed by others since is a conflict: reported with the
-   difference and left alone, and then nothing at all is changed. {"undone":[numbers],"files":[…],
-   "conflicts":[{"path","revision","diff"}]}; ERR_CONFLICT when there are conflicts (ret is written then too). */
+/* Takes back the chosen changes. What was changed by others since is a conflict: reported with the difference, and then
+   nothing at all is changed. What another program did is nobody's call: it is never taken back, only in the way.
+   {"undone":[numbers],"files":[{"path","to","how":"restored|removed|unchanged"}],"total","conflicts":[{"path",
+   "revision","diff"?}],"dry_run"}; ERR_CONFLICT when there are conflicts and it is no dry run (ret is written then
+   too). The lists are bounded, `total` (files) is not. */
 int history_undo(struct workspace *ws, struct ctx *ctx, const struct undo_req *req, struct jv **ret, struct err *err);
 
 int history_checkpoint(struct workspace *ws, struct ctx *ctx, struct str name, struct jv **ret, struct err *err);
@@ -60,7 +71,10 @@ int history_checkpoints(struct workspace *ws, struct ctx *ctx, struct jv **ret, 
 int history_changes(struct workspace *ws, struct ctx *ctx, uint64_t since, struct wpath path, unsigned wait_ms,
 		    size_t limit, struct jv **ret, struct err *err);
 
-/* The bytes of a file at a revision, as store_read() gives them. */
+/* Records what another program did to one file, so that its past is told from its present. Before a file of
+   workspace_files_at() is read. */
+int history_settle(struct workspace *ws, struct ctx *ctx, struct wpath path, struct err *err);
+/* The bytes of a file at a revision, whole. workspace_files_at() is the way for pages and large files. */
 int history_read(struct workspace *ws, struct ctx *ctx, struct wpath path, uint64_t number, size_t max,
 		 struct str *ret_bytes, struct err *err);
 

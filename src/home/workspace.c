@@ -22,6 +22,13 @@
 #include "home/stack.h"
 #include "store/revisions.h"
 
+/* What '/' is for tools. */
+struct root {
+	struct wpath path;
+	bool whole; /* the workspace itself */
+	bool fixed; /* nothing in it is for tools to change */
+};
+
 struct workspace {
 	struct arena *arena; /* for as long as the handle lives; written to while it is opened only */
 	struct config config;
@@ -40,6 +47,13 @@ struct workspace {
 	struct store
 		*recorded; /* the revisions layer below files: shared, or that of a directory of the person's own */
 	struct wpath root; /* where files stands in it */
+	struct wpath user_dir;
+	struct root tool_root;
+};
+
+/* The past as tools see it: a guard over views over the store of a revision. */
+struct past_files {
+	struct store *at, *files;
 };
 
 /* --- where workspaces lie --- */
@@ -125,12 +139,6 @@ static const char *const whole_fixed[] = {"artifacts",        "!*/**/artifacts",
 					  "!*/**/agent.yaml", "tools.json",      "!*/**/tools.json"};
 static const char *const whole_hidden[] = {"users", "!*/**/users"};
 static const char *const all_fixed[] = {"*"};
-
-struct root {
-	struct wpath path;
-	bool whole; /* the workspace itself */
-	bool fixed; /* nothing in it is for tools to change */
-};
 
 static int parse_root(struct arena *arena, struct str text, struct root *ret, struct err *err)
 {
@@ -270,16 +278,16 @@ static int open_own_files(struct workspace *ws, struct str dir, struct store **r
 
 /* `dir` of what this user has: his own part of the workspace over what people wrote for everybody. Without a user it is
    the workspace itself. Where nothing of that can lie (files/, tasks/), his own part is all there is, and the overlay
-   would only ask twice. */
-static struct store *user_view(struct workspace *ws, struct wpath user_dir, struct wpath dir)
+   would only ask twice. `shared` is borrowed. */
+static struct store *user_view(struct store *shared, struct wpath user_dir, struct wpath dir)
 {
 	struct store *view;
 
 	if (wpath_is_root(user_dir))
-		return store_view_new(ws->shared, dir);
-	view = store_view_new(ws->shared, user_dir);
+		return store_view_new(shared, dir);
+	view = store_view_new(shared, user_dir);
 	if (home_may_be_asset(dir))
-		view = store_overlay_new(view, home_assets_new(store_view_new(ws->shared, WPATH_ROOT)));
+		view = store_overlay_new(view, home_assets_new(store_view_new(shared, WPATH_ROOT)));
 	return wpath_is_root(dir) ? view : store_prefix_new(view, dir);
 }
 
@@ -327,7 +335,9 @@ static int compose(struct workspace *ws, const struct workspace_opts *opts, stru
 		bad = record(ws, store_view_new(ws->raw, WPATH_ROOT), ".stead/rev", &ws->shared, err);
 	if (bad)
 		return bad;
-	ws->home = user_view(ws, user_dir, WPATH_ROOT);
+	ws->user_dir = user_dir;
+	ws->tool_root = root;
+	ws->home = user_view(ws->shared, user_dir, WPATH_ROOT);
 	if (own.len && !opts->root.len) {
 		bad = open_own_files(ws, own, &files, err);
 		if (bad)
@@ -335,7 +345,7 @@ static int compose(struct workspace *ws, const struct workspace_opts *opts, stru
 		ws->recorded = files;
 		ws->root = WPATH_ROOT;
 	} else {
-		files = user_view(ws, user_dir, root.path);
+		files = user_view(ws->shared, user_dir, root.path);
 		ws->recorded = ws->shared;
 		bad = wpath_join(ws->arena, user_dir, root.path, &ws->root, err);
 		if (bad)
@@ -566,6 +576,30 @@ struct store *workspace_revisions(struct workspace *ws)
 struct wpath workspace_root(const struct workspace *ws)
 {
 	return ws->root;
+}
+
+struct past_files *workspace_files_at(struct workspace *ws, uint64_t number, struct store **ret_files)
+{
+	struct past_files *past = xcalloc(1, sizeof *past);
+	struct store *view;
+
+	past->at = store_at_revision_new(ws->recorded, number);
+	if (ws->own_files)
+		view = store_view_new(past->at, WPATH_ROOT);
+	else
+		view = user_view(past->at, ws->user_dir, ws->tool_root.path);
+	past->files = store_readonly_new(guarded(view, &ws->tool_root, ws->own_files));
+	*ret_files = past->files;
+	return past;
+}
+
+void workspace_files_at_close(struct past_files *past)
+{
+	if (!past)
+		return;
+	store_destroy(past->files);
+	store_destroy(past->at);
+	free(past);
 }
 
 bool workspace_files_are_own(const struct workspace *ws)

@@ -45,6 +45,10 @@ struct store *workspace_events(struct workspace *ws);
 /* The revisions layer below workspace_files(), and where '/' of the file tools stands in it. */
 struct store *workspace_revisions(struct workspace *ws);
 struct wpath workspace_root(const struct workspace *ws);
+/* What file tools saw after revision `number`: read-only, with the same paths and the same paths hidden. */
+struct past_files;
+struct past_files *workspace_files_at(struct workspace *ws, uint64_t number, struct store **ret_files);
+void workspace_files_at_close(struct past_files *past);
 /* True when the file area is a directory of the person's own (files_dir): .gitignore is honoured. */
 bool workspace_files_are_own(const struct workspace *ws);
 /* "workspace" as the person would name the place of '/': a host path for disk, else a URL. For people, not models. */

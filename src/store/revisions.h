@@ -42,6 +42,8 @@ struct revision {
 	int64_t time_ns;
 	enum rev_op op;
 	bool aborted; /* logged, but the change did not come about: another writer was first */
+	bool own;     /* made through this layer, not read from another process's lines */
+	bool done;    /* known to be visible in the store below; else revisions_settle() finds out */
 	struct wpath path;
 	struct str other; /* move and copy: the other path; else empty */
 	struct rev_state before, after;
@@ -146,5 +148,8 @@ bool revisions_knows(struct store *revisions, struct wpath path);
    the bytes `before`; ptr NULL: not known any more). Does nothing when the path has a record. */
 int revisions_adopt(struct store *revisions, struct ctx *ctx, struct wpath path, bool existed, struct str before,
 		    struct err *err);
+/* The same for one file, at the cost of one look: its last change is brought to its end, and what another program did
+   to it is recorded. A path with no record is left alone. *ret_new (may be NULL): it got a record. */
+int revisions_settle(struct store *revisions, struct ctx *ctx, struct wpath path, bool *ret_new, struct err *err);
 
 #endif

@@ -41,6 +41,9 @@ struct guard_rules {
 /* The globs that are hidden everywhere: .stead and below, .env and its kin, key files. */
 extern const struct guard_rules guard_defaults;
 struct store *store_guard_new(struct store *inner, const struct guard_rules *rules);
+/* What the rules of a guard say of a path; the store below is not asked. */
+enum guard_says { GUARD_FREE, GUARD_FIXED, GUARD_HIDDEN };
+enum guard_says store_guard_says(struct store *guard, struct wpath path);
 
 struct quota_limits {
 	uint64_t bytes, files, file_size; /* 0: unlimited */

@@ -510,3 +510,12 @@ struct store *store_guard_new(struct store *inner, const struct guard_rules *rul
 	init_rules(g->arena, &g->fixed, rules->fixed, rules->fixed_count);
 	return &g->base;
 }
+
+enum guard_says store_guard_says(struct store *guard, struct wpath path)
+{
+	const struct guard *g = guard_of(guard);
+
+	if (matched_part(&g->hidden, path.s).len)
+		return GUARD_HIDDEN;
+	return matched_part(&g->fixed, path.s).len ? GUARD_FIXED : GUARD_FREE;
+}

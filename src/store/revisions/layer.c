@@ -774,6 +774,19 @@ int revisions_adopt(struct store *revisions, struct ctx *ctx, struct wpath path,
 		revlog_done(rv->log, d.record, d.after.version);
 	unlock_path(rv, path);
 	return r == -ERR_CONFLICT || r == -ERR_NOT_FOUND ? 0 : r; /* whoever is changing it records it */
+int revisions_settle(struct store *revisions, struct ctx *ctx, struct wpath path, bool *ret_new, struct err *err)
+{
+	struct revisions *rv = revisions_of(revisions);
+	uint64_t count = 0;
+	int r = revisions_ready(rv, ctx, err);
+
+	if (r == 0)
+		r = revlog_refresh(rv->log, ctx, err);
+	if (r == 0)
+		r = notice_one(rv, ctx, path, &count, err);
+	if (r == 0 && ret_new)
+		*ret_new = count > 0;
+	return r;
 }
 
 /* Everything else looks only, or is refused below. */

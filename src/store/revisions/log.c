@@ -576,7 +576,8 @@ static void take_batch(struct revlog *log, struct entry *taken, struct str bytes
 						   .path = d->path,
 						   .other = d->other,
 						   .before = d->before,
-						   .after = d->after};
+						   .after = d->after,
+						   .own = true};
 			rec->r.time_ns = d->time_ns;
 			rec->r.actor = d->actor;
 			set_place(log, rec, offset + at, end - at);

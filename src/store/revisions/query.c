@@ -38,10 +38,12 @@ static bool matches(const struct rev_query *q, const struct rev_record *rec)
 	       fits(q->session, rec->r.actor.session) && fits(q->call_id, rec->r.actor.call_id);
 }
 
-static struct revision copy_out(struct arena *arena, const struct revision *r)
+static struct revision copy_out(struct arena *arena, const struct rev_record *rec)
 {
+	const struct revision *r = &rec->r;
 	struct revision copy = *r;
 
+	copy.done = rec->done;
 	copy.path.s = arena_str(arena, r->path.s);
 	copy.other = arena_str(arena, r->other);
 	copy.before.version = arena_str(arena, r->before.version);
@@ -85,7 +87,7 @@ int revisions_query(struct store *revisions, struct ctx *ctx, const struct rev_q
 			list = arena_grow(ctx->arena, list, cap * sizeof(*list), (cap ? cap * 2 : 32) * sizeof(*list));
 			cap = cap ? cap * 2 : 32;
 		}
-		list[count++] = copy_out(ctx->arena, &rec->r);
+		list[count++] = copy_out(ctx->arena, rec);
 	}
 	revlog_unlock(rv->log);
 	if (r)
