@@ -17,3 +17,20 @@ void ctx_progress(const struct ctx *ctx, uint64_t done, uint64_t total, struct s
 	if (ctx->progress)
 		ctx->progress->report(ctx->progress->arg, done, total, what);
 }
+
+/* Random bits for the process, a number for the call. Two threads that come first may both draw: one wins. */
+struct str call_id_new(struct arena *arena)
+{
+	static _Atomic uint64_t process;
+	static _Atomic uint64_t calls;
+	uint64_t mine = atomic_load(&process);
+
+	if (mine == 0) {
+		uint64_t drawn = (random_u64() >> 16) | 1;
+
+		if (atomic_compare_exchange_strong(&process, &mine, drawn))
+			mine = drawn;
+	}
+	return arena_printf(arena, "%012llx-%llu", (unsigned long long)mine,
+			    (unsigned long long)atomic_fetch_add(&calls, 1) + 1);
+}

@@ -37,6 +37,8 @@ struct ctx {
 	struct actor actor;
 };
 
+/* An id that no other call has had, in any process. */
+struct str call_id_new(struct arena *arena);
 /* ERR_CANCELLED or ERR_TIMEOUT when the call should end, else 0. Cheap enough for inner loops. */
 int ctx_check(const struct ctx *ctx, struct err *err);
 void ctx_progress(const struct ctx *ctx, uint64_t done, uint64_t total, struct str what);

@@ -172,7 +172,8 @@ static void write_result(struct request *req, const struct tool_result *result)
 	if (result->is_error) {
 		buf_lit(buf, ",\"isError\":true");
 		req->failed = &result->err;
-	} else if (result->value && result->value->type == JV_OBJECT && req->form != FORM_PLAIN) {
+	}
+	if (result->value && result->value->type == JV_OBJECT && req->form != FORM_PLAIN) {
 		buf_lit(buf, ",\"structuredContent\":");
 		jv_write(buf, result->value);
 	}

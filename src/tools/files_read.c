@@ -5,7 +5,9 @@
  * decided by its bytes, never by its name, and binary bytes reach a model only as base64 that it asked for.
  */
 #include "base/clock.h"
+#include "home/history.h"
 #include "tools/files.h"
+#include "tools/history_tools.h"
 
 static int refuse_binary(struct wpath path, uint64_t size, struct err *err)
 {
@@ -133,17 +135,45 @@ static int read_lines(struct call *call, const struct jv *args, struct wpath pat
 	return 0;
 }
 
-int tool_read_file(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
+static int read_any(struct call *call, const struct jv *args, struct wpath path, struct outcome *ret, struct err *err)
 {
 	bool base64 = str_is(jv_get_str(args, "encoding"), "base64");
-	struct wpath path;
-	int r = arg_file(call, args, "path", &path, err);
 
-	if (r)
-		return r;
 	if (base64 || !jv_is_null(jv_get(args, "byte_offset")) || !jv_is_null(jv_get(args, "byte_limit")))
 		return read_bytes(call, args, path, base64, ret, err);
 	return read_lines(call, args, path, ret, err);
+}
+
+/* The same reads, on the store of the past. */
+static int read_at(struct call *call, const struct jv *args, struct wpath path, uint64_t number, struct outcome *ret,
+		   struct err *err)
+{
+	struct call then = *call;
+	struct past_files *past;
+	int r = history_settle(call->ws, call->ctx, path, err);
+
+	if (r)
+		return r;
+	past = workspace_files_at(call->ws, number, &then.files);
+	r = read_any(&then, args, path, ret, err);
+	workspace_files_at_close(past);
+	if (r == 0)
+		jv_set_int(call->ctx->arena, ret->value, "revision", (int64_t)number);
+	return r;
+}
+
+int tool_read_file(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
+{
+	struct wpath path;
+	uint64_t number;
+	bool is_past;
+	int r = arg_file(call, args, "path", &path, err);
+
+	if (r == 0)
+		r = arg_revision(call, args, "at_revision", &number, &is_past, err);
+	if (r)
+		return r;
+	return is_past ? read_at(call, args, path, number, ret, err) : read_any(call, args, path, ret, err);
 }
 
 void render_read_file(const struct jv *args, const struct jv *value, struct buf *text)

@@ -25,8 +25,8 @@ static bool has_name(struct str name)
 
 static const char *nearest_name(struct str name)
 {
-	const char *names[NAMES_MAX] = {"group:files", "group:artifacts"};
-	size_t n = 2;
+	const char *names[NAMES_MAX] = {"group:files", "group:artifacts", "group:history"};
+	size_t n = 3;
 
 	for (const struct dialect *const *d = dialects; *d; d++)
 		for (size_t i = 0; i < (*d)->count && n < NAMES_MAX; i++)
@@ -77,11 +77,14 @@ static bool lists(const struct jv *list, struct str name, const char *family)
 
 bool policy_offers(const struct policy *policy, const struct tool *tool)
 {
-	struct str name = str_of(tool->name), powers = str_of(tool->acts_as), power;
+	struct str name = str_of(tool->name), powers = str_of(tool->acts_as), needs = str_of(tool->needs), power;
 	bool allowed = true;
 
 	if (lists(policy->deny, name, tool->family))
 		return false;
+	while (needs.len && str_cut(&needs, ' ', &power))
+		if (lists(policy->deny, power, "files"))
+			return false;
 	while (powers.len && str_cut(&powers, ' ', &power)) {
 		if (lists(policy->deny, power, NULL))
 			return false;

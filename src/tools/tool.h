@@ -34,7 +34,8 @@ struct call {
 
 /* What a handler gives back, all in the call's arena. */
 struct outcome {
-	struct jv *value;  /* an object that fits the output schema; NULL in dialects without structured content */
+	struct jv *value; /* an object that fits the output schema; NULL in dialects without structured content */
+	struct jv *failed_value; /* on failure: data for programs, that fits the output schema too; else NULL */
 	struct str detail; /* on failure: lines for the model behind the error's sentence (nearest text, first lines) */
 	struct str text;   /* the whole text, when the handler has it already (`ptr` not NULL); on failure it stands in
 			      place of the sentence and the detail, for dialects whose wording is fixed */
@@ -50,6 +51,8 @@ struct tool {
 	const char *family; /* "files", "artifacts": `group:files` in allow and deny */
 	/* Dialects: the native tools whose power this one uses, separated by blanks. Denying one of them denies it. */
 	const char *acts_as;
+	/* Native tools whose denial denies this one too, because it could be used in their place. */
+	const char *needs;
 };
 
 /* The tools that one door offers: a dialect's table, less what configuration denies. Immutable and thread-safe. */
@@ -78,11 +81,13 @@ struct tool_result {
 	bool is_error;
 	struct err err;         /* when is_error */
 	struct str text;        /* for the model; on error the sentence, then details */
-	const struct jv *value; /* structured content, or NULL (on error, and in dialects without it) */
+	const struct jv *value; /* structured content, or NULL (in dialects without it, and nearly always on error) */
 };
 
-/* Runs a tool: check arguments, call, render, park what is too large. `args` NULL: {}. Everything in ret_result is in
-   ctx->arena. Fails (ERR_NOT_FOUND) only for a name that is not in the set; what goes wrong in a tool is a result. */
+/* Runs a tool: check arguments, call, render, park what is too large. What it changes is recorded under ctx->actor; an
+   empty actor is filled from the workspace, an empty call id with a new one. `args` NULL: {}. Everything in ret_result
+   is in ctx->arena. Fails (ERR_NOT_FOUND) only for a name that is not in the set; what goes wrong in a tool is a
+   result. */
 int toolset_call(struct toolset *set, struct ctx *ctx, struct str name, const struct jv *args,
 		 struct tool_result *ret_result, struct err *err);
 

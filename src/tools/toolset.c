@@ -198,7 +198,7 @@ static void error_result(struct toolset *set, struct ctx *ctx, const struct outc
 	struct buf text;
 
 	ret->is_error = true;
-	ret->value = NULL;
+	ret->value = out->failed_value;
 	if (out->text.ptr) {
 		ret->text = out->text;
 		return;
@@ -228,16 +228,34 @@ static struct str render(const struct tool *tool, struct ctx *ctx, const struct 
 	return text.ptr ? buf_str(&text) : STR("");
 }
 
+/* Who makes the call, and which call it is: undo and history go by that. */
+static void name_actor(struct workspace *ws, struct ctx *ctx)
+{
+	struct actor *a = &ctx->actor;
+
+	if (!a->user.len && !a->agent.len && !a->session.len) {
+		struct str call_id = a->call_id;
+
+		*a = workspace_actor(ws);
+		a->call_id = call_id;
+	}
+	if (!a->call_id.len)
+		a->call_id = call_id_new(ctx->arena);
+}
+
 int toolset_call(struct toolset *set, struct ctx *ctx, struct str name, const struct jv *args,
 		 struct tool_result *ret_result, struct err *err)
 {
-	struct call call = {.ctx = ctx, .ws = set->ws, .files = workspace_files(set->ws), .artifacts = set->artifacts};
+	struct ctx own = *ctx;
+	struct call call = {.ctx = &own, .ws = set->ws, .files = workspace_files(set->ws), .artifacts = set->artifacts};
 	struct entry *e = find_entry(set, name);
 	struct outcome out = {0};
 	int r;
 
 	if (!e)
 		return unknown_tool(set, name, err);
+	if (!(e->tool->traits & TOOL_READS_ONLY))
+		name_actor(set->ws, &own);
 	if (jv_is_null(args))
 		args = jv_object(ctx->arena);
 	*ret_result = (struct tool_result){0};
