@@ -36,6 +36,8 @@ static int changes_between(struct workspace *ws, struct ctx *ctx, struct wpath p
 	*ret = one;
 	*ret_count = 0;
 	if (r == 0)
+		r = past_kept(ws, ctx, from < to ? from : to, err);
+	if (r == 0)
 		r = one_file(ws, ctx, path, from, to, one, &is_file, err);
 	if (r)
 		return r;

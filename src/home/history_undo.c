@@ -224,6 +224,8 @@ int history_restore(struct workspace *ws, struct ctx *ctx, struct wpath path, ui
 	int r = past_visible(ws, path, err);
 
 	if (r == 0)
+		r = past_kept(ws, ctx, number, err);
+	if (r == 0)
 		r = restore_steps(ws, ctx, path, number, &steps, &count, err);
 	if (r == 0)
 		r = steps_make(ws, ctx, steps, count, err);

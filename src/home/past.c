@@ -76,6 +76,13 @@ int past_notice(struct workspace *ws, struct ctx *ctx, struct wpath path, struct
 	return revisions_notice(workspace_revisions(ws), ctx, past_logged(ws, ctx, path), &ignored, err);
 }
 
+int past_kept(struct workspace *ws, struct ctx *ctx, uint64_t number, struct err *err)
+{
+	struct rev_state ignored;
+
+	return revisions_state(workspace_revisions(ws), ctx, workspace_root(ws), number, &ignored, err);
+}
+
 /* --- what changed --- */
 
 struct rev_state past_keep(struct ctx *ctx, const struct rev_state *state)

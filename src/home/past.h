@@ -29,6 +29,8 @@ struct past_change {
 /* What the revisions after `since` up to `until` (0: all) changed at `path` and below, sorted by path. */
 int past_changes(struct workspace *ws, struct ctx *ctx, struct wpath path, uint64_t since, uint64_t until,
 		 struct past_change **ret, size_t *ret_count, struct err *err);
+/* ERR_NOT_FOUND when history does not reach back to what was after `number`. */
+int past_kept(struct workspace *ws, struct ctx *ctx, uint64_t number, struct err *err);
 /* Records what other programs did to `path` and below. */
 int past_notice(struct workspace *ws, struct ctx *ctx, struct wpath path, struct err *err);
 

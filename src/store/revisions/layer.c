@@ -774,6 +774,8 @@ int revisions_adopt(struct store *revisions, struct ctx *ctx, struct wpath path,
 		revlog_done(rv->log, d.record, d.after.version);
 	unlock_path(rv, path);
 	return r == -ERR_CONFLICT || r == -ERR_NOT_FOUND ? 0 : r; /* whoever is changing it records it */
+}
+
 int revisions_settle(struct store *revisions, struct ctx *ctx, struct wpath path, bool *ret_new, struct err *err)
 {
 	struct revisions *rv = revisions_of(revisions);

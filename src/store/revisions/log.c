@@ -170,7 +170,7 @@ uint64_t revlog_first(const struct revlog *log)
 
 int revlog_keeps(const struct revlog *log, uint64_t number, struct err *err)
 {
-	if (number + 1 >= log->first)
+	if (log->first == 0 || number >= log->first - 1)
 		return 0;
 	return err_set(err, ERR_NOT_FOUND, "revision %llu is not kept any more; the oldest that can be read is %llu",
 		       (unsigned long long)number, (unsigned long long)(log->first - 1));
