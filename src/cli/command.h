@@ -126,6 +126,7 @@ int run_find(struct cli *cli, struct err *err);
 int run_mv(struct cli *cli, struct err *err);
 int run_cp(struct cli *cli, struct err *err);
 int run_rm(struct cli *cli, struct err *err);
+int run_gc(struct cli *cli, struct err *err);
 int run_info(struct cli *cli, struct err *err);
 int run_fork(struct cli *cli, struct err *err);
 int run_merge(struct cli *cli, struct err *err);

@@ -87,6 +87,9 @@ static const struct option merge_options[] = {
 	{OPT_DRY_RUN, 'n', "dry-run", NULL, "show the change, do not make it", COMPLETE_NOTHING, NULL},
 	{OPT_PARTIAL, 0, "partial", NULL, "with conflicts: merge the other files all the same", COMPLETE_NOTHING, NULL},
 };
+static const struct option gc_options[] = {
+	{OPT_DRY_RUN, 'n', "dry-run", NULL, "say what would go, let it stay", COMPLETE_NOTHING, NULL},
+};
 static const struct option help_options[] = {
 	{OPT_MAN, 0, "man", NULL, "print the manual page (roff)", COMPLETE_NOTHING, NULL},
 };
@@ -304,6 +307,16 @@ const struct command commands[] = {
 		     "stead merge try-it --json | jq '.conflicts[].path'\n  conflicts, for a script\n",
 	 OPTIONS_OF(merge_options),
 	 .run = run_merge},
+	{.name = "gc",
+	 .summary = "drop history that is not to be kept any more",
+	 .operands = "",
+	 .about = "How much of the past is kept stands in agent.yaml under 'history': revisions, age_days\n"
+		  "and bytes. The oldest beyond that goes, except what a checkpoint or a fork stands on; the\n"
+		  "files themselves are never touched. It runs by itself at most once an hour; others may\n"
+		  "write meanwhile.\n",
+	 .examples = "stead gc --dry-run\n  what would go\nstead gc --json | jq .freed\n  free it, and say how much\n",
+	 OPTIONS_OF(gc_options),
+	 .run = run_gc},
 	{.name = "completion",
 	 .summary = "print the completion script of a shell",
 	 .operands = "bash|zsh|fish",

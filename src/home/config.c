@@ -108,6 +108,15 @@ static int size_of(const struct jv *object, const char *section, const char *key
 	return 0;
 }
 
+static int read_history(const struct jv *document, struct config *config, struct err *err)
+{
+	const struct jv *history = jv_get(document, "history");
+
+	config->history.revisions = (uint64_t)jv_get_int(history, "revisions", 0);
+	config->history.age_days = (uint64_t)jv_get_int(history, "age_days", 0);
+	return size_of(history, "history", "bytes", 0, &config->history.bytes, err);
+}
+
 static int read_quota(const struct jv *document, struct config *config, struct err *err)
 {
 	const struct jv *quota = jv_get(document, "quota");
@@ -386,6 +395,8 @@ static int check_document(const struct jv *document, struct config *config, stru
 		bad = checks[i](document, err);
 	if (!bad)
 		bad = read_quota(document, config, err);
+	if (!bad)
+		bad = read_history(document, config, err);
 	return bad ? bad : read_offload(document, config, err);
 }
 

@@ -13,6 +13,11 @@ struct config_quota {
 	uint64_t bytes, files, file_size; /* 0: unlimited */
 };
 
+/* What of the past is kept. */
+struct config_history {
+	uint64_t revisions, age_days, bytes; /* 0: unlimited */
+};
+
 struct config_offload {
 	bool enabled;
 	uint64_t threshold_tokens, threshold_bytes, max_preview_tokens, max_preview_lines, retention_days;
@@ -23,6 +28,7 @@ struct config {
 	struct str name, description, timezone;
 	bool relaxed; /* durability: relaxed */
 	struct config_quota quota;
+	struct config_history history;
 	struct config_offload offload;
 	const struct jv *tools_allow, *tools_deny; /* arrays of names, from tools.json and builtins; may be NULL */
 };

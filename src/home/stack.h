@@ -36,6 +36,8 @@ int fork_is(struct ctx *ctx, struct store *home, bool *ret, struct err *err);
 int fork_open_raw(struct ctx *ctx, const struct home_place *place, struct str name, struct store **ret_raw,
 		  struct err *err);
 
+/* The layer that records an open workspace as a whole. */
+struct store *home_shared(struct workspace *ws);
 /* agent.yaml, .env and tools.json of the workspace in `home`; those that are missing count as empty. */
 int home_load_config(struct arena *arena, struct ctx *ctx, struct store *home, struct config *ret, struct err *err);
 /* A file of the workspace, or ptr NULL when it is missing. */

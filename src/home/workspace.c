@@ -19,6 +19,7 @@
 #include "base/hash.h"
 #include "base/limits.h"
 #include "home/fork.h"
+#include "home/gc.h"
 #include "home/stack.h"
 #include "store/revisions.h"
 
@@ -49,6 +50,7 @@ struct workspace {
 	struct wpath root; /* where files stands in it */
 	struct wpath user_dir;
 	struct root tool_root;
+	struct gc_auto *gc;
 };
 
 /* The past as tools see it: a guard over views over the store of a revision. */
@@ -499,6 +501,7 @@ static int open_as(const struct workspace_opts *opts, const struct workspace *be
 		workspace_close(ws);
 		return bad;
 	}
+	ws->gc = gc_auto_new(ws);
 	*ret_ws = ws;
 	return 0;
 }
@@ -526,6 +529,7 @@ void workspace_close(struct workspace *ws)
 {
 	if (!ws)
 		return;
+	gc_auto_end(ws->gc);
 	store_destroy(ws->files);
 	store_destroy(ws->home);
 	store_destroy(ws->shared);
@@ -566,6 +570,11 @@ struct store *workspace_home(struct workspace *ws)
 struct store *workspace_events(struct workspace *ws)
 {
 	return ws->events;
+}
+
+struct store *home_shared(struct workspace *ws)
+{
+	return ws->shared;
 }
 
 struct store *workspace_revisions(struct workspace *ws)

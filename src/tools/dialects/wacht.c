@@ -6,8 +6,8 @@
  * puts a newline between. Not kept: edit_file's rule that the file was read in the same turn; a turn is the caller's,
  * and a change in between is caught by the conditional write instead.
  */
+#include "base/sha256.h"
 #include "tools/dialects/common.h"
-#include "tools/sha256.h"
 
 #define READ_MOST READ_BYTES_DEFAULT
 
