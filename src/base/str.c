@@ -115,13 +115,20 @@ bool utf8_valid(struct str s)
 	size_t i = 0;
 
 	while (i < s.len) {
+		uint64_t words[4];
 		size_t step;
-		uint64_t word;
 
-		if (s.len - i >= sizeof(word)) { /* eight ASCII bytes at a time */
-			memcpy(&word, p + i, sizeof(word));
-			if ((word & 0x8080808080808080u) == 0) {
-				i += sizeof(word);
+		if (s.len - i >= sizeof(words)) { /* ASCII bytes, 32 or 8 at a time */
+			memcpy(words, p + i, sizeof(words));
+			if (((words[0] | words[1] | words[2] | words[3]) & 0x8080808080808080u) == 0) {
+				i += sizeof(words);
+				continue;
+			}
+		}
+		if (s.len - i >= sizeof(words[0])) {
+			memcpy(words, p + i, sizeof(words[0]));
+			if ((words[0] & 0x8080808080808080u) == 0) {
+				i += sizeof(words[0]);
 				continue;
 			}
 		}

@@ -160,22 +160,44 @@ static void report(void *arg, uint64_t done, uint64_t total, struct str what)
 	out_end(&p->req->server->out, true);
 }
 
+/* The members of the structured result. The content of a file that was read is in it and is the text too: that was
+   escaped already, to [start, start + len) of the same buffer, and is copied from there. */
+static void write_members(struct buf *buf, const struct tool_result *result, size_t start, size_t len)
+{
+	for (const struct jv_member *m = jv_first(result->value); m; m = m->next) {
+		struct str s = jv_str_of(m->value);
+
+		if (m != jv_first(result->value))
+			buf_char(buf, ',');
+		jv_write_string(buf, m->key);
+		buf_char(buf, ':');
+		if (s.len && s.ptr == result->text.ptr && s.len == result->text.len && buf_reserve(buf, len))
+			buf_add(buf, str_n(buf->ptr + start, len));
+		else
+			jv_write(buf, m->value);
+	}
+}
+
 static void write_result(struct request *req, const struct tool_result *result)
 {
 	struct buf *buf = reply_begin(req);
+	size_t text_start, text_len;
 
 	if (!buf)
 		return;
 	buf_lit(buf, "\"content\":[{\"type\":\"text\",\"text\":");
+	text_start = buf->len;
 	jv_write_string(buf, result->text);
+	text_len = buf->len - text_start;
 	buf_lit(buf, "}]");
 	if (result->is_error) {
 		buf_lit(buf, ",\"isError\":true");
 		req->failed = &result->err;
 	}
 	if (result->value && result->value->type == JV_OBJECT && req->form != FORM_PLAIN) {
-		buf_lit(buf, ",\"structuredContent\":");
-		jv_write(buf, result->value);
+		buf_lit(buf, ",\"structuredContent\":{");
+		write_members(buf, result, text_start, text_len);
+		buf_char(buf, '}');
 	}
 	reply_end(req, buf, 1);
 }

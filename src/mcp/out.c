@@ -5,6 +5,7 @@
  * not read blocks the writer, and with it the reading of more requests: that bounds memory.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <unistd.h>
 
@@ -15,12 +16,16 @@
 #define KEEP_MAX (512 * KIB)
 /* The largest result (a resource of MCP_RESOURCE_MAX bytes, every byte escaped) fits several times. */
 #define OUT_MAX (1024 * MIB)
+/* A pipe holds 64 KiB by itself, which a few dozen answers fill. With more room the server goes on working while the
+   client reads, instead of being woken for every piece that was taken out. */
+#define PIPE_ROOM (512 * KIB)
 
 void out_init(struct out *out, int fd)
 {
 	pthread_mutex_init(&out->lock, NULL);
 	buf_init(&out->buf, NULL, OUT_MAX);
 	out->fd = fd;
+	(void)fcntl(fd, F_SETPIPE_SZ, (int)PIPE_ROOM); /* refused for anything but a pipe, and past the user's limit */
 	atomic_init(&out->broken, false);
 }
 
