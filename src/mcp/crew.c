@@ -30,15 +30,15 @@ static void run_beside(struct request *req, struct arena **arena)
 	}
 }
 
-/* Somebody who can lead from now on; crew.lock is held. */
-static bool find_successor(struct server *s)
+/* Somebody who can lead from now on; crew.lock is held. *ret_wake when he sleeps: he is woken without the lock, for
+   which he would only wait again. */
+static bool find_successor(struct server *s, bool *ret_wake)
 {
 	struct crew *c = &s->crew;
 
-	if (c->idle) {
-		pthread_cond_signal(&c->wake);
+	*ret_wake = c->idle > 0;
+	if (*ret_wake)
 		return true;
-	}
 	if (c->thread_count >= CREW_MAX || pthread_create(&c->threads[c->thread_count], NULL, crew_member, s) != 0)
 		return false;
 	c->thread_count++;
@@ -49,10 +49,10 @@ static bool find_successor(struct server *s)
 static bool pass_lead(struct server *s, struct request *req)
 {
 	struct crew *c = &s->crew;
-	bool passed;
+	bool passed, wake;
 
 	pthread_mutex_lock(&c->lock);
-	passed = find_successor(s);
+	passed = find_successor(s, &wake);
 	if (passed) {
 		c->has_leader = false;
 	} else {
@@ -61,6 +61,8 @@ static bool pass_lead(struct server *s, struct request *req)
 		c->queue_last = req;
 	}
 	pthread_mutex_unlock(&c->lock);
+	if (wake)
+		pthread_cond_signal(&c->wake);
 	return passed;
 }
 

@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 #include <sys/sysmacros.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 
 #include "base/clock.h"
 #include "disk_fix.h"
@@ -249,6 +250,51 @@ TEST(a_replaced_file_keeps_its_mode_and_a_new_one_is_not_writable_by_others)
 	put(&f, "script", "2");
 	CHECK(fstatat(f.fd, "script", &st, 0) == 0);
 	CHECK_INT(st.st_mode & 07777, 0750);
+}
+
+/* The lowest descriptor that is free. */
+static int next_fd(void)
+{
+	int fd = dup(0);
+
+	close(fd);
+	return fd;
+}
+
+TEST(a_store_that_replaced_many_files_leaves_no_descriptor_open)
+{
+	struct fix f = fix_new(true);
+	struct rlimit before, few = {.rlim_cur = 200};
+
+	CHECK(getrlimit(RLIMIT_NOFILE, &before) == 0);
+	few.rlim_max = before.rlim_max;
+	CHECK(setrlimit(RLIMIT_NOFILE, &few) == 0);
+	for (int i = 0; i < 2000; i++)
+		put(&f, "same", i % 2 ? "odd" : "even");
+	CHECK(setrlimit(RLIMIT_NOFILE, &before) == 0);
+	store_destroy(f.s);
+	f.s = NULL;
+	CHECK_INT(next_fd(), f.fd + 1);
+	fix_end(&f);
+}
+
+TEST(a_child_process_replaces_files_of_a_store_that_was_opened_before_the_fork)
+{
+	FIX_SCOPE struct fix f = fix_new(true);
+	int status;
+	pid_t child;
+
+	for (int i = 0; i < 3; i++)
+		put(&f, "same", "parent");
+	child = fork();
+	if (child == 0) {
+		for (int i = 0; i < 300; i++)
+			put(&f, "same", "child");
+		store_destroy(f.s);
+		_exit(0);
+	}
+	CHECK(waitpid(child, &status, 0) == child && status == 0);
+	CHECK_STR(get(&f, "same"), STR("child"));
 }
 
 TEST(an_append_to_a_file_with_two_names_leaves_the_other_name_alone)

@@ -123,6 +123,7 @@ static void disk_destroy(struct store *s)
 {
 	struct disk *d = disk_of(s);
 
+	disk_reaper_destroy(d->reaper);
 	if (d->tmp >= 0)
 		close(d->tmp);
 	if (d->root >= 0)
@@ -222,6 +223,7 @@ int store_disk_open(const char *dir, const struct store_disk_opts *opts, struct 
 	d->base.ops = &disk_ops;
 	d->root = d->tmp = -1;
 	d->relaxed = opts->relaxed;
+	d->reaper = disk_reaper_new();
 	r = open_host_dir(dir, opts->create, 0, &d->root, err);
 	if (r == 0)
 		r = probe_openat2(d, dir, err);

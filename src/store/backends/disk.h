@@ -24,6 +24,7 @@ struct disk {
 	int tmp;  /* where named temporary files lie; -1: beside the file they are for */
 	dev_t tmp_dev;
 	bool relaxed;
+	struct disk_reaper *reaper;
 	/* Learnt once from the kernel's first answer. */
 	atomic_bool no_tmpfile;   /* the file system has no O_TMPFILE */
 	atomic_bool link_by_proc; /* linkat(AT_EMPTY_PATH) is not allowed: go by /proc/self/fd */
@@ -92,6 +93,12 @@ bool disk_drop_empty_dir(int dir, const char *name);
 bool disk_sweep_name(int dir, const char *name);
 /* All of them in one directory. */
 void disk_sweep(int dir);
+
+/* disk_reap.c: closes descriptors of files that were replaced, which may take long, on a thread of its own. */
+struct disk_reaper *disk_reaper_new(void);
+void disk_reaper_destroy(struct disk_reaper *reaper);
+/* Takes the descriptor over; negative ones are ignored. */
+void disk_let_go(const struct disk *d, int fd);
 
 /* disk_names.c: the names of a directory. */
 struct disk_names {

@@ -294,14 +294,17 @@ static int publish_new(struct disk *d, const struct target *t, struct temp *temp
 
 static int publish_over(struct disk *d, const struct target *t, const struct stat *old, struct temp *temp)
 {
-	int sys = temp->name[0] ? 0 : temp_link(d, t, old, temp);
+	int sys = temp->name[0] ? 0 : temp_link(d, t, old, temp), replaced;
 
 	if (sys < 0)
 		return sys;
+	replaced = openat(t->dir, t->name, O_PATH | O_NOFOLLOW | O_CLOEXEC); /* see disk_reap.c */
 	if (renameat(temp->dir, temp->name, t->dir, t->name) < 0)
-		return errno == ENOENT ? -EBUSY : -errno; /* it cannot be linked a second time */
-	temp->name[0] = '\0';
-	return 0;
+		sys = errno == ENOENT ? -EBUSY : -errno; /* it cannot be linked a second time */
+	else
+		temp->name[0] = '\0';
+	disk_let_go(d, replaced);
+	return sys;
 }
 
 /* A replaced file keeps who may do what with it. Giving it away may not be permitted; then it is ours. */
