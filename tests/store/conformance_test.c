@@ -55,7 +55,7 @@ static struct store *open_revisions(struct store *inner, struct store *meta)
 
 STACK(memory, store_memory_new())
 STACK(revisions_in_memory, open_revisions(store_memory_new(), store_memory_new()))
-STACK(revisions_on_disk, open_revisions(open_disk(true, true), open_disk(false, true)))
+STACK(revisions_on_disk, open_revisions(open_disk(true, true), open_disk(true, true)))
 STACK(disk, open_disk(false, false))
 STACK(disk_with_a_tmp_dir, open_disk(false, true))
 STACK(relaxed_disk, open_disk(true, false))

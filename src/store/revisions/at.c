@@ -6,7 +6,7 @@
  *
  * The changed paths are held sorted, and brought up to date when the log has grown. A file that is being changed while
  * it is read is safe: its record is in the log before its bytes change, so looking at the log again after the read
- * tells whether the bytes were still the old ones.
+ * tells whether the bytes were still the old ones (content_read_now).
  */
 #include "base/limits.h"
 #include "store/revisions/layer.h"
@@ -105,6 +105,21 @@ static struct str past_version(struct arena *arena, uint64_t number, struct str 
 	return arena_printf(arena, "r%llu-%llu", (unsigned long long)number, (unsigned long long)size);
 }
 
+/* What lies there now may be another program's work that nobody has noticed yet; the record tells what was there. */
+static void as_recorded(struct at *at, struct wpath path, struct store_stat *stat)
+{
+	struct revlog *log = revisions_of(at->revisions)->log;
+	const struct rev_record *last;
+
+	revlog_lock(log);
+	last = revlog_last(log, path);
+	if (last && last->r.after.exists && !(last->done && str_eq(last->r.after.version, stat->version))) {
+		stat->size = last->r.after.size;
+		stat->version = STR_NONE;
+	}
+	revlog_unlock(log);
+}
+
 /* True when a file below `dir` existed at the revision. */
 static int dir_existed(struct at *at, struct ctx *ctx, struct wpath dir, bool *ret, struct err *err)
 {
@@ -151,6 +166,7 @@ static int stat_locked(struct at *at, struct ctx *ctx, struct wpath path, struct
 	if (!c) {
 		r = store_forward(at->revisions->inner, ctx, &get, err);
 		if (r == 0 && ret_stat->kind == STORE_FILE) {
+			as_recorded(at, path, ret_stat);
 			ret_stat->version = past_version(ctx->arena, at->number, ret_stat->version, ret_stat->size);
 			return 0;
 		}
@@ -179,83 +195,17 @@ static int at_stat(struct store *s, struct ctx *ctx, struct wpath path, struct s
 	return r;
 }
 
-/* The current bytes, handed on only when the log says afterwards that they were the old ones. */
-struct hold_back {
-	struct buf bytes;
-};
-
-static int hold_push(void *arg, const void *bytes, size_t len, struct err *err)
-{
-	struct hold_back *h = arg;
-
-	buf_add(&h->bytes, str_n(bytes, len));
-	return h->bytes.overflow
-		       ? err_set(err, ERR_TOO_LARGE, "the range is too large to be checked; read it by pieces")
-		       : 0;
-}
-
-/* Reads one piece of a file that is unchanged as far as known. *ret_changed: it is not, look in the log. */
-static int read_current(struct at *at, struct ctx *ctx, struct wpath path, struct store_range range,
-			const struct sink *sink, bool *ret_changed, uint64_t *ret_len, struct err *err)
-{
-	ARENA_SCOPE struct arena *arena = arena_new();
-	struct ctx c = *ctx;
-	struct hold_back h;
-	struct sink hold = {.push = hold_push, .arg = &h};
-	struct store_stat stat;
-	struct store_call read = {.op = STORE_OP_READ, .path = path, .range = range, .sink = &hold, .ret_stat = &stat};
-	int r;
-
-	c.arena = arena;
-	buf_init(&h.bytes, arena, STREAM_CHUNK + 1);
-	r = store_forward(at->revisions->inner, &c, &read, err);
-	pthread_mutex_lock(&at->lock);
-	if (r == 0 || r == -ERR_NOT_FOUND || r == -ERR_INVALID) {
-		struct err later;
-		int up = bring_up(at, ctx, &later);
-
-		*ret_changed = up == 0 && changed_find(at, path.s);
-		if (up) {
-			*err = later;
-			r = up;
-		}
-	}
-	pthread_mutex_unlock(&at->lock);
-	*ret_len = h.bytes.len;
-	if (r || *ret_changed)
-		return *ret_changed ? 0 : r;
-	return sink->push(sink->arg, h.bytes.ptr, h.bytes.len, err);
-}
-
 static int at_read(struct store *s, struct ctx *ctx, struct wpath path, struct store_range range,
 		   const struct sink *sink, struct store_stat *ret_stat, struct err *err)
 {
 	struct at *at = at_of(s);
 	struct rev_state state;
-	bool changed = false;
 	int r = at_stat(s, ctx, path, ret_stat, err);
 
 	if (r)
 		return r;
 	if (ret_stat->kind == STORE_DIR)
 		return err_set(err, ERR_INVALID, "it is a directory; name a file");
-	pthread_mutex_lock(&at->lock);
-	changed = changed_find(at, path.s);
-	pthread_mutex_unlock(&at->lock);
-	while (!changed && range.length) {
-		struct store_range piece = {range.offset, range.length < STREAM_CHUNK ? range.length : STREAM_CHUNK};
-		uint64_t len = 0;
-
-		r = read_current(at, ctx, path, piece, sink, &changed, &len, err);
-		if (r || (!changed && len < piece.length))
-			return r;
-		if (!changed) {
-			range.offset += len;
-			range.length -= range.length == UINT64_MAX ? 0 : len;
-		}
-	}
-	if (!changed)
-		return 0;
 	return revisions_read(at->revisions, ctx, path, at->number, range, sink, &state, err);
 }
 
@@ -306,6 +256,7 @@ static int gather_current(struct at *at, struct ctx *ctx, struct wpath dir, bool
 				if (r)
 					return r;
 			} else {
+				as_recorded(at, e.path, &e.stat);
 				e.stat.version = past_version(ctx->arena, at->number, e.stat.version, e.stat.size);
 			}
 			if (existed)

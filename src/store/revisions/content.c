@@ -31,13 +31,14 @@ static bool exists_already(int r)
 }
 
 /* A blob that nothing refers to goes away when it is old (retain.c). So one that is found again, and will be referred
-   to only by the next record, is relied on when it is young, and else written anew. */
-static struct store_cond unless_young(struct revisions *rv, struct ctx *ctx, struct wpath blob)
+   to only by the next record, is relied on when it is young, and else written anew. One of another size is what a power
+   cut left of it, in a store that does not sync. */
+static struct store_cond unless_young(struct revisions *rv, struct ctx *ctx, struct wpath blob, uint64_t size)
 {
 	struct store_stat stat;
 	struct err ignored;
 
-	if (store_stat(rv->meta, ctx, blob, &stat, &ignored) == 0 &&
+	if (store_stat(rv->meta, ctx, blob, &stat, &ignored) == 0 && stat.size == size &&
 	    clock_real_ns() - stat.mtime_ns < REV_BLOB_GRACE_NS / 2)
 		return (struct store_cond){.kind = STORE_ABSENT};
 	return (struct store_cond){0};
@@ -56,7 +57,7 @@ int content_keep_bytes(struct revisions *rv, struct ctx *ctx, struct str bytes, 
 	if (r == 0)
 		rv->blob_bytes += bytes.len;
 	else if (exists_already(r))
-		r = store_write(rv->meta, ctx, blob, bytes, unless_young(rv, ctx, blob), NULL, err);
+		r = store_write(rv->meta, ctx, blob, bytes, unless_young(rv, ctx, blob, bytes.len), NULL, err);
 	if (r && !exists_already(r))
 		return r;
 	state->exists = true;
@@ -146,7 +147,7 @@ int content_keep_stream(struct revisions *rv, struct ctx *ctx, const struct sour
 	r = store_move(rv->meta, ctx, tmp, blob, any, absent, NULL, err);
 	was_there = exists_already(r);
 	if (was_there)
-		r = store_move(rv->meta, ctx, tmp, blob, any, unless_young(rv, ctx, blob), NULL, err);
+		r = store_move(rv->meta, ctx, tmp, blob, any, unless_young(rv, ctx, blob, h.size), NULL, err);
 	if (r) {
 		struct err ignored;
 
@@ -318,25 +319,125 @@ static struct store_range within(struct store_range range, uint64_t size)
 	return range;
 }
 
+/* One piece of what is there, held back until the log has said that nothing was changed meanwhile: a record is in the
+   log before its bytes change. */
+static int read_now_piece(struct revisions *rv, struct ctx *ctx, struct wpath path, const struct rev_record *last,
+			  struct piece *piece, uint64_t offset, bool *ret_changed, struct err *err)
+{
+	struct sink sink = {.push = piece_push, .arg = piece};
+	struct store_stat stat;
+	struct store_call read = {
+		.op = STORE_OP_READ, .path = path, .range = {offset, piece->cap}, .sink = &sink, .ret_stat = &stat};
+	int r = store_forward(rv->base.inner, ctx, &read, err), up;
+	struct err later;
+
+	if (r && r != -ERR_NOT_FOUND && r != -ERR_INVALID)
+		return r;
+	up = revlog_refresh(rv->log, ctx, &later);
+	if (up) {
+		*err = later;
+		return up;
+	}
+	revlog_lock(rv->log);
+	*ret_changed = revlog_last(rv->log, path) != last ||
+		       (last && (r || !last->done || !str_eq(last->r.after.version, stat.version)));
+	revlog_unlock(rv->log);
+	return *ret_changed ? 0 : r;
+}
+
+int content_read_now(struct revisions *rv, struct ctx *ctx, struct wpath path, const struct rev_record *last,
+		     struct store_range range, const struct sink *sink, uint64_t *ret_len, bool *ret_changed,
+		     struct err *err)
+{
+	*ret_len = 0;
+	*ret_changed = false;
+	do {
+		ARENA_SCOPE struct arena *arena = arena_new();
+		struct ctx c = *ctx;
+		struct piece piece = {.cap = range.length < STREAM_CHUNK ? (size_t)range.length : STREAM_CHUNK};
+		int r;
+
+		c.arena = arena;
+		piece.ptr = arena_alloc_raw(arena, piece.cap + 1);
+		r = read_now_piece(rv, &c, path, last, &piece, range.offset, ret_changed, err);
+		if (r || *ret_changed)
+			return r;
+		r = sink->push(sink->arg, piece.ptr, piece.len, err);
+		if (r || piece.len < piece.cap)
+			return r;
+		*ret_len += piece.len;
+		range.offset += piece.len;
+		range.length -= range.length == UINT64_MAX ? 0 : piece.len;
+	} while (range.length);
+	return 0;
+}
+
+/* The record behind an unbroken run of appends: the last of them, or the one that ended the run. */
+static const struct rev_record *end_of_appends(struct revisions *rv, const struct rev_record *record)
+{
+	revlog_lock(rv->log);
+	while (record->next && record->r.after.where == REV_PREFIX)
+		record = record->next;
+	revlog_unlock(rv->log);
+	return record;
+}
+
+/* Hands on what a source gives within a range. */
+static int push_source(const struct source *source, struct store_range range, const struct sink *sink, struct err *err)
+{
+	char *buf;
+	int r = 0;
+
+	if (!source->pull)
+		return push_range(source->bytes, range, sink, err);
+	buf = xmalloc(STREAM_CHUNK);
+	while (r == 0 && range.length) {
+		struct str got;
+		size_t n = 0;
+
+		r = source->pull(source->arg, buf, STREAM_CHUNK, &n, err);
+		if (r || n == 0)
+			break;
+		got = str_from(str_n(buf, n), range.offset < n ? (size_t)range.offset : n);
+		got = str_first(got, range.length < got.len ? (size_t)range.length : got.len);
+		range.offset -= range.offset < n ? range.offset : n;
+		range.length -= range.length == UINT64_MAX ? 0 : got.len;
+		if (got.len)
+			r = sink->push(sink->arg, got.ptr, got.len, err);
+	}
+	free(buf);
+	return r;
+}
+
 int content_read_after(struct revisions *rv, struct ctx *ctx, const struct rev_record *record, struct store_range range,
 		       const struct sink *sink, struct err *err)
 {
-	struct store_stat stat;
-	struct store_call read = {.op = STORE_OP_READ, .path = record->r.path, .sink = sink, .ret_stat = &stat};
-	const struct rev_record *next;
+	const struct rev_record *end;
+	struct source source;
+	uint64_t len;
+	bool changed;
+	int r;
 
 	range = within(range, record->r.after.size);
 	if (record->r.after.where != REV_PREFIX)
 		return read_state(rv, ctx, record, &record->r.after, range, sink, err);
-	revlog_lock(rv->log);
-	next = record->next;
-	while (next && next->r.op == REV_APPEND && next->next)
-		next = next->next; /* appends only: the last one's file begins with this content */
-	revlog_unlock(rv->log);
-	if (next && next->r.op != REV_APPEND)
-		return read_state(rv, ctx, next, &next->r.before, range, sink, err);
-	read.range = range;
-	return store_forward(rv->base.inner, ctx, &read, err);
+	end = end_of_appends(rv, record);
+	if (end->r.after.where == REV_PREFIX) { /* the file still begins with this content */
+		r = content_read_now(rv, ctx, record->r.path, end, range, sink, &len, &changed, err);
+		if (r || !changed)
+			return r;
+		range.offset += len;
+		range.length -= len;
+		end = end_of_appends(rv, record);
+	}
+	if (end != record && (end->r.before.where == REV_LOG || end->r.before.where == REV_BLOB))
+		return read_state(rv, ctx, end, &end->r.before, range, sink, err);
+	r = content_source_after(rv, ctx, record, &source, err);
+	if (r == 0) {
+		r = push_source(&source, range, sink, err);
+		content_source_end(&source);
+	}
+	return r;
 }
 
 int content_read_before(struct revisions *rv, struct ctx *ctx, const struct rev_record *record,
@@ -370,4 +471,128 @@ int content_source(struct revisions *rv, struct ctx *ctx, const struct rev_recor
 	r = revlog_read_data(rv->log, ctx, holder, &data, err);
 	*ret_source = (struct source){.bytes = data};
 	return r;
+}
+
+/* --- contents that were appended to --- */
+
+/* What an append was made on, then what each of a run of appends added, one after the other. */
+struct chain {
+	struct revisions *rv;
+	struct ctx *ctx;
+	const struct rev_record **records; /* oldest first; the first one's content is kept whole */
+	size_t count, at;
+	struct arena *memory; /* of the part that is being read; NULL: none is open. Freed at the end of the part */
+	struct ctx part_ctx;
+	struct source part;
+	size_t part_at;
+};
+
+static int chain_open(struct chain *c, struct err *err)
+{
+	const struct rev_record *rec = c->records[c->at];
+
+	c->memory = arena_new();
+	c->part_ctx = *c->ctx;
+	c->part_ctx.arena = c->memory;
+	c->part_at = 0;
+	return c->at ? content_piece(c->rv, &c->part_ctx, rec, 0, &c->part, err)
+		     : content_source(c->rv, &c->part_ctx, rec, &rec->r.after, &c->part, err);
+}
+
+static void chain_close(struct chain *c)
+{
+	if (c->memory)
+		arena_destroy(c->memory);
+	c->memory = NULL;
+}
+
+static int chain_pull(void *arg, void *buf, size_t cap, size_t *ret_len, struct err *err)
+{
+	struct chain *c = arg;
+
+	*ret_len = 0;
+	for (; c->at < c->count; c->at++) {
+		int r = c->memory ? 0 : chain_open(c, err);
+
+		if (r == 0 && c->part.pull) {
+			r = c->part.pull(c->part.arg, buf, cap, ret_len, err);
+		} else if (r == 0) {
+			struct str rest = str_first(str_from(c->part.bytes, c->part_at), cap);
+
+			memcpy(buf, rest.ptr, rest.len);
+			c->part_at += rest.len;
+			*ret_len = rest.len;
+		}
+		if (r)
+			chain_close(c);
+		if (r || *ret_len)
+			return r;
+		chain_close(c);
+	}
+	return 0;
+}
+
+void content_source_end(struct source *source)
+{
+	if (source->pull == chain_pull)
+		chain_close(source->arg);
+}
+
+static int chain_rewind(void *arg, struct err *err)
+{
+	struct chain *c = arg;
+
+	(void)err;
+	chain_close(c);
+	c->at = 0;
+	return 0;
+}
+
+int content_piece(struct revisions *rv, struct ctx *ctx, const struct rev_record *record, uint64_t skip,
+		  struct source *ret_source, struct err *err)
+{
+	struct str data;
+	int r;
+
+	if (record->piece[0] || record->piece[1]) {
+		*ret_source = file_source(rv->meta, ctx, content_blob_path(ctx->arena, record->piece), STR_NONE,
+					  record->r.after.size - record->r.before.size);
+		((struct file_source *)ret_source->arg)->offset = skip;
+		ret_source->rewind = NULL; /* it would begin before the skipped bytes */
+		return 0;
+	}
+	r = revlog_read_data(rv->log, ctx, record, &data, err);
+	if (r == 0)
+		*ret_source = (struct source){.bytes = str_from(data, (size_t)skip)};
+	return r;
+}
+
+int content_source_after(struct revisions *rv, struct ctx *ctx, const struct rev_record *record,
+			 struct source *ret_source, struct err *err)
+{
+	const struct rev_record *first = record;
+	struct chain *c;
+	size_t count = 1;
+
+	if (record->r.after.where != REV_PREFIX)
+		return content_source(rv, ctx, record, &record->r.after, ret_source, err);
+	revlog_lock(rv->log);
+	while (first && first->r.after.where == REV_PREFIX) {
+		bool fits = first->prev && first->prev->r.after.size == first->r.before.size;
+
+		first = fits ? first->prev : NULL;
+		count++;
+	}
+	c = ARENA_NEW(ctx->arena, struct chain);
+	*c = (struct chain){.rv = rv, .ctx = ctx, .count = count};
+	if (first && first->r.after.exists && first->r.after.where != REV_NOWHERE) {
+		c->records = ARENA_ARRAY(ctx->arena, const struct rev_record *, count);
+		for (const struct rev_record *rec = record; count; rec = rec->prev)
+			c->records[--count] = rec;
+	}
+	revlog_unlock(rv->log);
+	if (!c->records)
+		return not_kept(record, err);
+	*ret_source = (struct source){.pull = chain_pull, .rewind = chain_rewind, .arg = c};
+	return 0;
 }

@@ -80,6 +80,22 @@ static struct rev_state state_after(const struct rev_record *rec)
 	return s;
 }
 
+/* Keeps what an append left, from the log: the file itself is another one by now. */
+static void keep_appended(struct revisions *rv, struct ctx *ctx, const struct rev_record *rec, struct rev_state *state)
+{
+	struct str version = state->version;
+	struct source source;
+	struct err ignored;
+
+	state->where = REV_NOWHERE;
+	if (content_source_after(rv, ctx, rec, &source, &ignored))
+		return;
+	if (content_keep_stream(rv, ctx, &source, state, &ignored))
+		state->where = REV_NOWHERE;
+	state->version = version;
+	content_source_end(&source);
+}
+
 /* Records what another program did since `rec`. */
 static int record_outside(struct revisions *rv, struct ctx *ctx, struct wpath path, const struct rev_record *rec,
 			  bool exists, struct err *err)
@@ -89,8 +105,8 @@ static int record_outside(struct revisions *rv, struct ctx *ctx, struct wpath pa
 	int r;
 
 	nobody.actor = (struct actor){0}; /* whoever it was, it was not the caller */
-	if (d.before.where == REV_PREFIX)
-		d.before.where = REV_NOWHERE; /* it was the beginning of a file that is gone */
+	if (d.before.where == REV_PREFIX) /* it was the beginning of a file that is gone */
+		keep_appended(rv, ctx, rec, &d.before);
 	if (exists) {
 		r = content_keep_file(rv, ctx, path, &d.after, err);
 		if (r)
@@ -186,6 +202,18 @@ static bool was_overtaken(int r)
 	return r == -ERR_CONFLICT || r == -ERR_EXISTS || r == -ERR_NOT_FOUND;
 }
 
+static bool ends_call(int r)
+{
+	return r == -ERR_CANCELLED || r == -ERR_TIMEOUT;
+}
+
+static void flush_abort(struct revisions *rv, struct ctx *ctx)
+{
+	struct err ignored;
+
+	revlog_flush(rv->log, ctx, &ignored);
+}
+
 /* Makes the change below. When another process replayed our record before us, it is there already: that is success. */
 static int apply(struct revisions *rv, struct ctx *ctx, struct store_call *call, struct rev_record *rec,
 		 struct err *err)
@@ -196,9 +224,10 @@ static int apply(struct revisions *rv, struct ctx *ctx, struct store_call *call,
 		revlog_done(rv->log, rec, rec->r.after.exists ? call->ret_stat->version : STR_NONE);
 		return 0;
 	}
-	if (was_overtaken(r) && recover_took_effect(rv, ctx, rec, call->ret_stat))
+	if (!ends_call(r) && recover_took_effect(rv, ctx, rec, call->ret_stat))
 		return 0;
 	revlog_abort(rv->log, rec);
+	flush_abort(rv, ctx);
 	return r;
 }
 
@@ -218,8 +247,8 @@ static int change_once(struct revisions *rv, struct ctx *ctx, const struct store
 		return r;
 	if (d->op == REV_APPEND && l.state.exists) {
 		l.state.where = REV_PREFIX;
-		d->after = (struct rev_state){
-			.exists = true, .where = REV_PREFIX, .size = l.state.size + wanted->source->bytes.len};
+		d->after =
+			(struct rev_state){.exists = true, .where = REV_PREFIX, .size = l.state.size + d->piece.size};
 	} else {
 		r = hold(rv, ctx, wanted->path, &l, err);
 	}
@@ -349,18 +378,21 @@ static int revisions_append(struct store *s, struct ctx *ctx, struct wpath path,
 			    struct store_cond cond, struct store_stat *ret_stat, struct err *err)
 {
 	struct revisions *rv = revisions_of(s);
-	struct rev_draft d = {.op = REV_APPEND, .path = path, .data = source->bytes};
+	struct rev_draft d = {.op = REV_APPEND, .path = path};
 	struct store_call call = {
 		.op = STORE_OP_APPEND, .path = path, .source = source, .cond = cond, .ret_stat = ret_stat};
-
+	struct source taken;
 	int r;
 
 	if (!is_recorded(path))
 		return store_forward(s->inner, ctx, &call, err);
 	r = revisions_ready(rv, ctx, err);
+	if (r == 0)
+		r = take_source(rv, ctx, source, &d, &taken, err);
 	if (r)
 		return r;
-	draft_inline(&d, source->bytes); /* what it is if the file does not exist yet */
+	d.piece = d.after; /* which is right as it is when the file does not exist yet */
+	call.source = &taken;
 	return change(rv, ctx, &call, &d, err);
 }
 
@@ -376,9 +408,10 @@ static int remove_file(struct revisions *rv, struct ctx *ctx, struct store_call 
 
 	if (r)
 		return r;
+	if (l.is_dir && wanted->recursive && wanted->cond.kind == STORE_ANY)
+		return -ERR_UNSUPPORTED; /* as a file: remove_tree does it */
 	if (l.is_dir || !l.state.exists)
-		return wanted->recursive && l.is_dir ? -ERR_UNSUPPORTED
-						     : store_forward(rv->base.inner, ctx, &call, err);
+		return store_forward(rv->base.inner, ctx, &call, err); /* refuses with its own sentence */
 	r = check_cond(wanted->cond, &l, err);
 	if (r == 0)
 		r = hold(rv, ctx, wanted->path, &l, err);
@@ -390,6 +423,7 @@ static int remove_file(struct revisions *rv, struct ctx *ctx, struct store_call 
 		return r;
 	call.cond = still(&l);
 	call.ret_stat = &unused;
+	*call.ret_count = 1; /* also when another process made it for us */
 	return apply(rv, ctx, &call, d.record, err);
 }
 
@@ -417,7 +451,7 @@ static int remove_batch(struct revisions *rv, struct ctx *ctx, const struct stor
 		r = revlog_append(rv->log, ctx, drafts, n, err);
 	for (size_t i = 0; r == 0 && i < n; i++) {
 		struct store_stat unused = {0};
-		uint64_t one = 0;
+		uint64_t one = 1;
 		struct store_call call = {.op = STORE_OP_REMOVE,
 					  .path = drafts[i].path,
 					  .cond = {.kind = STORE_VERSION, .version = drafts[i].before.version},
@@ -425,8 +459,12 @@ static int remove_batch(struct revisions *rv, struct ctx *ctx, const struct stor
 					  .ret_count = &one};
 
 		r = apply(rv, ctx, &call, drafts[i].record, err);
-		*ret_count += one;
+		*ret_count += r ? 0 : one;
+		for (size_t j = i + 1; r && j < n; j++) /* what was logged and will not be made */
+			revlog_abort(rv->log, drafts[j].record);
 	}
+	if (r && n)
+		flush_abort(rv, ctx);
 	return r;
 }
 
@@ -475,7 +513,7 @@ static int revisions_remove(struct store *s, struct ctx *ctx, struct wpath path,
 	if (r)
 		return r;
 	r = -ERR_CONFLICT;
-	if (wpath_is_root(path))
+	if (wpath_is_root(path) && recursive && cond.kind == STORE_ANY)
 		return remove_tree(rv, ctx, path, ret_count, err);
 	for (int tries = 0; r == -ERR_CONFLICT && tries < TRIES_MAX; tries++) {
 		lock_path(rv, path);
@@ -514,30 +552,64 @@ static int draft_move(struct revisions *rv, struct ctx *ctx, struct wpath from, 
 	return 0;
 }
 
-/* Ends the records of a move or copy that was made (result 0), or was not. Returns what it comes to. */
+/* Notes a record of a move or copy that was made. What another process did to its path meanwhile is made good. */
+static int end_move(struct revisions *rv, struct ctx *ctx, struct rev_draft *d, struct err *err)
+{
+	struct store_stat stat;
+	struct store_call get = {.op = STORE_OP_STAT, .path = d->path, .ret_stat = &stat};
+	struct err ignored;
+	int r = store_forward(rv->base.inner, ctx, &get, &ignored);
+
+	if (r == -ERR_NOT_FOUND && !d->after.exists)
+		revlog_done(rv->log, d->record, STR_NONE);
+	else if (r == 0 && d->after.exists && stat.kind == STORE_FILE && stat.size == d->after.size)
+		revlog_done(rv->log, d->record, stat.version);
+	else
+		return recover_record(rv, ctx, d->record, err);
+	return 0;
+}
+
+/* Ends the records of a move or copy that was made (result 0), or was not. Returns what it comes to. Another process
+   may have replayed one of the records before it was made: then the move is decided, and the others are replayed too.
+ */
 static int end_moves(struct revisions *rv, struct ctx *ctx, struct rev_draft *drafts, size_t count, int result,
-		     struct store_stat *ret_stat)
+		     struct store_stat *ret_stat, struct err *err)
 {
 	bool moved = result == 0;
 
-	if (was_overtaken(result)) { /* by a process that replayed all of it? */
-		moved = true;
-		for (size_t i = 0; i < count && moved; i++)
-			moved = recover_took_effect(rv, ctx, drafts[i].record, ret_stat);
+	for (size_t i = 0; i < count && !moved && !ends_call(result); i++) {
+		struct store_stat stat;
+
+		moved = recover_took_effect(rv, ctx, drafts[i].record, &stat);
+		if (moved)
+			*ret_stat = stat;
 	}
 	for (size_t i = 0; i < count; i++) {
+		if (!moved) {
+			revlog_abort(rv->log, drafts[i].record);
+		} else if (end_move(rv, ctx, &drafts[i], err)) {
+			flush_abort(rv, ctx);
+			return -(int)err->kind;
+		}
+	}
+	if (!moved)
+		flush_abort(rv, ctx);
+	return moved ? 0 : result;
+}
+
+/* True when `path` cannot be a file because what should be a directory above it is one. Refused before it is logged: a
+   record that cannot be made must not be found by another process. */
+static bool is_below_file(struct revisions *rv, struct ctx *ctx, struct wpath path)
+{
+	for (path = wpath_parent(path); !wpath_is_root(path); path = wpath_parent(path)) {
 		struct store_stat stat;
-		struct store_call get = {.op = STORE_OP_STAT, .path = drafts[i].path, .ret_stat = &stat};
+		struct store_call get = {.op = STORE_OP_STAT, .path = path, .ret_stat = &stat};
 		struct err ignored;
 
-		if (!moved)
-			revlog_abort(rv->log, drafts[i].record);
-		else if (!drafts[i].after.exists)
-			revlog_done(rv->log, drafts[i].record, STR_NONE);
-		else if (store_forward(rv->base.inner, ctx, &get, &ignored) == 0)
-			revlog_done(rv->log, drafts[i].record, stat.version);
+		if (store_forward(rv->base.inner, ctx, &get, &ignored) == 0)
+			return stat.kind == STORE_FILE;
 	}
-	return moved ? 0 : result;
+	return false;
 }
 
 static int move_file(struct revisions *rv, struct ctx *ctx, struct store_call *wanted, struct err *err)
@@ -556,7 +628,7 @@ static int move_file(struct revisions *rv, struct ctx *ctx, struct store_call *w
 		r = check_cond(wanted->cond, &from, err);
 	if (r)
 		return r;
-	if (!from.state.exists || to.is_dir)
+	if (!from.state.exists || to.is_dir || is_below_file(rv, ctx, wanted->to))
 		return store_forward(rv->base.inner, ctx, &call, err); /* refuses with its own sentence */
 	r = revlog_append(rv->log, ctx, two, 2, err);
 	if (r)
@@ -564,7 +636,7 @@ static int move_file(struct revisions *rv, struct ctx *ctx, struct store_call *w
 	call.cond = still(&from);
 	call.to_cond = (struct store_cond){.kind = to.state.exists ? STORE_ANY : STORE_ABSENT};
 	r = store_forward(rv->base.inner, ctx, &call, err);
-	return end_moves(rv, ctx, two, 2, r, wanted->ret_stat);
+	return end_moves(rv, ctx, two, 2, r, wanted->ret_stat, err);
 }
 
 /* All files below a directory, as move drafts. */
@@ -613,14 +685,14 @@ static int move_tree(struct revisions *rv, struct ctx *ctx, struct store_call *w
 
 	if (r)
 		return r;
-	if (store_forward(rv->base.inner, ctx, &get, err) == 0)
+	if (store_forward(rv->base.inner, ctx, &get, err) == 0 || is_below_file(rv, ctx, wanted->to))
 		return store_forward(rv->base.inner, ctx, &call,
 				     err); /* a directory replaces nothing: its own sentence */
 	r = revlog_append(rv->log, ctx, drafts, count, err);
 	if (r)
 		return r;
 	r = store_forward(rv->base.inner, ctx, &call, err);
-	return end_moves(rv, ctx, drafts, count, r, wanted->ret_stat);
+	return end_moves(rv, ctx, drafts, count, r, wanted->ret_stat, err);
 }
 
 static int revisions_move(struct store *s, struct ctx *ctx, struct wpath from, struct wpath to, struct store_cond cond,
@@ -643,8 +715,10 @@ static int revisions_move(struct store *s, struct ctx *ctx, struct wpath from, s
 
 		pthread_rwlock_wrlock(&rv->tree);
 		r = store_forward(s->inner, ctx, &get, err);
-		if (r == 0)
+		if (r == 0 && (stat.kind != STORE_DIR || cond.kind == STORE_ANY))
 			r = stat.kind == STORE_DIR ? move_tree(rv, ctx, &call, err) : move_file(rv, ctx, &call, err);
+		else if (r == 0 || r == -ERR_NOT_FOUND)
+			r = store_forward(s->inner, ctx, &call, err); /* refuses with its own sentence */
 		pthread_rwlock_unlock(&rv->tree);
 		if ((cond.kind != STORE_ANY || to_cond.kind == STORE_VERSION) && tries)
 			break;
@@ -665,7 +739,7 @@ static int copy_once(struct revisions *rv, struct ctx *ctx, struct store_call *w
 		r = check_cond(wanted->to_cond, &to, err);
 	if (r)
 		return r;
-	if (!from.state.exists || to.is_dir)
+	if (!from.state.exists || to.is_dir || is_below_file(rv, ctx, wanted->to))
 		return store_forward(rv->base.inner, ctx, &call, err);
 	two[1].op = REV_COPY;
 	r = revlog_append(rv->log, ctx, &two[1], 1, err);
@@ -673,7 +747,7 @@ static int copy_once(struct revisions *rv, struct ctx *ctx, struct store_call *w
 		return r;
 	call.to_cond = still(&to);
 	r = store_forward(rv->base.inner, ctx, &call, err);
-	return end_moves(rv, ctx, &two[1], 1, r, wanted->ret_stat);
+	return end_moves(rv, ctx, &two[1], 1, r, wanted->ret_stat, err);
 }
 
 static int revisions_copy(struct store *s, struct ctx *ctx, struct wpath from, struct wpath to,

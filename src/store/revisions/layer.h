@@ -47,6 +47,19 @@ int content_read_after(struct revisions *rv, struct ctx *ctx, const struct rev_r
 		       const struct sink *sink, struct err *err);
 int content_read_before(struct revisions *rv, struct ctx *ctx, const struct rev_record *record,
 			struct store_range range, const struct sink *sink, struct err *err);
+/* What lies at `path` now, as long as its newest record is `last` (NULL: it has none). *ret_changed: it is not any
+   more, and *ret_len bytes of the range had been handed on before. */
+int content_read_now(struct revisions *rv, struct ctx *ctx, struct wpath path, const struct rev_record *last,
+		     struct store_range range, const struct sink *sink, uint64_t *ret_len, bool *ret_changed,
+		     struct err *err);
+/* A source of the whole content after `record`, from what is kept alone: for an append, what it was made on and all
+   that was appended. End it when it was not read to its end. */
+int content_source_after(struct revisions *rv, struct ctx *ctx, const struct rev_record *record,
+			 struct source *ret_source, struct err *err);
+void content_source_end(struct source *source);
+/* A source of what an append added, behind the first `skip` bytes of it. */
+int content_piece(struct revisions *rv, struct ctx *ctx, const struct rev_record *record, uint64_t skip,
+		  struct source *ret_source, struct err *err);
 /* A source over a kept state (blob or log record), for writes. Lives in the arena. */
 int content_source(struct revisions *rv, struct ctx *ctx, const struct rev_record *record,
 		   const struct rev_state *state, struct source *ret_source, struct err *err);
@@ -59,10 +72,11 @@ int content_hash_file(struct store *store, struct ctx *ctx, struct wpath path, u
 
 /* --- recovery (recover.c) --- */
 
-/* Brings a record that is not done to its end: applies it, or finds that it was applied, or leaves it to be noticed. */
+/* Brings a record that is not done to its end: makes its change, or finds that it was made, or leaves it to be noticed
+   as an outside change. */
 int recover_record(struct revisions *rv, struct ctx *ctx, struct rev_record *record, struct err *err);
 /* True when the record's change is in effect although making it failed: another process found our record and was
-   faster. Notes it as done; the path's stat goes to *ret_stat. */
+   faster, or the answer was lost. Notes it as done; the path's stat goes to *ret_stat. */
 bool recover_took_effect(struct revisions *rv, struct ctx *ctx, struct rev_record *record, struct store_stat *ret_stat);
 int recover_all(struct revisions *rv, struct ctx *ctx, struct err *err);
 /* The mark that says that everything in the log is done: then a start need not read it. */

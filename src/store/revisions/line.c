@@ -80,7 +80,13 @@ void rev_line_body(struct arena *arena, struct buf *out, const struct rev_draft 
 	write_word(out, "session", d->actor.session, &first);
 	write_word(out, "call", d->actor.call_id, &first);
 	buf_char(out, '}');
-	if (d->op != REV_APPEND && !(d->after.where == REV_LOG && d->after.held_by == 0))
+	if (d->after.where == REV_PREFIX && d->piece.where == REV_BLOB) {
+		buf_lit(out, ",\"piece\":\"");
+		write_hash(out, d->piece.hash);
+		buf_char(out, '"');
+		return;
+	}
+	if (d->after.where != REV_PREFIX && !(d->after.where == REV_LOG && d->after.held_by == 0))
 		return;
 	if (utf8_valid(d->data)) {
 		buf_lit(out, ",\"data\":");
@@ -168,6 +174,7 @@ static bool parse_record(const struct jv *v, struct rev_record *ret)
 
 	*ret = (struct rev_record){0};
 	ret->r.number = (uint64_t)jv_get_int(v, "rev", 0);
+	ret->left = (uint64_t)jv_get_int(v, "left", 0);
 	ret->r.time_ns = jv_get_int(v, "time", 0);
 	while (ret->r.op < REV_OPS && !str_is(op, op_names[ret->r.op]))
 		ret->r.op++;
@@ -176,7 +183,7 @@ static bool parse_record(const struct jv *v, struct rev_record *ret)
 				      .agent = jv_get_str(by, "agent"),
 				      .session = jv_get_str(by, "session"),
 				      .call_id = jv_get_str(by, "call")};
-	return ret->r.number && ret->r.op < REV_OPS &&
+	return ret->r.number && ret->r.op < REV_OPS && hex_hash(jv_get_str(v, "piece"), ret->piece) &&
 	       wpath_parse(jv_get_str(v, "path"), &ret->r.path, &ignored) == 0 && !wpath_is_root(ret->r.path) &&
 	       parse_state(jv_get(v, "before"), &ret->r.before) && parse_state(jv_get(v, "after"), &ret->r.after);
 }

@@ -23,7 +23,7 @@ struct rev_line {
 	struct str text; /* version, or the checkpoint's name */
 };
 
-/* What follows {"rev":N of a record, up to its sum. */
+/* What follows {"rev":N,"left":M of a record, up to its sum. */
 void rev_line_body(struct arena *arena, struct buf *out, const struct rev_draft *draft);
 /* A whole line. */
 void rev_line_checkpoint(struct buf *out, const struct rev_checkpoint *checkpoint);

@@ -20,6 +20,7 @@
 #include "store/revisions/log_own.h"
 
 #define SEGMENT_BYTES ((uint64_t)4 * 1024 * 1024)
+#define BATCH_MAX     (256 * MIB) /* one append: a move of a directory is one, however many files are in it */
 #define APPEND_TRIES  1000
 #define BATCH_BYTES   (8 * MIB)
 #define GAP_MAX       ((uint64_t)1 << 20) /* numbers that may be missing between two records */
@@ -146,16 +147,22 @@ static struct str keep(struct revlog *log, struct str s)
 	return s.len ? arena_str(log->memory, s) : STR_NONE;
 }
 
+static struct str keep_word(struct revlog *log, struct str s, struct str last)
+{
+	return str_eq(s, last) ? last : keep(log, s);
+}
+
 static void keep_record(struct revlog *log, struct rev_record *rec)
 {
 	rec->r.other = keep(log, rec->r.other);
 	rec->r.before.version = keep(log, rec->r.before.version);
 	rec->r.after.version = keep(log, rec->r.after.version);
-	rec->r.actor.workspace = keep(log, rec->r.actor.workspace);
-	rec->r.actor.user = keep(log, rec->r.actor.user);
-	rec->r.actor.agent = keep(log, rec->r.actor.agent);
-	rec->r.actor.session = keep(log, rec->r.actor.session);
-	rec->r.actor.call_id = keep(log, rec->r.actor.call_id);
+	rec->r.actor.workspace = keep_word(log, rec->r.actor.workspace, log->last_actor.workspace);
+	rec->r.actor.user = keep_word(log, rec->r.actor.user, log->last_actor.user);
+	rec->r.actor.agent = keep_word(log, rec->r.actor.agent, log->last_actor.agent);
+	rec->r.actor.session = keep_word(log, rec->r.actor.session, log->last_actor.session);
+	rec->r.actor.call_id = keep_word(log, rec->r.actor.call_id, log->last_actor.call_id);
+	log->last_actor = rec->r.actor;
 }
 
 uint64_t revlog_head(const struct revlog *log)
@@ -273,11 +280,16 @@ static void set_place(struct revlog *log, struct rev_record *rec, uint64_t offse
 	rec->length = (uint32_t)length;
 }
 
+/* A record enters the table when the last of its group is there. */
 static void take_record(struct revlog *log, const struct rev_record *parsed, uint64_t offset, size_t length)
 {
-	uint64_t number = parsed->r.number, head = revlog_head(log);
-	struct rev_record *rec;
+	uint64_t number = parsed->r.number, head = log->group ? log->group_end->r.number : revlog_head(log);
+	struct rev_record *rec, *next;
 
+	if (log->group && (number != head + 1 || parsed->left + 1 != log->group_end->left)) {
+		log->group = NULL; /* its end was never written */
+		head = revlog_head(log);
+	}
 	if (number <= head) { /* seen already; its segment was cut and is read again */
 		rec = revlog_at(log, number);
 		if (rec)
@@ -290,18 +302,34 @@ static void take_record(struct revlog *log, const struct rev_record *parsed, uin
 	*rec = *parsed;
 	set_place(log, rec, offset, length);
 	keep_record(log, rec);
-	table_add(log, rec);
+	rec->r.path.s = arena_str(log->memory, rec->r.path.s);
+	if (log->group)
+		log->group_end->next = rec;
+	else
+		log->group = rec;
+	log->group_end = rec;
+	if (rec->left)
+		return;
+	for (rec = log->group; rec; rec = next) {
+		next = rec->next;
+		rec->next = NULL;
+		table_add(log, rec);
+	}
+	log->group = NULL;
 }
 
-static void take_line(struct revlog *log, struct str line, uint64_t offset)
+static void take_line(struct revlog *log, struct arena *scratch, struct str line, uint64_t offset)
 {
-	ARENA_SCOPE struct arena *scratch = arena_new();
 	struct segment *tail = &log->segments[log->segment_count - 1];
 	struct rev_line parsed;
 	struct rev_record *rec;
 
-	if (!rev_line_parse(scratch, line, &parsed))
+	if (!rev_line_parse(scratch, line, &parsed)) {
+		log->group = NULL;
 		return;
+	}
+	if (parsed.kind != REV_LINE_RECORD)
+		log->group = NULL;
 	switch (parsed.kind) {
 	case REV_LINE_RECORD:
 		take_record(log, &parsed.record, offset, line.len);
@@ -407,7 +435,7 @@ static int read_tail(struct revlog *log, struct ctx *ctx, uint64_t *ret_at, stru
 static int take_tail(struct revlog *log, struct ctx *ctx, struct err *err)
 {
 	for (;;) {
-		ARENA_SCOPE struct arena *arena = arena_new();
+		ARENA_SCOPE struct arena *arena = arena_new(), *scratch = arena_new();
 		struct ctx c = {.arena = arena, .actor = ctx->actor};
 		size_t index = log->segment_count - 1;
 		struct str rest, all;
@@ -429,7 +457,8 @@ static int take_tail(struct revlog *log, struct ctx *ctx, struct err *err)
 
 			if (end == rest.len)
 				break;
-			take_line(log, str_first(rest, end), at);
+			arena_reset(scratch);
+			take_line(log, scratch, str_first(rest, end), at);
 			rest = str_from(rest, end + 1);
 			at += end + 1;
 		}
@@ -490,7 +519,7 @@ int revlog_open(struct store *meta, struct ctx *ctx, struct revlog **ret_log, st
 	log->slot_cap = 1024;
 	log->slots = xcalloc(log->slot_cap, sizeof(struct path_slot *));
 	log->queue_end = &log->queue;
-	buf_init(&log->notes, NULL, BATCH_BYTES);
+	buf_init(&log->notes, NULL, BATCH_MAX);
 	pthread_mutex_init(&log->lock, NULL);
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
@@ -521,6 +550,26 @@ void revlog_close(struct revlog *log)
 
 /* --- appending --- */
 
+/* A note that has no room is left out: then the bytes tell. */
+static void add_note(struct revlog *log, const char *kind, uint64_t number, struct str version)
+{
+	size_t start = log->notes.len;
+
+	buf_lit(&log->notes, "{\"");
+	buf_add(&log->notes, str_of(kind));
+	buf_lit(&log->notes, "\":");
+	buf_u64(&log->notes, number);
+	if (version.len) {
+		buf_lit(&log->notes, ",\"version\":");
+		jv_write_string(&log->notes, version);
+	}
+	rev_line_finish(&log->notes, start);
+	if (log->notes.overflow) {
+		log->notes.len = start;
+		log->notes.overflow = false;
+	}
+}
+
 /* From here on the entry is its submitter's again. */
 static void finish(struct entry *e, int result, const struct err *why)
 {
@@ -550,6 +599,10 @@ static uint64_t write_entry(struct buf *out, const struct entry *e, uint64_t nex
 
 		buf_lit(out, "{\"rev\":");
 		buf_u64(out, next++);
+		if (e->count - i > 1) {
+			buf_lit(out, ",\"left\":");
+			buf_u64(out, e->count - i - 1);
+		}
 		buf_add(out, e->bodies[i]);
 		rev_line_finish(out, start);
 	}
@@ -580,6 +633,8 @@ static void take_batch(struct revlog *log, struct entry *taken, struct str bytes
 						   .own = true};
 			rec->r.time_ns = d->time_ns;
 			rec->r.actor = d->actor;
+			if (d->piece.where == REV_BLOB)
+				memcpy(rec->piece, d->piece.hash, sizeof(rec->piece));
 			set_place(log, rec, offset + at, end - at);
 			keep_record(log, rec);
 			table_add(log, rec);
@@ -619,6 +674,7 @@ static int append_tail(struct revlog *log, struct str out, uint64_t *ret_offset,
 	set_version(s, stat.version);
 	*ret_offset = size;
 	s->size = s->parsed = size + out.len;
+	log->group = NULL; /* what was cut off before us stays cut off */
 	set_end(s, out);
 	return 0;
 }
@@ -650,6 +706,27 @@ static bool build_batch(struct revlog *log, struct entry *taken, struct buf *out
 	return seal;
 }
 
+/* An append that failed may have reached the store all the same (an answer was lost, a sync failed). What stands there
+   of it was refused to its callers, so it is taken back. The lock is held. */
+static void take_back(struct revlog *log, struct entry *taken, uint64_t next)
+{
+	struct ctx ctx = {.arena = log->batch};
+	struct err ignored;
+
+	if (take_tail(log, &ctx, &ignored))
+		return;
+	for (struct entry *e = taken; e; e = e->next)
+		for (size_t i = 0; !e->stale && i < e->count; i++) {
+			struct rev_record *rec = revlog_at(log, next++);
+
+			if (rec && rec->r.time_ns == e->drafts[i].time_ns &&
+			    str_eq(rec->r.path.s, e->drafts[i].path.s) && !rec->r.aborted) {
+				table_unlink(log, rec);
+				add_note(log, "abort", rec->r.number, STR_NONE);
+			}
+		}
+}
+
 /* Appends the queue (or, with `taken` empty, only the notes). The lock is held, and released while waiting. */
 static int lead_batch(struct revlog *log, struct entry *taken, struct err *err)
 {
@@ -668,11 +745,17 @@ static int lead_batch(struct revlog *log, struct entry *taken, struct err *err)
 			if (r)
 				return r;
 		}
-		buf_init(&out, log->batch, SEGMENT_READ);
+		buf_init(&out, log->batch, BATCH_MAX);
 		sealed = build_batch(log, taken, &out, &notes_len);
 		if (out.len == 0)
 			return 0;
+		if (out.overflow)
+			return err_set(
+				err, ERR_TOO_LARGE,
+				"the change touches too many files to be recorded as one; change a part of them");
 		r = append_tail(log, buf_str(&out), &offset, err);
+		if (r && r != -ERR_CONFLICT && r != -ERR_EXISTS)
+			take_back(log, taken, revlog_head(log) + 1);
 		if (r)
 			continue;
 		take_batch(log, taken, buf_str(&out), offset, notes_len);
@@ -742,7 +825,7 @@ int revlog_append(struct revlog *log, struct ctx *ctx, struct rev_draft *drafts,
 
 		drafts[i].time_ns = clock_real_ns();
 		drafts[i].actor = ctx->actor;
-		buf_init(&body, ctx->arena, SEGMENT_READ);
+		buf_init(&body, ctx->arena, BATCH_MAX);
 		rev_line_body(ctx->arena, &body, &drafts[i]);
 		e.bodies[i] = buf_str(&body);
 		e.bytes += body.len + 64;
@@ -804,18 +887,6 @@ int revlog_checkpoint(struct revlog *log, struct ctx *ctx, struct str name, uint
 		pthread_mutex_unlock(&log->lock);
 	}
 	return r;
-}
-
-static void add_note(struct revlog *log, const char *kind, uint64_t number, struct str version)
-{
-	size_t start = log->notes.len;
-
-	buf_printf(&log->notes, "{\"%s\":%llu", kind, (unsigned long long)number);
-	if (version.len) {
-		buf_lit(&log->notes, ",\"version\":");
-		jv_write_string(&log->notes, version);
-	}
-	rev_line_finish(&log->notes, start);
 }
 
 void revlog_done(struct revlog *log, struct rev_record *record, struct str version)

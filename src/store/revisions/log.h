@@ -11,7 +11,9 @@
  *   {"seal":9,"sum":"…"}                        the next segment starts with revision 9
  *   {"horizon":5,"sum":"…"}                     what is before revision 5 is not kept any more (retain.c)
  *
- * A line whose sum does not fit is skipped: it is the torn end of a killed writer, which nobody was told of.
+ * A line whose sum does not fit is skipped: it is the torn end of a killed writer, which nobody was told of. Records
+ * that are one change together (a move, a removed directory) say how many of them follow ("left"); a group whose end is
+ * missing is skipped as a whole, so a cut never makes half of a move.
  */
 #ifndef STEAD_STORE_REVISIONS_LOG_H
 #define STEAD_STORE_REVISIONS_LOG_H
@@ -26,6 +28,9 @@
 struct rev_record {
 	struct revision r; /* strings in the log's own memory */
 	bool done;
+	bool doubted;      /* done before the machine started anew: the disk may not have got it */
+	uint64_t left;     /* records of the same group that follow */
+	uint64_t piece[2]; /* appends whose bytes are a blob of their own: its hash */
 	/* Where its line is; with the lock held, since retention moves it. */
 	uint32_t segment; /* index */
 	uint64_t offset;
@@ -39,7 +44,8 @@ struct rev_draft {
 	struct str other;
 	struct rev_state before, after;
 	uint64_t first_seen;           /* revlog_first() when a state of another path was looked at; else 0 */
-	struct str data;               /* REV_LOG, or what an append adds */
+	struct str data;               /* REV_LOG, or what an append adds, unless it is a blob: */
+	struct rev_state piece;        /* what an append adds; where is REV_LOG or REV_BLOB */
 	const struct rev_record *base; /* the path's last record as the drafter saw it */
 	int64_t time_ns;               /* filled in by revlog_append, as is the actor */
 	struct actor actor;
@@ -58,6 +64,7 @@ void revlog_close(struct revlog *log);
 int revlog_append(struct revlog *log, struct ctx *ctx, struct rev_draft *drafts, size_t count, struct err *err);
 /* The change is visible as `version` (empty: removed). Written with a later append. */
 void revlog_done(struct revlog *log, struct rev_record *record, struct str version);
+/* The change did not come about. Flush soon, or another process may make it. */
 void revlog_abort(struct revlog *log, struct rev_record *record);
 int revlog_checkpoint(struct revlog *log, struct ctx *ctx, struct str name, uint64_t number, struct err *err);
 /* Ends the tail segment, so that it can be cut. */

@@ -6,7 +6,7 @@
 #include "base/limits.h"
 #include "store/revisions/line.h"
 
-#define SEGMENT_READ (256 * MIB)
+#define SEGMENT_READ (512 * MIB)
 #define SEGMENT_END  20
 
 struct segment {
@@ -45,7 +45,9 @@ struct revlog {
 	size_t slot_count, slot_cap;
 	struct rev_checkpoint *checkpoints;
 	size_t checkpoint_count, checkpoint_cap;
-	struct buf notes; /* done and abort lines that wait for the next append */
+	struct buf notes;                     /* done and abort lines that wait for the next append */
+	struct rev_record *group, *group_end; /* records of a group whose end has not been read yet; linked by next */
+	struct actor last_actor;              /* as kept: most records are by the same as the one before */
 	struct entry *queue, **queue_end;
 	bool leading;
 };

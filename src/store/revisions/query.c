@@ -151,27 +151,38 @@ static int absent_then(struct wpath path, uint64_t number, struct err *err)
 		       STR_ARG(path.s), (unsigned long long)number);
 }
 
+/* What is there now is read where it is the state that was asked for: that costs nothing beside the file. Else, or as
+   soon as somebody changes it, the kept bytes are read. */
 int revisions_read(struct store *revisions, struct ctx *ctx, struct wpath path, uint64_t number,
 		   struct store_range range, const struct sink *sink, struct rev_state *ret_state, struct err *err)
 {
 	struct revisions *rv = revisions_of(revisions);
-	struct store_stat stat;
-	struct store_call read = {.op = STORE_OP_READ, .path = path, .range = range, .sink = sink, .ret_stat = &stat};
 	struct rev_record *rec;
-	bool before;
-	int r = revisions_state(revisions, ctx, path, number, ret_state, err);
 
-	if (r)
-		return r;
-	if (!ret_state->exists)
-		return absent_then(path, number, err);
-	revlog_lock(rv->log);
-	rec = find_state(rv->log, path, number, &before);
-	revlog_unlock(rv->log);
-	if (!rec)
-		return store_forward(revisions->inner, ctx, &read, err);
-	return before ? content_read_before(rv, ctx, rec, range, sink, err)
-		      : content_read_after(rv, ctx, rec, range, sink, err);
+	for (;;) {
+		bool before, is_last, changed;
+		uint64_t len;
+		int r = revisions_state(revisions, ctx, path, number, ret_state, err);
+
+		if (r == 0 && !ret_state->exists)
+			r = absent_then(path, number, err);
+		if (r)
+			return r;
+		revlog_lock(rv->log);
+		rec = find_state(rv->log, path, number, &before);
+		is_last = !rec || (!before && !rec->next);
+		revlog_unlock(rv->log);
+		if (is_last) {
+			r = content_read_now(rv, ctx, path, rec, range, sink, &len, &changed, err);
+			if (r || !changed)
+				return r;
+			range.offset += len;
+			range.length -= range.length == UINT64_MAX ? 0 : len;
+		}
+		if (rec)
+			return before ? content_read_before(rv, ctx, rec, range, sink, err)
+				      : content_read_after(rv, ctx, rec, range, sink, err);
+	}
 }
 
 int revisions_wait(struct store *revisions, struct ctx *ctx, uint64_t since, unsigned poll_ms, struct err *err)

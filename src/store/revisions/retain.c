@@ -190,7 +190,7 @@ static struct rev_state *collect_states(struct plan *p, size_t *ret_count)
 	size_t count = 0;
 
 	revlog_lock(log);
-	list = xcalloc(2 * log->record_count + 1, sizeof(*list));
+	list = xcalloc(3 * log->record_count + 1, sizeof(*list));
 	for (uint64_t n = p->horizon; n <= revlog_head(log); n++) {
 		struct rev_record *rec = revlog_at(log, n);
 		const struct rev_state *two[2] = {rec ? &rec->r.before : NULL, rec ? &rec->r.after : NULL};
@@ -200,6 +200,8 @@ static struct rev_state *collect_states(struct plan *p, size_t *ret_count)
 			    (two[i]->where == REV_BLOB ||
 			     (two[i]->where == REV_LOG && two[i]->held_by && two[i]->held_by < p->horizon)))
 				list[count++] = *two[i];
+		if (rec && (rec->piece[0] || rec->piece[1]))
+			list[count++] = (struct rev_state){.where = REV_BLOB, .hash = {rec->piece[0], rec->piece[1]}};
 	}
 	revlog_unlock(log);
 	*ret_count = count;
