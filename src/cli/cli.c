@@ -37,9 +37,10 @@ int cli_open(struct cli *cli, enum cli_use use, struct err *err)
 	if (use == CLI_READS && opts.files_dir.len && !opts.store_url.len && !opts.name.len)
 		opts.store_url = STR("memory:");
 	r = workspace_open(&opts, &cli->ws, err);
-	if (r == 0)
+	if (r == 0) {
 		cli->ctx.actor = workspace_actor(cli->ws);
-	else if (r == -ERR_NOT_FOUND && opts.name.len && !opts.files_dir.len)
+		cli->ctx.actor.call_id = call_id_new(cli->ctx.arena); /* one command is one call, and one undo */
+	} else if (r == -ERR_NOT_FOUND && opts.name.len && !opts.files_dir.len)
 		cli->hint = "'stead list' shows the workspaces there are, 'stead init NAME' makes one";
 	return r;
 }

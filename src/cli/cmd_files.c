@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/limits.h"
 #include "cli/cli.h"
+#include "home/history.h"
 
 /* Errors of stores and tools name a tool's arguments; this says how the command spells them. */
 static int hint(struct cli *cli, int r, enum err_kind kind, const char *text)
@@ -115,7 +116,7 @@ static int print_bytes(void *arg, const void *bytes, size_t len, struct err *err
 	return 0;
 }
 
-static int cat_json(struct cli *cli, struct wpath path, struct err *err)
+static int cat_json(struct cli *cli, struct store *files, struct wpath path, struct err *err)
 {
 	ARENA_SCOPE struct arena *arena = arena_new();
 	struct ctx ctx = cli->ctx;
@@ -125,7 +126,7 @@ static int cat_json(struct cli *cli, struct wpath path, struct err *err)
 	int r;
 
 	ctx.arena = arena;
-	r = store_read(workspace_files(cli->ws), &ctx, path, STORE_WHOLE, TOOL_FILE_MAX, &bytes, &stat, err);
+	r = store_read(files, &ctx, path, STORE_WHOLE, TOOL_FILE_MAX, &bytes, &stat, err);
 	if (r)
 		return r;
 	v = stat_json(arena, path, &stat);
@@ -135,20 +136,41 @@ static int cat_json(struct cli *cli, struct wpath path, struct err *err)
 	return 0;
 }
 
-int run_cat(struct cli *cli, struct err *err)
+static int cat_file(struct cli *cli, struct str name, struct err *err)
 {
 	struct sink sink = {.push = print_bytes, .arg = cli};
-	int r = cli_open(cli, CLI_READS, err);
+	struct store *files = workspace_files(cli->ws);
+	struct past_files *past = NULL;
+	struct wpath path;
+	uint64_t number;
+	bool is_past = false;
+	int r = str_find_char(name, '@') == name.len
+			? cli_path(cli, name, &path, err)
+			: history_path_at(cli->ws, &cli->ctx, name, &path, &number, &is_past, err);
 
-	for (size_t i = 0; i < cli->args.operand_count && r == 0 && !cli->out.gone; i++) {
-		struct wpath path;
+	if (r == 0 && is_past)
+		r = history_settle(cli->ws, &cli->ctx, path, err);
+	if (r)
+		return r;
+	if (is_past)
+		past = workspace_files_at(cli->ws, number, &files);
+	r = cli->json ? cat_json(cli, files, path, err)
+		      : store_read_stream(files, &cli->ctx, path, STORE_WHOLE, &sink, NULL, err);
+	workspace_files_at_close(past);
+	return r;
+}
 
-		r = cli_path(cli, cli->args.operands[i], &path, err);
-		if (r == 0 && cli->json)
-			r = cat_json(cli, path, err);
-		else if (r == 0)
-			r = store_read_stream(workspace_files(cli->ws), &cli->ctx, path, STORE_WHOLE, &sink, NULL, err);
-	}
+int run_cat(struct cli *cli, struct err *err)
+{
+	enum cli_use use = CLI_READS;
+	int r;
+
+	for (size_t i = 0; i < cli->args.operand_count; i++)
+		if (str_find_char(cli->args.operands[i], '@') < cli->args.operands[i].len)
+			use = CLI_WRITES; /* the past of a directory of the person's own lies in a workspace */
+	r = cli_open(cli, use, err);
+	for (size_t i = 0; i < cli->args.operand_count && r == 0 && !cli->out.gone; i++)
+		r = cat_file(cli, cli->args.operands[i], err);
 	return cli->out.gone || cli->out.sys ? 0 : r;
 }
 

@@ -46,6 +46,14 @@ enum option_id {
 	OPT_FORCE,
 	OPT_RECURSIVE,
 	OPT_MAN,
+	OPT_SINCE,
+	OPT_UNTIL,
+	OPT_CALL,
+	OPT_ACTOR,
+	OPT_LIMIT,
+	OPT_ONCE,
+	OPT_WORDS,
+	OPT_LINES,
 	OPT_AT,
 	OPT_PARTIAL,
 	OPTIONS
@@ -128,6 +136,12 @@ int run_cp(struct cli *cli, struct err *err);
 int run_rm(struct cli *cli, struct err *err);
 int run_gc(struct cli *cli, struct err *err);
 int run_info(struct cli *cli, struct err *err);
+int run_history(struct cli *cli, struct err *err);
+int run_diff(struct cli *cli, struct err *err);
+int run_restore(struct cli *cli, struct err *err);
+int run_undo(struct cli *cli, struct err *err);
+int run_checkpoint(struct cli *cli, struct err *err);
+int run_watch(struct cli *cli, struct err *err);
 int run_fork(struct cli *cli, struct err *err);
 int run_merge(struct cli *cli, struct err *err);
 

@@ -90,6 +90,28 @@ static const struct option merge_options[] = {
 static const struct option gc_options[] = {
 	{OPT_DRY_RUN, 'n', "dry-run", NULL, "say what would go, let it stay", COMPLETE_NOTHING, NULL},
 };
+static const struct option history_options[] = {
+	{OPT_SINCE, 0, "since", "REV", "only what came after this revision", COMPLETE_NOTHING, NULL},
+	{OPT_UNTIL, 0, "until", "REV", "only up to this revision", COMPLETE_NOTHING, NULL},
+	{OPT_CALL, 0, "call", "ID", "only what this call changed", COMPLETE_NOTHING, NULL},
+	{OPT_LIMIT, 'n', "limit", "N", "at most N changes", COMPLETE_NOTHING, NULL},
+	{OPT_LONG, 'l', "long", NULL, "the call too, for 'stead undo --call'", COMPLETE_NOTHING, NULL},
+};
+static const struct option diff_options[] = {
+	{OPT_WORDS, 0, "words", NULL, "mark changed words (the default on a terminal)", COMPLETE_NOTHING, NULL},
+	{OPT_LINES, 0, "lines", NULL, "whole lines, as patch takes them (the default elsewhere)", COMPLETE_NOTHING,
+	 NULL},
+};
+static const struct option undo_options[] = {
+	{OPT_SINCE, 0, "since", "REV", "all changes after this revision", COMPLETE_NOTHING, NULL},
+	{OPT_CALL, 0, "call", "ID", "what this call changed (see 'stead history -l')", COMPLETE_NOTHING, NULL},
+	{OPT_ACTOR, 0, "actor", "NAME", "what this user or agent changed", COMPLETE_NOTHING, NULL},
+	{OPT_DRY_RUN, 'n', "dry-run", NULL, "show what would be undone, change nothing", COMPLETE_NOTHING, NULL},
+};
+static const struct option watch_options[] = {
+	{OPT_SINCE, 0, "since", "REV", "from after this revision on (default: from now on)", COMPLETE_NOTHING, NULL},
+	{OPT_ONCE, 0, "once", NULL, "print what there is, and end", COMPLETE_NOTHING, NULL},
+};
 static const struct option help_options[] = {
 	{OPT_MAN, 0, "man", NULL, "print the manual page (roff)", COMPLETE_NOTHING, NULL},
 };
@@ -184,9 +206,10 @@ const struct command commands[] = {
 	 .operands_min = 1,
 	 .operands_max = 100000,
 	 .complete = COMPLETE_PATH,
-	 .about = "Any size, any bytes. With --json one object per file, with its version; bytes that are\n"
-		  "not UTF-8 come as base64.\n",
-	 .examples = "stead cat notes.md\n  print it\nstead cat photo.png > photo.png\n  take it out\n",
+	 .about = "Any size, any bytes. PATH@REV is the file as it was after a revision. With --json one\n"
+		  "object per file, with its version; bytes that are not UTF-8 come as base64.\n",
+	 .examples = "stead cat notes.md\n  print it\nstead cat notes.md@12\n  as it was after revision 12\nstead cat "
+		     "photo.png > photo.png\n  take it out\n",
 	 .run = run_cat},
 	{.name = "write",
 	 .summary = "write a file from standard input",
@@ -307,6 +330,75 @@ const struct command commands[] = {
 		     "stead merge try-it --json | jq '.conflicts[].path'\n  conflicts, for a script\n",
 	 OPTIONS_OF(merge_options),
 	 .run = run_merge},
+	{.name = "history",
+	 .summary = "list what was changed, newest first",
+	 .operands = "[PATH]",
+	 .operands_max = 1,
+	 .complete = COMPLETE_PATH,
+	 .about = "Revision, time, who, operation, change of size and path of every change, of a file or of\n"
+		  "all below a directory. What another program changed is operation 'outside'. --session\n"
+		  "and --agent show only theirs. With --json an array, one object for each change.\n",
+	 .examples = "stead history notes.md\n  what happened to a file\n"
+		     "stead history -n 20\n  the last 20 changes\n"
+		     "stead history --json --since before-refactor | jq -r '.[].path'\n"
+		     "  paths that changed after a checkpoint\n",
+	 OPTIONS_OF(history_options),
+	 .run = run_history},
+	{.name = "diff",
+	 .summary = "show what differs between revisions",
+	 .operands = "[PATH] REV..REV",
+	 .operands_min = 1,
+	 .operands_max = 2,
+	 .complete = COMPLETE_PATH,
+	 .about = "Unified differences, of a file or of all below a directory. REV is a revision's number, a\n"
+		  "checkpoint or 'head'; REV alone compares with what is there now; 0 is before everything.\n",
+	 .examples = "stead diff 12\n  what changed since revision 12\n"
+		     "stead diff notes.md 3..7\n  one file, between two revisions\n"
+		     "stead diff 12..head --lines > changes.patch\n  for patch -p0\n",
+	 OPTIONS_OF(diff_options),
+	 .run = run_diff},
+	{.name = "restore",
+	 .summary = "bring back a file or directory as it was",
+	 .operands = "PATH@REV",
+	 .operands_min = 1,
+	 .operands_max = 1,
+	 .complete = COMPLETE_PATH,
+	 .about = "What did not exist at the revision is removed. A restore is a change like any other, so\n"
+		  "'stead undo' takes it back.\n",
+	 .examples = "stead restore notes.md@12\n  a file\nstead restore drafts@before-refactor\n"
+		     "  a directory, as it was at a checkpoint\nstead restore @12\n  everything\n",
+	 .run = run_restore},
+	{.name = "undo",
+	 .summary = "take back changes",
+	 .operands = "",
+	 .about = "The last call, whatever it changed, or the changes that an option chooses; --session too\n"
+		  "chooses. An undo can be undone. If one of the files was changed by someone else since,\n"
+		  "nothing is undone, the difference is shown, and the exit code is 5.\n",
+	 .examples = "stead undo\n  the last call\nstead undo --since 12 --dry-run\n"
+		     "  what going back to revision 12 would do\nstead undo --session s-42\n"
+		     "  all that a session did\n",
+	 OPTIONS_OF(undo_options),
+	 .run = run_undo},
+	{.name = "checkpoint",
+	 .summary = "name the present state",
+	 .operands = "[NAME]",
+	 .operands_max = 1,
+	 .about = "The name is taken wherever a revision is; given again, it moves. Without a name, lists\n"
+		  "the checkpoints.\n",
+	 .examples = "stead checkpoint before-refactor\n  name it\nstead checkpoint\n  list the names\n",
+	 .run = run_checkpoint},
+	{.name = "watch",
+	 .summary = "follow changes as they are made",
+	 .operands = "[PATH]",
+	 .operands_max = 1,
+	 .complete = COMPLETE_PATH,
+	 .about = "One line for each change, by whatever process, until it is interrupted. With --json one\n"
+		  "object per line. Started again with --since and the last revision that was printed, it\n"
+		  "goes on with no gap and no repeat. --once without --since prints all that is kept.\n",
+	 .examples = "stead watch\n  from now on\nstead watch notes --since 12 --once --json\n"
+		     "  what changed since, for a script\n",
+	 OPTIONS_OF(watch_options),
+	 .run = run_watch},
 	{.name = "gc",
 	 .summary = "drop history that is not to be kept any more",
 	 .operands = "",
@@ -347,7 +439,7 @@ const struct exit_code exit_codes[] = {
 	{2, "invalid: the command line, an argument, a path or a file's content"},
 	{3, "not found"},
 	{4, "exists already"},
-	{5, "conflict: the file has another version by now"},
+	{5, "conflict: the file has another version by now, or was changed since (undo)"},
 	{6, "denied"},
 	{7, "not authenticated"},
 	{8, "too large"},

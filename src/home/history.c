@@ -57,10 +57,18 @@ int history_path_at(struct workspace *ws, struct ctx *ctx, struct str text, stru
 {
 	size_t at = str_rfind_char(text, '@');
 	struct err ignored;
+	int r = wpath_parse_lenient(ctx->arena, text, ret_path, err);
 
-	*ret_has_rev = at < text.len && at > 0 && at + 1 < text.len &&
-		       history_rev(ws, ctx, str_from(text, at + 1), ret_number, &ignored) == 0;
-	return wpath_parse_lenient(ctx->arena, *ret_has_rev ? str_first(text, at) : text, ret_path, err);
+	*ret_has_rev = false;
+	if (at + 1 >= text.len)
+		return r;
+	if (r == 0 && store_stat(workspace_files(ws), ctx, *ret_path, NULL, &ignored) == 0)
+		return 0; /* a file of that very name */
+	r = history_rev(ws, ctx, str_from(text, at + 1), ret_number, err);
+	if (r)
+		return r;
+	*ret_has_rev = true;
+	return wpath_parse_lenient(ctx->arena, str_first(text, at), ret_path, err);
 }
 
 /* --- as values --- */
@@ -170,8 +178,10 @@ int history_list(struct workspace *ws, struct ctx *ctx, const struct history_req
 			      .newest_first = !req->oldest_first};
 	struct listing l = {.ws = ws, .ctx = ctx, .list = jv_array(ctx->arena), .limit = bounded(req->limit)};
 	uint64_t head;
-	int r = history_notice(ws, ctx, req->path, err);
+	int r = past_visible(ws, req->path, err);
 
+	if (r == 0 && !req->as_known)
+		r = past_notice(ws, ctx, req->path, err);
 	if (r == 0)
 		r = revisions_head(workspace_revisions(ws), ctx, &head, err);
 	if (r == 0)

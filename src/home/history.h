@@ -13,7 +13,8 @@
 
 /* Number of a revision that a person named. ERR_NOT_FOUND names the nearest checkpoint. */
 int history_rev(struct workspace *ws, struct ctx *ctx, struct str text, uint64_t *ret_number, struct err *err);
-/* "PATH@REV" cut at the last '@' behind which a revision stands; without one *ret_has_rev is false. */
+/* "PATH@REV", cut at the last '@'; "@REV" is the root. Without '@', or when a file of that whole name is there,
+ *ret_has_rev is false. */
 int history_path_at(struct workspace *ws, struct ctx *ctx, struct str text, struct wpath *ret_path,
 		    uint64_t *ret_number, bool *ret_has_rev, struct err *err);
 
@@ -23,6 +24,7 @@ struct history_req {
 	struct str user, agent, session, call_id;
 	size_t limit; /* 0: HISTORY_LIMIT_DEFAULT */
 	bool oldest_first;
+	bool as_known; /* do not look for outside changes: the page before did */
 };
 /* {"head", "revisions":
    [{"revision","path","operation","actor":{…},"time","before":{…}|null,"after":{…}|null,"from"?,"to"?}],"more","next"?}:

@@ -7,6 +7,8 @@
  */
 #include "text/diff.h"
 
+#include <limits.h>
+
 #define CONTEXT   3
 #define COST_MOST 400
 
@@ -137,7 +139,7 @@ static void print_line(struct printer *p, char mark, struct str line)
 	buf_char(p->out, mark);
 	if (!open)
 		line.len--;
-	if (line.len > 500) {
+	if (line.len > 500 && p->lines_max != UINT_MAX) {
 		buf_add(p->out, utf8_first(line, 500));
 		buf_lit(p->out, " [cut]");
 	} else {

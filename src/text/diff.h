@@ -20,9 +20,20 @@ struct diff_lines diff_cut_lines(struct arena *arena, struct str text);
 void diff_script(struct arena *arena, const struct diff_lines *a, const struct diff_lines *b, int cost_most,
 		 bool *removed, bool *added);
 
-/* Unified. Bounded: past its work limit a region is shown as replaced; past `lines_max` lines the rest is counted.
+/* Unified. Bounded: past its work limit a region is shown as replaced; past `lines_max` lines the rest is counted, and
+   long lines are cut; with UINT_MAX it is whole, and `patch` takes it.
    `path` goes into the header; empty: no header. */
 void diff_unified(struct arena *arena, struct str before, struct str after, struct str path, unsigned lines_max,
 		  struct buf *out);
+
+/* What stands around words of the old and of the new side. */
+struct diff_marks {
+	const char *old_start, *old_end, *new_start, *new_end;
+};
+/* Both texts as one, with the words that only one of them has between marks. Ends with a newline. */
+void diff_words(struct arena *arena, struct str before, struct str after, const struct diff_marks *marks,
+		struct buf *out);
+/* A unified difference in that form: lines without their sign, replaced ones joined word by word. */
+void diff_by_words(struct arena *arena, struct str unified, const struct diff_marks *marks, struct buf *out);
 
 #endif

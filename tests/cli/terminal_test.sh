@@ -26,9 +26,17 @@ escapes yes "grep colours paths on a terminal" "$(on_terminal "$stead grep line"
 escapes yes "ls colours directories on a terminal" "$(on_terminal "$stead ls")"
 escapes yes "help has bold headings on a terminal" "$(on_terminal "$stead help")"
 escapes yes "errors are marked on a terminal" "$(on_terminal "$stead cat none")"
+"$stead" edit dir/a.txt line row >/dev/null
+escapes yes "history and diff are coloured on a terminal" "$(on_terminal "$stead diff 1 --lines")"
+escapes yes "diff marks words on a terminal" "$(on_terminal "$stead diff 1")"
+number=$((number + 1))
+case $(on_terminal "$stead diff 1") in
+*$'a \e[31mline\e[0m\e[32mrow\e[0m'*) echo "ok $number - a changed word is marked alone" ;;
+*) echo "not ok $number - a changed word is marked alone"; failures=$((failures + 1)) ;;
+esac
 escapes no "NO_COLOR turns colours off" "$(NO_COLOR=1 on_terminal "$stead grep line; $stead ls; $stead help; $stead cat none")"
 escapes no "a dumb terminal gets none" "$(TERM=dumb on_terminal "$stead grep line; $stead ls; $stead help")"
 escapes no "a pipe gets none" "$("$stead" grep line; "$stead" ls; "$stead" help; "$stead" cat none 2>&1)"
-escapes no "JSON has none on a terminal" "$(on_terminal "$stead grep --json line; $stead ls --json; $stead tools --json")"
+escapes no "JSON has none on a terminal" "$(on_terminal "$stead grep --json line; $stead ls --json; $stead tools --json; $stead history --json; $stead diff 1 --json")"
 echo "1..$number"
 [ $failures = 0 ]
