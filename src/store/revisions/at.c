@@ -4,17 +4,23 @@
  * files as they are now. So a view costs nothing to make and nothing to keep, and reading through it costs what has
  * changed since, not what there is. It is what a fork stands on.
  *
- * The changed paths are held sorted, and brought up to date when the log has grown. A file that is being changed while
+ * The changed paths are held sorted, and brought up to date when the log has grown; a list merges them with the list of
+ * what is there now, page by page. A file that is being changed while
  * it is read is safe: its record is in the log before its bytes change, so looking at the log again after the read
  * tells whether the bytes were still the old ones (content_read_now).
  */
 #include "base/limits.h"
+#include "store/list_stream.h"
 #include "store/revisions/layer.h"
 
+#define STABLE_TRIES 16
+
+/* A path that was changed since, and what it was. */
 struct changed {
 	struct str path;
 	bool existed;
 	uint64_t size;
+	int64_t time_ns;
 };
 
 struct at {
@@ -61,6 +67,25 @@ static const struct changed *changed_find(const struct at *at, struct str path)
 	return i < at->count && str_eq(at->changed[i].path, path) ? &at->changed[i] : NULL;
 }
 
+/* Brings the entries from `sorted` on, which are new, into their places. */
+static void sort_in(struct at *at, size_t sorted)
+{
+	size_t fresh = at->count - sorted, out = at->count;
+	struct changed *tail;
+
+	if (fresh == 0)
+		return;
+	tail = xmalloc(fresh * sizeof(*tail));
+	memcpy(tail, at->changed + sorted, fresh * sizeof(*tail));
+	qsort(tail, fresh, sizeof(*tail), changed_cmp);
+	while (fresh) {
+		bool old = sorted && changed_cmp(&at->changed[sorted - 1], &tail[fresh - 1]) > 0;
+
+		at->changed[--out] = old ? at->changed[--sorted] : tail[--fresh];
+	}
+	free(tail);
+}
+
 /* Takes in what the log has got since. The view's lock is held. */
 static int bring_up(struct at *at, struct ctx *ctx, struct err *err)
 {
@@ -85,15 +110,17 @@ static int bring_up(struct at *at, struct ctx *ctx, struct err *err)
 
 			if (!rec || rec->r.aborted || (rec->prev && rec->prev->r.number > at->number))
 				continue; /* not the first change of its path since */
-			at->changed[at->count++] = (struct changed){.path = arena_str(at->memory, rec->r.path.s),
-								    .existed = rec->r.before.exists,
-								    .size = rec->r.before.size};
+			at->changed[at->count++] = (struct changed){
+				.path = arena_str(at->memory, rec->r.path.s),
+				.existed = rec->r.before.exists,
+				.size = rec->r.before.size,
+				.time_ns = rec->prev ? rec->prev->r.time_ns : rec->r.time_ns,
+			};
 		}
 		at->known = head;
 	}
 	revlog_unlock(rv->log);
-	if (at->count > before)
-		qsort(at->changed, at->count, sizeof(*at->changed), changed_cmp);
+	sort_in(at, before);
 	return r;
 }
 
@@ -105,75 +132,100 @@ static struct str past_version(struct arena *arena, uint64_t number, struct str 
 	return arena_printf(arena, "r%llu-%llu", (unsigned long long)number, (unsigned long long)size);
 }
 
-/* What lies there now may be another program's work that nobody has noticed yet; the record tells what was there. */
-static void as_recorded(struct at *at, struct wpath path, struct store_stat *stat)
+/* Where no record since tells of a change, what lies there now (`now`; NULL: nothing) is usually what lay there then.
+   Not so when a change from before the revision is not made yet, or when another program changed the file and nobody
+   noticed. Then the log knows better, as far as it kept the bytes: *ret is what it says. */
+static bool log_differs(struct at *at, struct ctx *ctx, struct wpath path, const struct store_stat *now,
+			struct store_stat *ret)
 {
 	struct revlog *log = revisions_of(at->revisions)->log;
-	const struct rev_record *last;
+	const struct rev_state *then;
+	struct rev_record *rec;
+	bool differs = false;
 
 	revlog_lock(log);
-	last = revlog_last(log, path);
-	if (last && last->r.after.exists && !(last->done && str_eq(last->r.after.version, stat->version))) {
-		stat->size = last->r.after.size;
-		stat->version = STR_NONE;
+	rec = revlog_last(log, path);
+	if (rec && rec->r.number <= at->number) {
+		then = &rec->r.after;
+		differs = !rec->done || then->exists != (now != NULL) ||
+			  (now && then->version.len && !str_eq(then->version, now->version));
+		differs = differs && (!then->exists || then->where != REV_NOWHERE);
+		if (differs)
+			*ret = (struct store_stat){
+				.kind = then->exists ? STORE_FILE : 0,
+				.size = then->size,
+				.mtime_ns = rec->r.time_ns,
+				.version = past_version(ctx->arena, at->number, then->version, then->size),
+			};
 	}
 	revlog_unlock(log);
+	return differs;
 }
 
-/* True when a file below `dir` existed at the revision. */
-static int dir_existed(struct at *at, struct ctx *ctx, struct wpath dir, bool *ret, struct err *err)
+/* True when a file below `dir` existed at the revision. `is_now`: it is a directory now, so something lies in it. */
+static int dir_existed(struct at *at, struct ctx *ctx, struct wpath dir, bool is_now, bool *ret, struct err *err)
 {
 	struct store_list_req req = {.recursive = true, .limit = 64};
 	struct store_page page;
 	struct store_call list = {.op = STORE_OP_LIST, .path = dir, .list = &req, .ret_page = &page};
-	struct wpath below;
+	struct str below = wpath_is_root(dir) ? STR("") : arena_printf(ctx->arena, "%.*s/", STR_ARG(dir.s));
+	bool made = false; /* something in it was made since */
 	int r;
 
 	*ret = wpath_is_root(dir);
-	for (size_t i = changed_from(at, dir.s); !*ret && i < at->count; i++) {
-		below.s = at->changed[i].path;
-		if (!str_starts(below.s, dir.s))
+	for (size_t i = changed_from(at, below); !*ret && i < at->count; i++) {
+		if (!str_starts(at->changed[i].path, below))
 			break;
-		*ret = wpath_within(below, dir) && !wpath_eq(below, dir) && at->changed[i].existed;
+		*ret = at->changed[i].existed;
+		made = true;
 	}
-	while (!*ret) {
+	if (*ret || !is_now || !made) {
+		*ret = *ret || is_now;
+		return 0;
+	}
+	do {
 		r = store_forward(at->revisions->inner, ctx, &list, err);
 		if (r)
 			return r == -ERR_NOT_FOUND || r == -ERR_INVALID ? 0 : r;
 		for (size_t i = 0; i < page.count && !*ret; i++)
 			*ret = !changed_find(at, page.entries[i].path.s);
 		req.after = page.next;
-		if (!page.next.ptr)
-			break;
-	}
+	} while (!*ret && page.next.ptr);
 	return 0;
 }
 
-static int stat_locked(struct at *at, struct ctx *ctx, struct wpath path, struct store_stat *ret_stat, struct err *err)
+/* *ret_logged: the bytes are those that the log has. */
+static int stat_once(struct at *at, struct ctx *ctx, struct wpath path, struct store_stat *ret_stat, bool *ret_logged,
+		     struct err *err)
 {
-	struct store_call get = {.op = STORE_OP_STAT, .path = path, .ret_stat = ret_stat};
+	struct store_stat now;
+	struct store_call get = {.op = STORE_OP_STAT, .path = path, .ret_stat = &now};
 	const struct changed *c = changed_find(at, path.s);
 	struct rev_state state;
-	bool existed;
+	bool existed, is_file;
 	int r;
 
+	*ret_logged = c != NULL;
 	if (c && c->existed) {
 		r = revisions_state(at->revisions, ctx, path, at->number, &state, err);
-		*ret_stat = (struct store_stat){.kind = STORE_FILE, .size = c->size};
+		*ret_stat = (struct store_stat){.kind = STORE_FILE, .size = c->size, .mtime_ns = c->time_ns};
 		ret_stat->version = past_version(ctx->arena, at->number, state.version, c->size);
 		return r;
 	}
-	if (!c) {
-		r = store_forward(at->revisions->inner, ctx, &get, err);
-		if (r == 0 && ret_stat->kind == STORE_FILE) {
-			as_recorded(at, path, ret_stat);
-			ret_stat->version = past_version(ctx->arena, at->number, ret_stat->version, ret_stat->size);
+	r = store_forward(at->revisions->inner, ctx, &get, err);
+	if (r && r != -ERR_NOT_FOUND && r != -ERR_INVALID)
+		return r;
+	is_file = r == 0 && now.kind == STORE_FILE;
+	if (!c && log_differs(at, ctx, path, is_file ? &now : NULL, ret_stat)) {
+		*ret_logged = true;
+		if (ret_stat->kind)
 			return 0;
-		}
-		if (r && r != -ERR_NOT_FOUND && r != -ERR_INVALID)
-			return r;
+	} else if (!c && is_file) {
+		*ret_stat = now;
+		ret_stat->version = past_version(ctx->arena, at->number, now.version, now.size);
+		return 0;
 	}
-	r = dir_existed(at, ctx, path, &existed, err);
+	r = dir_existed(at, ctx, path, r == 0 && now.kind == STORE_DIR, &existed, err);
 	if (r)
 		return r;
 	*ret_stat = (struct store_stat){.kind = STORE_DIR};
@@ -182,15 +234,33 @@ static int stat_locked(struct at *at, struct ctx *ctx, struct wpath path, struct
 				 (unsigned long long)at->number);
 }
 
+/* Looks until the log says that nothing came between. The view's lock is held. */
+static int stat_locked(struct at *at, struct ctx *ctx, struct wpath path, struct store_stat *ret_stat, bool *ret_logged,
+		       struct err *err)
+{
+	struct err late;
+	int r = bring_up(at, ctx, err);
+
+	for (int tries = 0; tries < STABLE_TRIES && (r == 0 || r == -ERR_NOT_FOUND); tries++) {
+		uint64_t known = at->known;
+
+		r = stat_once(at, ctx, path, ret_stat, ret_logged, err);
+		if (*ret_logged && r == 0)
+			break; /* the past does not change */
+		if (bring_up(at, ctx, &late) || at->known == known)
+			break;
+	}
+	return r;
+}
+
 static int at_stat(struct store *s, struct ctx *ctx, struct wpath path, struct store_stat *ret_stat, struct err *err)
 {
 	struct at *at = at_of(s);
+	bool logged;
 	int r;
 
 	pthread_mutex_lock(&at->lock);
-	r = bring_up(at, ctx, err);
-	if (r == 0)
-		r = stat_locked(at, ctx, path, ret_stat, err);
+	r = stat_locked(at, ctx, path, ret_stat, &logged, err);
 	pthread_mutex_unlock(&at->lock);
 	return r;
 }
@@ -211,140 +281,146 @@ static int at_read(struct store *s, struct ctx *ctx, struct wpath path, struct s
 
 /* --- lists --- */
 
-struct gather {
-	struct store_entry *entries;
-	size_t count, cap;
+/* Two lists in one: what lies there now and is not changed, and what was changed and lay there then. */
+struct walk {
+	struct at *at;
+	struct ctx *ctx;
+	struct wpath dir;
+	struct str below; /* dir with a '/' behind it; empty for the root */
+	const struct store_list_req *req;
+	struct list_stream now;
+	size_t next; /* of at->changed */
 };
 
-static void gather_add(struct arena *arena, struct gather *g, struct store_entry e)
+/* The next entry that lies there now and did then. */
+static int peek_now(struct walk *w, struct store_entry *ret, bool *ret_has, struct err *err)
 {
-	if (g->count == g->cap) {
-		size_t cap = g->cap ? g->cap * 2 : 64;
+	for (;;) {
+		const struct store_entry *e;
+		struct store_stat then;
+		bool existed;
+		int r = list_stream_peek(&w->now, &e, err);
 
-		g->entries = arena_grow(arena, g->entries, g->cap * sizeof(e), cap * sizeof(e));
-		g->cap = cap;
-	}
-	g->entries[g->count++] = e;
-}
-
-static int entry_cmp(const void *a, const void *b)
-{
-	return store_entry_cmp(a, b);
-}
-
-/* What lies in the store now and was not changed since. */
-static int gather_current(struct at *at, struct ctx *ctx, struct wpath dir, bool recursive, struct gather *g,
-			  struct err *err)
-{
-	struct store_list_req req = {.recursive = recursive, .limit = STORE_PAGE_MAX};
-	struct store_page page;
-	struct store_call list = {.op = STORE_OP_LIST, .path = dir, .list = &req, .ret_page = &page};
-
-	do {
-		int r = store_forward(at->revisions->inner, ctx, &list, err);
-
-		if (r == -ERR_NOT_FOUND || r == -ERR_INVALID)
-			return 0;
-		if (r)
+		*ret_has = r == 0 && e;
+		if (r || !e)
 			return r;
-		for (size_t i = 0; i < page.count; i++) {
-			struct store_entry e = page.entries[i];
-			bool existed = !changed_find(at, e.path.s);
-
-			if (e.stat.kind == STORE_DIR) {
-				r = dir_existed(at, ctx, e.path, &existed, err);
-				if (r)
-					return r;
-			} else {
-				as_recorded(at, e.path, &e.stat);
-				e.stat.version = past_version(ctx->arena, at->number, e.stat.version, e.stat.size);
-			}
-			if (existed)
-				gather_add(ctx->arena, g, e);
-		}
-		req.after = page.next;
-	} while (page.next.ptr);
-	return 0;
-}
-
-/* What was changed since and existed then. */
-static int gather_changed(struct at *at, struct ctx *ctx, struct wpath dir, bool recursive, struct gather *g,
-			  struct err *err)
-{
-	for (size_t i = changed_from(at, dir.s); i < at->count; i++) {
-		struct wpath path = {at->changed[i].path};
-		struct store_entry e = {.path = path};
-		size_t cut;
-		int r;
-
-		if (!str_starts(path.s, dir.s))
-			break;
-		if (!at->changed[i].existed || !wpath_within(path, dir) || wpath_eq(path, dir))
-			continue;
-		cut = str_find_char(wpath_relative(path, dir).s, '/');
-		if (!recursive && cut < wpath_relative(path, dir).s.len) {
-			e.path.s = str_first(path.s, (dir.s.len ? dir.s.len + 1 : 0) + cut);
-			e.stat.kind = STORE_DIR;
-		} else {
-			r = stat_locked(at, ctx, path, &e.stat, err);
+		*ret = *e;
+		existed = !changed_find(w->at, e->path.s);
+		if (e->stat.kind == STORE_DIR) {
+			r = dir_existed(w->at, w->ctx, e->path, true, &existed, err);
 			if (r)
 				return r;
+		} else if (existed && log_differs(w->at, w->ctx, e->path, &e->stat, &then)) {
+			ret->stat = then;
+			existed = then.kind;
+		} else if (existed) {
+			ret->stat.version = past_version(w->ctx->arena, w->at->number, e->stat.version, e->stat.size);
 		}
-		e.path.s = arena_str(ctx->arena, e.path.s);
-		gather_add(ctx->arena, g, e);
+		if (existed)
+			return 0;
+		list_stream_next(&w->now);
 	}
+}
+
+/* The next entry that was changed since and existed; w->next stays on it. */
+static int peek_then(struct walk *w, struct store_entry *ret, bool *ret_has, struct err *err)
+{
+	for (; w->next < w->at->count; w->next++) {
+		const struct changed *c = &w->at->changed[w->next];
+		size_t slash = w->below.len + str_find_char(str_from(c->path, w->below.len), '/');
+		bool in_dir = !w->req->recursive && slash < c->path.len;
+		bool logged;
+
+		*ret_has = str_starts(c->path, w->below);
+		if (!*ret_has)
+			return 0;
+		if (!c->existed || str_cmp(in_dir ? str_first(c->path, slash + 1) : c->path, w->req->after) <= 0)
+			continue;
+		ret->path.s = arena_str(w->ctx->arena, in_dir ? str_first(c->path, slash) : c->path);
+		ret->stat = (struct store_stat){.kind = STORE_DIR};
+		return in_dir ? 0 : stat_once(w->at, w->ctx, ret->path, &ret->stat, &logged, err);
+	}
+	*ret_has = false;
 	return 0;
 }
 
-static void cut_page(struct arena *arena, struct gather *g, const struct store_list_req *req, struct store_page *ret)
+/* Goes behind the entry that peek_then() gave. */
+static void leave_then(struct walk *w, const struct store_entry *e)
 {
-	size_t out = 0;
+	struct str past = e->path.s;
 
-	*ret = (struct store_page){
-		.entries = ARENA_ARRAY(arena, struct store_entry, req->limit < g->count ? req->limit : g->count)};
-	qsort(g->entries, g->count, sizeof(*g->entries), entry_cmp);
-	for (size_t i = 0; i < g->count; i++) {
-		struct store_entry *e = &g->entries[i];
-		bool is_dir = e->stat.kind == STORE_DIR;
-		struct str key = is_dir ? arena_printf(arena, "%.*s/", STR_ARG(e->path.s)) : e->path.s;
+	if (e->stat.kind == STORE_DIR) /* '0' is what comes after '/' */
+		w->next = changed_from(w->at, arena_printf(w->ctx->arena, "%.*s0", STR_ARG(past)));
+	else
+		while (w->next < w->at->count && str_eq(w->at->changed[w->next].path, past))
+			w->next++;
+}
 
-		if (i && wpath_eq(e->path, g->entries[i - 1].path))
-			continue; /* a directory that both halves know */
-		if (req->after.len && str_cmp(key, req->after) <= 0)
-			continue;
-		if (out == req->limit) {
-			struct store_entry *last = &ret->entries[out - 1];
+static int walk_page(struct walk *w, bool is_now, struct store_page *ret_page, struct err *err)
+{
+	struct page_builder out = {.arena = w->ctx->arena, .limit = w->req->limit};
+	struct str from = str_cmp(w->req->after, w->below) > 0 ? w->req->after : w->below;
 
-			ret->next = last->stat.kind == STORE_DIR ? arena_printf(arena, "%.*s/", STR_ARG(last->path.s))
-								 : last->path.s;
+	list_stream_init(&w->now, w->at->revisions->inner, w->ctx, w->dir, WPATH_ROOT, w->req);
+	w->now.done = w->now.done || !is_now;
+	w->next = changed_from(w->at, from);
+	while (!page_builder_full(&out)) {
+		struct store_entry a, b;
+		bool has_a, has_b;
+		int c, r = peek_now(w, &a, &has_a, err);
+
+		if (r == 0)
+			r = peek_then(w, &b, &has_b, err);
+		if (r)
+			return r;
+		if (!has_a && !has_b)
 			break;
-		}
-		ret->entries[out++] = *e;
+		c = !has_a ? 1 : !has_b ? -1 : store_entry_cmp(&a, &b);
+		page_builder_add(&out, c <= 0 ? &a : &b);
+		if (c <= 0)
+			list_stream_next(&w->now);
+		if (c >= 0)
+			leave_then(w, &b);
 	}
-	ret->count = out;
+	out.page.skipped = w->now.skipped;
+	page_builder_finish(&out, ret_page);
+	return 0;
+}
+
+static int list_locked(struct at *at, struct ctx *ctx, struct wpath dir, const struct store_list_req *req,
+		       struct store_page *ret_page, struct err *err)
+{
+	struct walk w = {.at = at, .ctx = ctx, .dir = dir, .req = req};
+	struct store_stat stat, now;
+	struct store_call get = {.op = STORE_OP_STAT, .path = dir, .ret_stat = &now};
+	struct err late;
+	bool logged;
+	int r = stat_locked(at, ctx, dir, &stat, &logged, err);
+
+	if (r == 0 && stat.kind == STORE_FILE)
+		r = err_set(err, ERR_INVALID, "it is a file; name a directory");
+	if (!wpath_is_root(dir))
+		w.below = arena_printf(ctx->arena, "%.*s/", STR_ARG(dir.s));
+	for (int tries = 0; r == 0 && tries < STABLE_TRIES; tries++) {
+		size_t count = at->count;
+		int is = store_forward(at->revisions->inner, ctx, &get, &late);
+
+		r = walk_page(&w, is == 0 && now.kind == STORE_DIR, ret_page, err);
+		if (r || bring_up(at, ctx, &late) || at->count == count)
+			break; /* what was changed meanwhile may be missing: again */
+	}
+	return r;
 }
 
 static int at_list(struct store *s, struct ctx *ctx, struct wpath dir, const struct store_list_req *req,
 		   struct store_page *ret_page, struct err *err)
 {
 	struct at *at = at_of(s);
-	struct gather g = {0};
-	struct store_stat stat;
 	int r;
 
 	pthread_mutex_lock(&at->lock);
-	r = bring_up(at, ctx, err);
-	if (r == 0)
-		r = stat_locked(at, ctx, dir, &stat, err);
-	if (r == 0 && stat.kind == STORE_FILE)
-		r = err_set(err, ERR_INVALID, "it is a file; name a directory");
-	if (r == 0)
-		r = gather_current(at, ctx, dir, req->recursive, &g, err);
-	if (r == 0)
-		r = gather_changed(at, ctx, dir, req->recursive, &g, err);
+	r = list_locked(at, ctx, dir, req, ret_page, err);
 	pthread_mutex_unlock(&at->lock);
-	if (r == 0)
-		cut_page(ctx->arena, &g, req, ret_page);
 	return r;
 }
 
