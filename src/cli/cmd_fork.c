@@ -67,9 +67,12 @@ int run_merge(struct cli *cli, struct err *err)
 	struct merge_req req = {.name = cli->args.operands[0],
 				.dry_run = args_has(&cli->args, OPT_DRY_RUN),
 				.partial = args_has(&cli->args, OPT_PARTIAL)};
+	struct str prefer = args_get(&cli->args, OPT_PREFER);
 	struct jv *report = NULL;
 	int r = cli_open(cli, CLI_WRITES, err);
 
+	if (prefer.len)
+		req.prefer = str_is(prefer, "ours") ? MERGE_OURS : MERGE_THEIRS;
 	if (r == 0)
 		r = fork_merge(cli->ws, &cli->ctx, &req, &report, err);
 	if (report && cli->json)
@@ -77,7 +80,7 @@ int run_merge(struct cli *cli, struct err *err)
 	else if (report)
 		print_merge(cli, report);
 	if (r == -ERR_CONFLICT && report)
-		cli->hint = "--partial merges the other files";
+		cli->hint = "--partial merges the other files; --prefer ours or theirs settles the conflicts";
 	if (r == 0 && jv_count(jv_get(report, "conflicts")))
 		cli->status = exit_code_of(ERR_CONFLICT);
 	return r;

@@ -56,6 +56,7 @@ enum option_id {
 	OPT_LINES,
 	OPT_AT,
 	OPT_PARTIAL,
+	OPT_PREFER,
 	OPTIONS
 };
 

@@ -85,6 +85,9 @@ static const struct option fork_options[] = {
 };
 static const struct option merge_options[] = {
 	{OPT_DRY_RUN, 'n', "dry-run", NULL, "show the change, do not make it", COMPLETE_NOTHING, NULL},
+	{OPT_PREFER, 0, "prefer", "SIDE",
+	 "settle conflicts with ours (this workspace's file stays) or theirs (the fork's)", COMPLETE_WORDS,
+	 "ours theirs"},
 	{OPT_PARTIAL, 0, "partial", NULL, "with conflicts: merge the other files all the same", COMPLETE_NOTHING, NULL},
 };
 static const struct option gc_options[] = {
@@ -323,8 +326,9 @@ const struct command commands[] = {
 	 .complete = COMPLETE_WORKSPACE,
 	 .about = "Into the workspace that it is a fork of, file by file. Text is merged by line; a file that\n"
 		  "both changed in the same place is a conflict, shown with both sides, and then nothing is\n"
-		  "merged (--partial: the other files are). The fork stays as it is and can be merged again:\n"
-		  "then only what is new. 'stead undo' takes a merge back as a whole.\n"
+		  "merged (--partial: the other files are). To resolve a conflict, edit the file here and merge\n"
+		  "with --prefer ours. The fork stays as it is and can be merged again: then only what is new.\n"
+		  "'stead undo' takes a merge back as a whole.\n"
 		  "The exit code is 5 when there are conflicts.\n",
 	 .examples = "stead merge try-it --dry-run\n  what would change\nstead merge try-it\n  bring it back\n"
 		     "stead merge try-it --json | jq '.conflicts[].path'\n  conflicts, for a script\n",

@@ -16,15 +16,19 @@
 int fork_create(struct workspace *ws, struct ctx *ctx, struct str name, uint64_t number, struct jv **ret,
 		struct err *err);
 
+enum merge_side { MERGE_NEITHER, MERGE_OURS, MERGE_THEIRS };
 struct merge_req {
 	struct str name;
 	bool dry_run;
 	bool partial; /* with conflicts: merge the rest */
+	/* What a conflict is settled with. Ours: the parent's file stays as it is and counts as merged, which is how a
+	   conflict that was resolved in the parent by hand is ended. */
+	enum merge_side prefer;
 };
 /* Brings what changed in the fork `name` since it was last merged to its parent `ws`, as far as it lies below the tool
    root. Text by line; other files whole. A file that both changed in the same place is a conflict, and with conflicts
    nothing is merged unless `partial`; a path that is not settled is looked at again by the next merge.
-   {"fork","merged":[{"path","how":"taken|merged|removed"}],
+   {"fork","merged":[{"path","how":"taken|merged|removed|kept"}],
     "conflicts":[{"path","why","base","ours","theirs" (each {"workspace","revision"} or null: it was not there),
 		  "text" (text files: the whole file with markers)}],
     "unchanged":n, "left":n (changed, but outside of the root or not for tools), "revision" (of the parent),

@@ -26,7 +26,7 @@
 
 #define TRIES_MAX 16
 
-enum fate { FATE_UNCHANGED, FATE_TAKE, FATE_MERGE, FATE_REMOVE, FATE_CONFLICT, FATE_LEFT };
+enum fate { FATE_UNCHANGED, FATE_TAKE, FATE_MERGE, FATE_REMOVE, FATE_KEEP, FATE_CONFLICT, FATE_LEFT };
 
 /* One of the three contents of a path. */
 struct side {
@@ -215,6 +215,10 @@ static int decide(struct merge *m, struct item *it, struct err *err)
 		it->fate = theirs.exists ? FATE_TAKE : FATE_REMOVE;
 	else
 		it->fate = decide_both(m, it, scratch, &base, &ours, &theirs);
+	if (it->fate == FATE_CONFLICT && m->req->prefer == MERGE_OURS)
+		it->fate = FATE_KEEP;
+	else if (it->fate == FATE_CONFLICT && m->req->prefer == MERGE_THEIRS)
+		it->fate = theirs.exists ? FATE_TAKE : FATE_REMOVE;
 	if (it->fate == FATE_TAKE && !theirs.kept)
 		it->fate = conflict(it, "the fork's content is not kept any more");
 	return 0;
@@ -433,6 +437,7 @@ static int make_change(struct merge *m, const struct item *it, struct err *err)
 	case FATE_TAKE:
 		return store_write_stream(files, &m->ctx, it->path, &source, cond, NULL, err);
 	case FATE_UNCHANGED:
+	case FATE_KEEP:
 	case FATE_CONFLICT:
 	case FATE_LEFT:
 		break;
@@ -559,7 +564,8 @@ static struct jv *conflict_value(struct merge *m, const struct item *it)
 
 static struct jv *report(struct merge *m, bool applied)
 {
-	static const char *const how[] = {[FATE_TAKE] = "taken", [FATE_MERGE] = "merged", [FATE_REMOVE] = "removed"};
+	static const char *const how[FATE_LEFT + 1] = {
+		[FATE_TAKE] = "taken", [FATE_MERGE] = "merged", [FATE_REMOVE] = "removed", [FATE_KEEP] = "kept"};
 	struct arena *arena = m->ctx.arena;
 	struct jv *v = jv_object(arena), *merged = jv_array(arena), *conflicts = jv_array(arena);
 
@@ -569,7 +575,7 @@ static struct jv *report(struct merge *m, bool applied)
 
 		if (it->fate == FATE_CONFLICT)
 			jv_push(arena, conflicts, conflict_value(m, it));
-		if (it->fate != FATE_TAKE && it->fate != FATE_MERGE && it->fate != FATE_REMOVE)
+		if (!how[it->fate])
 			continue;
 		one = jv_object(arena);
 		jv_set_str(arena, one, "path", it->path.s);
@@ -700,10 +706,11 @@ static int merge_fork(struct merge *m, struct jv **ret, struct err *err)
 		return r;
 	*ret = report(m, applies);
 	if (conflicts && !m->req->dry_run && !m->req->partial)
-		return err_set(err, ERR_CONFLICT,
-			       "merge: %zu of the fork's files conflict%s with \"%.*s\"; nothing was merged; change "
-			       "them in the fork, or merge the others alone (partial)",
-			       conflicts, conflicts == 1 ? "s" : "", STR_ARG(m->info.parent));
+		return err_set(
+			err, ERR_CONFLICT,
+			"merge: %zu of the fork's files conflict%s with \"%.*s\", so nothing was merged; merge the "
+			"others alone (partial), or say which side to prefer; after resolving by hand, ours",
+			conflicts, conflicts == 1 ? "s" : "", STR_ARG(m->info.parent));
 	return 0;
 }
 
