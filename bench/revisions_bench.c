@@ -73,7 +73,8 @@ static struct store *revisions(const char *dir, const char *sub, bool relaxed)
 	struct err err;
 
 	snprintf(log, sizeof(log), "%s-log", sub);
-	must(store_revisions_open(disk(dir, sub, true), disk(dir, log, relaxed), (struct revisions_opts){0}, &ctx, &s, &err),
+	must(store_revisions_open(disk(dir, sub, true), disk(dir, log, relaxed), (struct revisions_opts){0}, &ctx, &s,
+				  &err),
 	     &err);
 	return s;
 }
@@ -87,7 +88,8 @@ static void write_one(struct store *s, struct arena *arena, int i)
 	arena_reset(arena);
 	snprintf(name, sizeof(name), "f%d", i);
 	memcpy(body, &i, sizeof(i));
-	must(store_write(s, &ctx, (struct wpath){str_of(name)}, str_n(body, sizeof(body)), (struct store_cond){0}, NULL, &err),
+	must(store_write(s, &ctx, (struct wpath){str_of(name)}, str_n(body, sizeof(body)), (struct store_cond){0}, NULL,
+			 &err),
 	     &err);
 }
 

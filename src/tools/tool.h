@@ -63,8 +63,8 @@ int toolset_new(struct workspace *ws, struct str dialect, struct toolset **ret_s
 void toolset_destroy(struct toolset *set);
 /* Names of all dialects, NULL at the end; the first is "native". */
 const char *const *toolset_dialects(void);
-/* What '/' is for a dialect's tools when nobody says otherwise, for workspace_opts.root: "workspace", "task:default", …;
-   empty for the file area, and for a dialect that is not known. */
+/* What '/' is for a dialect's tools when nobody says otherwise, for workspace_opts.root: "workspace", "task:default",
+   …; empty for the file area, and for a dialect that is not known. */
 struct str dialect_root(struct str dialect);
 
 /* A tool as a client sees it. Order is stable. */
