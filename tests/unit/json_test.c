@@ -133,8 +133,8 @@ static const char *const texts[] = {
 	"+1",
 	"NaN",
 	"Infinity",
-	"\"0123456789abcdef0123456789abcdef\\n0123456789abcdef\xC3\xA9"
-	"0123456789abcdef\"",
+	("\"0123456789abcdef0123456789abcdef\\n0123456789abcdef\xC3\xA9"
+	 "0123456789abcdef\""),
 };
 
 TEST(what_is_json_is_read_as_jansson_reads_it)
