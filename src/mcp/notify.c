@@ -2,7 +2,8 @@
 /*
  * Who hears of changes. A legacy session has one subscription that resources/subscribe adds paths to; each modern
  * subscriptions/listen request is one of its own, which stays in flight until it is cancelled. Changes come from the
- * workspace's events layer, on the thread that made them, so a client hears of a write before or just after its reply.
+ * workspace's events layer, on the thread that made them, so a client hears of a write before or just after its reply;
+ * what other processes change comes from follow.c.
  *
  * Whether a write made a new file is known when it had a condition. For the others a small cache of the paths that were
  * seen to exist answers it well enough: a wrong guess costs one list_changed too many, never one too few.
@@ -118,6 +119,27 @@ static void on_change(void *arg, const struct store_event *event)
 	pthread_mutex_unlock(&subs->lock);
 }
 
+void subs_tell(struct server *s, struct wpath path, bool came_or_went)
+{
+	pthread_mutex_lock(&s->subs.lock);
+	if (came_or_went) /* what is known of it may be wrong now: rather one list_changed too many */
+		memset(s->subs.seen, 0, SEEN_SLOTS * sizeof(*s->subs.seen));
+	tell(s, path, came_or_went);
+	pthread_mutex_unlock(&s->subs.lock);
+}
+
+size_t subs_watched(struct server *s, struct arena *arena, struct wpath *ret, size_t max)
+{
+	size_t n = 0;
+
+	pthread_mutex_lock(&s->subs.lock);
+	for (struct subscription *sub = s->subs.first; sub; sub = sub->next)
+		for (struct watch *w = sub->watches; w && n < max; w = w->next)
+			ret[n++].s = arena_str(arena, w->path.s);
+	pthread_mutex_unlock(&s->subs.lock);
+	return n;
+}
+
 static void start(struct server *s)
 {
 	if (s->subs.seen)
@@ -204,6 +226,7 @@ void method_subscribe(struct request *req)
 		return;
 	}
 	start(s);
+	follow_start(s);
 	pthread_mutex_lock(&s->subs.lock);
 	added = watch_add(&s->subs, session_of(&s->subs), path);
 	pthread_mutex_unlock(&s->subs.lock);
@@ -286,6 +309,7 @@ void method_listen(struct request *req)
 		return;
 	}
 	start(s);
+	follow_start(s);
 	sub = xcalloc(1, sizeof(*sub));
 	sub->list_changed = jv_get_bool(wanted, "resourcesListChanged", false);
 	pthread_mutex_lock(&s->subs.lock);

@@ -211,14 +211,17 @@ static void server_init(struct server *s, struct workspace *ws, struct toolset *
 	pthread_mutex_init(&s->crew.lock, NULL);
 	pthread_cond_init(&s->crew.wake, NULL);
 	pthread_mutex_init(&s->subs.lock, NULL);
+	pthread_mutex_init(&s->follower.lock, NULL);
 }
 
 static void server_release(struct server *s)
 {
+	follow_end(s);
 	subs_release(s);
 	out_flush(&s->out);
 	for (size_t i = 0; i < FORMS; i++)
 		tool_cache_release(&s->tools[i]);
+	pthread_mutex_destroy(&s->follower.lock);
 	pthread_mutex_destroy(&s->subs.lock);
 	pthread_cond_destroy(&s->crew.wake);
 	pthread_mutex_destroy(&s->crew.lock);

@@ -2,8 +2,8 @@
 /*
  * Inside the MCP server: what its files share. One `struct server` per connection.
  *
- * Locks, in the order in which they may be taken: `subs.lock`, `out.lock`. `crew.lock` and `flights.lock` are taken
- * alone. None is held while a tool runs.
+ * Locks, in the order in which they may be taken: `subs.lock`, `out.lock`. `crew.lock`, `flights.lock` and
+ * `follower.lock` are taken alone. None is held while a tool runs.
  */
 #ifndef STEAD_MCP_SERVER_H
 #define STEAD_MCP_SERVER_H
@@ -64,6 +64,15 @@ struct subs {
 	size_t seen_count;
 };
 
+/* The thread that finds what others changed; see follow.c. */
+struct follower {
+	pthread_mutex_t lock;
+	pthread_cond_t end;
+	pthread_t thread;
+	uint64_t known; /* the newest revision when it was started */
+	bool running, ended;
+};
+
 /* tools/list, rendered once per form: the tools with ',' between them, and where each begins. */
 struct tool_cache {
 	struct buf text;
@@ -80,6 +89,7 @@ struct server {
 	struct flights flights;
 	struct crew crew;
 	struct subs subs;
+	struct follower follower;
 };
 
 /* One request, in its own arena. */
@@ -170,6 +180,15 @@ void subs_add_session(struct server *s);
 bool subs_cancel(struct server *s, const struct jv *id);
 /* Ends all, gracefully. */
 void subs_release(struct server *s);
+
+/* A path was changed by another process; `came_or_went`: lists are others now. */
+void subs_tell(struct server *s, struct wpath path, bool came_or_went);
+/* Up to `max` of the paths that are watched, copied to the arena. */
+size_t subs_watched(struct server *s, struct arena *arena, struct wpath *ret, size_t max);
+
+/* follow.c: starts with the first call, which must come before the subscription is confirmed. */
+void follow_start(struct server *s);
+void follow_end(struct server *s);
 
 /* uri.c: `stead:///` and the path, percent-encoded. */
 #define URI_TEMPLATE "stead:///{+path}"

@@ -70,6 +70,86 @@ TEST(a_subscriber_hears_of_its_file_and_its_directory_until_it_unsubscribes)
 	session_close(&s);
 }
 
+/* A server on a disk, and another process's handle on the same workspace. */
+struct shared {
+	struct session s;
+	struct workspace *other;
+	char dir[32];
+};
+
+static void shared_open(struct shared *sh)
+{
+	struct workspace_opts opts = {.name = STR("test"), .relaxed = true};
+	struct err err = {0};
+	char url[48];
+
+	*sh = (struct shared){.dir = "/tmp/stead-mcp-XXXXXX"};
+	CHECK(mkdtemp(sh->dir) != NULL);
+	snprintf(url, sizeof(url), "disk:%s", sh->dir);
+	session_open_on(&sh->s, str_of(url), STR_NONE);
+	opts.store_url = arena_printf(sh->s.arena, "disk:%s", sh->dir);
+	CHECK_OK(workspace_open(&opts, &sh->other, &err), err);
+	session_ask(&sh->s, "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"initialize\",\"params\":{\"protocolVersion\":"
+			    "\"2025-11-25\"}}");
+}
+
+static void shared_write(struct shared *sh, const char *path, const char *text)
+{
+	struct ctx ctx = {.arena = sh->s.arena};
+	struct err err = {0};
+
+	CHECK_OK(store_write(workspace_files(sh->other), &ctx, (struct wpath){str_of(path)}, str_of(text),
+			     (struct store_cond){0}, NULL, &err),
+		 err);
+}
+
+static void shared_close(struct shared *sh)
+{
+	char command[64];
+
+	snprintf(command, sizeof(command), "rm -rf %s", sh->dir);
+	session_close(&sh->s);
+	workspace_close(sh->other);
+	CHECK_INT(system(command), 0);
+}
+
+/* Method and URI of the next notification. */
+static struct str next_heard(struct session *s)
+{
+	struct jv *v = session_next(s);
+	struct str method = jv_get_str(v, "method"), uri = jv_get_str(jv_get(v, "params"), "uri");
+
+	return arena_printf(s->arena, "%.*s %.*s", STR_ARG(str_from(method, str_rfind_char(method, '/') + 1)),
+			    STR_ARG(uri));
+}
+
+TEST(a_subscriber_hears_once_of_what_another_process_or_program_changes)
+{
+	struct shared sh;
+	struct jv *v;
+	char name[80];
+	FILE *f;
+
+	shared_open(&sh);
+	session_ask(&sh.s, "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"resources/subscribe\",\"params\":{\"uri\":"
+			   "\"stead:///a\"}}");
+	shared_write(&sh, "a", "one");
+	CHECK_STR(next_heard(&sh.s), STR("updated stead:///a"));
+	CHECK_STR(next_heard(&sh.s), STR("list_changed "));
+	v = session_ask(&sh.s, "{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"resources/read\",\"params\":{\"uri\":"
+			       "\"stead:///a\"}}");
+	CHECK_STR(jv_get_str(jv_at(jv_get(jv_get(v, "result"), "contents"), 0), "text"), STR("one"));
+	CHECK_STR(heard(&sh.s, "edit_file", "{\"path\":\"a\",\"old_text\":\"one\",\"new_text\":\"two\"}"),
+		  STR("updated(stead:///a) "));
+	snprintf(name, sizeof(name), "%s/test/files/a", sh.dir);
+	f = fopen(name, "w");
+	CHECK(f && fputs("by hand", f) >= 0 && fclose(f) == 0);
+	CHECK_STR(next_heard(&sh.s), STR("updated stead:///a"));
+	shared_write(&sh, "b", "end"); /* nothing came between, so the edit and the hand's change were told once */
+	CHECK_STR(next_heard(&sh.s), STR("list_changed "));
+	shared_close(&sh);
+}
+
 TEST(a_subscriber_hears_when_a_directory_above_goes)
 {
 	struct session s;

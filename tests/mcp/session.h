@@ -36,13 +36,10 @@ static void *session_serve(void *arg)
 	return NULL;
 }
 
-static void session_open_at(struct session *s, struct str files_dir)
+static void session_open_on(struct session *s, struct str store_url, struct str files_dir)
 {
-	struct workspace_opts opts = {.store_url = STR("memory:"),
-				      .name = STR("test"),
-				      .files_dir = files_dir,
-				      .create = true,
-				      .relaxed = true};
+	struct workspace_opts opts = {
+		.store_url = store_url, .name = STR("test"), .files_dir = files_dir, .create = true, .relaxed = true};
 	struct err err = {0};
 	int in[2], out[2];
 
@@ -56,6 +53,11 @@ static void session_open_at(struct session *s, struct str files_dir)
 	s->server_out = out[1];
 	rpc_reader_init(&s->reader, s->from, 512 * MIB);
 	CHECK_INT(pthread_create(&s->thread, NULL, session_serve, s), 0);
+}
+
+static void session_open_at(struct session *s, struct str files_dir)
+{
+	session_open_on(s, STR("memory:"), files_dir);
 }
 
 static void session_open(struct session *s)
