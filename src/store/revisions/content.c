@@ -33,33 +33,44 @@ static bool exists_already(int r)
 /* A blob that nothing refers to goes away when it is old (retain.c). So one that is found again, and will be referred
    to only by the next record, is relied on when it is young, and else written anew. One of another size is what a power
    cut left of it, in a store that does not sync. */
-static struct store_cond unless_young(struct revisions *rv, struct ctx *ctx, struct wpath blob, uint64_t size)
+enum found { FOUND_NONE, FOUND_YOUNG, FOUND_OLD };
+
+static enum found look_for(struct revisions *rv, struct ctx *ctx, struct wpath blob, uint64_t size)
 {
 	struct store_stat stat;
 	struct err ignored;
 
-	if (store_stat(rv->meta, ctx, blob, &stat, &ignored) == 0 && stat.size == size &&
-	    clock_real_ns() - stat.mtime_ns < REV_BLOB_GRACE_NS / 2)
-		return (struct store_cond){.kind = STORE_ABSENT};
-	return (struct store_cond){0};
+	if (store_stat(rv->meta, ctx, blob, &stat, &ignored))
+		return FOUND_NONE;
+	return stat.size == size && clock_real_ns() - stat.mtime_ns < REV_BLOB_GRACE_NS / 2 ? FOUND_YOUNG : FOUND_OLD;
+}
+
+static struct store_cond unless_young(struct revisions *rv, struct ctx *ctx, struct wpath blob, uint64_t size)
+{
+	struct store_cond absent = {.kind = STORE_ABSENT}, any = {0};
+
+	return look_for(rv, ctx, blob, size) == FOUND_YOUNG ? absent : any;
 }
 
 int content_keep_bytes(struct revisions *rv, struct ctx *ctx, struct str bytes, struct rev_state *state,
 		       struct err *err)
 {
-	struct store_cond absent = {.kind = STORE_ABSENT};
+	struct store_cond cond = {.kind = STORE_ABSENT};
 	struct wpath blob;
-	int r;
+	enum found found;
+	int r = 0;
 
 	content_hash(bytes, state->hash);
 	blob = content_blob_path(ctx->arena, state->hash);
-	r = store_write(rv->meta, ctx, blob, bytes, absent, NULL, err);
-	if (r == 0)
-		rv->blob_bytes += bytes.len;
-	else if (exists_already(r))
-		r = store_write(rv->meta, ctx, blob, bytes, unless_young(rv, ctx, blob, bytes.len), NULL, err);
+	found = look_for(rv, ctx, blob, bytes.len);
+	if (found == FOUND_OLD)
+		cond = (struct store_cond){0};
+	if (found != FOUND_YOUNG) /* writing it in vain would cost as much as writing it */
+		r = store_write(rv->meta, ctx, blob, bytes, cond, NULL, err);
 	if (r && !exists_already(r))
 		return r;
+	if (r == 0 && found == FOUND_NONE)
+		rv->blob_bytes += bytes.len;
 	state->exists = true;
 	state->size = bytes.len;
 	state->where = REV_BLOB;
