@@ -48,6 +48,10 @@
 #define DIFF_FILE_MAX (8 * MIB)
 #define EDITS_MAX     200
 
+/* Bundles: the list of checksums, and one segment of the history. */
+#define BUNDLE_SUMS_MAX    (1024 * MIB)
+#define BUNDLE_SEGMENT_MAX (256 * MIB)
+
 /* MCP: requests that run or stay open at once, watched paths, and the bytes of one resource. */
 #define MCP_IN_FLIGHT_MAX     4096
 #define MCP_SUBSCRIPTIONS_MAX 4096

@@ -135,6 +135,8 @@ int run_find(struct cli *cli, struct err *err);
 int run_mv(struct cli *cli, struct err *err);
 int run_cp(struct cli *cli, struct err *err);
 int run_rm(struct cli *cli, struct err *err);
+int run_export(struct cli *cli, struct err *err);
+int run_import(struct cli *cli, struct err *err);
 int run_gc(struct cli *cli, struct err *err);
 int run_info(struct cli *cli, struct err *err);
 int run_history(struct cli *cli, struct err *err);

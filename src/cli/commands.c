@@ -403,6 +403,30 @@ const struct command commands[] = {
 		     "  what changed since, for a script\n",
 	 OPTIONS_OF(watch_options),
 	 .run = run_watch},
+	{.name = "export",
+	 .summary = "write the workspace to one file",
+	 .operands = "FILE|-",
+	 .operands_min = 1,
+	 .operands_max = 1,
+	 .complete = COMPLETE_HOST_DIR,
+	 .about = "Files, history and configuration, without secrets (.env, key files): a tar archive with\n"
+		  "checksums, which 'stead import' reads, and 'tar -x' too. '-' is standard output. Others may\n"
+		  "work on meanwhile: the bundle holds one moment. The same content gives the same bytes.\n",
+	 .examples = "stead export -w research research.stead.tar\n  a backup, or a workspace to pass on\n"
+		     "stead export - | ssh host stead import -\n  to another machine\n",
+	 .run = run_export},
+	{.name = "import",
+	 .summary = "make a workspace of a bundle",
+	 .operands = "FILE|- [NAME]",
+	 .operands_min = 1,
+	 .operands_max = 2,
+	 .complete = COMPLETE_HOST_DIR,
+	 .about = "The workspace gets the name it had, or NAME; there must be none of that name. Everything\n"
+		  "is checked before it can be seen; a bundle that is damaged leaves nothing behind. Secrets\n"
+		  "are not in a bundle: write .env anew.\n",
+	 .examples = "stead import research.stead.tar\n  as it was called\n"
+		     "stead import research.stead.tar research-2\n  beside it\n",
+	 .run = run_import},
 	{.name = "gc",
 	 .summary = "drop history that is not to be kept any more",
 	 .operands = "",

@@ -140,6 +140,43 @@ struct rev_retained {
 int revisions_retain(struct store *revisions, struct ctx *ctx, const struct rev_retain *want, struct rev_retained *ret,
 		     struct err *err);
 
+/* --- taking a log elsewhere (carry.c) --- */
+
+struct rev_blob {
+	uint64_t hash[2], size;
+};
+struct rev_carry {
+	/* In. */
+	uint64_t until;
+	bool (*wanted)(void *arg, struct wpath path); /* paths whose history is carried */
+	void *arg;
+	/* Out: what there is to carry. */
+	uint64_t first, head, revisions; /* head: of the last one that is carried; first - 1: none */
+	int64_t newest_ns;
+	struct rev_checkpoint *checkpoints; /* by name */
+	size_t checkpoint_count;
+	struct rev_blob *blobs; /* by hash */
+	size_t blob_count;
+};
+/* Brings what is half done to its end, and finds what there is up to `until`. */
+int revisions_carry(struct store *revisions, struct ctx *ctx, struct rev_carry *carry, struct err *err);
+/* The log as segments in their canonical form, and a blob. */
+int revisions_carry_log(struct store *revisions, struct ctx *ctx, const struct rev_carry *carry,
+			int (*put)(void *arg, uint64_t first, struct str bytes, struct err *err), void *arg,
+			struct err *err);
+int revisions_carry_blob(struct store *revisions, struct ctx *ctx, const struct rev_blob *blob, const struct sink *sink,
+			 struct err *err);
+/* Looks whether a segment from elsewhere may be put in place: ERR_CORRUPT when its lines are not whole, not in order or
+   of paths that are not wanted. */
+struct rev_segment_check {
+	bool (*wanted)(void *arg, struct wpath path);
+	void *arg;
+	uint64_t gap_max; /* how many numbers may be missing between two records */
+	uint64_t last;    /* in: the number before the segment; out: the last one of it */
+	bool sealed;      /* out: another one follows */
+};
+int revisions_check_segment(struct ctx *ctx, struct str bytes, struct rev_segment_check *check, struct err *err);
+
 /* Looks at `path` (or, for a directory, at every file below) and records what another program changed since. */
 int revisions_notice(struct store *revisions, struct ctx *ctx, struct wpath path, uint64_t *ret_count, struct err *err);
 /* True when the log has a record of the path. */
