@@ -118,6 +118,17 @@ static int record_outside(struct revisions *rv, struct ctx *ctx, struct wpath pa
 	return r;
 }
 
+/* What another program emptied may still be a directory to the host; to a store it is nothing, and may become a file. */
+static bool is_empty_dir(struct revisions *rv, struct ctx *ctx, struct wpath path)
+{
+	struct store_list_req req = {.recursive = true, .limit = 1};
+	struct store_page page;
+	struct store_call list = {.op = STORE_OP_LIST, .path = path, .list = &req, .ret_page = &page};
+	struct err ignored;
+
+	return store_forward(rv->base.inner, ctx, &list, &ignored) == 0 && page.count == 0;
+}
+
 /* One look; -ERR_CONFLICT: something moved, look again. */
 static int look_once(struct revisions *rv, struct ctx *ctx, struct wpath path, struct look *ret, struct err *err)
 {
@@ -129,6 +140,8 @@ static int look_once(struct revisions *rv, struct ctx *ctx, struct wpath path, s
 
 	if (r && r != -ERR_NOT_FOUND)
 		return r;
+	if (exists && stat.kind == STORE_DIR && is_empty_dir(rv, ctx, path))
+		exists = false;
 	*ret = (struct look){.is_dir = exists && stat.kind == STORE_DIR};
 	revlog_lock(rv->log);
 	rec = revlog_last(rv->log, path);
