@@ -10,6 +10,7 @@
 #include <limits.h>
 
 #define CONTEXT   3
+#define BLOCK     ((size_t)256)
 #define COST_MOST 400
 
 uint64_t count_lines(struct str bytes)
@@ -195,8 +196,14 @@ static void trim_common(struct str *a, struct str *b, uint64_t *ret_base)
 	size_t most = a->len < b->len ? a->len : b->len, front = 0, back = 0;
 	unsigned keep = 0;
 
+	/* blocks first: nearly all of a large file is common */
+	while (most - front >= BLOCK && memcmp(a->ptr + front, b->ptr + front, BLOCK) == 0)
+		front += BLOCK;
 	while (front < most && a->ptr[front] == b->ptr[front])
 		front++;
+	while (most - front - back >= BLOCK &&
+	       memcmp(a->ptr + a->len - back - BLOCK, b->ptr + b->len - back - BLOCK, BLOCK) == 0)
+		back += BLOCK;
 	while (back < most - front && a->ptr[a->len - 1 - back] == b->ptr[b->len - 1 - back])
 		back++;
 	while (front > 0 && (a->ptr[front - 1] != '\n' || ++keep <= CONTEXT))

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Three-way merges: what becomes of both sides' changes, and that no line is ever lost. */
+#include "base/limits.h"
 #include "test.h"
 #include "text/diff.h"
 #include "text/merge.h"
@@ -274,5 +275,30 @@ TEST(texts_with_nothing_in_common_are_one_conflict_with_every_line)
 
 		CHECK_INT(m.conflicts, 1);
 		CHECK_INT(count_lines(m.text), 3 * 3000 + 4);
+	}
+}
+
+TEST(a_difference_in_a_large_text_is_found_wherever_it_lies)
+{
+	ARENA_SCOPE struct arena *arena = arena_new();
+
+	for (int line = 1; line <= 500; line += 37) {
+		struct buf before, after, diff;
+
+		buf_init(&before, arena, 1 * MIB);
+		buf_init(&after, arena, 1 * MIB);
+		buf_init(&diff, arena, 1 * MIB);
+		for (int i = 1; i <= 500; i++) {
+			buf_printf(&before, "line %d\n", i);
+			if (i != line)
+				buf_printf(&after, "line %d\n", i);
+		}
+		diff_unified(arena, buf_str(&before), buf_str(&after), STR(""), 100, &diff);
+		CHECK(str_find(buf_str(&diff), arena_printf(arena, "\n-line %d\n", line), 0) != SIZE_MAX);
+		CHECK_STR(str_first(buf_str(&diff), str_find_char(buf_str(&diff), '\n')),
+			  arena_printf(arena, "@@ -%d,%d +%d,%d @@", line > 3 ? line - 3 : 1,
+				       (line > 3 ? 3 : line - 1) + 1 + (500 - line > 3 ? 3 : 500 - line),
+				       line > 3 ? line - 3 : 1,
+				       (line > 3 ? 3 : line - 1) + (500 - line > 3 ? 3 : 500 - line)));
 	}
 }
