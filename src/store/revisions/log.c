@@ -138,7 +138,8 @@ static void forget_before(struct revlog *log, uint64_t horizon)
 			slot->last = NULL;
 	}
 	log->record_count -= n;
-	memmove(log->records, log->records + n, log->record_count * sizeof(struct rev_record *));
+	if (log->record_count)
+		memmove(log->records, log->records + n, log->record_count * sizeof(struct rev_record *));
 	log->first = horizon;
 }
 
