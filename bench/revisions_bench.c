@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a revision costs, beside the same work without it, in one run on one disk: a durable 1 KiB write over a bare
- * write + fsync + rename + fsync of the directory, 64 writers at once, and the price of the record with sync off.
+ * write + fsync + rename + fsync of the directory, 64 writers at once, and the price of the record with sync off. Then
+ * what a checkpoint, a fork, a restore and a diff cost in a workspace of 1,000 files and in one of 100,000, beside a
+ * git commit of one changed file in the same tree. Prints the rows of a table; a ratio that is not reached is marked.
  */
 #include <fcntl.h>
 #include <pthread.h>
@@ -10,6 +12,9 @@
 
 #include "base/clock.h"
 #include "base/limits.h"
+#include "home/fork.h"
+#include "home/history.h"
+#include "home/workspace.h"
 #include "store/revisions.h"
 #include "store/stores.h"
 
@@ -21,6 +26,13 @@ static char body[1024];
 static int cmp(const void *a, const void *b)
 {
 	int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+static int cmp_double(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
 
 	return (x > y) - (x < y);
 }
@@ -118,6 +130,18 @@ static void *writer_run(void *arg)
 	return NULL;
 }
 
+static void row(const char *what, const char *measured, const char *beside, double ratio, const char *wanted, bool good)
+{
+	printf("| %s | %s | %s | **%.3g** | %s%s |\n", what, measured, beside, ratio, wanted,
+	       good ? "" : " (not reached)");
+}
+
+static const char *us(char *buf, double v)
+{
+	snprintf(buf, 40, v < 1000 ? "%.1f us" : "%.0f us", v);
+	return buf;
+}
+
 static double many_per_second(struct store *s, int rounds)
 {
 	struct writer writers[WRITERS];
@@ -133,21 +157,19 @@ static double many_per_second(struct store *s, int rounds)
 	return WRITERS * rounds / ((double)(clock_monotonic_ns() - start) / 1e9);
 }
 
-int main(int argc, char **argv)
+static void write_rows(const char *dir)
 {
-	const char *dir = argc > 1 ? argv[1] : ".";
 	static int64_t bare[ROUNDS], layered[ROUNDS], plain[ROUNDS], relaxed[ROUNDS];
 	ARENA_SCOPE struct arena *arena = arena_new();
 	struct store *full = revisions(dir, "full", false), *loose = revisions(dir, "loose", true);
 	struct store *without = disk(dir, "plain", true);
-	double b, l, p, r;
-	char path[512];
+	double b, l, p, r, many[3];
+	char path[512], x[40], y[40];
 	int fd;
 
 	snprintf(path, sizeof(path), "%s/bare", dir);
 	mkdir(path, 0755);
 	fd = open(path, O_RDONLY | O_DIRECTORY);
-	memset(body, 'x', sizeof(body));
 	for (int i = 0; i < ROUNDS; i++) {
 		int64_t t0 = clock_monotonic_ns(), t1, t2, t3, t4;
 
@@ -168,13 +190,184 @@ int main(int argc, char **argv)
 	l = median_us(layered, ROUNDS);
 	p = median_us(plain, ROUNDS);
 	r = median_us(relaxed, ROUNDS);
-	printf("durable 1 KiB write, p50: bare %.0f us, with its revision %.0f us, ratio %.2f\n", b, l, l / b);
-	printf("sync off, 1 KiB write, p50: without the layer %.1f us, with it %.1f us, ratio %.2f\n", p, r, r / p);
-	l = many_per_second(full, 100);
-	printf("64 writers, durable: %.0f writes/s, over one bare writer %.1f x\n", l, l / (1e6 / b));
+	row("durable 1 KiB write, p50, over write + fsync + rename + fsync of the directory", us(x, l), us(y, b), l / b,
+	    "≤ 1.1", l / b <= 1.1);
+	row("1 KiB write with sync off, p50, over the same without the layer", us(x, r), us(y, p), r / p, "≤ 1.3",
+	    r / p <= 1.3);
+	for (int i = 0; i < 3; i++)
+		many[i] = many_per_second(full, 60);
+	qsort(many, 3, sizeof(many[0]), cmp_double);
+	snprintf(x, sizeof(x), "%.0f /s", many[1]);
+	snprintf(y, sizeof(y), "%.0f /s", 1e6 / b);
+	row("64 writers, durable 1 KiB writes, over one bare writer", x, y, many[1] * b / 1e6, "≥ 8",
+	    many[1] * b / 1e6 >= 8);
 	store_destroy(full);
 	store_destroy(loose);
 	store_destroy(without);
 	close(fd);
+}
+
+/* --- workspaces of two sizes --- */
+
+enum { CHECKPOINT, FORK, RESTORE, DIFF, KINDS };
+
+struct place {
+	char store[600];
+	int files;
+	struct workspace *ws;
+	struct store *area;
+	double us[KINDS];
+};
+
+static void make_files(const struct place *p)
+{
+	char path[900];
+
+	for (int i = 0; i < p->files; i++) {
+		int fd;
+
+		snprintf(path, sizeof(path), "%s/big/files/d%03d", p->store, i / 100);
+		if (i % 100 == 0)
+			mkdir(path, 0755);
+		snprintf(path, sizeof(path), "%s/big/files/d%03d/f%02d.txt", p->store, i / 100, i % 100);
+		fd = open(path, O_CREAT | O_WRONLY | O_TRUNC, 0644);
+		if (fd < 0 || write(fd, path, strlen(path)) < 0 || close(fd))
+			exit(1);
+	}
+}
+
+static void place_open(struct place *p, const char *dir, int files)
+{
+	struct workspace_opts opts = {.name = STR("big"), .create = true};
+	char url[620], path[700];
+	struct err err;
+
+	p->files = files;
+	snprintf(p->store, sizeof(p->store), "%s/ws%d", dir, files);
+	snprintf(url, sizeof(url), "disk:%s", p->store);
+	opts.store_url = str_of(url);
+	must(workspace_open(&opts, &p->ws, &err), &err);
+	p->area = workspace_files(p->ws);
+	snprintf(path, sizeof(path), "%s/big/files", p->store);
+	mkdir(path, 0755);
+	make_files(p);
+}
+
+static void put_text(struct place *p, struct ctx *ctx, const char *text)
+{
+	struct err err;
+
+	must(store_write(p->area, ctx, (struct wpath){STR("d001/f01.txt")}, str_of(text), (struct store_cond){0}, NULL,
+			 &err),
+	     &err);
+}
+
+static int64_t one_round(struct place *p, struct ctx *ctx, int kind, int i)
+{
+	struct wpath path = {STR("d001/f01.txt")};
+	struct jv *report;
+	uint64_t head;
+	int64_t start;
+	struct err err;
+	int r;
+
+	put_text(p, ctx, "old\nlines\n");
+	must(revisions_head(workspace_revisions(p->ws), ctx, &head, &err), &err);
+	put_text(p, ctx, "new\nlines\n");
+	start = clock_monotonic_ns();
+	if (kind == CHECKPOINT)
+		r = history_checkpoint(p->ws, ctx, arena_printf(ctx->arena, "point-%d", i), &report, &err);
+	else if (kind == FORK)
+		r = fork_create(p->ws, ctx, arena_printf(ctx->arena, "fork%d", i), FORK_AT_HEAD, &report, &err);
+	else if (kind == RESTORE)
+		r = history_restore(p->ws, ctx, path, head, &report, &err);
+	else
+		r = history_diff(p->ws, ctx, WPATH_ROOT, head, head + 1, &report, &err);
+	start = clock_monotonic_ns() - start;
+	must(r, &err);
+	return start;
+}
+
+static void measure(struct place *small, struct place *large, int kind)
+{
+	static int64_t a[41], b[41];
+	ARENA_SCOPE struct arena *arena = arena_new();
+	struct ctx ctx = {.arena = arena};
+
+	for (int i = 0; i < 41; i++) { /* in turns */
+		arena_reset(arena);
+		a[i] = one_round(small, &ctx, kind, i);
+		b[i] = one_round(large, &ctx, kind, i);
+	}
+	small->us[kind] = median_us(a, 41);
+	large->us[kind] = median_us(b, 41);
+}
+
+/* git add -A && git commit of one changed file, in the same tree; its own data lies outside. */
+static double git_commit_us(const struct place *p, const char *dir)
+{
+	static int64_t t[3];
+	char first[2000], again[2000];
+
+	snprintf(first, sizeof(first),
+		 "export GIT_DIR=%s/git GIT_WORK_TREE=%s/big/files && git init -q 2>/dev/null && git config user.name "
+		 "b && "
+		 "git config user.email b@example.com && git config gc.auto 0 && git add -A && git commit -qm first",
+		 dir, p->store);
+	snprintf(again, sizeof(again),
+		 "export GIT_DIR=%s/git GIT_WORK_TREE=%s/big/files && date +%%N >$GIT_WORK_TREE/d002/f02.txt && git "
+		 "add -A && "
+		 "git commit -qm again",
+		 dir, p->store);
+	if (system(first) != 0)
+		return 0;
+	for (int i = 0; i < 3; i++) {
+		int64_t start = clock_monotonic_ns();
+
+		if (system(again) != 0)
+			return 0;
+		t[i] = clock_monotonic_ns() - start;
+	}
+	return median_us(t, 3);
+}
+
+static void size_rows(const char *dir)
+{
+	static const char *const names[KINDS] = {"checkpoint", "fork", "restore of one file", "diff of two revisions"};
+	struct place small, large;
+	char what[100], x[40], y[40];
+	double git;
+
+	place_open(&small, dir, 1000);
+	place_open(&large, dir, 100000);
+	sync();
+	for (int kind = 0; kind < KINDS; kind++) {
+		double ratio;
+
+		measure(&small, &large, kind);
+		ratio = large.us[kind] / small.us[kind];
+		snprintf(what, sizeof(what), "%s with 100,000 files, p50, over the same with 1,000", names[kind]);
+		row(what, us(x, large.us[kind]), us(y, small.us[kind]), ratio, "≤ 1.2", ratio <= 1.2);
+	}
+	git = git_commit_us(&large, dir);
+	for (int kind = CHECKPOINT; git > 0 && kind <= FORK; kind++) {
+		snprintf(what, sizeof(what), "%s with 100,000 files over `git add -A && git commit` of one change",
+			 names[kind]);
+		row(what, us(x, large.us[kind]), us(y, git), large.us[kind] / git, "≤ 0.002",
+		    large.us[kind] / git <= 0.002);
+	}
+	workspace_close(small.ws);
+	workspace_close(large.ws);
+}
+
+int main(int argc, char **argv)
+{
+	const char *dir = argc > 1 ? argv[1] : ".";
+
+	mkdir(dir, 0755);
+	memset(body, 'x', sizeof(body));
+	write_rows(dir);
+	fflush(stdout);
+	size_rows(dir);
 	return 0;
 }

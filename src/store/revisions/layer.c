@@ -231,8 +231,12 @@ static void flush_abort(struct revisions *rv, struct ctx *ctx)
 static int apply(struct revisions *rv, struct ctx *ctx, struct store_call *call, struct rev_record *rec,
 		 struct err *err)
 {
-	int r = store_forward(rv->base.inner, ctx, call, err);
+	pthread_mutex_t *dir = &rv->dirs[hash_u64(wpath_parent(call->path).s, 1) % REV_STRIPES];
+	int r;
 
+	pthread_mutex_lock(dir);
+	r = store_forward(rv->base.inner, ctx, call, err);
+	pthread_mutex_unlock(dir);
 	if (r == 0) {
 		revlog_done(rv->log, rec, rec->r.after.exists ? call->ret_stat->version : STR_NONE);
 		return 0;
@@ -903,8 +907,10 @@ static void revisions_destroy(struct store *s)
 	free((char *)rv->boot_id.ptr);
 	pthread_rwlock_destroy(&rv->tree);
 	pthread_mutex_destroy(&rv->opening);
-	for (size_t i = 0; i < REV_STRIPES; i++)
+	for (size_t i = 0; i < REV_STRIPES; i++) {
 		pthread_mutex_destroy(&rv->stripes[i]);
+		pthread_mutex_destroy(&rv->dirs[i]);
+	}
 	free(rv);
 }
 
@@ -975,8 +981,10 @@ int store_revisions_open(struct store *inner, struct store *meta, struct revisio
 	rv->boot_id = str_n(xstrndup(opts.boot_id), opts.boot_id.len);
 	pthread_rwlock_init(&rv->tree, NULL);
 	pthread_mutex_init(&rv->opening, NULL);
-	for (size_t i = 0; i < REV_STRIPES; i++)
+	for (size_t i = 0; i < REV_STRIPES; i++) {
 		pthread_mutex_init(&rv->stripes[i], NULL);
+		pthread_mutex_init(&rv->dirs[i], NULL);
+	}
 	if (!recover_is_clean(rv, ctx))
 		r = revisions_ready(rv, ctx, err);
 	if (r) {

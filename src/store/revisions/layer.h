@@ -21,6 +21,9 @@ struct revisions {
 	   processes nothing is held: the log's append and the store's conditions decide. */
 	pthread_rwlock_t tree;
 	pthread_mutex_t stripes[REV_STRIPES];
+	/* Held while a file is changed below, by its directory: a store may lock that, and who waits here in line need
+	   not ask again and again there. */
+	pthread_mutex_t dirs[REV_STRIPES];
 };
 
 struct revisions *revisions_of(struct store *s);
