@@ -36,6 +36,7 @@ struct entry {
 	bool finished;
 	int result;
 	struct err err;
+	pthread_cond_t wake; /* it is finished, or is to lead: of 64 that wait, only those are woken that have to do */
 	struct entry *next;
 };
 
@@ -580,6 +581,16 @@ static void finish(struct entry *e, int result, const struct err *why)
 	if (result == 0 && e->stale)
 		e->result = err_set(&e->err, ERR_CONFLICT, "the path changed meanwhile");
 	e->finished = true;
+	pthread_cond_signal(&e->wake);
+}
+
+/* Nobody leads any more: whoever is first in line does. */
+static void stop_leading(struct revlog *log)
+{
+	log->leading = false;
+	if (log->queue)
+		pthread_cond_signal(&log->queue->wake);
+	pthread_cond_broadcast(&log->changed);
 }
 
 /* A draft is stale when its path has got a newer record than the drafter saw. */
@@ -795,22 +806,23 @@ static void lead(struct revlog *log)
 		next = e->next;
 		finish(e, r, &err);
 	}
-	log->leading = false;
-	pthread_cond_broadcast(&log->changed);
+	stop_leading(log);
 }
 
 static int submit(struct revlog *log, struct entry *e, struct err *err)
 {
+	pthread_cond_init(&e->wake, NULL);
 	pthread_mutex_lock(&log->lock);
 	*log->queue_end = e;
 	log->queue_end = &e->next;
 	while (!e->finished) {
 		if (log->leading)
-			pthread_cond_wait(&log->changed, &log->lock);
+			pthread_cond_wait(&e->wake, &log->lock);
 		else
 			lead(log);
 	}
 	pthread_mutex_unlock(&log->lock);
+	pthread_cond_destroy(&e->wake);
 	if (e->result)
 		*err = e->err;
 	return e->result;
@@ -922,8 +934,7 @@ int revlog_flush(struct revlog *log, struct ctx *ctx, struct err *err)
 	if (log->notes.len) {
 		log->leading = true;
 		r = lead_batch(log, NULL, err);
-		log->leading = false;
-		pthread_cond_broadcast(&log->changed);
+		stop_leading(log);
 	}
 	pthread_mutex_unlock(&log->lock);
 	return r;
