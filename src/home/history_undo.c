@@ -15,6 +15,7 @@
 #include "base/limits.h"
 #include "base/strmap.h"
 #include "home/past.h"
+#include "home/stack.h"
 
 #define CONFLICT_DIFFS 20
 #define CONFLICT_LINES 200
@@ -87,6 +88,15 @@ static int meanwhile(const struct step *s, struct err *err)
 	return err_set(err, ERR_CONFLICT, "\"%.*s\" is being changed by someone else; try again", STR_ARG(s->shown.s));
 }
 
+/* True when below this user's file one may lie that people wrote for everybody. Removing his through the tools would
+   hide that one too; taking back that he wrote his own must show it again. */
+static bool covers_shared(struct workspace *ws, const struct step *s)
+{
+	struct wpath own = home_user_dir(ws);
+
+	return !wpath_is_root(own) && home_may_be_asset(wpath_relative(s->logged, own));
+}
+
 static int step_make(struct workspace *ws, struct ctx *ctx, const struct step *s, struct err *err)
 {
 	struct store *files = workspace_files(ws);
@@ -106,6 +116,8 @@ static int step_make(struct workspace *ws, struct ctx *ctx, const struct step *s
 		cond = (struct store_cond){.kind = STORE_VERSION, .version = stat.version};
 	if (s->then.exists)
 		return store_write_stream(files, ctx, s->shown, &source, cond, NULL, err);
+	if (covers_shared(ws, s))
+		return store_remove(workspace_revisions(ws), ctx, s->logged, false, cond, NULL, err);
 	return store_remove(files, ctx, s->shown, false, cond, NULL, err);
 }
 

@@ -53,6 +53,9 @@ struct store *home_assets_new(struct store *inner);
 /* True for the root and for what the store above may show. */
 bool home_may_be_asset(struct wpath path);
 
+/* Where this user's own part lies in the workspace; the root without a user. */
+struct wpath home_user_dir(const struct workspace *ws);
+
 struct home_usage {
 	uint64_t files, bytes;
 	int64_t modified_ns;

@@ -587,6 +587,11 @@ struct wpath workspace_root(const struct workspace *ws)
 	return ws->root;
 }
 
+struct wpath home_user_dir(const struct workspace *ws)
+{
+	return ws->own_files ? WPATH_ROOT : ws->user_dir;
+}
+
 struct past_files *workspace_files_at(struct workspace *ws, uint64_t number, struct store **ret_files)
 {
 	struct past_files *past = xcalloc(1, sizeof *past);

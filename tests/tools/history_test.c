@@ -461,6 +461,26 @@ TEST(users_see_and_undo_their_own_part_only)
 	bench_close(&all);
 }
 
+TEST(undoing_a_users_own_version_of_a_shared_file_shows_the_shared_one_again)
+{
+	struct bench all, ann;
+
+	bench_open_disk(&all, "native");
+	open_as(&ann, all.dir, (struct workspace_opts){.root = STR("workspace")});
+	good(&ann, "write_file", "{'path':'skills/s.md','content':'for all'}");
+	bench_close(&ann);
+	open_as(&ann, all.dir, (struct workspace_opts){.root = STR("workspace"), .user = STR("ann")});
+	good(&ann, "write_file", "{'path':'skills/s.md','content':'mine','mode':'overwrite'}");
+	CHECK_STR(jv_get_str(good(&ann, "read_file", "{'path':'skills/s.md','at_revision':1}"), "content"),
+		  STR("for all"));
+	good(&ann, "undo", "{}");
+	CHECK_STR(content_of(&ann, "skills/s.md"), STR("for all"));
+	good(&ann, "undo", "{}");
+	CHECK_STR(content_of(&ann, "skills/s.md"), STR("mine"));
+	bench_close(&ann);
+	bench_close(&all);
+}
+
 TEST(with_the_whole_workspace_as_root_what_is_fixed_stays_out_of_undo_and_restore)
 {
 	struct bench b, whole;
