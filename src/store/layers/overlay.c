@@ -22,6 +22,7 @@
 #include <pthread.h>
 
 #include "base/limits.h"
+#include "base/strmap.h"
 #include "store/list_stream.h"
 #include "store/stores.h"
 
@@ -292,8 +293,7 @@ static int overlay_read(struct store *s, struct ctx *ctx, struct wpath path, str
 	struct overlay *o = overlay_of(s);
 	struct store_stat stat;
 	struct store_call call = {.op = STORE_OP_READ, .path = path, .range = range, .sink = sink, .ret_stat = &stat};
-	struct found f;
-	bool has;
+	bool covered;
 	int r = refuse_reserved(overlay_of(s), path, err);
 
 	if (r)
@@ -301,10 +301,10 @@ static int overlay_read(struct store *s, struct ctx *ctx, struct wpath path, str
 	r = store_forward(o->upper, ctx, &call, err);
 	if (r == 0)
 		stat.version = upper_version(ctx->arena, stat.version);
-	if (r == -ERR_NOT_FOUND) {
-		r = find_lower(o, ctx, path, &f, &has, err);
-		if (r == 0 && f.kind != STORE_FILE)
-			r = f.kind ? is_a_dir(path, err) : not_found(err);
+	if (r == -ERR_NOT_FOUND) { /* of a file that is covered, nothing of lower's may be handed on: ask first */
+		r = is_covered(o, ctx, path, STORE_FILE, &covered, err);
+		if (r == 0 && covered)
+			r = not_found(err);
 		if (r == 0)
 			r = store_forward(o->lower, ctx, &call, err);
 		if (r == 0)
@@ -712,21 +712,98 @@ static int peek_upper(const struct overlay *o, struct list_stream *ls, struct st
 	}
 }
 
+/* What upper has in one directory: names of files, directories and whiteouts. */
+struct level {
+	struct str dir;
+	struct strmap *names; /* NULL: too many to remember */
+};
+
+#define LEVELS_MAX 16
+#define NAMES_MAX  4000
+
+/* The directories on the way to lower's entry, as far as upper has something in them. */
+struct levels {
+	struct level level[LEVELS_MAX];
+	size_t count;
+};
+
+static int add_names(struct overlay *o, struct ctx *ctx, struct wpath dir, struct level *level, struct err *err)
+{
+	struct store_list_req req = {.limit = NAMES_MAX};
+	struct store_page page;
+	struct store_call list = {.op = STORE_OP_LIST, .path = dir, .list = &req, .ret_page = &page};
+	int r = store_forward(o->upper, ctx, &list, err);
+
+	if (r == -ERR_INVALID) /* a file of upper covers the directory */
+		level->names = NULL;
+	if (r)
+		return r == -ERR_NOT_FOUND || r == -ERR_INVALID ? 0 : r;
+	for (size_t i = 0; i < page.count && level->names; i++)
+		strmap_put(level->names, wpath_name(page.entries[i].path), NULL);
+	if (page.next.ptr)
+		level->names = NULL;
+	return 0;
+}
+
+static int load_level(struct overlay *o, struct ctx *ctx, struct str dir, struct level *ret, struct err *err)
+{
+	struct wpath area;
+	int r = wpath_join(ctx->arena, (struct wpath){o->mark}, (struct wpath){dir}, &area, err);
+
+	*ret = (struct level){.dir = arena_str(ctx->arena, dir), .names = strmap_new(ctx->arena)};
+	if (r == 0)
+		r = add_names(o, ctx, (struct wpath){dir}, ret, err);
+	return r ? r : add_names(o, ctx, area, ret, err);
+}
+
+/* Whether upper has nothing to do with lower's entry `path`, below the directory `top` that is not covered. It says so
+   only when it knows. */
+static int is_clear(struct overlay *o, struct ctx *ctx, struct wpath top, struct wpath path, struct levels *levels,
+		    bool *ret, struct err *err)
+{
+	struct str dir = top.s;
+
+	*ret = false;
+	for (size_t depth = 0; depth < LEVELS_MAX; depth++) {
+		struct level *level = &levels->level[depth];
+		size_t from = dir.len ? dir.len + 1 : 0;
+		struct str name = str_from(path.s, from);
+		int r = 0;
+
+		name = str_first(name, str_find_char(name, '/'));
+		if (depth >= levels->count || !str_eq(level->dir, dir)) {
+			r = load_level(o, ctx, dir, level, err);
+			levels->count = depth + 1;
+		}
+		if (r || !level->names || (depth && strmap_find(level->names, o->mark)))
+			return r; /* the last: the directory itself is whited out */
+		*ret = !strmap_find(level->names, name);
+		if (*ret || from + name.len >= path.s.len)
+			return 0;
+		dir = str_first(path.s, from + name.len);
+	}
+	return 0;
+}
+
 /* The next of lower's entries that shows. */
-static int peek_lower(struct overlay *o, struct list_stream *ls, struct store_entry *ret, bool *ret_has,
-		      struct err *err)
+static int peek_lower(struct overlay *o, struct list_stream *ls, struct levels *levels, struct store_entry *ret,
+		      bool *ret_has, struct err *err)
 {
 	for (;;) {
 		const struct store_entry *e;
-		bool covered = true, shows = true;
+		bool clear = false, covered = true, shows = true;
 		int r = list_stream_peek(ls, &e, err);
 
 		*ret_has = r == 0 && e;
 		if (r || !e)
 			return r;
-		if (!is_reserved(o, e->path.s))
-			r = is_covered(o, ls->ctx, e->path, e->stat.kind, &covered, err);
-		if (r == 0 && !covered && e->stat.kind == STORE_DIR)
+		if (!is_reserved(o, e->path.s)) {
+			r = is_clear(o, ls->ctx, ls->dir, e->path, levels, &clear, err);
+			covered = !clear;
+			if (r == 0 && !clear)
+				r = is_covered(o, ls->ctx, e->path, e->stat.kind, &covered, err);
+		}
+		if (r == 0 && !covered && !clear && e->stat.kind == STORE_DIR)
 			r = shows_below(o, ls->ctx, e->path, &shows, err);
 		if (r)
 			return r;
@@ -742,13 +819,15 @@ static int peek_lower(struct overlay *o, struct list_stream *ls, struct store_en
 static int merge(struct overlay *o, struct list_stream *upper, struct list_stream *lower, struct page_builder *out,
 		 struct err *err)
 {
+	struct levels levels = {0};
+
 	while (!page_builder_full(out)) {
 		struct store_entry a, b;
 		bool has_a, has_b;
 		int c, r = peek_upper(o, upper, &a, &has_a, err);
 
 		if (r == 0)
-			r = peek_lower(o, lower, &b, &has_b, err);
+			r = peek_lower(o, lower, &levels, &b, &has_b, err);
 		if (r)
 			return r;
 		if (!has_a && !has_b)

@@ -270,8 +270,18 @@ static int at_read(struct store *s, struct ctx *ctx, struct wpath path, struct s
 {
 	struct at *at = at_of(s);
 	struct rev_state state;
-	int r = at_stat(s, ctx, path, ret_stat, err);
+	bool logged;
+	int r = 0;
 
+	/* the reading itself looks at the log before and after; so one look, unless that finds nothing */
+	pthread_mutex_lock(&at->lock);
+	if (at->known == at->number)
+		r = bring_up(at, ctx, err);
+	if (r == 0)
+		r = stat_once(at, ctx, path, ret_stat, &logged, err);
+	if (r == -ERR_NOT_FOUND)
+		r = stat_locked(at, ctx, path, ret_stat, &logged, err);
+	pthread_mutex_unlock(&at->lock);
 	if (r)
 		return r;
 	if (ret_stat->kind == STORE_DIR)
