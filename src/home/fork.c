@@ -338,24 +338,3 @@ int fork_create(struct workspace *ws, struct ctx *ctx, struct str name, uint64_t
 	jv_set_int(ctx->arena, *ret, "revision", (int64_t)info.revision);
 	return 0;
 }
-
-/* --- who stands on whom --- */
-
-int fork_oldest(struct ctx *ctx, struct store *base, struct str name, uint64_t *ret_number, struct err *err)
-{
-	struct jv *names = jv_array(ctx->arena), *others = jv_array(ctx->arena);
-	int bad = home_names(ctx, base, names, others, err);
-
-	*ret_number = UINT64_MAX;
-	for (const struct jv_member *m = jv_first(names); m && !bad; m = m->next) {
-		struct store *home = store_view_new(base, (struct wpath){m->value->u.s});
-		struct fork_info info;
-		bool is_fork;
-
-		bad = fork_read(ctx, home, &info, &is_fork, err);
-		store_destroy(home);
-		if (!bad && is_fork && str_eq(info.parent, name) && info.revision < *ret_number)
-			*ret_number = info.revision;
-	}
-	return bad;
-}

@@ -52,8 +52,4 @@ int fork_read(struct ctx *ctx, struct store *home, struct fork_info *ret, bool *
 /* ERR_CONFLICT or ERR_EXISTS when somebody else wrote it meanwhile; info gets the new version. */
 int fork_write(struct ctx *ctx, struct store *home, struct fork_info *info, struct err *err);
 
-/* The oldest revision of the workspace `name` that a fork of it stands on, UINT64_MAX when there is none: what came
-   after must be kept. `base` is the store of all workspaces. */
-int fork_oldest(struct ctx *ctx, struct store *base, struct str name, uint64_t *ret_number, struct err *err);
-
 #endif

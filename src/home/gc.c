@@ -63,8 +63,11 @@ static int find_pins(struct workspace *ws, struct ctx *ctx, struct pins *pins, s
 	struct jv *names = jv_array(ctx->arena), *unused = jv_array(ctx->arena), *fork;
 	int r = read_fork(ctx, base, workspace_name(ws), &fork, err);
 
-	if (r == 0 && fork) /* its own changes since the last merge are what a merge brings */
+	if (r == 0 && fork) { /* its own changes since the last merge are what a merge brings */
 		pin(ctx->arena, pins, jv_get_int(fork, "merged", 0));
+		for (const struct jv_member *m = jv_first(jv_get(fork, "pending")); m; m = m->next)
+			pin(ctx->arena, pins, m->value->type == JV_INT ? m->value->u.i : 0);
+	}
 	if (r == 0)
 		r = home_names(ctx, base, names, unused, err);
 	for (const struct jv_member *m = jv_first(names); r == 0 && m; m = m->next) {

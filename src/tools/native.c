@@ -6,6 +6,7 @@
 #include "tools/artifact_tools.h"
 #include "tools/dialect.h"
 #include "tools/files.h"
+#include "tools/fork_tools.h"
 #include "tools/history_tools.h"
 #include "tools/schemas.h"
 
@@ -68,6 +69,11 @@
 #define CHECKPOINT S_OBJ( \
 	S_BARE("checkpoint", "string") AND S_BARE("revision", "integer") AND S_BARE("time", "string"), \
 	"\"checkpoint\",\"revision\"")
+
+#define MERGED_FILE S_OBJ(S_BARE("path", "string") AND S_BARE("how", "string"), "\"path\",\"how\"")
+#define MERGE_CONFLICT S_OBJ( \
+	S_BARE("path", "string") AND S_BARE("why", "string") AND S_BARE("text", "string") AND \
+	"\"base\":{},\"ours\":{},\"theirs\":{}", "\"path\",\"why\",\"base\",\"ours\",\"theirs\"")
 
 static const struct tool tools[] = {
 	{
@@ -597,6 +603,52 @@ static const struct tool tools[] = {
 		.call = tool_changes,
 		.render = render_changes,
 		.family = "history",
+	},
+	{
+		.name = "fork",
+		.title = "Fork the workspace",
+		.description =
+			"Makes a workspace that has everything this one has, without copying: a place where subagents try "
+			"something. Changes there do not show here until they are merged.",
+		.input_schema = S_OBJ(
+			S_STR("name", "of the new workspace: 2 to 64 small letters, digits, '-' and '_'") AND
+			S_REV("at_revision", "as it was then (default: as it is)"), "\"name\""),
+		.output_schema = S_OBJ(
+			S_BARE("workspace", "string") AND
+			S_BARE("parent", "string") AND
+			S_BARE("revision", "integer"), "\"workspace\",\"parent\",\"revision\""),
+		.traits = 0,
+		.call = tool_fork,
+		.render = render_fork,
+		.family = "forks",
+	},
+	{
+		.name = "merge",
+		.title = "Merge a fork",
+		.description =
+			"Brings what changed in a fork of this workspace back, text by line. With conflicts nothing is merged "
+			"and both sides are shown with markers: merge the rest with partial, write the resolved file here and "
+			"merge with prefer ours, or take the fork's files with prefer theirs. undo takes a merge back.",
+		.input_schema = S_OBJ(
+			S_STR("fork", "the fork's name") AND
+			S_BOOL("dry_run", "change nothing, show what would be (default false)") AND
+			S_BOOL("partial", "merge what does not conflict (default false)") AND
+			S_ENUM("prefer", "\"ours\",\"theirs\"", "what conflicts are settled with"), "\"fork\""),
+		.output_schema = S_OBJ(
+			S_BARE("fork", "string") AND
+			S_BARE("workspace", "string") AND
+			S_BARE("applied", "boolean") AND
+			S_LIST("merged", MERGED_FILE, "how: taken, merged, removed or kept") AND
+			S_LIST("conflicts", MERGE_CONFLICT, "both changed the same") AND
+			S_BARE("unchanged", "integer") AND
+			S_BARE("left", "integer") AND
+			S_BARE("revision", "integer") AND
+			S_BARE("call", "string"), "\"fork\",\"applied\",\"merged\",\"conflicts\",\"revision\""),
+		.traits = TOOL_DESTRUCTIVE,
+		.call = tool_merge,
+		.render = render_merge,
+		.family = "forks",
+		.needs = "write_file delete_file",
 	},
 };
 /* clang-format on */

@@ -25,8 +25,8 @@ static bool has_name(struct str name)
 
 static const char *nearest_name(struct str name)
 {
-	const char *names[NAMES_MAX] = {"group:files", "group:artifacts", "group:history"};
-	size_t n = 3;
+	const char *names[NAMES_MAX] = {"group:files", "group:artifacts", "group:history", "group:forks"};
+	size_t n = 4;
 
 	for (const struct dialect *const *d = dialects; *d; d++)
 		for (size_t i = 0; i < (*d)->count && n < NAMES_MAX; i++)

@@ -293,7 +293,8 @@ static int overlay_read(struct store *s, struct ctx *ctx, struct wpath path, str
 	struct overlay *o = overlay_of(s);
 	struct store_stat stat;
 	struct store_call call = {.op = STORE_OP_READ, .path = path, .range = range, .sink = sink, .ret_stat = &stat};
-	bool covered;
+	struct found f;
+	bool covered, has;
 	int r = refuse_reserved(overlay_of(s), path, err);
 
 	if (r)
@@ -307,6 +308,12 @@ static int overlay_read(struct store *s, struct ctx *ctx, struct wpath path, str
 			r = not_found(err);
 		if (r == 0)
 			r = store_forward(o->lower, ctx, &call, err);
+		if (r == -ERR_INVALID) { /* a directory, which may have nothing in it that shows */
+			struct err ignored;
+
+			if (find_lower(o, ctx, path, &f, &has, &ignored) == 0 && !f.kind)
+				r = not_found(err);
+		}
 		if (r == 0)
 			stat.version = lower_version(ctx->arena, stat.version);
 	}
