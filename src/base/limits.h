@@ -57,6 +57,13 @@
 #define MCP_SUBSCRIPTIONS_MAX 4096
 #define MCP_RESOURCE_MAX      (10 * MIB)
 
+/* Watching what other programs do: directories, their depth, paths at once, and the size of a file that is taken into
+   history unasked. Beyond them it is noticed later, not at once. */
+#define OUTSIDE_DIRS_MAX  8192
+#define OUTSIDE_DEPTH_MAX 64
+#define OUTSIDE_PATHS_MAX 1024
+#define OUTSIDE_FILE_MAX  (8 * MIB)
+
 /* Streams move through buffers of this size. */
 #define STREAM_CHUNK (256 * KIB)
 /* A list page that a store may be asked for. */

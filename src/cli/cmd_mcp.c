@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "home/outside.h"
 #include "mcp/mcp.h"
 
 static void push_option(struct arena *arena, struct jv *list, const char *name, struct str value)
@@ -70,6 +71,7 @@ static int print_config(struct cli *cli, struct err *err)
 
 int run_mcp(struct cli *cli, struct err *err)
 {
+	struct outside *outside;
 	int r;
 
 	if (args_has(&cli->args, OPT_PRINT_CONFIG))
@@ -81,5 +83,10 @@ int run_mcp(struct cli *cli, struct err *err)
 	r = cli_open(cli, CLI_SERVES, err);
 	if (r == 0)
 		r = cli_open_tools(cli, args_get(&cli->args, OPT_DIALECT), err);
-	return r ? r : mcp_serve_stdio(cli->ws, cli->set, STDIN_FILENO, STDOUT_FILENO, err);
+	if (r)
+		return r;
+	outside = outside_start(cli->ws);
+	r = mcp_serve_stdio(cli->ws, cli->set, STDIN_FILENO, STDOUT_FILENO, err);
+	outside_stop(outside);
+	return r;
 }

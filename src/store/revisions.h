@@ -188,5 +188,7 @@ int revisions_adopt(struct store *revisions, struct ctx *ctx, struct wpath path,
 /* The same for one file, at the cost of one look: its last change is brought to its end, and what another program did
    to it is recorded. A path with no record is left alone. *ret_new (may be NULL): it got a record. */
 int revisions_settle(struct store *revisions, struct ctx *ctx, struct wpath path, bool *ret_new, struct err *err);
+/* Writes the notes that wait for the next record: which changes are done. */
+int revisions_flush(struct store *revisions, struct ctx *ctx, struct err *err);
 
 #endif

@@ -118,7 +118,8 @@ static int record_outside(struct revisions *rv, struct ctx *ctx, struct wpath pa
 	return r;
 }
 
-/* What another program emptied may still be a directory to the host; to a store it is nothing, and may become a file. */
+/* What another program emptied may still be a directory to the host; to a store it is nothing, and may become a file.
+ */
 static bool is_empty_dir(struct revisions *rv, struct ctx *ctx, struct wpath path)
 {
 	struct store_list_req req = {.recursive = true, .limit = 1};
@@ -880,6 +881,13 @@ int revisions_settle(struct store *revisions, struct ctx *ctx, struct wpath path
 	if (r == 0 && ret_new)
 		*ret_new = count > 0;
 	return r;
+}
+
+int revisions_flush(struct store *revisions, struct ctx *ctx, struct err *err)
+{
+	struct revisions *rv = revisions_of(revisions);
+
+	return atomic_load_explicit(&rv->opened, memory_order_acquire) ? revlog_flush(rv->log, ctx, err) : 0;
 }
 
 /* Everything else looks only, or is refused below. */

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What another program does to the files of a workspace while a server runs. */
+#include <ftw.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/limits.h"
+#include "home/outside.h"
+#include "store/revisions.h"
+#include "test.h"
+
+static struct arena *arena;
+static struct ctx ctx;
+static struct err err;
+static struct workspace *ws;
+static struct outside *outside;
+static char dir[64];
+
+static void set_up(void)
+{
+	struct workspace_opts opts = {.name = STR("scout"), .create = true, .relaxed = true};
+
+	arena = arena_new();
+	ctx = (struct ctx){.arena = arena};
+	snprintf(dir, sizeof(dir), "/tmp/stead-outside-XXXXXX");
+	CHECK(mkdtemp(dir));
+	opts.store_url = arena_printf(arena, "disk:%s", dir);
+	CHECK_OK(workspace_open(&opts, &ws, &err), err);
+	CHECK_OK(store_write(workspace_files(ws), &ctx, (struct wpath){STR("d/a")}, STR("ours"), (struct store_cond){0},
+			     NULL, &err),
+		 err);
+	outside = outside_start(ws);
+	CHECK(outside);
+}
+
+static int remove_one(const char *path, const struct stat *st, int flag, struct FTW *ftw)
+{
+	(void)st, (void)flag, (void)ftw;
+	return remove(path);
+}
+
+static void tear_down(void)
+{
+	outside_stop(outside);
+	workspace_close(ws);
+	nftw(dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+	arena_destroy(arena);
+}
+
+static void by_another_program(const char *path, const char *text)
+{
+	struct str name = arena_printf(arena, "%s/scout/files/%s", dir, path);
+	FILE *f;
+
+	if (!text) {
+		CHECK(remove(name.ptr) == 0);
+		return;
+	}
+	f = fopen(arena_printf(arena, "%s/unfinished", dir).ptr, "w");
+	CHECK(f && fputs(text, f) >= 0 && fclose(f) == 0);
+	CHECK(rename(arena_printf(arena, "%s/unfinished", dir).ptr, name.ptr) == 0);
+}
+
+/* Waits for the next record of a path. */
+static struct revision next(const char *path, uint64_t since)
+{
+	struct rev_query q = {.since = since, .limit = 1, .path = {str_of(path)}};
+	struct revision *list;
+	size_t count = 0;
+
+	ctx.deadline_ns = clock_monotonic_ns() + INT64_C(20) * 1000000000;
+	while (count == 0) {
+		CHECK_OK(revisions_wait(workspace_revisions(ws), &ctx, since, 1000, &err), err);
+		CHECK_OK(revisions_head(workspace_revisions(ws), &ctx, &since, &err), err);
+		CHECK_OK(revisions_query(workspace_revisions(ws), &ctx, &q, &list, &count, NULL, &err), err);
+	}
+	ctx.deadline_ns = 0;
+	return list[0];
+}
+
+/* The walk over the directories has begun when a first change is noticed; it is made until then. */
+static uint64_t wait_until_watched(void)
+{
+	for (int i = 0; i < 200; i++) {
+		int r;
+
+		by_another_program("d/a", i % 2 ? "theirs" : "theirs too");
+		ctx.deadline_ns = clock_monotonic_ns() + INT64_C(300) * 1000000;
+		r = revisions_wait(workspace_revisions(ws), &ctx, 1, 1000, &err);
+		ctx.deadline_ns = 0;
+		if (r == 0) {
+			uint64_t head;
+
+			CHECK_OK(revisions_head(workspace_revisions(ws), &ctx, &head, &err), err);
+			return head;
+		}
+	}
+	TEST_FAIL("no change was ever noticed");
+}
+
+TEST(what_another_program_does_is_recorded_while_a_server_runs)
+{
+	struct revision r;
+	uint64_t head;
+
+	set_up();
+	head = wait_until_watched();
+	by_another_program("new.txt", "hello");
+	r = next("files/new.txt", head);
+	CHECK_INT(r.op, REV_OUTSIDE);
+	CHECK(r.after.exists && r.after.size == 5);
+	by_another_program("new.txt", NULL);
+	r = next("files/new.txt", r.number);
+	CHECK(!r.after.exists);
+	tear_down();
+}
+
+TEST(our_own_changes_are_not_recorded_twice)
+{
+	struct rev_query q = {.path = {STR("files/d/own")}};
+	struct revision *list;
+	uint64_t head;
+	size_t count;
+
+	set_up();
+	head = wait_until_watched();
+	CHECK_OK(store_write(workspace_files(ws), &ctx, (struct wpath){STR("d/own")}, STR("1"), (struct store_cond){0},
+			     NULL, &err),
+		 err);
+	by_another_program("last", "x"); /* comes after it, so it is looked at after it */
+	next("files/last", head);
+	CHECK_OK(revisions_query(workspace_revisions(ws), &ctx, &q, &list, &count, NULL, &err), err);
+	CHECK_INT(count, 1);
+	CHECK_INT(list[0].op, REV_WRITE);
+	tear_down();
+}
