@@ -265,9 +265,8 @@ int history_checkpoint(struct workspace *ws, struct ctx *ctx, struct str name, s
 			       "\"%.*s\" cannot name a checkpoint, because it means something where a revision is "
 			       "written; leave out \"@\" and \"..\", and do not use \"head\"",
 			       STR_ARG(utf8_first(name, 80)));
-	r = past_notice(ws, ctx, WPATH_ROOT, err); /* what is there now is what the name stands for */
-	if (r == 0)
-		r = revisions_head(workspace_revisions(ws), ctx, &head, err);
+	/* other programs' changes are not looked for: a checkpoint must cost the same whatever there is */
+	r = revisions_head(workspace_revisions(ws), ctx, &head, err);
 	if (r == 0)
 		r = revisions_checkpoint(workspace_revisions(ws), ctx, name, head, err);
 	if (r)

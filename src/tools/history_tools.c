@@ -6,6 +6,9 @@
  */
 #include "tools/history_tools.h"
 
+#include <stdatomic.h>
+
+#include "base/clock.h"
 #include "home/history.h"
 #include "tools/files.h"
 
@@ -310,6 +313,22 @@ void render_checkpoint(const struct jv *args, const struct jv *value, struct buf
 
 /* --- changes --- */
 
+/* Looks for what other programs changed. In a large workspace that takes time, and a feed is asked often: so it is not
+   done again before ten times as long has passed. */
+static int notice_sometimes(struct call *call, struct wpath path, struct err *err)
+{
+	static _Atomic int64_t not_before_ns;
+	int64_t start = clock_monotonic_ns(), end;
+	int r;
+
+	if (start < atomic_load(&not_before_ns))
+		return 0;
+	r = history_notice(call->ws, call->ctx, path, err);
+	end = clock_monotonic_ns();
+	atomic_store(&not_before_ns, end + 10 * (end - start));
+	return r;
+}
+
 int tool_changes(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
 {
 	struct wpath path;
@@ -320,7 +339,7 @@ int tool_changes(struct call *call, const struct jv *args, struct outcome *ret, 
 	if (r == 0)
 		r = arg_revision(call, args, "since_revision", &since, &given, err);
 	if (r == 0)
-		r = history_notice(call->ws, call->ctx, path, err);
+		r = notice_sometimes(call, path, err);
 	if (r)
 		return r;
 	return history_changes(call->ws, call->ctx, since, path, (unsigned)arg_count(args, "wait_ms", 0, WAIT_MS_MAX),
