@@ -306,9 +306,14 @@ int bundle_export(struct workspace *ws, struct ctx *ctx, const struct sink *sink
 {
 	struct writer w = {.ctx = ctx, .sink = sink, .revisions = home_shared(ws)};
 	struct store *guard = bundle_guard();
+	struct arena *scratch = arena_new(); /* for what noticing needs */
+	struct ctx own = *ctx;
 	uint64_t noticed, head;
-	int r = revisions_notice(w.revisions, ctx, WPATH_ROOT, &noticed, err);
+	int r;
 
+	own.arena = scratch;
+	r = revisions_notice(w.revisions, &own, WPATH_ROOT, &noticed, err);
+	arena_destroy(scratch);
 	sha256_begin(&w.all);
 	buf_init(&w.sums, NULL, BUNDLE_SUMS_MAX);
 	if (r == 0)

@@ -17,7 +17,9 @@
 #include "home/stack.h"
 #include "text/tar.h"
 
-#define GAP_MAX ((uint64_t)1 << 20)
+#define GAP_MAX         ((uint64_t)1 << 20)
+#define TMP_PREFIX      ".import-"
+#define LEFTOVER_AGE_NS (INT64_C(86400) * 1000000000)
 
 struct reader {
 	struct ctx *ctx;
@@ -452,6 +454,26 @@ static struct jv *report(struct reader *r, struct str name)
 	return r->manifest;
 }
 
+/* What an import that was killed left: its files have not changed for a day. */
+static void remove_leftovers(struct ctx *ctx, struct store *base)
+{
+	struct store_list_req dirs = {.limit = 1000}, one = {.recursive = true, .limit = 1};
+	struct store_page page, inside;
+	struct err ignored;
+
+	if (store_list(base, ctx, WPATH_ROOT, &dirs, &page, &ignored))
+		return;
+	for (size_t i = 0; i < page.count; i++) {
+		struct wpath path = page.entries[i].path;
+
+		if (!str_starts(path.s, STR(TMP_PREFIX)) || page.entries[i].stat.kind != STORE_DIR ||
+		    store_list(base, ctx, path, &one, &inside, &ignored) || inside.count == 0 ||
+		    clock_real_ns() - inside.entries[0].stat.mtime_ns < LEFTOVER_AGE_NS)
+			continue;
+		store_remove(base, ctx, path, true, (struct store_cond){0}, NULL, &ignored);
+	}
+}
+
 int bundle_import_into(struct ctx *ctx, struct store *base, const struct source *source, struct str name,
 		       struct jv **ret_report, struct err *err)
 {
@@ -459,7 +481,7 @@ int bundle_import_into(struct ctx *ctx, struct store *base, const struct source 
 	struct err ignored;
 	int bad = name.len ? check_name(ctx, base, name, err) : 0;
 
-	r.tmp = arena_printf(ctx->arena, ".import-%016llx", (unsigned long long)random_u64());
+	r.tmp = arena_printf(ctx->arena, TMP_PREFIX "%016llx", (unsigned long long)random_u64());
 	r.buf = source->pull ? arena_alloc_raw(ctx->arena, STREAM_CHUNK) : (char *)source->bytes.ptr;
 	r.have = source->pull ? 0 : source->bytes.len;
 	r.log = (struct rev_segment_check){.wanted = bundle_wants, .arg = r.guard, .gap_max = GAP_MAX};
@@ -502,6 +524,7 @@ int bundle_import(struct ctx *ctx, struct str store_url, const struct source *so
 
 	if (bad)
 		return bad;
+	remove_leftovers(ctx, base);
 	bad = bundle_import_into(ctx, base, source, name, ret_report, err);
 	sync_directory(dir);
 	store_destroy(base);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Bundles: the round trip, what is left out, and that a broken or hostile one gives a sentence and leaves nothing. */
+#include <fcntl.h>
+#include <sys/stat.h>
+
 #include "base/hash.h"
 #include "base/limits.h"
 #include "base/sha256.h"
@@ -480,5 +483,27 @@ TEST(a_failure_at_any_step_leaves_nothing)
 		store_destroy(memory);
 	}
 	CHECK_INT(r, 0);
+	arena_destroy(arena);
+}
+
+TEST(what_a_killed_import_left_goes_with_a_later_one)
+{
+	struct timespec old[2] = {{.tv_sec = 1}, {.tv_sec = 1}};
+	struct source source;
+	struct jv *report;
+	const char *dir;
+	struct store *base;
+
+	set_up();
+	source = (struct source){.bytes = small_bundle()};
+	dir = url.ptr + 5;
+	CHECK_OK(store_open_url(url, &base, &err), err);
+	put(base, ".import-old/a", STR("x"));
+	put(base, ".import-new/a", STR("x"));
+	CHECK_INT(utimensat(AT_FDCWD, arena_printf(arena, "%s/.import-old/a", dir).ptr, old, 0), 0);
+	CHECK_OK(bundle_import(&ctx, url, &source, STR("two"), &report, &err), err);
+	CHECK_INT(store_stat(base, &ctx, (struct wpath){STR(".import-old")}, NULL, &err), -ERR_NOT_FOUND);
+	CHECK_OK(store_stat(base, &ctx, (struct wpath){STR(".import-new")}, NULL, &err), err);
+	store_destroy(base);
 	arena_destroy(arena);
 }

@@ -23,13 +23,23 @@ static bool is_wanted(const struct rev_carry *c, const struct rev_record *rec)
 /* Brings what is half done up to `until` to its end: then the files are what the log says. */
 static int settle_all(struct store *revisions, struct ctx *ctx, uint64_t until, struct err *err)
 {
-	struct revision *list;
-	size_t count;
-	int r = revisions_query(revisions, ctx, &(struct rev_query){.until = until}, &list, &count, NULL, err);
+	struct revlog *log = revisions_of(revisions)->log;
+	struct wpath *paths;
+	size_t count = 0;
+	int r = 0;
 
+	revlog_lock(log);
+	paths = xcalloc(log->record_count + 1, sizeof(*paths));
+	for (uint64_t n = revlog_first(log); n && n <= until; n++) {
+		struct rev_record *rec = revlog_at(log, n);
+
+		if (rec && !rec->done)
+			paths[count++] = (struct wpath){arena_str(ctx->arena, rec->r.path.s)};
+	}
+	revlog_unlock(log);
 	for (size_t i = 0; r == 0 && i < count; i++)
-		if (!list[i].done)
-			r = revisions_settle(revisions, ctx, list[i].path, NULL, err);
+		r = revisions_settle(revisions, ctx, paths[i], NULL, err);
+	free(paths);
 	return r;
 }
 
@@ -111,8 +121,10 @@ int revisions_carry(struct store *revisions, struct ctx *ctx, struct rev_carry *
 	struct revisions *rv = revisions_of(revisions);
 	struct rev_blob *list;
 	size_t count, kept = 0;
-	int r = settle_all(revisions, ctx, c->until, err);
+	int r = revisions_ready(rv, ctx, err);
 
+	if (r == 0)
+		r = settle_all(revisions, ctx, c->until, err);
 	if (r)
 		return r;
 	revlog_lock(rv->log);
