@@ -292,6 +292,8 @@ int revisions_check_segment(struct ctx *ctx, struct str bytes, struct rev_segmen
 		case REV_LINE_RECORD:
 			if (parsed.record.r.number <= c->last || parsed.record.r.number - c->last > c->gap_max)
 				return bad_log("revisions are out of order", err);
+			if (parsed.record.left)
+				return bad_log("a revision is not one by itself", err);
 			if (!c->wanted(c->arg, parsed.record.r.path))
 				return bad_log("a revision is of a path that a bundle cannot have", err);
 			c->last = parsed.record.r.number;

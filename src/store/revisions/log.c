@@ -1065,7 +1065,7 @@ int revlog_read_data(struct revlog *log, struct ctx *ctx, const struct rev_recor
 int revlog_read_dropped(struct revlog *log, struct ctx *ctx, uint64_t number, struct str *ret_data, struct err *err)
 {
 	struct wpath path;
-	struct str rest, line;
+	struct str rest, line, found = STR_NONE;
 	size_t i;
 	int r;
 
@@ -1077,8 +1077,10 @@ int revlog_read_dropped(struct revlog *log, struct ctx *ctx, uint64_t number, st
 	r = store_read(log->meta, ctx, path, STORE_WHOLE, SEGMENT_READ, &rest, NULL, err);
 	if (r)
 		return r;
-	while (str_cut(&rest, '\n', &line))
-		if (line_number(line, "rev") == number && rev_line_data(ctx->arena, line, ret_data))
-			return 0;
+	while (str_cut(&rest, '\n', &line)) /* the last one: a number of a group that was cut off is given again */
+		if (line_number(line, "rev") == number)
+			found = line;
+	if (found.ptr && rev_line_data(ctx->arena, found, ret_data))
+		return 0;
 	return err_set(err, ERR_NOT_FOUND, "revision %llu is not kept any more", (unsigned long long)number);
 }
