@@ -112,7 +112,7 @@ static bool is_zero(const char *bytes, size_t len)
 /* The next entry's header; *ret_end: there is none. */
 static int take_header(struct reader *r, struct arena *arena, struct tar_entry *ret, bool *ret_end, struct err *err)
 {
-	char header[TAR_HEADER_MAX];
+	char header[TAR_HEADER_MAX] = {0};
 	size_t len, extra;
 	int bad = take_all(r, header, TAR_BLOCK, err);
 
@@ -344,7 +344,7 @@ static int take_entry(struct reader *r, bool *ret_end, struct err *err)
 {
 	ARENA_SCOPE struct arena *arena = arena_new();
 	char padding[TAR_BLOCK], hex[65];
-	struct tar_entry e;
+	struct tar_entry e = {0};
 	int bad = take_header(r, arena, &e, ret_end, err);
 
 	if (bad || *ret_end)

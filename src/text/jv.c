@@ -287,7 +287,7 @@ static char *put_special(char *to, const char **from, const char *end)
 /* Near the ceiling of the buffer: no byte more is asked for than is written. */
 static void write_string_bounded(struct buf *buf, struct str s)
 {
-	const char *from = s.ptr, *end = from + s.len;
+	const char *from = s.ptr ? s.ptr : "", *end = from + s.len;
 
 	buf_char(buf, '"');
 	while (from < end && !buf->overflow) {
@@ -304,7 +304,7 @@ static void write_string_bounded(struct buf *buf, struct str s)
 
 void jv_write_string(struct buf *buf, struct str s)
 {
-	const char *from = s.ptr, *end = from + s.len;
+	const char *from = s.ptr ? s.ptr : "", *end = from + s.len;
 	size_t slack = 2 + ESCAPE_MAX + JV_STEP;
 	char *to;
 

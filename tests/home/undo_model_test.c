@@ -51,7 +51,7 @@ static uint64_t rng(uint64_t below)
 
 	z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
 	z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
-	return (z ^ (z >> 31)) % below;
+	return below ? (z ^ (z >> 31)) % below : 0;
 }
 
 /* --- the model --- */
