@@ -387,6 +387,19 @@ TEST(an_empty_directory_is_no_obstacle)
 	CHECK_STR(get(&f, "b"), STR("file"));
 }
 
+TEST(directories_with_no_file_in_them_are_no_obstacle_at_any_depth)
+{
+	FIX_SCOPE struct fix f = fix_new(true);
+
+	CHECK(mkdirat(f.fd, "a", 0755) == 0 && mkdirat(f.fd, "a/b", 0755) == 0 && mkdirat(f.fd, "a/b/c", 0755) == 0);
+	put(&f, "a", "file");
+	CHECK_STR(get(&f, "a"), STR("file"));
+	put(&f, "d/e/f", "inside");
+	CHECK(mkdirat(f.fd, "d/g", 0755) == 0);
+	CHECK_ERR(store_write(f.s, &f.ctx, P("d"), STR("x"), ANY, NULL, &f.err), f.err, ERR_INVALID);
+	CHECK_STR(get(&f, "d/e/f"), STR("inside"));
+}
+
 TEST(a_directory_that_stays_locked_is_a_timeout)
 {
 	FIX_SCOPE struct fix f = fix_new(true);

@@ -19,6 +19,8 @@
 #include "base/hash.h"
 #include "store/backends/disk.h"
 
+#define EMPTY_DEPTH_MAX 100 /* directories without a file, one in the other */
+
 /* How long a directory may be in use by others before it is left for them to prune. */
 #define PRUNE_WAIT_NS (INT64_C(1000) * 1000 * 1000)
 
@@ -333,9 +335,36 @@ void disk_prune(const struct disk *d, struct wpath dir)
 		close(fd);
 }
 
+/* Directories in directories, as another program may leave them, hold nothing either. They go from the inside out; the
+   first thing that is no directory ends it, with what is empty gone and what is not untouched. */
+static bool drop_empty_tree(int dir, const char *name, unsigned depth)
+{
+	struct dirent *e;
+	bool empty = true;
+	DIR *list;
+	int fd;
+
+	if (unlinkat(dir, name, AT_REMOVEDIR) == 0)
+		return true;
+	if ((errno != ENOTEMPTY && errno != EEXIST) || depth == 0)
+		return false;
+	fd = disk_open_at(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+	list = fd < 0 ? NULL : fdopendir(fd);
+	if (!list) {
+		if (fd >= 0)
+			close(fd);
+		return false;
+	}
+	while (empty && (e = readdir(list)))
+		if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
+			empty = drop_empty_tree(fd, e->d_name, depth - 1);
+	closedir(list);
+	return empty && unlinkat(dir, name, AT_REMOVEDIR) == 0;
+}
+
 bool disk_drop_empty_dir(int dir, const char *name)
 {
-	return unlinkat(dir, name, AT_REMOVEDIR) == 0;
+	return drop_empty_tree(dir, name, EMPTY_DEPTH_MAX);
 }
 
 /* A writer holds the flock of its unfinished file as long as the file has a name, and so does whoever removes it: a
