@@ -343,7 +343,7 @@ static int take_by_group(struct reader *r, struct arena *arena, const struct tar
 static int take_entry(struct reader *r, bool *ret_end, struct err *err)
 {
 	ARENA_SCOPE struct arena *arena = arena_new();
-	char padding[TAR_BLOCK], hex[65];
+	char padding[TAR_BLOCK] = {0}, hex[65];
 	struct tar_entry e = {0};
 	int bad = take_header(r, arena, &e, ret_end, err);
 
