@@ -305,31 +305,6 @@ static int change(struct revisions *rv, struct ctx *ctx, const struct store_call
 	return r;
 }
 
-/* The whole of a small source in memory; larger ones become a blob, which is then the source. */
-static int take_source(struct revisions *rv, struct ctx *ctx, const struct source *source, struct rev_draft *d,
-		       struct source *ret_source, struct err *err);
-
-static int revisions_write(struct store *s, struct ctx *ctx, struct wpath path, const struct source *source,
-			   struct store_cond cond, struct store_stat *ret_stat, struct err *err)
-{
-	struct revisions *rv = revisions_of(s);
-	struct rev_draft d = {.op = REV_WRITE, .path = path};
-	struct store_call call = {
-		.op = STORE_OP_WRITE, .path = path, .source = source, .cond = cond, .ret_stat = ret_stat};
-	struct source taken;
-	int r;
-
-	if (!is_recorded(path))
-		return store_forward(s->inner, ctx, &call, err);
-	r = revisions_ready(rv, ctx, err);
-	if (r == 0)
-		r = take_source(rv, ctx, source, &d, &taken, err);
-	if (r)
-		return r;
-	call.source = &taken;
-	return change(rv, ctx, &call, &d, err);
-}
-
 /* First bytes that were read ahead, then the rest of the source. */
 struct ahead {
 	struct str first;
@@ -359,6 +334,7 @@ static void draft_inline(struct rev_draft *d, struct str bytes)
 	content_hash(bytes, d->after.hash);
 }
 
+/* The whole of a small source in memory; larger ones become a blob, which is then the source. */
 static int take_source(struct revisions *rv, struct ctx *ctx, const struct source *source, struct rev_draft *d,
 		       struct source *ret_source, struct err *err)
 {
@@ -392,26 +368,43 @@ static int take_source(struct revisions *rv, struct ctx *ctx, const struct sourc
 	return r ? r : content_source(rv, ctx, NULL, &d->after, ret_source, err);
 }
 
-static int revisions_append(struct store *s, struct ctx *ctx, struct wpath path, const struct source *source,
-			    struct store_cond cond, struct store_stat *ret_stat, struct err *err)
+/* A write or an append, from its source to its revision. */
+static int put(struct store *s, struct ctx *ctx, struct store_call call, enum rev_op op, struct err *err)
 {
 	struct revisions *rv = revisions_of(s);
-	struct rev_draft d = {.op = REV_APPEND, .path = path};
-	struct store_call call = {
-		.op = STORE_OP_APPEND, .path = path, .source = source, .cond = cond, .ret_stat = ret_stat};
+	struct rev_draft d = {.op = op, .path = call.path};
 	struct source taken;
 	int r;
 
-	if (!is_recorded(path))
+	if (!is_recorded(call.path))
 		return store_forward(s->inner, ctx, &call, err);
 	r = revisions_ready(rv, ctx, err);
 	if (r == 0)
-		r = take_source(rv, ctx, source, &d, &taken, err);
+		r = take_source(rv, ctx, call.source, &d, &taken, err);
 	if (r)
 		return r;
-	d.piece = d.after; /* which is right as it is when the file does not exist yet */
+	if (op == REV_APPEND)
+		d.piece = d.after; /* which is right as it is when the file does not exist yet */
 	call.source = &taken;
 	return change(rv, ctx, &call, &d, err);
+}
+
+static int revisions_write(struct store *s, struct ctx *ctx, struct wpath path, const struct source *source,
+			   struct store_cond cond, struct store_stat *ret_stat, struct err *err)
+{
+	struct store_call call = {
+		.op = STORE_OP_WRITE, .path = path, .source = source, .cond = cond, .ret_stat = ret_stat};
+
+	return put(s, ctx, call, REV_WRITE, err);
+}
+
+static int revisions_append(struct store *s, struct ctx *ctx, struct wpath path, const struct source *source,
+			    struct store_cond cond, struct store_stat *ret_stat, struct err *err)
+{
+	struct store_call call = {
+		.op = STORE_OP_APPEND, .path = path, .source = source, .cond = cond, .ret_stat = ret_stat};
+
+	return put(s, ctx, call, REV_APPEND, err);
 }
 
 /* --- removing --- */
