@@ -70,6 +70,8 @@
 #define STORE_PAGE_MAX 10000
 /* What a scan hands over at once. */
 #define SCAN_CHUNK (1 * MIB)
+/* One entry of a journal. */
+#define JOURNAL_ENTRY_MAX (256 * MIB)
 /* One file of a memory store. */
 #define MEMORY_FILE_MAX (1024 * MIB)
 

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 
 #include "base/limits.h"
+#include "store/journal.h"
 
 const struct store_op_info store_op_info[STORE_OPS] = {
 	[STORE_OP_STAT] = {.name = "stat", .reads_only = true, .idempotent = true},
@@ -23,6 +24,9 @@ const struct store_op_info store_op_info[STORE_OPS] = {
 	[STORE_OP_COPY] = {.name = "copy", .idempotent = true},
 	[STORE_OP_LIST] = {.name = "list", .reads_only = true, .idempotent = true},
 	[STORE_OP_SCAN] = {.name = "scan", .reads_only = true},
+	[STORE_OP_JOURNAL_READ] = {.name = "read the journal", .reads_only = true, .idempotent = true},
+	[STORE_OP_JOURNAL_ADD] = {.name = "add to the journal"},
+	[STORE_OP_JOURNAL_CUT] = {.name = "cut the journal", .idempotent = true},
 };
 
 static bool has_typed(const struct store_ops *ops, enum store_op op)
@@ -46,6 +50,12 @@ static bool has_typed(const struct store_ops *ops, enum store_op op)
 		return ops->list;
 	case STORE_OP_SCAN:
 		return ops->scan;
+	case STORE_OP_JOURNAL_READ:
+		return ops->journal_read;
+	case STORE_OP_JOURNAL_ADD:
+		return ops->journal_add;
+	case STORE_OP_JOURNAL_CUT:
+		return ops->journal_cut;
 	case STORE_OPS:
 		break;
 	}
@@ -73,6 +83,12 @@ static int call_typed(struct store *s, struct ctx *ctx, struct store_call *c, st
 		return s->ops->list(s, ctx, c->path, c->list, c->ret_page, err);
 	case STORE_OP_SCAN:
 		return s->ops->scan(s, ctx, c->path, c->scan, err);
+	case STORE_OP_JOURNAL_READ:
+		return s->ops->journal_read(s, ctx, c->path, c->journal_read, c->ret_journal, err);
+	case STORE_OP_JOURNAL_ADD:
+		return s->ops->journal_add(s, ctx, c->path, c->to, c->cond, c->journal_add, c->ret_added, err);
+	case STORE_OP_JOURNAL_CUT:
+		return s->ops->journal_cut(s, ctx, c->path, c->journal_before, err);
 	case STORE_OPS:
 		break;
 	}
@@ -298,6 +314,44 @@ int store_list(struct store *s, struct ctx *ctx, struct wpath path, const struct
 	if (req->limit == 0 || req->limit > STORE_PAGE_MAX)
 		return err_set(err, ERR_INVALID, "list: the limit is %zu; give 1 to %d", req->limit, STORE_PAGE_MAX);
 	return dispatch(s, ctx, &c, err);
+}
+
+int store_journal_read(struct store *s, struct ctx *ctx, struct wpath journal, const struct journal_read *req,
+		       struct journal_page *ret_page, struct err *err)
+{
+	struct store_call c = {
+		.op = STORE_OP_JOURNAL_READ, .path = journal, .journal_read = req, .ret_journal = ret_page};
+	int r = refuse_root(c.op, journal, err);
+
+	return r ? r : dispatch(s, ctx, &c, err);
+}
+
+int store_journal_add(struct store *s, struct ctx *ctx, struct wpath journal, struct wpath to, struct store_cond cond,
+		      const struct journal_add *add, struct journal_added *ret_added, struct err *err)
+{
+	struct store_call c = {.op = STORE_OP_JOURNAL_ADD,
+			       .path = journal,
+			       .to = to,
+			       .cond = cond,
+			       .journal_add = add,
+			       .ret_added = ret_added};
+	int r = refuse_root(c.op, journal, err);
+
+	if (r == 0 && add->change != JOURNAL_ALONE)
+		r = refuse_root(c.op, to, err);
+	if (r == 0 && add->bytes.len > JOURNAL_ENTRY_MAX)
+		r = err_set(err, ERR_TOO_LARGE, "a journal entry has %zu bytes, at most %zu are allowed",
+			    add->bytes.len, JOURNAL_ENTRY_MAX);
+	*ret_added = (struct journal_added){0};
+	return r ? r : dispatch(s, ctx, &c, err);
+}
+
+int store_journal_cut(struct store *s, struct ctx *ctx, struct wpath journal, uint64_t before, struct err *err)
+{
+	struct store_call c = {.op = STORE_OP_JOURNAL_CUT, .path = journal, .journal_before = before};
+	int r = refuse_root(c.op, journal, err);
+
+	return r ? r : dispatch(s, ctx, &c, err);
 }
 
 int store_scan(struct store *s, struct ctx *ctx, struct wpath path, const struct scan_req *req, struct err *err)

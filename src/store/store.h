@@ -130,6 +130,9 @@ enum store_op {
 	STORE_OP_COPY,
 	STORE_OP_LIST,
 	STORE_OP_SCAN,
+	STORE_OP_JOURNAL_READ,
+	STORE_OP_JOURNAL_ADD,
+	STORE_OP_JOURNAL_CUT,
 	STORE_OPS
 };
 
@@ -141,12 +144,18 @@ struct store_op_info {
 };
 extern const struct store_op_info store_op_info[STORE_OPS];
 
+/* Journals: journal.h. */
+struct journal_read;
+struct journal_page;
+struct journal_add;
+struct journal_added;
+
 /* One operation as a value: what `around` layers see. Fields that the operation does not use are zero. */
 struct store_call {
 	enum store_op op;
 	struct wpath path;
-	struct wpath to;           /* move, copy */
-	struct store_cond cond;    /* write, append, remove, move (of the source) */
+	struct wpath to;           /* move, copy; journal_add: the file that is changed in the same step, or the root */
+	struct store_cond cond;    /* write, append, remove, move (of the source), journal_add (of `to`) */
 	struct store_cond to_cond; /* move, copy (of the target) */
 	bool recursive;            /* remove */
 	struct store_range range;  /* read */
@@ -157,12 +166,18 @@ struct store_call {
 	struct store_stat *ret_stat; /* stat, read, write, append, move, copy (of the target); never NULL */
 	struct store_page *ret_page;
 	uint64_t *ret_count; /* remove: files removed; never NULL */
+	const struct journal_read *journal_read;
+	struct journal_page *ret_journal;
+	const struct journal_add *journal_add;
+	struct journal_added *ret_added;
+	uint64_t journal_before; /* journal_cut */
 };
 
 struct store;
 
 /* One const table per backend or layer. An operation that is NULL goes to `around`; with no `around` either, it is
-   unsupported (copy and scan then fall back to a generic form over the same store's read, write and list). */
+   unsupported (copy, scan and the journal then fall back to a generic form over the same store's read, write and list).
+ */
 struct store_ops {
 	const char *name;
 	int (*stat)(struct store *s, struct ctx *ctx, struct wpath path, struct store_stat *ret_stat, struct err *err);
@@ -181,6 +196,12 @@ struct store_ops {
 	int (*list)(struct store *s, struct ctx *ctx, struct wpath path, const struct store_list_req *req,
 		    struct store_page *ret_page, struct err *err);
 	int (*scan)(struct store *s, struct ctx *ctx, struct wpath path, const struct scan_req *req, struct err *err);
+	int (*journal_read)(struct store *s, struct ctx *ctx, struct wpath journal, const struct journal_read *req,
+			    struct journal_page *ret_page, struct err *err);
+	int (*journal_add)(struct store *s, struct ctx *ctx, struct wpath journal, struct wpath to,
+			   struct store_cond cond, const struct journal_add *add, struct journal_added *ret_added,
+			   struct err *err);
+	int (*journal_cut)(struct store *s, struct ctx *ctx, struct wpath journal, uint64_t before, struct err *err);
 	int (*around)(struct store *s, struct ctx *ctx, struct store_call *call, struct err *err);
 	void (*destroy)(struct store *s); /* frees what is its own; the inner store is destroyed by store_destroy() */
 };

@@ -8,11 +8,16 @@
 
 #include "tools/tool.h"
 
-struct dialect {
-	const char *name;
-	const char *root; /* dialect_root(); NULL: the file area */
+/* One family's tools, from the file that describes them. */
+struct tool_group {
 	const struct tool *tools;
 	size_t count;
+};
+
+struct dialect {
+	const char *name;
+	const char *root;                       /* dialect_root(); NULL: the file area */
+	const struct tool_group *const *groups; /* NULL at the end */
 	/* Stands before the sentence of a failure; NULL: nothing. */
 	const char *error_prefix;
 };
@@ -22,6 +27,8 @@ extern const struct dialect dialect_native, dialect_omnicoreagent, dialect_openp
 
 /* All of them, NULL at the end, in the order of toolset_dialects(). */
 extern const struct dialect *const dialects[];
+/* Its tools in the order of the table: the first, then the one behind `tool`; NULL behind the last. */
+const struct tool *dialect_next(const struct dialect *dialect, const struct tool *tool);
 
 /* Which tools configuration leaves (policy.c). A name in allow or deny that no dialect has is an error that names the
    nearest; so is a list that is not one of names. */

@@ -653,8 +653,10 @@ static const struct tool tools[] = {
 };
 /* clang-format on */
 
+static const struct tool_group core_tools = {tools, COUNT(tools)};
+static const struct tool_group *const groups[] = {&core_tools, NULL};
+
 const struct dialect dialect_native = {
 	.name = "native",
-	.tools = tools,
-	.count = COUNT(tools),
+	.groups = groups,
 };

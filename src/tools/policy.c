@@ -7,14 +7,12 @@
  */
 #include "tools/dialect.h"
 
-#define NAMES_MAX 256
+#define NAMES_MAX 1024
 
 static bool has_name(struct str name)
 {
 	for (const struct dialect *const *d = dialects; *d; d++)
-		for (size_t i = 0; i < (*d)->count; i++) {
-			const struct tool *t = &(*d)->tools[i];
-
+		for (const struct tool *t = dialect_next(*d, NULL); t; t = dialect_next(*d, t)) {
 			if (str_is(name, t->name))
 				return true;
 			if (str_starts(name, STR("group:")) && str_is(str_from(name, 6), t->family))
@@ -29,8 +27,8 @@ static const char *nearest_name(struct str name)
 	size_t n = 4;
 
 	for (const struct dialect *const *d = dialects; *d; d++)
-		for (size_t i = 0; i < (*d)->count && n < NAMES_MAX; i++)
-			names[n++] = (*d)->tools[i].name;
+		for (const struct tool *t = dialect_next(*d, NULL); t && n < NAMES_MAX; t = dialect_next(*d, t))
+			names[n++] = t->name;
 	return str_nearest(name, names, n);
 }
 

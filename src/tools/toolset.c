@@ -46,6 +46,19 @@ const char *const *toolset_dialects(void)
 	return names;
 }
 
+const struct tool *dialect_next(const struct dialect *dialect, const struct tool *tool)
+{
+	const struct tool_group *const *g = dialect->groups;
+
+	if (!tool)
+		return g[0]->tools;
+	while (tool < (*g)->tools || tool >= (*g)->tools + (*g)->count)
+		g++;
+	if (++tool < (*g)->tools + (*g)->count)
+		return tool;
+	return g[1] ? g[1]->tools : NULL;
+}
+
 static const struct dialect *find_dialect(struct str name)
 {
 	if (name.len == 0)
@@ -79,6 +92,7 @@ int toolset_new(struct workspace *ws, struct str dialect, struct toolset **ret_s
 	const struct config *config = workspace_config(ws);
 	struct policy policy;
 	struct toolset *set;
+	size_t count = 0;
 	int r;
 
 	if (!d)
@@ -92,10 +106,11 @@ int toolset_new(struct workspace *ws, struct str dialect, struct toolset **ret_s
 	set->arena = arena_new();
 	set->artifacts = artifacts_new(workspace_home(ws), &config->offload);
 	pthread_mutex_init(&set->lock, NULL);
-	set->entries = xcalloc(d->count, sizeof(*set->entries));
-	for (size_t i = 0; i < d->count; i++) {
+	for (const struct tool *t = dialect_next(d, NULL); t; t = dialect_next(d, t))
+		count++;
+	set->entries = xcalloc(count, sizeof(*set->entries));
+	for (const struct tool *t = dialect_next(d, NULL); t; t = dialect_next(d, t)) {
 		struct entry *e = &set->entries[set->count];
-		const struct tool *t = &d->tools[i];
 
 		if (!policy_offers(&policy, t))
 			continue;

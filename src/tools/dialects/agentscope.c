@@ -190,10 +190,12 @@ static const struct tool tools[] = {
 };
 /* clang-format on */
 
+static const struct tool_group own_tools = {tools, COUNT(tools)};
+static const struct tool_group *const groups[] = {&own_tools, NULL};
+
 const struct dialect dialect_agentscope = {
 	.name = "agentscope",
 	.root = "workspace",
-	.tools = tools,
-	.count = COUNT(tools),
+	.groups = groups,
 	.error_prefix = "Error: ",
 };

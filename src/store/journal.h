@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A journal: an ordered list of entries that is only added to at its end and cut at its beginning. It is what the
+ * revision log is kept in where a file that grows is not cheap: on Redis it is a stream, on PostgreSQL rows of a table,
+ * on an object store one object per entry. A path names it; what lies below that path is the journal's and nobody
+ * else's. Entries are numbered 1, 2, 3 … without gaps.
+ *
+ * Adding is conditional on the number of the last entry that the caller knows, so that two replicas never believe that
+ * they were both next. A store that has files and journal in one place can make one change of a file in the same step,
+ * both or neither, in one round trip.
+ *
+ * A store without operations of its own gets the generic form (journal.c): objects "<path>/<number>", made under the
+ * condition "absent", old ones gathered into larger objects.
+ */
+#ifndef STEAD_STORE_JOURNAL_H
+#define STEAD_STORE_JOURNAL_H
+
+#include "store/store.h"
+
+struct journal_entry {
+	uint64_t number;
+	struct str bytes;
+};
+
+struct journal_read {
+	uint64_t after;   /* entries behind this one */
+	size_t max_bytes; /* at least one entry is given, then no more than fit */
+	int64_t wait_ns;  /* when there is none: how long to wait for one; 0: not at all */
+};
+
+struct journal_page {
+	struct journal_entry *entries; /* in the caller's arena */
+	size_t count;
+	uint64_t first; /* the oldest entry that is kept (last + 1: none is) */
+	uint64_t last;  /* the newest that there is, 0 before the first; more than the page has: read on */
+};
+
+enum journal_change { JOURNAL_ALONE, JOURNAL_WRITE, JOURNAL_APPEND, JOURNAL_REMOVE };
+
+struct journal_add {
+	uint64_t after; /* the entry gets the number after + 1 */
+	struct str
+		bytes; /* at most JOURNAL_ENTRY_MAX; no two adds ever have the same bytes (the caller sees to that) */
+	/* In the same step: a change of the file `to` of the call, under its condition. */
+	enum journal_change change;
+	struct str content; /* write: the file; append: what is added */
+	struct str version; /* write, append: the version that the file gets, chosen by the caller, never used before */
+};
+
+struct journal_added {
+	struct store_stat stat; /* write, append: the file */
+	bool overtaken; /* on ERR_CONFLICT: entry after + 1 exists already. False: the file's condition failed */
+	struct journal_page
+		news; /* when overtaken: what came meanwhile, as far as the store told at once; may be empty */
+};
+
+/* ERR_NOT_FOUND: entries behind `after` were cut away; page->first says where to begin. A journal that was never added
+   to is empty, not an error. */
+int store_journal_read(struct store *s, struct ctx *ctx, struct wpath journal, const struct journal_read *req,
+		       struct journal_page *ret_page, struct err *err);
+/* Durable when it returns. ERR_CONFLICT with overtaken: nothing was added. What a write or remove under `cond` can fail
+   with: nothing was added either. ERR_UNSUPPORTED with a change: this store cannot do both in one step; add the entry
+   alone, then make the change. An answer that was lost is looked after by the store: it reads entry after + 1 and
+   compares. */
+int store_journal_add(struct store *s, struct ctx *ctx, struct wpath journal, struct wpath to, struct store_cond cond,
+		      const struct journal_add *add, struct journal_added *ret_added, struct err *err);
+/* Entries before `before` go. Never the last one: its number must stay known. */
+int store_journal_cut(struct store *s, struct ctx *ctx, struct wpath journal, uint64_t before, struct err *err);
+
+#endif
