@@ -14,6 +14,7 @@
 #include "base/err.h"
 #include "base/str.h"
 
+struct buf;
 struct http; /* a client */
 
 struct http_opts {
