@@ -241,6 +241,22 @@ int store_list(struct store *s, struct ctx *ctx, struct wpath path, const struct
 	       struct store_page *ret_page, struct err *err);
 int store_scan(struct store *s, struct ctx *ctx, struct wpath path, const struct scan_req *req, struct err *err);
 
+/* Read, change, write on condition; again when another writer came between. `before` has ptr NULL when there is no such
+   file (only with `create`; else that is ERR_NOT_FOUND). `change` may be called several times; it sets *ret_after, and
+   leaves `ptr` NULL to change nothing. *ret_stat is what is there then (kind 0: nothing). */
+typedef int (*store_change_fn)(void *arg, struct arena *arena, struct str before, struct str *ret_after,
+			       struct err *err);
+struct store_change {
+	size_t max;             /* bytes that the file may have */
+	bool create;            /* the file need not exist */
+	struct store_cond cond; /* a version: of what is read; then nothing is tried again */
+	bool dry_run;
+	store_change_fn change;
+	void *arg;
+};
+int store_change(struct store *s, struct ctx *ctx, struct wpath path, const struct store_change *change,
+		 struct str *ret_before, struct str *ret_after, struct store_stat *ret_stat, struct err *err);
+
 /* For layers: the call made on `inner`, without a prefix to its error. */
 int store_forward(struct store *inner, struct ctx *ctx, struct store_call *call, struct err *err);
 

@@ -8,12 +8,8 @@
  * tolerated: a match that ignores white space would sometimes edit the wrong place, so a near miss is shown instead of
  * guessed.
  */
-#include <time.h>
 
-#include "base/clock.h"
 #include "tools/files.h"
-
-#define CHANGE_TRIES 200
 
 /* "\n" as "\r\n"; those that are "\r\n" already stay. */
 static struct str to_crlf(struct arena *arena, struct str s)
@@ -185,39 +181,12 @@ int edit_apply(struct arena *arena, struct str bytes, const struct edit *edits, 
 	return 0;
 }
 
-/* Others got ahead: after a few tries at once, a short random pause lets one of us through. */
-static void back_off(unsigned tries)
-{
-	struct timespec pause = {.tv_nsec = (long)(random_u64() % (20000u * (tries < 50 ? tries + 1 : 50)))};
-
-	if (tries > 3)
-		nanosleep(&pause, NULL);
-}
-
 int file_change(struct call *call, struct wpath path, struct store_cond cond, bool dry_run, change_fn change, void *arg,
 		struct str *ret_before, struct str *ret_after, struct store_stat *ret_stat, struct err *err)
 {
-	for (unsigned tries = 0;; tries++) {
-		struct store_cond same = {.kind = STORE_VERSION};
-		int r = store_read(call->files, call->ctx, path, STORE_WHOLE, TOOL_FILE_MAX, ret_before, ret_stat, err);
+	struct store_change c = {.max = TOOL_FILE_MAX, .cond = cond, .dry_run = dry_run, .change = change, .arg = arg};
 
-		if (r == 0 && cond.kind == STORE_VERSION && !str_eq(cond.version, ret_stat->version))
-			r = err_set(err, ERR_CONFLICT,
-				    "edit %.*s: the file has another version than if_version; nothing was changed",
-				    STR_ARG(path.s));
-		if (r == 0)
-			r = change(arg, call->ctx->arena, *ret_before, ret_after, err);
-		if (r || dry_run)
-			return r;
-		same.version = ret_stat->version;
-		r = store_write(call->files, call->ctx, path, *ret_after, same, ret_stat, err);
-		if (r == 0 || err->kind != ERR_CONFLICT || cond.kind == STORE_VERSION || tries >= CHANGE_TRIES)
-			return r;
-		r = ctx_check(call->ctx, err);
-		if (r)
-			return r;
-		back_off(tries);
-	}
+	return store_change(call->files, call->ctx, path, &c, ret_before, ret_after, ret_stat, err);
 }
 
 /* Where line `line` (1-based) begins, or SIZE_MAX when there are fewer lines. */
