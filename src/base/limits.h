@@ -72,6 +72,9 @@
 #define SCAN_CHUNK (1 * MIB)
 /* One entry of a journal. */
 #define JOURNAL_ENTRY_MAX (256 * MIB)
+/* Leases: the file of one, and the name of its holder. */
+#define LEASE_LEN_MAX    (4 * KIB)
+#define LEASE_HOLDER_MAX ((size_t)200)
 /* One file of a memory store. */
 #define MEMORY_FILE_MAX (1024 * MIB)
 

@@ -57,6 +57,10 @@ enum option_id {
 	OPT_AT,
 	OPT_PARTIAL,
 	OPT_PREFER,
+	OPT_HOLDER,
+	OPT_TTL,
+	OPT_WAIT,
+	OPT_FENCE,
 	OPTIONS
 };
 
@@ -147,5 +151,6 @@ int run_checkpoint(struct cli *cli, struct err *err);
 int run_watch(struct cli *cli, struct err *err);
 int run_fork(struct cli *cli, struct err *err);
 int run_merge(struct cli *cli, struct err *err);
+int run_lease(struct cli *cli, struct err *err);
 
 #endif

@@ -90,6 +90,15 @@ static const struct option merge_options[] = {
 	 "ours theirs"},
 	{OPT_PARTIAL, 0, "partial", NULL, "with conflicts: merge the other files all the same", COMPLETE_NOTHING, NULL},
 };
+static const struct option lease_options[] = {
+	{OPT_HOLDER, 0, "holder", "NAME", "who holds it; unlike any other (acquire without it makes one up)",
+	 COMPLETE_NOTHING, NULL},
+	{OPT_TTL, 0, "ttl", "SECONDS", "it is lost when it is not renewed for so long (default: 30)", COMPLETE_NOTHING,
+	 NULL},
+	{OPT_WAIT, 0, "wait", "SECONDS", "how long to wait for it (default: 0)", COMPLETE_NOTHING, NULL},
+	{OPT_FENCE, 0, "fence", "N", "renew, release: only with the fence that acquire printed", COMPLETE_NOTHING,
+	 NULL},
+};
 static const struct option gc_options[] = {
 	{OPT_DRY_RUN, 'n', "dry-run", NULL, "say what would go, let it stay", COMPLETE_NOTHING, NULL},
 };
@@ -437,6 +446,24 @@ const struct command commands[] = {
 	 .examples = "stead gc --dry-run\n  what would go\nstead gc --json | jq .freed\n  free it, and say how much\n",
 	 OPTIONS_OF(gc_options),
 	 .run = run_gc},
+	{.name = "lease",
+	 .summary = "let one process at a time do something",
+	 .operands = "acquire|renew|release|show NAME",
+	 .operands_min = 1,
+	 .operands_max = 2,
+	 .complete = COMPLETE_WORDS,
+	 .words = "acquire renew release show",
+	 .about = "A lease is held by one of all the processes and machines that share the store, and lost\n"
+		  "by itself when its holder does not renew it for --ttl seconds. It is taken from a holder\n"
+		  "that is gone only after watching it for that long: give --wait more than its ttl. The\n"
+		  "fence grows with every acquisition, so that what it protects can refuse an older one.\n"
+		  "One that another holds gives exit code 5. 'show' without a name lists all.\n",
+	 .examples = "stead lease acquire nightly --holder $HOSTNAME --ttl 60 --wait 90\n"
+		     "  get it, or take it over from a machine that died\n"
+		     "stead lease renew nightly --holder $HOSTNAME\n  keep it\n"
+		     "stead lease release nightly --holder $HOSTNAME\n  others need not wait\n",
+	 OPTIONS_OF(lease_options),
+	 .run = run_lease},
 	{.name = "completion",
 	 .summary = "print the completion script of a shell",
 	 .operands = "bash|zsh|fish",

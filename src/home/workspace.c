@@ -616,6 +616,13 @@ void workspace_files_at_close(struct past_files *past)
 	free(past);
 }
 
+struct store *workspace_leases_new(struct workspace *ws)
+{
+	struct str dir = arena_printf(ws->arena, "%.*s/.stead/leases", STR_ARG(ws->actor.workspace));
+
+	return store_view_new(home_store_of(ws, true), (struct wpath){dir});
+}
+
 bool workspace_files_are_own(const struct workspace *ws)
 {
 	return ws->own_files;

@@ -49,6 +49,8 @@ struct wpath workspace_root(const struct workspace *ws);
 struct past_files;
 struct past_files *workspace_files_at(struct workspace *ws, uint64_t number, struct store **ret_files);
 void workspace_files_at_close(struct past_files *past);
+/* Where the leases of this workspace lie (store/lease.h), unrecorded. The caller destroys it, before the workspace. */
+struct store *workspace_leases_new(struct workspace *ws);
 /* True when the file area is a directory of the person's own (files_dir): .gitignore is honoured. */
 bool workspace_files_are_own(const struct workspace *ws);
 /* "workspace" as the person would name the place of '/': a host path for disk, else a URL. For people, not models. */

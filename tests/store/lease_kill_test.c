@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Holders as processes of their own: killed, they are followed; paused beyond their time, they find out before they do
+ * harm. On disk, and on the store that $STEAD_TEST_STORE names.
+ */
+#include <signal.h>
+#include <sys/wait.h>
+
+#include "store/lease.h"
+#include "store_fix.h"
+
+#define TTL_NS INT64_C(300000000)
+
+static char url[300];
+
+static struct store *open_shared(void)
+{
+	struct store *s;
+	struct err err;
+
+	if (store_open_url(str_of(url), &s, &err)) {
+		printf("# %s\n", err.msg);
+		abort();
+	}
+	return s;
+}
+
+static void begin(void)
+{
+	const char *given = getenv("STEAD_TEST_STORE");
+
+	if (given)
+		snprintf(url, sizeof url, "%s", given);
+	else
+		snprintf(url, sizeof url, "disk:%s", disk_dir_new());
+}
+
+static struct lease_want want_as(const char *name, const char *holder)
+{
+	return (struct lease_want){
+		.name = str_of(name), .holder = str_of(holder), .ttl_ns = TTL_NS, .wait_ns = 120 * INT64_C(1000000000)};
+}
+
+/* A child that acquires the lease as `holder`, says so, and then lives on: renewing, or (when told to) writing once a
+   byte comes. Its exit code is 0 when what it tried was refused. */
+struct child {
+	pid_t pid;
+	int said, told;
+};
+
+static void live(const char *name, const char *holder, bool renews, int say, int told)
+{
+	struct conf c = {.s = open_shared(), .ctx.arena = arena_new()};
+	struct lease_want want = want_as(name, holder);
+	struct lease *l;
+	char byte = 'k';
+
+	if (lease_acquire(c.s, &c.ctx, &want, &l, &c.err) || write(say, &byte, 1) != 1)
+		_exit(2);
+	while (renews) {
+		if (lease_renew(l, &c.ctx, &c.err))
+			_exit(c.err.kind == ERR_CONFLICT ? 0 : 3);
+		usleep((useconds_t)(TTL_NS / 10000));
+	}
+	if (read(told, &byte, 1) != 1)
+		_exit(4);
+	if (lease_left_ns(l) != 0)
+		_exit(5);
+	_exit(lease_write(l, &c.ctx, c.s, P("protected"), STR("late"), &c.err) == -ERR_CONFLICT ? 0 : 6);
+}
+
+static struct child start(const char *name, const char *holder, bool renews)
+{
+	int say[2], tell[2];
+	struct child child;
+	char byte;
+
+	CHECK(pipe(say) == 0 && pipe(tell) == 0);
+	fflush(stdout);
+	child.pid = fork();
+	CHECK(child.pid >= 0);
+	if (child.pid == 0) {
+		close(say[0]);
+		close(tell[1]);
+		live(name, holder, renews, say[1], tell[0]);
+	}
+	close(say[1]);
+	close(tell[0]);
+	child.said = say[0];
+	child.told = tell[1];
+	CHECK(read(child.said, &byte, 1) == 1); /* it holds the lease */
+	return child;
+}
+
+static int end_of(struct child child)
+{
+	int status;
+
+	CHECK(waitpid(child.pid, &status, 0) == child.pid);
+	close(child.said);
+	close(child.told);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+}
+
+TEST(a_killed_holder_is_followed_by_one_that_waits)
+{
+	struct conf c = {.ctx.arena = arena_new()};
+	struct lease_want want = want_as("killed", "second");
+	struct child first;
+	struct lease *l;
+
+	begin();
+	first = start("killed", "first", true);
+	kill(first.pid, SIGKILL);
+	CHECK_INT(end_of(first), -SIGKILL);
+	c.s = open_shared();
+	CHECK_OK(lease_acquire(c.s, &c.ctx, &want, &l, &c.err), c.err);
+	CHECK_INT(lease_fence(l), 2);
+	CHECK_OK(lease_release(l, &c.ctx, &c.err), c.err);
+	lease_destroy(l);
+	store_destroy(c.s);
+	arena_destroy(c.ctx.arena);
+}
+
+TEST(a_paused_holder_finds_out_when_it_goes_on)
+{
+	struct conf c = {.ctx.arena = arena_new()};
+	struct lease_want want = want_as("paused", "second");
+	struct child first;
+	struct lease *l;
+	int status;
+
+	begin();
+	first = start("paused", "first", true);
+	kill(first.pid, SIGSTOP);
+	CHECK(waitpid(first.pid, &status, WUNTRACED) == first.pid && WIFSTOPPED(status));
+	c.s = open_shared();
+	CHECK_OK(lease_acquire(c.s, &c.ctx, &want, &l, &c.err), c.err);
+	CHECK_INT(lease_fence(l), 2);
+	kill(first.pid, SIGCONT);
+	CHECK_INT(end_of(first), 0); /* its renewal was refused */
+	CHECK_OK(lease_check(l, &c.ctx, &c.err), c.err);
+	lease_destroy(l);
+	store_destroy(c.s);
+	arena_destroy(c.ctx.arena);
+}
+
+TEST(a_paused_holder_cannot_write_what_the_next_one_protects)
+{
+	struct conf c = {.ctx.arena = arena_new()};
+	struct lease_want want = want_as("writer", "second");
+	struct child first;
+	struct lease *l;
+	int status;
+
+	begin();
+	first = start("writer", "first", false);
+	kill(first.pid, SIGSTOP);
+	CHECK(waitpid(first.pid, &status, WUNTRACED) == first.pid && WIFSTOPPED(status));
+	c.s = open_shared();
+	CHECK_OK(lease_acquire(c.s, &c.ctx, &want, &l, &c.err), c.err);
+	CHECK_OK(lease_write(l, &c.ctx, c.s, P("protected"), STR("of the second"), &c.err), c.err);
+	CHECK_OK(lease_release(l, &c.ctx, &c.err), c.err);
+	kill(first.pid, SIGCONT);
+	CHECK(write(first.told, "g", 1) == 1);
+	CHECK_INT(end_of(first), 0);
+	CHECK_STR(get(&c, "protected"), STR("of the second"));
+	lease_destroy(l);
+	store_destroy(c.s);
+	arena_destroy(c.ctx.arena);
+}
+
+/* Four processes raise one counter under the lease, read-modify-write without a condition of its own. */
+static void count_up(int rounds)
+{
+	for (int i = 0; i < rounds; i++) {
+		struct conf c = {.s = open_shared(), .ctx.arena = arena_new()};
+		struct lease_want want = want_as("counter", "");
+		struct lease *l;
+		int64_t n;
+
+		want.holder = arena_printf(c.ctx.arena, "process %d", (int)getpid());
+		want.ttl_ns = 60 * INT64_C(1000000000);
+		if (lease_acquire(c.s, &c.ctx, &want, &l, &c.err))
+			_exit(2);
+		if (!str_to_i64(get(&c, "count"), &n))
+			_exit(3);
+		put(&c, "count", arena_printf(c.ctx.arena, "%lld", (long long)n + 1).ptr);
+		if (lease_release(l, &c.ctx, &c.err))
+			_exit(4);
+		lease_destroy(l);
+		store_destroy(c.s);
+		arena_destroy(c.ctx.arena);
+	}
+	_exit(0);
+}
+
+TEST(four_processes_never_hold_one_lease_at_once)
+{
+	struct conf c = {.ctx.arena = arena_new()};
+	pid_t pids[4];
+	int status;
+
+	begin();
+	c.s = open_shared();
+	put(&c, "count", "0");
+	fflush(stdout);
+	for (int i = 0; i < 4; i++) {
+		pids[i] = fork();
+		CHECK(pids[i] >= 0);
+		if (pids[i] == 0)
+			count_up(10);
+	}
+	for (int i = 0; i < 4; i++)
+		CHECK(waitpid(pids[i], &status, 0) == pids[i] && WIFEXITED(status) && WEXITSTATUS(status) == 0);
+	CHECK_STR(get(&c, "count"), STR("40"));
+	store_destroy(c.s);
+	arena_destroy(c.ctx.arena);
+}
