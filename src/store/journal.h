@@ -26,12 +26,15 @@ struct journal_read {
 	uint64_t after;   /* entries behind this one */
 	size_t max_bytes; /* at least one entry is given, then no more than fit */
 	int64_t wait_ns;  /* when there is none: how long to wait for one; 0: not at all */
+	/* When (clock_real_ns) entry `after` was known to be the last one. A store that keeps an object per entry need
+	   not look around then. 0: not known, or long ago. */
+	int64_t known_ns;
 };
 
 struct journal_page {
 	struct journal_entry *entries; /* in the caller's arena */
 	size_t count;
-	uint64_t first; /* the oldest entry that is kept (last + 1: none is) */
+	uint64_t first; /* the oldest entry that is kept (last + 1: none is); 0: the store did not look (known_ns) */
 	uint64_t last;  /* the newest that there is, 0 before the first; more than the page has: read on */
 };
 
@@ -45,6 +48,11 @@ struct journal_add {
 	enum journal_change change;
 	struct str content; /* write: the file; append: what is added */
 	struct str version; /* write, append: the version that the file gets, chosen by the caller, never used before */
+	int64_t known_ns;   /* as for reading */
+	/* The entries up to `after`, in order, as far as the caller still has them: the generic form gathers them into
+	   larger objects without reading them again. May be none. */
+	const struct journal_entry *recent;
+	size_t recent_count;
 };
 
 struct journal_added {
@@ -66,5 +74,18 @@ int store_journal_add(struct store *s, struct ctx *ctx, struct wpath journal, st
 		      const struct journal_add *add, struct journal_added *ret_added, struct err *err);
 /* Entries before `before` go. Never the last one: its number must stay known. */
 int store_journal_cut(struct store *s, struct ctx *ctx, struct wpath journal, uint64_t before, struct err *err);
+
+/* The generic forms, over the front doors of `s` itself. */
+int store_journal_read_generic(struct store *s, struct ctx *ctx, struct wpath journal, const struct journal_read *req,
+			       struct journal_page *ret_page, struct err *err);
+int store_journal_add_generic(struct store *s, struct ctx *ctx, struct wpath journal, const struct journal_add *add,
+			      struct journal_added *ret_added, struct err *err);
+/* Objects go only when they are `grace_ns` older than the newest one: who knew them as the end of the journal knows by
+   then that its knowledge is old. */
+int store_journal_cut_generic(struct store *s, struct ctx *ctx, struct wpath journal, uint64_t before, int64_t grace_ns,
+			      struct err *err);
+#define JOURNAL_GRACE_NS (INT64_C(3600) * 1000000000)
+/* True when the entry behind `after` is these bytes: the answer to an add was lost. */
+bool store_journal_has(struct store *s, struct ctx *ctx, struct wpath journal, uint64_t after, struct str bytes);
 
 #endif

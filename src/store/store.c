@@ -105,6 +105,12 @@ int store_forward(struct store *s, struct ctx *ctx, struct store_call *c, struct
 		return store_copy_generic(s, ctx, c->path, c->to, c->to_cond, c->ret_stat, err);
 	if (c->op == STORE_OP_SCAN)
 		return store_scan_generic(s, ctx, c->path, c->scan, err);
+	if (c->op == STORE_OP_JOURNAL_READ)
+		return store_journal_read_generic(s, ctx, c->path, c->journal_read, c->ret_journal, err);
+	if (c->op == STORE_OP_JOURNAL_ADD)
+		return store_journal_add_generic(s, ctx, c->path, c->journal_add, c->ret_added, err);
+	if (c->op == STORE_OP_JOURNAL_CUT)
+		return store_journal_cut_generic(s, ctx, c->path, c->journal_before, JOURNAL_GRACE_NS, err);
 	return err_set(err, ERR_UNSUPPORTED, "the %s store cannot %s", s->ops->name, store_op_info[c->op].name);
 }
 

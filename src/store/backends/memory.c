@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/limits.h"
+#include "store/journal.h"
 #include "store/stores.h"
 
 struct blob {
@@ -31,6 +32,16 @@ struct node {
 	struct blob *blob;
 	int64_t mtime_ns;
 	uint64_t version;
+	struct str chosen; /* owned; the version that a journal chose for it, instead */
+};
+
+/* A journal: entries `first` … first + count - 1. */
+struct log {
+	struct log *next;
+	struct str path;     /* owned */
+	struct str *entries; /* owned, each */
+	size_t count, cap;
+	uint64_t first;
 };
 
 struct memory {
@@ -39,6 +50,10 @@ struct memory {
 	struct node *root;
 	uint64_t seed;
 	uint64_t version; /* starts at random, so that a version of an earlier run is not mistaken for a current one */
+	struct log *logs;
+	pthread_mutex_t news_lock; /* of news: entries that were ever added, for those who wait */
+	pthread_cond_t news_added;
+	uint64_t news;
 };
 
 static struct memory *memory_of(struct store *s)
@@ -126,6 +141,7 @@ static int blob_collect(struct ctx *ctx, const struct source *source, struct blo
 static void node_free(struct node *n)
 {
 	free((char *)n->path.ptr);
+	free((char *)n->chosen.ptr);
 	blob_drop(n->blob);
 	free(n);
 }
@@ -283,9 +299,10 @@ static int check_place(struct memory *m, struct str path, struct err *err)
 	return 0;
 }
 
-static struct str format_version(struct arena *arena, uint64_t version)
+static struct str format_version(struct arena *arena, const struct node *n)
 {
-	return arena_printf(arena, "%llx", (unsigned long long)version);
+	return n->chosen.ptr ? arena_str(arena, n->chosen)
+			     : arena_printf(arena, "%llx", (unsigned long long)n->version);
 }
 
 static int check_cond(const struct node *n, struct store_cond cond, struct err *err)
@@ -293,7 +310,7 @@ static int check_cond(const struct node *n, struct store_cond cond, struct err *
 	char have[24];
 	int len = n ? snprintf(have, sizeof(have), "%llx", (unsigned long long)n->version) : 0;
 
-	return store_cond_check(cond, n, str_n(have, (size_t)len), err);
+	return store_cond_check(cond, n, n && n->chosen.ptr ? n->chosen : str_n(have, (size_t)len), err);
 }
 
 static void fill_stat(struct arena *arena, const struct node *n, struct store_stat *ret)
@@ -302,7 +319,7 @@ static void fill_stat(struct arena *arena, const struct node *n, struct store_st
 		*ret = (struct store_stat){.kind = STORE_FILE,
 					   .size = n->blob->len,
 					   .mtime_ns = n->mtime_ns,
-					   .version = format_version(arena, n->version)};
+					   .version = format_version(arena, n)};
 	else
 		*ret = (struct store_stat){.kind = STORE_DIR};
 }
@@ -401,6 +418,8 @@ static int find_for_write(struct memory *m, struct str path, struct store_cond c
 
 static void touch(struct memory *m, struct node *n)
 {
+	free((char *)n->chosen.ptr);
+	n->chosen = STR_NONE;
 	n->version = ++m->version;
 	n->mtime_ns = clock_real_ns();
 }
@@ -485,6 +504,32 @@ static int find_source(struct memory *m, struct str path, struct store_cond cond
 	return 0;
 }
 
+static void log_free(struct log *log)
+{
+	for (size_t i = 0; i < log->count; i++)
+		free((char *)log->entries[i].ptr);
+	free(log->entries);
+	free((char *)log->path.ptr);
+	free(log);
+}
+
+/* Of a directory that goes: the journals in it. */
+static void drop_logs(struct memory *m, struct wpath dir)
+{
+	struct log **at = &m->logs;
+
+	while (*at) {
+		struct log *log = *at;
+
+		if (wpath_within((struct wpath){log->path}, dir)) {
+			*at = log->next;
+			log_free(log);
+		} else {
+			at = &log->next;
+		}
+	}
+}
+
 static int memory_remove(struct store *s, struct ctx *ctx, struct wpath path, bool recursive, struct store_cond cond,
 			 uint64_t *ret_count, struct err *err)
 {
@@ -502,6 +547,7 @@ static int memory_remove(struct store *s, struct ctx *ctx, struct wpath path, bo
 		*ret_count = 1;
 	} else if (r == 0) {
 		*ret_count = tree_free(cut_dir(m, path.s));
+		drop_logs(m, path);
 	}
 	pthread_rwlock_unlock(&m->lock);
 	return r;
@@ -564,6 +610,9 @@ static void move_file(struct memory *m, struct node *n, struct str to)
 	n->blob = old;
 	target->mtime_ns = n->mtime_ns;
 	target->version = n->version;
+	free((char *)target->chosen.ptr);
+	target->chosen = n->chosen;
+	n->chosen = STR_NONE;
 	drop_file(m, n->path);
 }
 
@@ -712,11 +761,206 @@ static int memory_list(struct store *s, struct ctx *ctx, struct wpath path, cons
 	return r;
 }
 
+/* Journals. */
+
+static struct log *log_find(struct memory *m, struct str path, bool add)
+{
+	struct log *log = m->logs;
+
+	while (log && !str_eq(log->path, path))
+		log = log->next;
+	if (log || !add)
+		return log;
+	log = xcalloc(1, sizeof(*log));
+	log->path = str_n(xstrndup(path), path.len);
+	log->first = 1;
+	log->next = m->logs;
+	m->logs = log;
+	return log;
+}
+
+static uint64_t log_last(const struct log *log)
+{
+	return log ? log->first + log->count - 1 : 0;
+}
+
+/* What there is behind `after`, as far as `max` bytes reach; the lock is held. */
+static int read_log(struct memory *m, struct ctx *ctx, struct str path, uint64_t after, size_t max,
+		    struct journal_page *ret, struct err *err)
+{
+	struct log *log = log_find(m, path, false);
+	size_t bytes = 0, count = 0;
+
+	*ret = (struct journal_page){.first = log ? log->first : 1, .last = log_last(log)};
+	if (after + 1 < ret->first)
+		return err_set(err, ERR_NOT_FOUND,
+			       "what is behind entry %llu is not kept any more; the oldest entry is %llu",
+			       (unsigned long long)after, (unsigned long long)ret->first);
+	if (after >= ret->last)
+		return 0;
+	ret->entries = ARENA_ARRAY(ctx->arena, struct journal_entry, (size_t)(ret->last - after));
+	for (uint64_t n = after + 1; n <= ret->last; n++) {
+		struct str entry = log->entries[n - log->first];
+
+		if (count && bytes + entry.len > max)
+			break;
+		ret->entries[count++] = (struct journal_entry){n, arena_str(ctx->arena, entry)};
+		bytes += entry.len;
+	}
+	ret->count = count;
+	return 0;
+}
+
+/* Until there is news, `until` comes or the call ends. */
+static void wait_news(struct memory *m, struct ctx *ctx, uint64_t seen, int64_t until)
+{
+	struct err ignored;
+
+	pthread_mutex_lock(&m->news_lock);
+	while (m->news == seen && clock_monotonic_ns() < until && ctx_check(ctx, &ignored) == 0) {
+		int64_t slice = clock_monotonic_ns() + 20000000; /* a cancel is noticed within 20 ms */
+		int64_t end = until < slice ? until : slice;
+		struct timespec t = {.tv_sec = end / 1000000000, .tv_nsec = end % 1000000000};
+
+		pthread_cond_timedwait(&m->news_added, &m->news_lock, &t);
+	}
+	pthread_mutex_unlock(&m->news_lock);
+}
+
+static int memory_journal_read(struct store *s, struct ctx *ctx, struct wpath journal, const struct journal_read *req,
+			       struct journal_page *ret_page, struct err *err)
+{
+	struct memory *m = memory_of(s);
+	int64_t until = clock_monotonic_ns() + req->wait_ns;
+	uint64_t seen;
+	int r;
+
+	for (;;) {
+		pthread_mutex_lock(&m->news_lock);
+		seen = m->news;
+		pthread_mutex_unlock(&m->news_lock);
+		pthread_rwlock_rdlock(&m->lock);
+		r = read_log(m, ctx, journal.s, req->after, req->max_bytes, ret_page, err);
+		pthread_rwlock_unlock(&m->lock);
+		if (r || ret_page->count || clock_monotonic_ns() >= until)
+			return r;
+		wait_news(m, ctx, seen, until);
+		r = ctx_check(ctx, err);
+		if (r)
+			return r;
+	}
+}
+
+/* The change of a file, in the step that adds the entry; the lock is held. */
+static int change_file(struct memory *m, struct ctx *ctx, struct str path, struct store_cond cond,
+		       const struct journal_add *add, struct store_stat *ret_stat, struct err *err)
+{
+	struct node *n;
+	int r;
+
+	if (add->change == JOURNAL_REMOVE) {
+		r = find_source(m, path, cond, &n, err);
+		if (r == 0 && !n)
+			r = err_set(err, ERR_INVALID, "\"%.*s\" is a directory; remove it recursively", STR_ARG(path));
+		if (r == 0)
+			drop_file(m, path);
+		return r;
+	}
+	r = find_for_write(m, path, cond, &n, err);
+	if (r == 0 && add->content.len + (n && add->change == JOURNAL_APPEND ? n->blob->len : 0) > MEMORY_FILE_MAX)
+		r = too_large(err);
+	if (r)
+		return r;
+	if (!n)
+		n = add_file(m, path);
+	if (add->change == JOURNAL_WRITE || atomic_load(&n->blob->refs) > 1) {
+		struct blob *b = blob_new(add->content.len);
+
+		if (add->change == JOURNAL_APPEND)
+			blob_add(&b, str_n(n->blob->bytes, n->blob->len));
+		blob_drop(n->blob);
+		n->blob = b;
+	}
+	blob_add(&n->blob, add->content);
+	touch(m, n);
+	n->chosen = str_n(xstrndup(add->version), add->version.len);
+	fill_stat(ctx->arena, n, ret_stat);
+	return 0;
+}
+
+static void add_entry(struct memory *m, struct str path, struct str bytes)
+{
+	struct log *log = log_find(m, path, true);
+
+	if (log->count == log->cap) {
+		log->cap = log->cap ? log->cap * 2 : 16;
+		log->entries = xrealloc(log->entries, log->cap * sizeof(*log->entries));
+	}
+	log->entries[log->count++] = str_n(xstrndup(bytes), bytes.len);
+}
+
+static int memory_journal_add(struct store *s, struct ctx *ctx, struct wpath journal, struct wpath to,
+			      struct store_cond cond, const struct journal_add *add, struct journal_added *ret_added,
+			      struct err *err)
+{
+	struct memory *m = memory_of(s);
+	int r = 0;
+
+	*ret_added = (struct journal_added){0};
+	pthread_rwlock_wrlock(&m->lock);
+	if (log_last(log_find(m, journal.s, false)) != add->after) {
+		struct err ignored;
+
+		ret_added->overtaken = true;
+		if (read_log(m, ctx, journal.s, add->after, 8 * MIB, &ret_added->news, &ignored))
+			ret_added->news.count = 0;
+		r = err_set(err, ERR_CONFLICT, "entry %llu is there already; read on and add behind the last one",
+			    (unsigned long long)(add->after + 1));
+	}
+	if (r == 0 && add->change != JOURNAL_ALONE)
+		r = change_file(m, ctx, to.s, cond, add, &ret_added->stat, err);
+	if (r == 0)
+		add_entry(m, journal.s, add->bytes);
+	pthread_rwlock_unlock(&m->lock);
+	if (r == 0) {
+		pthread_mutex_lock(&m->news_lock);
+		m->news++;
+		pthread_cond_broadcast(&m->news_added);
+		pthread_mutex_unlock(&m->news_lock);
+	}
+	return r;
+}
+
+static int memory_journal_cut(struct store *s, struct ctx *ctx, struct wpath journal, uint64_t before, struct err *err)
+{
+	struct memory *m = memory_of(s);
+	struct log *log;
+
+	(void)ctx;
+	(void)err;
+	pthread_rwlock_wrlock(&m->lock);
+	log = log_find(m, journal.s, false);
+	if (log && before > log->first) {
+		size_t n = before < log_last(log) ? (size_t)(before - log->first) : log->count - 1;
+
+		for (size_t i = 0; i < n; i++)
+			free((char *)log->entries[i].ptr);
+		memmove(log->entries, log->entries + n, (log->count - n) * sizeof(*log->entries));
+		log->count -= n;
+		log->first += n;
+	}
+	pthread_rwlock_unlock(&m->lock);
+	return 0;
+}
+
 static void memory_destroy(struct store *s)
 {
 	struct memory *m = memory_of(s);
 
 	tree_free(m->root);
+	drop_logs(m, WPATH_ROOT);
+	pthread_cond_destroy(&m->news_added);
+	pthread_mutex_destroy(&m->news_lock);
 	pthread_rwlock_destroy(&m->lock);
 	free(m);
 }
@@ -732,16 +976,25 @@ static const struct store_ops memory_ops = {
 	.copy = memory_copy,
 	.list = memory_list,
 	.scan = store_scan_generic,
+	.journal_read = memory_journal_read,
+	.journal_add = memory_journal_add,
+	.journal_cut = memory_journal_cut,
 	.destroy = memory_destroy,
 };
 
 struct store *store_memory_new(void)
 {
 	struct memory *m = xcalloc(1, sizeof(*m));
+	pthread_condattr_t attr;
 
 	m->base.ops = &memory_ops;
 	m->seed = random_u64();
 	m->version = random_u64() >> 24;
 	pthread_rwlock_init(&m->lock, NULL);
+	pthread_mutex_init(&m->news_lock, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&m->news_added, &attr);
+	pthread_condattr_destroy(&attr);
 	return &m->base;
 }

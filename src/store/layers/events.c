@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 
 #include "base/arena.h"
+#include "store/journal.h"
 #include "store/stores.h"
 
 struct listener {
@@ -49,6 +50,23 @@ static void notify(struct events *e, const struct store_event *event)
 	pthread_mutex_unlock(&e->lock);
 }
 
+/* What a journal did to a file in the same step is an event of that file; the journal itself is none. */
+static bool journal_event(const struct store_call *call, struct store_event *event)
+{
+	static const enum store_op ops[] = {[JOURNAL_WRITE] = STORE_OP_WRITE,
+					    [JOURNAL_APPEND] = STORE_OP_APPEND,
+					    [JOURNAL_REMOVE] = STORE_OP_REMOVE};
+
+	if (call->op != STORE_OP_JOURNAL_ADD || call->journal_add->change == JOURNAL_ALONE)
+		return false;
+	event->op = ops[call->journal_add->change];
+	event->path = call->to;
+	event->to = WPATH_ROOT;
+	if (event->op != STORE_OP_REMOVE)
+		event->version = call->ret_added->stat.version;
+	return true;
+}
+
 static int events_around(struct store *s, struct ctx *ctx, struct store_call *call, struct err *err)
 {
 	struct events *e = events_of(s);
@@ -58,6 +76,8 @@ static int events_around(struct store *s, struct ctx *ctx, struct store_call *ca
 
 	if (r || store_op_info[call->op].reads_only || atomic_load(&e->listeners) == 0)
 		return r;
+	if ((call->op == STORE_OP_JOURNAL_ADD || call->op == STORE_OP_JOURNAL_CUT) && !journal_event(call, &event))
+		return 0;
 	if (call->op == STORE_OP_MOVE || call->op == STORE_OP_COPY)
 		event.cond = call->to_cond.kind;
 	if (call->ret_stat)

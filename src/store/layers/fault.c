@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 
 #include "base/arena.h"
+#include "store/journal.h"
 #include "store/stores.h"
 
 struct fault {
@@ -39,11 +40,15 @@ static int fault_around(struct store *s, struct ctx *ctx, struct store_call *cal
 		struct store_stat stat; /* a lost answer leaves the caller's outputs alone */
 		struct store_page page;
 		uint64_t count;
+		struct journal_page journal;
+		struct journal_added added = {0};
 		struct store_call own = *call;
 
 		own.ret_stat = own.ret_stat ? &stat : NULL;
 		own.ret_page = own.ret_page ? &page : NULL;
 		own.ret_count = own.ret_count ? &count : NULL;
+		own.ret_journal = own.ret_journal ? &journal : NULL;
+		own.ret_added = own.ret_added ? &added : NULL;
 		(void)store_forward(s->inner, ctx, &own, err);
 		return fail(f, call, err);
 	}

@@ -12,6 +12,7 @@
  * what stands in the way. Emptying the root is the exception: it removes all but what is protected.
  */
 #include "base/limits.h"
+#include "store/journal.h"
 #include "store/stores.h"
 #include "text/glob.h"
 
@@ -411,7 +412,8 @@ static int check_tree(struct store *s, struct ctx *ctx, struct store_call *call,
 
 static int check_paths(const struct guard *g, const struct store_call *call, struct err *err)
 {
-	bool two = call->op == STORE_OP_MOVE || call->op == STORE_OP_COPY;
+	bool two = call->op == STORE_OP_MOVE || call->op == STORE_OP_COPY ||
+		   (call->op == STORE_OP_JOURNAL_ADD && call->journal_add->change != JOURNAL_ALONE);
 	int r = refuse_hidden(g, call->path, err);
 
 	if (r == 0 && two)

@@ -8,6 +8,7 @@
  * of what was copied, in that order, so that a failure in between leaves too much rather than too little.
  */
 #include "base/limits.h"
+#include "store/journal.h"
 #include "store/list_stream.h"
 #include "store/stores.h"
 
@@ -439,6 +440,24 @@ static int two_paths(struct mounts *m, struct ctx *ctx, struct store_call *call,
 	return store_forward(a->store, ctx, &own, err);
 }
 
+/* A journal and a file in one step: only where both lie in one store. */
+static int journal_add(struct mounts *m, struct ctx *ctx, struct store_call *call, struct err *err)
+{
+	const struct store_mount *a = owner(m, call->path), *b = owner(m, call->to);
+	bool alone = call->journal_add->change == JOURNAL_ALONE;
+	struct store_call own = *call;
+
+	if (a->read_only || (!alone && b->read_only))
+		return refuse_read_only(a->read_only ? a : b, err);
+	if (!alone && mount_within(m, call->to))
+		return refuse_dir(call->to, err);
+	if (!alone && a != b)
+		return err_set(err, ERR_UNSUPPORTED, "the journal and the file lie in different stores");
+	own.path = inside(a, call->path);
+	own.to = alone ? WPATH_ROOT : inside(a, call->to);
+	return store_forward(a->store, ctx, &own, err);
+}
+
 static int mounts_around(struct store *s, struct ctx *ctx, struct store_call *call, struct err *err)
 {
 	struct mounts *m = mounts_of(s);
@@ -453,6 +472,8 @@ static int mounts_around(struct store *s, struct ctx *ctx, struct store_call *ca
 		return on_mount_point(call, below, err);
 	if (call->op == STORE_OP_MOVE || call->op == STORE_OP_COPY)
 		return two_paths(m, ctx, call, err);
+	if (call->op == STORE_OP_JOURNAL_ADD)
+		return journal_add(m, ctx, call, err);
 	if (mount->read_only && !store_op_info[call->op].reads_only)
 		return refuse_read_only(mount, err);
 	own.path = inside(mount, call->path);

@@ -16,6 +16,7 @@
 
 #include "base/clock.h"
 #include "base/limits.h"
+#include "store/journal.h"
 #include "store/stores.h"
 
 /* An operation under way: nobody else may touch what lies at or below these. */
@@ -413,8 +414,9 @@ static int quota_around(struct store *s, struct ctx *ctx, struct store_call *cal
 	struct claim mine = {.path = call->path, .to = call->to};
 	int r;
 
-	if (store_op_info[call->op].reads_only)
-		return store_forward(s->inner, ctx, call, err);
+	if (store_op_info[call->op].reads_only || call->op == STORE_OP_JOURNAL_CUT ||
+	    (call->op == STORE_OP_JOURNAL_ADD && call->journal_add->change == JOURNAL_ALONE))
+		return store_forward(s->inner, ctx, call, err); /* journals are not files; their owner counts them */
 	mine.has_to = call->op == STORE_OP_MOVE || call->op == STORE_OP_COPY;
 	r = claim(q, ctx, &mine, err);
 	if (r)

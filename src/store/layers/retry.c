@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/limits.h"
+#include "store/journal.h"
 #include "store/stores.h"
 
 struct retry {
@@ -135,6 +136,23 @@ static bool is_gone(struct store *inner, struct ctx *ctx, struct wpath path)
 	return store_forward(inner, ctx, &call, &ignored) == -ERR_NOT_FOUND;
 }
 
+/* True when the entry is there: an earlier try added it, and with it made the change of the file. */
+static bool was_added(struct store *inner, struct ctx *ctx, const struct store_call *call)
+{
+	const struct journal_add *add = call->journal_add;
+
+	if (!store_journal_has(inner, ctx, call->path, add->after, add->bytes))
+		return false;
+	*call->ret_added = (struct journal_added){0};
+	if (add->change == JOURNAL_ALONE || add->change == JOURNAL_REMOVE)
+		return true;
+	/* When it was changed again since, it had this version all the same. */
+	if (!stat_inner(inner, ctx, call->to, &call->ret_added->stat))
+		call->ret_added->stat = (struct store_stat){.kind = STORE_FILE, .size = add->content.len};
+	call->ret_added->stat.version = add->version;
+	return true;
+}
+
 /* A repeated conditional operation was refused: was it an earlier try that made the condition fail? Then this fills in
    the answer that was lost. */
 static bool happened_before(struct store *inner, struct ctx *ctx, const struct store_call *call)
@@ -152,6 +170,8 @@ static bool happened_before(struct store *inner, struct ctx *ctx, const struct s
 			return false;
 		*call->ret_count = 1;
 		return true;
+	case STORE_OP_JOURNAL_ADD:
+		return was_added(inner, ctx, call);
 	default:
 		return false;
 	}
@@ -262,6 +282,8 @@ static bool may_repeat(struct store *inner, struct ctx *ctx, const struct attemp
 		       str_eq(stat.version, c->cond.version);
 	case STORE_OP_COPY:
 		return c->to_cond.kind == STORE_ANY;
+	case STORE_OP_JOURNAL_ADD: /* the number is a condition; a refusal is looked into */
+		return true;
 	case STORE_OP_REMOVE:
 		return c->cond.kind == STORE_VERSION;
 	case STORE_OP_MOVE: /* only if the source is still what it was: where it went cannot be told from a version */
@@ -270,6 +292,12 @@ static bool may_repeat(struct store *inner, struct ctx *ctx, const struct attemp
 	default:
 		return store_op_info[c->op].idempotent;
 	}
+}
+
+/* Refusals that an earlier try can be the reason of. */
+static bool may_be_own(enum store_op op, int r)
+{
+	return r == -ERR_EXISTS || r == -ERR_CONFLICT || (op == STORE_OP_JOURNAL_ADD && r == -ERR_NOT_FOUND);
 }
 
 static int retry_around(struct store *s, struct ctx *ctx, struct store_call *call, struct err *err)
@@ -284,7 +312,7 @@ static int retry_around(struct store *s, struct ctx *ctx, struct store_call *cal
 		r = store_forward(s->inner, ctx, &a.call, err);
 		if (r == 0)
 			return 0;
-		if (failures && (r == -ERR_EXISTS || r == -ERR_CONFLICT) && happened_before(s->inner, ctx, &a.call))
+		if (failures && may_be_own(call->op, r) && happened_before(s->inner, ctx, &a.call))
 			return 0;
 		if (!err->retryable || ++failures >= policy->tries)
 			return r;

@@ -886,7 +886,9 @@ int revisions_flush(struct store *revisions, struct ctx *ctx, struct err *err)
 /* Everything else looks only, or is refused below. */
 static int revisions_around(struct store *s, struct ctx *ctx, struct store_call *call, struct err *err)
 {
-	if (store_op_info[call->op].reads_only)
+	bool is_journal = call->op == STORE_OP_JOURNAL_ADD || call->op == STORE_OP_JOURNAL_CUT;
+
+	if (store_op_info[call->op].reads_only || (is_journal && !is_recorded(call->path) && wpath_is_root(call->to)))
 		return store_forward(s->inner, ctx, call, err);
 	return err_set(err, ERR_UNSUPPORTED, "the revisions layer does not know how to record this operation");
 }
