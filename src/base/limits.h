@@ -64,6 +64,11 @@
 #define OUTSIDE_PATHS_MAX 1024
 #define OUTSIDE_FILE_MAX  (8 * MIB)
 
+/* HTTP answers: fields of the head, all their bytes, and what is kept of the body of an error. */
+#define HTTP_HEADERS_MAX    256
+#define HTTP_HEAD_MAX       (256 * KIB)
+#define HTTP_ERROR_BODY_MAX (64 * KIB)
+
 /* Streams move through buffers of this size. */
 #define STREAM_CHUNK (256 * KIB)
 /* A list page that a store may be asked for. */

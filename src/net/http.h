@@ -7,6 +7,7 @@
 #ifndef STEAD_NET_HTTP_H
 #define STEAD_NET_HTTP_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -47,7 +48,7 @@ struct http_request {
 	/* Gets the body of an answer with a status of 2xx as it comes; NULL: it is collected (at most body_max). An
 	   error answer is always collected. A failure of push ends the request with that failure. */
 	int (*push)(void *arg, const void *bytes, size_t len, struct err *err);
-	/* Called once before the first push, when the head is there; may be NULL. */
+	/* Called once for an answer of 2xx, when its head is there and before the first push; may be NULL. */
 	int (*head)(void *arg, int status, const struct http_header *headers, size_t count, struct err *err);
 	void *arg;
 	size_t body_max;    /* 0: 1 MiB; more is ERR_TOO_LARGE (an error answer is cut instead) */
@@ -63,10 +64,12 @@ struct http_response {
 	uint64_t requests; /* how many times it was sent (2: a kept connection was dead) */
 };
 
-struct http *http_new(const struct http_opts *opts);
-void http_destroy(struct http *http);
-/* ERR_UNAVAILABLE (retryable): no connection, cut off; ERR_TIMEOUT: deadline, stall; ERR_DENIED: the server's
-   certificate is not trusted; ERR_CANCELLED. Messages name the host, never a header, query or credentials. */
+struct http *http_new(const struct http_opts *opts); /* NULL: the defaults */
+void http_destroy(struct http *http);                /* when no request runs */
+/* ERR_UNAVAILABLE (retryable): no connection, cut off; ERR_TIMEOUT: deadline, stall (retryable); ERR_DENIED: the
+   server's certificate is not trusted; ERR_CANCELLED; ERR_UNSUPPORTED: libcurl is not installed; or what a callback
+   failed with. Messages name the host, never a header, query or credentials. A proxy is used where the environment
+   names one (https_proxy and so on), never for loopback. Redirects are answers. */
 int http_perform(struct http *http, struct ctx *ctx, const struct http_request *req, struct http_response *ret,
 		 struct err *err);
 struct str http_header_of(const struct http_response *response, const char *name); /* ptr NULL: it has none */
