@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The head of a Markdown file. Reading is YAML's (text/yaml.h). Writing is ours and as small as a round trip allows: a
- * scalar stands plain when no reader of YAML could take it for anything but that text, else in double quotes with
- * every character escaped that YAML does not let stand raw. So "null", "1e3", a line break or a quote in a title come
- * back as they went in, however often the file is rewritten.
+ * The head of a Markdown file: YAML between two fences (text/yaml.h).
  *
  * A text that begins with "---" and has no second such line has no head: "---" is also a rule in Markdown.
  */
@@ -11,8 +8,6 @@
 
 #include "base/limits.h"
 #include "text/yaml.h"
-
-#define FLOW_ITEMS_MAX 16
 
 static bool is_fence(struct str line)
 {
@@ -72,163 +67,10 @@ int frontmatter_parse(struct arena *arena, struct str text, struct frontmatter *
 	return 0;
 }
 
-/* --- writing --- */
-
-static bool plain_char(char c)
-{
-	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-' ||
-	       c == '.' || c == '/' || c == ' ';
-}
-
-/* Only what begins with a letter and has nothing that any YAML, 1.1 or 1.2, gives a meaning to. */
-static bool may_stand_plain(struct str s)
-{
-	static const char *const words[] = {"null", "true", "false", "yes", "no", "on", "off", "y", "n"};
-
-	if (!s.len || s.len > 200 || s.ptr[s.len - 1] == ' ' ||
-	    !((s.ptr[0] >= 'a' && s.ptr[0] <= 'z') || (s.ptr[0] >= 'A' && s.ptr[0] <= 'Z')))
-		return false;
-	for (size_t i = 0; i < s.len; i++)
-		if (!plain_char(s.ptr[i]))
-			return false;
-	for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
-		if (str_eq_nocase(s, str_of(words[i])))
-			return false;
-	return true;
-}
-
-/* Decodes the code point at s[*i] of valid UTF-8 and moves on. */
-static uint32_t code_point(struct str s, size_t *i)
-{
-	unsigned char c = (unsigned char)s.ptr[(*i)++];
-	unsigned more = c >= 0xF0 ? 3 : c >= 0xE0 ? 2 : c >= 0xC0 ? 1 : 0;
-	uint32_t v = more == 3 ? c & 7U : more == 2 ? c & 15U : more == 1 ? c & 31U : c;
-
-	while (more-- && *i < s.len)
-		v = v << 6 | ((unsigned char)s.ptr[(*i)++] & 63U);
-	return v;
-}
-
-static bool must_escape(uint32_t c)
-{
-	return c < 0x20 || (c >= 0x7F && c <= 0xA0) || c == 0x2028 || c == 0x2029 || c == 0xFEFF || c == 0xFFFE ||
-	       c == 0xFFFF;
-}
-
-static void write_quoted(struct buf *buf, struct str s)
-{
-	buf_char(buf, '"');
-	for (size_t i = 0; i < s.len;) {
-		size_t from = i;
-		uint32_t c = code_point(s, &i);
-
-		if (c == '"' || c == '\\')
-			buf_printf(buf, "\\%c", (char)c);
-		else if (c == '\n')
-			buf_lit(buf, "\\n");
-		else if (c == '\t')
-			buf_lit(buf, "\\t");
-		else if (must_escape(c))
-			buf_printf(buf, "\\u%04x", (unsigned)c);
-		else
-			buf_add(buf, str_n(s.ptr + from, i - from));
-	}
-	buf_char(buf, '"');
-}
-
-static void write_text(struct buf *buf, struct str s)
-{
-	ARENA_SCOPE struct arena *arena = NULL;
-
-	if (!utf8_valid(s)) { /* as the JSON writer does: what is no character becomes U+FFFD */
-		struct buf json;
-		struct jv *clean;
-		struct err err;
-
-		arena = arena_new();
-		buf_init(&json, arena, s.len * 6 + 16);
-		jv_write_string(&json, s);
-		if (jv_parse(arena, buf_str(&json), &clean, &err) != 0)
-			return;
-		s = clean->u.s;
-	}
-	if (may_stand_plain(s))
-		buf_add(buf, s);
-	else
-		write_quoted(buf, s);
-}
-
-static void write_scalar(struct buf *buf, const struct jv *v)
-{
-	if (v->type == JV_STR)
-		write_text(buf, v->u.s);
-	else
-		jv_write(buf, v);
-}
-
-static bool is_scalar(const struct jv *v)
-{
-	return v->type != JV_ARRAY && v->type != JV_OBJECT;
-}
-
-/* Short lists of scalars stand on one line, as people write tags. */
-static bool fits_one_line(const struct jv *list)
-{
-	for (const struct jv_member *m = jv_first(list); m; m = m->next)
-		if (!is_scalar(m->value))
-			return false;
-	return jv_count(list) <= FLOW_ITEMS_MAX;
-}
-
-static void indent(struct buf *buf, unsigned depth)
-{
-	for (unsigned i = 0; i < depth; i++)
-		buf_lit(buf, "  ");
-}
-
-static void write_members(struct buf *buf, const struct jv *v, unsigned depth);
-
-/* What stands behind "key:" or "-", with its line end. */
-static void write_value(struct buf *buf, const struct jv *v, unsigned depth)
-{
-	if (jv_count(v) == 0 && !is_scalar(v)) {
-		buf_add(buf, v->type == JV_ARRAY ? STR(" []\n") : STR(" {}\n"));
-	} else if (v->type == JV_ARRAY && fits_one_line(v)) {
-		buf_lit(buf, " [");
-		for (const struct jv_member *m = jv_first(v); m; m = m->next) {
-			write_scalar(buf, m->value);
-			if (m->next)
-				buf_lit(buf, ", ");
-		}
-		buf_lit(buf, "]\n");
-	} else if (is_scalar(v)) {
-		buf_char(buf, ' ');
-		write_scalar(buf, v);
-		buf_char(buf, '\n');
-	} else {
-		buf_char(buf, '\n');
-		write_members(buf, v, depth + 1);
-	}
-}
-
-static void write_members(struct buf *buf, const struct jv *v, unsigned depth)
-{
-	for (const struct jv_member *m = jv_first(v); m; m = m->next) {
-		indent(buf, depth);
-		if (v->type == JV_ARRAY) {
-			buf_char(buf, '-');
-		} else {
-			write_text(buf, m->key);
-			buf_char(buf, ':');
-		}
-		write_value(buf, m->value, depth);
-	}
-}
-
 void frontmatter_write(struct buf *buf, const struct jv *head, struct str body)
 {
 	buf_lit(buf, "---\n");
-	write_members(buf, head, 0);
+	yaml_write(buf, head, 0);
 	buf_lit(buf, "---\n");
 	buf_add(buf, body);
 }

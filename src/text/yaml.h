@@ -9,4 +9,22 @@
    document is JV_NULL. Duplicate keys and text that expands past YAML_LEN_MAX are errors with their line. */
 int yaml_parse(struct arena *arena, struct str text, struct jv **ret, struct err *err);
 
+/* The members of an object (or the items of an array) as lines, each indented by `columns`. Read again, they give the
+   same value. */
+void yaml_write(struct buf *buf, const struct jv *object, unsigned columns);
+
+/* Changes of a document that leave every other line as it is, comments among them (yaml_edit.c). The document is a
+   mapping; `list` is a key of it whose value is a list of mappings, or is missing. ERR_INVALID with the line when the
+   text is not such a document. */
+/* Item `index` (0 …) becomes `item`; only the keys that differ are written anew. index = the number of items: a new
+ * one.
+ */
+int yaml_list_set(struct arena *arena, struct str text, const char *list, size_t index, const struct jv *item,
+		  struct str *ret_text, struct err *err);
+int yaml_list_remove(struct arena *arena, struct str text, const char *list, size_t index, struct str *ret_text,
+		     struct err *err);
+/* A key of the document itself gets a scalar value. */
+int yaml_set(struct arena *arena, struct str text, const char *key, const struct jv *value, struct str *ret_text,
+	     struct err *err);
+
 #endif

@@ -9,6 +9,7 @@
 #include "tools/fork_tools.h"
 #include "tools/history_tools.h"
 #include "tools/schemas.h"
+#include "tools/task_tools.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -654,7 +655,7 @@ static const struct tool tools[] = {
 /* clang-format on */
 
 static const struct tool_group core_tools = {tools, COUNT(tools)};
-static const struct tool_group *const groups[] = {&core_tools, NULL};
+static const struct tool_group *const groups[] = {&core_tools, &task_tools, NULL};
 
 const struct dialect dialect_native = {
 	.name = "native",

@@ -287,7 +287,7 @@ int toolset_call(struct toolset *set, struct ctx *ctx, struct str name, const st
 		error_result(set, ctx, &out, ret_result);
 		return 0;
 	}
-	ret_result->value = out.value;
+	ret_result->value = e->tool->output_schema ? out.value : NULL; /* without a schema there is text alone */
 	ret_result->text = out.text;
 	return 0;
 }
