@@ -57,6 +57,8 @@ enum option_id {
 	OPT_AT,
 	OPT_PARTIAL,
 	OPT_PREFER,
+	OPT_STATUS,
+	OPT_TYPE,
 	OPT_HOLDER,
 	OPT_TTL,
 	OPT_WAIT,
@@ -149,6 +151,7 @@ int run_restore(struct cli *cli, struct err *err);
 int run_undo(struct cli *cli, struct err *err);
 int run_checkpoint(struct cli *cli, struct err *err);
 int run_watch(struct cli *cli, struct err *err);
+int run_tasks(struct cli *cli, struct err *err);
 int run_fork(struct cli *cli, struct err *err);
 int run_merge(struct cli *cli, struct err *err);
 int run_lease(struct cli *cli, struct err *err);

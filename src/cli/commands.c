@@ -79,6 +79,11 @@ static const struct option move_options[] = {
 static const struct option rm_options[] = {
 	{OPT_RECURSIVE, 'r', "recursive", NULL, "directories too, with all that is in them", COMPLETE_NOTHING, NULL},
 };
+static const struct option tasks_options[] = {
+	{OPT_STATUS, 0, "status", "STATUS", "only tasks with it", COMPLETE_WORDS,
+	 "pending in_progress awaiting_check completed failed cancelled"},
+	{OPT_TYPE, 0, "type", "TYPE", "only of this type", COMPLETE_NOTHING, NULL},
+};
 static const struct option fork_options[] = {
 	{OPT_AT, 0, "at", "REV", "as it was at this revision: a number or a checkpoint's name (default: as it is)",
 	 COMPLETE_NOTHING, NULL},
@@ -313,6 +318,21 @@ const struct command commands[] = {
 	 .about = "The version changes whenever the bytes change; --if-version of other commands takes it.\n",
 	 .examples = "stead info notes.md\n  for a person\nstead info --json notes.md\n  for a script\n",
 	 .run = run_info},
+	{.name = "tasks",
+	 .summary = "show the task list, or tidy it",
+	 .operands = "[list | clean]",
+	 .operands_max = 1,
+	 .complete = COMPLETE_WORDS,
+	 .words = "list clean",
+	 .about = "The tasks of TASKS.yaml, the most urgent first. The file may be edited by hand: comments\n"
+		  "stay. 'clean' marks as failed what nobody looked after for 48 hours and removes what ended\n"
+		  "3 days ago; every change of a task does so too. The times are set in agent.yaml, under\n"
+		  "builtins.task_tracker.config (stale_hours, max_age_days; 0: never).\n",
+	 .examples = "stead tasks\n  all of them\n"
+		     "stead call create_task description='compare the drafts' priority=high\n  a new one\n"
+		     "stead call update_task task_id=1a2b status=completed\n  any beginning of the id will do\n",
+	 OPTIONS_OF(tasks_options),
+	 .run = run_tasks},
 	{.name = "fork",
 	 .summary = "make a workspace that stands on this one",
 	 .operands = "NEW",
