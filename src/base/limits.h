@@ -7,6 +7,7 @@
 #define STEAD_BASE_LIMITS_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #define KIB ((size_t)1024)
 #define MIB (1024 * KIB)
@@ -80,6 +81,11 @@
 /* Leases: the file of one, and the name of its holder. */
 #define LEASE_LEN_MAX    (4 * KIB)
 #define LEASE_HOLDER_MAX ((size_t)200)
+/* The cache: a file that is large (a stat is cheaper than its bytes), the largest that is kept, and what it takes in
+   memory when it has no directory. */
+#define CACHE_LARGE      (256 * KIB)
+#define CACHE_ITEM_MAX   (16 * MIB)
+#define CACHE_MEMORY_MAX ((uint64_t)32 * MIB)
 /* One file of a memory store. */
 #define MEMORY_FILE_MAX (1024 * MIB)
 

@@ -76,6 +76,15 @@ struct retry_policy {
 /* Repeats retryable failures of idempotent operations, and of conditional ones. */
 struct store *store_retry_new(struct store *inner, struct retry_policy policy);
 
+struct cache_opts {
+	struct str identity; /* of the inner store: unlike that of any other that shares the directory */
+	uint64_t bytes;      /* how much is kept */
+	const char *dir;     /* of the host; several processes may share it. NULL: in memory */
+};
+/* Keeps bytes of files, never versions: what is given is always what the inner store has now. For stores far away; a
+   scan reads only what changed since the last one. */
+struct store *store_cache_new(struct store *inner, struct cache_opts opts);
+
 struct store_event {
 	enum store_op op; /* write, append, remove, move, copy */
 	struct wpath path, to;
