@@ -53,6 +53,14 @@
 #define BUNDLE_SUMS_MAX    (1024 * MIB)
 #define BUNDLE_SEGMENT_MAX (256 * MIB)
 
+/* Notes: what one may hold. */
+#define NOTE_TITLE_MAX (16 * KIB)
+#define NOTE_TAGS_MAX  50
+#define NOTE_TAG_MAX   ((size_t)256)
+#define NOTE_BODY_MAX  (1 * MIB)
+#define NOTE_FILE_MAX  (2 * MIB)
+#define NOTES_LIST_MAX 1000
+
 /* MCP: requests that run or stay open at once, watched paths, and the bytes of one resource. */
 #define MCP_IN_FLIGHT_MAX     4096
 #define MCP_SUBSCRIPTIONS_MAX 4096

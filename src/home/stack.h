@@ -36,8 +36,13 @@ int fork_is(struct ctx *ctx, struct store *home, bool *ret, struct err *err);
 int fork_open_raw(struct ctx *ctx, const struct home_place *place, struct str name, struct store **ret_raw,
 		  struct err *err);
 
-/* The layer that records an open workspace as a whole. */
+/* The layer that records an open workspace as a whole, and what lies below it: for what is derived and not recorded. */
 struct store *home_shared(struct workspace *ws);
+struct store *home_unrecorded(struct workspace *ws);
+/* Where workspace_home() lies in both: the part of the user, whatever the file area is. */
+struct wpath home_part(const struct workspace *ws);
+/* Another one after each start of the machine, where a write may be lost by that; else empty. */
+struct str home_boot(struct arena *arena, const struct workspace *ws);
 /* agent.yaml, .env and tools.json of the workspace in `home`; those that are missing count as empty. */
 int home_load_config(struct arena *arena, struct ctx *ctx, struct store *home, struct config *ret, struct err *err);
 /* A file of the workspace, or ptr NULL when it is missing. */

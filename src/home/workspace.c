@@ -20,6 +20,7 @@
 #include "base/limits.h"
 #include "home/fork.h"
 #include "home/gc.h"
+#include "home/notebook_own.h"
 #include "home/stack.h"
 #include "store/revisions.h"
 
@@ -51,6 +52,7 @@ struct workspace {
 	struct wpath user_dir;
 	struct root tool_root;
 	struct gc_auto *gc;
+	struct notebook *notebook;
 };
 
 /* The past as tools see it: a guard over views over the store of a revision. */
@@ -502,6 +504,7 @@ static int open_as(const struct workspace_opts *opts, const struct workspace *be
 		return bad;
 	}
 	ws->gc = gc_auto_new(ws);
+	ws->notebook = notebook_new(ws);
 	*ret_ws = ws;
 	return 0;
 }
@@ -529,6 +532,7 @@ void workspace_close(struct workspace *ws)
 {
 	if (!ws)
 		return;
+	notebook_destroy(ws->notebook);
 	gc_auto_end(ws->gc);
 	store_destroy(ws->files);
 	store_destroy(ws->home);
@@ -575,6 +579,26 @@ struct store *workspace_events(struct workspace *ws)
 struct store *home_shared(struct workspace *ws)
 {
 	return ws->shared;
+}
+
+struct store *home_unrecorded(struct workspace *ws)
+{
+	return ws->raw;
+}
+
+struct wpath home_part(const struct workspace *ws)
+{
+	return ws->user_dir;
+}
+
+struct str home_boot(struct arena *arena, const struct workspace *ws)
+{
+	return ws->dir.ptr ? boot_id(arena) : STR("");
+}
+
+struct notebook *workspace_notebook(struct workspace *ws)
+{
+	return ws->notebook;
 }
 
 struct store *workspace_revisions(struct workspace *ws)

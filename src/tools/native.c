@@ -8,6 +8,7 @@
 #include "tools/files.h"
 #include "tools/fork_tools.h"
 #include "tools/history_tools.h"
+#include "tools/note_tools.h"
 #include "tools/schemas.h"
 #include "tools/task_tools.h"
 
@@ -655,7 +656,7 @@ static const struct tool tools[] = {
 /* clang-format on */
 
 static const struct tool_group core_tools = {tools, COUNT(tools)};
-static const struct tool_group *const groups[] = {&core_tools, &task_tools, NULL};
+static const struct tool_group *const groups[] = {&core_tools, &note_tools, &task_tools, NULL};
 
 const struct dialect dialect_native = {
 	.name = "native",

@@ -24,8 +24,8 @@ static bool has_name(struct str name)
 static const char *nearest_name(struct str name)
 {
 	const char *names[NAMES_MAX] = {"group:files", "group:artifacts", "group:history", "group:forks",
-					"group:tasks"};
-	size_t n = 5;
+					"group:notes", "group:tasks"};
+	size_t n = 6;
 
 	for (const struct dialect *const *d = dialects; *d; d++)
 		for (const struct tool *t = dialect_next(*d, NULL); t && n < NAMES_MAX; t = dialect_next(*d, t))
