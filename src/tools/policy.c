@@ -23,8 +23,8 @@ static bool has_name(struct str name)
 
 static const char *nearest_name(struct str name)
 {
-	const char *names[NAMES_MAX] = {"group:files", "group:artifacts", "group:history", "group:forks",
-					"group:notes", "group:tasks"};
+	const char *names[NAMES_MAX] = {"group:files", "group:artifacts", "group:history",
+					"group:forks", "group:notes",     "group:tasks"};
 	size_t n = 6;
 
 	for (const struct dialect *const *d = dialects; *d; d++)
