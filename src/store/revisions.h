@@ -58,6 +58,13 @@ struct revisions_opts {
 	/* Where the mark lies that spares the next start the reading of the log. Derived, so it need not sync. Owned;
 	   NULL: the log is read at every start. */
 	struct store *scratch;
+	/* The log is kept in a journal (store/journal.h): for stores in which a file that grows is not cheap, and which
+	   are durable when they answer. It is read at the first change or question, not at the start; boot_id and
+	   scratch are not used. */
+	bool journal;
+	/* With a journal: where meta lies within inner, if it does. Then a change and its record can be one step. The
+	   root: not within. */
+	struct wpath own;
 };
 
 /* Puts the layer on `inner`. `meta` is owned too and must not be reachable through this layer by its users (they are

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Runs the list of conformance.h over every store. A new backend or layer adds one STACK line. */
 #include "conformance.h"
+#include "rev_form.h"
 #include "store/revisions.h"
 
 /* One case on a fresh store. A failed check ends the case, not the list, so that one run shows all that is wrong. */
@@ -32,14 +33,14 @@ static void run_all(struct store *(*open)(void))
 	CHECK_INT(bad, 0);
 }
 
-static struct store *open_revisions(struct store *inner, struct store *meta)
+static struct store *open_revisions(int form, struct store *inner, struct store *meta)
 {
 	ARENA_SCOPE struct arena *arena = arena_new();
 	struct ctx ctx = {.arena = arena};
 	struct store *s;
 	struct err err;
 
-	CHECK_OK(store_revisions_open(inner, meta, (struct revisions_opts){0}, &ctx, &s, &err), err);
+	CHECK_OK(store_revisions_open(inner, meta, form_opts(form), &ctx, &s, &err), err);
 	return s;
 }
 
@@ -54,8 +55,11 @@ static struct store *open_revisions(struct store *inner, struct store *meta)
 	}
 
 STACK(memory, store_memory_new())
-STACK(revisions_in_memory, open_revisions(store_memory_new(), store_memory_new()))
-STACK(revisions_on_disk, open_revisions(open_disk(true, true), open_disk(true, true)))
+STACK(revisions_in_memory, open_revisions(FORM_SEGMENTS, store_memory_new(), store_memory_new()))
+STACK(revisions_in_a_journal, open_revisions(FORM_OBJECTS, store_memory_new(), form_meta(FORM_OBJECTS)))
+STACK(revisions_in_one_step, open_revisions(FORM_ONE_STEP, store_memory_new(), store_memory_new()))
+STACK(revisions_on_disk, open_revisions(FORM_SEGMENTS, open_disk(true, true), open_disk(true, true)))
+STACK(revisions_in_a_journal_on_disk, open_revisions(FORM_OBJECTS, open_disk(true, true), open_disk(true, true)))
 STACK(disk, open_disk(false, false))
 STACK(disk_with_a_tmp_dir, open_disk(false, true))
 STACK(relaxed_disk, open_disk(true, false))

@@ -6,6 +6,7 @@
  *
  * Where a call is wrong in two ways at once, either error is right: the reference gives the set of those allowed.
  */
+#include "rev_form.h"
 #include "store/revisions.h"
 #include "store_fix.h"
 
@@ -628,19 +629,21 @@ MODEL(guard, store_guard_new(store_memory_new(), &guard_defaults), false)
 MODEL(quota, store_quota_new(store_memory_new(), (struct quota_limits){.bytes = MIB, .files = 1000}), false)
 MODEL(retry, store_retry_new(store_memory_new(), (struct retry_policy){.tries = 2}), false)
 MODEL(events, store_events_new(store_memory_new()), false)
-static struct store *recorded(struct store *inner, struct store *meta)
+static struct store *recorded(int form, struct store *inner, struct store *meta)
 {
 	ARENA_SCOPE struct arena *arena = arena_new();
 	struct ctx ctx = {.arena = arena};
 	struct store *s;
 	struct err err;
 
-	CHECK_OK(store_revisions_open(inner, meta, (struct revisions_opts){0}, &ctx, &s, &err), err);
+	CHECK_OK(store_revisions_open(inner, meta, form_opts(form), &ctx, &s, &err), err);
 	return s;
 }
 
-MODEL(revisions_in_memory, recorded(store_memory_new(), store_memory_new()), false)
-MODEL(revisions_on_disk, recorded(open_disk(true, false), open_disk(true, false)), false)
+MODEL(revisions_in_memory, recorded(FORM_SEGMENTS, store_memory_new(), store_memory_new()), false)
+MODEL(revisions_in_a_journal, recorded(FORM_OBJECTS, store_memory_new(), form_meta(FORM_OBJECTS)), false)
+MODEL(revisions_in_one_step, recorded(FORM_ONE_STEP, store_memory_new(), store_memory_new()), false)
+MODEL(revisions_on_disk, recorded(FORM_SEGMENTS, open_disk(true, false), open_disk(true, false)), false)
 MODEL(overlay_over_nothing, store_overlay_new(store_memory_new(), store_memory_new()), false)
 MODEL(overlay_over_a_template, templated(store_memory_new()), true)
 MODEL(overlay_on_disk, templated(open_disk(true, false)), true)

@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
+#include "rev_form.h"
 #include "store/revisions.h"
 #include "store_fix.h"
 
@@ -22,7 +23,9 @@ struct rig {
 
 static void rig_open(struct rig *r, const char *boot)
 {
-	struct revisions_opts opts = {.boot_id = str_of(boot)};
+	struct revisions_opts opts = form_opts(REV_FORM);
+
+	opts.boot_id = str_of(boot);
 
 	r->fault_inner = store_fault_new(store_view_new(r->inner, WPATH_ROOT));
 	r->fault_meta = store_fault_new(store_view_new(r->meta, WPATH_ROOT));
@@ -161,7 +164,7 @@ static const struct scene {
 
 static struct rig prepared(void)
 {
-	struct rig r = rig_new(store_memory_new(), store_memory_new());
+	struct rig r = rig_new(store_memory_new(), form_meta(REV_FORM));
 	struct conf direct = {.s = r.inner, .ctx = r.c.ctx};
 
 	put(&direct, "d/two", "before the log began");
@@ -220,7 +223,7 @@ static void fail_everywhere(bool in_meta, bool after)
 		new = tree_in(&r, r.inner);
 		while (fail_nth(&scenes[i], n, in_meta, after, new))
 			CHECK(n++ < 100);
-		CHECK(n > 1);
+		CHECK(n > 1 || (in_meta && REV_FORM == FORM_ONE_STEP)); /* it has the blobs only */
 		rig_end(&r);
 	}
 }
@@ -237,9 +240,10 @@ TEST(a_failing_store_of_the_log_leaves_old_or_new_and_the_past_as_it_was)
 	fail_everywhere(true, true);
 }
 
+#if REV_FORM == FORM_SEGMENTS
 TEST(a_record_that_can_never_be_made_does_not_keep_the_workspace_closed)
 {
-	struct rig r = rig_new(store_memory_new(), store_memory_new());
+	struct rig r = rig_new(store_memory_new(), form_meta(REV_FORM));
 
 	put(&r.c, "a", "a file");
 	store_fault_arm(r.fault_meta, 0, ERR_NONE, false);
@@ -274,7 +278,7 @@ static struct wpath log_file(struct rig *r)
 /* The log is cut at every byte: what is whole counts, nothing else does, and a move counts as a whole. */
 TEST(a_log_that_is_cut_at_any_byte_is_read_up_to_there)
 {
-	struct rig r = rig_new(store_memory_new(), store_memory_new());
+	struct rig r = rig_new(store_memory_new(), form_meta(REV_FORM));
 	struct str whole;
 	struct wpath path;
 
@@ -303,11 +307,12 @@ TEST(a_log_that_is_cut_at_any_byte_is_read_up_to_there)
 	rig_open(&r, "");
 	rig_end(&r);
 }
+#endif
 
 TEST(appends_of_any_size_are_recorded)
 {
 	static const size_t sizes[] = {0, 1, 65535, 65536, 65537, 3000000};
-	struct rig r = rig_new(store_memory_new(), store_memory_new());
+	struct rig r = rig_new(store_memory_new(), form_meta(REV_FORM));
 
 	for (size_t i = 0; i < 6; i++) {
 		char *more = arena_alloc_raw(r.arena, sizes[i] + 1);
@@ -337,7 +342,7 @@ TEST(appends_of_any_size_are_recorded)
 
 TEST(what_was_appended_is_kept_when_another_program_replaces_the_file)
 {
-	struct rig r = rig_new(store_memory_new(), store_memory_new());
+	struct rig r = rig_new(store_memory_new(), form_meta(REV_FORM));
 	struct conf direct = {.s = r.inner, .ctx = r.c.ctx};
 
 	put(&r.c, "log", "1");
@@ -357,7 +362,7 @@ TEST(what_was_appended_is_kept_when_another_program_replaces_the_file)
 /* A second process on the same stores, whose notes of what is done are not written yet. */
 TEST(a_person_who_cuts_or_removes_a_file_is_not_undone_by_a_replay)
 {
-	struct rig r = rig_new(store_memory_new(), store_memory_new()), other = {0};
+	struct rig r = rig_new(store_memory_new(), form_meta(REV_FORM)), other = {0};
 	struct conf direct = {.s = r.inner, .ctx = r.c.ctx};
 	int64_t long_ago = clock_real_ns() - 60 * S;
 	uint64_t noticed;
@@ -408,7 +413,7 @@ static void slow_destroy(struct store *s)
 static void overtake_move(const char *from, const char *to, const char *path, struct str want)
 {
 	static const struct store_ops ops = {.name = "slow", .around = slow_around, .destroy = slow_destroy};
-	struct rig r = rig_new(store_memory_new(), store_memory_new());
+	struct rig r = rig_new(store_memory_new(), form_meta(REV_FORM));
 	struct rig other = {.arena = r.arena, .inner = r.inner, .meta = r.meta, .c = {.ctx = r.c.ctx}};
 	struct slow slow = {
 		.base = {.ops = &ops, .inner = store_view_new(r.inner, WPATH_ROOT)}, .other = &other, .path = path};
@@ -416,8 +421,8 @@ static void overtake_move(const char *from, const char *to, const char *path, st
 
 	rig_open(&other, "");
 	store_destroy(r.c.s);
-	CHECK_OK(store_revisions_open(&slow.base, store_view_new(r.meta, WPATH_ROOT), (struct revisions_opts){0},
-				      &r.c.ctx, &r.c.s, &r.c.err),
+	CHECK_OK(store_revisions_open(&slow.base, store_view_new(r.meta, WPATH_ROOT), form_opts(REV_FORM), &r.c.ctx,
+				      &r.c.s, &r.c.err),
 		 r.c.err);
 	put(&r.c, "d/one", "1");
 	put(&r.c, "d/two", "2");
@@ -475,6 +480,7 @@ static struct cut cut_new(void)
 	return cut;
 }
 
+#if REV_FORM == FORM_SEGMENTS
 TEST(whatever_was_acknowledged_is_back_after_a_power_cut)
 {
 	struct cut cut = cut_new();
@@ -536,3 +542,4 @@ TEST(work_done_after_the_machine_came_back_is_not_taken_for_damage)
 	CHECK_STR(tree_at(r, 3), STR("a:one two"));
 	rig_end(r);
 }
+#endif

@@ -62,7 +62,16 @@ int content_keep_bytes(struct revisions *rv, struct ctx *ctx, struct str bytes, 
 
 	content_hash(bytes, state->hash);
 	blob = content_blob_path(ctx->arena, state->hash);
-	found = look_for(rv, ctx, blob, bytes.len);
+	/* Where a request takes its time it is written at once; what is there and old is written anew then. */
+	found = rv->journal ? FOUND_NONE : look_for(rv, ctx, blob, bytes.len);
+	if (rv->journal) {
+		r = store_write(rv->meta, ctx, blob, bytes, cond, NULL, err);
+		if (r && !exists_already(r))
+			return r;
+		found = r ? look_for(rv, ctx, blob, bytes.len) : FOUND_YOUNG;
+		rv->blob_bytes += r ? 0 : bytes.len;
+		r = 0;
+	}
 	if (found == FOUND_OLD)
 		cond = (struct store_cond){0};
 	if (found != FOUND_YOUNG) /* writing it in vain would cost as much as writing it */

@@ -8,6 +8,10 @@
  * as its caller asked. So the order of the log is the order of what happened, between threads and processes, with no
  * lock that a killed process could leave behind.
  *
+ * Where the log is a journal, looking at the path first would cost a request. So the log's last record is believed: the
+ * change is made on the condition that the path still is what that record left, and only when the condition fails is
+ * it looked at. A store that has journal and files in one place makes record and change in one step.
+ *
  * Reads, lists and scans pass through untouched.
  */
 #include "store/revisions/layer.h"
@@ -17,10 +21,11 @@
 #include "base/limits.h"
 #include "base/strmap.h"
 
-#define TRIES_MAX  1000
-#define BATCH_MAX  512
-#define OWN_PREFIX STR(".stead")
-#define NS_PER_S   INT64_C(1000000000)
+#define TRIES_MAX    1000
+#define ONE_STEP_MAX (1 * MIB) /* larger contents go their own way to the store */
+#define BATCH_MAX    512
+#define OWN_PREFIX   STR(".stead")
+#define NS_PER_S     INT64_C(1000000000)
 
 static const struct store_ops revisions_ops;
 
@@ -168,9 +173,38 @@ static int look_once(struct revisions *rv, struct ctx *ctx, struct wpath path, s
 	return 0;
 }
 
+/* What the log says of a path, without a look. False: it does not say enough, or what it says is not what the caller
+   has; then it has to be looked. */
+static bool look_known(struct revisions *rv, struct wpath path, struct store_cond cond, struct look *ret)
+{
+	struct rev_record *rec;
+	struct err ignored;
+	bool known;
+
+	if (!rv->journal)
+		return false;
+	*ret = (struct look){0};
+	revlog_lock(rv->log);
+	rec = revlog_last(rv->log, path);
+	ret->base = rec;
+	ret->first = revlog_first(rv->log);
+	/* A path of which nothing is kept is thought to be new; unless trying that costs more than to look. */
+	known = rec ? rec->done : ret->first <= 1 || revlog_one_step(rv->log);
+	if (known && rec)
+		ret->state = state_after(rec);
+	revlog_unlock(rv->log);
+	if (ret->state.exists && (ret->state.version.len == 0 || str_is(ret->state.version, "unknown")))
+		return false;
+	return known && store_cond_check(cond, ret->state.exists, ret->state.version, &ignored) == 0;
+}
+
 static int look(struct revisions *rv, struct ctx *ctx, struct wpath path, struct look *ret, struct err *err)
 {
-	int r = -ERR_CONFLICT;
+	int r = rv->journal ? revlog_refresh(rv->log, ctx, err) : 0; /* others may have changed it */
+
+	if (r)
+		return r;
+	r = -ERR_CONFLICT;
 
 	for (int tries = 0; r == -ERR_CONFLICT && tries < TRIES_MAX; tries++) {
 		r = ctx_check(ctx, err);
@@ -249,13 +283,44 @@ static int apply(struct revisions *rv, struct ctx *ctx, struct store_call *call,
 	return r;
 }
 
-/* A change of one file: write or append. `d` has op, path, after and data; called with the path locked. */
+/* Logs the draft of `call` and makes the change, in one step if that can be. *ret_refused: the file was not what it was
+   thought to be. */
+static int log_and_apply(struct revisions *rv, struct ctx *ctx, struct store_call *call, struct rev_draft *d,
+			 bool *ret_refused, struct err *err)
+{
+	static const enum journal_change changes[STORE_OPS] = {[STORE_OP_WRITE] = JOURNAL_WRITE,
+							       [STORE_OP_APPEND] = JOURNAL_APPEND,
+							       [STORE_OP_REMOVE] = JOURNAL_REMOVE};
+	struct rev_step step = {.change = changes[call->op], .cond = call->cond, .version = STR("")};
+	bool one = rv->journal && rv->log_at == rv->base.inner &&
+		   (!call->source || (!call->source->pull && call->source->bytes.len <= ONE_STEP_MAX));
+	int r;
+
+	if (one && call->source) {
+		step.content = call->source->bytes;
+		step.version = arena_printf(ctx->arena, "%016llx", (unsigned long long)random_u64());
+	}
+	r = one ? revlog_append_step(rv->log, ctx, d, &step, err) : revlog_append(rv->log, ctx, d, 1, err);
+	*ret_refused = step.refused;
+	if (r)
+		return r;
+	if (!step.made) {
+		r = apply(rv, ctx, call, d->record, err);
+		*ret_refused = r != 0;
+		return r;
+	}
+	*call->ret_stat = step.stat;
+	return 0;
+}
+
+/* A change of one file: write or append. `d` has op, path, after and data; called with the path locked. *sure: it has
+   to be looked at; set when what the log says of it is not so. */
 static int change_once(struct revisions *rv, struct ctx *ctx, const struct store_call *wanted, struct rev_draft *d,
-		       struct err *err)
+		       bool *sure, struct err *err)
 {
 	struct store_call call = *wanted;
 	struct look l;
-	int r = look(rv, ctx, wanted->path, &l, err);
+	int r = !*sure && look_known(rv, wanted->path, wanted->cond, &l) ? 0 : look(rv, ctx, wanted->path, &l, err);
 
 	if (r == 0 && l.is_dir)
 		return store_forward(rv->base.inner, ctx, &call, err); /* refuses with its own sentence */
@@ -272,25 +337,26 @@ static int change_once(struct revisions *rv, struct ctx *ctx, const struct store
 	}
 	d->before = l.state;
 	d->base = l.base;
-	if (r == 0)
-		r = revlog_append(rv->log, ctx, d, 1, err);
-	if (r)
+	if (r) {
+		*sure = true; /* the bytes that were to be held are not there */
 		return r;
+	}
 	call.cond = still(&l);
-	return apply(rv, ctx, &call, d->record, err);
+	return log_and_apply(rv, ctx, &call, d, sure, err);
 }
 
 /* Repeats while others are faster and the caller has no condition that they broke. */
 static int change(struct revisions *rv, struct ctx *ctx, const struct store_call *wanted, const struct rev_draft *draft,
 		  struct err *err)
 {
+	bool sure = false;
 	int r = -ERR_CONFLICT;
 
 	for (int tries = 0; tries < TRIES_MAX; tries++) {
 		struct rev_draft d = *draft;
 
 		lock_path(rv, wanted->path);
-		r = change_once(rv, ctx, wanted, &d, err);
+		r = change_once(rv, ctx, wanted, &d, &sure, err);
 		unlock_path(rv, wanted->path);
 		if (!was_overtaken(r))
 			return r;
@@ -409,14 +475,16 @@ static int revisions_append(struct store *s, struct ctx *ctx, struct wpath path,
 
 /* --- removing --- */
 
-static int remove_file(struct revisions *rv, struct ctx *ctx, struct store_call *wanted, struct err *err)
+static int remove_file(struct revisions *rv, struct ctx *ctx, struct store_call *wanted, bool *sure, struct err *err)
 {
 	struct rev_draft d = {.op = REV_REMOVE, .path = wanted->path};
 	struct store_stat unused = {0};
 	struct store_call call = *wanted;
 	struct look l;
-	int r = look(rv, ctx, wanted->path, &l, err);
+	int r = 0;
 
+	if (*sure || !look_known(rv, wanted->path, wanted->cond, &l) || !l.state.exists)
+		r = look(rv, ctx, wanted->path, &l, err);
 	if (r)
 		return r;
 	if (l.is_dir && wanted->recursive && wanted->cond.kind == STORE_ANY)
@@ -428,14 +496,14 @@ static int remove_file(struct revisions *rv, struct ctx *ctx, struct store_call 
 		r = hold(rv, ctx, wanted->path, &l, err);
 	d.before = l.state;
 	d.base = l.base;
-	if (r == 0)
-		r = revlog_append(rv->log, ctx, &d, 1, err);
-	if (r)
+	if (r) {
+		*sure = true;
 		return r;
+	}
 	call.cond = still(&l);
 	call.ret_stat = &unused;
 	*call.ret_count = 1; /* also when another process made it for us */
-	return apply(rv, ctx, &call, d.record, err);
+	return log_and_apply(rv, ctx, &call, &d, sure, err);
 }
 
 /* Logs a batch of removals and makes them. The tree is held alone. */
@@ -516,6 +584,7 @@ static int revisions_remove(struct store *s, struct ctx *ctx, struct wpath path,
 	struct revisions *rv = revisions_of(s);
 	struct store_call call = {
 		.op = STORE_OP_REMOVE, .path = path, .recursive = recursive, .cond = cond, .ret_count = ret_count};
+	bool sure = false;
 	int r;
 
 	if (!is_recorded(path))
@@ -528,8 +597,10 @@ static int revisions_remove(struct store *s, struct ctx *ctx, struct wpath path,
 		return remove_tree(rv, ctx, path, ret_count, err);
 	for (int tries = 0; r == -ERR_CONFLICT && tries < TRIES_MAX; tries++) {
 		lock_path(rv, path);
-		r = remove_file(rv, ctx, &call, err);
+		r = remove_file(rv, ctx, &call, &sure, err);
 		unlock_path(rv, path);
+		if (r == -ERR_NOT_FOUND && sure && tries == 0 && rv->journal)
+			r = -ERR_CONFLICT; /* the log was behind: look */
 		if (cond.kind != STORE_ANY && tries)
 			break;
 	}
@@ -908,6 +979,7 @@ static void revisions_destroy(struct store *s)
 	store_destroy(rv->meta);
 	store_destroy(rv->scratch);
 	free((char *)rv->boot_id.ptr);
+	free((char *)rv->log_path.s.ptr);
 	pthread_rwlock_destroy(&rv->tree);
 	pthread_mutex_destroy(&rv->opening);
 	for (size_t i = 0; i < REV_STRIPES; i++) {
@@ -936,7 +1008,7 @@ int revisions_ready(struct revisions *rv, struct ctx *ctx, struct err *err)
 		return 0;
 	pthread_mutex_lock(&rv->opening);
 	if (!rv->opened) {
-		r = revlog_open(rv->meta, ctx, &rv->log, err);
+		r = revlog_open(rv->meta, rv->log_at, rv->log_path, ctx, &rv->log, err);
 		if (r == 0)
 			r = recover_all(rv, ctx, err);
 		if (r == 0)
@@ -981,7 +1053,16 @@ int store_revisions_open(struct store *inner, struct store *meta, struct revisio
 	rv->base = (struct store){.ops = &revisions_ops, .inner = inner};
 	rv->meta = meta;
 	rv->scratch = opts.scratch;
-	rv->boot_id = str_n(xstrndup(opts.boot_id), opts.boot_id.len);
+	rv->boot_id = str_n(xstrndup(opts.boot_id), opts.journal ? 0 : opts.boot_id.len);
+	rv->journal = opts.journal;
+	if (opts.journal) {
+		bool within = !wpath_is_root(opts.own);
+
+		rv->log_at = within ? inner : meta;
+		rv->log_path.s =
+			within ? arena_printf(ctx->arena, "%.*s/journal", STR_ARG(opts.own.s)) : STR("journal");
+		rv->log_path.s = str_n(xstrndup(rv->log_path.s), rv->log_path.s.len);
+	}
 	pthread_rwlock_init(&rv->tree, NULL);
 	pthread_mutex_init(&rv->opening, NULL);
 	for (size_t i = 0; i < REV_STRIPES; i++) {

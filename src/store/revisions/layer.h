@@ -12,6 +12,9 @@ struct revisions {
 	struct store *meta;
 	struct store *scratch; /* may be NULL */
 	struct str boot_id;    /* owned */
+	bool journal;          /* the log is one */
+	struct store *log_at;  /* the store that has the journal: inner or meta */
+	struct wpath log_path; /* owned */
 	_Atomic uint64_t blob_bytes;
 	_Atomic int64_t counted_ns; /* monotonic: when other processes were last asked for */
 	pthread_mutex_t opening;

@@ -168,7 +168,7 @@ static bool parse_state(const struct jv *v, struct rev_state *ret)
 
 static bool parse_record(const struct jv *v, struct rev_record *ret)
 {
-	const struct jv *by = jv_get(v, "by");
+	const struct jv *by = jv_get(v, "by"), *made = jv_get(v, "made");
 	struct str op = jv_get_str(v, "op");
 	struct err ignored;
 
@@ -183,9 +183,15 @@ static bool parse_record(const struct jv *v, struct rev_record *ret)
 				      .agent = jv_get_str(by, "agent"),
 				      .session = jv_get_str(by, "session"),
 				      .call_id = jv_get_str(by, "call")};
-	return ret->r.number && ret->r.op < REV_OPS && hex_hash(jv_get_str(v, "piece"), ret->piece) &&
-	       wpath_parse(jv_get_str(v, "path"), &ret->r.path, &ignored) == 0 && !wpath_is_root(ret->r.path) &&
-	       parse_state(jv_get(v, "before"), &ret->r.before) && parse_state(jv_get(v, "after"), &ret->r.after);
+	if (!ret->r.number || ret->r.op >= REV_OPS || !hex_hash(jv_get_str(v, "piece"), ret->piece) ||
+	    wpath_parse(jv_get_str(v, "path"), &ret->r.path, &ignored) != 0 || wpath_is_root(ret->r.path) ||
+	    !parse_state(jv_get(v, "before"), &ret->r.before) || !parse_state(jv_get(v, "after"), &ret->r.after))
+		return false;
+	if (made) { /* in the step that logged it */
+		ret->done = true;
+		ret->r.after.version = jv_get_str(v, "made");
+	}
+	return true;
 }
 
 /* Where the carried bytes begin (at the comma before their key), or the sum's comma. */

@@ -20,25 +20,8 @@
 #include "store/revisions/log_own.h"
 
 #define SEGMENT_BYTES ((uint64_t)4 * 1024 * 1024)
-#define BATCH_MAX     (256 * MIB) /* one append: a move of a directory is one, however many files are in it */
-#define APPEND_TRIES  1000
 #define BATCH_BYTES   (8 * MIB)
 #define GAP_MAX       ((uint64_t)1 << 20) /* numbers that may be missing between two records */
-
-struct entry {
-	struct rev_draft *drafts;
-	struct str *bodies; /* one formatted record each, without number and sum */
-	size_t count;
-	struct str note; /* instead of drafts: finished lines (checkpoint, horizon) */
-	bool seal;       /* instead of drafts: the tail segment ends here */
-	size_t bytes;
-	bool stale; /* in this try of the batch */
-	bool finished;
-	int result;
-	struct err err;
-	pthread_cond_t wake; /* it is finished, or is to lead: of 64 that wait, only those are woken that have to do */
-	struct entry *next;
-};
 
 /* --- the table; the lock is held --- */
 
@@ -142,6 +125,10 @@ static void forget_before(struct revlog *log, uint64_t horizon)
 	if (log->record_count)
 		memmove(log->records, log->records + n, log->record_count * sizeof(struct rev_record *));
 	log->first = horizon;
+	log->journal.bytes = 0;
+	for (size_t i = 0; i < log->record_count; i++)
+		if (log->records[i] && log->records[i]->segment == REV_IN_JOURNAL)
+			log->journal.bytes += log->records[i]->length + NOTE_BYTES;
 }
 
 static struct str keep(struct revlog *log, struct str s)
@@ -277,7 +264,7 @@ static void set_end(struct segment *s, struct str taken)
 
 static void set_place(struct revlog *log, struct rev_record *rec, uint64_t offset, size_t length)
 {
-	rec->segment = (uint32_t)(log->segment_count - 1);
+	rec->segment = log->journal.begun ? REV_IN_JOURNAL : (uint32_t)(log->segment_count - 1);
 	rec->offset = offset;
 	rec->length = (uint32_t)length;
 }
@@ -297,6 +284,11 @@ static void take_record(struct revlog *log, const struct rev_record *parsed, uin
 		if (rec)
 			set_place(log, rec, offset, length);
 		return;
+	}
+	if (log->journal.skipped && !log->group) { /* what was between is not kept */
+		forget_before(log, number);
+		log->journal.skipped = false;
+		head = number - 1;
 	}
 	if (number - head > GAP_MAX)
 		return;
@@ -352,7 +344,7 @@ static void take_line(struct revlog *log, struct arena *scratch, struct str line
 		checkpoint_put(log, &(struct rev_checkpoint){parsed.text, parsed.number, parsed.time_ns});
 		break;
 	case REV_LINE_SEAL:
-		if (parsed.number > tail->first) {
+		if (parsed.number > tail->first && !log->journal.begun) {
 			tail->sealed = true;
 			segment_add(log, parsed.number);
 		}
@@ -433,14 +425,37 @@ static int read_tail(struct revlog *log, struct ctx *ctx, uint64_t *ret_at, stru
 	return 0;
 }
 
+/* Returns how many bytes the whole lines have. */
+static size_t take_lines(struct revlog *log, struct str bytes, uint64_t offset, bool in_segment)
+{
+	ARENA_SCOPE struct arena *scratch = arena_new();
+	struct str rest = bytes;
+
+	for (;;) {
+		size_t end = str_find_char(rest, '\n');
+
+		if (end == rest.len)
+			return bytes.len - rest.len;
+		arena_reset(scratch);
+		take_line(log, scratch, str_first(rest, end),
+			  offset + (in_segment ? (uint64_t)(bytes.len - rest.len) : 0));
+		rest = str_from(rest, end + 1);
+	}
+}
+
+void log_take_lines(struct revlog *log, struct str bytes, uint64_t offset)
+{
+	take_lines(log, bytes, offset, false);
+}
+
 /* Takes in what stands behind `parsed` in the tail segment, and in those that follow it. The lock is held. */
-static int take_tail(struct revlog *log, struct ctx *ctx, struct err *err)
+static int take_segments(struct revlog *log, struct ctx *ctx, struct err *err)
 {
 	for (;;) {
-		ARENA_SCOPE struct arena *arena = arena_new(), *scratch = arena_new();
+		ARENA_SCOPE struct arena *arena = arena_new();
 		struct ctx c = {.arena = arena, .actor = ctx->actor};
-		size_t index = log->segment_count - 1;
-		struct str rest, all;
+		size_t index = log->segment_count - 1, taken;
+		struct str rest;
 		bool found;
 		uint64_t at;
 		int r = read_tail(log, &c, &at, &rest, err);
@@ -453,43 +468,48 @@ static int take_tail(struct revlog *log, struct ctx *ctx, struct err *err)
 		}
 		if (r)
 			return r;
-		all = rest;
-		for (;;) {
-			size_t end = str_find_char(rest, '\n');
-
-			if (end == rest.len)
-				break;
-			arena_reset(scratch);
-			take_line(log, scratch, str_first(rest, end), at);
-			rest = str_from(rest, end + 1);
-			at += end + 1;
-		}
+		taken = take_lines(log, rest, at, true);
+		at += taken;
 		log->segments[index].parsed = at;
 		if (at == 0)
 			log->segments[index].end_len = 0;
-		else if (rest.ptr > all.ptr)
-			set_end(&log->segments[index], str_n(all.ptr, (size_t)(rest.ptr - all.ptr)));
+		else if (taken)
+			set_end(&log->segments[index], str_first(rest, taken));
 		if (!log->segments[index].sealed)
 			return 0;
 	}
 }
 
-int revlog_refresh(struct revlog *log, struct ctx *ctx, struct err *err)
+static int take_tail(struct revlog *log, struct ctx *ctx, struct err *err)
+{
+	return log->journal.begun ? journal_take(log, ctx, err) : take_segments(log, ctx, err);
+}
+
+/* True when another process may have appended. The lock is held. */
+static bool tail_changed(struct revlog *log)
 {
 	ARENA_SCOPE struct arena *arena = arena_new();
 	struct ctx c = {.arena = arena};
-	struct segment *s;
+	struct segment *s = &log->segments[log->segment_count - 1];
 	struct store_stat stat;
 	struct err ignored;
-	int r = 0, there;
+	int there;
+
+	if (log->journal.at)
+		return true;
+	there = store_stat(log->meta, &c, segment_path(arena, s->first), &stat, &ignored);
+	return (there == 0 && !(s->exists && str_eq(stat.version, str_n(s->version, s->version_len)))) ||
+	       (there == -ERR_NOT_FOUND && s->first > 1);
+}
+
+int revlog_refresh(struct revlog *log, struct ctx *ctx, struct err *err)
+{
+	int r = 0;
 
 	pthread_mutex_lock(&log->lock);
 	while (log->leading) /* what is being appended now would look like another's */
 		pthread_cond_wait(&log->changed, &log->lock);
-	s = &log->segments[log->segment_count - 1];
-	there = store_stat(log->meta, &c, segment_path(arena, s->first), &stat, &ignored);
-	if ((there == 0 && !(s->exists && str_eq(stat.version, str_n(s->version, s->version_len)))) ||
-	    (there == -ERR_NOT_FOUND && s->first > 1)) {
+	if (tail_changed(log)) {
 		r = take_tail(log, ctx, err);
 		pthread_cond_broadcast(&log->changed);
 	}
@@ -506,10 +526,15 @@ static int load_all(struct revlog *log, struct ctx *ctx, struct err *err)
 		return r;
 	segment_add(log, lowest ? lowest : 1);
 	log->first = log->segments[0].first;
-	return take_tail(log, ctx, err);
+	r = lowest || !log->journal.at ? take_segments(log, ctx, err) : 0;
+	if (r || !log->journal.at)
+		return r;
+	log->journal.begun = true;
+	return journal_take(log, ctx, err);
 }
 
-int revlog_open(struct store *meta, struct ctx *ctx, struct revlog **ret_log, struct err *err)
+int revlog_open(struct store *meta, struct store *at, struct wpath journal, struct ctx *ctx, struct revlog **ret_log,
+		struct err *err)
 {
 	struct revlog *log = xcalloc(1, sizeof(*log));
 	pthread_condattr_t attr;
@@ -517,6 +542,9 @@ int revlog_open(struct store *meta, struct ctx *ctx, struct revlog **ret_log, st
 
 	log->meta = meta;
 	log->memory = arena_new();
+	log->journal = (struct log_journal){.at = at, .path.s = arena_str(log->memory, journal.s)};
+	if (at == meta)
+		log->journal.steps = STEPS_TWO; /* the files are elsewhere */
 	log->batch = arena_new();
 	log->slot_cap = 1024;
 	log->slots = xcalloc(log->slot_cap, sizeof(struct path_slot *));
@@ -538,6 +566,7 @@ int revlog_open(struct store *meta, struct ctx *ctx, struct revlog **ret_log, st
 
 void revlog_close(struct revlog *log)
 {
+	journal_release(&log->journal);
 	arena_destroy(log->memory);
 	arena_destroy(log->batch);
 	free(log->segments);
@@ -604,7 +633,7 @@ static bool is_stale(struct revlog *log, const struct entry *e)
 }
 
 /* One line per draft into `out`, numbered from `next` on; returns the number after the last. */
-static uint64_t write_entry(struct buf *out, const struct entry *e, uint64_t next)
+static uint64_t write_entry(struct buf *out, const struct entry *e, uint64_t next, struct str made)
 {
 	for (size_t i = 0; i < e->count; i++) {
 		size_t start = out->len;
@@ -615,6 +644,10 @@ static uint64_t write_entry(struct buf *out, const struct entry *e, uint64_t nex
 			buf_lit(out, ",\"left\":");
 			buf_u64(out, e->count - i - 1);
 		}
+		if (made.ptr) {
+			buf_lit(out, ",\"made\":");
+			jv_write_string(out, made);
+		}
 		buf_add(out, e->bodies[i]);
 		rev_line_finish(out, start);
 	}
@@ -623,7 +656,8 @@ static uint64_t write_entry(struct buf *out, const struct entry *e, uint64_t nex
 }
 
 /* The batch is durable: its records enter the table. Walks the lines again only for their places. */
-static void take_batch(struct revlog *log, struct entry *taken, struct str bytes, uint64_t offset, size_t notes_len)
+void log_take_batch(struct revlog *log, struct entry *taken, struct str bytes, uint64_t offset, size_t notes_len,
+		    size_t notes_taken)
 {
 	size_t at = notes_len;
 	uint64_t next = revlog_head(log) + 1;
@@ -647,7 +681,11 @@ static void take_batch(struct revlog *log, struct entry *taken, struct str bytes
 			rec->r.actor = d->actor;
 			if (d->piece.where == REV_BLOB)
 				memcpy(rec->piece, d->piece.hash, sizeof(rec->piece));
-			set_place(log, rec, offset + at, end - at);
+			if (e->step && e->step->made) {
+				rec->done = true;
+				rec->r.after.version = d->after.exists ? e->step->version : STR_NONE;
+			}
+			set_place(log, rec, offset + (log->journal.begun ? 0 : at), end - at);
 			keep_record(log, rec);
 			table_add(log, rec);
 			d->record = rec;
@@ -655,6 +693,10 @@ static void take_batch(struct revlog *log, struct entry *taken, struct str bytes
 		}
 		at += e->note.len;
 	}
+	/* notes that were added meanwhile stay for the next append */
+	if (notes_taken)
+		memmove(log->notes.ptr, log->notes.ptr + notes_taken, log->notes.len - notes_taken);
+	log->notes.len -= notes_taken;
 }
 
 /* Appends `out` behind what is known of the tail. The lock is released while it waits for the store. */
@@ -691,8 +733,21 @@ static int append_tail(struct revlog *log, struct str out, uint64_t *ret_offset,
 	return 0;
 }
 
+void log_build_batch(struct revlog *log, struct entry *taken, struct str made, struct buf *out, size_t *ret_notes_len)
+{
+	uint64_t next = revlog_head(log) + 1;
+
+	buf_add(out, buf_str(&log->notes));
+	*ret_notes_len = out->len;
+	for (struct entry *e = taken; e; e = e->next) {
+		e->stale = is_stale(log, e);
+		if (!e->stale)
+			next = write_entry(out, e, next, made);
+	}
+}
+
 /* True: it ends with the seal of the segment. */
-static bool build_batch(struct revlog *log, struct entry *taken, struct buf *out, size_t *ret_notes_len)
+static bool build_segment_batch(struct revlog *log, struct entry *taken, struct buf *out, size_t *ret_notes_len)
 {
 	struct segment *s = &log->segments[log->segment_count - 1];
 	uint64_t next = revlog_head(log) + 1;
@@ -700,12 +755,9 @@ static bool build_batch(struct revlog *log, struct entry *taken, struct buf *out
 
 	if (s->size > s->parsed)
 		buf_char(out, '\n'); /* ends the torn line of a killed writer */
-	buf_add(out, buf_str(&log->notes));
-	*ret_notes_len = out->len;
+	log_build_batch(log, taken, STR_NONE, out, ret_notes_len);
 	for (struct entry *e = taken; e; e = e->next) {
-		e->stale = is_stale(log, e);
-		if (!e->stale)
-			next = write_entry(out, e, next);
+		next += e->stale ? 0 : e->count;
 		seal = seal || e->seal;
 	}
 	seal = (seal || s->size + out->len > SEGMENT_BYTES) && next > s->first;
@@ -744,6 +796,9 @@ static int lead_batch(struct revlog *log, struct entry *taken, struct err *err)
 {
 	int r = -ERR_CONFLICT;
 
+	if (log->journal.at)
+		return journal_lead(log, taken, err);
+
 	for (int tries = 0; tries < APPEND_TRIES && (r == -ERR_CONFLICT || r == -ERR_EXISTS); tries++) {
 		struct ctx ctx = {.arena = log->batch};
 		uint64_t offset = 0;
@@ -758,7 +813,7 @@ static int lead_batch(struct revlog *log, struct entry *taken, struct err *err)
 				return r;
 		}
 		buf_init(&out, log->batch, BATCH_MAX);
-		sealed = build_batch(log, taken, &out, &notes_len);
+		sealed = build_segment_batch(log, taken, &out, &notes_len);
 		if (out.len == 0)
 			return 0;
 		if (out.overflow)
@@ -770,12 +825,7 @@ static int lead_batch(struct revlog *log, struct entry *taken, struct err *err)
 			take_back(log, taken, revlog_head(log) + 1);
 		if (r)
 			continue;
-		take_batch(log, taken, buf_str(&out), offset, notes_len);
-		/* notes that were added meanwhile stay for the next append */
-		if (notes_taken) {
-			memmove(log->notes.ptr, log->notes.ptr + notes_taken, log->notes.len - notes_taken);
-			log->notes.len -= notes_taken;
-		}
+		log_take_batch(log, taken, buf_str(&out), offset, notes_len, notes_taken);
 		if (sealed) {
 			log->segments[log->segment_count - 1].sealed = true;
 			segment_add(log, revlog_head(log) + 1);
@@ -828,9 +878,10 @@ static int submit(struct revlog *log, struct entry *e, struct err *err)
 	return e->result;
 }
 
-int revlog_append(struct revlog *log, struct ctx *ctx, struct rev_draft *drafts, size_t count, struct err *err)
+static int append(struct revlog *log, struct ctx *ctx, struct rev_draft *drafts, size_t count, struct rev_step *step,
+		  struct err *err)
 {
-	struct entry e = {.drafts = drafts, .count = count};
+	struct entry e = {.drafts = drafts, .count = count, .step = step, .deadline_ns = ctx->deadline_ns};
 
 	e.bodies = ARENA_ARRAY(ctx->arena, struct str, count);
 	for (size_t i = 0; i < count; i++) {
@@ -844,6 +895,17 @@ int revlog_append(struct revlog *log, struct ctx *ctx, struct rev_draft *drafts,
 		e.bytes += body.len + 64;
 	}
 	return submit(log, &e, err);
+}
+
+int revlog_append(struct revlog *log, struct ctx *ctx, struct rev_draft *drafts, size_t count, struct err *err)
+{
+	return append(log, ctx, drafts, count, NULL, err);
+}
+
+int revlog_append_step(struct revlog *log, struct ctx *ctx, struct rev_draft *draft, struct rev_step *step,
+		       struct err *err)
+{
+	return append(log, ctx, draft, 1, step, err);
 }
 
 int revlog_seal(struct revlog *log, struct ctx *ctx, struct err *err)
@@ -960,6 +1022,7 @@ uint64_t revlog_bytes(struct revlog *log, bool *ret_recount)
 		bytes += s->size;
 	}
 	log->recount = false;
+	bytes += log->journal.bytes;
 	pthread_mutex_unlock(&log->lock);
 	return bytes;
 }
@@ -1003,6 +1066,8 @@ static int read_line(struct revlog *log, struct ctx *ctx, const struct rev_recor
 	struct wpath path;
 	int r;
 
+	if (record->segment == REV_IN_JOURNAL)
+		return journal_line(log, ctx, record->offset, record->r.number, ret_line, err);
 	pthread_mutex_lock(&log->lock);
 	path = segment_path(ctx->arena, log->segments[record->segment].first);
 	range = (struct store_range){record->offset, record->length};
@@ -1049,7 +1114,7 @@ int revlog_read_data(struct revlog *log, struct ctx *ctx, const struct rev_recor
 	struct str line;
 	int r = read_line(log, ctx, record, &line, err);
 
-	if (r == -ERR_NOT_FOUND) {
+	if (r == -ERR_NOT_FOUND && record->segment != REV_IN_JOURNAL) {
 		r = find_places(log, ctx, record, err);
 		if (r == 0)
 			r = read_line(log, ctx, record, &line, err);
@@ -1074,6 +1139,10 @@ int revlog_read_dropped(struct revlog *log, struct ctx *ctx, uint64_t number, st
 		;
 	path = segment_path(ctx->arena, log->segments[i].first);
 	pthread_mutex_unlock(&log->lock);
+	if (log->journal.at && journal_find_line(log, ctx, number, &line, err) == 0)
+		return rev_line_data(ctx->arena, line, ret_data)
+			       ? 0
+			       : err_set(err, ERR_NOT_FOUND, "revision %llu has no bytes", (unsigned long long)number);
 	r = store_read(log->meta, ctx, path, STORE_WHOLE, SEGMENT_READ, &rest, NULL, err);
 	if (r)
 		return r;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The log of a revisions layer: segments of JSON lines in meta's log/, and what is known of them in memory.
+ * The log of a revisions layer: JSON lines, and what is known of them in memory. Where files can grow cheaply they lie
+ * in segments in meta's log/; elsewhere in a journal (store/journal.h), a batch being one entry (log_journal.c).
  *
  *   log/<first revision, 16 digits>.jsonl      at most about SEGMENT_BYTES, then sealed
  *   {"rev":7,"time":…,"op":"write","path":"a.md","before":null,"after":{"size":5,"hash":"…","in":"log"},
@@ -21,9 +22,12 @@
 #include <pthread.h>
 
 #include "base/buf.h"
+#include "store/journal.h"
 #include "store/revisions.h"
 
 #define REV_INLINE_MAX ((size_t)64 * 1024) /* larger contents are blobs */
+
+#define REV_IN_JOURNAL UINT32_MAX
 
 struct rev_record {
 	struct revision r; /* strings in the log's own memory */
@@ -32,8 +36,8 @@ struct rev_record {
 	uint64_t left;     /* records of the same group that follow */
 	uint64_t piece[2]; /* appends whose bytes are a blob of their own: its hash */
 	/* Where its line is; with the lock held, since retention moves it. */
-	uint32_t segment; /* index */
-	uint64_t offset;
+	uint32_t segment; /* index; REV_IN_JOURNAL: */
+	uint64_t offset;  /* in the segment; the number of the journal's entry */
 	uint32_t length;
 	struct rev_record *prev, *next; /* of the same path; aborted ones are not linked */
 };
@@ -52,16 +56,33 @@ struct rev_draft {
 	struct rev_record *record; /* out */
 };
 
+/* The change that a draft is of, for a store that can make it in the step that logs it. */
+struct rev_step {
+	enum journal_change change;
+	struct store_cond cond;
+	struct str content;
+	struct str version; /* that the file gets */
+	/* Out. */
+	bool made;    /* it is logged and made; else it is still to be made */
+	bool refused; /* on failure: by the file's condition, nothing was logged */
+	struct store_stat stat;
+};
+
 struct revlog;
 
-/* Reads what is there. `meta` is borrowed. */
-int revlog_open(struct store *meta, struct ctx *ctx, struct revlog **ret_log, struct err *err);
+/* Reads what is there. The stores are borrowed. With `at`, the log goes on in its journal `journal`; segments that are
+   there (from a bundle, or from before) are its beginning. NULL: segments alone. */
+int revlog_open(struct store *meta, struct store *at, struct wpath journal, struct ctx *ctx, struct revlog **ret_log,
+		struct err *err);
 void revlog_close(struct revlog *log);
 
 /* Logs all drafts next to each other and returns when they are as durable as meta is. ERR_CONFLICT with nothing logged
    when a path got a newer record than its draft's `base`: look again and draft anew. Concurrent calls share an append.
  */
 int revlog_append(struct revlog *log, struct ctx *ctx, struct rev_draft *drafts, size_t count, struct err *err);
+/* The same for one draft and its change, which is made in the same step where that can be done. */
+int revlog_append_step(struct revlog *log, struct ctx *ctx, struct rev_draft *draft, struct rev_step *step,
+		       struct err *err);
 /* The change is visible as `version` (empty: removed). Written with a later append. */
 void revlog_done(struct revlog *log, struct rev_record *record, struct str version);
 /* The change did not come about. Flush soon, or another process may make it. */
@@ -89,6 +110,13 @@ int revlog_keeps(const struct revlog *log, uint64_t number, struct err *err);
 const struct rev_checkpoint *revlog_checkpoints(const struct revlog *log, size_t *ret_count);
 /* Waits on new records until `deadline_ns` (monotonic); the lock is released meanwhile. */
 void revlog_wait(struct revlog *log, int64_t deadline_ns);
+/* False: a change is known to take a step of its own. The lock is held. */
+bool revlog_one_step(const struct revlog *log);
+/* Waits for another entry of the journal until then, where the store tells of one as it comes. False: it does not. The
+   lock is not held. */
+bool revlog_listen(struct revlog *log, struct ctx *ctx, int64_t deadline_ns);
+/* What is in the journal before the horizon, which holds already, goes. */
+int revlog_cut(struct revlog *log, struct ctx *ctx, uint64_t horizon, struct err *err);
 
 /* True when every record is done and written so; then where the log ends: the tail segment's file name and size. Takes
    the lock itself. */

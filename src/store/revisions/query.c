@@ -201,6 +201,8 @@ int revisions_wait(struct store *revisions, struct ctx *ctx, uint64_t since, uns
 			return r;
 		if (ctx->deadline_ns && ctx->deadline_ns < until)
 			until = ctx->deadline_ns;
+		if (revlog_listen(rv->log, ctx, ctx->deadline_ns ? ctx->deadline_ns : INT64_MAX))
+			continue;
 		revlog_lock(rv->log);
 		if (revlog_head(rv->log) <= since)
 			revlog_wait(rv->log, until);

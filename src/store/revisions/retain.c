@@ -30,7 +30,6 @@
 
 #define STUB_BYTES   256
 #define STUB_AGE_NS  (INT64_C(86400) * 1000000000)
-#define NOTE_BYTES   96 /* about what a record's "done" line takes */
 #define CUT_MIN      KIB
 #define CURSOR_BYTES (PATH_LEN_MAX + 2)
 
@@ -361,6 +360,8 @@ static int cut_segments(struct plan *p, struct err *err)
 	struct revlog *log = p->rv->log;
 	int r = 0;
 
+	if (p->rv->journal)
+		return p->dry_run ? 0 : revlog_cut(log, p->ctx, p->horizon, err);
 	for (size_t i = 0; r == 0; i++) {
 		uint64_t first;
 		bool cut;
@@ -405,6 +406,9 @@ static int fence(struct plan *p, struct err *err)
 	bool in_tail;
 	int r = 0;
 
+	if (p->rv->journal)
+		return revlog_set_horizon(log, p->ctx, p->horizon, err);
+
 	revlog_lock(log);
 	in_tail = log->segments[log->segment_count - 1].first < p->horizon;
 	revlog_unlock(log);
@@ -418,6 +422,8 @@ static void remember_old(struct plan *p)
 	p->old = xcalloc((size_t)(p->horizon - p->first) + 1, sizeof(struct rev_record *));
 	for (uint64_t n = p->first; n < p->horizon; n++) {
 		p->old[n - p->first] = revlog_at(p->rv->log, n);
+		if (p->old[n - p->first] && p->rv->journal)
+			p->ret->freed += p->old[n - p->first]->length + NOTE_BYTES;
 		p->ret->dropped += p->old[n - p->first] && !p->old[n - p->first]->r.aborted;
 	}
 }
@@ -435,7 +441,7 @@ static int carry_out(struct plan *p, struct err *err)
 		r = sweep_blobs(p, err);
 	if (r == 0)
 		r = cut_segments(p, err);
-	if (r == 0 && !p->dry_run)
+	if (r == 0 && !p->dry_run && !p->rv->journal)
 		remove_stubs(p);
 	if (r == 0 && moves && !p->dry_run) /* again: now others may count */
 		r = revlog_set_horizon(p->rv->log, p->ctx, p->horizon, err);
