@@ -20,7 +20,13 @@ struct store_disk_opts {
 /* `dir` is a path of the host. Unfinished writes of dead processes in tmp_dir are swept at open. */
 int store_disk_open(const char *dir, const struct store_disk_opts *opts, struct store **ret_store, struct err *err);
 
-/* "disk:./dir", "memory:". A URL of a kind that this build has not is ERR_UNSUPPORTED and names those it has. */
+/* "postgres://USER@HOST/DATABASE?schema=…&prefix=…" (docs/stores.md). The schema is made, or brought up to date. */
+int store_postgres_open(struct str url, struct store **ret_store, struct err *err);
+/* Round trips made so far, of a store without a prefix: for tests and benchmarks. */
+uint64_t store_postgres_trips(struct store *postgres);
+
+/* "disk:./dir", "memory:", "postgres://…". A URL of a kind that this build has not is ERR_UNSUPPORTED and names those
+ * it has. */
 int store_open_url(struct str url, struct store **ret_store, struct err *err);
 
 /* Layers. */

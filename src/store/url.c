@@ -28,6 +28,9 @@ int store_open_url(struct str url, struct store **ret_store, struct err *err)
 		*ret_store = store_memory_new();
 		return 0;
 	}
+	if (str_starts(url, STR("postgres://")) || str_starts(url, STR("postgresql://")))
+		return store_postgres_open(url, ret_store, err);
 	return err_set(err, ERR_UNSUPPORTED,
-		       "cannot open the store \"%.*s\": this build has \"disk:DIR\" and \"memory:\"", STR_ARG(url));
+		       "cannot open the store \"%.*s\": this build has \"disk:DIR\", \"memory:\" and \"postgres://…\"",
+		       STR_ARG(url));
 }

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The contract of stores and journals, on a real PostgreSQL: bare, with a prefix, through TLS, with revisions. */
+#include "conformance.h"
+#include "journal_conformance.h"
+#include "postgres_fix.h"
+#include "store/revisions.h"
+
+static bool run_case(struct store *(*open)(void), const struct conf_case *k)
+{
+	struct arena *arena = arena_new();
+	struct conf c = {.s = NULL, .ctx = {.arena = arena}};
+
+	test_failed = 0;
+	if (setjmp(test_end) == 0) {
+		c.s = open();
+		k->run(&c);
+	}
+	if (test_failed)
+		printf("# in case %s\n", k->name);
+	store_destroy(c.s);
+	arena_destroy(arena);
+	return !test_failed;
+}
+
+static void run_all(struct store *(*open)(void))
+{
+	jmp_buf outer;
+	int cases = 0, bad = 0;
+
+	memcpy(&outer, &test_end, sizeof(outer));
+	for (const struct conf_case *k = conf_first; k; k = k->next, cases++)
+		bad += !run_case(open, k);
+	memcpy(&test_end, &outer, sizeof(outer));
+	CHECK(cases >= 60);
+	CHECK_INT(bad, 0);
+}
+
+static struct store *bare(void)
+{
+	return postgres_empty("schema=bare");
+}
+
+static struct store *prefixed(void)
+{
+	return postgres_empty("schema=prefixed&prefix=team/one");
+}
+
+static struct store *through_tls(void)
+{
+	char params[600];
+
+	snprintf(params, sizeof(params), "schema=tls&sslmode=verify-full&sslrootcert=%s",
+		 postgres_env("STEAD_TEST_POSTGRES_CA"));
+	return postgres_empty(params);
+}
+
+static struct store *without_session(void)
+{
+	return postgres_empty("schema=pooled&pooler=transaction");
+}
+
+static struct store *with_revisions(void)
+{
+	ARENA_SCOPE struct arena *arena = arena_new();
+	struct ctx ctx = {.arena = arena};
+	struct store *s;
+	struct err err;
+
+	CHECK_OK(store_revisions_open(postgres_empty("schema=revised&prefix=files"),
+				      postgres_empty("schema=revised&prefix=meta"), (struct revisions_opts){0}, &ctx,
+				      &s, &err),
+		 err);
+	return s;
+}
+
+TEST(postgres_keeps_the_contract)
+{
+	run_all(bare);
+}
+
+TEST(a_prefix_in_postgres_keeps_the_contract)
+{
+	run_all(prefixed);
+}
+
+TEST(postgres_through_tls_keeps_the_contract)
+{
+	run_all(through_tls);
+}
+
+TEST(postgres_without_anything_kept_in_a_session_keeps_the_contract)
+{
+	run_all(without_session);
+}
+
+TEST(revisions_in_postgres_keep_the_contract)
+{
+	run_all(with_revisions);
+}
+
+TEST(a_journal_in_postgres_keeps_the_contract)
+{
+	journal_run_all(bare);
+}
+
+TEST(a_journal_behind_a_prefix_in_postgres_keeps_the_contract)
+{
+	journal_run_all(prefixed);
+}
+
+TEST(a_journal_in_postgres_without_a_session_keeps_the_contract)
+{
+	journal_run_all(without_session);
+}
