@@ -519,5 +519,5 @@ TEST(a_url_opens_the_store_it_names)
 	store_destroy(s);
 	CHECK_ERR(store_open_url(STR("disk:"), &s, &f.err), f.err, ERR_INVALID);
 	CHECK_ERR(store_open_url(STR("ftp://x"), &s, &f.err), f.err, ERR_UNSUPPORTED);
-	CHECK_HAS(str_of(f.err.msg), STR("\"disk:DIR\" and \"memory:\""));
+	CHECK_HAS(str_of(f.err.msg), STR("\"disk:DIR\", \"memory:\""));
 }
