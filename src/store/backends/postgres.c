@@ -154,7 +154,25 @@ static int take_row(struct reading *rd, const struct pg_result *row, struct err 
 	return rd->sink->push(rd->sink->arg, part.ptr, part.len, err);
 }
 
-/* All rows of one PG_READ. `max`: a larger part of a file gives no bytes. */
+/* A file whose bytes stand in its row is read whole here; of others, what it is. */
+static int read_row(struct postgres *p, struct pg_link *l, struct reading *rd, struct err *err)
+{
+	PG_RESULT_SCOPE struct pg_result *res = NULL;
+	struct pg_args args = {0};
+	int r;
+
+	pg_arg_str(&args, rd->path.s);
+	pg_arg_i64(&args, rd->from);
+	pg_arg_i64(&args, rd->end);
+	r = pg_exec(l, rd->ctx, pg_pool_stmt(p->pool, PG_READ), &args, &res, err);
+	if (r == 0) {
+		r = take_row(rd, res, err);
+		rd->pushed |= rd->got > 0;
+	}
+	return r;
+}
+
+/* All chunks in the range, row by row. `max`: a larger part of a file gives no bytes. */
 static int read_rows(struct postgres *p, struct pg_link *l, struct reading *rd, int64_t max, struct err *err)
 {
 	struct pg_args args = {0};
@@ -165,7 +183,7 @@ static int read_rows(struct postgres *p, struct pg_link *l, struct reading *rd, 
 	pg_arg_i64(&args, rd->from);
 	pg_arg_i64(&args, rd->end);
 	pg_arg_i64(&args, max);
-	r = pg_begin(l, rd->ctx, pg_pool_stmt(p->pool, PG_READ), &args, err);
+	r = pg_begin(l, rd->ctx, pg_pool_stmt(p->pool, PG_READ_CHUNKS), &args, err);
 	while (r == 0) {
 		struct pg_result *row;
 
@@ -221,8 +239,11 @@ static int postgres_read(struct store *s, struct ctx *ctx, struct wpath path, st
 
 		r = pg_take(p->pool, ctx, &l, err);
 		if (r == 0) {
-			r = read_rows(p, l, &rd, PG_READ_MAX, err);
-			if (r == 0 && rd.got < rd.want && rd.got == 0)
+			rd.begun = false;
+			r = read_row(p, l, &rd, err);
+			if (r == 0 && rd.want && !rd.got && rd.want <= PG_READ_MAX)
+				r = read_rows(p, l, &rd, PG_READ_MAX, err);
+			if (r == 0 && rd.want && !rd.got)
 				r = read_large(p, l, &rd, err);
 			pg_give(p->pool, l, true);
 		}

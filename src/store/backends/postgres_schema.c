@@ -18,17 +18,24 @@ const struct pg_stmt pg_stmts[PG_STMTS] = {
 	[PG_STAT] = {"stead_stat", "SELECT f.version, f.size, f.mtime, CASE WHEN f.path IS NULL THEN "
 				   "@.stead_is_dir($1::text) END "
 				   "FROM (VALUES (1)) one LEFT JOIN @.stead_files f ON f.path = $1::text"},
-	/* A file of more than $4 bytes in the range answers with no bytes. */
-	[PG_READ] = {"stead_read",
-		     "SELECT f.version, f.size, f.mtime, CASE WHEN f.path IS NULL THEN @.stead_is_dir($1::text) END, "
-		     "CASE WHEN f.gen IS NULL THEN substr(f.content, least($2::bigint, 1048576)::int + 1, "
-		     "least($3::bigint - $2::bigint, 1048576)::int) ELSE c.part END "
-		     "FROM (VALUES (1)) one LEFT JOIN @.stead_files f ON f.path = $1::text LEFT JOIN LATERAL ("
-		     "SELECT substr(k.bytes, greatest($2::bigint - k.at, 0)::int + 1, "
-		     "least($3::bigint - greatest(k.at, $2::bigint), 1048576)::int) AS part "
-		     "FROM @.stead_chunks k WHERE k.gen = f.gen AND k.at > $2::bigint - 1048576 AND k.at < $3::bigint "
-		     "AND k.at + octet_length(k.bytes) > $2::bigint "
-		     "AND least(f.size, $3::bigint) - $2::bigint <= $4::bigint ORDER BY k.at) c ON true"},
+	/* Without bytes when they stand in chunks. */
+	[PG_READ] =
+		{"stead_read",
+		 "SELECT f.version, f.size, f.mtime, CASE WHEN f.path IS NULL THEN @.stead_is_dir($1::text) END, "
+		 "substr(f.content, least($2::bigint, 1048576)::int + 1, least($3::bigint - $2::bigint, 1048576)::int) "
+		 "FROM (VALUES (1)) one LEFT JOIN @.stead_files f ON f.path = $1::text"},
+	/* The same with chunks, one row each; a file of more than $4 bytes in the range has no bytes here. */
+	[PG_READ_CHUNKS] =
+		{"stead_read_chunks",
+		 "SELECT f.version, f.size, f.mtime, CASE WHEN f.path IS NULL THEN @.stead_is_dir($1::text) END, "
+		 "CASE WHEN f.gen IS NULL THEN substr(f.content, least($2::bigint, 1048576)::int + 1, "
+		 "least($3::bigint - $2::bigint, 1048576)::int) ELSE c.part END "
+		 "FROM (VALUES (1)) one LEFT JOIN @.stead_files f ON f.path = $1::text LEFT JOIN LATERAL ("
+		 "SELECT substr(k.bytes, greatest($2::bigint - k.at, 0)::int + 1, "
+		 "least($3::bigint - greatest(k.at, $2::bigint), 1048576)::int) AS part "
+		 "FROM @.stead_chunks k WHERE k.gen = f.gen AND k.at > $2::bigint - 1048576 AND k.at < $3::bigint "
+		 "AND k.at + octet_length(k.bytes) > $2::bigint "
+		 "AND least(f.size, $3::bigint) - $2::bigint <= $4::bigint ORDER BY k.at) c ON true"},
 	[PG_WRITE] = {"stead_write", "SELECT * FROM @.stead_write($1, $2, $3, $4, $5, $6, $7, $8, $9)"},
 	[PG_APPEND] = {"stead_append", "SELECT * FROM @.stead_append($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)"},
 	[PG_REMOVE] = {"stead_remove", "SELECT * FROM @.stead_remove($1, $2, $3, $4, $5, $6)"},

@@ -30,12 +30,13 @@ enum pg_outcome {
 #define PG_TAIL_MAX (64 * KIB)
 /* Bytes in memory up to this are sent in one statement. */
 #define PG_ONE_STATEMENT_MAX (8 * MIB)
-/* What one read gives in one statement; more is read in a transaction of its own. */
+/* What is read in one statement; more is read in a transaction of its own. */
 #define PG_READ_MAX (8 * MIB)
 
 enum pg_stmt_id {
 	PG_STAT,
 	PG_READ,
+	PG_READ_CHUNKS,
 	PG_WRITE,
 	PG_APPEND,
 	PG_REMOVE,
