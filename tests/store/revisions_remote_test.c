@@ -118,6 +118,27 @@ TEST(a_workspace_is_opened_without_a_request)
 	store_destroy(memory);
 }
 
+/* Nothing is known of the file, and its bytes are by chance those that are to be written. */
+TEST(a_file_that_nobody_recorded_is_not_taken_for_what_was_just_made)
+{
+	struct store *memory = store_memory_new();
+	struct rig r = rig_on(memory, true);
+	struct conf direct = {.s = memory, .ctx = r.c.ctx};
+	struct revision *list;
+	size_t count;
+
+	put(&r.c, "first", "two steps are known");
+	put(&direct, "old", "same");
+	CHECK_ERR(store_write(r.c.s, &r.c.ctx, P("old"), STR("same"), ABSENT, NULL, &r.c.err), r.c.err, ERR_EXISTS);
+	put(&r.c, "old", "same");
+	CHECK_OK(revisions_query(r.c.s, &r.c.ctx, &(struct rev_query){.path = P("old")}, &list, &count, NULL, &r.c.err),
+		 r.c.err);
+	CHECK_INT(count, 1);
+	CHECK(list[0].before.exists);
+	rig_end(&r);
+	store_destroy(memory);
+}
+
 /* --- several replicas --- */
 
 static struct store *another_memory(void *arg)

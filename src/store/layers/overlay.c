@@ -23,6 +23,7 @@
 
 #include "base/limits.h"
 #include "base/strmap.h"
+#include "store/journal.h"
 #include "store/list_stream.h"
 #include "store/stores.h"
 
@@ -945,6 +946,37 @@ static void overlay_destroy(struct store *s)
 	free(o);
 }
 
+/* Journals lie in upper: lower is only read. What they change in the same step would have to be looked for in both. */
+static int overlay_journal_read(struct store *s, struct ctx *ctx, struct wpath journal, const struct journal_read *req,
+				struct journal_page *ret_page, struct err *err)
+{
+	struct store_call call = {
+		.op = STORE_OP_JOURNAL_READ, .path = journal, .journal_read = req, .ret_journal = ret_page};
+
+	return store_forward(overlay_of(s)->upper, ctx, &call, err);
+}
+
+static int overlay_journal_add(struct store *s, struct ctx *ctx, struct wpath journal, struct wpath to,
+			       struct store_cond cond, const struct journal_add *add, struct journal_added *ret_added,
+			       struct err *err)
+{
+	struct store_call call = {
+		.op = STORE_OP_JOURNAL_ADD, .path = journal, .journal_add = add, .ret_added = ret_added};
+
+	(void)to;
+	(void)cond;
+	if (add->change != JOURNAL_ALONE)
+		return err_set(err, ERR_UNSUPPORTED, "an overlay cannot change a file and a journal in one step");
+	return store_forward(overlay_of(s)->upper, ctx, &call, err);
+}
+
+static int overlay_journal_cut(struct store *s, struct ctx *ctx, struct wpath journal, uint64_t before, struct err *err)
+{
+	struct store_call call = {.op = STORE_OP_JOURNAL_CUT, .path = journal, .journal_before = before};
+
+	return store_forward(overlay_of(s)->upper, ctx, &call, err);
+}
+
 static const struct store_ops overlay_ops = {
 	.name = "overlay",
 	.stat = overlay_stat,
@@ -956,6 +988,9 @@ static const struct store_ops overlay_ops = {
 	.copy = store_copy_generic,
 	.list = overlay_list,
 	.scan = overlay_scan,
+	.journal_read = overlay_journal_read,
+	.journal_add = overlay_journal_add,
+	.journal_cut = overlay_journal_cut,
 	.destroy = overlay_destroy,
 };
 

@@ -276,7 +276,7 @@ static int apply(struct revisions *rv, struct ctx *ctx, struct store_call *call,
 		revlog_done(rv->log, rec, rec->r.after.exists ? call->ret_stat->version : STR_NONE);
 		return 0;
 	}
-	if (!ends_call(r) && recover_took_effect(rv, ctx, rec, call->ret_stat))
+	if (!ends_call(r) && recover_took_effect(rv, ctx, rec, r == -ERR_EXISTS, call->ret_stat))
 		return 0;
 	revlog_abort(rv->log, rec);
 	flush_abort(rv, ctx);
@@ -662,7 +662,7 @@ static int end_moves(struct revisions *rv, struct ctx *ctx, struct rev_draft *dr
 	for (size_t i = 0; i < count && !moved && !ends_call(result); i++) {
 		struct store_stat stat;
 
-		moved = recover_took_effect(rv, ctx, drafts[i].record, &stat);
+		moved = recover_took_effect(rv, ctx, drafts[i].record, false, &stat);
 		if (moved)
 			*ret_stat = stat;
 	}

@@ -82,8 +82,10 @@ int content_hash_file(struct store *store, struct ctx *ctx, struct wpath path, u
    as an outside change. */
 int recover_record(struct revisions *rv, struct ctx *ctx, struct rev_record *record, struct err *err);
 /* True when the record's change is in effect although making it failed: another process found our record and was
-   faster, or the answer was lost. Notes it as done; the path's stat goes to *ret_stat. */
-bool recover_took_effect(struct revisions *rv, struct ctx *ctx, struct rev_record *record, struct store_stat *ret_stat);
+   faster, or the answer was lost. Notes it as done; the path's stat goes to *ret_stat. `guessed`: it was refused
+   because the path exists. */
+bool recover_took_effect(struct revisions *rv, struct ctx *ctx, struct rev_record *record, bool guessed,
+			 struct store_stat *ret_stat);
 int recover_all(struct revisions *rv, struct ctx *ctx, struct err *err);
 /* The mark that says that everything in the log is done: then a start need not read it. */
 bool recover_is_clean(struct revisions *rv, struct ctx *ctx);

@@ -229,6 +229,9 @@ bool rev_line_parse(struct arena *arena, struct str line, struct rev_line *ret)
 	} else if (jv_get(v, "abort")) {
 		ret->kind = REV_LINE_ABORT;
 		ret->number = (uint64_t)jv_get_int(v, "abort", 0);
+	} else if (jv_get(v, "help")) {
+		ret->kind = REV_LINE_HELP;
+		ret->number = (uint64_t)jv_get_int(v, "help", 0);
 	} else if (jv_get(v, "seal")) {
 		ret->kind = REV_LINE_SEAL;
 		ret->number = (uint64_t)jv_get_int(v, "seal", 0);

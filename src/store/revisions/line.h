@@ -12,7 +12,8 @@ enum rev_line_kind {
 	REV_LINE_ABORT,
 	REV_LINE_CHECKPOINT,
 	REV_LINE_SEAL,
-	REV_LINE_HORIZON
+	REV_LINE_HORIZON,
+	REV_LINE_HELP
 };
 
 struct rev_line {

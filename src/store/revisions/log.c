@@ -340,6 +340,11 @@ static void take_line(struct revlog *log, struct arena *scratch, struct str line
 		if (rec && !rec->r.aborted)
 			table_unlink(log, rec);
 		break;
+	case REV_LINE_HELP:
+		rec = revlog_at(log, parsed.number);
+		if (rec)
+			rec->helped = true;
+		break;
 	case REV_LINE_CHECKPOINT:
 		checkpoint_put(log, &(struct rev_checkpoint){parsed.text, parsed.number, parsed.time_ns});
 		break;
@@ -942,6 +947,19 @@ int revlog_set_horizon(struct revlog *log, struct ctx *ctx, uint64_t number, str
 		pthread_mutex_unlock(&log->lock);
 	}
 	return r;
+}
+
+int revlog_help(struct revlog *log, struct ctx *ctx, struct rev_record *record, struct err *err)
+{
+	struct entry e = {.deadline_ns = ctx->deadline_ns};
+	struct buf line;
+
+	buf_init(&line, ctx->arena, KIB);
+	buf_printf(&line, "{\"help\":%llu", (unsigned long long)record->r.number);
+	rev_line_finish(&line, 0);
+	e.note = buf_str(&line);
+	e.bytes = line.len;
+	return submit(log, &e, err);
 }
 
 int revlog_checkpoint(struct revlog *log, struct ctx *ctx, struct str name, uint64_t number, struct err *err)

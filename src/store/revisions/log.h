@@ -9,6 +9,7 @@
  *   {"done":7,"version":"…","sum":"…"}          the change is visible; written with the next batch, never waited for
  *   {"abort":7,"sum":"…"}                       another writer was first
  *   {"checkpoint":"before-refactor","rev":7,"time":…,"sum":"…"}
+ *   {"help":7,"sum":"…"}                        another process is about to make it (journals only)
  *   {"seal":9,"sum":"…"}                        the next segment starts with revision 9
  *   {"horizon":5,"sum":"…"}                     what is before revision 5 is not kept any more (retain.c)
  *
@@ -32,6 +33,7 @@
 struct rev_record {
 	struct revision r; /* strings in the log's own memory */
 	bool done;
+	bool helped;       /* another process may have made it */
 	bool doubted;      /* done before the machine started anew: the disk may not have got it */
 	uint64_t left;     /* records of the same group that follow */
 	uint64_t piece[2]; /* appends whose bytes are a blob of their own: its hash */
@@ -87,6 +89,8 @@ int revlog_append_step(struct revlog *log, struct ctx *ctx, struct rev_draft *dr
 void revlog_done(struct revlog *log, struct rev_record *record, struct str version);
 /* The change did not come about. Flush soon, or another process may make it. */
 void revlog_abort(struct revlog *log, struct rev_record *record);
+/* Says in the log that the change will be made for its owner. */
+int revlog_help(struct revlog *log, struct ctx *ctx, struct rev_record *record, struct err *err);
 int revlog_checkpoint(struct revlog *log, struct ctx *ctx, struct str name, uint64_t number, struct err *err);
 /* Ends the tail segment, so that it can be cut. */
 int revlog_seal(struct revlog *log, struct ctx *ctx, struct err *err);

@@ -266,6 +266,11 @@ int recover_record(struct revisions *rv, struct ctx *ctx, struct rev_record *rec
 		r = revlog_refresh(rv->log, ctx, err);
 		if (r || is_settled(rv, rec))
 			return r;
+		if (rv->journal && !exists && !rec->r.own) { /* see recover_took_effect */
+			r = revlog_help(rv->log, ctx, rec, err);
+			if (r || is_settled(rv, rec))
+				return r;
+		}
 		r = make_change(rv, ctx, rec, &stat, exists, err);
 		/* whoever was faster did the same, or a later look will tell */
 		if (r == -ERR_CONFLICT || r == -ERR_EXISTS)
@@ -287,15 +292,36 @@ static bool holds(struct revisions *rv, struct ctx *ctx, struct rev_record *rec,
 	       match_now(rv, ctx, rec, ret_stat, exists) == MATCH_SAME;
 }
 
+static bool was_helped(struct revisions *rv, struct ctx *ctx, const struct rev_record *rec)
+{
+	struct err ignored;
+	bool helped;
+
+	if (revlog_refresh(rv->log, ctx, &ignored))
+		return true; /* not known */
+	revlog_lock(rv->log);
+	helped = rec->helped;
+	revlog_unlock(rv->log);
+	return helped;
+}
+
 /* Whoever changes the path after our record was logged has first brought our record to its end, and logged its own
    behind it. So a newer record of the path says that ours took effect; without one, the bytes tell. The log is read
-   again after the bytes, since both may be changed in between. */
-bool recover_took_effect(struct revisions *rv, struct ctx *ctx, struct rev_record *rec, struct store_stat *ret_stat)
+   again after the bytes, since both may be changed in between.
+
+   In a journal a path without a record is only thought to be absent. When it is not, its bytes tell nothing: they may
+   be the same by chance. So who makes the change of another process says so in the log before it does, and without that
+   line nobody did. */
+bool recover_took_effect(struct revisions *rv, struct ctx *ctx, struct rev_record *rec, bool guessed,
+			 struct store_stat *ret_stat)
 {
 	struct store_stat stat = {0};
 	struct err ignored;
-	bool effect = holds(rv, ctx, rec, &stat);
+	bool effect;
 
+	if (rv->journal && guessed && !was_helped(rv, ctx, rec))
+		return false;
+	effect = holds(rv, ctx, rec, &stat);
 	if (effect) {
 		revlog_done(rv->log, rec, rec->r.after.exists ? stat.version : STR_NONE);
 	} else {
