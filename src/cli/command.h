@@ -151,6 +151,8 @@ int run_restore(struct cli *cli, struct err *err);
 int run_undo(struct cli *cli, struct err *err);
 int run_checkpoint(struct cli *cli, struct err *err);
 int run_watch(struct cli *cli, struct err *err);
+int run_sessions(struct cli *cli, struct err *err);
+int run_usage(struct cli *cli, struct err *err);
 int run_tasks(struct cli *cli, struct err *err);
 int run_fork(struct cli *cli, struct err *err);
 int run_merge(struct cli *cli, struct err *err);

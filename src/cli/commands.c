@@ -79,6 +79,12 @@ static const struct option move_options[] = {
 static const struct option rm_options[] = {
 	{OPT_RECURSIVE, 'r', "recursive", NULL, "directories too, with all that is in them", COMPLETE_NOTHING, NULL},
 };
+static const struct option sessions_options[] = {
+	{OPT_LIMIT, 'n', "limit", "N", "show: how many entries, from the end (default 50)", COMPLETE_NOTHING, NULL},
+};
+static const struct option usage_options[] = {
+	{OPT_SINCE, 0, "since", "TIME", "only from then on, such as 2026-11-15", COMPLETE_NOTHING, NULL},
+};
 static const struct option tasks_options[] = {
 	{OPT_STATUS, 0, "status", "STATUS", "only tasks with it", COMPLETE_WORDS,
 	 "pending in_progress awaiting_check completed failed cancelled"},
@@ -318,6 +324,30 @@ const struct command commands[] = {
 	 .about = "The version changes whenever the bytes change; --if-version of other commands takes it.\n",
 	 .examples = "stead info notes.md\n  for a person\nstead info --json notes.md\n  for a script\n",
 	 .run = run_info},
+	{.name = "sessions",
+	 .summary = "conversations: list, show, append to, archive",
+	 .operands = "[list | show ID | append ID | archive ID]",
+	 .operands_max = 2,
+	 .complete = COMPLETE_WORDS,
+	 .words = "list show append archive",
+	 .about = "A session is a log of one JSON object a line, which is never shortened. 'append' takes such\n"
+		  "lines from standard input: what a runtime of your own says and does. 'archive' writes what\n"
+		  "was said since the last time to memory/conversations/, as Markdown and JSON. --agent says\n"
+		  "whose sessions.\n",
+	 .examples = "stead sessions\n  all, the newest first\n"
+		     "echo '{\"type\":\"message\",\"role\":\"user\",\"content\":\"hello\"}' | stead sessions append "
+		     "chat-1\n"
+		     "  a message\n"
+		     "stead sessions show chat-1\n  its end\n",
+	 OPTIONS_OF(sessions_options),
+	 .run = run_sessions},
+	{.name = "usage",
+	 .summary = "tokens that were spent",
+	 .about = "Sums up agents/<agent>/token_usage.jsonl, by model. Runtimes add to it with session_append\n"
+		  "and entries of type usage.\n",
+	 .examples = "stead usage --since 2026-11-15\n  since that day\n",
+	 OPTIONS_OF(usage_options),
+	 .run = run_usage},
 	{.name = "tasks",
 	 .summary = "show the task list, or tidy it",
 	 .operands = "[list | clean]",

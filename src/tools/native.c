@@ -10,6 +10,7 @@
 #include "tools/history_tools.h"
 #include "tools/note_tools.h"
 #include "tools/schemas.h"
+#include "tools/session_tools.h"
 #include "tools/task_tools.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
@@ -656,7 +657,15 @@ static const struct tool tools[] = {
 /* clang-format on */
 
 static const struct tool_group core_tools = {tools, COUNT(tools)};
-static const struct tool_group *const groups[] = {&core_tools, &note_tools, &task_tools, NULL};
+/* clang-format off */
+static const struct tool_group *const groups[] = {
+	&core_tools,
+	&note_tools,
+	&task_tools,
+	&session_tools,
+	NULL,
+};
+/* clang-format on */
 
 const struct dialect dialect_native = {
 	.name = "native",

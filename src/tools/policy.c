@@ -23,10 +23,22 @@ static bool has_name(struct str name)
 
 static const char *nearest_name(struct str name)
 {
-	const char *names[NAMES_MAX] = {"group:files", "group:artifacts", "group:history",
-					"group:forks", "group:notes",     "group:tasks"};
-	size_t n = 6;
+	/* clang-format off */
+	static const char *const families[] = {
+		"group:files",
+		"group:artifacts",
+		"group:history",
+		"group:forks",
+		"group:notes",
+		"group:tasks",
+		"group:sessions",
+	};
+	/* clang-format on */
+	const char *names[NAMES_MAX];
+	size_t n = 0;
 
+	for (; n < sizeof(families) / sizeof(families[0]); n++)
+		names[n] = families[n];
 	for (const struct dialect *const *d = dialects; *d; d++)
 		for (const struct tool *t = dialect_next(*d, NULL); t && n < NAMES_MAX; t = dialect_next(*d, t))
 			names[n++] = t->name;
