@@ -122,12 +122,13 @@ static void indent(struct buf *buf, unsigned columns)
 }
 
 /* Lines that may stand below "key: |": the first has something in it and does not begin with a blank, none ends with
-   one, and nothing in them needs an escape. */
+   one, the last is not empty (where the block ended would be a matter of blank lines), and nothing needs an escape. */
 static bool may_stand_as_block(struct str s)
 {
 	struct str line;
 
-	if (str_find_char(s, '\n') == s.len || !utf8_valid(s) || s.ptr[0] == '\n' || s.ptr[0] == ' ')
+	if (str_find_char(s, '\n') == s.len || !utf8_valid(s) || s.ptr[0] == '\n' || s.ptr[0] == ' ' ||
+	    str_ends(s, STR("\n\n")))
 		return false;
 	for (size_t i = 0; i < s.len;) {
 		uint32_t c = code_point(s, &i);
@@ -143,10 +144,10 @@ static bool may_stand_as_block(struct str s)
 
 static void write_block(struct buf *buf, struct str s, unsigned columns)
 {
-	bool ends = str_ends(s, STR("\n")), ends_twice = str_ends(s, STR("\n\n"));
+	bool ends = str_ends(s, STR("\n"));
 	struct str line;
 
-	buf_add(buf, ends_twice ? STR(" |+\n") : ends ? STR(" |\n") : STR(" |-\n"));
+	buf_add(buf, ends ? STR(" |\n") : STR(" |-\n"));
 	if (ends)
 		s.len--;
 	while (str_cut(&s, '\n', &line)) {
