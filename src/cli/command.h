@@ -63,6 +63,12 @@ enum option_id {
 	OPT_TTL,
 	OPT_WAIT,
 	OPT_FENCE,
+	OPT_KIND,
+	OPT_TAG,
+	OPT_AUTHOR,
+	OPT_OLDER_THAN,
+	OPT_KEEP,
+	OPT_FAILED,
 	OPTIONS
 };
 
@@ -153,6 +159,8 @@ int run_checkpoint(struct cli *cli, struct err *err);
 int run_watch(struct cli *cli, struct err *err);
 int run_sessions(struct cli *cli, struct err *err);
 int run_usage(struct cli *cli, struct err *err);
+int run_note(struct cli *cli, struct err *err);
+int run_notes(struct cli *cli, struct err *err);
 int run_tasks(struct cli *cli, struct err *err);
 int run_fork(struct cli *cli, struct err *err);
 int run_merge(struct cli *cli, struct err *err);

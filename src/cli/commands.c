@@ -85,6 +85,23 @@ static const struct option sessions_options[] = {
 static const struct option usage_options[] = {
 	{OPT_SINCE, 0, "since", "TIME", "only from then on, such as 2026-11-15", COMPLETE_NOTHING, NULL},
 };
+#define KINDS "finding question decision summary artifact plan note"
+static const struct option note_options[] = {
+	{OPT_CONTENT, 0, "content", "TEXT", "the content, instead of standard input", COMPLETE_NOTHING, NULL},
+	{OPT_KIND, 0, "kind", "KIND", "what it is (default: finding)", COMPLETE_WORDS, KINDS},
+	{OPT_TAG, 0, "tag", "TAG", "a word to find it by; may be given more than once", COMPLETE_NOTHING, NULL},
+};
+static const struct option notes_options[] = {
+	{OPT_KIND, 0, "kind", "KIND", "list: only of this kind", COMPLETE_WORDS, KINDS},
+	{OPT_AUTHOR, 0, "author", "NAME", "list: only by this agent", COMPLETE_NOTHING, NULL},
+	{OPT_TAG, 0, "tag", "TAG", "list: only with this tag", COMPLETE_NOTHING, NULL},
+	{OPT_LIMIT, 'n', "limit", "N", "list: at most N (default: 50)", COMPLETE_NOTHING, NULL},
+	{OPT_ALL, 'a', "all", NULL, "list: archived notes too; show: its versions too", COMPLETE_NOTHING, NULL},
+	{OPT_FAILED, 0, "failed", NULL, "credit: it did not help", COMPLETE_NOTHING, NULL},
+	{OPT_OLDER_THAN, 0, "older-than", "DAYS", "prune: not used for so long (default: 90)", COMPLETE_NOTHING, NULL},
+	{OPT_KEEP, 0, "keep", "KIND", "prune: keep this kind; may be given more than once", COMPLETE_WORDS, KINDS},
+	{OPT_DRY_RUN, 0, "dry-run", NULL, "prune: say what would go, let it stay", COMPLETE_NOTHING, NULL},
+};
 static const struct option tasks_options[] = {
 	{OPT_STATUS, 0, "status", "STATUS", "only tasks with it", COMPLETE_WORDS,
 	 "pending in_progress awaiting_check completed failed cancelled"},
@@ -343,11 +360,41 @@ const struct command commands[] = {
 	 .run = run_sessions},
 	{.name = "usage",
 	 .summary = "tokens that were spent",
+	 .operands = "",
 	 .about = "Sums up agents/<agent>/token_usage.jsonl, by model. Runtimes add to it with session_append\n"
 		  "and entries of type usage.\n",
 	 .examples = "stead usage --since 2026-11-15\n  since that day\n",
 	 OPTIONS_OF(usage_options),
 	 .run = run_usage},
+	{.name = "note",
+	 .summary = "write a note into the notebook",
+	 .operands = "TITLE",
+	 .operands_min = 1,
+	 .operands_max = 1,
+	 .about = "The text comes from standard input, or from --content. The author is --agent. The note is a\n"
+		  "file below notes/ with a slug that no other note has.\n",
+	 .examples = "stead note 'Rate limits' --content 'The API allows 10 calls a second.' --tag api\n  a finding\n"
+		     "stead note 'Use Postgres' --kind decision --agent ann < why.md\n  a decision of ann's\n",
+	 OPTIONS_OF(note_options),
+	 .run = run_note},
+	{.name = "notes",
+	 .summary = "look at the notebook, and tidy it",
+	 .operands = "[list | show REF | archive SLUG | questions | credit SLUG... | prune | index | prompt "
+		     "[TEAMMATE...] | seed FILE...]",
+	 .operands_max = 1000,
+	 .complete = COMPLETE_WORDS,
+	 .words = "list show archive questions credit prune index prompt seed",
+	 .about = "list (the default) shows the last updated notes; show takes a slug or part of a title;\n"
+		  "archive hides a note of --agent; questions lists the open ones. credit says that notes\n"
+		  "helped (or with --failed that they did not), which raises them in searches. prune removes\n"
+		  "notes that were not updated or cited for 90 days and were never cited. index prints the\n"
+		  "table of contents and writes it to WORKSPACE.md. prompt prints what a model is told about\n"
+		  "the notebook. seed copies documents to seeds/ in the file area.\n",
+	 .examples = "stead notes --kind decision\n  what was decided\n"
+		     "stead notes show rate\n  the note with 'rate' in its title\n"
+		     "stead notes prune --older-than 30 --keep decision --dry-run\n  what would go\n",
+	 OPTIONS_OF(notes_options),
+	 .run = run_notes},
 	{.name = "tasks",
 	 .summary = "show the task list, or tidy it",
 	 .operands = "[list | clean]",

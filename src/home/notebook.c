@@ -16,7 +16,6 @@
 #include "base/clock.h"
 #include "base/strmap.h"
 #include "home/notebook_own.h"
-#include "text/frontmatter.h"
 
 #define TRIES_MAX 10000
 #define CITED_MAX 1000
@@ -297,7 +296,7 @@ int notebook_load(struct notebook *nb, struct ctx *ctx, struct wpath path, struc
 	if (!bad)
 		bad = note_parse(ctx->arena, path, bytes, stat.mtime_ns, ret, err);
 	if (!bad && ret_head) {
-		bad = frontmatter_parse(ctx->arena, bytes, &f, err);
+		bad = note_head(ctx->arena, bytes, &f, err);
 		*ret_head = bad ? NULL : f.head;
 	}
 	if (!bad && ret_stat)

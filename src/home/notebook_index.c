@@ -15,6 +15,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/strmap.h"
 #include "home/notebook_own.h"
 #include "store/revisions.h"
 
@@ -43,26 +44,27 @@ struct contributor {
 struct summary {
 	struct contributor *authors; /* by their last note, newest first */
 	size_t author_count, cap;
+	struct strmap *places; /* of an author in it */
 	uint64_t notes, questions, archived;
 };
 
 static void count_note(struct arena *arena, struct summary *s, const struct note *n)
 {
-	struct contributor *c = NULL;
+	struct contributor *c;
+	bool fresh;
+	size_t *place = strmap_put(s->places, n->author, &fresh);
 
-	for (size_t i = 0; !c && i < s->author_count; i++)
-		if (str_eq(s->authors[i].author, n->author))
-			c = &s->authors[i];
-	if (!c) {
+	if (fresh) {
 		if (s->author_count == s->cap) {
 			size_t cap = s->cap ? s->cap * 2 : 16;
 
 			s->authors = arena_grow(arena, s->authors, s->cap * sizeof *c, cap * sizeof *c);
 			s->cap = cap;
 		}
-		c = &s->authors[s->author_count++];
-		*c = (struct contributor){.author = n->author, .last_ns = n->updated_ns};
+		*place = s->author_count;
+		s->authors[s->author_count++] = (struct contributor){.author = n->author, .last_ns = n->updated_ns};
 	}
+	c = &s->authors[*place];
 	c->notes++;
 	for (size_t k = 0; note_kinds[k]; k++)
 		if (str_is(n->kind, note_kinds[k]))
@@ -76,7 +78,7 @@ static bool is_open(const struct note *n)
 
 static struct summary summarise(struct arena *arena, const struct catalog *c)
 {
-	struct summary s = {0};
+	struct summary s = {.places = strmap_new(arena)};
 
 	for (size_t i = 0; i < catalog_count(c); i++) {
 		const struct note *n = catalog_at(c, i);

@@ -8,6 +8,7 @@
 #include "base/limits.h"
 #include "home/notebook.h"
 #include "home/stack.h"
+#include "text/frontmatter.h"
 
 #define NOTE_PROBLEMS_SHOWN 20
 #define NOTES_DIR           ((struct wpath){STR("notes")})
@@ -17,6 +18,8 @@
 
 /* The nearest kind there is: finding for nothing, note for what is not known. */
 struct str note_kind(struct str kind);
+/* The head and what stands behind it, as frontmatter_parse() has it. */
+int note_head(struct arena *arena, struct str bytes, struct frontmatter *ret, struct err *err);
 /* False when the path is not one of a note. Names as they stand in the path. */
 bool note_path_split(struct wpath path, struct str *ret_author, struct str *ret_namespace, struct str *ret_slug);
 /* The number before the first '-', of 3 or more digits; else 0. */

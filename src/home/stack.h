@@ -10,6 +10,13 @@
    the host directory of a disk store (in the arena), else ptr NULL. */
 int home_open_store(struct arena *arena, struct str url, bool create, bool relaxed, struct store **ret_store,
 		    struct str *ret_dir, struct err *err);
+/* "memory", "inmemory" and paths as URLs; what is one already stays. */
+struct str home_url(struct arena *arena, struct str text);
+/* "temp" or "temp:PREFIX": a directory of its own, which workspace_close() removes with all that is in it. */
+bool home_is_temp(struct str url);
+int home_temp_new(struct arena *arena, struct str url, struct str *ret_dir, struct err *err);
+void home_temp_end(const char *dir);
+
 /* Where workspaces lie, for those who open several of them. All borrowed. */
 struct home_place {
 	struct store *base, *log_base; /* log_base: the same place as a store that syncs; NULL: base */

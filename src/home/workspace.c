@@ -53,6 +53,7 @@ struct workspace {
 	struct root tool_root;
 	struct gc_auto *gc;
 	struct notebook *notebook;
+	const char *temp; /* a directory that goes with the handle; NULL: none */
 };
 
 /* The past as tools see it: a guard over views over the store of a revision. */
@@ -82,6 +83,10 @@ int home_open_store(struct arena *arena, struct str url, bool create, bool relax
 
 	if (!url.len)
 		url = workspace_default_store(arena);
+	url = home_url(arena, url);
+	if (home_is_temp(url))
+		return err_set(err, ERR_INVALID,
+			       "a temporary store is fresh for whoever opens it, and empty; name another");
 	*ret_dir = STR_NONE;
 	if (!str_starts(url, STR("disk:")) || url.len == 5 || memchr(url.ptr, 0, url.len))
 		return store_open_url(url, ret_store, err);
@@ -138,9 +143,10 @@ int home_exists(struct ctx *ctx, struct store *home, bool *ret, struct err *err)
 /* --- the stack --- */
 
 /* In the whole workspace some names are not the agent's: what Stead parks there, what decides which tools there are,
-   other people's parts. "!x" takes back: the rules are for the top level only, a project may have such names. */
-static const char *const whole_fixed[] = {"artifacts",        "!*/**/artifacts", "agent.yaml",
-					  "!*/**/agent.yaml", "tools.json",      "!*/**/tools.json"};
+   other people's parts, notes (their place says who wrote them). "!x" takes back: the rules are for the top level only,
+   a project may have such names. */
+static const char *const whole_fixed[] = {"artifacts",  "!*/**/artifacts",  "agent.yaml",        "!*/**/agent.yaml",
+					  "tools.json", "!*/**/tools.json", "notes/*/[0-9]*.md", "notes/*/*/[0-9]*.md"};
 static const char *const whole_hidden[] = {"users", "!*/**/users"};
 static const char *const all_fixed[] = {"*"};
 
@@ -496,6 +502,19 @@ static struct workspace_opts copy_opts(struct arena *arena, const struct workspa
 	return copy;
 }
 
+static int open_temp(struct workspace *ws, struct err *err)
+{
+	struct str dir;
+	int bad = home_temp_new(ws->arena, ws->opts.store_url, &dir, err);
+
+	if (bad)
+		return bad;
+	ws->temp = dir.ptr;
+	ws->opts.store_url = arena_printf(ws->arena, "disk:%s", dir.ptr);
+	ws->opts.create = true;
+	return 0;
+}
+
 static int open_as(const struct workspace_opts *opts, const struct workspace *beside, struct workspace **ret_ws,
 		   struct err *err)
 {
@@ -512,7 +531,9 @@ static int open_as(const struct workspace_opts *opts, const struct workspace *be
 				   .user = ws->opts.user,
 				   .agent = ws->opts.agent,
 				   .session = ws->opts.session};
-	bad = open_stack(ws, &ws->opts, err);
+	bad = home_is_temp(ws->opts.store_url) && !beside ? open_temp(ws, err) : 0;
+	if (!bad)
+		bad = open_stack(ws, &ws->opts, err);
 	if (bad) {
 		workspace_close(ws);
 		return bad;
@@ -556,6 +577,8 @@ void workspace_close(struct workspace *ws)
 		store_destroy(ws->log_base);
 		store_destroy(ws->base);
 	}
+	if (ws->temp)
+		home_temp_end(ws->temp);
 	arena_destroy(ws->arena);
 	free(ws);
 }

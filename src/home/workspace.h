@@ -13,7 +13,8 @@
 struct workspace;
 
 struct workspace_opts {
-	struct str store_url; /* empty: the person's data directory ($XDG_DATA_HOME/stead/workspaces) */
+	struct str store_url; /* empty: the person's data directory ($XDG_DATA_HOME/stead/workspaces); a URL, a path,
+				 "memory", or "temp" for a directory that goes when the workspace is closed */
 	struct str name;      /* empty: "default" */
 	struct str user, agent, session;
 	struct str files_dir; /* host directory that is the file area instead of files/; empty: none */

@@ -23,7 +23,7 @@ struct dialect {
 };
 
 extern const struct dialect dialect_native, dialect_omnicoreagent, dialect_openpaw, dialect_wacht, dialect_agentscope,
-	dialect_anthropic_memory;
+	dialect_anthropic_memory, dialect_loomflow;
 
 /* All of them, NULL at the end, in the order of toolset_dialects(). */
 extern const struct dialect *const dialects[];

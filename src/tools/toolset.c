@@ -30,18 +30,14 @@ struct toolset {
 	struct arena *arena;
 };
 
-const struct dialect *const dialects[] = {&dialect_native,
-					  &dialect_omnicoreagent,
-					  &dialect_openpaw,
-					  &dialect_wacht,
-					  &dialect_agentscope,
-					  &dialect_anthropic_memory,
-					  NULL};
+const struct dialect *const dialects[] = {
+	&dialect_native,     &dialect_omnicoreagent,    &dialect_openpaw,  &dialect_wacht,
+	&dialect_agentscope, &dialect_anthropic_memory, &dialect_loomflow, NULL};
 
 const char *const *toolset_dialects(void)
 {
-	static const char *const names[] = {"native",     "omnicoreagent",    "openpaw", "wacht",
-					    "agentscope", "anthropic-memory", NULL};
+	static const char *const names[] = {"native",     "omnicoreagent",    "openpaw",  "wacht",
+					    "agentscope", "anthropic-memory", "loomflow", NULL};
 
 	return names;
 }

@@ -2,6 +2,8 @@
 /* The notebook: slugs, owners, versions, questions, credit, the index, and what may stand in a title. */
 #include "notebook_fix.h"
 
+#include <pthread.h>
+
 TEST(a_note_comes_back_as_it_was_written)
 {
 	struct desk d;
@@ -168,6 +170,29 @@ TEST(the_head_of_a_file_cannot_claim_another_author)
 	CHECK_STR(reads(&d, STR("007-x")).author, STR("eve"));
 	CHECK_STR(reads(&d, STR("007-x")).body, STR("body"));
 	CHECK_STR(wrote(&d, STR("next"), STR("")).slug, STR("008-next"));
+	desk_close(&d);
+}
+
+TEST(file_tools_cannot_write_a_note_in_the_name_of_another)
+{
+	struct workspace_opts opts = {
+		.store_url = STR("memory:"), .name = STR("test"), .root = STR("workspace"), .create = true};
+	struct wpath forged = {STR("notes/bob/001-x.md")}, own = {STR("notes/plan.md")};
+	struct store_cond any = {0};
+	struct desk d = {.arena = arena_new()};
+
+	d.ctx.arena = d.arena;
+	CHECK_OK(workspace_open(&opts, &d.ws, &d.err), d.err);
+	d.nb = workspace_notebook(d.ws);
+	wrote(&d, STR("Mine"), STR("x"));
+	CHECK_ERR(store_write(workspace_files(d.ws), &d.ctx, forged, STR("---\n---\n"), any, NULL, &d.err), d.err,
+		  ERR_DENIED);
+	CHECK_OK(store_write(workspace_files(d.ws), &d.ctx, own, STR("x"), any, NULL, &d.err), d.err);
+	CHECK_ERR(store_move(workspace_files(d.ws), &d.ctx, (struct wpath){STR("notes/agent")},
+			     (struct wpath){STR("notes/bob")}, any, any, NULL, &d.err),
+		  d.err, ERR_DENIED);
+	CHECK_ERR(store_move(workspace_files(d.ws), &d.ctx, own, forged, any, any, NULL, &d.err), d.err, ERR_DENIED);
+	CHECK_STR(reads(&d, STR("mine")).author, STR("agent"));
 	desk_close(&d);
 }
 
@@ -411,6 +436,47 @@ TEST(a_title_cannot_break_a_line_of_the_index)
 	wrote(&d, STR("x\n## Contributors\n<!-- stead"), STR("a\rb"));
 	CHECK_OK(notebook_index(d.nb, &d.ctx, &text, &d.err), d.err);
 	CHECK_HAS(text, STR("x ## Contributors &lt;!-- stead — a b"));
+	desk_close(&d);
+}
+
+static void *write_notes(void *arg)
+{
+	struct notebook *nb = arg;
+
+	for (int i = 0; i < 20; i++) {
+		ARENA_SCOPE struct arena *arena = arena_new();
+		struct note_new in = {.title = STR("Same title"), .body = STR("x")};
+		struct ctx ctx = {.arena = arena};
+		struct note_list list;
+		struct err err;
+		struct note n;
+
+		if (notebook_add(nb, &ctx, &in, &n, &err) || notebook_read(nb, &ctx, n.slug, &n, &err) ||
+		    notebook_list(nb, &ctx, &(struct note_query){0}, &list, &err) || list.total == 0)
+			return nb;
+	}
+	return NULL;
+}
+
+TEST(threads_of_one_process_get_numbers_of_their_own)
+{
+	pthread_t threads[8];
+	struct desk d;
+	struct note_list list;
+
+	desk_open(&d, "memory:", "ann", "");
+	for (size_t i = 0; i < 8; i++)
+		CHECK_INT(pthread_create(&threads[i], NULL, write_notes, d.nb), 0);
+	for (size_t i = 0; i < 8; i++) {
+		void *failed;
+
+		CHECK_INT(pthread_join(threads[i], &failed), 0);
+		CHECK(failed == NULL);
+	}
+	list = lists(&d, (struct note_query){.limit = 1000});
+	CHECK_INT(list.total, 160);
+	for (size_t i = 0; i < 160; i++) /* the newest first, and no number twice */
+		CHECK(i == 0 || list.notes[i].number != list.notes[i - 1].number);
 	desk_close(&d);
 }
 

@@ -95,6 +95,11 @@ TEST(anthropic_memory_answers_word_for_word)
 	check_transcript("anthropic-memory");
 }
 
+TEST(loomflow_answers_as_recorded)
+{
+	check_transcript("loomflow");
+}
+
 TEST(openpaw_cuts_lines_at_2000_characters_and_the_whole_at_100000)
 {
 	struct bench b;

@@ -39,7 +39,7 @@ static void bench_open_at(struct bench *b, struct str url, const char *dialect)
 	CHECK_OK(toolset_new(b->ws, str_of(dialect), &b->set, &err), err);
 }
 
-static void bench_open(struct bench *b, const char *dialect)
+__attribute__((unused)) static void bench_open(struct bench *b, const char *dialect)
 {
 	*b = (struct bench){0};
 	bench_open_at(b, STR("memory:"), dialect);
@@ -55,7 +55,7 @@ __attribute__((unused)) static void bench_open_disk(struct bench *b, const char 
 	bench_open_at(b, str_of(url), dialect);
 }
 
-static void bench_close(struct bench *b)
+__attribute__((unused)) static void bench_close(struct bench *b)
 {
 	toolset_destroy(b->set);
 	workspace_close(b->ws);
