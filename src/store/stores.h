@@ -25,8 +25,14 @@ int store_postgres_open(struct str url, struct store **ret_store, struct err *er
 /* Round trips made so far, of a store without a prefix: for tests and benchmarks. */
 uint64_t store_postgres_trips(struct store *postgres);
 
-/* "disk:./dir", "memory:", "postgres://…". A URL of a kind that this build has not is ERR_UNSUPPORTED and names those
- * it has. */
+/* "s3://bucket/prefix?…" and "r2://…" (docs/stores.md); the server is not asked before the first operation. Keys come
+   from the environment. */
+int store_s3_open(struct str url, struct store **ret_store, struct err *err);
+/* Requests sent so far. */
+uint64_t store_s3_requests(struct store *s3);
+
+/* "disk:./dir", "memory:", "postgres://…", "s3://…". A URL of a kind that this build has not is ERR_UNSUPPORTED and
+ * names those it has. */
 int store_open_url(struct str url, struct store **ret_store, struct err *err);
 
 /* Layers. */

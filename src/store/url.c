@@ -22,6 +22,8 @@ static int open_disk(struct str dir, struct store **ret_store, struct err *err)
 
 int store_open_url(struct str url, struct store **ret_store, struct err *err)
 {
+	if (str_starts(url, STR("s3://")) || str_starts(url, STR("r2://")))
+		return store_s3_open(url, ret_store, err);
 	if (str_starts(url, STR("disk:")))
 		return open_disk(str_from(url, 5), ret_store, err);
 	if (str_is(url, "memory:")) {

@@ -1,37 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Runs the list of conformance.h over every store. A new backend or layer adds one STACK line. */
-#include "conformance.h"
+#include "conformance_run.h"
 #include "rev_form.h"
 #include "store/revisions.h"
-
-/* One case on a fresh store. A failed check ends the case, not the list, so that one run shows all that is wrong. */
-static bool run_case(struct store *(*open)(void), const struct conf_case *k)
-{
-	struct arena *arena = arena_new();
-	struct conf c = {.s = open(), .ctx = {.arena = arena}};
-
-	test_failed = 0;
-	if (setjmp(test_end) == 0)
-		k->run(&c);
-	if (test_failed)
-		printf("# in case %s\n", k->name);
-	store_destroy(c.s);
-	arena_destroy(arena);
-	return !test_failed;
-}
-
-static void run_all(struct store *(*open)(void))
-{
-	jmp_buf outer;
-	int cases = 0, bad = 0;
-
-	memcpy(&outer, &test_end, sizeof(outer));
-	for (const struct conf_case *k = conf_first; k; k = k->next, cases++)
-		bad += !run_case(open, k);
-	memcpy(&test_end, &outer, sizeof(outer));
-	CHECK(cases >= 60);
-	CHECK_INT(bad, 0);
-}
 
 static struct store *open_revisions(int form, struct store *inner, struct store *meta)
 {
@@ -43,16 +14,6 @@ static struct store *open_revisions(int form, struct store *inner, struct store 
 	CHECK_OK(store_revisions_open(inner, meta, form_opts(form), &ctx, &s, &err), err);
 	return s;
 }
-
-#define STACK(id, expr)                                                                                                \
-	static struct store *id##_open(void)                                                                           \
-	{                                                                                                              \
-		return expr;                                                                                           \
-	}                                                                                                              \
-	TEST(id##_keeps_the_contract)                                                                                  \
-	{                                                                                                              \
-		run_all(id##_open);                                                                                    \
-	}
 
 STACK(memory, store_memory_new())
 STACK(revisions_in_memory, open_revisions(FORM_SEGMENTS, store_memory_new(), store_memory_new()))
