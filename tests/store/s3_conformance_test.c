@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The store contract on a real S3 server; on one without conditional writes with single_writer=1. */
 #include "conformance_run.h"
+#include "journal_conformance.h"
 #include "rev_form.h"
 #include "s3_fix.h"
 
@@ -10,6 +11,11 @@ static struct store *open_s3(void)
 }
 
 STACK(s3, open_s3())
+
+TEST(journals_on_s3_keep_their_contract)
+{
+	journal_run_all(open_s3);
+}
 
 /* Files and history in one bucket, as a workspace has them: meta lies below a prefix of its own. */
 static struct store *open_revisions_on_s3(void)

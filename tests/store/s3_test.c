@@ -365,6 +365,31 @@ TEST(what_is_the_stores_own_is_not_shown_and_not_written)
 	end(&t);
 }
 
+TEST(a_key_with_control_characters_is_removed_with_its_directory)
+{
+	struct setup t = begin();
+
+	raw_put(&t, "d/line\nbreak\x01");
+	put(&t.c, "d/a", "x");
+	put(&t.c, "d/b", "x");
+	CHECK_OK(store_remove(t.c.s, &t.c.ctx, P("d"), true, ANY, NULL, &t.c.err), t.c.err);
+	CHECK_GONE(&t.c, "d");
+	end(&t);
+}
+
+TEST(a_version_that_is_no_etag_matches_nothing_and_gets_into_no_header)
+{
+	static const char *const versions[] = {"*", "\"a\"", "a, b", "x\r\nx-amz-acl: public-read", " "};
+	struct setup t = begin();
+
+	put(&t.c, "a", "old");
+	for (size_t i = 0; i < 5; i++)
+		CHECK_ERR(store_write(t.c.s, &t.c.ctx, P("a"), STR("new"), VERS(str_of(versions[i])), NULL, &t.c.err),
+			  t.c.err, ERR_CONFLICT);
+	CHECK_STR(get(&t.c, "a"), STR("old"));
+	end(&t);
+}
+
 /* Large files. */
 
 static void check_stream(struct conf *c, const char *path, uint64_t from, uint64_t len)

@@ -424,6 +424,22 @@ static int lost_condition(struct s3 *s3, struct ctx *ctx, const struct s3_put *p
 	return r;
 }
 
+/* A version that could be an ETag. Anything else ("*", a list, a line break) must not get into a header, and matches
+   nothing. */
+static bool could_match(struct store_cond cond)
+{
+	if (cond.kind != STORE_VERSION)
+		return true;
+	for (size_t i = 0; i < cond.version.len; i++) {
+		char c = cond.version.ptr[i];
+
+		if (!((c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '-' ||
+		      c == '_' || c == '.' || c == '='))
+			return false;
+	}
+	return cond.version.len > 0 && cond.version.len <= 128;
+}
+
 int s3_put_body(struct s3 *s3, struct ctx *ctx, const struct s3_put *put, const struct s3_body *body,
 		struct store_stat *ret_stat, struct err *err)
 {
@@ -434,6 +450,10 @@ int s3_put_body(struct s3 *s3, struct ctx *ctx, const struct s3_put *put, const 
 		bool again = false;
 		int r;
 
+		if (!could_match(put->cond)) {
+			r = lost_condition(s3, ctx, put, &head, &again, err);
+			return r ? r : err_set(err, ERR_CONFLICT, "the version is none that this store gives");
+		}
 		s3_meta_headers(s3, ctx->arena, &call, put);
 		cond_header(s3, ctx->arena, &call, put->cond);
 		r = s3_send_body(s3, ctx, &call, body, &a, err);

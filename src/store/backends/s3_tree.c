@@ -65,11 +65,20 @@ static void xml_escaped(struct buf *out, struct str text)
 	for (size_t i = 0; i < text.len; i++) {
 		unsigned char c = (unsigned char)text.ptr[i];
 
-		if (c == '<' || c == '>' || c == '&' || c == '"' || c < 0x20)
+		if (c == '<' || c == '>' || c == '&' || c == '"')
 			buf_printf(out, "&#%u;", c);
 		else
 			buf_char(out, (char)c);
 	}
+}
+
+/* XML cannot hold control characters, which a key of another program may have. */
+static bool xml_can_name(struct str key)
+{
+	for (size_t i = 0; i < key.len; i++)
+		if ((unsigned char)key.ptr[i] < 0x20)
+			return false;
+	return utf8_valid(key);
 }
 
 struct delete_answer {
@@ -150,14 +159,21 @@ static int remove_dir(struct s3 *s3, struct ctx *ctx, struct str path, uint64_t 
 			return r;
 		any = any || list.count;
 		keys = ARENA_ARRAY(ctx->arena, struct str, list.count + 1);
-		for (size_t i = 0; i < list.count; i++)
-			if (!is_own_key(s3, list.objects[i].key))
-				keys[n++] = list.objects[i].key;
-		if (n)
+		for (size_t i = 0; r == 0 && i < list.count; i++) {
+			struct str key = list.objects[i].key;
+
+			if (is_own_key(s3, key))
+				continue;
+			count++;
+			if (xml_can_name(key))
+				keys[n++] = key;
+			else
+				r = delete_one(s3, ctx, key, STR(""), err);
+		}
+		if (r == 0 && n)
 			r = delete_keys(s3, ctx, keys, n, err);
 		if (r)
 			return r;
-		count += n;
 		token = list.token;
 		if (!list.truncated || !token.len)
 			break;

@@ -331,7 +331,8 @@ static int listing_visit(void *arg, struct str parent, struct str name, unsigned
 {
 	struct listing_walk *w = arg;
 
-	(void)err;
+	if (depth == 0 && !str_is(name, "ListBucketResult"))
+		return broken(err); /* some page, not a list: nothing must not be taken for an empty bucket */
 	if (str_is(parent, "Contents")) {
 		object_field(w, name, text);
 	} else if (str_is(parent, "CommonPrefixes") && str_is(name, "Prefix")) {
