@@ -59,7 +59,7 @@ static struct store *without_session(void)
 	return postgres_empty("schema=pooled&pooler=transaction");
 }
 
-static struct store *with_revisions(void)
+static struct store *with_revisions(struct revisions_opts opts)
 {
 	ARENA_SCOPE struct arena *arena = arena_new();
 	struct ctx ctx = {.arena = arena};
@@ -67,10 +67,24 @@ static struct store *with_revisions(void)
 	struct err err;
 
 	CHECK_OK(store_revisions_open(postgres_empty("schema=revised&prefix=files"),
-				      postgres_empty("schema=revised&prefix=meta"), (struct revisions_opts){0}, &ctx,
-				      &s, &err),
+				      postgres_empty("schema=revised&prefix=meta"), opts, &ctx, &s, &err),
 		 err);
 	return s;
+}
+
+static struct store *with_segments(void)
+{
+	return with_revisions((struct revisions_opts){0});
+}
+
+static struct store *with_a_journal(void)
+{
+	return with_revisions((struct revisions_opts){.journal = true});
+}
+
+static struct store *in_one_step(void)
+{
+	return with_revisions((struct revisions_opts){.journal = true, .own = P(".stead/rev")});
 }
 
 TEST(postgres_keeps_the_contract)
@@ -93,9 +107,19 @@ TEST(postgres_without_anything_kept_in_a_session_keeps_the_contract)
 	run_all(without_session);
 }
 
-TEST(revisions_in_postgres_keep_the_contract)
+TEST(revisions_in_files_in_postgres_keep_the_contract)
 {
-	run_all(with_revisions);
+	run_all(with_segments);
+}
+
+TEST(revisions_in_a_journal_in_postgres_keep_the_contract)
+{
+	run_all(with_a_journal);
+}
+
+TEST(revisions_in_one_step_in_postgres_keep_the_contract)
+{
+	run_all(in_one_step);
 }
 
 TEST(a_journal_in_postgres_keeps_the_contract)

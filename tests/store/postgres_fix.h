@@ -16,14 +16,12 @@ static const char *postgres_env(const char *name)
 	return value;
 }
 
-/* The server's URL with parameters behind it; in memory that stays. */
+/* The server's URL with parameters behind it, until this thread asks for the next one. */
 static const char *postgres_url(const char *params)
 {
-	const char *base = postgres_env("STEAD_TEST_POSTGRES");
-	size_t size = strlen(base) + strlen(params) + 2;
-	char *url = xmalloc(size);
+	static _Thread_local char url[1500];
 
-	snprintf(url, size, "%s?%s", base, params);
+	snprintf(url, sizeof(url), "%s?%s", postgres_env("STEAD_TEST_POSTGRES"), params);
 	return url;
 }
 

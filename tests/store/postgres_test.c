@@ -7,17 +7,20 @@
 #include "servers/proxy.h"
 #include "store/backends/postgres_schema.h"
 #include "store/journal.h"
+#include "store/revisions.h"
 
 #define FIX_SCOPE __attribute__((cleanup(fix_end)))
 
 struct fix {
 	struct conf c;
+	struct store *below; /* what c.s is a view of, if it is */
 	struct proxy *proxy;
 };
 
 static void fix_end(struct fix *f)
 {
 	store_destroy(f->c.s);
+	store_destroy(f->below);
 	if (f->proxy)
 		proxy_stop(f->proxy);
 	arena_destroy(f->c.ctx.arena);
@@ -34,9 +37,11 @@ static struct fix fix_new(const char *params)
 /* "127.0.0.1:port" of the server. */
 static const char *server_address(void)
 {
-	const char *url = postgres_env("STEAD_TEST_POSTGRES"), *at = strchr(url, '@') + 1;
+	static char address[80];
+	const char *at = strchr(postgres_env("STEAD_TEST_POSTGRES"), '@') + 1;
 
-	return xstrndup(str_n(at, strcspn(at, "/")));
+	snprintf(address, sizeof(address), "%.*s", (int)strcspn(at, "/"), at);
+	return address;
 }
 
 static struct fix proxied(const char *params)
@@ -126,6 +131,37 @@ TEST(a_write_with_its_journal_entry_is_one_round_trip_and_so_is_being_overtaken)
 	CHECK_STR(added.news.entries[0].bytes, STR("entry one"));
 	CHECK_TRIPS(f, 1, CHECK_OK(store_journal_read(c->s, &c->ctx, P("log"), &req, &page, &c->err), c->err));
 	CHECK_STR(get(c, "a"), STR("new"));
+}
+
+TEST(a_conditional_write_with_its_revision_is_one_round_trip_and_a_read_is_one)
+{
+	FIX_SCOPE struct fix f = proxied("schema=trips");
+	struct conf *c = &f.c;
+	struct revisions_opts opts = {.journal = true, .own = P(".stead/rev")};
+	struct store *meta = store_view_new(c->s, P(".stead/rev")), *rev;
+	struct str v;
+	uint64_t got[4];
+
+	CHECK_OK(store_revisions_open(store_view_new(c->s, WPATH_ROOT), meta, opts, &c->ctx, &rev, &c->err), c->err);
+	f.below = f.c.s;
+	f.c.s = rev;
+	v = put(c, "a", "one");
+	for (int i = 0; i < 4; i++) {
+		proxy_forget(f.proxy);
+		if (i == 0)
+			CHECK_OK(store_write(rev, &c->ctx, P("a"), STR("two"), VERS(v), NULL, &c->err), c->err);
+		else if (i == 1)
+			get(c, "a");
+		else if (i == 2)
+			CHECK_OK(store_append(rev, &c->ctx, P("a"), STR("+"), ANY, NULL, &c->err), c->err);
+		else
+			CHECK_OK(store_write(rev, &c->ctx, P("b"), STR("x"), ABSENT, NULL, &c->err), c->err);
+		got[i] = proxy_requests(f.proxy);
+	}
+	printf("# conditional write %d, read %d, append %d, create %d\n", (int)got[0], (int)got[1], (int)got[2],
+	       (int)got[3]);
+	CHECK_INT(got[0], 1);
+	CHECK_INT(got[1], 1);
 }
 
 /* Large files. */
@@ -381,14 +417,14 @@ TEST(a_full_disk_on_the_server_is_said_so)
 
 TEST(a_password_is_taken_from_the_environment)
 {
+	ARENA_SCOPE struct arena *arena = arena_new();
 	struct store *s = NULL;
 	struct err err;
 
 	as_owner("GRANT CREATE ON DATABASE stead TO locked");
 	setenv("STEAD_POSTGRES_PASSWORD", "open sesame", 1);
-	CHECK_OK(store_open_url(
-			 arena_printf(arena_new(), "%s?schema=locked", postgres_env("STEAD_TEST_POSTGRES_LOCKED")), &s,
-			 &err),
+	CHECK_OK(store_open_url(arena_printf(arena, "%s?schema=locked", postgres_env("STEAD_TEST_POSTGRES_LOCKED")), &s,
+				&err),
 		 err);
 	store_destroy(s);
 	unsetenv("STEAD_POSTGRES_PASSWORD");
