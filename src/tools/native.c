@@ -9,6 +9,7 @@
 #include "tools/fork_tools.h"
 #include "tools/history_tools.h"
 #include "tools/note_tools.h"
+#include "tools/plan_tools.h"
 #include "tools/schemas.h"
 #include "tools/session_tools.h"
 #include "tools/task_tools.h"
@@ -663,6 +664,7 @@ static const struct tool_group *const groups[] = {
 	&note_tools,
 	&task_tools,
 	&session_tools,
+	&plan_tools,
 	NULL,
 };
 /* clang-format on */

@@ -32,6 +32,7 @@ static const char *nearest_name(struct str name)
 		"group:notes",
 		"group:tasks",
 		"group:sessions",
+		"group:plan",
 	};
 	/* clang-format on */
 	const char *names[NAMES_MAX];

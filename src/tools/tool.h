@@ -20,6 +20,7 @@ enum {
 	TOOL_OPEN_WORLD = 8,
 	TOOL_LONG = 16,  /* may take long: a door runs it beside other calls, with progress and cancellation */
 	TOOL_PARKS = 32, /* a result over the offload thresholds is parked as an artifact */
+	TOOL_PLANS = 64, /* part of planning: allowed while plan mode is on, although it changes something */
 };
 
 struct artifacts;

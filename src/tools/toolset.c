@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 
 #include "base/limits.h"
+#include "home/plans.h"
 #include "text/schema.h"
 #include "tools/artifact_tools.h"
 #include "tools/artifacts.h"
@@ -273,6 +274,8 @@ int toolset_call(struct toolset *set, struct ctx *ctx, struct str name, const st
 	r = schema_check(entry_info(set, e)->input_schema, args, "arguments", &ret_result->err);
 	if (r == 0)
 		r = ctx_check(ctx, &ret_result->err);
+	if (r == 0 && !(e->tool->traits & (TOOL_READS_ONLY | TOOL_PLANS)))
+		r = plan_refuses(set->ws, &own, e->tool->name, &ret_result->err);
 	if (r == 0)
 		r = e->tool->call(&call, args, &out, &ret_result->err);
 	if (r == 0 && !out.text.ptr)
