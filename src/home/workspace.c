@@ -279,7 +279,9 @@ static int record(struct workspace *ws, struct store *inner, const char *dir, st
 static int open_own_files(struct workspace *ws, struct str dir, struct store **ret, struct err *err)
 {
 	struct store *own;
-	struct store_disk_opts opts = {.relaxed = true};
+	/* a log on this machine makes up for what was not synced; one elsewhere is not compared with the files at start
+	 */
+	struct store_disk_opts opts = {.relaxed = store_is_local(ws->base)};
 	const char *path = arena_cstr(ws->arena, dir);
 	struct str real;
 	char *resolved;
