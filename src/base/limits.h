@@ -94,6 +94,10 @@
 #define CACHE_LARGE      (256 * KIB)
 #define CACHE_ITEM_MAX   (16 * MIB)
 #define CACHE_MEMORY_MAX ((uint64_t)32 * MIB)
+/* An answer of a Redis server: a line, how deep it nests, values in all. */
+#define RESP_LINE_MAX  ((size_t)8192)
+#define RESP_DEPTH_MAX 8
+#define RESP_ITEMS_MAX 1000000
 /* One file of a memory store. */
 #define MEMORY_FILE_MAX (1024 * MIB)
 

@@ -115,6 +115,16 @@ static void check_writable(struct doctor *d)
 	store_remove(d->base, d->ctx, path, false, (struct store_cond){0}, NULL, &ignored);
 }
 
+/* What the settings of a remote server mean for the files in it. */
+static void check_server(struct doctor *d)
+{
+	const char *advice = store_redis_advice(d->base);
+
+	if (advice)
+		report(d, STR_NONE, "server", arena_str(d->ctx->arena, str_of(advice)),
+		       "change the server's settings as it says");
+}
+
 static bool open_store(struct doctor *d, struct str url)
 {
 	struct err err;
@@ -364,6 +374,7 @@ int workspace_doctor(struct ctx *ctx, struct str store_url, struct str name, str
 	check_descriptors(&d);
 	if (open_store(&d, store_url)) {
 		check_writable(&d);
+		check_server(&d);
 		if (name.len)
 			check_named(&d, name);
 		else

@@ -11,6 +11,14 @@
 /* Backends. */
 struct store *store_memory_new(void);
 
+/* redis://[user@]host[:port][/db][?prefix=…], rediss:// (TLS), redis+unix:///path/of.sock; docs/stores.md has the
+   options. Connects, so that what is wrong is known at once. */
+int store_redis_open(struct str url, struct store **ret_store, struct err *err);
+/* What the server's settings mean for the files, when that is not "they are safe"; NULL: nothing to say. */
+const char *store_redis_advice(struct store *s);
+/* Round trips so far. */
+uint64_t store_redis_trips(struct store *redis);
+
 struct store_disk_opts {
 	bool relaxed; /* no fsync: a power cut may lose what was just acknowledged; a killed process may not */
 	bool create;  /* make the directory if it is missing */

@@ -26,6 +26,9 @@ int store_open_url(struct str url, struct store **ret_store, struct err *err)
 		return store_s3_open(url, ret_store, err);
 	if (str_starts(url, STR("disk:")))
 		return open_disk(str_from(url, 5), ret_store, err);
+	if (str_starts(url, STR("redis://")) || str_starts(url, STR("rediss://")) ||
+	    str_starts(url, STR("redis+unix://")))
+		return store_redis_open(url, ret_store, err);
 	if (str_is(url, "memory:")) {
 		*ret_store = store_memory_new();
 		return 0;
@@ -33,6 +36,7 @@ int store_open_url(struct str url, struct store **ret_store, struct err *err)
 	if (str_starts(url, STR("postgres://")) || str_starts(url, STR("postgresql://")))
 		return store_postgres_open(url, ret_store, err);
 	return err_set(err, ERR_UNSUPPORTED,
-		       "cannot open the store \"%.*s\": this build has \"disk:DIR\", \"memory:\" and \"postgres://…\"",
+		       "cannot open the store \"%.*s\": this build has \"disk:DIR\", \"memory:\", \"redis://…\" and "
+		       "\"postgres://…\"",
 		       STR_ARG(url));
 }

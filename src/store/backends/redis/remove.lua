@@ -1,0 +1,48 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- again, path, "1" for all below, condition, version wanted, token, how many at most, "1" when it goes on
+local path, kind, token = ARGV[2], ARGV[4], ARGV[6]
+local before = done_before(ARGV[1], token)
+if before then return {'ok', string.match(before, '%d+'), string.sub(before, -1) == '+' and '1' or ''} end
+local old = path ~= '' and redis.call('HMGET', file_key(path), 'v', 's', 'i', 'g') or {}
+if old[1] and ARGV[8] == '' then
+  local no = refusal(kind, ARGV[5], old[1])
+  if no then return no end
+  drop_file(path, old)
+  return done(token, '1')
+end
+
+local function journals_below()
+  local found = {}
+  for _, journal in ipairs(redis.call('HKEYS', base .. 'j')) do
+    if path == '' or journal == path or string.sub(journal, 1, #path + 1) == path .. '/' then
+      found[#found + 1] = journal
+    end
+  end
+  return found
+end
+
+local below = is_dir(path)
+if ARGV[8] == '' then
+  if not below and not (ARGV[3] == '1' and kind == '' and #journals_below() > 0) then
+    return kind == 'v' and {'conflict', ''} or {'none'}
+  end
+  if kind ~= '' then return {'no version', path} end
+  if ARGV[3] ~= '1' then return {'recursive', path} end
+end
+local from, to = '[' .. path .. '/', '(' .. path .. '0'
+if path == '' then from, to = '-', '+' end
+local some = redis.call('ZRANGEBYLEX', names, from, to, 'LIMIT', 0, ARGV[7])
+for i = 1, #some do
+  drop_file(some[i], redis.call('HMGET', file_key(some[i]), 'v', 's', 'i', 'g'))
+end
+local result = number(#some)
+if #some == tonumber(ARGV[7]) then
+  done(token, result .. '+')
+  return {'ok', result, '1'}
+end
+for _, journal in ipairs(journals_below()) do
+  redis.call('UNLINK', base .. 'j:' .. journal)
+  redis.call('HDEL', base .. 'j', journal)
+end
+done(token, result)
+return {'ok', result, ''}
