@@ -40,6 +40,12 @@
 #define PATTERN_LEN_MAX       ((size_t)4096)
 #define HISTORY_LIMIT_DEFAULT 100
 #define HISTORY_LIMIT_MAX     10000
+/* Search: a question's bytes and words, hits of one answer and how far paging goes, and a file that is taken in. */
+#define SEARCH_TEXT_MAX   ((size_t)4096)
+#define SEARCH_WORDS_MAX  256
+#define SEARCH_LIMIT_MAX  100
+#define SEARCH_OFFSET_MAX 10000
+#define SEARCH_FILE_MAX   (32 * MIB)
 /* Forks of forks (ERR_INVALID). */
 #define FORK_DEPTH_MAX 32
 /* A file that is merged by lines; larger ones are taken whole, or are a conflict. */

@@ -69,6 +69,9 @@ enum option_id {
 	OPT_OLDER_THAN,
 	OPT_KEEP,
 	OPT_FAILED,
+	OPT_AREA,
+	OPT_EXPLAIN,
+	OPT_EXACT,
 	OPTIONS
 };
 
@@ -143,6 +146,7 @@ int run_cat(struct cli *cli, struct err *err);
 int run_write(struct cli *cli, struct err *err);
 int run_edit(struct cli *cli, struct err *err);
 int run_grep(struct cli *cli, struct err *err);
+int run_search(struct cli *cli, struct err *err);
 int run_find(struct cli *cli, struct err *err);
 int run_mv(struct cli *cli, struct err *err);
 int run_cp(struct cli *cli, struct err *err);

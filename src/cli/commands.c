@@ -73,6 +73,20 @@ static const struct option find_options[] = {
 	{OPT_ALL, 0, "all", NULL, "with --files: also what .gitignore ignores, and .git", COMPLETE_NOTHING, NULL},
 	{OPT_THREADS, 'j', "threads", "N", "how many threads search (default: one per core)", COMPLETE_NOTHING, NULL},
 };
+static const struct option search_options[] = {
+	{OPT_AREA, 0, "area", "AREA", "only there", COMPLETE_WORDS, "notes memory sessions knowledge files"},
+	{OPT_KIND, 0, "kind", "KIND", "only notes of this kind, or lines of this role in a session", COMPLETE_NOTHING,
+	 NULL},
+	{OPT_TAG, 0, "tag", "TAG", "only what has this tag; may be given more than once", COMPLETE_NOTHING, NULL},
+	{OPT_AUTHOR, 0, "author", "NAME", "only by this author", COMPLETE_NOTHING, NULL},
+	{OPT_SINCE, 0, "since", "TIME", "not older: 2026-11-15, 2026-11-15T10:00:00Z, or ago: 12h, 7d",
+	 COMPLETE_NOTHING, NULL},
+	{OPT_UNTIL, 0, "until", "TIME", "not newer, in the same forms", COMPLETE_NOTHING, NULL},
+	{OPT_EXACT, 0, "exact", NULL, "no other endings, no misspellings", COMPLETE_NOTHING, NULL},
+	{OPT_LIMIT, 'n', "limit", "N", "at most N hits (default 10, at most 100)", COMPLETE_NOTHING, NULL},
+	{OPT_EXPLAIN, 0, "explain", NULL, "show scores, the weight of each word, and what the search cost",
+	 COMPLETE_NOTHING, NULL},
+};
 static const struct option move_options[] = {
 	{OPT_FORCE, 'f', "force", NULL, "replace the target when it exists", COMPLETE_NOTHING, NULL},
 };
@@ -290,6 +304,20 @@ const struct command commands[] = {
 		     "stead grep --files ~/project -F 'a.b(' src\n  plain text, in a directory of yours\n",
 	 OPTIONS_OF(grep_options),
 	 .run = run_grep},
+	{.name = "search",
+	 .summary = "find the best passages in notes, memory, sessions, knowledge and files",
+	 .operands = "WORD...",
+	 .operands_max = 1000,
+	 .about = "Ranked: any word may match, more and rarer words count more. '\"two words\"' must stand\n"
+		  "together, -word must not occur. Endings and misspellings are forgiven (--exact: not). Works\n"
+		  "in any language. Without words: everything, newest first. The exit code is 1 when nothing\n"
+		  "is found.\n",
+	 .examples =
+		 "stead search deployment plan\n  the ten best\n"
+		 "stead search '\"rate limit\" -redis' --area notes --since 7d\n  a phrase, in the notes of a week\n"
+		 "stead search 東京 天気 --json\n  for a script\n",
+	 OPTIONS_OF(search_options),
+	 .run = run_search},
 	{.name = "find",
 	 .summary = "find files by name",
 	 .operands = "GLOB [PATH]",

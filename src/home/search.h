@@ -29,6 +29,7 @@ struct search_query {
 	int64_t since_ns, until_ns; /* real time; 0: no bound */
 	bool exact;                 /* no typo tolerance */
 	bool with_archived;         /* also what is archived */
+	bool explain;               /* fill in `explanation` */
 	size_t limit;               /* 0: 10; at most 100 */
 	size_t offset;
 };
@@ -48,13 +49,22 @@ struct search_hit {
 struct search_hits {
 	struct search_hit *hits; /* best first */
 	size_t count;
-	uint64_t total;  /* that match in all */
+	uint64_t total;         /* that match in all */
+	struct str explanation; /* what was asked of the index, and what that cost */
 	struct str note; /* something to tell (the embedder did not answer; a file could not be read); else empty */
 };
 
 /* Sees everything that was written before the call, by any process. */
 int home_search(struct workspace *ws, struct ctx *ctx, const struct search_query *query, struct search_hits *ret,
 		struct err *err);
+
+/* "notes" and so on; the area of such a name, 0: there is none. */
+const char *search_area_name(enum search_area area);
+unsigned search_area_of(struct str name);
+
+/* "2026-11-15", "2026-11-15T10:00:00Z", or a time ago: "30m", "12h", "7d", "2w". A date alone is its first instant,
+   with `end` its last. */
+int search_time(struct str text, bool end, int64_t *ret_ns, struct err *err);
 
 /* What a family's file contributes. One file may give several documents. */
 struct search_doc {

@@ -28,6 +28,12 @@ int home_record(struct ctx *ctx, const struct home_place *place, struct str name
 		struct store **ret, struct err *err);
 /* Another workspace of the same store, opened as `ws` was (user, root). `ws` must outlive it. */
 int home_open_beside(struct workspace *ws, struct str name, struct workspace **ret_ws, struct err *err);
+/* The host directory of a workspace on disk, else ptr NULL; the URL it was opened with; where its search index is
+   held. */
+struct str home_dir(const struct workspace *ws);
+struct str home_url_of(const struct workspace *ws);
+struct home_index;
+struct home_index **home_index_slot(struct workspace *ws);
 /* The store of all workspaces. */
 struct store *home_store_of(const struct workspace *ws, bool durable);
 

@@ -21,6 +21,7 @@
 #include "home/fork.h"
 #include "home/gc.h"
 #include "home/notebook_own.h"
+#include "home/search_own.h"
 #include "home/stack.h"
 #include "store/revisions.h"
 
@@ -53,7 +54,8 @@ struct workspace {
 	struct root tool_root;
 	struct gc_auto *gc;
 	struct notebook *notebook;
-	const char *temp; /* a directory that goes with the handle; NULL: none */
+	const char *temp;         /* a directory that goes with the handle; NULL: none */
+	struct home_index *index; /* search's; NULL until the first search */
 };
 
 /* The past as tools see it: a guard over views over the store of a revision. */
@@ -570,6 +572,7 @@ void workspace_close(struct workspace *ws)
 	if (!ws)
 		return;
 	notebook_destroy(ws->notebook);
+	home_index_close(ws->index);
 	gc_auto_end(ws->gc);
 	store_destroy(ws->files);
 	store_destroy(ws->home);
@@ -653,6 +656,21 @@ struct wpath workspace_root(const struct workspace *ws)
 struct wpath home_user_dir(const struct workspace *ws)
 {
 	return ws->own_files ? WPATH_ROOT : ws->user_dir;
+}
+
+struct str home_dir(const struct workspace *ws)
+{
+	return ws->dir;
+}
+
+struct str home_url_of(const struct workspace *ws)
+{
+	return ws->opts.store_url;
+}
+
+struct home_index **home_index_slot(struct workspace *ws)
+{
+	return &ws->index;
 }
 
 struct past_files *workspace_files_at(struct workspace *ws, uint64_t number, struct store **ret_files)

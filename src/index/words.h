@@ -73,6 +73,10 @@ struct words_view;
 struct words_view *words_view_new(struct words_segment *const *segments, size_t count);
 /* `view` (may be NULL) with one more segment on top; `view` stays as it is. */
 struct words_view *words_view_push(const struct words_view *view, struct words_segment *segment);
+/* `view` with `segment`, a merge of `count` of its segments from `first` on, in place of these. Segments that were
+   pushed since the merge began stand over it. */
+struct words_view *words_view_replace(const struct words_view *view, size_t first, size_t count,
+				      struct words_segment *segment);
 struct words_view *words_view_ref(struct words_view *view);
 void words_view_unref(struct words_view *view);
 size_t words_view_count(const struct words_view *view);

@@ -62,25 +62,50 @@ struct words_view *words_view_new(struct words_segment *const *segments, size_t 
 	return v;
 }
 
+/* Segment `from` of `old` becomes segment `to`, with what is known of it. */
+static void carry(struct words_view *v, size_t to, const struct words_view *old, size_t from)
+{
+	size_t bytes = (old->segments[from]->head->docs / 64 + 1) * sizeof **v->dead;
+
+	v->segments[to] = words_segment_ref(old->segments[from]);
+	v->dead_count[to] = old->dead_count[from];
+	v->docs += old->segments[from]->head->docs;
+	v->total_len += old->segments[from]->head->total_len;
+	if (old->dead[from]) {
+		v->dead[to] = xmalloc(bytes);
+		memcpy(v->dead[to], old->dead[from], bytes);
+	}
+}
+
 struct words_view *words_view_push(const struct words_view *view, struct words_segment *segment)
 {
 	size_t old = view ? view->count : 0;
 	struct words_view *v = view_alloc(old + 1);
 
-	for (size_t i = 0; i < old; i++) {
-		size_t bytes = (view->segments[i]->head->docs / 64 + 1) * sizeof **v->dead;
-
-		v->segments[i] = words_segment_ref(view->segments[i]);
-		v->dead_count[i] = view->dead_count[i];
-		if (view->dead[i]) {
-			v->dead[i] = xmalloc(bytes);
-			memcpy(v->dead[i], view->dead[i], bytes);
-		}
-	}
-	v->docs = view ? view->docs : 0;
-	v->total_len = view ? view->total_len : 0;
+	for (size_t i = 0; i < old; i++)
+		carry(v, i, view, i);
 	v->segments[old] = words_segment_ref(segment);
 	put_over(v, old);
+	return v;
+}
+
+struct words_view *words_view_replace(const struct words_view *view, size_t first, size_t count,
+				      struct words_segment *segment)
+{
+	struct words_view *v = view_alloc(view->count - count + 1);
+
+	for (size_t i = 0; i < first; i++)
+		carry(v, i, view, i);
+	v->segments[first] = words_segment_ref(segment);
+	v->docs += segment->head->docs;
+	v->total_len += segment->head->total_len;
+	for (size_t i = first + count; i < view->count; i++) {
+		const struct words_segment *above = view->segments[i];
+
+		carry(v, i - count + 1, view, i);
+		for (uint32_t f = 0; f < above->head->files; f++)
+			kill_file(v, first, words_path(above, f));
+	}
 	return v;
 }
 

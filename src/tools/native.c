@@ -11,6 +11,7 @@
 #include "tools/note_tools.h"
 #include "tools/plan_tools.h"
 #include "tools/schemas.h"
+#include "tools/search_tools.h"
 #include "tools/session_tools.h"
 #include "tools/task_tools.h"
 
@@ -661,6 +662,7 @@ static const struct tool_group core_tools = {tools, COUNT(tools)};
 /* clang-format off */
 static const struct tool_group *const groups[] = {
 	&core_tools,
+	&search_tools,
 	&note_tools,
 	&task_tools,
 	&session_tools,
