@@ -2,10 +2,26 @@
 /* What commands share: which workspace the options and the environment name, and how a tool's result is printed. */
 #include "cli/cli.h"
 
+#include <unistd.h>
+
+/* Without --store: the deployment that --config names, the store or the deployment of the environment, or the one whose
+   stead.yaml stands here. */
+static struct str store_setting(const struct cli *cli)
+{
+	const char *store = getenv("STEAD_STORE"), *config = getenv("STEAD_CONFIG");
+
+	if (args_has(&cli->args, OPT_CONFIG))
+		return arena_printf(cli->ctx.arena, "config:%.*s", STR_ARG(args_get(&cli->args, OPT_CONFIG)));
+	if (store && *store)
+		return str_of(store);
+	if (config && *config)
+		return arena_printf(cli->ctx.arena, "config:%s", config);
+	return access("stead.yaml", F_OK) == 0 ? STR("config:stead.yaml") : STR_NONE;
+}
+
 struct str cli_setting(const struct cli *cli, enum option_id id)
 {
 	static const char *const variables[OPTIONS] = {
-		[OPT_STORE] = "STEAD_STORE",
 		[OPT_WORKSPACE] = "STEAD_WORKSPACE",
 		[OPT_USER] = "STEAD_USER",
 		[OPT_AGENT] = "STEAD_AGENT",
@@ -13,6 +29,8 @@ struct str cli_setting(const struct cli *cli, enum option_id id)
 
 	if (args_has(&cli->args, id))
 		return args_get(&cli->args, id);
+	if (id == OPT_STORE)
+		return store_setting(cli);
 	return variables[id] ? str_of(getenv(variables[id])) : STR_NONE;
 }
 

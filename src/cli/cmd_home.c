@@ -2,6 +2,7 @@
 /* Workspaces as a whole: init, list, doctor, schema. */
 #include "base/clock.h"
 #include "cli/cli.h"
+#include "home/place.h"
 
 static void print_strings(struct output *out, const struct jv *list, const char *prefix)
 {
@@ -91,9 +92,12 @@ int run_doctor(struct cli *cli, struct err *err)
 
 int run_schema(struct cli *cli, struct err *err)
 {
-	if (!str_is(cli->args.operands[0], "agent.yaml"))
-		return err_set(err, ERR_NOT_FOUND, "schema: there is none for '%.*s'; there is one for agent.yaml",
-			       STR_ARG(str_first(cli->args.operands[0], 80)));
-	output_add(&cli->out, config_schema());
+	struct str file = cli->args.operands[0];
+
+	if (!str_is(file, "agent.yaml") && !str_is(file, "stead.yaml"))
+		return err_set(err, ERR_NOT_FOUND,
+			       "schema: there is none for '%.*s'; there is one for agent.yaml and one for stead.yaml",
+			       STR_ARG(str_first(file, 80)));
+	output_add(&cli->out, str_is(file, "agent.yaml") ? config_schema() : place_schema());
 	return 0;
 }

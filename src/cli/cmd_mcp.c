@@ -28,6 +28,8 @@ static struct str absolute(struct arena *arena, struct str path)
 
 static struct str absolute_store(struct arena *arena, struct str url)
 {
+	if (str_starts(url, STR("config:")))
+		return arena_printf(arena, "config:%.*s", STR_ARG(absolute(arena, str_from(url, 7))));
 	if (!str_starts(url, STR("disk:")))
 		return url;
 	return arena_printf(arena, "disk:%.*s", STR_ARG(absolute(arena, str_from(url, 5))));

@@ -14,6 +14,7 @@
 /* Every option of every command. One name means one thing wherever it occurs. */
 enum option_id {
 	OPT_STORE,
+	OPT_CONFIG,
 	OPT_WORKSPACE,
 	OPT_USER,
 	OPT_AGENT,
@@ -72,6 +73,8 @@ enum option_id {
 	OPT_AREA,
 	OPT_EXPLAIN,
 	OPT_EXACT,
+	OPT_DELETE,
+	OPT_REPAIR,
 	OPTIONS
 };
 
@@ -169,5 +172,7 @@ int run_tasks(struct cli *cli, struct err *err);
 int run_fork(struct cli *cli, struct err *err);
 int run_merge(struct cli *cli, struct err *err);
 int run_lease(struct cli *cli, struct err *err);
+int run_copy(struct cli *cli, struct err *err);
+int run_fsck(struct cli *cli, struct err *err);
 
 #endif

@@ -13,6 +13,9 @@ const struct option common_options[] = {
 	{OPT_STORE, 0, "store", "URL",
 	 "where workspaces lie: disk:DIR, memory: ($STEAD_STORE; default: your data directory)", COMPLETE_NOTHING,
 	 NULL},
+	{OPT_CONFIG, 0, "config", "FILE",
+	 "the deployment that says where everything lies ($STEAD_CONFIG; default: stead.yaml, if it is here)",
+	 COMPLETE_HOST_DIR, NULL},
 	{OPT_WORKSPACE, 'w', "workspace", "NAME", "the workspace ($STEAD_WORKSPACE; default: default)",
 	 COMPLETE_WORKSPACE, NULL},
 	{OPT_USER, 0, "user", "NAME", "the user it is opened for ($STEAD_USER)", COMPLETE_NOTHING, NULL},
@@ -141,6 +144,14 @@ static const struct option lease_options[] = {
 	{OPT_FENCE, 0, "fence", "N", "renew, release: only with the fence that acquire printed", COMPLETE_NOTHING,
 	 NULL},
 };
+static const struct option copy_options[] = {
+	{OPT_DRY_RUN, 'n', "dry-run", NULL, "say what would be copied, copy nothing", COMPLETE_NOTHING, NULL},
+	{OPT_DELETE, 0, "delete", NULL, "remove from the copy what the source has not any more", COMPLETE_NOTHING,
+	 NULL},
+};
+static const struct option fsck_options[] = {
+	{OPT_REPAIR, 0, "repair", NULL, "mend what can be derived from the rest", COMPLETE_NOTHING, NULL},
+};
 static const struct option gc_options[] = {
 	{OPT_DRY_RUN, 'n', "dry-run", NULL, "say what would go, let it stay", COMPLETE_NOTHING, NULL},
 };
@@ -237,11 +248,11 @@ const struct command commands[] = {
 	 .run = run_tools},
 	{.name = "schema",
 	 .summary = "print the JSON Schema of a configuration file",
-	 .operands = "agent.yaml",
+	 .operands = "agent.yaml|stead.yaml",
 	 .operands_min = 1,
 	 .operands_max = 1,
 	 .complete = COMPLETE_WORDS,
-	 .words = "agent.yaml",
+	 .words = "agent.yaml stead.yaml",
 	 .about = "For editors that check and complete while you type.\n",
 	 .examples = "stead schema agent.yaml > agent.schema.json\n  keep it beside your project\n",
 	 .run = run_schema},
@@ -571,6 +582,31 @@ const struct command commands[] = {
 	 .examples = "stead gc --dry-run\n  what would go\nstead gc --json | jq .freed\n  free it, and say how much\n",
 	 OPTIONS_OF(gc_options),
 	 .run = run_gc},
+	{.name = "copy",
+	 .summary = "copy workspaces to another store",
+	 .operands = "SOURCE-URL TARGET-URL",
+	 .operands_min = 2,
+	 .operands_max = 2,
+	 .about = "All workspaces, or the one that -w names: files, secrets (.env) and history, between stores\n"
+		  "of any kind; config:FILE is the deployment of a stead.yaml. Every file is read back and\n"
+		  "compared. Run again, it copies what is missing or different, so a copy that was interrupted\n"
+		  "is gone on with. A workspace of that name that is no copy of this one, or a copy that was\n"
+		  "worked on since, is not touched. Stop the writers before the last run.\n",
+	 .examples = "stead copy disk:./workspaces s3://bucket/agents\n  to a bucket\n"
+		     "stead copy -w research disk:./a disk:./b --dry-run\n  what would be copied\n",
+	 OPTIONS_OF(copy_options),
+	 .run = run_copy},
+	{.name = "fsck",
+	 .summary = "check that a store is whole",
+	 .operands = "[URL]",
+	 .operands_max = 1,
+	 .about = "Reads everything: each workspace's history in order, every kept content against its hash,\n"
+		  "each file against its last record, and what killed processes left. One line for each\n"
+		  "finding, with what to do; the exit code is 1 when there is one.\n",
+	 .examples = "stead fsck\n  the store of your workspaces\nstead fsck -w research disk:./backup --json\n"
+		     "  one workspace of another store\n",
+	 OPTIONS_OF(fsck_options),
+	 .run = run_fsck},
 	{.name = "lease",
 	 .summary = "let one process at a time do something",
 	 .operands = "acquire|renew|release|show NAME",
@@ -615,7 +651,7 @@ const size_t command_count = COUNT(commands);
 
 const struct exit_code exit_codes[] = {
 	{0, "done"},
-	{1, "nothing matched (grep, find), or doctor found something wrong"},
+	{1, "nothing matched (grep, find), or doctor or fsck found something wrong"},
 	{2, "invalid: the command line, an argument, a path or a file's content"},
 	{3, "not found"},
 	{4, "exists already"},

@@ -66,8 +66,7 @@ static int check_against(struct arena *arena, struct str schema_text, const stru
 
 /* --- sizes --- */
 
-/* 1000s for kB, MB, GB; 1024s for KiB, MiB, GiB. The schema has let only such text through. */
-static bool parse_size(const struct jv *v, uint64_t fallback, uint64_t *ret)
+bool config_size(const struct jv *v, uint64_t fallback, uint64_t *ret)
 {
 	static const char units[] = "kmgt";
 	struct str s = jv_str_of(v);
@@ -103,7 +102,7 @@ static int size_of(const struct jv *object, const char *section, const char *key
 {
 	const struct jv *v = jv_get(object, key);
 
-	if (!parse_size(v, fallback, ret))
+	if (!config_size(v, fallback, ret))
 		return refuse(err, v, "%s.%s is larger than any store; write a smaller size", section, key);
 	return 0;
 }

@@ -36,6 +36,9 @@ struct config {
 /* `agent_yaml` and `dotenv` may be empty. `vars` of .env are not kept in the config beyond what ${VAR} took. */
 int config_load(struct arena *arena, struct str agent_yaml, struct str dotenv, struct str tools_json,
 		struct config *ret_config, struct err *err);
+/* A size that a schema let through: a number, or one with a unit (1000s for kB, MB, GB; 1024s for KiB, MiB, GiB).
+   False: too large to be one. */
+bool config_size(const struct jv *v, uint64_t fallback, uint64_t *ret);
 /* The JSON Schema text. */
 struct str config_schema(void);
 

@@ -16,11 +16,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/hash.h"
 #include "base/limits.h"
 #include "home/fork.h"
 #include "home/gc.h"
 #include "home/notebook_own.h"
+#include "home/place.h"
 #include "home/search_own.h"
 #include "home/stack.h"
 #include "store/revisions.h"
@@ -41,11 +43,14 @@ struct workspace {
 	struct workspace_opts opts;     /* as it was opened */
 	const struct workspace *beside; /* whose base stores these are; NULL: its own */
 	bool is_fork;
-	struct store *base;     /* of all workspaces; on disk it does not sync, because the log does */
-	struct store *log_base; /* the same place, as durable as asked for; NULL: base itself */
-	struct store *raw;      /* this workspace, unrecorded; of a fork: its own directory over the parent's past */
-	struct store *shared;   /* this workspace, everybody's: every change of it gets a revision */
-	struct store *home;     /* shared, or what this user has of it */
+	struct place_config where;
+	struct place *stores;    /* owned, unless they are another one's (beside) */
+	struct store *base;      /* of all workspaces; on disk it does not sync, because the log does */
+	struct store *log_base;  /* the same place, as durable as asked for; NULL: base itself */
+	struct store *templates; /* below every workspace; NULL: nothing is */
+	struct store *raw;       /* this workspace, unrecorded; of a fork: its own directory over the parent's past */
+	struct store *shared;    /* this workspace, everybody's: every change of it gets a revision */
+	struct store *home;      /* shared, or what this user has of it */
 	struct store *files, *events;
 	struct store
 		*recorded; /* the revisions layer below files: shared, or that of a directory of the person's own */
@@ -81,19 +86,11 @@ struct str workspace_default_store(struct arena *arena)
 int home_open_store(struct arena *arena, struct str url, bool create, bool relaxed, struct store **ret_store,
 		    struct str *ret_dir, struct err *err)
 {
-	struct store_disk_opts opts = {.create = create, .relaxed = relaxed};
+	struct place_config config;
+	int bad = place_read(arena, url, &config, err);
 
-	if (!url.len)
-		url = workspace_default_store(arena);
-	url = home_url(arena, url);
-	if (home_is_temp(url))
-		return err_set(err, ERR_INVALID,
-			       "a temporary store is fresh for whoever opens it, and empty; name another");
 	*ret_dir = STR_NONE;
-	if (!str_starts(url, STR("disk:")) || url.len == 5 || memchr(url.ptr, 0, url.len))
-		return store_open_url(url, ret_store, err);
-	*ret_dir = arena_str(arena, str_from(url, 5));
-	return store_disk_open(ret_dir->ptr, &opts, ret_store, err);
+	return bad ? bad : place_open_all(arena, &config, create, relaxed, ret_store, ret_dir, err);
 }
 
 int home_bad_name(struct str name, struct err *err)
@@ -304,27 +301,32 @@ static int open_own_files(struct workspace *ws, struct str dir, struct store **r
 	return record(ws, own, arena_printf(ws->arena, ".stead/own/%s", real.ptr).ptr, ret, err);
 }
 
+/* The workspace over the deployment's templates. `shared` is borrowed. */
+static struct store *over_templates(const struct workspace *ws, struct store *shared)
+{
+	struct store *view = store_view_new(shared, WPATH_ROOT);
+
+	return ws->templates ? store_overlay_new(view, store_view_new(ws->templates, WPATH_ROOT)) : view;
+}
+
 /* `dir` of what this user has: his own part of the workspace over what people wrote for everybody. Without a user it is
    the workspace itself. Where nothing of that can lie (files/, tasks/), his own part is all there is, and the overlay
    would only ask twice. `shared` is borrowed. */
-static struct store *user_view(struct store *shared, struct wpath user_dir, struct wpath dir)
+static struct store *user_view(const struct workspace *ws, struct store *shared, struct wpath dir)
 {
+	struct wpath user_dir = ws->user_dir;
 	struct store *view;
 
-	if (wpath_is_root(user_dir))
-		return store_view_new(shared, dir);
+	if (wpath_is_root(user_dir)) {
+		if (!ws->templates)
+			return store_view_new(shared, dir);
+		view = over_templates(ws, shared);
+		return wpath_is_root(dir) ? view : store_prefix_new(view, dir);
+	}
 	view = store_view_new(shared, user_dir);
 	if (home_may_be_asset(dir))
-		view = store_overlay_new(view, home_assets_new(store_view_new(shared, WPATH_ROOT)));
+		view = store_overlay_new(view, home_assets_new(over_templates(ws, shared)));
 	return wpath_is_root(dir) ? view : store_prefix_new(view, dir);
-}
-
-static int user_dir_of(struct arena *arena, struct str user, struct wpath *ret, struct err *err)
-{
-	*ret = WPATH_ROOT;
-	if (!user.len)
-		return 0;
-	return wpath_parse(arena_printf(arena, "users/%.*s", STR_ARG(workspace_encode_name(arena, user))), ret, err);
 }
 
 static uint64_t kept_bytes(void *revisions)
@@ -338,19 +340,19 @@ static uint64_t kept_bytes(void *revisions)
  *   quota      outside revisions: a write that does not fit must not cost a record; what history keeps is counted
  *              all the same. Left out when there is no limit; around the tool root, so that it counts that area
  *   prefix     the tool root, inside the layers above so that they see the paths that tools name
- *   overlay    a user's own part over the static assets of the workspace, which it never changes
+ *   overlay    a user's own part over the static assets of the workspace, which it never changes; and the workspace
+ *              over the deployment's templates. Outside revisions: what shows through is not this workspace's history
  *   prefix     the user's part
  *   revisions  one log for the workspace, so that a revision number means the same to all its users
  *   overlay    of a fork only: its own directory over its parent at a revision (fork.c)
  *   prefix     the workspace
- *   base       the backend, shared by all workspaces of the store
+ *   base       the stores of the deployment, shared by all its workspaces (place.c)
  */
 static int compose(struct workspace *ws, const struct workspace_opts *opts, struct err *err)
 {
 	struct str own = opts->files_dir;
 	const struct config_quota *quota = &ws->config.quota;
 	struct quota_limits limits = {quota->bytes, quota->files, quota->file_size};
-	struct wpath user_dir;
 	struct store *files;
 	struct root root;
 	int bad = parse_root(ws->arena, opts->root, &root, err);
@@ -358,14 +360,13 @@ static int compose(struct workspace *ws, const struct workspace_opts *opts, stru
 	if (!own.len && !ws->is_fork) /* a fork must not work in the directory that its parent works in */
 		own = jv_get_str(ws->config.document, "files_dir");
 	if (!bad)
-		bad = user_dir_of(ws->arena, opts->user, &user_dir, err);
+		bad = place_namespace(ws->arena, ws->where.scope, &ws->actor, &ws->user_dir, err);
 	if (!bad)
 		bad = record(ws, store_view_new(ws->raw, WPATH_ROOT), ".stead/rev", &ws->shared, err);
 	if (bad)
 		return bad;
-	ws->user_dir = user_dir;
 	ws->tool_root = root;
-	ws->home = user_view(ws->shared, user_dir, WPATH_ROOT);
+	ws->home = user_view(ws, ws->shared, WPATH_ROOT);
 	if (own.len && !opts->root.len) {
 		bad = open_own_files(ws, own, &files, err);
 		if (bad)
@@ -373,13 +374,14 @@ static int compose(struct workspace *ws, const struct workspace_opts *opts, stru
 		ws->recorded = files;
 		ws->root = WPATH_ROOT;
 	} else {
-		files = user_view(ws->shared, user_dir, root.path);
+		files = user_view(ws, ws->shared, root.path);
 		ws->recorded = ws->shared;
-		bad = wpath_join(ws->arena, user_dir, root.path, &ws->root, err);
+		bad = wpath_join(ws->arena, ws->user_dir, root.path, &ws->root, err);
 		if (bad)
 			return bad;
-		ws->place = arena_printf(ws->arena, "%.*s%s%.*s%s%.*s", STR_ARG(ws->place), user_dir.s.len ? "/" : "",
-					 STR_ARG(user_dir.s), root.path.s.len ? "/" : "", STR_ARG(root.path.s));
+		ws->place =
+			arena_printf(ws->arena, "%.*s%s%.*s%s%.*s", STR_ARG(ws->place), ws->user_dir.s.len ? "/" : "",
+				     STR_ARG(ws->user_dir.s), root.path.s.len ? "/" : "", STR_ARG(root.path.s));
 	}
 	files = store_quota_new(files, limits);
 	store_quota_count_kept(files, kept_bytes, ws->recorded);
@@ -396,6 +398,22 @@ static int no_workspace(struct workspace *ws, struct err *err)
 		       STR_ARG(ws->actor.workspace), STR_ARG(utf8_first(ws->place, 200)), STR_ARG(ws->actor.workspace));
 }
 
+/* The stores of the deployment that the URL names. `dir` is the host's directory of files, when it is one. */
+static int open_place(struct workspace *ws, const struct workspace_opts *opts, struct str *ret_dir, struct err *err)
+{
+	struct place_want want = {.workspace = ws->actor.workspace, .create = opts->create};
+	int bad = place_read(ws->arena, opts->store_url, &ws->where, err);
+
+	*ret_dir = STR_NONE;
+	if (!bad)
+		bad = place_open(ws->arena, &ws->where, &want, &ws->stores, ret_dir, err);
+	if (!bad) {
+		ws->base = place_store(ws->stores);
+		ws->templates = place_templates(ws->stores);
+	}
+	return bad;
+}
+
 static int view_workspace(struct workspace *ws, const struct workspace_opts *opts, struct err *err)
 {
 	struct str dir;
@@ -403,30 +421,60 @@ static int view_workspace(struct workspace *ws, const struct workspace_opts *opt
 
 	if (ws->beside) {
 		dir = ws->beside->store_dir;
+		ws->where = ws->beside->where;
 		ws->base = ws->beside->base;
 		ws->log_base = ws->beside->log_base;
+		ws->templates = ws->beside->templates;
 	} else {
-		bad = home_open_store(ws->arena, opts->store_url, opts->create, true, &ws->base, &dir, err);
+		bad = open_place(ws, opts, &dir, err);
 	}
 	ws->store_dir = dir;
 	if (dir.ptr)
 		ws->dir = arena_printf(ws->arena, "%s/%.*s", dir.ptr, STR_ARG(ws->actor.workspace));
 	ws->place =
 		dir.ptr ? ws->dir
-			: arena_printf(ws->arena, "%.*s%.*s", STR_ARG(opts->store_url), STR_ARG(ws->actor.workspace));
+			: arena_printf(ws->arena, "%.*s%s%.*s", STR_ARG(store_url_shown(ws->arena, ws->where.store)),
+				       str_is(ws->where.store, "memory:") ? "" : "/", STR_ARG(ws->actor.workspace));
 	if (!bad)
 		ws->raw = store_view_new(ws->base, (struct wpath){ws->actor.workspace});
 	return bad;
 }
 
 /* The store that syncs. Only a directory has two ways to be opened. */
-static int open_log_base(struct workspace *ws, const struct workspace_opts *opts, struct err *err)
+static int open_log_base(struct workspace *ws, struct err *err)
 {
-	struct str dir;
-
-	if (!ws->dir.ptr || ws->log_base || ws->beside)
+	if (ws->log_base || ws->beside)
 		return 0;
-	return home_open_store(ws->arena, opts->store_url, opts->create, false, &ws->log_base, &dir, err);
+	return place_durable(ws->stores, &ws->log_base, err);
+}
+
+/* A workspace that stands on the deployment's templates gets the files that those have not. */
+static int make_from_templates(struct workspace *ws, struct ctx *ctx, const struct init_opts *init, struct err *err)
+{
+	struct store *durable, *over;
+	int bad = open_log_base(ws, err);
+
+	if (bad)
+		return bad;
+	durable = store_view_new(ws->log_base ? ws->log_base : ws->base, (struct wpath){ws->actor.workspace});
+	over = over_templates(ws, durable);
+	bad = home_write_templates(ctx, over, ws->dir, init, jv_array(ctx->arena), err);
+	if (!bad)
+		bad = store_write(durable, ctx, (struct wpath){STR(".stead/from-templates")},
+				  clock_format_utc(ctx->arena, clock_real_ns()), (struct store_cond){0}, NULL, err);
+	store_destroy(over);
+	store_destroy(durable);
+	return bad;
+}
+
+/* Configuration is the workspace's own, or else the templates'. */
+static int load_config(struct workspace *ws, struct ctx *ctx, struct err *err)
+{
+	struct store *home = over_templates(ws, ws->raw);
+	int bad = home_load_config(ws->arena, ctx, home, &ws->config, err);
+
+	store_destroy(home);
+	return bad;
 }
 
 /* Initialises the workspace if it is missing and may be made. */
@@ -443,12 +491,14 @@ static int ensure_exists(struct workspace *ws, struct ctx *ctx, const struct wor
 		return no_workspace(ws, err);
 	if (!opts->create)
 		return 0;
+	if (bad && ws->templates) /* what templates have counts as there, so nothing may be written: leave a mark */
+		return make_from_templates(ws, ctx, &init, err);
 	bad = fork_is(ctx, ws->raw, &exists, err);
 	if (!bad && !exists)
 		bad = home_exists(ctx, ws->raw, &exists, err);
 	if (bad || exists)
 		return bad;
-	bad = open_log_base(ws, opts, err);
+	bad = open_log_base(ws, err);
 	if (bad)
 		return bad;
 	durable = store_view_new(ws->log_base ? ws->log_base : ws->base, (struct wpath){ws->actor.workspace});
@@ -486,9 +536,9 @@ static int open_stack(struct workspace *ws, const struct workspace_opts *opts, s
 	if (!bad)
 		bad = stand_on_parent(ws, &ctx, err);
 	if (!bad)
-		bad = home_load_config(ws->arena, &ctx, ws->raw, &ws->config, err);
+		bad = load_config(ws, &ctx, err);
 	if (!bad && !opts->relaxed && !ws->config.relaxed)
-		bad = open_log_base(ws, opts, err);
+		bad = open_log_base(ws, err);
 	return bad ? bad : compose(ws, opts, err);
 }
 
@@ -578,10 +628,7 @@ void workspace_close(struct workspace *ws)
 	store_destroy(ws->home);
 	store_destroy(ws->shared);
 	store_destroy(ws->raw);
-	if (!ws->beside) {
-		store_destroy(ws->log_base);
-		store_destroy(ws->base);
-	}
+	place_close(ws->stores);
 	if (ws->temp)
 		home_temp_end(ws->temp);
 	arena_destroy(ws->arena);
@@ -682,7 +729,7 @@ struct past_files *workspace_files_at(struct workspace *ws, uint64_t number, str
 	if (ws->own_files)
 		view = store_view_new(past->at, WPATH_ROOT);
 	else
-		view = user_view(past->at, ws->user_dir, ws->tool_root.path);
+		view = user_view(ws, past->at, ws->tool_root.path);
 	past->files = store_readonly_new(guarded(view, &ws->tool_root, ws->own_files));
 	*ret_files = past->files;
 	return past;

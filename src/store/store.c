@@ -384,8 +384,8 @@ int store_cond_check(struct store_cond cond, bool exists, struct str version, st
 
 bool store_is_local(const struct store *s)
 {
-	while (s->inner)
-		s = s->inner;
+	while (s->inner || s->ops->stands_on)
+		s = s->inner ? s->inner : s->ops->stands_on(s);
 	return s->ops->local;
 }
 

@@ -206,6 +206,8 @@ struct store_ops {
 	/* Backends: a file that grows is cheap here, and only this machine sees it. A log is then better kept in files
 	   than in a journal. */
 	bool local;
+	/* Layers that have no `inner`: the store whose place counts as theirs, the one that has the log. */
+	const struct store *(*stands_on)(const struct store *s);
 	void (*destroy)(struct store *s); /* frees what is its own; the inner store is destroyed by store_destroy() */
 };
 

@@ -42,6 +42,10 @@ uint64_t store_s3_requests(struct store *s3);
 /* "disk:./dir", "memory:", "postgres://…", "s3://…". A URL of a kind that this build has not is ERR_UNSUPPORTED and
  * names those it has. */
 int store_open_url(struct str url, struct store **ret_store, struct err *err);
+/* True when only this machine, or this process, sees what is stored there. */
+bool store_url_is_local(struct str url);
+/* The URL as it may be shown and logged: without a password. */
+struct str store_url_shown(struct arena *arena, struct str url);
 
 /* Layers. */
 /* The subtree `dir` of inner as a store of its own. Errors and events name paths within it. */
@@ -87,6 +91,11 @@ struct store_mount {
 };
 /* Longest prefix wins; what no mount covers is `base`'s. A mount hides what base has below it. Owns all. */
 struct store *store_mounts_new(struct store *base, const struct store_mount *mounts, size_t count);
+
+enum split_side { SPLIT_FIRST, SPLIT_SECOND, SPLIT_BOTH };
+/* One tree in two stores, at the same paths. `side` tells whose a path is, with all below it; SPLIT_BOTH is a directory
+   that both may have parts of. Owns both. */
+struct store *store_split_new(struct store *first, struct store *second, enum split_side (*side)(struct wpath path));
 
 struct retry_policy {
 	unsigned tries;    /* in all; 0 and 1: no retry */

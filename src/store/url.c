@@ -40,3 +40,37 @@ int store_open_url(struct str url, struct store **ret_store, struct err *err)
 		       "\"postgres://…\"",
 		       STR_ARG(url));
 }
+
+bool store_url_is_local(struct str url)
+{
+	return str_starts(url, STR("disk:")) || str_starts(url, STR("memory:"));
+}
+
+/* The text between ':' and '@' of "scheme://user:password@host", and of a query "?password=…&". */
+struct str store_url_shown(struct arena *arena, struct str url)
+{
+	static const struct str secret[] = {STR("password="), STR("secret="), STR("token="), STR("key=")};
+	size_t start = str_find(url, STR("://"), 0), end, colon;
+	struct str who;
+
+	if (start == SIZE_MAX)
+		return url;
+	start += 3;
+	end = start + str_find_char(str_from(url, start), '/');
+	who = str_n(url.ptr + start, end - start);
+	end = str_rfind_char(who, '@');
+	colon = str_find_char(who, ':');
+	if (end < who.len && colon < end)
+		url = arena_printf(arena, "%.*s***%.*s", (int)(start + colon + 1), url.ptr,
+				   STR_ARG(str_from(url, start + end)));
+	for (size_t i = 0; i < sizeof secret / sizeof secret[0]; i++) {
+		size_t at = str_find(url, secret[i], 0), stop;
+
+		if (at == SIZE_MAX)
+			continue;
+		at += secret[i].len;
+		stop = at + str_find_char(str_from(url, at), '&');
+		url = arena_printf(arena, "%.*s***%.*s", (int)at, url.ptr, STR_ARG(str_from(url, stop)));
+	}
+	return url;
+}

@@ -48,6 +48,28 @@ static struct store *mounted(void)
 	return store_mounts_new(store_memory_new(), mounts, 3);
 }
 
+static enum split_side side_of_test(struct wpath path)
+{
+	if (wpath_within(path, P("ws/second")))
+		return SPLIT_SECOND;
+	return wpath_is_root(path) || wpath_eq(path, P("ws")) ? SPLIT_BOTH : SPLIT_FIRST;
+}
+
+/* "a" and "d" and all in them lie in the other store. */
+static enum split_side side_by_name(struct wpath path)
+{
+	struct str name = str_first(path.s, str_find_char(path.s, '/'));
+
+	return wpath_is_root(path) ? SPLIT_BOTH : str_is(name, "a") || str_is(name, "d") ? SPLIT_SECOND : SPLIT_FIRST;
+}
+
+STACK(split, store_split_new(store_memory_new(), store_memory_new(), side_by_name))
+STACK(the_first_of_a_split,
+      store_prefix_new(store_split_new(store_memory_new(), store_memory_new(), side_of_test), P("ws/first")))
+STACK(the_second_of_a_split,
+      store_prefix_new(store_split_new(store_memory_new(), store_memory_new(), side_of_test), P("ws/second/x")))
+STACK(the_whole_of_a_split,
+      store_prefix_new(store_split_new(store_memory_new(), store_memory_new(), side_of_test), P("ws")))
 STACK(mounts_with_none, store_mounts_new(store_memory_new(), NULL, 0))
 STACK(the_inside_of_a_mount, store_prefix_new(mounted(), P("m/one/deep/x")))
 STACK(the_base_beside_mounts, store_prefix_new(mounted(), P("m/two")))

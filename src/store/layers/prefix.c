@@ -160,8 +160,14 @@ static void prefix_destroy(struct store *s)
 	free(p);
 }
 
+static const struct store *prefix_stands_on(const struct store *s)
+{
+	return ((const struct prefix *)s)->target;
+}
+
 static const struct store_ops prefix_ops = {
 	.name = "prefix",
+	.stands_on = prefix_stands_on,
 	.around = prefix_around,
 	.destroy = prefix_destroy,
 };

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Settings by name: those that a deployment's .env file gives, then the environment of the process. What came from a
+ * file stays in this process: it is not put into its environment, so that no child gets it.
+ */
+#ifndef STEAD_BASE_ENV_H
+#define STEAD_BASE_ENV_H
+
+#include "base/str.h"
+
+/* NULL: neither has it. Good until the process ends. Thread-safe. */
+const char *env_get(const char *name);
+/* From now on env_get() gives this value. The bytes are copied, and kept. */
+void env_set(struct str name, struct str value);
+
+#endif
