@@ -35,10 +35,11 @@ int store_open_url(struct str url, struct store **ret_store, struct err *err)
 	}
 	if (str_starts(url, STR("postgres://")) || str_starts(url, STR("postgresql://")))
 		return store_postgres_open(url, ret_store, err);
-	return err_set(err, ERR_UNSUPPORTED,
-		       "cannot open the store \"%.*s\": this build has \"disk:DIR\", \"memory:\", \"redis://…\" and "
-		       "\"postgres://…\"",
-		       STR_ARG(url));
+	return err_set(
+		err, ERR_UNSUPPORTED,
+		"cannot open the store \"%.*s\": this build has \"disk:DIR\", \"memory:\", \"s3://…\", \"r2://…\", "
+		"\"redis://…\" and \"postgres://…\"",
+		STR_ARG(url));
 }
 
 bool store_url_is_local(struct str url)
