@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/env.h"
 #include "store/backends/redis.h"
 
 #define FORMAT         "1" /* of the keys below a prefix */
@@ -196,10 +197,10 @@ static int parse_url(struct arena *arena, struct str url, struct parsed *p, stru
 static void from_environment(struct parsed *p)
 {
 	static const char *const secrets[] = {"STEAD_REDIS_PASSWORD", "REDIS_PASSWORD"};
-	const char *ca = getenv("STEAD_REDIS_CA");
+	const char *ca = env_get("STEAD_REDIS_CA");
 
 	for (size_t i = 0; i < 2 && !p->opts.password; i++) {
-		const char *value = getenv(secrets[i]);
+		const char *value = env_get(secrets[i]);
 
 		if (value && *value)
 			p->opts.password = value;

@@ -6,6 +6,7 @@
  */
 #include <stdlib.h>
 
+#include "base/env.h"
 #include "base/limits.h"
 #include "store/backends/s3.h"
 
@@ -88,7 +89,7 @@ static bool only(struct str text, const char *chars)
 
 static struct str env(const char *name)
 {
-	const char *value = getenv(name);
+	const char *value = env_get(name);
 
 	return str_of(value ? value : "");
 }
