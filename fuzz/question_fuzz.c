@@ -25,7 +25,7 @@ static struct words_view *small_view(void)
 	for (size_t i = 0; i < 3; i++) {
 		struct words_doc doc = {.body = str_of(bodies[i]), .area = 1};
 
-		words_builder_file(b, str_n("abc" + i, 1), STR("v"));
+		words_builder_file(b, str_n(&"abc"[i], 1), STR("v"));
 		words_builder_add(b, &doc);
 	}
 	segment = words_builder_finish(b);

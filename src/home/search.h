@@ -58,6 +58,9 @@ struct search_hits {
 int home_search(struct workspace *ws, struct ctx *ctx, const struct search_query *query, struct search_hits *ret,
 		struct err *err);
 
+/* Deletes the index of every user of the workspace, on disk and in this handle: what was taken out of the files is then
+   nowhere in it. The next search builds it again. Other processes let go of it when they next take changes in. */
+void home_search_forget(struct workspace *ws);
 /* "notes" and so on; the area of such a name, 0: there is none. */
 const char *search_area_name(enum search_area area);
 unsigned search_area_of(struct str name);

@@ -10,6 +10,7 @@
  * Several processes may do all that at once. Each is complete by itself: the segments on disk up to the manifest's
  * revision, and its own memory beyond. Only who writes takes the lock, and never waits for it.
  */
+#include <dirent.h>
 #include <pthread.h>
 #include <unistd.h>
 
@@ -763,6 +764,45 @@ int home_index_view(struct workspace *ws, struct ctx *ctx, struct words_view **r
 	pthread_mutex_unlock(&ix->lock);
 	wake_worker(ix);
 	return 0;
+}
+
+static void forget_dir(struct arena *arena, const char *dir)
+{
+	struct index_manifest none = {0};
+	int lock = index_lock(dir);
+
+	unlink(arena_printf(arena, "%s/manifest", dir).ptr);
+	index_sweep_dir(arena, dir, &none);
+	if (lock >= 0)
+		close(lock);
+}
+
+void home_search_forget(struct workspace *ws)
+{
+	ARENA_SCOPE struct arena *arena = arena_new();
+	struct home_index *ix = index_of(ws);
+	struct str parent = ix->dir ? str_of(ix->dir) : STR("");
+	DIR *d;
+
+	pthread_mutex_lock(&ix->lock);
+	atomic_store(&ix->stop, true); /* no new one starts */
+	pthread_mutex_unlock(&ix->lock);
+	if (ix->has_worker)
+		pthread_join(ix->worker, NULL);
+	ix->has_worker = false;
+	pthread_mutex_lock(&ix->catching);
+	set_view(ix, words_view_new(NULL, 0), 0);
+	ix->opened = ix->swept = false;
+	ix->revision = ix->generation = 0;
+	parent = str_first(parent, str_rfind_char(parent, '/'));
+	d = ix->dir ? opendir(arena_cstr(arena, parent)) : NULL;
+	for (struct dirent *e; d && (e = readdir(d));)
+		if (e->d_name[0] != '.')
+			forget_dir(arena, arena_printf(arena, "%.*s/%s", STR_ARG(parent), e->d_name).ptr);
+	if (d)
+		closedir(d);
+	atomic_store(&ix->stop, false);
+	pthread_mutex_unlock(&ix->catching);
 }
 
 void home_index_close(struct home_index *ix)

@@ -292,6 +292,23 @@ TEST(files_that_another_program_changed_are_noticed_when_the_index_is_opened)
 	teardown(&f);
 }
 
+TEST(a_forgotten_index_holds_nothing_and_is_built_again)
+{
+	struct fix f;
+
+	setup(&f);
+	put_many(&f, 0, 100);
+	CHECK_STR(ask(&f, f.ws, "word42"), STR("notes/m0042.md"));
+	workspace_close(f.ws);
+	f.ws = open_as(&f, "", false);
+	CHECK_STR(ask(&f, f.ws, "word42"), STR("notes/m0042.md"));
+	CHECK(first_segment(&f).len > 0);
+	home_search_forget(f.ws);
+	CHECK_INT(first_segment(&f).len, 0);
+	CHECK_STR(ask(&f, f.ws, "word43"), STR("notes/m0043.md"));
+	teardown(&f);
+}
+
 TEST(another_handle_of_the_same_workspace_sees_the_same)
 {
 	struct fix f;
