@@ -1,13 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Holders as processes of their own: killed, they are followed; paused beyond their time, they find out before they do
- * harm. On disk, and on the store that $STEAD_TEST_STORE names.
+ * harm. On disk, and on the server's store that the environment names.
  */
 #include <signal.h>
 #include <sys/wait.h>
 
 #include "store/lease.h"
 #include "store_fix.h"
+
+static const char *server_url(void)
+{
+	const char *redis = getenv("STEAD_TEST_REDIS"), *postgres = getenv("STEAD_TEST_POSTGRES");
+
+	return redis ? redis : postgres;
+}
 
 #define TTL_NS INT64_C(300000000)
 
@@ -27,7 +34,7 @@ static struct store *open_shared(void)
 
 static void begin(void)
 {
-	const char *given = getenv("STEAD_TEST_STORE");
+	const char *given = server_url();
 
 	if (given)
 		snprintf(url, sizeof url, "%s", given);

@@ -1,10 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Leases by a clock that the test moves. The list runs over memory and disk, and over the store that
- * $STEAD_TEST_STORE names (tests/servers/with sets it).
+ * a server's variable names (tests/servers/with).
  */
 #include "store/lease.h"
 #include "store_fix.h"
+
+static const char *server_url(void)
+{
+	const char *redis = getenv("STEAD_TEST_REDIS"), *postgres = getenv("STEAD_TEST_POSTGRES");
+
+	return redis ? redis : postgres;
+}
 
 #define SECOND INT64_C(1000000000)
 
@@ -239,7 +246,7 @@ TEST(leases_hold_in_memory)
 
 TEST(leases_hold_on_disk_or_in_the_store_that_the_environment_names)
 {
-	const char *url = getenv("STEAD_TEST_STORE");
+	const char *url = server_url();
 	struct store *s = NULL;
 	struct err err;
 
