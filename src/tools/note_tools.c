@@ -7,6 +7,7 @@
 #include "tools/note_tools.h"
 
 #include "base/limits.h"
+#include "home/search.h"
 #include "tools/schemas.h"
 
 #define COUNT(array)   (sizeof(array) / sizeof((array)[0]))
@@ -274,6 +275,63 @@ int tool_answer_question(struct call *call, const struct jv *args, struct outcom
 	return 0;
 }
 
+/* --- search --- */
+
+#define SEARCH_DEFAULT 10
+#define SEARCH_MOST    100
+#define SEARCH_DEEPEST 10000
+
+static struct jv *found_value(struct arena *arena, const struct search_hit *hit)
+{
+	struct note n = {.tags = hit->tags, .tag_count = hit->tag_count};
+	struct str name = wpath_name((struct wpath){hit->path});
+	struct jv *v = jv_object(arena);
+
+	jv_set_str(arena, v, "slug", str_ends(name, STR(".md")) ? str_first(name, name.len - 3) : name);
+	jv_set_str(arena, v, "author", hit->author);
+	jv_set_str(arena, v, "kind", hit->kind);
+	jv_set_str(arena, v, "title", note_cut(arena, hit->title, TITLE_IN_LISTS));
+	jv_set(arena, v, "tags", tags_value(arena, &n));
+	jv_set_str(arena, v, "updated", note_time(arena, hit->time_ns));
+	jv_set_str(arena, v, "snippet", hit->snippet);
+	jv_set(arena, v, "score", jv_real(arena, hit->score));
+	return v;
+}
+
+int tool_search_notes(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
+{
+	struct arena *arena = call->ctx->arena;
+	int64_t limit = jv_get_int(args, "limit", SEARCH_DEFAULT), offset = 0;
+	struct search_query query = {.text = jv_get_str(args, "query"),
+				     .areas = SEARCH_NOTES,
+				     .kind = jv_get_str(args, "kind"),
+				     .author = jv_get_str(args, "author"),
+				     .with_archived = jv_get_bool(args, "include_archived", false),
+				     .limit = (size_t)(limit > SEARCH_MOST ? SEARCH_MOST : limit)};
+	struct jv *notes = jv_array(arena);
+	struct search_hits hits;
+	int bad;
+
+	if (jv_get_str(args, "cursor").len &&
+	    (!str_to_i64(jv_get_str(args, "cursor"), &offset) || offset < 0 || offset > SEARCH_DEEPEST))
+		return err_set(err, ERR_INVALID, "search_notes: the cursor is not next_cursor of the page before");
+	read_tags(arena, jv_get(args, "tags"), &query.tags, &query.tag_count);
+	query.offset = (size_t)offset;
+	bad = home_search(call->ws, call->ctx, &query, &hits, err);
+	if (bad)
+		return err_prefix(err, "search_notes");
+	for (size_t i = 0; i < hits.count; i++)
+		jv_push(arena, notes, found_value(arena, &hits.hits[i]));
+	ret->value = jv_object(arena);
+	jv_set(arena, ret->value, "notes", notes);
+	jv_set_int(arena, ret->value, "total", (int64_t)hits.total);
+	if (hits.count && query.offset + hits.count < hits.total)
+		jv_set_str(arena, ret->value, "next_cursor", arena_printf(arena, "%zu", query.offset + hits.count));
+	if (hits.note.len)
+		jv_set_str(arena, ret->value, "note", hits.note);
+	return 0;
+}
+
 /* --- text for the model --- */
 
 static void add_head(struct buf *text, const struct jv *n)
@@ -323,6 +381,29 @@ static void render_list(const struct jv *args, const struct jv *value, struct bu
 	for (const struct jv_member *m = jv_first(problems); m; m = m->next)
 		buf_printf(text, "\n[no note: %.*s: %.*s]", STR_ARG(jv_get_str(m->value, "path")),
 			   STR_ARG(jv_get_str(m->value, "problem")));
+}
+
+static void render_found(const struct jv *args, const struct jv *value, struct buf *text)
+{
+	const struct jv *notes = jv_get(value, "notes");
+	long long total = (long long)jv_get_int(value, "total", 0);
+
+	(void)args;
+	if (!total)
+		buf_lit(text, "no note has these words; try others, or list_notes");
+	else
+		buf_printf(text, "%zu of %lld note%s, best first:", jv_count(notes), total, total == 1 ? "" : "s");
+	for (const struct jv_member *m = jv_first(notes); m; m = m->next) {
+		buf_lit(text, "\n- ");
+		add_head(text, m->value);
+		buf_lit(text, ": ");
+		add_title(text, m->value);
+		buf_printf(text, "\n  %.*s", STR_ARG(jv_get_str(m->value, "snippet")));
+	}
+	if (jv_get(value, "next_cursor"))
+		buf_printf(text, "\n[more: cursor \"%.*s\"]", STR_ARG(jv_get_str(value, "next_cursor")));
+	if (jv_get(value, "note"))
+		buf_printf(text, "\n[%.*s]", STR_ARG(jv_get_str(value, "note")));
 }
 
 static void render_note(const struct jv *args, const struct jv *value, struct buf *text)
@@ -396,6 +477,12 @@ static void render_answer(const struct jv *args, const struct jv *value, struct 
 	S_LIST("problems", PROBLEM, "files that are no notes") AND \
 	S_BARE("total_problems", "integer"), "\"notes\",\"total\"")
 
+#define FOUND S_OBJ( \
+	S_BARE("slug", "string") AND S_BARE("author", "string") AND S_BARE("kind", "string") AND \
+	S_BARE("title", "string") AND S_LIST("tags", "{\"type\":\"string\"}", "in their order") AND \
+	S_BARE("updated", "string") AND S_BARE("snippet", "string") AND S_BARE("score", "number"), \
+	"\"slug\",\"title\",\"snippet\"")
+
 static const struct tool tools[] = {
 	{
 		.name = "note",
@@ -456,6 +543,30 @@ static const struct tool tools[] = {
 		.traits = TOOL_READS_ONLY | TOOL_IDEMPOTENT,
 		.call = tool_list_notes,
 		.render = render_list,
+		.family = "notes",
+	},
+	{
+		.name = "search_notes",
+		.title = "Search notes",
+		.description =
+			"Finds notes by their words, best first: any word may match, \"a phrase\" must, -word must not. Notes "
+			"that helped before come first among equals.",
+		.input_schema = S_OBJ(
+			S_STR("query", "words") AND
+			S_STR("kind", "only of this kind") AND
+			S_STR("author", "only by this agent") AND
+			S_TAGS("tags", "only with all of these") AND
+			S_BOOL("include_archived", "archived notes too (default false)") AND
+			S_INT1("limit", "how many (default 10, at most 100)") AND
+			S_CURSOR, "\"query\""),
+		.output_schema = S_OBJ(
+			S_LIST("notes", FOUND, "best first") AND
+			S_BARE("total", "integer") AND
+			S_BARE("next_cursor", "string") AND
+			S_BARE("note", "string"), "\"notes\",\"total\""),
+		.traits = TOOL_READS_ONLY | TOOL_IDEMPOTENT | TOOL_LONG,
+		.call = tool_search_notes,
+		.render = render_found,
 		.family = "notes",
 	},
 	{

@@ -11,6 +11,7 @@ extern const struct tool_group note_tools;
 int tool_note(struct call *call, const struct jv *args, struct outcome *ret, struct err *err);
 int tool_read_note(struct call *call, const struct jv *args, struct outcome *ret, struct err *err);
 int tool_list_notes(struct call *call, const struct jv *args, struct outcome *ret, struct err *err);
+int tool_search_notes(struct call *call, const struct jv *args, struct outcome *ret, struct err *err);
 int tool_update_note(struct call *call, const struct jv *args, struct outcome *ret, struct err *err);
 int tool_archive_note(struct call *call, const struct jv *args, struct outcome *ret, struct err *err);
 int tool_ask_question(struct call *call, const struct jv *args, struct outcome *ret, struct err *err);

@@ -102,6 +102,29 @@ static int loom_list_notes(struct call *call, const struct jv *args, struct outc
 	return 0;
 }
 
+static int loom_search(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
+{
+	START("query", "query", "kind", "kind", "cursor", "cursor", NULL);
+
+	r = tool_search_notes(call, mapped, ret, err);
+	if (r)
+		return r;
+	for (const struct jv_member *m = jv_first(jv_get(ret->value, "notes")); m; m = m->next) {
+		buf_printf(&text, "%s- %.*s [%.*s/%.*s] ", text.len ? "\n" : "", STR_ARG(jv_get_str(m->value, "slug")),
+			   STR_ARG(jv_get_str(m->value, "author")), STR_ARG(jv_get_str(m->value, "kind")));
+		add_title(&text, m->value);
+		buf_printf(&text, "\n  %.*s", STR_ARG(jv_get_str(m->value, "snippet")));
+	}
+	if (!text.len)
+		buf_lit(&text, "No notes match.");
+	if (jv_get(ret->value, "next_cursor"))
+		buf_printf(&text, "\n[%lld in all; go on with cursor=\"%.*s\"]",
+			   (long long)jv_get_int(ret->value, "total", 0),
+			   STR_ARG(jv_get_str(ret->value, "next_cursor")));
+	text_reply(ret, &text);
+	return 0;
+}
+
 static int loom_update_note(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
 {
 	START("slug", "slug", "content", "content", "tags", "tags", NULL);
@@ -329,6 +352,13 @@ static const struct tool tools[] = {
 		S_MAYBE("kind", "only of this kind") AND
 		S_INT1("limit", "how many (default 50)") AND
 		S_CURSOR, "")},
+	{.name = "search_notes", .title = "Search notes", .family = "notes", .acts_as = "search_notes",
+	 .traits = RO | TOOL_LONG, .call = loom_search,
+	 .description = "Searches the notebook by words, best first.",
+	 .input_schema = S_OBJ(
+		S_STR("query", "words") AND
+		S_MAYBE("kind", "only of this kind") AND
+		S_CURSOR, "\"query\"")},
 	{.name = "update_note", .title = "Update note", .family = "notes", .acts_as = "update_note",
 	 .call = loom_update_note,
 	 .description = "Rewrites a note of your own; what it said before is kept as a version.",
