@@ -63,54 +63,6 @@ static int markdown(struct arena *arena, struct wpath path, struct str bytes, in
 	return 0;
 }
 
-/* --- logs of sessions: a JSON object a line --- */
-
-static void gather_text(const struct jv *v, struct buf *out)
-{
-	static const char *const texts[] = {"content", "text",   "message", "summary",
-					    "thought", "result", "input",   "output"};
-
-	if (!v || out->len > MIB)
-		return;
-	if (v->type == JV_STR) {
-		buf_add(out, v->u.s);
-		buf_char(out, '\n');
-	} else if (v->type == JV_ARRAY) {
-		for (const struct jv_member *m = jv_first(v); m; m = m->next)
-			gather_text(m->value, out);
-	} else if (v->type == JV_OBJECT) {
-		for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
-			gather_text(jv_get(v, texts[i]), out);
-	}
-}
-
-static int session_log(struct arena *arena, struct wpath path, struct str bytes, int64_t mtime_ns, search_emit emit,
-		       void *arg, struct err *err)
-{
-	struct str rest = bytes, line;
-
-	for (unsigned long number = 1; str_cut(&rest, '\n', &line); number++) {
-		struct search_doc doc = {.time_ns = mtime_ns};
-		struct buf text;
-		struct jv *v;
-
-		if (!str_trim(line).len || jv_parse(arena, line, &v, err) != 0)
-			continue;
-		buf_init(&text, arena, MIB);
-		gather_text(v, &text);
-		doc.id = arena_printf(arena, "%lu", number);
-		doc.title = wpath_name(path);
-		doc.kind = jv_get_str(v, "role");
-		if (!doc.kind.len)
-			doc.kind = jv_get_str(v, "type");
-		doc.author = jv_get_str(v, "name");
-		doc.body = str_trim(buf_str(&text));
-		if (doc.body.len)
-			emit(arg, &doc);
-	}
-	return 0;
-}
-
 /* --- which --- */
 
 static bool owns_notes(struct wpath path)
@@ -122,12 +74,6 @@ static bool owns_notes(struct wpath path)
 static bool owns_memory(struct wpath path)
 {
 	return str_is(path.s, "MEMORY.md") || (below(path, "memory") && str_ends(path.s, STR(".md")));
-}
-
-static bool owns_sessions(struct wpath path)
-{
-	return below(path, "agents") && str_find(path.s, STR("/sessions/"), 0) != SIZE_MAX &&
-	       str_ends(path.s, STR(".jsonl"));
 }
 
 static bool owns_knowledge(struct wpath path)
@@ -143,11 +89,10 @@ static bool owns_files(struct wpath path)
 static const struct search_family files_family = {SEARCH_FILES, owns_files, NULL};
 static const struct search_family plain_notes = {SEARCH_NOTES, owns_notes, markdown},
 				  plain_memory = {SEARCH_MEMORY, owns_memory, markdown},
-				  plain_sessions = {SEARCH_SESSIONS, owns_sessions, session_log},
 				  plain_knowledge = {SEARCH_KNOWLEDGE, owns_knowledge, markdown};
 
 static const struct search_family *const families[] = {&notebook_family, &plain_notes,     &plain_memory,
-						       &plain_sessions,  &plain_knowledge, &files_family};
+						       &sessions_family, &plain_knowledge, &files_family};
 
 const struct search_family *search_family_of(struct wpath path)
 {

@@ -10,6 +10,7 @@
 #include "base/hash.h"
 #include "base/limits.h"
 #include "home/jsonl.h"
+#include "home/search.h"
 
 #define TITLE_MOST    80
 #define SESSIONS_MOST 100000
@@ -499,3 +500,42 @@ int usage_sum(struct workspace *ws, struct ctx *ctx, struct str agent, int64_t s
 	*ret_sum = s.all;
 	return r;
 }
+
+/* --- for search: every entry is a document --- */
+
+static bool owns_log(struct wpath path)
+{
+	return wpath_within(path, (struct wpath){STR("agents")}) &&
+	       str_find(path.s, STR("/sessions/"), 0) != SIZE_MAX && str_ends(path.s, STR(".log.jsonl"));
+}
+
+static int log_documents(struct arena *arena, struct wpath path, struct str bytes, int64_t mtime_ns, search_emit emit,
+			 void *arg, struct err *err)
+{
+	struct str rest = bytes, line, session = wpath_name(path);
+	struct jv *v;
+
+	for (unsigned long number = 1; str_cut(&rest, '\n', &line); number++) {
+		struct search_doc doc = {.time_ns = mtime_ns};
+
+		if (!str_trim(line).len || jv_parse(arena, line, &v, err) != 0 || v->type != JV_OBJECT)
+			continue;
+		if (str_is(jv_get_str(v, "type"), "session") && jv_get_str(v, "session").len) {
+			session = jv_get_str(v, "session");
+			continue;
+		}
+		doc.id = jv_get_str(v, "id");
+		if (!doc.id.len)
+			doc.id = arena_printf(arena, "%lu", number);
+		doc.title = session;
+		doc.kind = jv_get_str(v, "type");
+		doc.author = jv_get_str(v, "role");
+		doc.body = str_trim(session_entry_text(arena, v));
+		clock_parse(jv_get_str(v, "timestamp"), &doc.time_ns);
+		if (doc.body.len)
+			emit(arg, &doc);
+	}
+	return 0;
+}
+
+const struct search_family sessions_family = {SEARCH_SESSIONS, owns_log, log_documents};

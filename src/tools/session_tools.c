@@ -7,6 +7,7 @@
 #include "tools/session_tools.h"
 
 #include "base/limits.h"
+#include "home/search.h"
 #include "home/sessions.h"
 #include "tools/dialects/common.h"
 
@@ -170,7 +171,74 @@ static int tool_session_state(struct call *call, const struct jv *args, struct o
 	return 0;
 }
 
+static int tool_session_search(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
+{
+	struct arena *arena = call->ctx->arena;
+	struct search_query query = {.text = jv_get_str(args, "query"),
+				     .areas = SEARCH_SESSIONS,
+				     .author = jv_get_str(args, "role"),
+				     .limit = arg_count(args, "limit", 10, 100)};
+	struct str agent = jv_get_str(args, "agent");
+	struct jv *list = jv_array(arena);
+	struct search_hits hits;
+	int r;
+
+	if (agent.len)
+		query.under = arena_printf(arena, "agents/%.*s", STR_ARG(workspace_encode_name(arena, agent)));
+	r = home_search(call->ws, call->ctx, &query, &hits, err);
+	if (r)
+		return r;
+	for (size_t i = 0; i < hits.count; i++) {
+		struct jv *hit = jv_object(arena);
+
+		jv_set_str(arena, hit, "session", hits.hits[i].title);
+		jv_set_str(arena, hit, "id", hits.hits[i].id);
+		jv_set_str(arena, hit, "role", hits.hits[i].author);
+		jv_set_str(arena, hit, "type", hits.hits[i].kind);
+		jv_set_str(arena, hit, "path", hits.hits[i].path);
+		jv_set_str(arena, hit, "snippet", hits.hits[i].snippet);
+		jv_push(arena, list, hit);
+	}
+	ret->value = jv_object(arena);
+	jv_set(arena, ret->value, "hits", list);
+	jv_set_int(arena, ret->value, "total", (int64_t)hits.total);
+	if (hits.note.len)
+		jv_set_str(arena, ret->value, "note", hits.note);
+	return 0;
+}
+
+static void render_hits(const struct jv *args, const struct jv *value, struct buf *text)
+{
+	(void)args;
+	for (const struct jv_member *m = jv_first(jv_get(value, "hits")); m; m = m->next)
+		buf_printf(text, "%.*s %.*s [%.*s]: %.*s\n", STR_ARG(jv_get_str(m->value, "session")),
+			   STR_ARG(jv_get_str(m->value, "id")), STR_ARG(jv_get_str(m->value, "role")),
+			   STR_ARG(jv_get_str(m->value, "snippet")));
+	buf_printf(text, "%lld match%s in all", (long long)jv_get_int(value, "total", 0),
+		   jv_get_int(value, "total", 0) == 1 ? "" : "es");
+}
+
 /* --- AgentScope --- */
+
+static int scope_search(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
+{
+	START("query", "query", "agentId", "agent", "maxResults", "limit", NULL);
+	const struct jv *hits;
+
+	r = tool_session_search(call, mapped, ret, err);
+	if (r)
+		return r;
+	hits = jv_get(ret->value, "hits");
+	buf_printf(&text, "Found %zu matching entries", jv_count(hits));
+	for (const struct jv_member *m = jv_first(hits); m; m = m->next) {
+		struct str role = jv_get_str(m->value, "role"), snippet = jv_get_str(m->value, "snippet");
+
+		buf_printf(&text, "\n  [%.*s] %.*s — [%.*s]: %.*s", STR_ARG(jv_get_str(m->value, "path")),
+			   STR_ARG(jv_get_str(m->value, "id")), STR_ARG(role), STR_ARG(utf8_points(snippet, 200)));
+	}
+	text_reply(ret, &text);
+	return 0;
+}
 
 static int scope_list(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
 {
@@ -237,6 +305,18 @@ static const struct tool native[] = {
 		S_LIST("entries", "{\"type\":\"object\"}", "in order") AND
 		S_BARE("next_cursor", "string") AND
 		S_BARE("unreadable", "integer"), "\"session\",\"entries\"")},
+	{.name = "session_search", .title = "Search sessions", .family = "sessions", .call = tool_session_search,
+	 .render = render_hits, .traits = RO | TOOL_LONG,
+	 .description = "Finds what was said in any conversation, best first: words (any may match), \"phrases\", -without.",
+	 .input_schema = S_OBJ(
+		S_STR("query", "what to look for") AND
+		S_STR("agent", "only this agent's sessions (default: all)") AND
+		S_STR("role", "only what this role said") AND
+		S_INT1("limit", "hits (default 10, at most 100)"), "\"query\""),
+	 .output_schema = S_OBJ(
+		S_LIST("hits", "{\"type\":\"object\"}", "best first") AND
+		S_BARE("total", "integer") AND
+		S_BARE("note", "string"), "\"hits\",\"total\"")},
 	{.name = "session_append", .title = "Write to a session", .family = "sessions", .call = tool_session_append,
 	 .render = render_append,
 	 .description =
@@ -281,6 +361,12 @@ static const struct tool agentscope[] = {
 		S_STR("agentId", "the agent") AND
 		S_STR("sessionId", "the session") AND
 		S_INT1("lastN", "entries (default 20)"), "\"sessionId\"")},
+	{.name = "session_search", .title = "Search sessions", .family = "sessions", .acts_as = "session_search",
+	 .traits = RO | TOOL_LONG, .call = scope_search, .description = "Finds entries of sessions.",
+	 .input_schema = S_OBJ(
+		S_STR("query", "what to look for") AND
+		S_STR("agentId", "only this agent") AND
+		S_INT1("maxResults", "entries (default 10)"), "\"query\"")},
 };
 /* clang-format on */
 

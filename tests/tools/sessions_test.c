@@ -235,3 +235,22 @@ TEST(agentscope_agents_read_text)
 	CHECK(str_ends(b.result.text, STR("[USER]: hi")));
 	bench_close(&b);
 }
+
+TEST(what_was_said_is_found_right_after_it_was_said)
+{
+	struct bench b;
+	const struct jv *v;
+
+	bench_open_disk(&b, "native");
+	say(&b, "s1", "user", "the harbour is closed on Monday");
+	say(&b, "s2", "assistant", "the market opens at nine");
+	v = good(&b, "session_search", "{'query':'harbour'}");
+	CHECK_INT(jv_get_int(v, "total", 0), 1);
+	CHECK_STR(jv_get_str(jv_at(jv_get(v, "hits"), 0), "session"), STR("s1"));
+	say(&b, "s2", "user", "is the harbour near?");
+	v = good(&b, "session_search", "{'query':'harbour','agent':'a'}");
+	CHECK_INT(jv_get_int(v, "total", 0), 2);
+	v = good(&b, "session_search", "{'query':'harbour','agent':'other'}");
+	CHECK_INT(jv_get_int(v, "total", 0), 0);
+	bench_close(&b);
+}
