@@ -122,7 +122,7 @@ static void row(const char *what, double ours, double theirs, const char *unit, 
 	fflush(stdout);
 }
 
-static void fail(const char *what)
+__attribute__((noreturn)) static void fail(const char *what)
 {
 	fprintf(stderr, "words_bench: %s\n", what);
 	exit(1);
