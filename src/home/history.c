@@ -15,6 +15,36 @@
 
 /* --- names of revisions --- */
 
+/* The users of a workspace share one log, but nobody's names: a user's checkpoints stand in it as "@<user>@<name>",
+   which no name can be, because '@' is refused in one. */
+static struct str name_space(struct workspace *ws, struct ctx *ctx)
+{
+	struct str user = workspace_actor(ws).user;
+
+	return user.len ? arena_printf(ctx->arena, "@%.*s@", STR_ARG(workspace_encode_name(ctx->arena, user)))
+			: STR("");
+}
+
+/* The checkpoints of this user, under the names that he gave them. */
+static int own_checkpoints(struct workspace *ws, struct ctx *ctx, struct rev_checkpoint **ret, size_t *ret_count,
+			   struct err *err)
+{
+	struct str space = name_space(ws, ctx);
+	struct rev_checkpoint *all;
+	size_t count, n = 0;
+	int r = revisions_checkpoints(workspace_revisions(ws), ctx, &all, &count, err);
+
+	for (size_t i = 0; r == 0 && i < count; i++) {
+		if (!str_starts(all[i].name, space.len ? space : STR("@")) != !space.len)
+			continue;
+		all[n] = all[i];
+		all[n++].name = str_from(all[i].name, space.len);
+	}
+	*ret = all;
+	*ret_count = n;
+	return r;
+}
+
 int history_rev(struct workspace *ws, struct ctx *ctx, struct str text, uint64_t *ret_number, struct err *err)
 {
 	struct store *rev = workspace_revisions(ws);
@@ -27,7 +57,7 @@ int history_rev(struct workspace *ws, struct ctx *ctx, struct str text, uint64_t
 	int r = revisions_head(rev, ctx, &head, err);
 
 	if (r == 0)
-		r = revisions_checkpoints(rev, ctx, &marks, &count, err);
+		r = own_checkpoints(ws, ctx, &marks, &count, err);
 	if (r)
 		return r;
 	if (str_to_i64(text, &number) && number >= 0 && (uint64_t)number <= head) {
@@ -257,6 +287,8 @@ int history_changes(struct workspace *ws, struct ctx *ctx, uint64_t since, struc
 
 int history_checkpoint(struct workspace *ws, struct ctx *ctx, struct str name, struct jv **ret, struct err *err)
 {
+	struct str space = name_space(ws, ctx);
+	struct str stored = arena_printf(ctx->arena, "%.*s%.*s", STR_ARG(space), STR_ARG(name));
 	uint64_t head;
 	int r;
 
@@ -268,7 +300,7 @@ int history_checkpoint(struct workspace *ws, struct ctx *ctx, struct str name, s
 	/* other programs' changes are not looked for: a checkpoint must cost the same whatever there is */
 	r = revisions_head(workspace_revisions(ws), ctx, &head, err);
 	if (r == 0)
-		r = revisions_checkpoint(workspace_revisions(ws), ctx, name, head, err);
+		r = revisions_checkpoint(workspace_revisions(ws), ctx, stored, head, err);
 	if (r)
 		return r;
 	*ret = jv_object(ctx->arena);
@@ -281,7 +313,7 @@ int history_checkpoints(struct workspace *ws, struct ctx *ctx, struct jv **ret, 
 {
 	struct rev_checkpoint *marks;
 	size_t count;
-	int r = revisions_checkpoints(workspace_revisions(ws), ctx, &marks, &count, err);
+	int r = own_checkpoints(ws, ctx, &marks, &count, err);
 
 	if (r)
 		return r;
