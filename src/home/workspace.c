@@ -38,10 +38,12 @@ struct workspace {
 	struct arena *arena; /* for as long as the handle lives; written to while it is opened only */
 	struct config config;
 	struct actor actor;
-	struct str place, dir, store_dir; /* dir: host directory of the workspace on disk, else ptr NULL */
+	struct str place, whole;   /* of '/' and of the workspace, as a person would name them */
+	struct str dir, store_dir; /* dir: host directory of the workspace on disk, else ptr NULL */
 	bool own_files;
 	struct workspace_opts opts;     /* as it was opened */
 	const struct workspace *beside; /* whose base stores these are; NULL: its own */
+	const struct workspace *of;     /* whose opened workspace this is, for another user; NULL: its own */
 	bool is_fork;
 	struct place_config where;
 	struct place *stores;    /* owned, unless they are another one's (beside) */
@@ -361,7 +363,7 @@ static int compose(struct workspace *ws, const struct workspace_opts *opts, stru
 		own = jv_get_str(ws->config.document, "files_dir");
 	if (!bad)
 		bad = place_namespace(ws->arena, ws->where.scope, &ws->actor, &ws->user_dir, err);
-	if (!bad)
+	if (!bad && !ws->of)
 		bad = record(ws, store_view_new(ws->raw, WPATH_ROOT), ".stead/rev", &ws->shared, err);
 	if (bad)
 		return bad;
@@ -380,7 +382,7 @@ static int compose(struct workspace *ws, const struct workspace_opts *opts, stru
 		if (bad)
 			return bad;
 		ws->place =
-			arena_printf(ws->arena, "%.*s%s%.*s%s%.*s", STR_ARG(ws->place), ws->user_dir.s.len ? "/" : "",
+			arena_printf(ws->arena, "%.*s%s%.*s%s%.*s", STR_ARG(ws->whole), ws->user_dir.s.len ? "/" : "",
 				     STR_ARG(ws->user_dir.s), root.path.s.len ? "/" : "", STR_ARG(root.path.s));
 	}
 	files = store_quota_new(files, limits);
@@ -435,6 +437,7 @@ static int view_workspace(struct workspace *ws, const struct workspace_opts *opt
 		dir.ptr ? ws->dir
 			: arena_printf(ws->arena, "%.*s%s%.*s", STR_ARG(store_url_shown(ws->arena, ws->where.store)),
 				       str_is(ws->where.store, "memory:") ? "" : "/", STR_ARG(ws->actor.workspace));
+	ws->whole = ws->place;
 	if (!bad)
 		ws->raw = store_view_new(ws->base, (struct wpath){ws->actor.workspace});
 	return bad;
@@ -603,6 +606,45 @@ int workspace_open(const struct workspace_opts *opts, struct workspace **ret_ws,
 	return open_as(opts, NULL, ret_ws, err);
 }
 
+int workspace_open_for(struct workspace *of, struct str user, struct str agent, struct str session,
+		       struct workspace **ret_ws, struct err *err)
+{
+	struct workspace *ws = xcalloc(1, sizeof *ws);
+	int bad;
+
+	while (of->of)
+		of = (struct workspace *)of->of;
+	ws->of = of;
+	ws->arena = arena_new();
+	ws->config = of->config;
+	ws->opts = of->opts;
+	ws->opts.user = arena_str(ws->arena, user);
+	ws->opts.agent = arena_str(ws->arena, agent);
+	ws->opts.session = arena_str(ws->arena, session);
+	ws->actor = (struct actor){.workspace = of->actor.workspace,
+				   .user = ws->opts.user,
+				   .agent = ws->opts.agent,
+				   .session = ws->opts.session};
+	ws->place = ws->whole = of->whole;
+	ws->dir = of->dir;
+	ws->store_dir = of->store_dir;
+	ws->is_fork = of->is_fork;
+	ws->where = of->where;
+	ws->base = of->base;
+	ws->log_base = of->log_base;
+	ws->templates = of->templates;
+	ws->raw = of->raw;
+	ws->shared = of->shared;
+	bad = compose(ws, &ws->opts, err);
+	if (bad) {
+		workspace_close(ws);
+		return bad;
+	}
+	ws->notebook = notebook_new(ws);
+	*ret_ws = ws;
+	return 0;
+}
+
 int home_open_beside(struct workspace *ws, struct str name, struct workspace **ret_ws, struct err *err)
 {
 	struct workspace_opts opts = ws->opts;
@@ -626,9 +668,11 @@ void workspace_close(struct workspace *ws)
 	gc_auto_end(ws->gc);
 	store_destroy(ws->files);
 	store_destroy(ws->home);
-	store_destroy(ws->shared);
-	store_destroy(ws->raw);
-	place_close(ws->stores);
+	if (!ws->of) {
+		store_destroy(ws->shared);
+		store_destroy(ws->raw);
+		place_close(ws->stores);
+	}
 	if (ws->temp)
 		home_temp_end(ws->temp);
 	arena_destroy(ws->arena);

@@ -33,6 +33,10 @@ struct str workspace_default_store(struct arena *arena);
 
 int workspace_open(const struct workspace_opts *opts, struct workspace **ret_ws, struct err *err);
 void workspace_close(struct workspace *ws);
+/* The same workspace for another user, agent or session: shares what `of` has open (connections, the log, the
+   configuration), so that ten thousand of them are cheap. `of` must outlive it. */
+int workspace_open_for(struct workspace *of, struct str user, struct str agent, struct str session,
+		       struct workspace **ret_ws, struct err *err);
 
 struct str workspace_name(const struct workspace *ws);
 const struct config *workspace_config(const struct workspace *ws);

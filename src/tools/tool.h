@@ -62,6 +62,9 @@ struct toolset;
 /* `dialect` empty: native. ERR_NOT_FOUND names the dialects there are. `ws` is borrowed and must outlive the set. */
 int toolset_new(struct workspace *ws, struct str dialect, struct toolset **ret_set, struct err *err);
 void toolset_destroy(struct toolset *set);
+/* The same tools over another user's handle of the same workspace, sharing what `of` has parsed. `of` and `ws` must
+   outlive it. */
+struct toolset *toolset_for(struct toolset *of, struct workspace *ws);
 /* Names of all dialects, NULL at the end; the first is "native". */
 const char *const *toolset_dialects(void);
 /* What '/' is for a dialect's tools when nobody says otherwise, for workspace_opts.root: "workspace", "task:default",

@@ -27,6 +27,7 @@ struct toolset {
 	struct artifacts *artifacts;
 	struct entry *entries;
 	size_t count;
+	struct toolset *of;   /* whose entries these are; NULL: its own */
 	pthread_mutex_t lock; /* parsing of schemas, and the arena they lie in */
 	struct arena *arena;
 };
@@ -122,11 +123,25 @@ int toolset_new(struct workspace *ws, struct str dialect, struct toolset **ret_s
 	return 0;
 }
 
+struct toolset *toolset_for(struct toolset *of, struct workspace *ws)
+{
+	struct toolset *set = xcalloc(1, sizeof(*set));
+
+	of = of->of ? of->of : of;
+	*set = (struct toolset){.ws = ws, .dialect = of->dialect, .entries = of->entries, .count = of->count, .of = of};
+	set->artifacts = artifacts_new(workspace_home(ws), &workspace_config(ws)->offload);
+	return set;
+}
+
 void toolset_destroy(struct toolset *set)
 {
 	if (!set)
 		return;
 	artifacts_destroy(set->artifacts);
+	if (set->of) {
+		free(set);
+		return;
+	}
 	pthread_mutex_destroy(&set->lock);
 	arena_destroy(set->arena);
 	free(set->entries);
@@ -152,6 +167,7 @@ static const struct tool_info *entry_info(struct toolset *set, struct entry *e)
 {
 	if (atomic_load_explicit(&e->parsed, memory_order_acquire))
 		return &e->info;
+	set = set->of ? set->of : set;
 	pthread_mutex_lock(&set->lock);
 	if (!atomic_load_explicit(&e->parsed, memory_order_relaxed)) {
 		e->info.input_schema = parse_schema(set->arena, e->tool, e->tool->input_schema);

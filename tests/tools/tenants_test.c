@@ -18,6 +18,8 @@ struct tenant {
 };
 
 struct field {
+	struct workspace *ws; /* opened once, for nobody */
+	struct toolset *set;
 	struct tenant *tenants;
 	size_t count;
 	uint64_t seed, answered, leaks;
@@ -197,12 +199,19 @@ static void write_own(struct field *f, struct arena *arena, const char *tool, co
 		CHECK_OK(toolset_call(f->self->set, &ctx, str_of(tool), args, &result, &err), err);
 }
 
-static void open_tenant(struct field *f, size_t i, const char *url)
+static void open_workspace(struct field *f, const char *url)
+{
+	struct workspace_opts opts = {.store_url = str_of(url), .name = STR("test"), .create = true, .relaxed = true};
+	struct err err = {0};
+
+	CHECK_OK(workspace_open(&opts, &f->ws, &err), err);
+	CHECK_OK(toolset_new(f->ws, STR("native"), &f->set, &err), err);
+}
+
+static void open_tenant(struct field *f, size_t i)
 {
 	static const char *const odd[] = {"a/b", "a_b", "A_B", "..", "users", "notes", "a%2fb", "a~2fb"};
 	struct tenant *t = &f->tenants[i];
-	struct workspace_opts opts = {
-		.store_url = str_of(url), .name = STR("test"), .agent = STR("a"), .create = true, .relaxed = true};
 	ARENA_SCOPE struct arena *arena = arena_new();
 	struct err err = {0};
 
@@ -210,9 +219,8 @@ static void open_tenant(struct field *f, size_t i, const char *url)
 		snprintf(t->user, sizeof(t->user), "%s", odd[i]);
 	else
 		snprintf(t->user, sizeof(t->user), "user%zu", i);
-	opts.user = str_of(t->user);
-	CHECK_OK(workspace_open(&opts, &t->ws, &err), err);
-	CHECK_OK(toolset_new(t->ws, STR("native"), &t->set, &err), err);
+	CHECK_OK(workspace_open_for(f->ws, str_of(t->user), STR("a"), STR_NONE, &t->ws, &err), err);
+	t->set = toolset_for(f->set, t->ws);
 	f->self = t;
 	write_own(f, arena, "write_file", "path", "a.md");
 	write_own(f, arena, "note", "title", "secret");
@@ -240,8 +248,9 @@ TEST(nothing_of_one_tenant_shows_in_what_another_reads_by_any_tool)
 	CHECK(mkdtemp(dir) != NULL);
 	snprintf(url, sizeof(url), "disk:%s", dir);
 	f.tenants = xcalloc(f.count, sizeof(*f.tenants));
+	open_workspace(&f, url);
 	for (size_t i = 0; i < f.count; i++)
-		open_tenant(&f, i, url);
+		open_tenant(&f, i);
 	getrusage(RUSAGE_SELF, &usage);
 	tools = toolset_count(f.tenants[0].set);
 	for (size_t i = 0; i < attempts; i++) {
@@ -256,6 +265,8 @@ TEST(nothing_of_one_tenant_shows_in_what_another_reads_by_any_tool)
 		toolset_destroy(f.tenants[i].set);
 		workspace_close(f.tenants[i].ws);
 	}
+	toolset_destroy(f.set);
+	workspace_close(f.ws);
 	free(f.tenants);
 	arena_destroy(arena);
 	snprintf(command, sizeof(command), "rm -rf %s", dir);
