@@ -274,6 +274,30 @@ static int scope_history(struct call *call, const struct jv *args, struct outcom
 	return 0;
 }
 
+/* --- OpenPaw: archives --- */
+
+static int paw_conversations(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
+{
+	START(NULL);
+	struct search_query query = {.text = jv_get_str(args, "query"),
+				     .areas = SEARCH_MEMORY,
+				     .under = STR("memory/conversations"),
+				     .limit = arg_count(args, "limit", 5, 20)};
+	struct search_hits hits;
+
+	(void)mapped;
+	r = home_search(call->ws, call->ctx, &query, &hits, err);
+	if (r)
+		return r;
+	for (size_t i = 0; i < hits.count; i++)
+		buf_printf(&text, "%s[%.*s]\n%.*s", i ? "\n\n" : "",
+			   STR_ARG(wpath_name((struct wpath){hits.hits[i].path})), STR_ARG(hits.hits[i].snippet));
+	if (!hits.count)
+		buf_printf(&text, "No conversations match '%.*s'.", STR_ARG(query.text));
+	text_reply(ret, &text);
+	return 0;
+}
+
 /* clang-format off */
 #define S_AGENT S_STR("agent", "whose session (default: the agent that this workspace was opened for)")
 #define S_SESSION S_STR("session", "the session's id")
@@ -368,7 +392,16 @@ static const struct tool agentscope[] = {
 		S_STR("agentId", "only this agent") AND
 		S_INT1("maxResults", "entries (default 10)"), "\"query\"")},
 };
+static const struct tool openpaw[] = {
+	{.name = "search_conversations", .title = "Search conversations", .family = "sessions", .acts_as = "session_search",
+	 .traits = RO | TOOL_LONG, .call = paw_conversations,
+	 .description = "Finds passages of archived conversations, best first.",
+	 .input_schema = S_OBJ(
+		S_STR("query", "what to look for") AND
+		S_INT1("limit", "passages (default 5, at most 20)"), "\"query\"")},
+};
 /* clang-format on */
 
 const struct tool_group session_tools = {native, COUNT(native)};
 const struct tool_group agentscope_session_tools = {agentscope, COUNT(agentscope)};
+const struct tool_group openpaw_session_tools = {openpaw, COUNT(openpaw)};

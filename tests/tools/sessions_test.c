@@ -254,3 +254,26 @@ TEST(what_was_said_is_found_right_after_it_was_said)
 	CHECK_INT(jv_get_int(v, "total", 0), 0);
 	bench_close(&b);
 }
+
+TEST(openpaw_agents_search_archives)
+{
+	struct bench b;
+	struct err err = {0};
+	struct jv *report, *e;
+
+	bench_open_disk(&b, "openpaw");
+	e = jv_object(b.arena);
+	jv_set_str(b.arena, e, "type", STR("message"));
+	jv_set_str(b.arena, e, "role", STR("user"));
+	jv_set_str(b.arena, e, "content", STR("remember the lighthouse keeper"));
+	CHECK_OK(session_append(b.ws, &b.ctx, (struct session_ref){STR("a"), STR("s")}, e, NULL, &err), err);
+	CHECK_OK(session_archive(b.ws, &b.ctx, (struct session_ref){STR("a"), STR("s")}, STR_NONE, STR_NONE, &report,
+				 &err),
+		 err);
+	good(&b, "search_conversations", "{'query':'lighthouse'}");
+	CHECK(str_starts(b.result.text, STR("[conv_")));
+	CHECK(str_find(b.result.text, STR("lighthouse"), 0) != SIZE_MAX);
+	good(&b, "search_conversations", "{'query':'submarine'}");
+	CHECK(str_starts(b.result.text, STR("No conversations match")));
+	bench_close(&b);
+}

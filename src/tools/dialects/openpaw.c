@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "tools/dialects/common.h"
 #include "tools/plan_tools.h"
+#include "tools/session_tools.h"
 #include "tools/task_tools.h"
 
 #define OUTPUT_MOST 100000
@@ -341,7 +342,8 @@ static const struct tool tools[] = {
 /* clang-format on */
 
 static const struct tool_group own_tools = {tools, COUNT(tools)};
-static const struct tool_group *const groups[] = {&own_tools, &openpaw_task_tools, &openpaw_plan_tools, NULL};
+static const struct tool_group *const groups[] = {&own_tools, &openpaw_task_tools, &openpaw_plan_tools,
+						  &openpaw_session_tools, NULL};
 
 const struct dialect dialect_openpaw = {
 	.name = "openpaw",
