@@ -67,6 +67,12 @@
 #define NOTE_FILE_MAX  (2 * MIB)
 #define NOTES_LIST_MAX 1000
 
+/* Memory: one fact, facts of one call, one file, and the files that are looked through. */
+#define FACT_TEXT_MAX  (16 * KIB)
+#define FACTS_SAVE_MAX 200
+#define FACT_FILE_MAX  (16 * MIB)
+#define FACT_FILES_MAX 10000
+
 /* MCP: requests that run or stay open at once, watched paths, and the bytes of one resource. */
 #define MCP_IN_FLIGHT_MAX     4096
 #define MCP_SUBSCRIPTIONS_MAX 4096

@@ -165,6 +165,7 @@ int run_undo(struct cli *cli, struct err *err);
 int run_checkpoint(struct cli *cli, struct err *err);
 int run_watch(struct cli *cli, struct err *err);
 int run_sessions(struct cli *cli, struct err *err);
+int run_memory(struct cli *cli, struct err *err);
 int run_usage(struct cli *cli, struct err *err);
 int run_note(struct cli *cli, struct err *err);
 int run_notes(struct cli *cli, struct err *err);

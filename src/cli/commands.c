@@ -99,6 +99,9 @@ static const struct option rm_options[] = {
 static const struct option sessions_options[] = {
 	{OPT_LIMIT, 'n', "limit", "N", "show: how many entries, from the end (default 50)", COMPLETE_NOTHING, NULL},
 };
+static const struct option memory_options[] = {
+	{OPT_ALL, 'a', "all", NULL, "list, search: also what does not hold now", COMPLETE_NOTHING, NULL},
+};
 static const struct option usage_options[] = {
 	{OPT_SINCE, 0, "since", "TIME", "only from then on, such as 2026-11-15", COMPLETE_NOTHING, NULL},
 };
@@ -397,6 +400,20 @@ const struct command commands[] = {
 		     "stead sessions show chat-1\n  its end\n",
 	 OPTIONS_OF(sessions_options),
 	 .run = run_sessions},
+	{.name = "memory",
+	 .summary = "what the agent remembers: list, search, save, archive, stats",
+	 .operands = "[list | search QUERY | save TEXT | archive | stats]",
+	 .operands_max = 2,
+	 .complete = COMPLETE_WORDS,
+	 .words = "list search save archive stats",
+	 .about = "Facts are bullets in MEMORY.md and in a ledger for each day below memory/; behind each stands\n"
+		  "where it comes from. What you save here is a person's word, unless --agent says whose it is.\n"
+		  "'archive' puts old ledgers and what is over the budget aside (memory: in agent.yaml).\n",
+	 .examples = "stead memory save 'The office closes at six.'\n  a fact\n"
+		     "stead memory search office\n  the best first\n"
+		     "stead memory --all\n  also what does not hold any more\n",
+	 OPTIONS_OF(memory_options),
+	 .run = run_memory},
 	{.name = "usage",
 	 .summary = "tokens that were spent",
 	 .operands = "",

@@ -71,11 +71,6 @@ static bool owns_notes(struct wpath path)
 	       str_find(path.s, STR("/."), 0) == SIZE_MAX;
 }
 
-static bool owns_memory(struct wpath path)
-{
-	return str_is(path.s, "MEMORY.md") || (below(path, "memory") && str_ends(path.s, STR(".md")));
-}
-
 static bool owns_knowledge(struct wpath path)
 {
 	return below(path, "knowledge");
@@ -88,10 +83,9 @@ static bool owns_files(struct wpath path)
 
 static const struct search_family files_family = {SEARCH_FILES, owns_files, NULL};
 static const struct search_family plain_notes = {SEARCH_NOTES, owns_notes, markdown},
-				  plain_memory = {SEARCH_MEMORY, owns_memory, markdown},
 				  plain_knowledge = {SEARCH_KNOWLEDGE, owns_knowledge, markdown};
 
-static const struct search_family *const families[] = {&notebook_family, &plain_notes,     &plain_memory,
+static const struct search_family *const families[] = {&notebook_family, &plain_notes,     &memory_family,
 						       &sessions_family, &plain_knowledge, &files_family};
 
 const struct search_family *search_family_of(struct wpath path)

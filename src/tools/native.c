@@ -8,6 +8,7 @@
 #include "tools/files.h"
 #include "tools/fork_tools.h"
 #include "tools/history_tools.h"
+#include "tools/memory_tools.h"
 #include "tools/note_tools.h"
 #include "tools/plan_tools.h"
 #include "tools/schemas.h"
@@ -667,6 +668,7 @@ static const struct tool_group *const groups[] = {
 	&task_tools,
 	&session_tools,
 	&plan_tools,
+	&memory_tools,
 	NULL,
 };
 /* clang-format on */

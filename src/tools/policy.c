@@ -33,6 +33,7 @@ static const char *nearest_name(struct str name)
 		"group:tasks",
 		"group:sessions",
 		"group:plan",
+		"group:memory",
 	};
 	/* clang-format on */
 	const char *names[NAMES_MAX];

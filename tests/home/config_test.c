@@ -140,6 +140,8 @@ static const struct {
 	{"tool_timeouts.overrides", "{}", "\"x\""},
 	{"tool_timeouts.overrides.NAME", "1", "0"},
 	{"memory", "{}", "\"x\""},
+	{"memory.max_tokens", "2000", "-1"},
+	{"memory.ledger_days", "30", "-1"},
 	{"memory.enabled", "true", "\"yes\""},
 	{"memory.vector_store", "{}", "\"x\""},
 	{"memory.vector_store.provider", "\"abc\"", "[1]"},

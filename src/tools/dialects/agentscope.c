@@ -6,6 +6,7 @@
  * Not kept: an empty old_string (it never ended there), line ends turned to LF, text or binary decided by the name.
  */
 #include "tools/dialects/common.h"
+#include "tools/memory_tools.h"
 #include "tools/plan_tools.h"
 #include "tools/session_tools.h"
 
@@ -193,7 +194,8 @@ static const struct tool tools[] = {
 /* clang-format on */
 
 static const struct tool_group own_tools = {tools, COUNT(tools)};
-static const struct tool_group *const groups[] = {&own_tools, &agentscope_session_tools, &agentscope_plan_tools, NULL};
+static const struct tool_group *const groups[] = {&own_tools, &agentscope_session_tools, &agentscope_plan_tools,
+						  &agentscope_memory_tools, NULL};
 
 const struct dialect dialect_agentscope = {
 	.name = "agentscope",
