@@ -170,6 +170,7 @@ int run_usage(struct cli *cli, struct err *err);
 int run_note(struct cli *cli, struct err *err);
 int run_notes(struct cli *cli, struct err *err);
 int run_tasks(struct cli *cli, struct err *err);
+int run_skills(struct cli *cli, struct err *err);
 int run_fork(struct cli *cli, struct err *err);
 int run_merge(struct cli *cli, struct err *err);
 int run_lease(struct cli *cli, struct err *err);

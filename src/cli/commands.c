@@ -127,6 +127,10 @@ static const struct option tasks_options[] = {
 	 "pending in_progress awaiting_check completed failed cancelled"},
 	{OPT_TYPE, 0, "type", "TYPE", "only of this type", COMPLETE_NOTHING, NULL},
 };
+static const struct option skills_options[] = {
+	{OPT_FORCE, 'f', "force", NULL, "promote, add: although the scan warns, and in place of what is there",
+	 COMPLETE_NOTHING, NULL},
+};
 static const struct option fork_options[] = {
 	{OPT_AT, 0, "at", "REV", "as it was at this revision: a number or a checkpoint's name (default: as it is)",
 	 COMPLETE_NOTHING, NULL},
@@ -466,6 +470,22 @@ const struct command commands[] = {
 		     "stead call update_task task_id=1a2b status=completed\n  any beginning of the id will do\n",
 	 OPTIONS_OF(tasks_options),
 	 .run = run_tasks},
+	{.name = "skills",
+	 .summary = "show skills, and decide about those that agents wrote",
+	 .operands = "[list | show NAME [FILE] | scan NAME | promote NAME | archive NAME | add DIR]",
+	 .operands_max = 3,
+	 .complete = COMPLETE_WORDS,
+	 .words = "list show scan promote archive add",
+	 .about = "Skills are directories with a SKILL.md. What agents write is a draft in skills/_drafts:\n"
+		  "'scan' tells what looks dangerous in it, 'promote' makes it a skill, and archives the one\n"
+		  "that it replaces. 'archive' takes a skill away to skills/.archive. 'add' copies a directory\n"
+		  "of yours into the workspace. The scan finds carelessness, not enemies: read before you\n"
+		  "promote.\n",
+	 .examples = "stead skills\n  what there is, drafts too\nstead skills scan report-style\n  look at a draft\n"
+		     "stead skills promote report-style\n  from now on it counts\n"
+		     "stead skills add ~/skills/pdf\n  one of your own\n",
+	 OPTIONS_OF(skills_options),
+	 .run = run_skills},
 	{.name = "fork",
 	 .summary = "make a workspace that stands on this one",
 	 .operands = "NEW",

@@ -144,10 +144,11 @@ int home_exists(struct ctx *ctx, struct store *home, bool *ret, struct err *err)
 /* --- the stack --- */
 
 /* In the whole workspace some names are not the agent's: what Stead parks there, what decides which tools there are,
-   other people's parts, notes (their place says who wrote them). "!x" takes back: the rules are for the top level only,
-   a project may have such names. */
+   other people's parts, notes (their place says who wrote them), skills (a person promotes them). "!x" takes back: the
+   rules are for the top level only, a project may have such names. */
 static const char *const whole_fixed[] = {"artifacts",  "!*/**/artifacts",  "agent.yaml",        "!*/**/agent.yaml",
-					  "tools.json", "!*/**/tools.json", "notes/*/[0-9]*.md", "notes/*/*/[0-9]*.md"};
+					  "tools.json", "!*/**/tools.json", "notes/*/[0-9]*.md", "notes/*/*/[0-9]*.md",
+					  "skills",     "!*/**/skills"};
 static const char *const whole_hidden[] = {"users", "!*/**/users"};
 static const char *const all_fixed[] = {"*"};
 

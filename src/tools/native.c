@@ -14,6 +14,7 @@
 #include "tools/schemas.h"
 #include "tools/search_tools.h"
 #include "tools/session_tools.h"
+#include "tools/skill_tools.h"
 #include "tools/task_tools.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
@@ -669,6 +670,7 @@ static const struct tool_group *const groups[] = {
 	&session_tools,
 	&plan_tools,
 	&memory_tools,
+	&skill_tools,
 	NULL,
 };
 /* clang-format on */

@@ -34,6 +34,7 @@ static const char *nearest_name(struct str name)
 		"group:sessions",
 		"group:plan",
 		"group:memory",
+		"group:skills",
 	};
 	/* clang-format on */
 	const char *names[NAMES_MAX];

@@ -362,7 +362,7 @@ TEST(a_user_has_the_shared_assets_and_overrides_them_for_himself)
 	bob = open_as(&p, "bob", "workspace");
 	CHECK_OK(get(&p, workspace_files(ann), "skills/brew/SKILL.md", &got), p.err);
 	CHECK_STR(got, STR("for all"));
-	CHECK_OK(put(&p, workspace_files(ann), "skills/brew/SKILL.md", "ann's own"), p.err);
+	CHECK_OK(put(&p, workspace_home(ann), "skills/brew/SKILL.md", "ann's own"), p.err);
 	CHECK_OK(get(&p, workspace_files(ann), "skills/brew/SKILL.md", &got), p.err);
 	CHECK_STR(got, STR("ann's own"));
 	CHECK_OK(get(&p, workspace_files(bob), "skills/brew/SKILL.md", &got), p.err);

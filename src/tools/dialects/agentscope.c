@@ -9,6 +9,7 @@
 #include "tools/memory_tools.h"
 #include "tools/plan_tools.h"
 #include "tools/session_tools.h"
+#include "tools/skill_tools.h"
 
 static void scope_path(struct call *call, const struct jv *args, struct jv *out)
 {
@@ -195,7 +196,7 @@ static const struct tool tools[] = {
 
 static const struct tool_group own_tools = {tools, COUNT(tools)};
 static const struct tool_group *const groups[] = {&own_tools, &agentscope_session_tools, &agentscope_plan_tools,
-						  &agentscope_memory_tools, NULL};
+						  &agentscope_memory_tools, &agentscope_skill_tools, NULL};
 
 const struct dialect dialect_agentscope = {
 	.name = "agentscope",
