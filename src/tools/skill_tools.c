@@ -164,7 +164,7 @@ static void render_managed(const struct jv *args, const struct jv *value, struct
 
 static int scope_load(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
 {
-	START("skillId", "name", "path", "path");
+	START("skillId", "name", "path", "path", NULL);
 	struct str file, name;
 
 	r = tool_load_skill(call, mapped, ret, err);

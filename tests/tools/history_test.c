@@ -467,16 +467,16 @@ TEST(undoing_a_users_own_version_of_a_shared_file_shows_the_shared_one_again)
 
 	bench_open_disk(&all, "native");
 	open_as(&ann, all.dir, (struct workspace_opts){.root = STR("workspace")});
-	good(&ann, "write_file", "{'path':'skills/s.md','content':'for all'}");
+	good(&ann, "write_file", "{'path':'knowledge/s.md','content':'for all'}");
 	bench_close(&ann);
 	open_as(&ann, all.dir, (struct workspace_opts){.root = STR("workspace"), .user = STR("ann")});
-	good(&ann, "write_file", "{'path':'skills/s.md','content':'mine','mode':'overwrite'}");
-	CHECK_STR(jv_get_str(good(&ann, "read_file", "{'path':'skills/s.md','at_revision':1}"), "content"),
+	good(&ann, "write_file", "{'path':'knowledge/s.md','content':'mine','mode':'overwrite'}");
+	CHECK_STR(jv_get_str(good(&ann, "read_file", "{'path':'knowledge/s.md','at_revision':1}"), "content"),
 		  STR("for all"));
 	good(&ann, "undo", "{}");
-	CHECK_STR(content_of(&ann, "skills/s.md"), STR("for all"));
+	CHECK_STR(content_of(&ann, "knowledge/s.md"), STR("for all"));
 	good(&ann, "undo", "{}");
-	CHECK_STR(content_of(&ann, "skills/s.md"), STR("mine"));
+	CHECK_STR(content_of(&ann, "knowledge/s.md"), STR("mine"));
 	bench_close(&ann);
 	bench_close(&all);
 }
