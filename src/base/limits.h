@@ -72,8 +72,8 @@
 #define FACTS_SAVE_MAX 200
 #define FACT_FILE_MAX  (16 * MIB)
 #define FACT_FILES_MAX 10000
-/* Skills: what SKILL.md may have (code points), one other file, how many files a skill has and all their bytes, how many
-   skills a layer has. */
+/* Skills: what SKILL.md may have (code points), one other file, how many files a skill has and all their bytes, how
+   many skills a layer has. */
 #define SKILL_DOCUMENT_MAX ((size_t)100000)
 #define SKILL_FILE_MAX     (1 * MIB)
 #define SKILL_FILES_MAX    512

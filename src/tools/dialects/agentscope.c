@@ -195,8 +195,12 @@ static const struct tool tools[] = {
 /* clang-format on */
 
 static const struct tool_group own_tools = {tools, COUNT(tools)};
-static const struct tool_group *const groups[] = {&own_tools, &agentscope_session_tools, &agentscope_plan_tools,
-						  &agentscope_memory_tools, &agentscope_skill_tools, NULL};
+static const struct tool_group *const groups[] = {&own_tools,
+						  &agentscope_session_tools,
+						  &agentscope_plan_tools,
+						  &agentscope_memory_tools,
+						  &agentscope_skill_tools,
+						  NULL};
 
 const struct dialect dialect_agentscope = {
 	.name = "agentscope",
