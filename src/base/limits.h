@@ -79,6 +79,12 @@
 #define SKILL_FILES_MAX    512
 #define SKILL_BYTES_MAX    (16 * MIB)
 #define SKILLS_MAX         2000
+/* The prompt: what is taken of one file, files it is made of, files that are looked at, and the budget. */
+#define PROMPT_FILE_MAX   (4 * MIB)
+#define PROMPT_LIST_MAX   2000
+#define PROMPT_LOOK_MAX   10000
+#define PROMPT_TOKENS_MIN 1000 /* ERR_INVALID */
+#define PROMPT_TOKENS_MAX 50000
 
 /* MCP: requests that run or stay open at once, watched paths, and the bytes of one resource. */
 #define MCP_IN_FLIGHT_MAX     4096

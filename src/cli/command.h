@@ -75,6 +75,7 @@ enum option_id {
 	OPT_EXACT,
 	OPT_DELETE,
 	OPT_REPAIR,
+	OPT_BUDGET,
 	OPTIONS
 };
 
@@ -171,6 +172,7 @@ int run_note(struct cli *cli, struct err *err);
 int run_notes(struct cli *cli, struct err *err);
 int run_tasks(struct cli *cli, struct err *err);
 int run_skills(struct cli *cli, struct err *err);
+int run_prompt(struct cli *cli, struct err *err);
 int run_fork(struct cli *cli, struct err *err);
 int run_merge(struct cli *cli, struct err *err);
 int run_lease(struct cli *cli, struct err *err);

@@ -131,6 +131,12 @@ static const struct option skills_options[] = {
 	{OPT_FORCE, 'f', "force", NULL, "promote, add: although the scan warns, and in place of what is there",
 	 COMPLETE_NOTHING, NULL},
 };
+static const struct option prompt_options[] = {
+	{OPT_EXPLAIN, 0, "explain", NULL, "a table of its sections instead: tokens, files, what was cut and why",
+	 COMPLETE_NOTHING, NULL},
+	{OPT_BUDGET, 0, "budget", "N", "at most N tokens, 1000 to 50000 (default: prompt.max_tokens of agent.yaml)",
+	 COMPLETE_NOTHING, NULL},
+};
 static const struct option fork_options[] = {
 	{OPT_AT, 0, "at", "REV", "as it was at this revision: a number or a checkpoint's name (default: as it is)",
 	 COMPLETE_NOTHING, NULL},
@@ -486,6 +492,16 @@ const struct command commands[] = {
 		     "stead skills add ~/skills/pdf\n  one of your own\n",
 	 OPTIONS_OF(skills_options),
 	 .run = run_skills},
+	{.name = "prompt",
+	 .summary = "print the prompt that the workspace makes for its agent",
+	 .about = "Identity, knowledge, skills, memory, notes, tasks and the plan, as a model is told them before\n"
+		  "a conversation. What changes least stands first, so that prompt caches keep the beginning;\n"
+		  "text of files cannot end its section. All sections share one budget of tokens.\n",
+	 .examples = "stead prompt\n  the prompt\n"
+		     "stead prompt --explain\n  what each section takes, and what was left out\n"
+		     "stead prompt --session 42 --json\n  with that session's plan, and where a cache may end\n",
+	 OPTIONS_OF(prompt_options),
+	 .run = run_prompt},
 	{.name = "fork",
 	 .summary = "make a workspace that stands on this one",
 	 .operands = "NEW",

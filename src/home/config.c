@@ -419,6 +419,9 @@ int config_load(struct arena *arena, struct str agent_yaml, struct str dotenv, s
 	config.name = jv_get_str(document, "name");
 	config.description = jv_get_str(document, "description");
 	config.relaxed = str_is(jv_get_str(document, "durability"), "relaxed");
+	config.prompt_tokens = (uint64_t)jv_get_int(jv_get(document, "prompt"), "max_tokens", 16000);
+	config.prompt_files = jv_get(jv_get(document, "prompt"), "context_files");
+	config.teammates = jv_get(jv_get(document, "prompt"), "teammates");
 	merge_names(arena, document, tools, &config);
 	*ret_config = config;
 	return 0;

@@ -30,6 +30,10 @@ struct config {
 	struct config_quota quota;
 	struct config_history history;
 	struct config_offload offload;
+	uint64_t prompt_tokens; /* what a prompt may have */
+	const struct jv
+		*prompt_files; /* more files that stand in it, and who shares the notebook: arrays; may be NULL */
+	const struct jv *teammates;
 	const struct jv *tools_allow, *tools_deny; /* arrays of names, from tools.json and builtins; may be NULL */
 };
 

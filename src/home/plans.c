@@ -45,6 +45,12 @@ static struct wpath plan_path(struct workspace *ws, struct ctx *ctx)
 		arena_printf(ctx->arena, "plans/%.*s.md", STR_ARG(workspace_encode_name(ctx->arena, a.session)))};
 }
 
+void plan_places(struct workspace *ws, struct ctx *ctx, struct wpath *ret_plan, struct wpath *ret_state)
+{
+	*ret_plan = plan_path(ws, ctx);
+	*ret_state = state_path(ws, ctx);
+}
+
 /* --- the answer that is kept for a second --- */
 
 #define KEPT 256

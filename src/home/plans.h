@@ -14,6 +14,8 @@
 #include "home/workspace.h"
 #include "text/jv.h"
 
+/* Where both lie for the session of the call. */
+void plan_places(struct workspace *ws, struct ctx *ctx, struct wpath *ret_plan, struct wpath *ret_state);
 /* {active, path, exists, content?} */
 int plan_look(struct workspace *ws, struct ctx *ctx, bool with_content, struct jv **ret, struct err *err);
 int plan_enter(struct workspace *ws, struct ctx *ctx, struct jv **ret, struct err *err);

@@ -23,6 +23,7 @@
 #include "home/gc.h"
 #include "home/notebook_own.h"
 #include "home/place.h"
+#include "home/prompt.h"
 #include "home/search_own.h"
 #include "home/stack.h"
 #include "store/revisions.h"
@@ -61,6 +62,7 @@ struct workspace {
 	struct root tool_root;
 	struct gc_auto *gc;
 	struct notebook *notebook;
+	struct prompt_kept *prompt;
 	const char *temp;         /* a directory that goes with the handle; NULL: none */
 	struct home_index *index; /* search's; NULL until the first search */
 };
@@ -598,6 +600,7 @@ static int open_as(const struct workspace_opts *opts, const struct workspace *be
 	}
 	ws->gc = gc_auto_new(ws);
 	ws->notebook = notebook_new(ws);
+	ws->prompt = prompt_kept_new(ws);
 	*ret_ws = ws;
 	return 0;
 }
@@ -664,6 +667,7 @@ void workspace_close(struct workspace *ws)
 {
 	if (!ws)
 		return;
+	prompt_kept_destroy(ws->prompt);
 	notebook_destroy(ws->notebook);
 	home_index_close(ws->index);
 	gc_auto_end(ws->gc);
@@ -728,6 +732,16 @@ struct wpath home_part(const struct workspace *ws)
 struct str home_boot(struct arena *arena, const struct workspace *ws)
 {
 	return ws->dir.ptr ? boot_id(arena) : STR("");
+}
+
+struct str home_dir(const struct workspace *ws)
+{
+	return ws->dir;
+}
+
+struct prompt_kept *home_prompt(struct workspace *ws)
+{
+	return ws->prompt;
 }
 
 struct notebook *workspace_notebook(struct workspace *ws)

@@ -12,6 +12,7 @@
 #include "home/config.h"
 #include "store/store.h"
 #include "text/jv.h"
+#include "text/tokens.h"
 
 struct artifacts;
 
@@ -20,8 +21,6 @@ struct artifacts *artifacts_new(struct store *home, const struct config_offload 
 void artifacts_destroy(struct artifacts *artifacts);
 struct store *artifacts_store(struct artifacts *artifacts);
 
-/* The estimate of how many tokens a model makes of the text; the rule stands in docs/tools.md. */
-uint64_t tokens_estimate(struct str text);
 /* True when the text is over a threshold of the configuration, and parking is enabled. */
 bool artifacts_too_large(const struct artifacts *artifacts, struct str text);
 

@@ -11,6 +11,7 @@
 #include "tools/memory_tools.h"
 #include "tools/note_tools.h"
 #include "tools/plan_tools.h"
+#include "tools/prompt_tools.h"
 #include "tools/schemas.h"
 #include "tools/search_tools.h"
 #include "tools/session_tools.h"
@@ -671,6 +672,7 @@ static const struct tool_group *const groups[] = {
 	&plan_tools,
 	&memory_tools,
 	&skill_tools,
+	&prompt_tools,
 	NULL,
 };
 /* clang-format on */

@@ -9,7 +9,7 @@
  */
 #include <ctype.h>
 
-#include "tools/artifacts.h"
+#include "text/tokens.h"
 
 enum run { WORD, DIGIT, SPACE, PUNCTUATION, TWO_BYTES, MORE_BYTES };
 

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Whether anything happened in a few directories since the last turn, for the price of one read that finds nothing. The
+ * kernel queues an event before the change returns to whoever made it, so what an editor or another process has
+ * finished is known. Events only say "look again", so a lost or doubled one does no harm.
+ *
+ * On file systems where others may write behind the kernel's back (network, FUSE) it is not used; nor when there are no
+ * instances or watches left. Then files are looked at one by one at each turn. A file that is changed through another
+ * hard link to it, or through mapped memory, is noticed with the next change beside it.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <sys/inotify.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "base/limits.h"
+#include "home/prompt_own.h"
+
+#define DIRS_MAX  1024 /* watches of one workspace */
+#define DEPTH_MAX 16
+
+#define COMES_AND_GOES (IN_CREATE | IN_MOVED_TO | IN_MOVED_FROM | IN_DELETE)
+#define CHANGES        (COMES_AND_GOES | IN_MODIFY | IN_CLOSE_WRITE | IN_ATTRIB)
+#define HOW            (IN_ONLYDIR | IN_DONT_FOLLOW | IN_EXCL_UNLINK | IN_MASK_ADD)
+
+struct prompt_watch {
+	int fd;
+	char *dir;
+	size_t added; /* in this round */
+	bool full;
+};
+
+static bool is_trusted(const char *dir)
+{
+	static const unsigned long good[] = {
+		0xEF53,     /* ext4 */
+		0x58465342, /* XFS */
+		0x9123683E, /* Btrfs */
+		0x01021994, /* tmpfs */
+		0x2FC12FC1, /* ZFS */
+		0xF2F52010, /* F2FS */
+		0x794C7630, /* overlayfs */
+	};
+	struct statfs fs;
+
+	if (statfs(dir, &fs) != 0)
+		return false;
+	for (size_t i = 0; i < sizeof good / sizeof good[0]; i++)
+		if (good[i] == (unsigned long)fs.f_type)
+			return true;
+	return false;
+}
+
+struct prompt_watch *prompt_watch_new(const char *dir)
+{
+	struct prompt_watch *w;
+	int fd = strlen(dir) <= PATH_LEN_MAX * 2 && is_trusted(dir) ? inotify_init1(IN_NONBLOCK | IN_CLOEXEC) : -1;
+
+	if (fd < 0)
+		return NULL;
+	w = xcalloc(1, sizeof *w);
+	w->fd = fd;
+	w->dir = xstrndup(str_of(dir));
+	return w;
+}
+
+void prompt_watch_destroy(struct prompt_watch *w)
+{
+	if (!w)
+		return;
+	close(w->fd);
+	free(w->dir);
+	free(w);
+}
+
+static bool add_one(struct prompt_watch *w, const char *whole, uint32_t events)
+{
+	bool is_there = inotify_add_watch(w->fd, whole, events | HOW) >= 0;
+
+	if ((!is_there && errno != ENOENT && errno != ENOTDIR) || ++w->added > DIRS_MAX)
+		w->full = true;
+	return is_there;
+}
+
+void prompt_watch_begin(struct prompt_watch *w)
+{
+	w->added = 0;
+	w->full = false;
+}
+
+/* A directory is watched before it is read: one that is made in it meanwhile is an event. */
+static void add_below(struct prompt_watch *w, const char *whole, unsigned depth)
+{
+	char sub[PATH_LEN_MAX * 4];
+	DIR *dir;
+
+	if (!add_one(w, whole, CHANGES) || depth == 0 || w->full)
+		return;
+	dir = opendir(whole);
+	for (struct dirent *e; dir && (e = readdir(dir));)
+		if (e->d_type == DT_DIR && e->d_name[0] != '.' &&
+		    snprintf(sub, sizeof sub, "%s/%s", whole, e->d_name) < (int)sizeof sub)
+			add_below(w, sub, depth - 1);
+	if (dir)
+		closedir(dir);
+}
+
+void prompt_watch_add(struct prompt_watch *w, struct str path, bool with_below)
+{
+	char whole[PATH_LEN_MAX * 4];
+	int base = snprintf(whole, sizeof whole, "%s", w->dir);
+
+	for (size_t i = 0; i < path.len; i++) {
+		if (path.ptr[i] != '/')
+			continue;
+		snprintf(whole + base, sizeof whole - (size_t)base, "/%.*s", STR_ARG(str_first(path, i)));
+		add_one(w, whole, COMES_AND_GOES);
+	}
+	snprintf(whole + base, sizeof whole - (size_t)base, "/%.*s", STR_ARG(path));
+	add_below(w, whole, with_below ? DEPTH_MAX : 0);
+}
+
+bool prompt_watch_quiet(struct prompt_watch *w)
+{
+	char buf[16 * 1024] __attribute__((aligned(__alignof__(struct inotify_event))));
+	bool quiet = true;
+	ssize_t n;
+
+	while ((n = read(w->fd, buf, sizeof buf)) > 0 || (n < 0 && errno == EINTR))
+		quiet = false;
+	return quiet && n < 0 && errno == EAGAIN;
+}
+
+bool prompt_watch_good(const struct prompt_watch *w)
+{
+	return w && !w->full;
+}
