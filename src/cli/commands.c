@@ -494,6 +494,7 @@ const struct command commands[] = {
 	 .run = run_skills},
 	{.name = "prompt",
 	 .summary = "print the prompt that the workspace makes for its agent",
+	 .operands = "",
 	 .about = "Identity, knowledge, skills, memory, notes, tasks and the plan, as a model is told them before\n"
 		  "a conversation. What changes least stands first, so that prompt caches keep the beginning;\n"
 		  "text of files cannot end its section. All sections share one budget of tokens.\n",

@@ -40,7 +40,7 @@ struct prompt_kept {
 	uint64_t head;
 	uint64_t uses;
 	char day[16];
-	struct slot slots[SLOTS];
+	struct slot *slots; /* SLOTS of them; NULL until the first prompt */
 };
 
 struct prompt_kept *prompt_kept_new(struct workspace *ws)
@@ -64,8 +64,9 @@ void prompt_kept_destroy(struct prompt_kept *kept)
 {
 	if (!kept)
 		return;
-	for (size_t i = 0; i < SLOTS; i++)
+	for (size_t i = 0; kept->slots && i < SLOTS; i++)
 		slot_empty(&kept->slots[i]);
+	free(kept->slots);
 	prompt_files_release(&kept->files);
 	prompt_watch_destroy(kept->watch);
 	pthread_mutex_destroy(&kept->lock);
@@ -76,7 +77,7 @@ void prompt_kept_destroy(struct prompt_kept *kept)
 
 static struct slot *slot_find(struct prompt_kept *kept, struct str key)
 {
-	for (size_t i = 0; i < SLOTS; i++)
+	for (size_t i = 0; kept->slots && i < SLOTS; i++)
 		if (kept->slots[i].key && str_is(key, kept->slots[i].key))
 			return &kept->slots[i];
 	return NULL;
@@ -86,6 +87,8 @@ static struct slot *slot_take(struct prompt_kept *kept, struct str key)
 {
 	struct slot *slot = slot_find(kept, key);
 
+	if (!kept->slots)
+		kept->slots = xcalloc(SLOTS, sizeof *slot);
 	for (size_t i = 0; !slot && i < SLOTS; i++)
 		if (!kept->slots[i].key)
 			slot = &kept->slots[i];
@@ -119,6 +122,12 @@ static struct prompt copy_prompt(struct arena *arena, const struct prompt *from)
 
 /* --- whether anything has changed --- */
 
+/* Parts of it may lie in several places, and templates below it: then the files are looked at each time. */
+static bool is_spread(const struct workspace *ws)
+{
+	return str_starts(home_url_of(ws), STR("config:"));
+}
+
 /* A new round begins unless it is certain that nothing has happened. */
 static int ask(struct prompt_kept *kept, struct ctx *ctx, struct err *err)
 {
@@ -129,7 +138,9 @@ static int ask(struct prompt_kept *kept, struct ctx *ctx, struct err *err)
 
 	if (r)
 		return r;
-	if (!home_dir(kept->ws).ptr)
+	if (is_spread(kept->ws))
+		quiet = false;
+	else if (!home_dir(kept->ws).ptr)
 		quiet = true;
 	else
 		quiet = kept->watch && prompt_watch_quiet(kept->watch) && prompt_watch_good(kept->watch);
@@ -153,7 +164,7 @@ static int look(struct prompt_kept *kept, struct ctx *ctx, struct prompt_sweep *
 	struct str also;
 	int r;
 
-	if (!kept->watch_tried && home_dir(kept->ws).ptr)
+	if (!kept->watch_tried && home_dir(kept->ws).ptr && !is_spread(kept->ws))
 		kept->watch = prompt_watch_new(home_dir(kept->ws).ptr);
 	kept->watch_tried = true;
 	r = prompt_look(kept->ws, ctx, kept->watch, sweep, err);

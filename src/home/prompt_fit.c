@@ -23,7 +23,7 @@ static const struct kind {
 	unsigned yields; /* the lowest first */
 	const char *about, *rest;
 } kinds[PART_KINDS] = {
-	[PART_IDENTITY] = {"identity", PROMPT_STATIC, MODE_FIRST, 25, 10, "", "the rest is in that file"},
+	[PART_IDENTITY] = {"identity", PROMPT_STATIC, MODE_FIRST, 30, 10, "", "the rest is in that file"},
 	[PART_SOUL] = {"soul", PROMPT_STATIC, MODE_FIRST, 10, 8, "", "the rest is in that file"},
 	[PART_WORKSPACE] = {"workspace", PROMPT_STATIC, MODE_FIRST, 100, 9, "", ""},
 	[PART_NOTEBOOK] = {"notebook", PROMPT_STATIC, MODE_FIRST, 100, 6, "", ""},
@@ -59,7 +59,7 @@ static uint64_t set_aside(enum prompt_class class, uint64_t max)
 }
 
 /* For the line that says what is missing. */
-#define NOTE_COST 48
+#define NOTE_COST 28
 /* A section of which less than this would be left is left out. */
 #define LEAST 24
 
@@ -86,53 +86,76 @@ static struct str frame_close(struct arena *arena, const struct prompt_part *p)
 	return arena_printf(arena, "</%s>\n\n", kinds[p->kind].name);
 }
 
-static uint64_t yield_to(struct prompt_part *p, uint64_t least, uint64_t over)
+/* What a section keeps while others of its class still have something to give. */
+static uint64_t floor_of(const struct prompt_parts *parts, size_t i, uint64_t cap)
 {
-	uint64_t can = p->give > least ? p->give - least : 0, does = can < over ? can : over;
+	const struct prompt_part *p = &parts->at[i];
+	uint64_t least = p->frame + NOTE_COST + LEAST, floor = cap * kinds[p->kind].floor / 100;
 
-	p->give -= does;
-	return over - does;
+	/* of two days the older keeps half as much */
+	if (p->kind == PART_RECENT && i + 1 < parts->count && p[1].kind == PART_RECENT)
+		floor /= 2;
+	floor = floor > least ? floor : least;
+	return kinds[p->kind].floor == 100 || floor > p->need ? p->need : floor;
 }
 
-/* A text that is only ever whole, or one of which nothing worth showing is left, goes. */
-static uint64_t tidy(struct prompt_part *p, uint64_t over)
+/* One pass over a class in the order of yielding; returns how much it is still over. */
+static uint64_t yield(struct prompt_parts *parts, enum prompt_class class, uint64_t cap, uint64_t over, bool all)
 {
-	uint64_t was = p->give, least = p->frame + NOTE_COST + LEAST;
+	for (unsigned rank = 1; over && rank <= YIELDS_MAX; rank++)
+		for (size_t n = 0; over && n < parts->count; n++) {
+			/* of several files the last yields first; of several days the first */
+			size_t i =
+				kinds[PART_RECENT].yields == rank && class == PROMPT_WORKING ? n : parts->count - 1 - n;
+			struct prompt_part *p = &parts->at[i];
+			uint64_t floor = floor_of(parts, i, cap), give;
 
-	if (p->give == p->need || p->kind == PART_IDENTITY || (p->give >= least && kinds[p->kind].floor < 100))
-		return over;
-	p->give = 0;
-	return over > was ? over - was : 0;
+			if (kinds[p->kind].class != class || kinds[p->kind].yields != rank)
+				continue;
+			give = p->give > over ? p->give - over : 0;
+			if (all && p->kind != PART_IDENTITY)
+				give = 0;
+			else if (give < floor)
+				give = floor < p->give ? floor : p->give;
+			over -= p->give - give < over ? p->give - give : over;
+			p->give = give;
+		}
+	return over;
+}
+
+/* What was given up in too large a step goes back, to those that yield last. */
+static void refill(struct prompt_parts *parts, enum prompt_class class, uint64_t slack)
+{
+	for (unsigned rank = YIELDS_MAX; slack && rank > 0; rank--)
+		for (size_t i = 0; slack && i < parts->count; i++) {
+			struct prompt_part *p = &parts->at[i];
+			uint64_t want = p->need - p->give, more = want < slack ? want : slack;
+
+			if (kinds[p->kind].class != class || kinds[p->kind].yields != rank)
+				continue;
+			if (p->give + more < p->need &&
+			    (kinds[p->kind].floor == 100 || p->give + more < p->frame + NOTE_COST + LEAST))
+				continue;
+			p->give += more;
+			slack -= more;
+		}
 }
 
 static void share(struct prompt_parts *parts, enum prompt_class class, uint64_t cap)
 {
-	uint64_t need = 0, over;
+	uint64_t need = 0, give = 0, over;
 
 	for (size_t i = 0; i < parts->count; i++)
-		if (kinds[parts->at[i].kind].class == class)
-			need += parts->at[i].need;
+		need += kinds[parts->at[i].kind].class == class ? parts->at[i].need : 0;
 	over = need > cap ? need - cap : 0;
-	for (int pass = 0; over && pass < 2; pass++)
-		for (unsigned rank = 1; over && rank <= YIELDS_MAX; rank++)
-			for (size_t i = parts->count; over && i-- > 0;) {
-				struct prompt_part *p = &parts->at[i];
-				const struct kind *k = &kinds[p->kind];
-				uint64_t floor = k->floor == 100 ? p->need : cap * k->floor / 100;
-
-				/* of several ledgers the older yields first */
-				if (p->kind == PART_RECENT && i + 1 < parts->count &&
-				    parts->at[i + 1].kind == PART_RECENT)
-					floor = floor / 2;
-				if (k->class != class || k->yields != rank)
-					continue;
-				if (pass == 0 || p->kind == PART_IDENTITY)
-					over = yield_to(p, floor < p->need ? floor : p->need, over);
-				else
-					over = yield_to(p, 0, over);
-				if (pass == 1)
-					over = tidy(p, over);
-			}
+	if (over)
+		over = yield(parts, class, cap, over, false);
+	if (over)
+		yield(parts, class, cap, over, true);
+	for (size_t i = 0; i < parts->count; i++)
+		give += kinds[parts->at[i].kind].class == class ? parts->at[i].give : 0;
+	if (need > cap && give < cap)
+		refill(parts, class, cap - give);
 }
 
 /* --- writing --- */

@@ -134,9 +134,9 @@ static void say_place(struct workspace *ws, struct buf *b)
 	}
 	root = str_starts(root, part) ? str_from(root, part.len ? part.len + 1 : 0) : root;
 	if (root.len) {
-		buf_lit(b, "'/' of the file tools is its directory ");
+		buf_lit(b, "'/' of the file tools is its directory \"");
 		prompt_escape_line(b, root, PATH_LEN_MAX);
-		buf_lit(b, ".\n");
+		buf_lit(b, "\".\n");
 	} else {
 		buf_lit(b, "'/' of the file tools is the whole workspace.\n");
 	}

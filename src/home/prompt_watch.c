@@ -10,6 +10,7 @@
  */
 #include <dirent.h>
 #include <errno.h>
+#include <stdatomic.h>
 #include <sys/inotify.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -17,12 +18,15 @@
 #include "base/limits.h"
 #include "home/prompt_own.h"
 
-#define DIRS_MAX  1024 /* watches of one workspace */
-#define DEPTH_MAX 16
+#define INSTANCES_MAX 32   /* of one process: a person has few, and other programs want them too */
+#define DIRS_MAX      1024 /* watches of one workspace */
+#define DEPTH_MAX     16
 
 #define COMES_AND_GOES (IN_CREATE | IN_MOVED_TO | IN_MOVED_FROM | IN_DELETE)
 #define CHANGES        (COMES_AND_GOES | IN_MODIFY | IN_CLOSE_WRITE | IN_ATTRIB)
 #define HOW            (IN_ONLYDIR | IN_DONT_FOLLOW | IN_EXCL_UNLINK | IN_MASK_ADD)
+
+static atomic_int instances;
 
 struct prompt_watch {
 	int fd;
@@ -55,10 +59,13 @@ static bool is_trusted(const char *dir)
 struct prompt_watch *prompt_watch_new(const char *dir)
 {
 	struct prompt_watch *w;
-	int fd = strlen(dir) <= PATH_LEN_MAX * 2 && is_trusted(dir) ? inotify_init1(IN_NONBLOCK | IN_CLOEXEC) : -1;
+	int fd = atomic_load(&instances) < INSTANCES_MAX && strlen(dir) <= PATH_LEN_MAX * 2 && is_trusted(dir)
+			 ? inotify_init1(IN_NONBLOCK | IN_CLOEXEC)
+			 : -1;
 
 	if (fd < 0)
 		return NULL;
+	atomic_fetch_add(&instances, 1);
 	w = xcalloc(1, sizeof *w);
 	w->fd = fd;
 	w->dir = xstrndup(str_of(dir));
@@ -69,6 +76,7 @@ void prompt_watch_destroy(struct prompt_watch *w)
 {
 	if (!w)
 		return;
+	atomic_fetch_sub(&instances, 1);
 	close(w->fd);
 	free(w->dir);
 	free(w);

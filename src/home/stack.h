@@ -54,8 +54,6 @@ struct store *home_shared(struct workspace *ws);
 struct store *home_unrecorded(struct workspace *ws);
 /* Where workspace_home() lies in both: the part of the user, whatever the file area is. */
 struct wpath home_part(const struct workspace *ws);
-/* The host directory of the workspace; ptr NULL: it is not on a disk of this machine. */
-struct str home_dir(const struct workspace *ws);
 /* What it keeps for the prompt (prompt.h). */
 struct prompt_kept *home_prompt(struct workspace *ws);
 /* Another one after each start of the machine, where a write may be lost by that; else empty. */

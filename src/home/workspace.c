@@ -645,6 +645,7 @@ int workspace_open_for(struct workspace *of, struct str user, struct str agent, 
 		return bad;
 	}
 	ws->notebook = notebook_new(ws);
+	ws->prompt = prompt_kept_new(ws);
 	*ret_ws = ws;
 	return 0;
 }
@@ -732,11 +733,6 @@ struct wpath home_part(const struct workspace *ws)
 struct str home_boot(struct arena *arena, const struct workspace *ws)
 {
 	return ws->dir.ptr ? boot_id(arena) : STR("");
-}
-
-struct str home_dir(const struct workspace *ws)
-{
-	return ws->dir;
 }
 
 struct prompt_kept *home_prompt(struct workspace *ws)
