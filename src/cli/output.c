@@ -15,6 +15,7 @@
 
 #define PROGRESS_FIRST_NS 500000000
 #define PROGRESS_EVERY_NS 100000000
+#define BAR_WIDTH         20
 
 static bool wants_color(int fd)
 {
@@ -206,12 +207,16 @@ static void report(void *arg, uint64_t done, uint64_t total, struct str what)
 	if (now < out->drawn_ns + PROGRESS_EVERY_NS)
 		return;
 	out->drawn_ns = now;
-	if (total)
-		n = snprintf(line, sizeof(line), "\r\033[K%s %llu of %llu %.*s", out->verb, (unsigned long long)done,
-			     (unsigned long long)total, STR_ARG(str_first(what, 60)));
-	else
+	if (total) {
+		int full = done >= total ? BAR_WIDTH : (int)(done * BAR_WIDTH / total);
+
+		n = snprintf(line, sizeof(line), "\r\033[K%s [%.*s%.*s] %llu of %llu %.*s", out->verb, full,
+			     "====================", BAR_WIDTH - full, "--------------------", (unsigned long long)done,
+			     (unsigned long long)total, STR_ARG(str_first(what, 40)));
+	} else {
 		n = snprintf(line, sizeof(line), "\r\033[K%s %llu %.*s", out->verb, (unsigned long long)done,
 			     STR_ARG(str_first(what, 60)));
+	}
 	if (n > 0 && write(STDERR_FILENO, line, (size_t)n < sizeof(line) ? (size_t)n : sizeof(line) - 1) > 0)
 		out->drawn = true;
 }

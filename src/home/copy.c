@@ -5,10 +5,12 @@
  * Files are copied as they are, one by one and several at once. What was compared once is noted with both versions in
  * the destination (.stead/copy.jsonl): a second run asks for versions only, which the list gives for one side. Without
  * a note, sizes and then hashes decide. The history cannot be copied as it lies there, since each kind of store keeps
- * it in its own form; it is carried in the form of bundles and taken up by the destination when it is first opened.
+ * it in its own form; its records are carried in the form of bundles and added behind those that are there. So a copy
+ * that was cut off anywhere, or that is older, is a beginning, and is gone on with.
  *
- * A mark (.stead/copy.json) says what the destination is a copy of, and up to which revision. It is written first, so
- * that an interrupted copy is known as one, and it is what keeps two workspaces of one name from being mixed.
+ * A mark (.stead/copy.json) says what the destination is a copy of. It is written first, so that an interrupted copy is
+ * known as one, and it is what keeps two workspaces of one name from being mixed. Whether the destination was worked on
+ * tells its history: it has to be the beginning of the source's.
  */
 #include "home/copy.h"
 
@@ -44,6 +46,7 @@ struct copying {
 	const struct copy_req *req;
 	struct side *from, *to;
 	struct store *source, *target; /* this workspace */
+	struct store *log;             /* of the source */
 	struct str name, id;
 	struct arena *arena; /* of the notes */
 	struct strmap *known;
@@ -362,19 +365,6 @@ static bool wants_all(void *arg, struct wpath path)
 	return true;
 }
 
-static int put_segment(void *arg, uint64_t first, struct str bytes, struct err *err)
-{
-	struct copying *c = arg;
-	ARENA_SCOPE struct arena *arena = arena_new();
-	struct ctx ctx = *c->ctx;
-
-	ctx.arena = arena;
-	return store_write(
-		c->target, &ctx,
-		(struct wpath){arena_printf(arena, ".stead/rev/log/%016llu.jsonl", (unsigned long long)first)}, bytes,
-		any(), NULL, err);
-}
-
 /* A blob by way of memory or, when it is large, of a pipe between two threads would be needed: the store pulls, the log
    pushes. Blobs are files that were once written whole, so they are read by their name instead, as files. */
 static int put_blobs(struct copying *c, const struct rev_carry *carry, struct err *err)
@@ -422,57 +412,42 @@ static int open_log(struct copying *c, const struct side *side, struct store *vi
 	return bad ? bad : home_record(c->ctx, &place, c->name, raw, ".stead/rev", ret, err);
 }
 
-static int head_of(struct copying *c, const struct side *side, struct store *view, uint64_t *ret, struct err *err)
+/* Looks whether the target's history is the beginning of the source's; where it is not, the target has changes of its
+   own. */
+static int compare_history(struct copying *c, struct store *log, uint64_t *ret_head, struct err *err)
 {
-	struct store *log;
-	int bad = open_log(c, side, view, &log, err);
+	uint64_t differs;
+	int bad = revisions_compare(log, c->ctx, c->log, ret_head, &differs, err);
 
-	if (bad)
+	if (bad || !differs)
 		return bad;
-	bad = revisions_head(log, c->ctx, ret, err);
-	store_destroy(log);
-	return bad;
+	return err_set(
+		err, ERR_CONFLICT,
+		"the copy in %.*s was worked on: revision %llu there is not this one's; copying would undo that: "
+		"remove that workspace there and copy again, or copy into another store",
+		STR_ARG(c->to->shown), (unsigned long long)differs);
 }
 
-/* A copy that ended within the history left a part of it. */
-static bool has_log(struct copying *c)
-{
-	struct err ignored;
-
-	return store_stat(c->target, c->ctx, (struct wpath){STR(".stead/rev")}, NULL, &ignored) == 0;
-}
-
-/* Replaces the history of the target, which is still a copy and nothing else. */
-static int copy_history(struct copying *c, uint64_t done, struct rev_carry *carry, struct err *err)
+/* What the target's history lacks is added behind it. */
+static int copy_history(struct copying *c, struct rev_carry *carry, struct err *err)
 {
 	struct store *log;
-	uint64_t head;
-	int bad = open_log(c, c->from, c->source, &log, err);
+	int bad = revisions_head(c->log, c->ctx, &carry->until, err);
 
-	if (bad)
-		return bad;
-	bad = revisions_head(log, c->ctx, &carry->until, err);
 	carry->wanted = wants_all;
+	if (!bad && c->req->dry_run)
+		return revisions_carry(c->log, c->ctx, carry, err);
 	if (!bad)
-		bad = revisions_carry(log, c->ctx, carry, err);
-	if (!bad && done && carry->head != done && !store_is_local(c->target)) /* a journal cannot be written anew */
-		bad = err_set(
-			err, ERR_UNSUPPORTED,
-			"the files are copied, but the history there ends at revision %llu and this one at %llu, and "
-			"in that kind of store it cannot be replaced; remove the copy there and copy again",
-			(unsigned long long)done, (unsigned long long)carry->head);
-	if (!bad && !c->req->dry_run && carry->head != done) {
-		if (done || has_log(c))
-			bad = store_remove(c->target, c->ctx, (struct wpath){STR(".stead/rev")}, true, any(), NULL,
-					   err);
-		bad = bad == -ERR_NOT_FOUND ? 0 : bad;
-		if (!bad)
-			bad = put_blobs(c, carry, err);
-		if (!bad)
-			bad = revisions_carry_log(log, c->ctx, carry, put_segment, c, err);
-		if (!bad) /* opening it compares log and files, and learns their versions */
-			bad = head_of(c, c->to, c->target, &head, err);
-	}
+		bad = open_log(c, c->to, c->target, &log, err);
+	if (bad)
+		return bad;
+	bad = compare_history(c, log, &carry->since, err);
+	if (!bad)
+		bad = revisions_carry(c->log, c->ctx, carry, err);
+	if (!bad)
+		bad = put_blobs(c, carry, err);
+	if (!bad)
+		bad = revisions_follow(log, c->ctx, c->log, carry, err);
 	store_destroy(log);
 	return bad;
 }
@@ -493,15 +468,15 @@ static int write_mark(struct copying *c, uint64_t head, bool done, struct err *e
 	return store_write(c->target, c->ctx, (struct wpath){STR(MARK_PATH)}, buf_str(&b), any(), NULL, err);
 }
 
-/* *ret_head: up to where the history was copied before; 0: not yet. */
-static int check_mark(struct copying *c, uint64_t *ret_head, struct err *err)
+/* A workspace of that name is a copy of this one and nothing else, or there is none. */
+static int check_target(struct copying *c, struct err *err)
 {
+	struct store *log;
 	struct str text;
 	struct jv *v = NULL;
 	uint64_t head;
 	int bad = store_stat(c->to->base, c->ctx, (struct wpath){c->name}, NULL, err);
 
-	*ret_head = 0;
 	if (bad)
 		return bad == -ERR_NOT_FOUND ? 0 : bad;
 	bad = home_read(c->ctx, c->target, MARK_PATH, 4 * KIB, &text, err);
@@ -515,17 +490,11 @@ static int check_mark(struct copying *c, uint64_t *ret_head, struct err *err)
 			"there is a workspace \"%.*s\" in %.*s that is not a copy of this one; two workspaces are not "
 			"mixed: remove or rename it",
 			STR_ARG(c->name), STR_ARG(c->to->shown));
-	*ret_head = (uint64_t)jv_get_int(v, "head", 0);
-	if (!jv_get_bool(v, "done", false))
-		return 0;
-	bad = head_of(c, c->to, c->target, &head, err);
-	if (!bad && head != *ret_head)
-		bad = err_set(
-			err, ERR_CONFLICT,
-			"the copy of \"%.*s\" in %.*s was worked on (revision %llu, copied up to %llu); a copy would "
-			"undo that: remove or rename it",
-			STR_ARG(c->name), STR_ARG(c->to->shown), (unsigned long long)head,
-			(unsigned long long)*ret_head);
+	bad = open_log(c, c->to, c->target, &log, err);
+	if (bad)
+		return bad;
+	bad = compare_history(c, log, &head, err);
+	store_destroy(log);
 	return bad;
 }
 
@@ -551,13 +520,14 @@ static struct jv *describe(struct copying *c, const struct rev_carry *carry)
 static int copy_all(struct copying *c, struct rev_carry *carry, struct err *err)
 {
 	struct err notes;
-	uint64_t head;
-	int bad = check_mark(c, &head, err);
+	int bad = open_log(c, c->from, c->source, &c->log, err);
 
+	if (!bad)
+		bad = check_target(c, err);
 	if (!bad)
 		bad = read_notes(c, c->ctx, err);
 	if (!bad && !c->req->dry_run)
-		bad = write_mark(c, head, false, err);
+		bad = write_mark(c, 0, false, err);
 	if (bad)
 		return bad;
 	bad = copy_files(c, err);
@@ -567,7 +537,7 @@ static int copy_all(struct copying *c, struct rev_carry *carry, struct err *err)
 	if (!bad && c->req->remove)
 		bad = remove_others(c, err);
 	if (!bad)
-		bad = copy_history(c, head, carry, err);
+		bad = copy_history(c, carry, err);
 	return bad || c->req->dry_run ? bad : write_mark(c, carry->head, true, err);
 }
 
@@ -587,6 +557,7 @@ static int copy_workspace(struct ctx *ctx, const struct copy_req *req, struct si
 	if (!bad)
 		jv_push(ctx->arena, list, describe(&c, &carry));
 	pthread_mutex_destroy(&c.lock);
+	store_destroy(c.log);
 	store_destroy(c.source);
 	store_destroy(c.target);
 	free(c.notes);

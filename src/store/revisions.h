@@ -155,6 +155,7 @@ struct rev_blob {
 struct rev_carry {
 	/* In. */
 	uint64_t until;
+	uint64_t since; /* blobs that only revisions up to this one refer to are left out */
 	bool (*wanted)(void *arg, struct wpath path); /* paths whose history is carried */
 	void *arg;
 	/* Out: what there is to carry. */
@@ -173,6 +174,15 @@ int revisions_carry_log(struct store *revisions, struct ctx *ctx, const struct r
 			struct err *err);
 int revisions_carry_blob(struct store *revisions, struct ctx *ctx, const struct rev_blob *blob, const struct sink *sink,
 			 struct err *err);
+/* Looks whether this log is the beginning of another one. *ret_head: where it ends; *ret_differs: the first revision
+   that the other has not, or has otherwise; 0: there is none. */
+int revisions_compare(struct store *revisions, struct ctx *ctx, struct store *with, uint64_t *ret_head,
+		      uint64_t *ret_differs, struct err *err);
+/* Adds what `carry` (of the log `from`, with everything wanted) has behind the end of this log, which is its beginning.
+   The blobs are there already. Whoever is killed in it leaves a longer beginning. ERR_CONFLICT: somebody else changed
+   it meanwhile. */
+int revisions_follow(struct store *revisions, struct ctx *ctx, struct store *from, const struct rev_carry *carry,
+		     struct err *err);
 /* Looks whether a segment from elsewhere may be put in place: ERR_CORRUPT when its lines are not whole, not in order or
    of paths that are not wanted. */
 struct rev_segment_check {

@@ -75,6 +75,12 @@ static struct rev_state carried_state(struct revlog *log, const struct rev_carry
 	return s;
 }
 
+/* An append whose bytes are a blob of their own. */
+static bool has_piece(const struct rev_record *rec)
+{
+	return rec->r.after.where == REV_PREFIX && (rec->piece[0] || rec->piece[1]);
+}
+
 /* Every blob that a wanted record refers to, with repeats. The lock is held. */
 static size_t list_blobs(struct revlog *log, struct rev_carry *c, struct rev_blob *list)
 {
@@ -89,12 +95,17 @@ static size_t list_blobs(struct revlog *log, struct rev_carry *c, struct rev_blo
 		c->head = n;
 		c->revisions += !rec->r.aborted;
 		c->newest_ns = rec->r.time_ns > c->newest_ns ? rec->r.time_ns : c->newest_ns;
+		if (n <= c->since)
+			continue;
 		two[0] = carried_state(log, c, &rec->r.before);
 		two[1] = carried_state(log, c, &rec->r.after);
 		for (int i = 0; i < 2; i++)
 			if (two[i].exists && two[i].where == REV_BLOB)
 				list[count++] = (struct rev_blob){.hash = {two[i].hash[0], two[i].hash[1]},
 								  .size = two[i].size};
+		if (has_piece(rec))
+			list[count++] = (struct rev_blob){.hash = {rec->piece[0], rec->piece[1]},
+							  .size = rec->r.after.size - rec->r.before.size};
 	}
 	return count;
 }
@@ -132,7 +143,7 @@ int revisions_carry(struct store *revisions, struct ctx *ctx, struct rev_carry *
 	c->head = c->first - 1;
 	c->revisions = 0;
 	c->newest_ns = 0;
-	list = xcalloc(2 * rv->log->record_count + 1, sizeof(*list));
+	list = xcalloc(3 * rv->log->record_count + 1, sizeof(*list));
 	count = list_blobs(rv->log, c, list);
 	copy_checkpoints(ctx, rv->log, c);
 	revlog_unlock(rv->log);
@@ -191,6 +202,11 @@ static int carried_draft(struct revisions *rv, struct ctx *ctx, const struct rev
 					  .after = carried_state(rv->log, c, &rec->r.after),
 					  .time_ns = rec->r.time_ns,
 					  .actor = rec->r.actor};
+		if (has_piece(rec))
+			ret->piece = (struct rev_state){.exists = true,
+							.where = REV_BLOB,
+							.size = rec->r.after.size - rec->r.before.size,
+							.hash = {rec->piece[0], rec->piece[1]}};
 		*ret_aborted = rec->r.aborted;
 	}
 	revlog_unlock(rv->log);
@@ -200,7 +216,8 @@ static int carried_draft(struct revisions *rv, struct ctx *ctx, const struct rev
 		ret->other = STR_NONE;
 	drop_missing(c, &ret->before);
 	drop_missing(c, &ret->after);
-	if (ret->op == REV_APPEND || (ret->after.where == REV_LOG && ret->after.held_by == 0))
+	if ((ret->after.where == REV_PREFIX && ret->piece.where != REV_BLOB) ||
+	    (ret->after.where == REV_LOG && ret->after.held_by == 0))
 		r = revlog_read_data(rv->log, ctx, rec, &ret->data, err);
 	return r;
 }
@@ -267,6 +284,115 @@ int revisions_carry_log(struct store *revisions, struct ctx *ctx, const struct r
 		r = put(arg, first, buf_str(&out), err);
 	buf_release(&out);
 	return r;
+}
+
+/* --- a log that follows another --- */
+
+static bool is_same(const struct rev_record *a, const struct rev_record *b)
+{
+	const struct rev_state *x, *y;
+
+	if (!a || !b)
+		return a == b;
+	x = &a->r.after;
+	y = &b->r.after;
+	return a->r.op == b->r.op && a->r.time_ns == b->r.time_ns && str_eq(a->r.path.s, b->r.path.s) &&
+	       str_eq(a->r.other, b->r.other) && str_eq(a->r.actor.user, b->r.actor.user) && x->exists == y->exists &&
+	       x->size == y->size && x->hash[0] == y->hash[0] && x->hash[1] == y->hash[1];
+}
+
+int revisions_compare(struct store *revisions, struct ctx *ctx, struct store *with, uint64_t *ret_head,
+		      uint64_t *ret_differs, struct err *err)
+{
+	uint64_t first, head, other;
+	struct revlog *a, *b;
+	int r = revisions_head(revisions, ctx, ret_head, err);
+
+	if (r == 0)
+		r = revisions_head(with, ctx, &other, err);
+	if (r)
+		return r;
+	a = revisions_of(revisions)->log;
+	b = revisions_of(with)->log;
+	*ret_differs = 0;
+	revlog_lock(a);
+	revlog_lock(b);
+	head = *ret_head = revlog_head(a);
+	first = revlog_first(a);
+	if (head && first > revlog_first(b)) /* it was cut: what the other refers to may be gone here */
+		*ret_differs = first;
+	first = first > revlog_first(b) ? first : revlog_first(b);
+	for (uint64_t n = first; n <= head && !*ret_differs; n++)
+		if (n > revlog_head(b) || !is_same(revlog_at(a, n), revlog_at(b, n)))
+			*ret_differs = n;
+	revlog_unlock(b);
+	revlog_unlock(a);
+	return 0;
+}
+
+/* Lines on what is there already: changes that turned out not to have come about, and names that moved. */
+static void write_notes(struct revlog *log, struct revlog *from, const struct rev_carry *c, struct buf *out)
+{
+	const struct rev_checkpoint *have;
+	size_t count, k;
+
+	revlog_lock(log);
+	revlog_lock(from);
+	for (uint64_t n = revlog_first(log); n <= revlog_head(log); n++) {
+		const struct rev_record *a = revlog_at(log, n), *b = revlog_at(from, n);
+		size_t start = out->len;
+
+		if (!a || !b || a->r.aborted || !b->r.aborted)
+			continue;
+		buf_printf(out, "{\"abort\":%llu", (unsigned long long)n);
+		rev_line_finish(out, start);
+	}
+	have = revlog_checkpoints(log, &count);
+	for (size_t i = 0; i < c->checkpoint_count; i++) {
+		const struct rev_checkpoint *mark = &c->checkpoints[i];
+
+		for (k = 0; k < count && !str_eq(have[k].name, mark->name); k++)
+			;
+		if (k == count || have[k].time_ns < mark->time_ns)
+			rev_line_checkpoint(out, mark);
+	}
+	revlog_unlock(from);
+	revlog_unlock(log);
+}
+
+int revisions_follow(struct store *revisions, struct ctx *ctx, struct store *from, const struct rev_carry *c,
+		     struct err *err)
+{
+	struct revlog *log = revisions_of(revisions)->log;
+	uint64_t head;
+	struct buf out;
+	int r = revisions_head(revisions, ctx, &head, err);
+
+	if (r == 0 && c->first > head + 1) { /* what is between is not kept there any more */
+		r = revlog_set_horizon(log, ctx, c->first, err);
+		head = c->first - 1;
+	}
+	buf_init(&out, NULL, SEGMENT_READ);
+	for (uint64_t n = head + 1; r == 0 && n <= c->head; n++) {
+		r = write_record(revisions_of(from), ctx, c, n, &out, err);
+		if (r == 0 && out.len > CARRY_BYTES) {
+			r = out.overflow ? 0 : revlog_take_up(log, ctx, buf_str(&out), err);
+			if (!out.overflow)
+				buf_clear(&out);
+		}
+		if (r == 0)
+			r = ctx_check(ctx, err);
+	}
+	if (r == 0)
+		write_notes(log, revisions_of(from)->log, c, &out);
+	if (r == 0 && out.overflow)
+		r = err_set(err, ERR_TOO_LARGE, "the history has a record that is too large to be carried");
+	if (r == 0 && out.len)
+		r = revlog_take_up(log, ctx, buf_str(&out), err);
+	buf_release(&out);
+	return r == -ERR_CONFLICT ? err_set(err, ERR_CONFLICT,
+					    "somebody works on the copy meanwhile; let it alone, and run it again")
+				  : r;
 }
 
 /* --- reading them --- */

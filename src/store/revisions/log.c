@@ -949,6 +949,37 @@ int revlog_set_horizon(struct revlog *log, struct ctx *ctx, uint64_t number, str
 	return r;
 }
 
+/* Lines of another log behind the tail segment's end. The lock is held. */
+static int take_up_tail(struct revlog *log, struct ctx *ctx, struct str lines, struct err *err)
+{
+	struct segment *s = &log->segments[log->segment_count - 1];
+	uint64_t offset;
+	int r;
+
+	if (s->size > s->parsed) /* behind the torn line of a killed writer */
+		lines = arena_printf(ctx->arena, "\n%.*s", STR_ARG(lines));
+	r = append_tail(log, lines, &offset, err);
+	if (r == 0)
+		take_lines(log, lines, offset, true);
+	return r;
+}
+
+int revlog_take_up(struct revlog *log, struct ctx *ctx, struct str lines, struct err *err)
+{
+	bool full;
+	int r;
+
+	pthread_mutex_lock(&log->lock);
+	while (log->leading)
+		pthread_cond_wait(&log->changed, &log->lock);
+	log->leading = true;
+	r = log->journal.at ? journal_take_up(log, ctx, lines, err) : take_up_tail(log, ctx, lines, err);
+	full = r == 0 && !log->journal.at && log->segments[log->segment_count - 1].size > SEGMENT_BYTES;
+	stop_leading(log);
+	pthread_mutex_unlock(&log->lock);
+	return full ? revlog_seal(log, ctx, err) : r;
+}
+
 int revlog_help(struct revlog *log, struct ctx *ctx, struct rev_record *record, struct err *err)
 {
 	struct entry e = {.deadline_ns = ctx->deadline_ns};

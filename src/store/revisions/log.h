@@ -96,6 +96,9 @@ int revlog_checkpoint(struct revlog *log, struct ctx *ctx, struct str name, uint
 int revlog_seal(struct revlog *log, struct ctx *ctx, struct err *err);
 /* From now on what is before `number` is not kept: forgotten here, and by every process before it appends again. */
 int revlog_set_horizon(struct revlog *log, struct ctx *ctx, uint64_t number, struct err *err);
+/* Adds finished lines of another log, whose numbers go on behind this one's end. ERR_CONFLICT with nothing added when
+   somebody else added something first. */
+int revlog_take_up(struct revlog *log, struct ctx *ctx, struct str lines, struct err *err);
 /* Writes what revlog_done and revlog_abort left to be written. */
 int revlog_flush(struct revlog *log, struct ctx *ctx, struct err *err);
 /* Takes in what other processes appended. */

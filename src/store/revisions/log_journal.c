@@ -343,6 +343,27 @@ int journal_lead(struct revlog *log, struct entry *taken, struct err *err)
 	return r;
 }
 
+int journal_take_up(struct revlog *log, struct ctx *ctx, struct str lines, struct err *err)
+{
+	struct log_journal *j = &log->journal;
+	struct journal_add add = {.after = j->entry, .bytes = lines, .known_ns = j->known_ns};
+	struct journal_added added = {0};
+	int64_t now = clock_real_ns();
+	int r;
+
+	pthread_mutex_unlock(&log->lock);
+	r = store_journal_add(j->at, ctx, j->path, WPATH_ROOT, (struct store_cond){0}, &add, &added, err);
+	pthread_mutex_lock(&log->lock);
+	if (r)
+		return r;
+	j->known_ns = now;
+	j->entry++;
+	j->bytes += lines.len;
+	recent_add(j, j->entry, lines);
+	log_take_lines(log, lines, j->entry);
+	return 0;
+}
+
 bool revlog_one_step(const struct revlog *log)
 {
 	return log->journal.at && log->journal.steps != STEPS_TWO;

@@ -111,6 +111,8 @@ void log_take_batch(struct revlog *log, struct entry *taken, struct str bytes, u
 int journal_take(struct revlog *log, struct ctx *ctx, struct err *err);
 /* Adds the batch as one entry. The lock is released while waiting. */
 int journal_lead(struct revlog *log, struct entry *taken, struct err *err);
+/* Adds finished lines as one entry, and takes them in; once. The lock is released while waiting. */
+int journal_take_up(struct revlog *log, struct ctx *ctx, struct str lines, struct err *err);
 void journal_release(struct log_journal *j);
 /* The line of a record whose entry is `entry`; ERR_NOT_FOUND when it is not there. The lock is not held. */
 int journal_line(struct revlog *log, struct ctx *ctx, uint64_t entry, uint64_t number, struct str *ret_line,
