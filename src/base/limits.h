@@ -85,6 +85,10 @@
 #define PROMPT_LOOK_MAX   10000
 #define PROMPT_TOKENS_MIN 1000 /* ERR_INVALID */
 #define PROMPT_TOKENS_MAX 50000
+/* Knowledge: files of one list. Subagents: one file, and how many. */
+#define KNOWLEDGE_LIST_MAX ((size_t)1000)
+#define SUBAGENT_FILE_MAX  (1 * MIB)
+#define SUBAGENTS_MAX      1000
 
 /* MCP: requests that run or stay open at once, watched paths, and the bytes of one resource. */
 #define MCP_IN_FLIGHT_MAX     4096

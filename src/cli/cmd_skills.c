@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Skills: what there is, and what a person decides about those that agents wrote. */
+/* What people prepared: skills (and what they decide about those that agents wrote), knowledge, subagents. */
 #include "cli/cli.h"
 #include "home/skills.h"
 
@@ -102,4 +102,37 @@ int run_skills(struct cli *cli, struct err *err)
 		}
 	return err_set(err, ERR_INVALID, "skills: \"%.*s\" is none of list, show, scan, promote, archive and add",
 		       STR_ARG(what));
+}
+
+/* --- knowledge and subagents: the tools, for people --- */
+
+static int list_or_show(struct cli *cli, const char *list, const char *under, const char *show_tool, const char *key,
+			struct err *err)
+{
+	struct arena *arena = cli->ctx.arena;
+	struct str what = cli->args.operand_count ? cli->args.operands[0] : STR("list");
+	struct jv *args = jv_object(arena);
+	bool lists = str_is(what, "list");
+	int r;
+
+	if (!lists && !str_is(what, "show"))
+		return err_set(err, ERR_INVALID, "\"%.*s\" is neither list nor show", STR_ARG(what));
+	if (!lists && cli->args.operand_count < 2)
+		return err_set(err, ERR_INVALID, "show: which %s?", key);
+	if (lists && cli->args.operand_count > 1 && !under)
+		return err_set(err, ERR_INVALID, "list takes nothing more");
+	if (cli->args.operand_count > 1)
+		jv_set_str(arena, args, lists ? under : key, cli->args.operands[1]);
+	r = cli_open(cli, CLI_READS, err);
+	return r ? r : cli_call(cli, lists ? list : show_tool, args, err);
+}
+
+int run_knowledge(struct cli *cli, struct err *err)
+{
+	return list_or_show(cli, "knowledge_list", "under", "read_knowledge", "path", err);
+}
+
+int run_subagents(struct cli *cli, struct err *err)
+{
+	return list_or_show(cli, "list_subagents", NULL, "get_subagent", "id", err);
 }

@@ -173,6 +173,8 @@ int run_notes(struct cli *cli, struct err *err);
 int run_tasks(struct cli *cli, struct err *err);
 int run_skills(struct cli *cli, struct err *err);
 int run_prompt(struct cli *cli, struct err *err);
+int run_knowledge(struct cli *cli, struct err *err);
+int run_subagents(struct cli *cli, struct err *err);
 int run_fork(struct cli *cli, struct err *err);
 int run_merge(struct cli *cli, struct err *err);
 int run_lease(struct cli *cli, struct err *err);

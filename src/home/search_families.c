@@ -71,22 +71,16 @@ static bool owns_notes(struct wpath path)
 	       str_find(path.s, STR("/."), 0) == SIZE_MAX;
 }
 
-static bool owns_knowledge(struct wpath path)
-{
-	return below(path, "knowledge");
-}
-
 static bool owns_files(struct wpath path)
 {
 	return below(path, "files");
 }
 
 static const struct search_family files_family = {SEARCH_FILES, owns_files, NULL};
-static const struct search_family plain_notes = {SEARCH_NOTES, owns_notes, markdown},
-				  plain_knowledge = {SEARCH_KNOWLEDGE, owns_knowledge, markdown};
+static const struct search_family plain_notes = {SEARCH_NOTES, owns_notes, markdown};
 
-static const struct search_family *const families[] = {&notebook_family, &plain_notes,     &memory_family,
-						       &sessions_family, &plain_knowledge, &files_family};
+static const struct search_family *const families[] = {&notebook_family, &plain_notes,      &memory_family,
+						       &sessions_family, &knowledge_family, &files_family};
 
 const struct search_family *search_family_of(struct wpath path)
 {

@@ -8,6 +8,7 @@
 #include "tools/files.h"
 #include "tools/fork_tools.h"
 #include "tools/history_tools.h"
+#include "tools/knowledge_tools.h"
 #include "tools/memory_tools.h"
 #include "tools/note_tools.h"
 #include "tools/plan_tools.h"
@@ -16,6 +17,7 @@
 #include "tools/search_tools.h"
 #include "tools/session_tools.h"
 #include "tools/skill_tools.h"
+#include "tools/subagent_tools.h"
 #include "tools/task_tools.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
@@ -673,6 +675,8 @@ static const struct tool_group *const groups[] = {
 	&memory_tools,
 	&skill_tools,
 	&prompt_tools,
+	&knowledge_tools,
+	&subagent_tools,
 	NULL,
 };
 /* clang-format on */

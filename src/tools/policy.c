@@ -35,6 +35,8 @@ static const char *nearest_name(struct str name)
 		"group:plan",
 		"group:memory",
 		"group:skills",
+		"group:knowledge",
+		"group:subagents",
 	};
 	/* clang-format on */
 	const char *names[NAMES_MAX];
