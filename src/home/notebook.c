@@ -611,8 +611,8 @@ int notebook_credit(struct notebook *nb, struct ctx *ctx, bool success, const st
 		pthread_mutex_unlock(&nb->lock);
 	}
 	for (size_t i = 0; !bad && i < count; i++) {
-		struct wpath path;
-		bool fresh;
+		struct wpath path = WPATH_ROOT;
+		bool fresh = false;
 
 		bad = notebook_find(nb, ctx, slugs[i], &path, err);
 		if (!bad)

@@ -124,7 +124,7 @@ static void set_names(struct home_index *ix, const struct str *names, size_t cou
 /* What lies on disk. Whatever is wrong with it: the index begins empty, and the sweep fills it. */
 static void open_dir(struct home_index *ix, struct ctx *ctx)
 {
-	struct index_manifest m;
+	struct index_manifest m = {0};
 	struct words_segment **list;
 	struct words_view *view;
 	struct err err;
@@ -583,7 +583,7 @@ static int merge_range(struct home_index *ix, struct words_view *view, size_t fi
    far as we are. The lock of the directory and `catching` are held. */
 static void adopt(struct home_index *ix, struct arena *arena)
 {
-	struct index_manifest m;
+	struct index_manifest m = {0};
 	struct words_segment **list;
 	struct words_view *view, *old, *next;
 	size_t disk;

@@ -62,7 +62,7 @@
 	X(TLS_client_method)                                                                                           \
 	X(X509_VERIFY_PARAM_set1_ip_asc)                                                                               \
 	X(X509_verify_cert_error_string)
-#define DECLARE(name) __typeof__(name) *name;
+#define DECLARE(name) __typeof__(name) *(name);
 #define ENTRY(name)   {#name, &ossl.name},
 
 static struct {

@@ -51,7 +51,7 @@
 	X(PQconninfoFree)                                                                                              \
 	X(PQsetNoticeProcessor)
 
-#define PQ_POINTER(name) __typeof__(name) *name;
+#define PQ_POINTER(name) __typeof__(name) *(name);
 static struct {
 	PQ_FUNCTIONS(PQ_POINTER)
 } pq;
@@ -557,7 +557,7 @@ int pg_begin(struct pg_link *l, struct ctx *ctx, const struct pg_stmt *stmt, con
 
 int pg_next(struct pg_link *l, struct ctx *ctx, struct pg_result **ret_row, struct err *err)
 {
-	PGresult *res;
+	PGresult *res = NULL;
 	int r = get_result(l, ctx, statement_deadline(l, ctx), &res, err);
 
 	if (r || !res) {

@@ -206,7 +206,7 @@ int s3_absent(struct s3 *s3, struct ctx *ctx, struct str path, struct err *err)
 static int s3_stat(struct store *s, struct ctx *ctx, struct wpath path, struct store_stat *ret_stat, struct err *err)
 {
 	struct s3 *s3 = s3_of(s);
-	struct s3_head head;
+	struct s3_head head = {0};
 	bool any = true;
 	int r;
 
@@ -488,7 +488,7 @@ static int write_locked(struct s3 *s3, struct ctx *ctx, struct s3_put *put, cons
 			struct store_stat *ret_stat, struct err *err)
 {
 	pthread_mutex_t *lock = s3_key_lock(s3, put->key);
-	struct s3_head head;
+	struct s3_head head = {0};
 	int r;
 
 	pthread_mutex_lock(lock);
@@ -620,7 +620,7 @@ static int append_put(struct append *ap, const struct s3_head *head, struct grow
 static int append_once(struct append *ap, struct store_stat *ret_stat, bool *ret_again, struct err *err)
 {
 	struct grow old = {0};
-	struct s3_head head;
+	struct s3_head head = {0};
 	int r = append_look(ap->s3, ap->ctx, ap->path, &head, &old, err);
 
 	*ret_again = false;
@@ -757,7 +757,7 @@ static int list_pages(struct lister *l, struct err *err)
 
 	for (;;) {
 		size_t want = l->page.limit - l->page.page.count + 1;
-		struct s3_listing list;
+		struct s3_listing list = {0};
 		int r = s3_list(l->s3, l->ctx, l->dir_key, !l->req->recursive, start, token, want, &list, err);
 
 		if (r)
@@ -779,7 +779,7 @@ static int s3_list_op(struct store *s, struct ctx *ctx, struct wpath path, const
 {
 	struct s3 *s3 = s3_of(s);
 	struct lister l = {.s3 = s3, .ctx = ctx, .req = req, .page = {.arena = ctx->arena, .limit = req->limit}};
-	struct s3_head head;
+	struct s3_head head = {0};
 	int r;
 
 	if (is_own(path.s))

@@ -144,8 +144,10 @@ static void memory_destroy(struct cache_pool *pool)
 {
 	struct memory_pool *p = pool_of(pool);
 
-	while (p->oldest)
-		drop(p, p->oldest);
+	for (struct kept *k = p->oldest, *newer; k; k = newer) {
+		newer = k->newer;
+		drop(p, k);
+	}
 	pthread_mutex_destroy(&p->lock);
 	free(p);
 }

@@ -30,6 +30,7 @@ static void recent_drop(struct log_journal *j, size_t count)
 	for (size_t i = 0; i < count; i++) {
 		j->recent_bytes -= j->recent[i].bytes.len;
 		free((char *)j->recent[i].bytes.ptr);
+		j->recent[i].bytes = STR_NONE;
 	}
 	j->recent_count -= count;
 	memmove(j->recent, j->recent + count, j->recent_count * sizeof(*j->recent));
