@@ -538,7 +538,7 @@ static int merge_range(struct home_index *ix, struct words_view *view, size_t fi
 	struct words_segment *one, *mapped;
 	struct index_manifest m = {.revision = revision};
 	struct words_view *next, *old;
-	struct str name;
+	struct str name = STR("");
 	int bad = words_merge(view, first, end - first, first == 0, &ix->stop, &one, err);
 
 	if (bad)
