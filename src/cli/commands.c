@@ -11,8 +11,9 @@
 
 const struct option common_options[] = {
 	{OPT_STORE, 0, "store", "URL",
-	 "where workspaces lie: disk:DIR, memory: ($STEAD_STORE; default: your data directory)", COMPLETE_NOTHING,
-	 NULL},
+	 "where workspaces lie: disk:DIR, memory:, s3://, r2://, redis://, postgres:// ($STEAD_STORE; default: your "
+	 "data directory)",
+	 COMPLETE_NOTHING, NULL},
 	{OPT_CONFIG, 0, "config", "FILE",
 	 "the deployment that says where everything lies ($STEAD_CONFIG; default: stead.yaml, if it is here)",
 	 COMPLETE_HOST_DIR, NULL},

@@ -82,8 +82,12 @@ static void check_descriptors(struct doctor *d)
 
 /* --- the store --- */
 
-static const char *const store_fix = "make the directory, give this user the right to write there, or name another "
-				     "store with --store";
+static const char *store_fix(const struct doctor *d)
+{
+	return store_url_is_local(d->url) ? "make the directory, give this user the right to write there, or name "
+					    "another store with --store"
+					  : "do as it says, or name another store with --store";
+}
 
 static int probe(struct doctor *d, struct wpath path, int64_t *ret_ns, struct err *err)
 {
@@ -108,7 +112,7 @@ static void check_writable(struct doctor *d)
 	int bad = probe(d, path, &ns, &err);
 
 	if (bad)
-		report(d, STR_NONE, "write", sentence(d, &err), store_fix);
+		report(d, STR_NONE, "write", sentence(d, &err), store_fix(d));
 	else
 		report(d, STR_NONE, "write",
 		       arena_printf(d->ctx->arena, "a durable write takes %.1f ms", (double)ns / 1e6), NULL);
@@ -127,18 +131,23 @@ static void check_server(struct doctor *d)
 
 static bool open_store(struct doctor *d, struct str url)
 {
+	struct str shown;
 	struct err err;
 	int bad;
 
 	d->url = url.len ? url : workspace_default_store(d->ctx->arena);
+	shown = store_url_shown(d->ctx->arena, d->url);
 	bad = home_open_store(d->ctx->arena, d->url, false, false, &d->base, &d->dir, &err);
 	if (bad == -ERR_NOT_FOUND)
-		report(d, STR_NONE, "store", arena_printf(d->ctx->arena, "%.*s does not exist yet", STR_ARG(d->url)),
+		report(d, STR_NONE, "store", arena_printf(d->ctx->arena, "%.*s does not exist yet", STR_ARG(shown)),
 		       "make a first workspace: stead init NAME");
 	else if (bad)
-		report(d, STR_NONE, "store", sentence(d, &err), store_fix);
+		report(d, STR_NONE, "store", sentence(d, &err), store_fix(d));
 	else
-		report(d, STR_NONE, "store", arena_printf(d->ctx->arena, "%.*s is there", STR_ARG(d->url)), NULL);
+		report(d, STR_NONE, "store",
+		       arena_printf(d->ctx->arena, store_url_is_local(d->url) ? "%.*s is there" : "%.*s",
+				    STR_ARG(shown)),
+		       NULL);
 	return bad == 0;
 }
 
@@ -334,7 +343,7 @@ static void check_all(struct doctor *d)
 	struct err err;
 
 	if (home_names(d->ctx, d->base, good, bad, &err) != 0) {
-		report(d, STR_NONE, "workspaces", sentence(d, &err), store_fix);
+		report(d, STR_NONE, "workspaces", sentence(d, &err), store_fix(d));
 		return;
 	}
 	for (const struct jv_member *m = jv_first(bad); m; m = m->next)
@@ -356,7 +365,8 @@ static void check_named(struct doctor *d, struct str name)
 		home_bad_name(name, &err);
 		report(d, name, "name", sentence(d, &err), "choose another name");
 	} else if (store_stat(d->base, d->ctx, (struct wpath){name}, NULL, &err) != 0) {
-		report(d, name, "workspace", sentence(d, &err), "make it: stead init NAME; or see: stead list");
+		report(d, name, "workspace", sentence(d, &err),
+		       err.kind == ERR_NOT_FOUND ? "make it: stead init NAME; or see: stead list" : store_fix(d));
 	} else {
 		check_workspace(d, name);
 	}

@@ -124,19 +124,19 @@ static int init_in(struct ctx *ctx, struct store *base, struct str dir, const st
 {
 	struct store *home = store_view_new(base, (struct wpath){opts->name});
 	struct jv *written = jv_array(ctx->arena);
-	struct str place = dir.ptr ? arena_printf(ctx->arena, "%s/%.*s", dir.ptr, STR_ARG(opts->name)) : STR("");
+	struct str own_dir = dir.ptr ? arena_printf(ctx->arena, "%s/%.*s", dir.ptr, STR_ARG(opts->name)) : STR("");
+	struct str place = dir.ptr ? own_dir : home_place_shown(ctx->arena, opts->store_url, opts->name);
 	bool exists;
 	int bad = home_exists(ctx, home, &exists, err);
 
 	if (!bad && exists)
-		bad = err_set(err, ERR_EXISTS, "the workspace \"%.*s\" exists already%s%.*s; choose another name",
-			      STR_ARG(opts->name), place.len ? " in " : "", STR_ARG(place));
+		bad = err_set(err, ERR_EXISTS, "the workspace \"%.*s\" exists already in %.*s; choose another name",
+			      STR_ARG(opts->name), STR_ARG(utf8_first(place, 200)));
 	if (!bad)
-		bad = home_write_templates(ctx, home, place, opts, written, err);
+		bad = home_write_templates(ctx, home, own_dir, opts, written, err);
 	store_destroy(home);
 	jv_set_str(ctx->arena, report, "name", opts->name);
-	if (place.len)
-		jv_set_str(ctx->arena, report, "place", place);
+	jv_set_str(ctx->arena, report, "place", place);
 	jv_set(ctx->arena, report, "written", written);
 	return bad;
 }

@@ -63,6 +63,8 @@ int home_load_config(struct arena *arena, struct ctx *ctx, struct store *home, s
 /* A file of the workspace, or ptr NULL when it is missing. */
 int home_read(struct ctx *ctx, struct store *home, const char *path, size_t max, struct str *ret, struct err *err);
 /* True when the workspace has one of the files that make it one: AGENTS.md, AGENT.md or agent.yaml. */
+/* A workspace in a store that is no directory, as a person would name it: its name stands before the URL's options. */
+struct str home_place_shown(struct arena *arena, struct str url, struct str name);
 int home_exists(struct ctx *ctx, struct store *home, bool *ret, struct err *err);
 /* Writes the templates that are missing; `dir` is the workspace's host directory or empty. Adds paths to `written`. */
 int home_write_templates(struct ctx *ctx, struct store *home, struct str dir, const struct init_opts *opts,

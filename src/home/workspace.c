@@ -419,6 +419,17 @@ static int open_place(struct workspace *ws, const struct workspace_opts *opts, s
 	return bad;
 }
 
+struct str home_place_shown(struct arena *arena, struct str url, struct str name)
+{
+	struct str shown = store_url_shown(arena, url);
+	size_t path_end = str_find_char(shown, '?');
+
+	if (str_is(shown, "memory:"))
+		return arena_printf(arena, "%.*s%.*s", STR_ARG(shown), STR_ARG(name));
+	return arena_printf(arena, "%.*s/%.*s%.*s", (int)path_end, shown.ptr, STR_ARG(name),
+			    STR_ARG(str_from(shown, path_end)));
+}
+
 static int view_workspace(struct workspace *ws, const struct workspace_opts *opts, struct err *err)
 {
 	struct str dir;
@@ -436,10 +447,7 @@ static int view_workspace(struct workspace *ws, const struct workspace_opts *opt
 	ws->store_dir = dir;
 	if (dir.ptr)
 		ws->dir = arena_printf(ws->arena, "%s/%.*s", dir.ptr, STR_ARG(ws->actor.workspace));
-	ws->place =
-		dir.ptr ? ws->dir
-			: arena_printf(ws->arena, "%.*s%s%.*s", STR_ARG(store_url_shown(ws->arena, ws->where.store)),
-				       str_is(ws->where.store, "memory:") ? "" : "/", STR_ARG(ws->actor.workspace));
+	ws->place = dir.ptr ? ws->dir : home_place_shown(ws->arena, ws->where.store, ws->actor.workspace);
 	ws->whole = ws->place;
 	if (!bad)
 		ws->raw = store_view_new(ws->base, (struct wpath){ws->actor.workspace});

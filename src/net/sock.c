@@ -91,8 +91,12 @@ static int connect_one(int family, const struct sockaddr *addr, socklen_t len, s
 		r = wait_for(fd, POLLOUT, ctx, deadline_ns, err);
 	if (r == 0 && sys == 0)
 		getsockopt(fd, SOL_SOCKET, SO_ERROR, &sys, &size);
-	if (r == 0 && sys)
-		r = sys_failed(err, sys, "cannot connect");
+	if (r == 0 && sys) {
+		r = err_set(err, ERR_UNAVAILABLE, "cannot connect: %s; check %s, and that the server runs",
+			    strerror(sys), family == AF_UNIX ? "the path" : "the host and the port");
+		err->sys = sys;
+		err->retryable = true;
+	}
 	if (r) {
 		close(fd);
 		return r;

@@ -22,6 +22,8 @@ static int open_disk(struct str dir, struct store **ret_store, struct err *err)
 
 int store_open_url(struct str url, struct store **ret_store, struct err *err)
 {
+	struct arena *arena;
+
 	if (str_starts(url, STR("s3://")) || str_starts(url, STR("r2://")))
 		return store_s3_open(url, ret_store, err);
 	if (str_starts(url, STR("disk:")))
@@ -35,11 +37,13 @@ int store_open_url(struct str url, struct store **ret_store, struct err *err)
 	}
 	if (str_starts(url, STR("postgres://")) || str_starts(url, STR("postgresql://")))
 		return store_postgres_open(url, ret_store, err);
-	return err_set(
-		err, ERR_UNSUPPORTED,
+	arena = arena_new();
+	err_set(err, ERR_UNSUPPORTED,
 		"cannot open the store \"%.*s\": this build has \"disk:DIR\", \"memory:\", \"s3://…\", \"r2://…\", "
-		"\"redis://…\" and \"postgres://…\"",
-		STR_ARG(url));
+		"\"redis://…\", \"rediss://…\", \"redis+unix://…\" and \"postgres://…\"",
+		STR_ARG(utf8_first(store_url_shown(arena, url), 200)));
+	arena_destroy(arena);
+	return -ERR_UNSUPPORTED;
 }
 
 bool store_url_is_local(struct str url)
@@ -47,31 +51,26 @@ bool store_url_is_local(struct str url)
 	return str_starts(url, STR("disk:")) || str_starts(url, STR("memory:"));
 }
 
-/* The text between ':' and '@' of "scheme://user:password@host", and of a query "?password=…&". */
+/* Everything from the first ':' behind "scheme://" to the last '@', and the values of such parameters. A password may
+   have any character, so what cannot be told from one is hidden too. */
 struct str store_url_shown(struct arena *arena, struct str url)
 {
 	static const struct str secret[] = {STR("password="), STR("secret="), STR("token="), STR("key=")};
 	size_t start = str_find(url, STR("://"), 0), end, colon;
-	struct str who;
 
 	if (start == SIZE_MAX)
 		return url;
 	start += 3;
-	end = start + str_find_char(str_from(url, start), '/');
-	who = str_n(url.ptr + start, end - start);
-	end = str_rfind_char(who, '@');
-	colon = str_find_char(who, ':');
-	if (end < who.len && colon < end)
-		url = arena_printf(arena, "%.*s***%.*s", (int)(start + colon + 1), url.ptr,
-				   STR_ARG(str_from(url, start + end)));
+	end = str_rfind_char(url, '@');
+	colon = start + str_find_char(str_from(url, start), ':');
+	if (end < url.len && colon < end)
+		url = arena_printf(arena, "%.*s***%.*s", (int)(colon + 1), url.ptr, STR_ARG(str_from(url, end)));
 	for (size_t i = 0; i < sizeof secret / sizeof secret[0]; i++) {
-		size_t at = str_find(url, secret[i], 0), stop;
-
-		if (at == SIZE_MAX)
-			continue;
-		at += secret[i].len;
-		stop = at + str_find_char(str_from(url, at), '&');
-		url = arena_printf(arena, "%.*s***%.*s", (int)at, url.ptr, STR_ARG(str_from(url, stop)));
+		for (size_t at = 0, stop; (at = str_find(url, secret[i], at)) != SIZE_MAX;) {
+			at += secret[i].len;
+			stop = at + str_find_char(str_from(url, at), '&');
+			url = arena_printf(arena, "%.*s***%.*s", (int)at, url.ptr, STR_ARG(str_from(url, stop)));
+		}
 	}
 	return url;
 }

@@ -8,7 +8,8 @@
 #   transcript.sh PROGRAM FILE            a golden transcript; STEAD_GOLDEN=write rewrites it
 #   transcript.sh --fenced PROGRAM FILE   the ```console blocks of a Markdown file; '…' stands for any text
 #
-# What differs from run to run is replaced before the comparison: the home directory, the program's path, versions, calls, times.
+# What differs from run to run is replaced before the comparison: the home directory, the program's path, versions,
+# calls, times, and the server of remote.sh.
 set -u
 fenced=
 [ "$1" = --fenced ] && { fenced=1; shift; }
@@ -24,7 +25,7 @@ export HOME=$home PATH=$home/bin:$PATH LC_ALL=C.UTF-8 TZ=UTC
 cd "$home/work" || exit 1
 
 normalise() {
-	sed -E -e "s#$program#@STEAD@#g" -e "s#$home#@HOME@#g" \
+	sed -E -e "s#${STORE:-@STORE@}#@STORE@#g" -e "s#${ADDRESS:-@ADDRESS@}#@ADDRESS@#g" -e "s#$program#@STEAD@#g" -e "s#$home#@HOME@#g" \
 		-e 's/[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}(\.[0-9]+)?Z/@TIME@/g' \
 		-e 's/\b[0-9a-f]{12}-[0-9]+\b/@CALL@/g' -e 's/[0-9.]+ ms$/@N@ ms/' -e 's/[0-9]+ files may be open/@N@ files may be open/' \
 		-e 's/(version"?:? ?"?)[0-9a-z][-0-9a-z.:]{7,}/\1@VERSION@/g'

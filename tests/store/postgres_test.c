@@ -377,7 +377,7 @@ TEST(what_is_wrong_with_a_server_is_said_in_one_sentence)
 
 	check_refused(postgres_url("options=-c%20default_transaction_read_only%3Don&schema=ro"), ERR_DENIED,
 		      "the server is read-only");
-	check_refused(arena_printf(a, "postgres://stead@%s/no_such", at).ptr, ERR_NOT_FOUND,
+	check_refused(arena_printf(a, "postgres://stead@%s/no_such", at).ptr, ERR_UNAVAILABLE,
 		      "there is no such database");
 	check_refused(arena_printf(a, "postgres://nobody_here@%s/stead", at).ptr, ERR_UNAUTHENTICATED,
 		      "check the user of the URL");

@@ -98,7 +98,7 @@ static const struct pg_problem problems[] = {
 	 "the password was refused; set the right one in PGPASSWORD, STEAD_POSTGRES_PASSWORD or ~/.pgpass"},
 	{"28000", ERR_UNAUTHENTICATED, false,
 	 "the server does not let this user in; check the user of the URL, and pg_hba.conf on the server"},
-	{"3D000", ERR_NOT_FOUND, false, "there is no such database; create it with createdb, or correct the URL"},
+	{"3D000", ERR_UNAVAILABLE, false, "there is no such database; create it with createdb, or correct the URL"},
 	{"53300", ERR_UNAVAILABLE, true,
 	 "the server has no connection left; raise its max_connections, or lower pool= in the store's URL"},
 	{"25006", ERR_DENIED, false,

@@ -98,12 +98,25 @@ void s3_head_of(struct s3 *s3, struct ctx *ctx, const struct http_header *header
 		ret->mtime_ns = s3_time(header_in(headers, count, "last-modified"));
 }
 
+/* The answer to a HEAD has no body and so no reason: the same is asked with a GET of one byte, which tells a wrong key
+   from a wrong clock, and mends the latter. 0: it works now. */
+static int why_denied(struct s3 *s3, struct ctx *ctx, struct str key, struct err *err)
+{
+	struct s3_call call = {.method = "GET", .key = key};
+	struct s3_answer a;
+
+	s3_header(&call, "range", STR("bytes=0-0"));
+	return s3_call(s3, ctx, &call, &a, err);
+}
+
 int s3_head(struct s3 *s3, struct ctx *ctx, struct str key, struct s3_head *ret, struct err *err)
 {
 	struct s3_call call = {.method = "HEAD", .key = key};
 	struct s3_answer a;
 	int r = s3_call(s3, ctx, &call, &a, err);
 
+	if (r == -ERR_DENIED && why_denied(s3, ctx, key, err) == 0)
+		r = s3_call(s3, ctx, &call, &a, err);
 	if (r)
 		return r;
 	if (a.http.status >= 300 && a.http.status != 404)

@@ -49,7 +49,8 @@ struct s3 {
 	char region[64];      /* as the server wants it */
 	int64_t clock_ns;     /* the server's clock less ours */
 	enum s3_answer_known conditions;
-	bool swept; /* stale uploads were looked for */
+	bool swept;           /* stale uploads were looked for */
+	atomic_bool answered; /* the server, once */
 	atomic_uint_fast64_t requests;
 };
 

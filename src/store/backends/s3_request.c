@@ -20,6 +20,7 @@
 #include "store/backends/s3.h"
 
 #define TRIES          7
+#define TRIES_FIRST    4 /* to connect, when there was never an answer: the address may be wrong */
 #define PAUSE_FIRST_MS 100
 #define PAUSE_MAX_MS   20000
 #define DEADLINE_MS    60000
@@ -274,6 +275,8 @@ static int try_once(struct attempt *at, struct s3_answer *ret, struct err *err)
 	atomic_fetch_add(&at->s3->requests, ret->http.requests ? ret->http.requests : 1);
 	if (r)
 		return r;
+	if (!atomic_load_explicit(&at->s3->answered, memory_order_relaxed))
+		atomic_store(&at->s3->answered, true);
 	ret->repeated = ret->http.requests > 1;
 	if (ret->http.status >= 300 || (!call->push && strcmp(call->method, "GET") != 0))
 		s3_xml_error(at->ctx->arena, ret->http.body, &ret->error);
@@ -426,6 +429,7 @@ static int out_of_time(int r, const struct err *why, struct err *err)
 /* Judges a try that gave neither an answer for the caller nor something that could be mended; 0: try again. */
 static int after_failure(struct attempt *at, int r, const struct s3_answer *a, unsigned n, struct err *err)
 {
+	bool in_vain = !a->http.sent && !atomic_load(&at->s3->answered);
 	struct err why;
 
 	if (r == 0) {
@@ -436,7 +440,8 @@ static int after_failure(struct attempt *at, int r, const struct s3_answer *a, u
 		}
 	} else {
 		why = *err;
-		if (at->pushed || at->push_failed || n + 1 >= TRIES || (!err->retryable && err->kind != ERR_TIMEOUT))
+		if (at->pushed || at->push_failed || n + 1 >= (in_vain ? TRIES_FIRST : TRIES) ||
+		    (!err->retryable && err->kind != ERR_TIMEOUT))
 			return r;
 		a = NULL;
 	}
