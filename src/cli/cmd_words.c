@@ -56,11 +56,8 @@ static struct jv *arguments(struct cli *cli, struct err *err)
 	static const struct {
 		enum option_id id;
 		const char *key;
-	} texts[] = {{OPT_KIND, "kind"},
-		     {OPT_AUTHOR, "author"},
-		     {OPT_SINCE, "since"},
-		     {OPT_UNTIL, "until"},
-		     {OPT_AREA, "area"}};
+	} texts[] = {{OPT_KIND, "kind"},   {OPT_AUTHOR, "author"}, {OPT_SINCE, "since"},
+		     {OPT_UNTIL, "until"}, {OPT_MODE, "mode"},     {OPT_AREA, "area"}};
 	struct arena *arena = cli->ctx.arena;
 	struct jv *args = jv_object(arena), *tags = jv_array(arena);
 	struct buf query;

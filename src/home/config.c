@@ -140,6 +140,18 @@ static int read_offload(const struct jv *document, struct config *config, struct
 	return size_of(offload, "tool_offload", "threshold_bytes", 2000, &to->threshold_bytes, err);
 }
 
+static void read_embedding(const struct jv *document, struct config_embedding *to)
+{
+	const struct jv *embedding = jv_get(document, "embedding");
+
+	to->url = jv_get_str(embedding, "url");
+	to->model = jv_get_str(embedding, "model");
+	to->api_key = jv_get_str(embedding, "api_key");
+	to->dimensions = (uint64_t)jv_get_int(embedding, "dimensions", 0);
+	to->batch = (uint64_t)jv_get_int(embedding, "batch", 32);
+	to->timeout_ms = (uint64_t)jv_get_int(embedding, "timeout_ms", 3000);
+}
+
 /* --- what a schema cannot say --- */
 
 /* A zone is a file of the system's database that begins with "TZif". The schema lets no '.' and no leading '/' through,
@@ -396,6 +408,7 @@ static int check_document(const struct jv *document, struct config *config, stru
 		bad = read_quota(document, config, err);
 	if (!bad)
 		bad = read_history(document, config, err);
+	read_embedding(document, &config->embedding);
 	return bad ? bad : read_offload(document, config, err);
 }
 

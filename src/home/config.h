@@ -23,6 +23,13 @@ struct config_offload {
 	uint64_t threshold_tokens, threshold_bytes, max_preview_tokens, max_preview_lines, retention_days;
 };
 
+/* Who makes vectors for search by meaning. */
+struct config_embedding {
+	struct str url, model, api_key; /* url empty: nobody */
+	uint64_t dimensions;            /* 0: as many as the model gives */
+	uint64_t batch, timeout_ms;
+};
+
 struct config {
 	const struct jv *document; /* the whole, checked and expanded, for sections that have no struct yet */
 	struct str name, description, timezone;
@@ -34,6 +41,7 @@ struct config {
 	const struct jv
 		*prompt_files; /* more files that stand in it, and who shares the notebook: arrays; may be NULL */
 	const struct jv *teammates;
+	struct config_embedding embedding;
 	const struct jv *tools_allow, *tools_deny; /* arrays of names, from tools.json and builtins; may be NULL */
 };
 

@@ -19,7 +19,15 @@ enum search_area {
 	SEARCH_ALL = 31
 };
 
+/* By words, by meaning (which needs an embedder), or both rankings as one (reciprocal rank fusion). */
+enum search_mode {
+	SEARCH_AUTO, /* both, where there is an embedder */
+	SEARCH_BY_WORDS,
+	SEARCH_BY_MEANING
+};
+
 struct search_query {
+	enum search_mode mode;
 	struct str text;  /* words (any may match), "phrases", -without; empty: everything, newest first */
 	unsigned areas;   /* of enum search_area; 0: all */
 	struct str under; /* only paths below this directory of the workspace; empty: all */
@@ -42,7 +50,7 @@ struct search_hit {
 	const struct str *tags;
 	size_t tag_count;
 	int64_t time_ns;
-	double score;
+	double score;       /* BM25; by meaning the cosine; of both the sum of 1 / (60 + rank) */
 	struct str snippet; /* the best passage, matches between ** and ** */
 };
 
@@ -54,7 +62,8 @@ struct search_hits {
 	struct str note; /* something to tell (the embedder did not answer; a file could not be read); else empty */
 };
 
-/* Sees everything that was written before the call, by any process. */
+/* Sees everything that was written before the call, by any process. An embedder that fails costs the part of the answer
+   that it has in it: words decide then, and `note` says why. */
 int home_search(struct workspace *ws, struct ctx *ctx, const struct search_query *query, struct search_hits *ret,
 		struct err *err);
 
@@ -64,6 +73,8 @@ void home_search_forget(struct workspace *ws);
 /* "notes" and so on; the area of such a name, 0: there is none. */
 const char *search_area_name(enum search_area area);
 unsigned search_area_of(struct str name);
+/* "auto", "text", "semantic" ("hybrid" is as auto). */
+int search_mode_of(struct str name, enum search_mode *ret, struct err *err);
 
 /* "2026-11-15", "2026-11-15T10:00:00Z", or a time ago: "30m", "12h", "7d", "2w". A date alone is its first instant,
    with `end` its last. */

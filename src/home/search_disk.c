@@ -201,14 +201,24 @@ void index_sweep_dir(struct arena *arena, const char *dir, const struct index_ma
 
 	while (d && (e = readdir(d))) {
 		struct str name = str_of(e->d_name);
-		bool named = str_is(name, "manifest") || str_is(name, "lock") || name.ptr[0] == '.' ||
-			     str_is(name, "vectors");
+		bool named = str_is(name, "manifest") || str_is(name, "lock") || name.ptr[0] == '.';
 
 		for (size_t i = 0; !named && i < manifest->count; i++)
 			named = str_eq(manifest->names[i], name);
 		if (!named && (is_name(name) || str_starts(name, STR("manifest."))))
 			unlink(path_of(arena, dir, name));
 	}
+	if (d)
+		closedir(d);
+}
+
+void index_drop_vectors(struct arena *arena, const char *dir)
+{
+	DIR *d = opendir(dir);
+
+	for (struct dirent *e; d && (e = readdir(d));)
+		if (str_starts(str_of(e->d_name), STR(INDEX_VECTORS)))
+			unlink(path_of(arena, dir, str_of(e->d_name)));
 	if (d)
 		closedir(d);
 }

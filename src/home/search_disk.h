@@ -9,7 +9,8 @@
 
 #include "index/words.h"
 
-#define INDEX_NAME_LEN 18 /* "s-" and 16 digits */
+#define INDEX_VECTORS  "vectors-" /* and which: search_meaning.c */
+#define INDEX_NAME_LEN 18         /* "s-" and 16 digits */
 
 struct index_manifest {
 	uint64_t generation; /* 0: there is none */
@@ -36,5 +37,7 @@ int index_save(struct arena *arena, const char *dir, const struct words_segment 
 	       struct err *err);
 /* Removes every segment that the manifest does not name. The lock is held. */
 void index_sweep_dir(struct arena *arena, const char *dir, const struct index_manifest *manifest);
+/* Removes the vectors; whoever has them open begins anew. */
+void index_drop_vectors(struct arena *arena, const char *dir);
 
 #endif

@@ -19,6 +19,7 @@
 #include "base/limits.h"
 #include "base/strmap.h"
 #include "home/search_disk.h"
+#include "home/search_meaning.h"
 #include "home/search_own.h"
 #include "home/stack.h"
 #include "store/revisions.h"
@@ -50,7 +51,8 @@ struct home_index {
 	int64_t sweep_at;
 	pthread_t worker;
 	bool has_worker, working;
-	atomic_bool stop;
+	struct cancel stop;
+	struct meaning *meaning; /* NULL: no embedder */
 };
 
 /* --- opening --- */
@@ -83,6 +85,7 @@ static struct home_index *index_new(struct workspace *ws)
 	ix->home = store_guard_new(store_view_new(workspace_home(ws), WPATH_ROOT), &guard_defaults);
 	ix->dir = place_of(ws, arena);
 	ix->view = words_view_new(NULL, 0);
+	ix->meaning = meaning_new(&workspace_config(ws)->embedding, ix->dir);
 	pthread_mutex_init(&ix->catching, NULL);
 	pthread_mutex_init(&ix->lock, NULL);
 	return ix;
@@ -411,7 +414,7 @@ static int sweep_tree(struct sweep *s, const char *dir, struct err *err)
 			if (is_news(s->view, &page.entries[i]))
 				add_changed(s, path);
 		}
-		if (!page.next.ptr || page.next.len > sizeof after || atomic_load(&s->ix->stop))
+		if (!page.next.ptr || page.next.len > sizeof after || atomic_load(&s->ix->stop.requested))
 			return 0;
 		memcpy(after, page.next.ptr, page.next.len);
 		req.after = str_n(after, page.next.len);
@@ -476,7 +479,7 @@ static int sweep(struct home_index *ix, struct ctx *ctx, bool held, struct err *
 		if (!held)
 			pthread_mutex_lock(&ix->catching);
 		intake_begin(&in, ix, ctx);
-		for (size_t i = 0; i < s.count && !atomic_load(&ix->stop); i++) {
+		for (size_t i = 0; i < s.count && !atomic_load(&ix->stop.requested); i++) {
 			const struct search_family *family = search_family_of(s.changed[i]);
 
 			if (family)
@@ -539,7 +542,7 @@ static int merge_range(struct home_index *ix, struct words_view *view, size_t fi
 	struct index_manifest m = {.revision = revision};
 	struct words_view *next, *old;
 	struct str name = STR("");
-	int bad = words_merge(view, first, end - first, first == 0, &ix->stop, &one, err);
+	int bad = words_merge(view, first, end - first, first == 0, &ix->stop.requested, &one, err);
 
 	if (bad)
 		return bad;
@@ -667,22 +670,40 @@ static bool flush_is_due(struct home_index *ix)
 	return live.docs > LIVE_DOCS || live.bytes > LIVE_BYTES;
 }
 
-static void *work(void *arg)
+/* One turn of what is due; false: nothing was. */
+static bool work_once(struct home_index *ix, struct ctx *ctx)
 {
-	struct home_index *ix = arg;
-	ARENA_SCOPE struct arena *arena = arena_new();
-	struct ctx ctx = {.arena = arena, .actor = workspace_actor(ix->ws)};
-	bool due, look;
+	struct words_view *view;
+	bool due, look, more;
 	struct err err;
 
+	arena_reset(ctx->arena);
 	pthread_mutex_lock(&ix->lock);
 	due = flush_is_due(ix);
 	look = ix->sweep_at <= clock_monotonic_ns();
 	pthread_mutex_unlock(&ix->lock);
 	if (look)
-		sweep(ix, &ctx, false, &err);
+		sweep(ix, ctx, false, &err);
 	if (due)
 		flush(ix, 1, false);
+	if (!meaning_is_due(ix->meaning))
+		return false;
+	pthread_mutex_lock(&ix->lock);
+	view = words_view_ref(ix->view);
+	pthread_mutex_unlock(&ix->lock);
+	more = meaning_work(ix->meaning, ctx, view);
+	words_view_unref(view);
+	return more;
+}
+
+static void *work(void *arg)
+{
+	struct home_index *ix = arg;
+	ARENA_SCOPE struct arena *arena = arena_new();
+	struct ctx ctx = {.arena = arena, .actor = workspace_actor(ix->ws), .cancel = &ix->stop};
+
+	while (work_once(ix, &ctx) && !atomic_load(&ix->stop.requested))
+		;
 	pthread_mutex_lock(&ix->lock);
 	ix->working = false;
 	pthread_mutex_unlock(&ix->lock);
@@ -692,12 +713,23 @@ static void *work(void *arg)
 static void wake_worker(struct home_index *ix)
 {
 	pthread_mutex_lock(&ix->lock);
-	if (!ix->working && !atomic_load(&ix->stop) && (flush_is_due(ix) || ix->sweep_at <= clock_monotonic_ns())) {
+	if (!ix->working && !atomic_load(&ix->stop.requested) &&
+	    (flush_is_due(ix) || ix->sweep_at <= clock_monotonic_ns() || meaning_is_due(ix->meaning))) {
 		if (ix->has_worker)
 			pthread_join(ix->worker, NULL); /* it has ended */
 		ix->working = ix->has_worker = pthread_create(&ix->worker, NULL, work, ix) == 0;
 	}
 	pthread_mutex_unlock(&ix->lock);
+}
+
+void home_index_wake(struct workspace *ws)
+{
+	wake_worker(index_of(ws));
+}
+
+struct meaning *home_index_meaning(struct workspace *ws)
+{
+	return index_of(ws)->meaning;
 }
 
 /* --- the door --- */
@@ -762,7 +794,6 @@ int home_index_view(struct workspace *ws, struct ctx *ctx, struct words_view **r
 	pthread_mutex_lock(&ix->lock);
 	*ret_view = words_view_ref(ix->view);
 	pthread_mutex_unlock(&ix->lock);
-	wake_worker(ix);
 	return 0;
 }
 
@@ -773,6 +804,7 @@ static void forget_dir(struct arena *arena, const char *dir)
 
 	unlink(arena_printf(arena, "%s/manifest", dir).ptr);
 	index_sweep_dir(arena, dir, &none);
+	index_drop_vectors(arena, dir);
 	if (lock >= 0)
 		close(lock);
 }
@@ -785,13 +817,14 @@ void home_search_forget(struct workspace *ws)
 	DIR *d;
 
 	pthread_mutex_lock(&ix->lock);
-	atomic_store(&ix->stop, true); /* no new one starts */
+	atomic_store(&ix->stop.requested, true); /* no new one starts */
 	pthread_mutex_unlock(&ix->lock);
 	if (ix->has_worker)
 		pthread_join(ix->worker, NULL);
 	ix->has_worker = false;
 	pthread_mutex_lock(&ix->catching);
 	set_view(ix, words_view_new(NULL, 0), 0);
+	meaning_forget(ix->meaning);
 	ix->opened = ix->swept = false;
 	ix->revision = ix->generation = 0;
 	parent = str_first(parent, str_rfind_char(parent, '/'));
@@ -801,7 +834,7 @@ void home_search_forget(struct workspace *ws)
 			forget_dir(arena, arena_printf(arena, "%.*s/%s", STR_ARG(parent), e->d_name).ptr);
 	if (d)
 		closedir(d);
-	atomic_store(&ix->stop, false);
+	atomic_store(&ix->stop.requested, false);
 	pthread_mutex_unlock(&ix->catching);
 }
 
@@ -809,13 +842,14 @@ void home_index_close(struct home_index *ix)
 {
 	if (!ix)
 		return;
-	atomic_store(&ix->stop, true);
+	atomic_store(&ix->stop.requested, true);
 	if (ix->has_worker)
 		pthread_join(ix->worker, NULL);
-	atomic_store(&ix->stop, false);
+	atomic_store(&ix->stop.requested, false);
 	if (ix->dir && ix->opened && live_of(ix->view, ix->disk).docs >= CLOSE_DOCS)
 		flush(ix, CLOSE_DOCS, true);
 	words_view_unref(ix->view);
+	meaning_destroy(ix->meaning);
 	store_destroy(ix->home);
 	pthread_mutex_destroy(&ix->catching);
 	pthread_mutex_destroy(&ix->lock);

@@ -14,6 +14,11 @@ struct home_index;
    to tell, or empty. */
 int home_index_view(struct workspace *ws, struct ctx *ctx, struct words_view **ret_view, struct str *ret_note,
 		    struct err *err);
+/* Lets the worker begin, if there is something to do. */
+void home_index_wake(struct workspace *ws);
+/* Vectors beside the index; NULL: no embedder is configured. */
+struct meaning;
+struct meaning *home_index_meaning(struct workspace *ws);
 void home_index_close(struct home_index *index);
 
 /* Which family a file belongs to, and its documents; NULL: it is not searched (search_families.c). */

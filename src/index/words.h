@@ -83,6 +83,7 @@ size_t words_view_count(const struct words_view *view);
 struct words_segment *words_view_at(const struct words_view *view, size_t i);
 /* Documents of a segment that are still what it says. */
 uint32_t words_view_alive(const struct words_view *view, size_t i);
+bool words_view_has(const struct words_view *view, size_t segment, uint32_t doc);
 bool words_view_file(const struct words_view *view, struct str path, struct str *ret_version);
 
 /* Segments `first` … `first + count - 1` of the view as one, without what was replaced; `oldest`: nothing stands below
@@ -130,6 +131,13 @@ struct words_hits {
    first. Hits are in ctx->arena. */
 int words_search(const struct words_view *view, struct ctx *ctx, const struct words_query *query,
 		 struct words_hits *ret, struct err *err);
+/* Whether single documents pass the filters of a query (row), and have its phrases and none of what is to be left out
+   (text; the row has passed). Fastest segment by segment. Lives in the arena; one thread. */
+struct words_check;
+struct words_check *words_check_new(const struct words_view *view, struct arena *arena,
+				    const struct words_query *query);
+bool words_check_row(struct words_check *check, uint32_t segment, uint32_t doc);
+bool words_check_text(struct words_check *check, uint32_t segment, uint32_t doc);
 /* The weight of a term: its idf over the whole view; 0 when no document has it. *ret_docs: how many have it. */
 double words_idf(const struct words_view *view, struct str term, uint64_t *ret_docs);
 /* The document of a hit, in the segment (it must be held). */

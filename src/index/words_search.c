@@ -599,6 +599,45 @@ int words_search(const struct words_view *view, struct ctx *ctx, const struct wo
 	return 0;
 }
 
+/* --- single documents --- */
+
+struct words_check {
+	struct search x;
+	struct words_hits unused;
+};
+
+struct words_check *words_check_new(const struct words_view *view, struct arena *arena, const struct words_query *query)
+{
+	struct words_check *check = ARENA_NEW(arena, struct words_check);
+
+	check->x.view = view;
+	check->x.q = query;
+	check->x.ret = &check->unused;
+	prepare(&check->x, arena);
+	return check;
+}
+
+static void check_segment(struct words_check *check, uint32_t segment)
+{
+	if (check->x.s && check->x.number == segment)
+		return;
+	check->x.number = segment;
+	check->x.s = check->x.view->segments[segment];
+	make_lists(&check->x);
+}
+
+bool words_check_row(struct words_check *check, uint32_t segment, uint32_t doc)
+{
+	check_segment(check, segment);
+	return row_ok(&check->x, doc);
+}
+
+bool words_check_text(struct words_check *check, uint32_t segment, uint32_t doc)
+{
+	check_segment(check, segment);
+	return check->x.plain || clauses_ok(&check->x, doc);
+}
+
 double words_idf(const struct words_view *view, struct str term, uint64_t *ret_docs)
 {
 	uint64_t docs = 0;

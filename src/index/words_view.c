@@ -144,6 +144,11 @@ uint32_t words_view_alive(const struct words_view *view, size_t i)
 	return view->segments[i]->head->docs - view->dead_count[i];
 }
 
+bool words_view_has(const struct words_view *view, size_t segment, uint32_t doc)
+{
+	return !words_is_dead(view, segment, doc);
+}
+
 bool words_view_file(const struct words_view *view, struct str path, struct str *ret_version)
 {
 	for (size_t i = view->count; i-- > 0;)

@@ -68,6 +68,8 @@ int search_args(struct arena *arena, const struct jv *args, struct search_query 
 	for (const struct jv_member *m = jv_first(tags); m; m = m->next)
 		list[ret->tag_count++] = jv_str_of(m->value);
 	bad = take_areas(jv_get(args, "area"), &ret->areas, err);
+	if (!bad && jv_get_str(args, "mode").len)
+		bad = search_mode_of(jv_get_str(args, "mode"), &ret->mode, err);
 	if (!bad && jv_get_str(args, "under").len)
 		bad = wpath_parse_lenient(arena, jv_get_str(args, "under"), &under, err);
 	ret->under = under.s;
@@ -211,6 +213,8 @@ static const struct tool tools[] = {
 			S_STR("since", "not older: 2026-11-15, 2026-11-15T10:00:00Z, or ago: 12h, 7d") AND
 			S_STR("until", "not newer, in the same forms") AND
 			S_STR("under", "only below this directory of the workspace, for example notes/research") AND
+			"\"mode\":{\"type\":\"string\",\"enum\":[\"auto\",\"text\",\"semantic\"],\"description\":\"text: by words; "
+			"semantic: by meaning, where an embedder is configured; auto: both (default)\"}" AND
 			S_BOOL("exact", "no other endings, no misspellings (default false)") AND
 			S_BOOL("archived", "also what is archived (default false)") AND
 			S_INT1("limit", "hits to give (default 10, at most 100)") AND

@@ -165,6 +165,13 @@ static const struct {
 	{"memory.embedding.provider", "\"anthropic\"", "\"?\""},
 	{"memory.embedding.model", "\"abc\"", "[1]"},
 	{"memory.embedding.api_key", "\"abc\"", "[1]"},
+	{"embedding", "{url: \"http://127.0.0.1:8080/v1\", model: m}", "{url: \"http://127.0.0.1:8080/v1\"}"},
+	{"embedding.url", "\"https://api.example.com/v1\"", "\"?\""},
+	{"embedding.model", "\"abc\"", "[1]"},
+	{"embedding.api_key", "\"abc\"", "[1]"},
+	{"embedding.dimensions", "384", "0"},
+	{"embedding.batch", "1", "257"},
+	{"embedding.timeout_ms", "600000", "1"},
 	{"auto_compact", "{}", "\"x\""},
 	{"auto_compact.enabled", "true", "\"yes\""},
 	{"auto_compact.trigger", "1", "1.1"},
@@ -207,6 +214,7 @@ static const char *document(struct arena *arena, const char *path, const char *v
 	buf_init(&b, arena, 4096);
 	while (str_cut(&rest, '.', &key)) {
 		bool in_model = depth == 1 && strncmp(path, "model.", 6) == 0;
+		bool in_embedding = depth == 1 && strncmp(path, "embedding.", 10) == 0;
 		bool in_channel = depth == 1 && strncmp(path, "channel.", 8) == 0;
 
 		buf_char(&b, '{');
@@ -215,6 +223,10 @@ static const char *document(struct arena *arena, const char *path, const char *v
 			buf_lit(&b, "model: m, ");
 		if (in_model && !str_is(key, "provider"))
 			buf_lit(&b, "provider: p, ");
+		if (in_embedding && !str_is(key, "url"))
+			buf_lit(&b, "url: \"http://127.0.0.1:8080/v1\", ");
+		if (in_embedding && !str_is(key, "model"))
+			buf_lit(&b, "model: m, ");
 		if (in_channel && !str_is(key, "type"))
 			buf_lit(&b, "type: telegram, ");
 		buf_printf(&b, "%.*s: ", STR_ARG(key));
