@@ -46,8 +46,8 @@
 #define SEARCH_LIMIT_MAX  100
 #define SEARCH_OFFSET_MAX 10000
 #define SEARCH_FILE_MAX   (32 * MIB)
-/* Search by meaning: an answer of the embedder, the numbers of a vector, the bytes of a piece of text that gets one, and
-   how many pieces of a document do. */
+/* Search by meaning: an answer of the embedder, the numbers of a vector, the bytes of a piece of text that gets one,
+   and how many pieces of a document do. */
 #define EMBEDDER_ANSWER_MAX (64 * MIB)
 #define EMBEDDER_DIMS_MAX   8192
 #define EMBED_PIECE_MAX     ((size_t)1200)
