@@ -491,13 +491,30 @@ static int load_config(struct workspace *ws, struct ctx *ctx, struct err *err)
 	return bad;
 }
 
+/* ERR_NOT_FOUND: the workspace is not there. Users' own stores stand in it even then, so that more than their place is
+   looked for. */
+static int look_for(struct workspace *ws, struct ctx *ctx, struct err *err)
+{
+	struct store_list_req req = {.limit = 8};
+	struct store_page page = {0};
+	int bad = store_stat(ws->base, ctx, (struct wpath){ws->actor.workspace}, NULL, err);
+
+	if (bad || ws->beside || !jv_count(ws->where.users))
+		return bad;
+	bad = store_list(ws->raw, ctx, WPATH_ROOT, &req, &page, err);
+	for (size_t i = 0; !bad && i < page.count; i++)
+		if (!str_is(page.entries[i].path.s, "users"))
+			return 0;
+	return bad ? bad : err_set(err, ERR_NOT_FOUND, "there are only stores of users");
+}
+
 /* Initialises the workspace if it is missing and may be made. */
 static int ensure_exists(struct workspace *ws, struct ctx *ctx, const struct workspace_opts *opts, struct err *err)
 {
 	struct init_opts init = {.name = ws->actor.workspace};
 	struct store *durable;
 	bool exists;
-	int bad = store_stat(ws->base, ctx, (struct wpath){ws->actor.workspace}, NULL, err);
+	int bad = look_for(ws, ctx, err);
 
 	if (bad && bad != -ERR_NOT_FOUND)
 		return bad;

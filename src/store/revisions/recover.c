@@ -98,22 +98,25 @@ enum match {
 	MATCH_SAME,
 };
 
-/* What lies at the path from `offset` on, against the source. */
+/* What lies at the path from `offset` on, against the source. *stat becomes that of what was compared: its owner may
+   have made the change since it was looked at. */
 static enum match match_source(struct revisions *rv, struct ctx *ctx, const struct rev_record *rec, uint64_t offset,
-			       const struct source *want, bool holes)
+			       const struct source *want, bool holes, struct store_stat *stat)
 {
 	struct compare c = {.want = want, .buf = xmalloc(STREAM_CHUNK)};
 	struct sink sink = {.push = compare_push, .arg = &c};
-	struct store_stat stat;
+	struct store_stat now;
 	struct store_call read = {.op = STORE_OP_READ,
 				  .path = rec->r.path,
 				  .range = {offset, UINT64_MAX},
 				  .sink = &sink,
-				  .ret_stat = &stat};
+				  .ret_stat = &now};
 	struct err ignored;
 	int r = store_forward(rv->base.inner, ctx, &read, &ignored);
 
 	free(c.buf);
+	if (r == 0)
+		*stat = now;
 	if (r || c.foreign || (c.differs && !holes))
 		return MATCH_OTHER;
 	return !c.differs && offset + c.seen == rec->r.after.size ? MATCH_SAME : MATCH_TORN;
@@ -121,7 +124,7 @@ static enum match match_source(struct revisions *rv, struct ctx *ctx, const stru
 
 /* What exists, against the content after the record. */
 static enum match match_content(struct revisions *rv, struct ctx *ctx, const struct rev_record *rec,
-				const struct store_stat *stat)
+				struct store_stat *stat)
 {
 	uint64_t offset = 0;
 	struct source want;
@@ -139,13 +142,13 @@ static enum match match_content(struct revisions *rv, struct ctx *ctx, const str
 	} else if (content_source_after(rv, ctx, rec, &want, &ignored) != 0) {
 		return MATCH_OTHER;
 	}
-	m = match_source(rv, ctx, rec, offset, &want, rec->doubted);
+	m = match_source(rv, ctx, rec, offset, &want, rec->doubted, stat);
 	content_source_end(&want);
 	return m;
 }
 
 static enum match match_now(struct revisions *rv, struct ctx *ctx, const struct rev_record *rec,
-			    const struct store_stat *stat, bool exists)
+			    struct store_stat *stat, bool exists)
 {
 	if (!rec->r.after.exists || !exists)
 		return rec->r.after.exists == exists ? MATCH_SAME : MATCH_OTHER;
