@@ -95,6 +95,8 @@
 #define KNOWLEDGE_LIST_MAX ((size_t)1000)
 #define SUBAGENT_FILE_MAX  (1 * MIB)
 #define SUBAGENTS_MAX      1000
+/* Uploads: the text that a converter may make of one. */
+#define UPLOAD_TEXT_MAX (16 * MIB)
 
 /* MCP: requests that run or stay open at once, watched paths, and the bytes of one resource. */
 #define MCP_IN_FLIGHT_MAX     4096

@@ -175,6 +175,7 @@ int run_skills(struct cli *cli, struct err *err);
 int run_prompt(struct cli *cli, struct err *err);
 int run_knowledge(struct cli *cli, struct err *err);
 int run_subagents(struct cli *cli, struct err *err);
+int run_upload(struct cli *cli, struct err *err);
 int run_fork(struct cli *cli, struct err *err);
 int run_merge(struct cli *cli, struct err *err);
 int run_lease(struct cli *cli, struct err *err);

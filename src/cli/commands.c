@@ -528,6 +528,17 @@ const struct command commands[] = {
 	 .examples = "stead subagents\n  those there are, and what is wrong\nstead subagents show reviewer\n  one, "
 		     "with its prompt\n",
 	 .run = run_subagents},
+	{.name = "upload",
+	 .summary = "give files of yours to the agent",
+	 .operands = "FILE...",
+	 .operands_min = 1,
+	 .operands_max = 1000,
+	 .about = "Copies each file to uploads/YYYY-MM-DD/ under a safe name; a second of that name gets (1).\n"
+		  "A program that agent.yaml names for its kind (uploads.converters) makes the text beside it;\n"
+		  "when that fails the file is kept, and it is said.\n",
+	 .examples = "stead upload report.pdf notes.docx\n  two files\n"
+		     "stead call list_uploads\n  what was sent\n",
+	 .run = run_upload},
 	{.name = "fork",
 	 .summary = "make a workspace that stands on this one",
 	 .operands = "NEW",

@@ -19,6 +19,7 @@
 #include "tools/skill_tools.h"
 #include "tools/subagent_tools.h"
 #include "tools/task_tools.h"
+#include "tools/upload_tools.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -677,6 +678,7 @@ static const struct tool_group *const groups[] = {
 	&prompt_tools,
 	&knowledge_tools,
 	&subagent_tools,
+	&upload_tools,
 	NULL,
 };
 /* clang-format on */

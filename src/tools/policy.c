@@ -37,6 +37,7 @@ static const char *nearest_name(struct str name)
 		"group:skills",
 		"group:knowledge",
 		"group:subagents",
+		"group:uploads",
 	};
 	/* clang-format on */
 	const char *names[NAMES_MAX];
