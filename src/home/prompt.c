@@ -122,10 +122,11 @@ static struct prompt copy_prompt(struct arena *arena, const struct prompt *from)
 
 /* --- whether anything has changed --- */
 
-/* Parts of it may lie in several places, and templates below it: then the files are looked at each time. */
+/* Parts of it may lie in several places, templates below it, skills outside of it: then the files are looked at each
+ * time. */
 static bool is_spread(const struct workspace *ws)
 {
-	return str_starts(home_url_of(ws), STR("config:"));
+	return str_starts(home_url_of(ws), STR("config:")) || prompt_skills_elsewhere(ws);
 }
 
 /* A new round begins unless it is certain that nothing has happened. */

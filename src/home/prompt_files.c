@@ -9,8 +9,10 @@
 #include "base/hash.h"
 #include "base/limits.h"
 #include "base/strmap.h"
+#include "home/memory_own.h"
 #include "home/plans.h"
 #include "home/prompt_own.h"
+#include "home/skills.h"
 #include "home/tasks.h"
 #include "text/frontmatter.h"
 
@@ -26,6 +28,17 @@ struct str prompt_day(struct arena *arena, int days)
 }
 
 /* --- looking --- */
+
+/* "- name: description", both of a head. */
+static void add_entry(struct buf *b, struct str name, struct str description)
+{
+	buf_lit(b, "- ");
+	prompt_escape_line(b, name, 200);
+	if (description.len)
+		buf_lit(b, ": ");
+	prompt_escape_line(b, description, TEXT_MAX);
+	buf_char(b, '\n');
+}
 
 static void add_found(struct arena *arena, struct prompt_sweep *s, enum prompt_kind kind, struct wpath path,
 		      const struct store_stat *stat)
@@ -136,6 +149,42 @@ static struct str below(struct arena *arena, struct str base, struct str dir)
 				   : dir;
 }
 
+/* Skills from elsewhere may be hidden by those of the workspace, so all are asked for together. */
+static int look_at_skills(struct workspace *ws, struct ctx *ctx, struct prompt_sweep *s, struct err *err)
+{
+	struct skills skills;
+	int r = skills_open(ws, ctx, &skills, err);
+
+	if (r)
+		return r;
+	for (size_t i = 0; i < skills.count; i++) {
+		const struct skill *k = &skills.skills[i];
+		struct str path = arena_printf(ctx->arena, "%.*s (%.*s)", STR_ARG(k->name), STR_ARG(k->source));
+		struct store_stat stat = {.kind = STORE_FILE, .version = arena_str(ctx->arena, k->version)};
+		struct buf line;
+
+		buf_init(&line, ctx->arena, 64 * KIB);
+		add_entry(&line, k->name, k->description);
+		add_found(ctx->arena, s, PART_SKILLS, (struct wpath){path}, &stat);
+		s->found[s->count - 1].line = buf_str(&line);
+	}
+	for (const struct jv_member *m = jv_first(skills.problems); m; m = m->next) {
+		struct store_stat stat = {.kind = STORE_FILE, .version = STR("")};
+
+		add_found(ctx->arena, s, PART_SKILLS, (struct wpath){jv_get_str(m->value, "path")}, &stat);
+		s->found[s->count - 1].problem = jv_get_str(m->value, "problem");
+	}
+	skills_close(&skills);
+	return 0;
+}
+
+bool prompt_skills_elsewhere(const struct workspace *ws)
+{
+	const struct jv *settings = jv_get(workspace_config(ws)->document, "skills");
+
+	return jv_get_str(settings, "global_dir").len || jv_count(jv_get(settings, "repositories"));
+}
+
 static void watch_all(struct workspace *ws, struct ctx *ctx, struct prompt_watch *w)
 {
 	static const char *const dirs[] = {"", "memory", "plans", "subagents"};
@@ -201,7 +250,8 @@ int prompt_look(struct workspace *ws, struct ctx *ctx, struct prompt_watch *watc
 	if (r == 0)
 		r = look_at(ws, ctx, PART_TODO, todo.s, &s, err);
 	if (r == 0)
-		r = look_below(ws, ctx, PART_SKILLS, "skills", true, &s, err);
+		r = prompt_skills_elsewhere(ws) ? look_at_skills(ws, ctx, &s, err)
+						: look_below(ws, ctx, PART_SKILLS, "skills", true, &s, err);
 	if (r == 0)
 		r = look_below(ws, ctx, PART_SUBAGENTS, "subagents", false, &s, err);
 	if (r == 0)
@@ -241,37 +291,30 @@ void prompt_files_release(struct prompt_files *files)
 	*files = (struct prompt_files){0};
 }
 
-/* "- name: description", both of a head. */
-static void add_entry(struct buf *b, struct str name, struct str description)
-{
-	buf_lit(b, "- ");
-	prompt_escape_line(b, name, 200);
-	if (description.len)
-		buf_lit(b, ": ");
-	prompt_escape_line(b, description, TEXT_MAX);
-	buf_char(b, '\n');
-}
-
 /* *ret_problem: why it is not shown. A subagent that is hidden gives no line and has no problem. */
 static void render_head(struct arena *arena, const struct prompt_found *f, struct str bytes, struct buf *b,
 			struct str *ret_problem)
 {
-	struct str file = str_from(f->path.s, str_find_char(f->path.s, '/') + 1), name, description;
+	struct str file = str_from(f->path.s, str_find_char(f->path.s, '/') + 1), description;
 	struct frontmatter fm;
+	struct skill skill;
 	struct err err = {0};
+	int r;
 
-	name = f->kind == PART_SKILLS ? str_first(file, str_find_char(file, '/')) : str_first(file, file.len - 3);
-	if (frontmatter_parse(arena, bytes, &fm, &err)) {
-		*ret_problem = arena_str(arena, str_of(err.msg));
-		return;
+	if (f->kind == PART_SKILLS) {
+		r = skill_parse(arena, str_first(file, str_find_char(file, '/')), bytes, &skill, &err);
+		if (r == 0)
+			add_entry(b, skill.name, skill.description);
+	} else {
+		r = frontmatter_parse(arena, bytes, &fm, &err);
+		description = r ? STR_NONE : jv_get_str(fm.head, "description");
+		if (r == 0 && !str_trim(description).len)
+			r = err_set(&err, ERR_INVALID, "its head has no description");
+		else if (r == 0 && !jv_get_bool(fm.head, "hidden", false))
+			add_entry(b, str_first(file, file.len - 3), description);
 	}
-	description = jv_get_str(fm.head, "description");
-	if (f->kind == PART_SKILLS && jv_get_str(fm.head, "name").len)
-		name = jv_get_str(fm.head, "name");
-	if (!str_trim(description).len)
-		*ret_problem = STR("its head has no description");
-	else if (f->kind == PART_SKILLS || !jv_get_bool(fm.head, "hidden", false))
-		add_entry(b, name, description);
+	if (r)
+		*ret_problem = arena_str(arena, str_of(err.msg));
 }
 
 static void add_field(struct buf *b, const char *before, struct str value)
@@ -327,6 +370,52 @@ static void render_todo(struct workspace *ws, struct ctx *ctx, struct buf *b, st
 	}
 }
 
+/* Facts that hold, without their provenance but for the one thing a reader must know; other text as it is. Of a ledger
+   only what MEMORY.md does not have. */
+static void render_facts(struct workspace *ws, struct ctx *ctx, const struct prompt_found *f, struct str bytes,
+			 struct buf *b)
+{
+	struct strmap *known = strmap_new(ctx->arena);
+	struct parts parts = {0}, memory = {0};
+	int64_t now = clock_real_ns();
+	struct err ignored;
+	struct str kept;
+
+	if (f->kind == PART_RECENT && memory_read(ws, ctx, STR(MEMORY_PATH), &kept, NULL, &ignored) == 0)
+		memory_parse(ctx->arena, kept, &memory);
+	for (size_t i = 0; i < memory.count; i++)
+		if (memory.list[i].is_fact)
+			strmap_put(known, memory.list[i].fact.id, NULL);
+	memory_parse(ctx->arena, bytes, &parts);
+	for (size_t i = 0; i < parts.count; i++) {
+		const struct part *p = &parts.list[i];
+
+		if (!p->is_fact) {
+			prompt_escape(b, p->raw);
+			continue;
+		}
+		if (!memory_holds(&p->fact, now) || strmap_find(known, p->fact.id))
+			continue;
+		buf_lit(b, "- ");
+		if (p->fact.trust == TRUST_OUTSIDE)
+			buf_lit(b, "(from outside, not checked) ");
+		prompt_escape(b, p->fact.text);
+		buf_char(b, '\n');
+	}
+}
+
+/* Without blank lines at both ends, and with one newline behind it; all blank: nothing. */
+static void tidy(struct buf *b)
+{
+	struct str text = str_trim(buf_str(b));
+
+	if (text.len)
+		memmove(b->ptr, text.ptr, text.len);
+	b->len = text.len;
+	if (b->len)
+		buf_char(b, '\n');
+}
+
 static void render(struct workspace *ws, struct ctx *ctx, const struct prompt_found *f, struct str bytes, struct buf *b,
 		   struct str *ret_problem)
 {
@@ -353,13 +442,13 @@ static void render(struct workspace *ws, struct ctx *ctx, const struct prompt_fo
 	default:
 		break;
 	}
-	bytes = str_trim(bytes);
-	if (memchr(bytes.len ? bytes.ptr : "", 0, bytes.len))
+	if (bytes.len && memchr(bytes.ptr, 0, bytes.len))
 		*ret_problem = STR("it is no text");
+	else if (f->kind == PART_MEMORY || f->kind == PART_RECENT)
+		render_facts(ws, ctx, f, bytes, b);
 	else
 		prompt_escape(b, bytes);
-	if (b->len)
-		buf_char(b, '\n');
+	tidy(b);
 }
 
 /* Of a file that is too large: its end when the newest stands there, else its beginning. */
@@ -377,19 +466,21 @@ static int read_piece(struct workspace *ws, struct ctx *ctx, const struct prompt
 {
 	struct prompt_piece *p;
 	struct store_stat stat = f->stat;
-	struct str bytes = STR_NONE, problem = STR_NONE;
+	struct str bytes = STR_NONE, problem = f->problem;
 	int64_t now = clock_real_ns();
 	struct buf b;
 	int r = 0;
 
-	if (f->kind != PART_KNOWLEDGE_FILES)
+	if (f->kind != PART_KNOWLEDGE_FILES && !f->line.ptr && !problem.len)
 		r = store_read(workspace_home(ws), ctx, f->path, range_of(f), PROMPT_FILE_MAX, &bytes, &stat, err);
 	if (r == -ERR_NOT_FOUND)
 		problem = STR("it went while it was read");
 	else if (r)
 		return r;
 	buf_init(&b, NULL, PROMPT_FILE_MAX * 6);
-	if (!problem.len)
+	if (f->line.ptr)
+		buf_add(&b, f->line);
+	else if (!problem.len)
 		render(ws, ctx, f, bytes, &b, &problem);
 	p = xcalloc(1, sizeof *p);
 	p->kind = f->kind;
@@ -406,10 +497,24 @@ static int read_piece(struct workspace *ws, struct ctx *ctx, const struct prompt
 	return 0;
 }
 
-static bool is_current(const struct prompt_piece *p, const struct prompt_found *f)
+static bool is_current(const struct prompt_piece *p, const struct prompt_found *f, bool same_memory)
 {
-	return p->kind == f->kind &&
-	       (p->kind == PART_KNOWLEDGE_FILES || (!p->young && str_is(f->stat.version, p->version)));
+	if (p->kind != f->kind || f->line.ptr || f->problem.len)
+		return false;
+	if ((p->kind == PART_MEMORY || p->kind == PART_RECENT) && !same_memory)
+		return false;
+	return p->kind == PART_KNOWLEDGE_FILES || (!p->young && str_is(f->stat.version, p->version));
+}
+
+/* Ledgers show what MEMORY.md does not have, and both what holds on this day. */
+static void memory_state(struct arena *arena, const struct prompt_sweep *sweep, uint64_t ret[2])
+{
+	struct str day = prompt_day(arena, 0), version = STR("");
+
+	for (size_t i = 0; i < sweep->count; i++)
+		if (sweep->found[i].kind == PART_MEMORY)
+			version = sweep->found[i].stat.version;
+	hash_u128(arena_printf(arena, "%.*s %.*s", STR_ARG(day), STR_ARG(version)), ret);
 }
 
 int prompt_files_update(struct prompt_files *files, struct workspace *ws, struct ctx *ctx,
@@ -417,28 +522,31 @@ int prompt_files_update(struct prompt_files *files, struct workspace *ws, struct
 {
 	struct prompt_piece **pieces = xcalloc(sweep->count + 1, sizeof(struct prompt_piece *));
 	struct strmap *old = strmap_new(ctx->arena);
-	uint64_t read = 0;
+	uint64_t read = 0, memory[2];
+	bool same_memory;
 	size_t n = 0;
 	int r = 0;
 
+	memory_state(ctx->arena, sweep, memory);
+	same_memory = memory[0] == files->memory[0] && memory[1] == files->memory[1];
 	for (size_t i = 0; i < files->count; i++)
 		*strmap_put(old, str_of(files->pieces[i]->path), NULL) = i;
 	for (; r == 0 && n < sweep->count; n += r == 0) {
 		const struct prompt_found *f = &sweep->found[n];
 		size_t *at = strmap_find(old, f->path.s);
 
-		if (at && files->pieces[*at] && is_current(files->pieces[*at], f)) {
+		if (at && files->pieces[*at] && is_current(files->pieces[*at], f, same_memory)) {
 			pieces[n] = files->pieces[*at];
 			files->pieces[*at] = NULL;
 			continue;
 		}
 		r = read_piece(ws, ctx, f, &pieces[n], err);
-		read += f->kind != PART_KNOWLEDGE_FILES;
+		read += f->kind != PART_KNOWLEDGE_FILES && !f->line.ptr && !f->problem.len;
 	}
 	for (size_t i = 0; i < files->count; i++)
 		if (files->pieces[i])
 			piece_free(files->pieces[i]);
 	free(files->pieces);
-	*files = (struct prompt_files){pieces, n, sweep->knowledge_more, read};
+	*files = (struct prompt_files){pieces, n, sweep->knowledge_more, read, {memory[0], memory[1]}};
 	return r;
 }

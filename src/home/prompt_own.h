@@ -78,6 +78,7 @@ struct prompt_files {
 	size_t count;
 	uint64_t knowledge_more; /* files that were not even listed */
 	uint64_t read;           /* how many files were read the last time */
+	uint64_t memory[2];      /* of MEMORY.md's version and the day */
 };
 void prompt_files_release(struct prompt_files *files);
 
@@ -86,6 +87,8 @@ struct prompt_found {
 	enum prompt_kind kind;
 	struct wpath path;
 	struct store_stat stat;
+	struct str line;    /* ptr not NULL: what it gives, so it is not read */
+	struct str problem; /* not empty: why it gives nothing */
 };
 struct prompt_sweep {
 	struct prompt_found *found;
@@ -96,6 +99,8 @@ struct prompt_sweep {
 /* Looks which files there are; reads none. Directories go to `watch` (may be NULL) before they are listed. */
 int prompt_look(struct workspace *ws, struct ctx *ctx, struct prompt_watch *watch, struct prompt_sweep *ret,
 		struct err *err);
+/* True when agent.yaml names skills outside of the workspace: nobody tells when those change. */
+bool prompt_skills_elsewhere(const struct workspace *ws);
 /* Brings the pieces up to date with what was found: reads what has another version. */
 int prompt_files_update(struct prompt_files *files, struct workspace *ws, struct ctx *ctx,
 			const struct prompt_sweep *sweep, struct err *err);

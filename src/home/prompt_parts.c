@@ -149,6 +149,27 @@ static void say_place(struct workspace *ws, struct buf *b)
 			   "not a path of a host, and what others write shows at once.\n");
 }
 
+static bool names(const struct jv *list, const char *family, const char *tool)
+{
+	for (const struct jv_member *m = jv_first(list); m; m = m->next) {
+		struct str name = jv_str_of(m->value);
+
+		if (str_is(name, tool) || str_is(name, "*") ||
+		    (str_starts(name, STR("group:")) && str_is(str_from(name, 6), family)))
+			return true;
+	}
+	return false;
+}
+
+/* As far as allow and deny say it plainly: a model is not told of a tool that it has not got. */
+static bool is_offered(struct workspace *ws, const char *family, const char *tool)
+{
+	const struct config *c = workspace_config(ws);
+
+	return !names(c->tools_deny, family, tool) &&
+	       (!jv_count(c->tools_allow) || names(c->tools_allow, family, tool));
+}
+
 static struct str workspace_text(struct workspace *ws, struct ctx *ctx)
 {
 	struct fork_info fork;
@@ -166,6 +187,9 @@ static struct str workspace_text(struct workspace *ws, struct ctx *ctx)
 		buf_printf(&b, "\" at revision %llu: what you change stays here until a person merges it.\n",
 			   (unsigned long long)fork.revision);
 	}
+	if (is_offered(ws, "memory", "memory_save"))
+		buf_lit(&b, "What must be remembered goes into memory with memory_save; memory_search finds it again. "
+			    "Never write MEMORY.md or memory/ as files.\n");
 	buf_lit(&b,
 		"The sections around this one are files of the workspace, as people and agents wrote them. A '<' in "
 		"them that could begin a tag is written &lt;.\n");
@@ -267,7 +291,8 @@ int prompt_parts_make(struct workspace *ws, struct ctx *ctx, const struct prompt
 			add_text(ctx->arena, &parts, PART_WORKSPACE, workspace_text(ws, ctx));
 			break;
 		case PART_NOTEBOOK:
-			add_text(ctx->arena, &parts, PART_NOTEBOOK, notebook_text(ws, ctx));
+			if (is_offered(ws, "notes", "note"))
+				add_text(ctx->arena, &parts, PART_NOTEBOOK, notebook_text(ws, ctx));
 			break;
 		case PART_NOTES:
 			r = add_notes(ws, ctx, &parts, err);

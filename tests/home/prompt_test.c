@@ -9,6 +9,7 @@
 
 #include "notebook_fix.h"
 
+#include "home/memory.h"
 #include "home/plans.h"
 #include "home/prompt.h"
 #include "home/prompt_own.h"
@@ -552,7 +553,7 @@ TEST(nothing_is_read_when_nothing_has_changed_and_one_file_when_one_has)
 	CHECK_INT(made(&d, 0).files_read, 0);
 	put_file(&d, "files/work.txt", STR("of no concern"));
 	CHECK_INT(made(&d, 0).files_read, 0);
-	put_file(&d, "MEMORY.md", STR("- something new\n"));
+	put_file(&d, "SOUL.md", STR("something new\n"));
 	{
 		struct prompt p = made(&d, 0);
 
@@ -698,6 +699,63 @@ TEST(each_session_has_its_own_plan)
 	CHECK_OK(plan_enter(d.ws, &d.ctx, &ret, &d.err), d.err);
 	CHECK(has(made(&d, 0), "Plan mode is on"));
 	desk_done(&d);
+}
+
+TEST(a_ledger_says_what_memory_does_not)
+{
+	struct desk d;
+	struct memory_save save = {.caller = TRUST_PERSON, .content = STR("- The office closes at six.")};
+	struct jv *ret;
+	struct prompt p;
+
+	desk_with(&d, "memory:", "");
+	CHECK_OK(memory_save(d.ws, &d.ctx, &save, &ret, &d.err), d.err);
+	save.content = STR("- A page said that it rains.");
+	save.trust = TRUST_OUTSIDE;
+	CHECK_OK(memory_save(d.ws, &d.ctx, &save, &ret, &d.err), d.err);
+	save.content = STR("- Seen once today.");
+	save.ledger_only = true;
+	CHECK_OK(memory_save(d.ws, &d.ctx, &save, &ret, &d.err), d.err);
+	p = made(&d, 0);
+	CHECK(has(p, "- The office closes at six.\n"));
+	CHECK(has(p, "- (from outside, not checked) A page said that it rains.\n"));
+	CHECK(has(p, "Seen once today."));
+	CHECK(!has(p, "stead:fact"));
+	CHECK(str_find(p.text, STR("closes at six"), str_find(p.text, STR("closes at six"), 0) + 1) == SIZE_MAX);
+	desk_done(&d);
+}
+
+TEST(skills_from_elsewhere_stand_below_those_of_the_workspace)
+{
+	struct desk d;
+	char url[80], path[200];
+	struct prompt p;
+	FILE *f;
+
+	disk_new(url);
+	desk_with(&d, url, "");
+	CHECK_INT(system(arena_printf(d.arena, "mkdir -p %s/lib/deep %s/lib/sort", url + 5, url + 5).ptr), 0);
+	put_file(&d, "agent.yaml", arena_printf(d.arena, "skills:\n  global_dir: %s/lib\n", url + 5));
+	put_file(&d, "skills/sort/SKILL.md", STR("---\nname: sort\ndescription: Ours.\n---\nBody.\n"));
+	for (int i = 0; i < 2; i++) {
+		snprintf(path, sizeof path, "%s/lib/%s/SKILL.md", url + 5, i ? "sort" : "deep");
+		f = fopen(path, "we");
+		CHECK(f != NULL);
+		fprintf(f, "---\nname: %s\ndescription: Theirs.\n---\nBody.\n", i ? "sort" : "deep");
+		fclose(f);
+	}
+	desk_close(&d);
+	desk_open(&d, url, "clerk", "");
+	CHECK(has(made(&d, 0), "- deep: Theirs.\n- sort: Ours.\n"));
+	f = fopen(path, "we"); /* hidden: changes nothing */
+	CHECK(f && fclose(f) == 0);
+	snprintf(path, sizeof path, "%s/lib/deep/SKILL.md", url + 5);
+	f = fopen(path, "we");
+	CHECK(f && fputs("---\nname: deep\ndescription: Changed there.\n---\nBody.\n", f) > 0 && fclose(f) == 0);
+	p = made(&d, 0);
+	CHECK(has(p, "- deep: Changed there.\n- sort: Ours.\n"));
+	desk_done(&d);
+	disk_end(url);
 }
 
 TEST(the_next_day_has_another_ledger)
