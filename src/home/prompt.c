@@ -19,7 +19,8 @@
 #include "home/prompt_own.h"
 #include "store/revisions.h"
 
-#define SLOTS 8 /* sessions whose last text is kept */
+#define SLOTS     8    /* sessions whose last text is kept */
+#define AGAIN_MAX 1000 /* looks at single files before one at everything */
 
 struct slot {
 	char *key;
@@ -36,6 +37,11 @@ struct prompt_kept {
 	struct prompt_watch *watch;
 	bool watch_tried;
 	struct prompt_files files;
+	/* What was found when it was last looked: for which session, and how often it was only looked at again. */
+	struct prompt_sweep sweep;
+	struct arena *sweep_arena;
+	char *sweep_key; /* NULL: look at everything */
+	unsigned again;
 	uint64_t round; /* goes up when something may have changed */
 	uint64_t head;
 	uint64_t uses;
@@ -69,6 +75,9 @@ void prompt_kept_destroy(struct prompt_kept *kept)
 	free(kept->slots);
 	prompt_files_release(&kept->files);
 	prompt_watch_destroy(kept->watch);
+	free(kept->sweep_key);
+	if (kept->sweep_arena)
+		arena_destroy(kept->sweep_arena);
 	pthread_mutex_destroy(&kept->lock);
 	free(kept);
 }
@@ -129,24 +138,38 @@ static bool is_spread(const struct workspace *ws)
 	return str_starts(home_url_of(ws), STR("config:")) || prompt_skills_elsewhere(ws);
 }
 
+static void forget_sweep(struct prompt_kept *kept)
+{
+	free(kept->sweep_key);
+	kept->sweep_key = NULL;
+}
+
 /* A new round begins unless it is certain that nothing has happened. */
-static int ask(struct prompt_kept *kept, struct ctx *ctx, struct err *err)
+static int ask(struct prompt_kept *kept, struct ctx *ctx, struct prompt_news *news, struct err *err)
 {
 	struct str day = prompt_day(ctx->arena, 0);
+	bool same_day = str_is(day, kept->day);
 	uint64_t head;
-	bool quiet;
-	int r = revisions_head(home_shared(kept->ws), ctx, &head, err);
+	int r;
 
-	if (r)
-		return r;
-	if (is_spread(kept->ws))
-		quiet = false;
-	else if (!home_dir(kept->ws).ptr)
-		quiet = true;
-	else
-		quiet = kept->watch && prompt_watch_quiet(kept->watch) && prompt_watch_good(kept->watch);
-	if (!quiet || head != kept->head || !str_is(day, kept->day))
+	news->count = 0;
+	news->anything = is_spread(kept->ws) || home_dir(kept->ws).ptr;
+	if (kept->watch)
+		prompt_watch_ask(kept->watch, ctx->arena, news);
+	if (news->anything || news->count || !same_day)
 		kept->round++;
+	if (news->anything || !same_day)
+		forget_sweep(kept);
+	r = revisions_head(home_shared(kept->ws), ctx, &head, err);
+	if (r) {
+		forget_sweep(kept); /* the news are lost with this call */
+		return r;
+	}
+	if (head != kept->head) {
+		kept->round++;
+		if (!kept->watch) /* what moved the log may have been a file of the prompt */
+			forget_sweep(kept);
+	}
 	kept->head = head;
 	snprintf(kept->day, sizeof kept->day, "%.*s", STR_ARG(day));
 	return 0;
@@ -160,31 +183,60 @@ static bool has_young(const struct prompt_files *files)
 	return false;
 }
 
-static int look(struct prompt_kept *kept, struct ctx *ctx, struct prompt_sweep *sweep, struct err *err)
+static int look_at_all(struct prompt_kept *kept, struct ctx *ctx, struct str key, struct err *err)
 {
-	struct str also;
+	struct prompt_sweep sweep;
 	int r;
 
+	forget_sweep(kept);
 	if (!kept->watch_tried && home_dir(kept->ws).ptr && !is_spread(kept->ws))
 		kept->watch = prompt_watch_new(home_dir(kept->ws).ptr);
 	kept->watch_tried = true;
-	r = prompt_look(kept->ws, ctx, kept->watch, sweep, err);
+	r = prompt_look(kept->ws, ctx, kept->watch, &sweep, err);
 	if (r)
 		return r;
-	/* notes are in the log, and the day is a name of files */
-	also = arena_printf(ctx->arena, "%llu %llu %llu %s", (unsigned long long)sweep->hash[0],
-			    (unsigned long long)sweep->hash[1], (unsigned long long)kept->head, kept->day);
-	hash_u128(also, sweep->hash);
+	if (kept->sweep_arena)
+		arena_destroy(kept->sweep_arena);
+	kept->sweep_arena = arena_new();
+	kept->sweep = prompt_sweep_copy(kept->sweep_arena, &sweep);
+	kept->sweep_key = xstrndup(key);
+	kept->again = 0;
 	return 0;
 }
 
-static int make(struct prompt_kept *kept, struct ctx *ctx, struct str key, uint64_t max_tokens,
-		const struct prompt_sweep *sweep, struct slot **ret, struct err *err)
+/* Brings kept->sweep up to date; *ret_hash is of everything that the text is made of. */
+static int look(struct prompt_kept *kept, struct ctx *ctx, struct str key, const struct prompt_news *news,
+		uint64_t ret_hash[2], struct err *err)
+{
+	uint64_t files[2];
+	bool known = kept->sweep_key && str_is(key, kept->sweep_key) && ++kept->again < AGAIN_MAX;
+	int r = 0;
+
+	if (known && news->count) {
+		struct ctx own = *ctx;
+
+		own.arena = kept->sweep_arena;
+		known = prompt_look_again(kept->ws, &own, news, &kept->sweep);
+	}
+	if (!known)
+		r = look_at_all(kept, ctx, key, err);
+	if (r)
+		return r;
+	prompt_sweep_hash(ctx->arena, &kept->sweep, files);
+	/* notes are in the log, and the day is a name of files */
+	hash_u128(arena_printf(ctx->arena, "%llu %llu %llu %s", (unsigned long long)files[0],
+			       (unsigned long long)files[1], (unsigned long long)kept->head, kept->day),
+		  ret_hash);
+	return 0;
+}
+
+static int make(struct prompt_kept *kept, struct ctx *ctx, struct str key, uint64_t max_tokens, const uint64_t hash[2],
+		struct slot **ret, struct err *err)
 {
 	struct prompt_parts parts;
 	struct prompt prompt;
 	struct slot *slot;
-	int r = prompt_files_update(&kept->files, kept->ws, ctx, sweep, err);
+	int r = prompt_files_update(&kept->files, kept->ws, ctx, &kept->sweep, err);
 
 	if (r == 0)
 		r = prompt_parts_make(kept->ws, ctx, &kept->files, &parts, err);
@@ -195,8 +247,8 @@ static int make(struct prompt_kept *kept, struct ctx *ctx, struct str key, uint6
 	slot = slot_take(kept, key);
 	slot->arena = arena_new();
 	slot->prompt = copy_prompt(slot->arena, &prompt);
-	slot->hash[0] = sweep->hash[0];
-	slot->hash[1] = sweep->hash[1];
+	slot->hash[0] = hash[0];
+	slot->hash[1] = hash[1];
 	*ret = slot;
 	return 0;
 }
@@ -205,22 +257,22 @@ static int assemble(struct prompt_kept *kept, struct ctx *ctx, struct str key, u
 		    struct err *err)
 {
 	struct slot *slot = slot_find(kept, key);
-	uint64_t files_read = 0;
-	struct prompt_sweep sweep;
-	int r = ask(kept, ctx, err);
+	uint64_t files_read = 0, hash[2];
+	struct prompt_news news;
+	int r = ask(kept, ctx, &news, err);
 
 	if (r)
 		return r;
 	if (!slot || slot->round != kept->round) {
-		r = look(kept, ctx, &sweep, err);
-		if (r)
-			return r;
-		if (!slot || slot->hash[0] != sweep.hash[0] || slot->hash[1] != sweep.hash[1] ||
-		    has_young(&kept->files)) {
-			r = make(kept, ctx, key, max_tokens, &sweep, &slot, err);
-			if (r)
-				return r;
+		r = look(kept, ctx, key, &news, hash, err);
+		if (r == 0 &&
+		    (!slot || slot->hash[0] != hash[0] || slot->hash[1] != hash[1] || has_young(&kept->files))) {
+			r = make(kept, ctx, key, max_tokens, hash, &slot, err);
 			files_read = kept->files.read;
+		}
+		if (r) {
+			forget_sweep(kept);
+			return r;
 		}
 	}
 	slot->round = kept->round;

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The files that a prompt is made of: which there are, and what each gives. Looking costs a list of three directories
- * and a stat of a few files; a file is read when its version is another one than the last time. What is kept of it is
- * what stands in the prompt (its escaped text, or one line of a list), so a turn in which one file has changed costs
- * that file.
+ * What each file gives to a prompt. A file is read when its version is another one than the last time; what is kept of
+ * it is what stands in the prompt (its escaped text, or one line of a list), so a turn in which one file has changed
+ * costs that file.
  */
 #include "base/clock.h"
 #include "base/hash.h"
@@ -16,21 +15,13 @@
 #include "home/tasks.h"
 #include "text/frontmatter.h"
 
-#define NS_PER_DAY INT64_C(86400000000000)
 /* A change within the clock tick of the one before may leave the version as it was: what was read that early is read
    once more when something happens. */
 #define YOUNG_NS INT64_C(50000000)
 #define TEXT_MAX ((size_t)1024) /* of a description */
 
-struct str prompt_day(struct arena *arena, int days)
-{
-	return str_first(clock_format_utc(arena, clock_real_ns() - days * NS_PER_DAY), 10);
-}
-
-/* --- looking --- */
-
 /* "- name: description", both of a head. */
-static void add_entry(struct buf *b, struct str name, struct str description)
+void prompt_entry(struct buf *b, struct str name, struct str description)
 {
 	buf_lit(b, "- ");
 	prompt_escape_line(b, name, 200);
@@ -38,238 +29,6 @@ static void add_entry(struct buf *b, struct str name, struct str description)
 		buf_lit(b, ": ");
 	prompt_escape_line(b, description, TEXT_MAX);
 	buf_char(b, '\n');
-}
-
-static void add_found(struct arena *arena, struct prompt_sweep *s, enum prompt_kind kind, struct wpath path,
-		      const struct store_stat *stat)
-{
-	if (s->count == s->cap) {
-		size_t cap = s->cap ? s->cap * 2 : 64;
-
-		s->found = arena_grow(arena, s->found, s->cap * sizeof *s->found, cap * sizeof *s->found);
-		s->cap = cap;
-	}
-	s->found[s->count++] = (struct prompt_found){.kind = kind, .path = path, .stat = *stat};
-}
-
-static int look_at(struct workspace *ws, struct ctx *ctx, enum prompt_kind kind, struct str path,
-		   struct prompt_sweep *s, struct err *err)
-{
-	struct store_stat stat;
-	int r = store_stat(workspace_home(ws), ctx, (struct wpath){path}, &stat, err);
-
-	if (r == 0 && stat.kind == STORE_FILE)
-		add_found(ctx->arena, s, kind, (struct wpath){path}, &stat);
-	return r == -ERR_NOT_FOUND || r == -ERR_DENIED ? 0 : r;
-}
-
-static int look_at_top(struct workspace *ws, struct ctx *ctx, struct prompt_sweep *s, struct err *err)
-{
-	static const struct {
-		enum prompt_kind kind;
-		struct str name;
-	} top[] = {{PART_IDENTITY, STR("AGENTS.md")},     {PART_IDENTITY, STR("AGENT.md")},
-		   {PART_SOUL, STR("SOUL.md")},           {PART_USER, STR("USER.md")},
-		   {PART_HEARTBEAT, STR("HEARTBEAT.md")}, {PART_MEMORY, STR("MEMORY.md")},
-		   {PART_TASKS, STR("TASKS.yaml")}};
-	size_t before = s->count;
-	int r = 0;
-
-	for (size_t i = 0; r == 0 && i < sizeof top / sizeof top[0]; i++) {
-		if (top[i].kind == PART_IDENTITY && s->count > before)
-			continue; /* AGENTS.md is there */
-		r = look_at(ws, ctx, top[i].kind, top[i].name, s, err);
-	}
-	return r;
-}
-
-/* A name that a tool of Stead or a person put aside. */
-static bool is_aside(struct str name)
-{
-	return !name.len || name.ptr[0] == '.' || name.ptr[0] == '_';
-}
-
-static void take_entry(struct ctx *ctx, struct prompt_sweep *s, enum prompt_kind kind, const struct store_entry *e)
-{
-	struct str below = str_from(e->path.s, str_find_char(e->path.s, '/') + 1), name;
-
-	if (e->stat.kind != STORE_FILE)
-		return;
-	switch (kind) {
-	case PART_KNOWLEDGE_FILES:
-		if (str_is(below, "KNOWLEDGE.md"))
-			add_found(ctx->arena, s, PART_KNOWLEDGE, e->path, &e->stat);
-		else if (s->count >= PROMPT_LIST_MAX)
-			s->knowledge_more++;
-		else
-			add_found(ctx->arena, s, kind, e->path, &e->stat);
-		return;
-	case PART_SKILLS:
-		if (str_cut(&below, '/', &name) && !is_aside(name) && str_is(below, "SKILL.md"))
-			add_found(ctx->arena, s, kind, e->path, &e->stat);
-		return;
-	default:
-		if (str_ends(below, STR(".md")) && !is_aside(below))
-			add_found(ctx->arena, s, kind, e->path, &e->stat);
-	}
-}
-
-static int look_below(struct workspace *ws, struct ctx *ctx, enum prompt_kind kind, const char *dir, bool recursive,
-		      struct prompt_sweep *s, struct err *err)
-{
-	struct store_list_req req = {.recursive = recursive, .limit = 1000};
-	size_t seen = 0;
-	int r;
-
-	do {
-		struct store_page page;
-
-		r = store_list(workspace_home(ws), ctx, (struct wpath){str_of(dir)}, &req, &page, err);
-		if (r)
-			return r == -ERR_NOT_FOUND || r == -ERR_INVALID ? 0 : r;
-		for (size_t i = 0; i < page.count; i++)
-			take_entry(ctx, s, kind, &page.entries[i]);
-		seen += page.count;
-		req.after = page.next;
-	} while (req.after.ptr && seen < PROMPT_LOOK_MAX);
-	return 0;
-}
-
-static struct str dir_of(struct str path)
-{
-	size_t slash = str_rfind_char(path, '/');
-
-	return slash == path.len ? STR("") : str_first(path, slash);
-}
-
-static struct str below(struct arena *arena, struct str base, struct str dir)
-{
-	return base.len && dir.len ? arena_printf(arena, "%.*s/%.*s", STR_ARG(base), STR_ARG(dir))
-	       : base.len          ? base
-				   : dir;
-}
-
-/* Skills from elsewhere may be hidden by those of the workspace, so all are asked for together. */
-static int look_at_skills(struct workspace *ws, struct ctx *ctx, struct prompt_sweep *s, struct err *err)
-{
-	struct skills skills;
-	int r = skills_open(ws, ctx, &skills, err);
-
-	if (r)
-		return r;
-	for (size_t i = 0; i < skills.count; i++) {
-		const struct skill *k = &skills.skills[i];
-		struct str path = arena_printf(ctx->arena, "%.*s (%.*s)", STR_ARG(k->name), STR_ARG(k->source));
-		struct store_stat stat = {.kind = STORE_FILE, .version = arena_str(ctx->arena, k->version)};
-		struct buf line;
-
-		buf_init(&line, ctx->arena, 64 * KIB);
-		add_entry(&line, k->name, k->description);
-		add_found(ctx->arena, s, PART_SKILLS, (struct wpath){path}, &stat);
-		s->found[s->count - 1].line = buf_str(&line);
-	}
-	for (const struct jv_member *m = jv_first(skills.problems); m; m = m->next) {
-		struct store_stat stat = {.kind = STORE_FILE, .version = STR("")};
-
-		add_found(ctx->arena, s, PART_SKILLS, (struct wpath){jv_get_str(m->value, "path")}, &stat);
-		s->found[s->count - 1].problem = jv_get_str(m->value, "problem");
-	}
-	skills_close(&skills);
-	return 0;
-}
-
-bool prompt_skills_elsewhere(const struct workspace *ws)
-{
-	const struct jv *settings = jv_get(workspace_config(ws)->document, "skills");
-
-	return jv_get_str(settings, "global_dir").len || jv_count(jv_get(settings, "repositories"));
-}
-
-static void watch_all(struct workspace *ws, struct ctx *ctx, struct prompt_watch *w)
-{
-	static const char *const dirs[] = {"", "memory", "plans", "subagents"};
-	static const char *const trees[] = {"knowledge", "skills"};
-	struct str part = home_part(ws).s;
-	struct wpath plan, todo;
-
-	prompt_watch_begin(w);
-	plan_places(ws, ctx, &plan, &todo);
-	for (int own = 0; own < (part.len ? 2 : 1); own++) {
-		struct str base = own ? part : STR("");
-
-		for (size_t i = 0; i < sizeof dirs / sizeof dirs[0]; i++)
-			prompt_watch_add(w, below(ctx->arena, base, str_of(dirs[i])), false);
-		for (size_t i = 0; i < sizeof trees / sizeof trees[0]; i++)
-			prompt_watch_add(w, below(ctx->arena, base, str_of(trees[i])), true);
-		for (const struct jv_member *m = jv_first(workspace_config(ws)->prompt_files); m; m = m->next)
-			prompt_watch_add(w, below(ctx->arena, base, dir_of(jv_str_of(m->value))), false);
-		prompt_watch_add(w, below(ctx->arena, base, dir_of(todo.s)), false);
-	}
-}
-
-/* .env, .stead/ and whatever else a name with a dot before it keeps from being looked at. */
-static bool is_hidden(struct str path)
-{
-	return !path.len || path.ptr[0] == '.' || str_find(path, STR("/."), 0) != SIZE_MAX;
-}
-
-static int look_at_context(struct workspace *ws, struct ctx *ctx, struct prompt_sweep *s, struct err *err)
-{
-	int r = 0;
-
-	for (const struct jv_member *m = jv_first(workspace_config(ws)->prompt_files); r == 0 && m; m = m->next) {
-		struct wpath path;
-		struct err bad;
-
-		if (wpath_parse(jv_str_of(m->value), &path, &bad) == 0 && !is_hidden(path.s))
-			r = look_at(ws, ctx, PART_CONTEXT, path.s, s, err);
-	}
-	return r;
-}
-
-int prompt_look(struct workspace *ws, struct ctx *ctx, struct prompt_watch *watch, struct prompt_sweep *ret,
-		struct err *err)
-{
-	struct arena *arena = ctx->arena;
-	struct prompt_sweep s = {0};
-	struct wpath plan, todo;
-	struct buf all;
-	int r;
-
-	if (watch)
-		watch_all(ws, ctx, watch);
-	r = look_at_top(ws, ctx, &s, err);
-	if (r == 0)
-		r = look_at_context(ws, ctx, &s, err);
-	for (int back = 1; r == 0 && back >= 0; back--)
-		r = look_at(ws, ctx, PART_RECENT, arena_printf(arena, "memory/%.10s.md", prompt_day(arena, back).ptr),
-			    &s, err);
-	plan_places(ws, ctx, &plan, &todo);
-	if (r == 0)
-		r = look_at(ws, ctx, PART_PLAN, plan.s, &s, err);
-	if (r == 0)
-		r = look_at(ws, ctx, PART_TODO, todo.s, &s, err);
-	if (r == 0)
-		r = prompt_skills_elsewhere(ws) ? look_at_skills(ws, ctx, &s, err)
-						: look_below(ws, ctx, PART_SKILLS, "skills", true, &s, err);
-	if (r == 0)
-		r = look_below(ws, ctx, PART_SUBAGENTS, "subagents", false, &s, err);
-	if (r == 0)
-		r = look_below(ws, ctx, PART_KNOWLEDGE_FILES, "knowledge", true, &s, err);
-	if (r)
-		return err_prefix(err, "the files of the prompt");
-	buf_init(&all, arena, 64 * MIB);
-	for (size_t i = 0; i < s.count; i++) {
-		buf_add(&all, s.found[i].path.s);
-		buf_char(&all, '\0');
-		if (s.found[i].kind != PART_KNOWLEDGE_FILES)
-			buf_add(&all, s.found[i].stat.version);
-		buf_char(&all, '\0');
-	}
-	buf_u64(&all, s.knowledge_more);
-	hash_u128(buf_str(&all), s.hash);
-	*ret = s;
-	return 0;
 }
 
 /* --- what a file gives --- */
@@ -304,14 +63,14 @@ static void render_head(struct arena *arena, const struct prompt_found *f, struc
 	if (f->kind == PART_SKILLS) {
 		r = skill_parse(arena, str_first(file, str_find_char(file, '/')), bytes, &skill, &err);
 		if (r == 0)
-			add_entry(b, skill.name, skill.description);
+			prompt_entry(b, skill.name, skill.description);
 	} else {
 		r = frontmatter_parse(arena, bytes, &fm, &err);
 		description = r ? STR_NONE : jv_get_str(fm.head, "description");
 		if (r == 0 && !str_trim(description).len)
 			r = err_set(&err, ERR_INVALID, "its head has no description");
 		else if (r == 0 && !jv_get_bool(fm.head, "hidden", false))
-			add_entry(b, str_first(file, file.len - 3), description);
+			prompt_entry(b, str_first(file, file.len - 3), description);
 	}
 	if (r)
 		*ret_problem = arena_str(arena, str_of(err.msg));
@@ -370,22 +129,29 @@ static void render_todo(struct workspace *ws, struct ctx *ctx, struct buf *b, st
 	}
 }
 
-/* Facts that hold, without their provenance but for the one thing a reader must know; other text as it is. Of a ledger
-   only what MEMORY.md does not have. */
-static void render_facts(struct workspace *ws, struct ctx *ctx, const struct prompt_found *f, struct str bytes,
-			 struct buf *b)
+/* Ids of the facts that MEMORY.md has. */
+static struct strmap *known_facts(struct workspace *ws, struct ctx *ctx)
 {
 	struct strmap *known = strmap_new(ctx->arena);
-	struct parts parts = {0}, memory = {0};
-	int64_t now = clock_real_ns();
+	struct parts memory = {0};
 	struct err ignored;
-	struct str kept;
+	struct str text;
 
-	if (f->kind == PART_RECENT && memory_read(ws, ctx, STR(MEMORY_PATH), &kept, NULL, &ignored) == 0)
-		memory_parse(ctx->arena, kept, &memory);
+	if (memory_read(ws, ctx, STR(MEMORY_PATH), &text, NULL, &ignored) == 0)
+		memory_parse(ctx->arena, text, &memory);
 	for (size_t i = 0; i < memory.count; i++)
 		if (memory.list[i].is_fact)
 			strmap_put(known, memory.list[i].fact.id, NULL);
+	return known;
+}
+
+/* Facts that hold, without their provenance but for the one thing a reader must know; other text as it is. Of a ledger
+   only what MEMORY.md does not have (`known`; NULL: this is MEMORY.md). */
+static void render_facts(struct ctx *ctx, struct str bytes, struct strmap *known, struct buf *b)
+{
+	struct parts parts = {0};
+	int64_t now = clock_real_ns();
+
 	memory_parse(ctx->arena, bytes, &parts);
 	for (size_t i = 0; i < parts.count; i++) {
 		const struct part *p = &parts.list[i];
@@ -394,13 +160,15 @@ static void render_facts(struct workspace *ws, struct ctx *ctx, const struct pro
 			prompt_escape(b, p->raw);
 			continue;
 		}
-		if (!memory_holds(&p->fact, now) || strmap_find(known, p->fact.id))
+		if (!memory_holds(&p->fact, now) || (known && strmap_find(known, p->fact.id)))
 			continue;
 		buf_lit(b, "- ");
 		if (p->fact.trust == TRUST_OUTSIDE)
 			buf_lit(b, "(from outside, not checked) ");
-		prompt_escape(b, p->fact.text);
-		buf_char(b, '\n');
+		for (struct str rest = p->fact.text, line; str_cut(&rest, '\n', &line);) {
+			prompt_escape(b, line);
+			buf_add(b, rest.len ? STR("\n  ") : STR("\n"));
+		}
 	}
 }
 
@@ -416,9 +184,19 @@ static void tidy(struct buf *b)
 		buf_char(b, '\n');
 }
 
-static void render(struct workspace *ws, struct ctx *ctx, const struct prompt_found *f, struct str bytes, struct buf *b,
+/* What reading several files shares. */
+struct reader {
+	struct workspace *ws;
+	struct ctx *ctx;
+	struct strmap *known; /* known_facts(); NULL: not asked for yet */
+};
+
+static void render(struct reader *reader, const struct prompt_found *f, struct str bytes, struct buf *b,
 		   struct str *ret_problem)
 {
+	struct workspace *ws = reader->ws;
+	struct ctx *ctx = reader->ctx;
+
 	switch (f->kind) {
 	case PART_SKILLS:
 	case PART_SUBAGENTS:
@@ -444,8 +222,10 @@ static void render(struct workspace *ws, struct ctx *ctx, const struct prompt_fo
 	}
 	if (bytes.len && memchr(bytes.ptr, 0, bytes.len))
 		*ret_problem = STR("it is no text");
-	else if (f->kind == PART_MEMORY || f->kind == PART_RECENT)
-		render_facts(ws, ctx, f, bytes, b);
+	else if (f->kind == PART_MEMORY)
+		render_facts(ctx, bytes, NULL, b);
+	else if (f->kind == PART_RECENT)
+		render_facts(ctx, bytes, reader->known ? reader->known : (reader->known = known_facts(ws, ctx)), b);
 	else
 		prompt_escape(b, bytes);
 	tidy(b);
@@ -461,8 +241,7 @@ static struct store_range range_of(const struct prompt_found *f)
 	return range;
 }
 
-static int read_piece(struct workspace *ws, struct ctx *ctx, const struct prompt_found *f, struct prompt_piece **ret,
-		      struct err *err)
+static int read_piece(struct reader *reader, const struct prompt_found *f, struct prompt_piece **ret, struct err *err)
 {
 	struct prompt_piece *p;
 	struct store_stat stat = f->stat;
@@ -472,7 +251,8 @@ static int read_piece(struct workspace *ws, struct ctx *ctx, const struct prompt
 	int r = 0;
 
 	if (f->kind != PART_KNOWLEDGE_FILES && !f->line.ptr && !problem.len)
-		r = store_read(workspace_home(ws), ctx, f->path, range_of(f), PROMPT_FILE_MAX, &bytes, &stat, err);
+		r = store_read(workspace_home(reader->ws), reader->ctx, f->path, range_of(f), PROMPT_FILE_MAX, &bytes,
+			       &stat, err);
 	if (r == -ERR_NOT_FOUND)
 		problem = STR("it went while it was read");
 	else if (r)
@@ -481,7 +261,7 @@ static int read_piece(struct workspace *ws, struct ctx *ctx, const struct prompt
 	if (f->line.ptr)
 		buf_add(&b, f->line);
 	else if (!problem.len)
-		render(ws, ctx, f, bytes, &b, &problem);
+		render(reader, f, bytes, &b, &problem);
 	p = xcalloc(1, sizeof *p);
 	p->kind = f->kind;
 	p->path = xstrndup(f->path.s);
@@ -521,6 +301,7 @@ int prompt_files_update(struct prompt_files *files, struct workspace *ws, struct
 			const struct prompt_sweep *sweep, struct err *err)
 {
 	struct prompt_piece **pieces = xcalloc(sweep->count + 1, sizeof(struct prompt_piece *));
+	struct reader reader = {.ws = ws, .ctx = ctx};
 	struct strmap *old = strmap_new(ctx->arena);
 	uint64_t read = 0, memory[2];
 	bool same_memory;
@@ -540,7 +321,7 @@ int prompt_files_update(struct prompt_files *files, struct workspace *ws, struct
 			files->pieces[*at] = NULL;
 			continue;
 		}
-		r = read_piece(ws, ctx, f, &pieces[n], err);
+		r = read_piece(&reader, f, &pieces[n], err);
 		read += f->kind != PART_KNOWLEDGE_FILES && !f->line.ptr && !f->problem.len;
 	}
 	for (size_t i = 0; i < files->count; i++)

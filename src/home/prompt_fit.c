@@ -228,7 +228,7 @@ static void write_part(struct arena *arena, struct buf *b, const struct prompt_p
 		write_text(arena, b, p, room, &s->cut);
 	buf_add(b, frame_close(arena, p));
 	s->len = b->len - s->start;
-	s->tokens = prompt_cost((struct str){b->ptr + s->start, s->len});
+	s->tokens = p->give >= p->need ? p->need : prompt_cost((struct str){b->ptr + s->start, s->len});
 }
 
 static void say_why(struct arena *arena, struct prompt_section *s, const struct prompt_part *p, uint64_t cap)

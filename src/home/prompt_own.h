@@ -33,10 +33,14 @@ void prompt_watch_begin(struct prompt_watch *w);
 /* Watches `path` below the directory, those above it for its coming and going, and with `with_below` all in it. What is
    read after this call and changed later is noticed. */
 void prompt_watch_add(struct prompt_watch *w, struct str path, bool with_below);
-/* True when nothing has happened since it was last asked. */
-bool prompt_watch_quiet(struct prompt_watch *w);
-/* False once the kernel had no room for a watch. */
-bool prompt_watch_good(const struct prompt_watch *w);
+/* What happened since it was last asked. */
+struct prompt_news {
+	bool anything;        /* more than what follows, and it is not known what */
+	struct str paths[32]; /* files below the directory that came, changed or went */
+	bool came[32];        /* it came or went */
+	size_t count;
+};
+void prompt_watch_ask(struct prompt_watch *w, struct arena *arena, struct prompt_news *ret);
 
 /* --- files (prompt_files.c) --- */
 
@@ -94,13 +98,18 @@ struct prompt_sweep {
 	struct prompt_found *found;
 	size_t count, cap;
 	uint64_t knowledge_more;
-	uint64_t hash[2]; /* of all paths and versions */
 };
+/* Of all paths and versions. */
+void prompt_sweep_hash(struct arena *arena, const struct prompt_sweep *sweep, uint64_t ret_hash[2]);
+struct prompt_sweep prompt_sweep_copy(struct arena *arena, const struct prompt_sweep *sweep);
 /* Looks which files there are; reads none. Directories go to `watch` (may be NULL) before they are listed. */
 int prompt_look(struct workspace *ws, struct ctx *ctx, struct prompt_watch *watch, struct prompt_sweep *ret,
 		struct err *err);
 /* True when agent.yaml names skills outside of the workspace: nobody tells when those change. */
 bool prompt_skills_elsewhere(const struct workspace *ws);
+/* After nothing but `news`: asks for those files only. False: that is not enough, look at everything. */
+bool prompt_look_again(struct workspace *ws, struct ctx *ctx, const struct prompt_news *news,
+		       struct prompt_sweep *sweep);
 /* Brings the pieces up to date with what was found: reads what has another version. */
 int prompt_files_update(struct prompt_files *files, struct workspace *ws, struct ctx *ctx,
 			const struct prompt_sweep *sweep, struct err *err);
@@ -131,6 +140,8 @@ int prompt_parts_make(struct workspace *ws, struct ctx *ctx, const struct prompt
 /* Shares out the tokens and writes the text. Everything in `arena`. */
 void prompt_fit(struct arena *arena, struct prompt_parts *parts, uint64_t max_tokens, struct prompt *ret);
 
+/* "- name: description" and a newline, escaped. */
+void prompt_entry(struct buf *b, struct str name, struct str description);
 /* "2026-11-15", `days` before today. */
 struct str prompt_day(struct arena *arena, int days);
 

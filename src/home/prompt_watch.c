@@ -31,6 +31,8 @@ static atomic_int instances;
 struct prompt_watch {
 	int fd;
 	char *dir;
+	char **dirs; /* by watch number: the path below dir; NULL: none */
+	size_t cap;
 	size_t added; /* in this round */
 	bool full;
 };
@@ -78,17 +80,42 @@ void prompt_watch_destroy(struct prompt_watch *w)
 		return;
 	atomic_fetch_sub(&instances, 1);
 	close(w->fd);
+	for (size_t i = 0; i < w->cap; i++)
+		free(w->dirs[i]);
+	free(w->dirs);
 	free(w->dir);
 	free(w);
 }
 
+/* `whole` is the path with the directory before it. */
+static void remember(struct prompt_watch *w, size_t wd, const char *whole)
+{
+	const char *below = whole + strlen(w->dir);
+
+	while (wd >= w->cap) {
+		size_t cap = w->cap ? w->cap * 2 : 128;
+
+		w->dirs = xrealloc(w->dirs, cap * sizeof(char *));
+		memset(w->dirs + w->cap, 0, (cap - w->cap) * sizeof(char *));
+		w->cap = cap;
+	}
+	while (*below == '/')
+		below++;
+	if (w->dirs[wd] && strcmp(w->dirs[wd], below) == 0)
+		return;
+	free(w->dirs[wd]);
+	w->dirs[wd] = xstrndup(str_of(below));
+}
+
 static bool add_one(struct prompt_watch *w, const char *whole, uint32_t events)
 {
-	bool is_there = inotify_add_watch(w->fd, whole, events | HOW) >= 0;
+	int wd = inotify_add_watch(w->fd, whole, events | HOW);
 
-	if ((!is_there && errno != ENOENT && errno != ENOTDIR) || ++w->added > DIRS_MAX)
+	if ((wd < 0 && errno != ENOENT && errno != ENOTDIR) || ++w->added > DIRS_MAX)
 		w->full = true;
-	return is_there;
+	if (wd >= 0)
+		remember(w, (size_t)wd, whole);
+	return wd >= 0;
 }
 
 void prompt_watch_begin(struct prompt_watch *w)
@@ -129,18 +156,40 @@ void prompt_watch_add(struct prompt_watch *w, struct str path, bool with_below)
 	add_below(w, whole, with_below ? DEPTH_MAX : 0);
 }
 
-bool prompt_watch_quiet(struct prompt_watch *w)
+/* A file that changed in a directory that is known; anything else that happens is about directories. */
+static bool take_event(struct prompt_watch *w, struct arena *arena, const struct inotify_event *e,
+		       struct prompt_news *news)
 {
-	char buf[16 * 1024] __attribute__((aligned(__alignof__(struct inotify_event))));
-	bool quiet = true;
-	ssize_t n;
+	const char *dir = e->wd >= 0 && (size_t)e->wd < w->cap ? w->dirs[e->wd] : NULL;
+	struct str path;
 
-	while ((n = read(w->fd, buf, sizeof buf)) > 0 || (n < 0 && errno == EINTR))
-		quiet = false;
-	return quiet && n < 0 && errno == EAGAIN;
+	if (dir && e->len && (e->name[0] == '.' || ((e->mask & IN_ISDIR) && !(e->mask & COMES_AND_GOES))))
+		return true; /* unfinished, Stead's own, or nothing that is read */
+	if (!dir || !e->len || (e->mask & (IN_ISDIR | IN_IGNORED | IN_Q_OVERFLOW | IN_UNMOUNT)))
+		return false;
+	path = arena_printf(arena, "%s%s%s", dir, dir[0] ? "/" : "", e->name);
+	if (!news->count || !str_eq(news->paths[news->count - 1], path)) {
+		if (news->count == sizeof news->paths / sizeof news->paths[0])
+			return false;
+		news->paths[news->count] = path;
+		news->came[news->count++] = false;
+	}
+	news->came[news->count - 1] |= (e->mask & COMES_AND_GOES) != 0;
+	return true;
 }
 
-bool prompt_watch_good(const struct prompt_watch *w)
+void prompt_watch_ask(struct prompt_watch *w, struct arena *arena, struct prompt_news *ret)
 {
-	return w && !w->full;
+	char buf[16 * 1024] __attribute__((aligned(__alignof__(struct inotify_event))));
+	ssize_t n;
+
+	*ret = (struct prompt_news){0};
+	while ((n = read(w->fd, buf, sizeof buf)) > 0 || (n < 0 && errno == EINTR))
+		for (ssize_t at = 0; at < n;) {
+			const struct inotify_event *e = (const struct inotify_event *)(buf + at);
+
+			ret->anything = ret->anything || !take_event(w, arena, e, ret);
+			at += (ssize_t)(sizeof *e + e->len);
+		}
+	ret->anything = ret->anything || w->full || n == 0 || errno != EAGAIN;
 }

@@ -7,23 +7,21 @@
  * every code point of three bytes or more and one for every two of two bytes. It reads text only as text: a literal
  * that is a special token to some model is just letters and punctuation here.
  */
-#include <ctype.h>
-
 #include "text/tokens.h"
 
-enum run { WORD, DIGIT, SPACE, PUNCTUATION, TWO_BYTES, MORE_BYTES };
+enum run { PUNCTUATION, WORD, DIGIT, SPACE, TWO_BYTES, MORE_BYTES };
+
+/* By the first byte; letters and digits are ASCII's. */
+static const unsigned char run_by_byte[256] =
+	{
+		['A' ... 'Z'] = WORD,         ['a' ... 'z'] = WORD, ['0' ... '9'] = DIGIT,
+		['\t' ... '\r'] = SPACE,      [' '] = SPACE,        [0x80 ... 0xDF] = TWO_BYTES,
+		[0xE0 ... 0xFF] = MORE_BYTES,
+};
 
 static enum run run_of(unsigned char c)
 {
-	if (c >= 0xE0)
-		return MORE_BYTES;
-	if (c >= 0x80)
-		return TWO_BYTES;
-	if (isalpha(c))
-		return WORD;
-	if (isdigit(c))
-		return DIGIT;
-	return isspace(c) ? SPACE : PUNCTUATION;
+	return (enum run)run_by_byte[c];
 }
 
 static uint64_t run_tokens(enum run c, uint64_t units, bool single_blank_before_word)
@@ -53,11 +51,16 @@ uint64_t tokens_estimate(struct str text)
 		size_t start = i;
 		uint64_t units = 0;
 
-		while (i < text.len && run_of((unsigned char)text.ptr[i]) == c) {
+		if (c < TWO_BYTES) {
+			while (i < text.len && run_by_byte[(unsigned char)text.ptr[i]] == c)
+				i++;
+			units = i - start;
+		}
+		while (c >= TWO_BYTES && i < text.len && run_of((unsigned char)text.ptr[i]) == c) {
 			units++;
 			i++;
 			/* the rest of a code point belongs to its first byte */
-			while (c >= TWO_BYTES && i < text.len && ((unsigned char)text.ptr[i] & 0xC0) == 0x80)
+			while (i < text.len && ((unsigned char)text.ptr[i] & 0xC0) == 0x80)
 				i++;
 		}
 		tokens += run_tokens(c, units,
