@@ -12,8 +12,8 @@
 #include "home/plans.h"
 #include "home/prompt_own.h"
 #include "home/skills.h"
+#include "home/subagents.h"
 #include "home/tasks.h"
-#include "text/frontmatter.h"
 
 /* A change within the clock tick of the one before may leave the version as it was: what was read that early is read
    once more when something happens. */
@@ -54,9 +54,9 @@ void prompt_files_release(struct prompt_files *files)
 static void render_head(struct arena *arena, const struct prompt_found *f, struct str bytes, struct buf *b,
 			struct str *ret_problem)
 {
-	struct str file = str_from(f->path.s, str_find_char(f->path.s, '/') + 1), description;
-	struct frontmatter fm;
+	struct str file = str_from(f->path.s, str_find_char(f->path.s, '/') + 1);
 	struct skill skill;
+	struct jv *agent;
 	struct err err = {0};
 	int r;
 
@@ -65,12 +65,9 @@ static void render_head(struct arena *arena, const struct prompt_found *f, struc
 		if (r == 0)
 			prompt_entry(b, skill.name, skill.description);
 	} else {
-		r = frontmatter_parse(arena, bytes, &fm, &err);
-		description = r ? STR_NONE : jv_get_str(fm.head, "description");
-		if (r == 0 && !str_trim(description).len)
-			r = err_set(&err, ERR_INVALID, "its head has no description");
-		else if (r == 0 && !jv_get_bool(fm.head, "hidden", false))
-			prompt_entry(b, str_first(file, file.len - 3), description);
+		r = subagent_parse(arena, str_first(file, file.len - 3), bytes, &agent, &err);
+		if (r == 0 && !jv_get_bool(agent, "hidden", false))
+			prompt_entry(b, jv_get_str(agent, "id"), jv_get_str(agent, "description"));
 	}
 	if (r)
 		*ret_problem = arena_str(arena, str_of(err.msg));
