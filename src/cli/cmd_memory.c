@@ -63,6 +63,35 @@ static int save(struct cli *cli, struct str content, struct err *err)
 	return r ? r : print_facts(cli, value, "saved");
 }
 
+static int forget(struct cli *cli, struct str what, struct err *err)
+{
+	bool by_id = memory_id_is(what);
+	struct jv *value;
+	const struct jv *past;
+	int r = memory_forget(cli->ws, &cli->ctx, by_id ? what : STR_NONE, by_id ? STR_NONE : what, caller_of(cli),
+			      &value, err);
+
+	if (r)
+		return r;
+	if (cli->json) {
+		output_json(&cli->out, cli->ctx.arena, value);
+		return 0;
+	}
+	past = jv_get(value, "history");
+	output_printf(&cli->out, "receipt %.*s\n", STR_ARG(jv_get_str(value, "receipt")));
+	for (const struct jv_member *m = jv_first(jv_get(value, "sha256")); m; m = m->next)
+		output_printf(&cli->out, "  sha256 %.*s\n", STR_ARG(jv_str_of(m->value)));
+	for (const struct jv_member *m = jv_first(jv_get(value, "files")); m; m = m->next)
+		output_printf(&cli->out, "  %.*s: %lld removed\n", STR_ARG(jv_get_str(m->value, "path")),
+			      (long long)jv_get_int(m->value, "facts", 0));
+	output_printf(&cli->out, "  history: %lld contents of %lld revisions removed%s%.*s\n",
+		      (long long)jv_get_int(past, "contents", 0), (long long)jv_get_int(past, "revisions", 0),
+		      jv_get_bool(past, "covered", false) ? "" : "; not all: ", STR_ARG(jv_get_str(past, "why")));
+	for (const struct jv_member *m = jv_first(jv_get(value, "mentions")); m; m = m->next)
+		output_printf(&cli->out, "  still mentioned in %.*s\n", STR_ARG(jv_str_of(m->value)));
+	return 0;
+}
+
 static int archive(struct cli *cli, struct err *err)
 {
 	struct jv *value;
@@ -121,5 +150,8 @@ int run_memory(struct cli *cli, struct err *err)
 		return search(cli, operand, err);
 	if (named && str_is(what, "save"))
 		return save(cli, operand, err);
-	return err_set(err, ERR_INVALID, "write: stead memory list, archive or stats; or search QUERY or save TEXT");
+	if (named && str_is(what, "forget"))
+		return forget(cli, operand, err);
+	return err_set(err, ERR_INVALID,
+		       "write: stead memory list, archive or stats; or search QUERY, save TEXT or forget FACT");
 }

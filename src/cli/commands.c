@@ -415,14 +415,16 @@ const struct command commands[] = {
 	 OPTIONS_OF(sessions_options),
 	 .run = run_sessions},
 	{.name = "memory",
-	 .summary = "what the agent remembers: list, search, save, archive, stats",
-	 .operands = "[list | search QUERY | save TEXT | archive | stats]",
+	 .summary = "what the agent remembers: list, search, save, forget, archive, stats",
+	 .operands = "[list | search QUERY | save TEXT | forget FACT | archive | stats]",
 	 .operands_max = 2,
 	 .complete = COMPLETE_WORDS,
-	 .words = "list search save archive stats",
+	 .words = "list search save forget archive stats",
 	 .about = "Facts are bullets in MEMORY.md and in a ledger for each day below memory/; behind each stands\n"
 		  "where it comes from. What you save here is a person's word, unless --agent says whose it is.\n"
-		  "'archive' puts old ledgers and what is over the budget aside (memory: in agent.yaml).\n",
+		  "'forget' takes an id, or the words of the fact, and gives a receipt: the fact goes from the\n"
+		  "files, from history and from the index. 'archive' puts old ledgers and what is over the\n"
+		  "budget aside (memory: in agent.yaml).\n",
 	 .examples = "stead memory save 'The office closes at six.'\n  a fact\n"
 		     "stead memory search office\n  the best first\n"
 		     "stead memory --all\n  also what does not hold any more\n",

@@ -5,6 +5,7 @@
  *   MEMORY.md                 facts that hold now, a bullet each
  *   memory/YYYY-MM-DD.md      ledgers: what was learned on a day, only ever appended to
  *   memory/archive/           older ledgers, and facts that left MEMORY.md
+ *   memory/forgotten.jsonl    receipts of what was forgotten, without its words
  *
  * A fact's provenance stands behind it as <!-- stead:fact {"id":…,"trust":…,…} -->. A bullet without it is a fact that
  * a person wrote. A fact that is saved cannot bring such a comment along: its text is escaped.
@@ -20,6 +21,9 @@ enum memory_trust { TRUST_OUTSIDE = 1, TRUST_AGENT, TRUST_DOCUMENT, TRUST_PERSON
 const char *memory_trust_name(enum memory_trust trust);
 /* 0: there is none of that name. */
 enum memory_trust memory_trust_of(struct str name);
+
+/* True for what can be the id of a fact. */
+bool memory_id_is(struct str text);
 
 struct memory_save {
 	struct str content;          /* bullets, or paragraphs: one fact each */
@@ -65,5 +69,17 @@ int memory_consolidate(struct workspace *ws, struct ctx *ctx, struct str text, s
 /* Ledgers older than memory.ledger_days go to memory/archive/, and MEMORY.md is brought within memory.max_tokens: what
    does not hold any more goes first, then the oldest, what people wrote last. {ledgers,facts,bytes} */
 int memory_archive(struct workspace *ws, struct ctx *ctx, struct jv **ret, struct err *err);
+
+/* --- forgetting (memory_forget.c) --- */
+
+/* Removes the fact with this id, or with these words, from MEMORY.md, ledgers and archives, from forks of the
+   workspace, from what history holds of them, and from the index. The receipt is kept in memory/forgotten.jsonl too,
+   and never has the words:
+   {receipt,sha256:[…],time,by,ids,files:[{path,facts}],history:{covered,revisions,contents,left?,
+   waiting?,why?},index,forks,derived:[id] (merged from it),mentions:[path] (other files that have the words)}.
+   ERR_NOT_FOUND: neither a file nor history has it. ERR_DENIED: it is trusted above `caller`. Killed at any instant, it
+   is done to its end by forgetting the same words again. */
+int memory_forget(struct workspace *ws, struct ctx *ctx, struct str id, struct str text, enum memory_trust caller,
+		  struct jv **ret, struct err *err);
 
 #endif

@@ -33,7 +33,7 @@ enum memory_trust memory_trust_of(struct str name)
 	return 0;
 }
 
-bool memory_id_ok(struct str id)
+bool memory_id_is(struct str id)
 {
 	if (id.len < 3 || id.len > ID_MAX || id.ptr[1] != '-' || (id.ptr[0] != 'm' && id.ptr[0] != 'p'))
 		return false;
@@ -235,7 +235,7 @@ static struct jv *take_mark(struct arena *arena, struct str *text, bool *ret_bro
 		return NULL;
 	json = str_from(*text, at + sizeof(MARK_BEGIN) - 1);
 	json = str_trim(str_first(json, json.len - (sizeof(MARK_END) - 1)));
-	if (jv_parse(arena, json, &mark, &ignored) || mark->type != JV_OBJECT || !memory_id_ok(jv_get_str(mark, "id")))
+	if (jv_parse(arena, json, &mark, &ignored) || mark->type != JV_OBJECT || !memory_id_is(jv_get_str(mark, "id")))
 		return NULL;
 	*text = str_trim(str_first(*text, at));
 	*ret_broken = false;

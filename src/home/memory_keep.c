@@ -461,7 +461,7 @@ static void take_cited(struct arena *arena, struct str *text, struct jv *ids)
 	for (size_t i = 0; i < inside.len; i++)
 		flat[i] = flat[i] == ',' || flat[i] == '\n' ? ' ' : flat[i];
 	while (str_cut(&inside, ' ', &word)) {
-		if (word.len && !memory_id_ok(word))
+		if (word.len && !memory_id_is(word))
 			return;
 		if (word.len)
 			jv_push(arena, found, jv_str(arena, word));

@@ -42,7 +42,6 @@ void memory_write_fact(struct buf *out, struct str text, const struct jv *mark);
 struct str memory_normal(struct arena *arena, struct str text);
 /* The texts of `content`: bullets, else paragraphs; normal. ERR_INVALID: there is none, or it is too much. */
 int memory_split(struct arena *arena, struct str content, struct str **ret, size_t *ret_count, struct err *err);
-bool memory_id_ok(struct str id);
 bool memory_holds(const struct fact *fact, int64_t now_ns);
 /* For programs: {id,text,trust,path,line,current,user?,agent?,…}. */
 struct jv *memory_value(struct arena *arena, const struct part *part, struct str path, int64_t now_ns);

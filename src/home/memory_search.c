@@ -42,8 +42,9 @@ static int documents(struct arena *arena, struct wpath path, struct str bytes, i
 					 .time_ns = mtime_ns,
 					 .archived = archived || f->superseded};
 
-		if (!parts.list[i].is_fact) {
-			buf_add(&other, parts.list[i].raw);
+		if (!parts.list[i].is_fact) { /* headings say the same everywhere */
+			if (parts.list[i].raw.ptr[0] != '#')
+				buf_add(&other, parts.list[i].raw);
 			continue;
 		}
 		clock_parse(f->at, &doc.time_ns);
@@ -125,7 +126,7 @@ static int match_of(struct finding *f, const struct search_hit *hit, bool all, s
 	*ret = NULL;
 	if (r)
 		return r;
-	part = memory_id_ok(hit->id) ? part_of(parts, hit->id) : NULL;
+	part = memory_id_is(hit->id) ? part_of(parts, hit->id) : NULL;
 	if (part) {
 		const struct part *curated = part_of(f->memory, hit->id);
 

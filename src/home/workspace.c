@@ -233,6 +233,14 @@ static bool log_is_journal(const struct home_place *place)
 	return getenv("STEAD_TEST_JOURNAL") || !store_is_local(place->base);
 }
 
+/* What people may want forgotten does not stand in the log. */
+static bool is_forgettable(struct wpath path)
+{
+	if (str_starts(path.s, STR("users/")))
+		path.s = str_from(path.s, 6 + str_find_char(str_from(path.s, 6), '/') + 1);
+	return str_is(path.s, "MEMORY.md") || str_starts(path.s, STR("memory/"));
+}
+
 /* The log lies in `dir` of the store that syncs, the mark of a clean end in the same place of the store that does not.
  */
 int home_record(struct ctx *ctx, const struct home_place *place, struct str name, struct store *inner, const char *dir,
@@ -240,7 +248,7 @@ int home_record(struct ctx *ctx, const struct home_place *place, struct str name
 {
 	struct wpath path = {arena_printf(ctx->arena, "%.*s/%s", STR_ARG(name), dir)};
 	struct store *log = store_view_new(place->log_base ? place->log_base : place->base, path);
-	struct revisions_opts opts = {.boot_id = boot_id(ctx->arena)};
+	struct revisions_opts opts = {.boot_id = boot_id(ctx->arena), .apart = is_forgettable};
 	int bad;
 
 	if (log_is_journal(place)) {

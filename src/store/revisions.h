@@ -65,6 +65,8 @@ struct revisions_opts {
 	/* With a journal: where meta lies within inner, if it does. Then a change and its record can be one step. The
 	   root: not within. */
 	struct wpath own;
+	/* Paths whose contents always lie apart from the log, however small: so they can be redacted. NULL: none. */
+	bool (*apart)(struct wpath path);
 };
 
 /* Puts the layer on `inner`. `meta` is owned too and must not be reachable through this layer by its users (they are
@@ -145,6 +147,27 @@ struct rev_retained {
 /* Drops the oldest history until it is within the limits, and the blobs that nothing refers to. Never waits for a
    writer and no writer for it; may be killed at any instant; several processes may do it at once. */
 int revisions_retain(struct store *revisions, struct ctx *ctx, const struct rev_retain *want, struct rev_retained *ret,
+		     struct err *err);
+
+/* --- contents that must go (redact.c) --- */
+
+struct rev_redact {
+	bool (*wanted)(void *arg, struct wpath path);
+	bool (*holds)(void *arg, struct str bytes); /* a content, or what an append added */
+	void *arg;
+	int64_t grace_ns; /* of contents that have no record yet, as for retention */
+	bool dry_run;
+};
+struct rev_redacted {
+	uint64_t revisions; /* that refer to what went */
+	uint64_t contents;  /* that went; some may have had no record */
+	uint64_t left;      /* revisions that still hold it: in the log itself, or what a file is now */
+	uint64_t waiting;   /* contents without a record that are too young to go: redact again after the grace */
+};
+/* Contents of the wanted paths that `holds` says yes to are not kept any more; the records stay, and reading those
+   states is ERR_NOT_FOUND. What a path holds now is never touched. May be killed at any instant and done again; writers
+   go on. */
+int revisions_redact(struct store *revisions, struct ctx *ctx, const struct rev_redact *want, struct rev_redacted *ret,
 		     struct err *err);
 
 /* --- taking a log elsewhere (carry.c) --- */

@@ -158,6 +158,28 @@ static void render_consolidated(const struct jv *args, const struct jv *value, s
 	text->len--;
 }
 
+static int tool_memory_forget(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
+{
+	return memory_forget(call->ws, call->ctx, jv_get_str(args, "id"), jv_get_str(args, "text"), TRUST_AGENT,
+			     &ret->value, err);
+}
+
+static void render_forgotten(const struct jv *args, const struct jv *value, struct buf *text)
+{
+	const struct jv *past = jv_get(value, "history");
+
+	(void)args;
+	buf_printf(text, "forgotten; receipt %.*s: %zu file%s changed, %lld contents of the past removed",
+		   STR_ARG(jv_get_str(value, "receipt")), jv_count(jv_get(value, "files")),
+		   plural(jv_count(jv_get(value, "files"))), (long long)jv_get_int(past, "contents", 0));
+	if (!jv_get_bool(past, "covered", false))
+		buf_printf(text, "\nnot all of the past is covered: %.*s", STR_ARG(jv_get_str(past, "why")));
+	for (const struct jv_member *m = jv_first(jv_get(value, "mentions")); m; m = m->next)
+		buf_printf(text, "\nstill mentioned in %.*s", STR_ARG(jv_str_of(m->value)));
+	for (const struct jv_member *m = jv_first(jv_get(value, "derived")); m; m = m->next)
+		buf_printf(text, "\nmerged into %.*s, which stays", STR_ARG(jv_str_of(m->value)));
+}
+
 /* --- AgentScope --- */
 
 static int scope_save(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
@@ -293,6 +315,23 @@ static const struct tool native[] = {
 		S_LIST("entries", FACT, "of ledgers") AND S_BARE("budget_bytes", "integer") AND
 		S_BARE("total", "integer") AND S_BARE("merged", "integer") AND S_BARE("kept", "integer") AND S_BARE("dropped", "integer") AND
 		S_BARE("bytes", "integer") AND S_BARE("consolidated_at", "string"), "")},
+	{.name = "memory_forget", .title = "Forget", .family = "memory", .call = tool_memory_forget,
+	 .render = render_forgotten, .traits = TOOL_DESTRUCTIVE | TOOL_LONG,
+	 .description =
+		"Forgets a fact for good: it goes from MEMORY.md, ledgers and archives, from history and from the index. "
+		"Gives a receipt that does not have the words: where it was removed, and their SHA-256. What a person "
+		"wrote cannot be forgotten by a tool.",
+	 .input_schema = S_OBJ(
+		S_STR("id", "the fact's id") AND
+		S_STR("text", "or its words, all of them"), ""),
+	 .output_schema = S_OBJ(
+		S_BARE("receipt", "string") AND TEXTS("sha256", "of the words") AND S_BARE("time", "string") AND
+		S_BARE("by", "object") AND TEXTS("ids", "of the facts that went") AND
+		S_LIST("files", S_OBJ(S_BARE("path", "string") AND S_BARE("facts", "integer"), "\"path\",\"facts\""), "that were changed") AND
+		S_BARE("history", "object") AND S_BARE("index", "string") AND TEXTS("forks", "where it went too") AND
+		TEXTS("derived", "facts that were merged from it, and stay") AND
+		TEXTS("mentions", "other files that have the words, and stay"),
+		"\"receipt\",\"sha256\",\"time\",\"files\",\"history\"")},
 };
 
 static const struct tool agentscope[] = {

@@ -8,6 +8,7 @@
 #include "base/sha256.h"
 #include "home/bundle.h"
 #include "home/history.h"
+#include "home/memory.h"
 #include "home/stack.h"
 #include "store/disk_dir.h"
 #include "store/revisions.h"
@@ -156,6 +157,40 @@ TEST(a_round_trip_gives_the_same_bytes_and_the_same_past)
 	CHECK_OK(store_read(workspace_files(copy), &ctx, (struct wpath){STR("gone")}, STORE_WHOLE, MIB, &text, NULL,
 			    &err),
 		 err);
+	workspace_close(copy);
+	workspace_close(ws);
+	arena_destroy(arena);
+}
+
+TEST(large_appends_make_the_trip_and_what_was_forgotten_does_not)
+{
+	struct workspace *ws, *copy;
+	struct str first, text, large, other;
+	struct memory_save save = {.content = STR("- the vault is behind the mirror\n- it rains"),
+				   .caller = TRUST_PERSON};
+	struct source source;
+	struct jv *report;
+
+	set_up();
+	other = arena_printf(arena, "disk:%s", disk_dir_new());
+	ws = open_in(url, "one", true);
+	large = str_n(arena_alloc(arena, 100 * KIB), 100 * KIB);
+	memset((char *)large.ptr, 'l', large.len);
+	for (int i = 0; i < 2; i++)
+		CHECK_OK(store_append(workspace_files(ws), &ctx, (struct wpath){STR("log")}, large, any, NULL, &err),
+			 err);
+	CHECK_OK(memory_save(ws, &ctx, &save, &report, &err), err);
+	CHECK_OK(memory_forget(ws, &ctx, STR_NONE, STR("the vault is behind the mirror"), TRUST_PERSON, &report, &err),
+		 err);
+	first = export_ws(ws);
+	CHECK(str_find(first, STR("behind the mirror"), 0) == SIZE_MAX);
+	CHECK(str_find(first, STR("it rains"), 0) != SIZE_MAX);
+	source = (struct source){.bytes = first};
+	CHECK_OK(bundle_import(&ctx, other, &source, STR_NONE, &report, &err), err);
+	copy = open_in(other, "one", false);
+	CHECK(str_eq(first, export_ws(copy)));
+	CHECK_OK(history_read(copy, &ctx, (struct wpath){STR("log")}, 1, MIB, &text, &err), err);
+	CHECK_INT(text.len, 100 * KIB);
 	workspace_close(copy);
 	workspace_close(ws);
 	arena_destroy(arena);

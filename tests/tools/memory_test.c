@@ -2,7 +2,9 @@
 /* Memory: facts and their provenance through the tools, with hostile text, other processes, and people beside them. */
 #include "tools.h"
 
+#include <signal.h>
 #include <sys/wait.h>
+#include <time.h>
 
 #include "base/clock.h"
 #include "home/memory_own.h"
@@ -501,4 +503,193 @@ TEST(agentscope_agents_get_the_replies_they_know)
 	CHECK(str_starts(refused(&b, "memory_get", "{'path':'../x','startLine':1,'endLine':2}", ERR_INVALID),
 			 STR("Error: ")));
 	bench_close(&b);
+}
+
+/* --- forgetting --- */
+
+#define SECRET "the safe opens with 7341 and a <!-- key -->"
+
+/* True when any file below the directory has the words, in any of the forms that they are written in. */
+static bool is_on_disk(struct bench *b)
+{
+	char command[200];
+
+	snprintf(command, sizeof(command), "grep -rqa 'safe opens with 7341' %s", b->dir);
+	return system(command) == 0;
+}
+
+static void save_many(struct bench *b, struct str *ret_id)
+{
+	save_one(b, "- before it\n- also before");
+	*ret_id = save_one(b, "- " SECRET);
+	save_one(b, "- behind it");
+	good(b, "memory_consolidate", "{}");
+}
+
+static const struct jv *forget(struct bench *b, const char *key, struct str value)
+{
+	struct jv *args = jv_object(b->arena);
+
+	jv_set_str(b->arena, args, key, value);
+	return call_jv(b, "memory_forget", args);
+}
+
+TEST(what_is_forgotten_is_on_no_disk_any_more)
+{
+	struct bench b;
+	struct str id, before;
+	const struct jv *v;
+
+	bench_open_disk(&b, "native");
+	save_many(&b, &id);
+	good(&b, "memory_search", "{'query':'safe 7341'}");
+	CHECK_INT(jv_count(jv_get(b.result.value, "matches")), 1);
+	put_file(&b, MEMORY_ARCHIVE, arena_printf(b.arena, "%.*s", STR_ARG(file(&b, "MEMORY.md"))));
+	CHECK(is_on_disk(&b));
+	v = forget(&b, "id", id);
+	if (b.result.is_error)
+		TEST_FAIL("%.*s", STR_ARG(b.result.text));
+	CHECK(!is_on_disk(&b));
+	CHECK_INT(jv_count(jv_get(v, "files")), 3);
+	CHECK_INT(jv_get_bool(jv_get(v, "history"), "covered", false), true);
+	CHECK(jv_get_int(jv_get(v, "history"), "contents", 0) > 2);
+	CHECK_INT(jv_count(jv_get(v, "mentions")), 0);
+	CHECK_STR(jv_str_of(jv_at(jv_get(v, "sha256"), 0)),
+		  STR("104c49ab1ee787acfee64bb4b3859342cfdf59769dcc03e37f4e34abf10f73f0"));
+	before = file(&b, "memory/forgotten.jsonl");
+	CHECK(has(before, jv_get_str(v, "receipt").ptr) && !has(before, "7341"));
+	CHECK_INT(jv_count(jv_get(good(&b, "memory_list", "{}"), "facts")), 3);
+	good(&b, "memory_search", "{'query':'safe 7341','all':true}");
+	CHECK_INT(jv_count(jv_get(b.result.value, "matches")), 0);
+	good(&b, "memory_search", "{'query':'behind'}");
+	CHECK_INT(jv_count(jv_get(b.result.value, "matches")), 1);
+	forget(&b, "id", id);
+	CHECK_INT(b.result.err.kind, ERR_NOT_FOUND);
+	forget(&b, "text", STR(SECRET));
+	CHECK_INT(b.result.err.kind, ERR_NOT_FOUND);
+	CHECK(!is_on_disk(&b));
+	bench_close(&b);
+}
+
+TEST(a_fork_forgets_too_and_keeps_the_rest)
+{
+	struct bench b, in_fork = {0};
+	char url[80];
+	struct workspace_opts opts = {.name = STR("beside"), .relaxed = true};
+	struct err err = {0};
+	struct str id;
+	const struct jv *v;
+
+	bench_open_disk(&b, "native");
+	save_many(&b, &id);
+	good(&b, "fork", "{'name':'beside'}");
+	save_one(&b, "- after the fork");
+	v = forget(&b, "id", id);
+	if (b.result.is_error)
+		TEST_FAIL("%.*s", STR_ARG(b.result.text));
+	CHECK(!is_on_disk(&b));
+	CHECK_INT(jv_count(jv_get(v, "forks")), 1);
+	snprintf(url, sizeof(url), "disk:%s", b.dir);
+	opts.store_url = str_of(url);
+	in_fork.arena = arena_new();
+	in_fork.ctx.arena = in_fork.arena;
+	CHECK_OK(workspace_open(&opts, &in_fork.ws, &err), err);
+	CHECK_OK(toolset_new(in_fork.ws, STR_NONE, &in_fork.set, &err), err);
+	CHECK_INT(jv_count(jv_get(good(&in_fork, "memory_list", "{}"), "facts")), 3);
+	bench_close(&in_fork);
+	bench_close(&b);
+}
+
+TEST(an_agent_cannot_forget_what_a_person_wrote)
+{
+	struct bench b;
+	struct err err = {0};
+	struct jv *v;
+
+	bench_open(&b, "native");
+	put_file(&b, "MEMORY.md", STR("- Never deploy on Fridays\n- x\n"));
+	forget(&b, "text", STR("Never deploy on Fridays"));
+	CHECK_INT(b.result.err.kind, ERR_DENIED);
+	CHECK(has(file(&b, "MEMORY.md"), "Fridays"));
+	CHECK_OK(memory_forget(b.ws, &b.ctx, STR_NONE, STR("Never deploy on Fridays"), TRUST_PERSON, &v, &err), err);
+	CHECK_STR(file(&b, "MEMORY.md"), STR("- x\n"));
+	refused(&b, "memory_forget", "{}", ERR_INVALID);
+	refused(&b, "memory_forget", "{'id':'m-1','text':'x'}", ERR_INVALID);
+	bench_close(&b);
+}
+
+TEST(other_files_that_have_the_words_are_named_in_the_receipt)
+{
+	struct bench b;
+	struct str id;
+	const struct jv *v;
+
+	bench_open(&b, "native");
+	id = save_one(&b, "- the code is \"open sesame\"");
+	good(&b, "session_append",
+	     "{'session':'s','entries':[{'type':'message','role':'user','content':'the code is \\\"open "
+	     "sesame\\\"'}]}");
+	v = forget(&b, "id", id);
+	CHECK_INT(jv_count(jv_get(v, "mentions")), 1);
+	CHECK_STR(jv_str_of(jv_at(jv_get(v, "mentions"), 0)), STR("agents/default/sessions/s.log.jsonl"));
+	bench_close(&b);
+}
+
+TEST(what_was_learned_behind_a_forgotten_fact_is_still_merged)
+{
+	struct bench b;
+	struct str id, basis;
+	const struct jv *v;
+
+	bench_open(&b, "native");
+	id = save_one(&b, "- to be forgotten soon");
+	save_one(&b, "- stays");
+	basis = basis_of(&b);
+	merge(&b, basis, "- stays\n- to be forgotten soon\n");
+	CHECK(!b.result.is_error);
+	forget(&b, "id", id);
+	good(&b, "memory_save", "{'content':'- n','ledger_only':true}");
+	v = good(&b, "memory_consolidate", "{}");
+	CHECK_INT(jv_count(jv_get(v, "entries")), 1);
+	CHECK_STR(jv_get_str(jv_at(jv_get(v, "entries"), 0), "text"), STR("n"));
+	bench_close(&b);
+}
+
+static void forgetter(const char *dir)
+{
+	struct bench b = {0};
+	char url[80];
+
+	snprintf(url, sizeof(url), "disk:%s", dir);
+	bench_open_at(&b, str_of(url), "native");
+	forget(&b, "text", STR(SECRET));
+	_exit(b.result.is_error);
+}
+
+/* Killed after more and more of its time, until it came to its end by itself. */
+TEST(a_forgetting_that_was_killed_is_done_to_its_end_by_the_next)
+{
+	for (int us = 0, ended = 0; !ended; us += 1500) {
+		struct bench b;
+		struct str id;
+		struct timespec pause = {.tv_nsec = (long)us * 1000};
+		pid_t pid;
+		int status;
+
+		bench_open_disk(&b, "native");
+		save_many(&b, &id);
+		pid = fork();
+		if (pid == 0)
+			forgetter(b.dir);
+		nanosleep(&pause, NULL);
+		kill(pid, SIGKILL);
+		CHECK_INT(waitpid(pid, &status, 0), pid);
+		ended = WIFEXITED(status);
+		forget(&b, "text", STR(SECRET));
+		if (b.result.is_error && b.result.err.kind != ERR_NOT_FOUND)
+			TEST_FAIL("%.*s", STR_ARG(b.result.text));
+		CHECK(!is_on_disk(&b));
+		CHECK_INT(jv_count(jv_get(good(&b, "memory_list", "{}"), "facts")), 3);
+		bench_close(&b);
+	}
 }

@@ -216,6 +216,12 @@ static int carried_draft(struct revisions *rv, struct ctx *ctx, const struct rev
 		ret->other = STR_NONE;
 	drop_missing(c, &ret->before);
 	drop_missing(c, &ret->after);
+	if (ret->piece.where == REV_BLOB && ret->after.where == REV_PREFIX) {
+		struct rev_state piece = ret->piece;
+
+		drop_missing(c, &piece);
+		ret->after.where = piece.where == REV_BLOB ? REV_PREFIX : REV_NOWHERE;
+	}
 	if ((ret->after.where == REV_PREFIX && ret->piece.where != REV_BLOB) ||
 	    (ret->after.where == REV_LOG && ret->after.held_by == 0))
 		r = revlog_read_data(rv->log, ctx, rec, &ret->data, err);

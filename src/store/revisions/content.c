@@ -8,6 +8,7 @@
 #include "base/hash.h"
 #include "base/limits.h"
 #include "store/revisions/layer.h"
+#include "store/revisions/line.h"
 
 #define PIECE_MAX (8 * MIB) /* contents up to this are handled in memory */
 
@@ -23,6 +24,17 @@ struct wpath content_blob_path(struct arena *arena, const uint64_t hash[2])
 	hex_u64(hash[0], hex);
 	hex_u64(hash[1], hex + 16);
 	return (struct wpath){arena_printf(arena, "blobs/%.2s/%.30s", hex, hex + 2)};
+}
+
+bool content_blob_hash(struct str path, uint64_t ret[2])
+{
+	char hex[32];
+
+	if (path.len != 39 || path.ptr[8] != '/')
+		return false;
+	memcpy(hex, path.ptr + 6, 2);
+	memcpy(hex + 2, path.ptr + 9, 30);
+	return hex_hash(str_n(hex, 32), ret);
 }
 
 static bool exists_already(int r)
@@ -326,8 +338,8 @@ static int read_state(struct revisions *rv, struct ctx *ctx, const struct rev_re
 	if (state->where == REV_LOG && r != -ERR_NOT_FOUND)
 		return r;
 	if (state->where == REV_BLOB || state->where == REV_LOG)
-		return read_blob(rv, ctx, state, range, sink, err);
-	return not_kept(record, err);
+		r = read_blob(rv, ctx, state, range, sink, err);
+	return r == -ERR_NOT_FOUND ? not_kept(record, err) : r;
 }
 
 static struct store_range within(struct store_range range, uint64_t size)
@@ -450,8 +462,11 @@ int content_read_after(struct revisions *rv, struct ctx *ctx, const struct rev_r
 		range.length -= len;
 		end = end_of_appends(rv, record);
 	}
-	if (end != record && (end->r.before.where == REV_LOG || end->r.before.where == REV_BLOB))
-		return read_state(rv, ctx, end, &end->r.before, range, sink, err);
+	if (end != record && (end->r.before.where == REV_LOG || end->r.before.where == REV_BLOB)) {
+		r = read_state(rv, ctx, end, &end->r.before, range, sink, err);
+		if (r != -ERR_NOT_FOUND)
+			return r; /* else the whole was redacted; its beginning may be there all the same */
+	}
 	r = content_source_after(rv, ctx, record, &source, err);
 	if (r == 0) {
 		r = push_source(&source, range, sink, err);

@@ -406,12 +406,13 @@ static int take_source(struct revisions *rv, struct ctx *ctx, const struct sourc
 {
 	struct ahead ahead = {.rest = source};
 	struct source all = {.pull = ahead_pull, .arg = &ahead};
+	bool apart = rv->apart && rv->apart(d->path);
 	char *first;
 	size_t len = 0, n = 1;
 	int r;
 
 	*ret_source = *source;
-	if (!source->pull && source->bytes.len <= REV_INLINE_MAX) {
+	if (!source->pull && source->bytes.len <= REV_INLINE_MAX && !apart) {
 		draft_inline(d, source->bytes);
 		return 0;
 	}
@@ -426,6 +427,8 @@ static int take_source(struct revisions *rv, struct ctx *ctx, const struct sourc
 	}
 	if (len <= REV_INLINE_MAX) {
 		*ret_source = (struct source){.bytes = str_n(first, len)};
+		if (apart)
+			return content_keep_bytes(rv, ctx, ret_source->bytes, &d->after, err);
 		draft_inline(d, ret_source->bytes);
 		return 0;
 	}
@@ -1055,6 +1058,7 @@ int store_revisions_open(struct store *inner, struct store *meta, struct revisio
 	rv->scratch = opts.scratch;
 	rv->boot_id = str_n(xstrndup(opts.boot_id), opts.journal ? 0 : opts.boot_id.len);
 	rv->journal = opts.journal;
+	rv->apart = opts.apart;
 	if (opts.journal) {
 		bool within = !wpath_is_root(opts.own);
 

@@ -15,6 +15,7 @@ struct revisions {
 	bool journal;          /* the log is one */
 	struct store *log_at;  /* the store that has the journal: inner or meta */
 	struct wpath log_path; /* owned */
+	bool (*apart)(struct wpath path);
 	_Atomic uint64_t blob_bytes;
 	_Atomic int64_t counted_ns; /* monotonic: when other processes were last asked for */
 	pthread_mutex_t opening;
@@ -39,6 +40,8 @@ int revisions_ready(struct revisions *rv, struct ctx *ctx, struct err *err);
 #define REV_BLOB_GRACE_NS (INT64_C(60) * 1000000000)
 
 struct wpath content_blob_path(struct arena *arena, const uint64_t hash[2]);
+/* The hash that a blob is named by; false for what is none, like the unfinished copy of a killed process. */
+bool content_blob_hash(struct str path, uint64_t ret[2]);
 /* Keeps `bytes` as a blob; the state gets hash, size and place. */
 int content_keep_bytes(struct revisions *rv, struct ctx *ctx, struct str bytes, struct rev_state *state,
 		       struct err *err);

@@ -222,18 +222,6 @@ static int keep_used(struct plan *p, struct err *err)
 
 /* --- blobs --- */
 
-/* The hash that a blob is named by; false for what is none, like the unfinished copy of a killed process. */
-static bool blob_hash(struct str path, uint64_t ret[2])
-{
-	char hex[32];
-
-	if (path.len != 39 || path.ptr[8] != '/')
-		return false;
-	memcpy(hex, path.ptr + 6, 2);
-	memcpy(hex + 2, path.ptr + 9, 30);
-	return hex_hash(str_n(hex, 32), ret);
-}
-
 static void sweep_entry(struct plan *p, const struct store_entry *e)
 {
 	struct store_cond same = {.kind = STORE_VERSION, .version = e->stat.version};
@@ -241,7 +229,7 @@ static void sweep_entry(struct plan *p, const struct store_entry *e)
 	uint64_t hash[2];
 	struct err ignored;
 
-	is_blob = blob_hash(e->path.s, hash);
+	is_blob = content_blob_hash(e->path.s, hash);
 	if (is_blob && set_has(&p->used, hash))
 		return;
 	if (e->stat.mtime_ns > (is_blob ? p->young_ns : clock_real_ns() - STUB_AGE_NS)) {
