@@ -275,6 +275,8 @@ int home_search(struct workspace *ws, struct ctx *ctx, const struct search_query
 
 		limit = limit < SEARCH_LIMIT_MAX ? limit : SEARCH_LIMIT_MAX;
 		*ret = (struct search_hits){.total = a.total, .note = a.note.len ? a.note : note};
+		if (a.note.len && note.len)
+			ret->note = arena_printf(ctx->arena, "%.*s; %.*s", STR_ARG(a.note), STR_ARG(note));
 		ret->count = a.count - from < limit ? a.count - from : limit;
 		if (query->explain)
 			ret->explanation = explain(ctx->arena, view, &plan, &a);

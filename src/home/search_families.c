@@ -90,13 +90,15 @@ const struct search_family *search_family_of(struct wpath path)
 	return NULL;
 }
 
-void search_documents(struct arena *arena, const struct search_family *family, struct wpath path, struct str bytes,
+bool search_documents(struct arena *arena, const struct search_family *family, struct wpath path, struct str bytes,
 		      int64_t mtime_ns, search_emit emit, void *arg)
 {
 	struct err err;
 
 	if (memchr(bytes.ptr ? bytes.ptr : "", 0, bytes.len < 8 * KIB ? bytes.len : 8 * KIB))
-		return;
-	if (!family->documents || family->documents(arena, path, bytes, mtime_ns, emit, arg, &err) != 0)
-		plain_text(path, bytes, mtime_ns, emit, arg);
+		return true;
+	if (family->documents && family->documents(arena, path, bytes, mtime_ns, emit, arg, &err) == 0)
+		return true;
+	plain_text(path, bytes, mtime_ns, emit, arg);
+	return !family->documents;
 }

@@ -31,8 +31,15 @@
 #define BUILD_MAX      (96 * MIB) /* memory of a builder before it becomes a segment */
 #define LIVE_DOCS      2048       /* more than this in memory is written out */
 #define LIVE_BYTES     (16 * MIB)
+#define TROUBLES       64   /* files with a problem that are remembered */
 #define CLOSE_DOCS     64   /* what is worth writing when the process ends */
 #define SMALL_DOCS     1024 /* merged at once, by whoever made the last one */
+
+/* A file that could not be taken in as it is. */
+struct trouble {
+	char *path;
+	bool unreadable; /* else: not what its family expects, and taken as plain text */
+};
 
 struct home_index {
 	struct workspace *ws;
@@ -52,6 +59,8 @@ struct home_index {
 	pthread_t worker;
 	bool has_worker, working;
 	struct cancel stop;
+	struct trouble troubles[TROUBLES]; /* under `catching` */
+	size_t trouble_count;
 	struct meaning *meaning; /* NULL: no embedder */
 };
 
@@ -153,7 +162,7 @@ struct intake {
 	struct words_builder *builder;
 	struct arena *scratch;
 	unsigned area;
-	size_t files, unreadable;
+	size_t files;
 };
 
 static void take_doc(void *arg, const struct search_doc *doc)
@@ -241,6 +250,45 @@ static void put_segment(struct intake *in)
 	in->files = 0;
 }
 
+/* Remembers, or forgets, that a file has a problem. */
+static void set_trouble(struct home_index *ix, struct str path, bool has, bool unreadable)
+{
+	size_t i = 0;
+
+	while (i < ix->trouble_count && !str_is(path, ix->troubles[i].path))
+		i++;
+	if (has && i == ix->trouble_count && i < TROUBLES)
+		ix->troubles[ix->trouble_count++].path = xstrndup(path);
+	if (has && i < TROUBLES)
+		ix->troubles[i].unreadable = unreadable;
+	if (!has && i < ix->trouble_count) {
+		free(ix->troubles[i].path);
+		ix->troubles[i] = ix->troubles[--ix->trouble_count];
+	}
+}
+
+static struct str trouble_note(const struct home_index *ix, struct arena *arena)
+{
+	size_t counts[2] = {0};
+	const char *first[2] = {NULL};
+	struct buf out;
+
+	buf_init(&out, arena, 16 * KIB);
+	for (size_t i = 0; i < ix->trouble_count; i++)
+		if (counts[ix->troubles[i].unreadable]++ == 0)
+			first[ix->troubles[i].unreadable] = ix->troubles[i].path;
+	for (int unreadable = 1; unreadable >= 0; unreadable--) {
+		if (!counts[unreadable])
+			continue;
+		buf_printf(&out, "%s%s", out.len ? "; " : "", first[unreadable]);
+		if (counts[unreadable] > 1)
+			buf_printf(&out, " and %zu more files", counts[unreadable] - 1);
+		buf_add(&out, unreadable ? STR(" could not be read and cannot be found")
+					 : STR(" could not be parsed, and counts as plain text"));
+	}
+	return buf_str(&out);
+}
+
 /* Reads a file of the home and puts what it says into the builder. */
 static void take_file(struct intake *in, struct wpath path, const struct search_family *family)
 {
@@ -257,19 +305,19 @@ static void take_file(struct intake *in, struct wpath path, const struct search_
 		bytes = STR_NONE;
 		bad = store_stat(in->ix->home, &ctx, path, &stat, &err);
 	}
+	set_trouble(in->ix, path.s, bad && bad != -ERR_NOT_FOUND && bad != -ERR_INVALID, true);
 	if (bad == -ERR_NOT_FOUND || bad == -ERR_INVALID) {
 		words_builder_file(in->builder, path.s, STR(""));
 		in->files++;
 		return;
 	}
-	if (bad) {
-		in->unreadable++;
+	if (bad)
 		return;
-	}
 	in->area = family->area;
 	words_builder_file(in->builder, path.s, stat.version);
 	in->files++;
-	search_documents(in->scratch, family, path, bytes, stat.mtime_ns, take_doc, in);
+	if (!search_documents(in->scratch, family, path, bytes, stat.mtime_ns, take_doc, in))
+		set_trouble(in->ix, path.s, true, false);
 	if (words_builder_size(in->builder) > BUILD_MAX)
 		put_segment(in);
 }
@@ -649,7 +697,7 @@ static void flush(struct home_index *ix, uint64_t least, bool held)
 	pthread_mutex_unlock(&ix->lock);
 	if (!held)
 		pthread_mutex_unlock(&ix->catching);
-	if (end && live_of(view, ix->dir ? ix->disk : 0).docs >= least)
+	if (end && words_view_is_whole(view) && live_of(view, ix->dir ? ix->disk : 0).docs >= least)
 		merge_range(ix, view, first, end, arena, revision, &err);
 	words_view_unref(view);
 	pthread_mutex_lock(&ix->lock);
@@ -752,11 +800,26 @@ static int settled_head(struct home_index *ix, struct ctx *ctx, uint64_t *head, 
 	return bad;
 }
 
+static bool view_is_whole(struct home_index *ix)
+{
+	bool whole;
+
+	pthread_mutex_lock(&ix->lock);
+	whole = words_view_is_whole(ix->view);
+	pthread_mutex_unlock(&ix->lock);
+	return whole;
+}
+
 static int catch_up(struct home_index *ix, struct ctx *ctx, struct err *err)
 {
 	uint64_t head;
 	int bad;
 
+	if (ix->opened && !view_is_whole(ix)) { /* somebody cut a file off: what is left of it is of no use */
+		set_view(ix, words_view_new(NULL, 0), 0);
+		ix->opened = ix->swept = false;
+		ix->revision = 0;
+	}
 	if (!ix->opened)
 		open_dir(ix, ctx);
 	ix->opened = true;
@@ -788,6 +851,8 @@ int home_index_view(struct workspace *ws, struct ctx *ctx, struct words_view **r
 	*ret_note = STR_NONE;
 	pthread_mutex_lock(&ix->catching);
 	bad = catch_up(ix, ctx, err);
+	if (!bad)
+		*ret_note = trouble_note(ix, ctx->arena);
 	pthread_mutex_unlock(&ix->catching);
 	if (bad)
 		return bad;
@@ -850,6 +915,8 @@ void home_index_close(struct home_index *ix)
 		flush(ix, CLOSE_DOCS, true);
 	words_view_unref(ix->view);
 	meaning_destroy(ix->meaning);
+	while (ix->trouble_count)
+		free(ix->troubles[--ix->trouble_count].path);
 	store_destroy(ix->home);
 	pthread_mutex_destroy(&ix->catching);
 	pthread_mutex_destroy(&ix->lock);

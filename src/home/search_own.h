@@ -23,8 +23,8 @@ void home_index_close(struct home_index *index);
 
 /* Which family a file belongs to, and its documents; NULL: it is not searched (search_families.c). */
 const struct search_family *search_family_of(struct wpath path);
-/* Emits nothing for what is not text. */
-void search_documents(struct arena *arena, const struct search_family *family, struct wpath path, struct str bytes,
+/* Emits nothing for what is not text. False: the family could not parse it, and it was emitted as plain text. */
+bool search_documents(struct arena *arena, const struct search_family *family, struct wpath path, struct str bytes,
 		      int64_t mtime_ns, search_emit emit, void *arg);
 
 /* --- the question (search_query.c) --- */

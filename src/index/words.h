@@ -83,6 +83,8 @@ size_t words_view_count(const struct words_view *view);
 struct words_segment *words_view_at(const struct words_view *view, size_t i);
 /* Documents of a segment that are still what it says. */
 uint32_t words_view_alive(const struct words_view *view, size_t i);
+/* False when another program cut off a file that is mapped: nothing of the view may be used then. Cheap. */
+bool words_view_is_whole(const struct words_view *view);
 bool words_view_has(const struct words_view *view, size_t segment, uint32_t doc);
 bool words_view_file(const struct words_view *view, struct str path, struct str *ret_version);
 

@@ -103,7 +103,8 @@ struct words_view {
 	struct words_segment **segments;
 	uint64_t **dead; /* a bit per document, or NULL: all are alive */
 	uint32_t *dead_count;
-	uint64_t docs, total_len; /* of those alive and dead: what idf and lengths are taken from */
+	uint64_t *dead_len;       /* their words */
+	uint64_t docs, total_len; /* of those alive: what idf and lengths are taken from */
 };
 
 static inline struct str words_term_str(const struct words_segment *s, uint32_t term)
@@ -181,6 +182,9 @@ void words_put_varint(struct buf *buf, uint32_t v);
 
 /* A segment over bytes that are in memory (freed with it) or mapped; on failure they stay the caller's. */
 int words_segment_take(void *bytes, size_t size, bool mapped, struct words_segment **ret, struct err *err);
+
+/* False when the file that is mapped was cut off. */
+bool words_segment_is_whole(const struct words_segment *segment);
 
 /* A document's text section, and its row but for file and text. */
 void words_pack_text(struct buf *buf, const struct words_doc *doc);

@@ -638,6 +638,25 @@ bool words_check_text(struct words_check *check, uint32_t segment, uint32_t doc)
 	return check->x.plain || clauses_ok(&check->x, doc);
 }
 
+/* Documents of segment `i` that have the term and are alive. Where some are not, the list is walked: that costs as much
+   as counting the matches does. */
+static uint64_t alive_with(const struct words_view *view, size_t i, uint32_t term)
+{
+	const struct words_segment *s = view->segments[i];
+	const struct words_term *t = &s->terms[term];
+	uint32_t docs[WORDS_BLOCK], all = s->head->docs, gone = 0;
+
+	if (!view->dead_count[i])
+		return t->docs;
+	for (uint32_t b = t->block; b < t->block + words_block_count(t); b++) {
+		uint32_t n = words_block_read(s, b, words_block_base(s, t, b), docs, NULL);
+
+		for (uint32_t k = 0; k < n; k++)
+			gone += docs[k] < all && words_is_dead(view, i, docs[k]);
+	}
+	return t->docs > gone ? t->docs - gone : 0;
+}
+
 double words_idf(const struct words_view *view, struct str term, uint64_t *ret_docs)
 {
 	uint64_t docs = 0;
@@ -645,7 +664,7 @@ double words_idf(const struct words_view *view, struct str term, uint64_t *ret_d
 	for (size_t i = 0; i < view->count; i++) {
 		uint32_t t = words_term_find(view->segments[i], term);
 
-		docs += t == WORDS_NONE ? 0 : view->segments[i]->terms[t].docs;
+		docs += t == WORDS_NONE ? 0 : alive_with(view, i, t);
 	}
 	*ret_docs = docs;
 	return docs ? log(1 + ((double)view->docs - (double)docs + 0.5) / ((double)docs + 0.5)) : 0;

@@ -161,6 +161,25 @@ int words_segment_open(const char *path, struct words_segment **ret, struct err 
 	return bad;
 }
 
+/* The kernel reads the last byte for us: where the file no longer reaches that far, it says so instead of ending the
+   process. A file that is cut off loses its end first. */
+bool words_segment_is_whole(const struct words_segment *segment)
+{
+	static _Atomic int probe = -1;
+	int fd = atomic_load(&probe), none = -1;
+
+	if (!segment->mapped)
+		return true;
+	if (fd < 0) {
+		fd = memfd_create("stead-probe", MFD_CLOEXEC);
+		if (fd >= 0 && !atomic_compare_exchange_strong(&probe, &none, fd)) {
+			close(fd);
+			fd = none;
+		}
+	}
+	return fd < 0 || pwrite(fd, segment->bytes + segment->size - 1, 1, 0) == 1 || errno != EFAULT;
+}
+
 int words_segment_parse(struct str bytes, struct words_segment **ret, struct err *err)
 {
 	void *copy = xmalloc(bytes.len + 16);

@@ -18,6 +18,7 @@ static struct words_view *view_alloc(size_t count)
 	v->segments = xcalloc(count + 1, sizeof *v->segments);
 	v->dead = xcalloc(count + 1, sizeof *v->dead);
 	v->dead_count = xcalloc(count + 1, sizeof *v->dead_count);
+	v->dead_len = xcalloc(count + 1, sizeof *v->dead_len);
 	return v;
 }
 
@@ -36,7 +37,17 @@ static void kill_file(struct words_view *v, size_t i, struct str path)
 			continue;
 		v->dead[i][d >> 6] |= UINT64_C(1) << (d & 63);
 		v->dead_count[i]++;
+		v->dead_len[i] += s->lens[d];
+		v->docs--;
+		v->total_len -= s->lens[d];
 	}
+}
+
+/* Segment `i` counts, but for what is known to be dead. */
+static void count_in(struct words_view *v, size_t i)
+{
+	v->docs += v->segments[i]->head->docs - v->dead_count[i];
+	v->total_len += v->segments[i]->head->total_len - v->dead_len[i];
 }
 
 /* Segment `top` stands over all before it. */
@@ -44,8 +55,7 @@ static void put_over(struct words_view *v, size_t top)
 {
 	const struct words_segment *s = v->segments[top];
 
-	v->docs += s->head->docs;
-	v->total_len += s->head->total_len;
+	count_in(v, top);
 	for (uint32_t f = 0; top && f < s->head->files; f++)
 		for (size_t i = 0; i < top; i++)
 			kill_file(v, i, words_path(s, f));
@@ -69,8 +79,8 @@ static void carry(struct words_view *v, size_t to, const struct words_view *old,
 
 	v->segments[to] = words_segment_ref(old->segments[from]);
 	v->dead_count[to] = old->dead_count[from];
-	v->docs += old->segments[from]->head->docs;
-	v->total_len += old->segments[from]->head->total_len;
+	v->dead_len[to] = old->dead_len[from];
+	count_in(v, to);
 	if (old->dead[from]) {
 		v->dead[to] = xmalloc(bytes);
 		memcpy(v->dead[to], old->dead[from], bytes);
@@ -97,8 +107,7 @@ struct words_view *words_view_replace(const struct words_view *view, size_t firs
 	for (size_t i = 0; i < first; i++)
 		carry(v, i, view, i);
 	v->segments[first] = words_segment_ref(segment);
-	v->docs += segment->head->docs;
-	v->total_len += segment->head->total_len;
+	count_in(v, first);
 	for (size_t i = first + count; i < view->count; i++) {
 		const struct words_segment *above = view->segments[i];
 
@@ -126,6 +135,7 @@ void words_view_unref(struct words_view *view)
 	free(view->segments);
 	free(view->dead);
 	free(view->dead_count);
+	free(view->dead_len);
 	free(view);
 }
 
@@ -142,6 +152,14 @@ struct words_segment *words_view_at(const struct words_view *view, size_t i)
 uint32_t words_view_alive(const struct words_view *view, size_t i)
 {
 	return view->segments[i]->head->docs - view->dead_count[i];
+}
+
+bool words_view_is_whole(const struct words_view *view)
+{
+	for (size_t i = 0; i < view->count; i++)
+		if (!words_segment_is_whole(view->segments[i]))
+			return false;
+	return true;
 }
 
 bool words_view_has(const struct words_view *view, size_t segment, uint32_t doc)

@@ -320,6 +320,51 @@ TEST(a_merge_changes_no_answer)
 	corpus_release(&c);
 }
 
+/* One segment with new texts for `count` documents, and one document gone. */
+static void update_some(struct corpus *c, uint32_t count)
+{
+	struct words_builder *b = words_builder_new();
+	struct words_segment *segment;
+	struct words_view *view;
+	uint32_t at = rnd((uint32_t)c->count - count - 1);
+
+	for (uint32_t i = 0; i < count; i++) {
+		c->docs[at + i].title = text_of(c->arena, 1 + rnd(6));
+		c->docs[at + i].body = text_of(c->arena, 1 + rnd(90));
+		words_builder_file(b, c->paths[at + i], STR("v2"));
+		words_builder_add(b, &c->docs[at + i]);
+	}
+	c->count--;
+	words_builder_file(b, c->paths[c->count], STR(""));
+	segment = words_builder_finish(b);
+	words_builder_destroy(b);
+	view = words_view_push(c->view, segment);
+	words_view_unref(c->view);
+	words_segment_unref(segment);
+	c->view = view;
+}
+
+TEST(ten_thousand_updates_without_a_merge_change_no_ranking)
+{
+	struct corpus c;
+	struct words_view *old;
+
+	make_docs(&c, 2000);
+	index_docs(&c, 3);
+	for (int i = 0; i < 40; i++) {
+		update_some(&c, 250);
+		if (i % 10 == 0)
+			random_queries(&c, 5, i % 20 == 0);
+	}
+	random_queries(&c, 20, false);
+	old = c.view;
+	c.view = merged(old);
+	words_view_unref(old);
+	CHECK_INT(words_segment_docs(words_view_at(c.view, 0)), c.count);
+	random_queries(&c, 10, true);
+	corpus_release(&c);
+}
+
 TEST(lists_longer_than_many_windows_are_exact)
 {
 	struct corpus c;

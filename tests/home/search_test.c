@@ -274,6 +274,44 @@ TEST(the_index_on_disk_is_used_again_and_may_be_damaged_or_deleted)
 	teardown(&f);
 }
 
+TEST(an_index_that_is_cut_off_while_it_is_open_is_built_again)
+{
+	struct fix f;
+
+	setup(&f);
+	put_many(&f, 0, 400);
+	CHECK_INT(ask_query(&f, f.ws, (struct search_query){.text = STR("common")}).total, 400);
+	workspace_close(f.ws);
+	f.ws = open_as(&f, "", false);
+	CHECK_INT(ask_query(&f, f.ws, (struct search_query){.text = STR("common")}).total, 400);
+	CHECK_INT(truncate(first_segment(&f).ptr, 0), 0);
+	CHECK_INT(ask_query(&f, f.ws, (struct search_query){.text = STR("common")}).total, 400);
+	CHECK_STR(ask(&f, f.ws, "word77"), STR("notes/m0077.md"));
+	workspace_close(f.ws);
+	f.ws = open_as(&f, "", false);
+	CHECK_INT(ask_query(&f, f.ws, (struct search_query){.text = STR("common")}).total, 400);
+	CHECK_INT(truncate(first_segment(&f).ptr, 5000), 0);
+	CHECK_STR(ask(&f, f.ws, "word78"), STR("notes/m0078.md"));
+	teardown(&f);
+}
+
+TEST(a_note_names_the_file_that_is_not_what_its_family_expects)
+{
+	struct fix f;
+	struct search_hits hits;
+
+	setup(&f);
+	put(&f, f.ws, "knowledge/good.md", "a lighthouse\n");
+	CHECK_INT(ask_query(&f, f.ws, (struct search_query){.text = STR("lighthouse")}).note.len, 0);
+	put(&f, f.ws, "notes/bad.md", "---\ntitle: [never closed\n---\na lighthouse\n");
+	hits = ask_query(&f, f.ws, (struct search_query){.text = STR("lighthouse")});
+	CHECK_INT(hits.total, 2);
+	CHECK_STR(hits.note, STR("notes/bad.md could not be parsed, and counts as plain text"));
+	put(&f, f.ws, "notes/bad.md", "---\ntitle: closed\n---\na lighthouse\n");
+	CHECK_INT(ask_query(&f, f.ws, (struct search_query){.text = STR("lighthouse")}).note.len, 0);
+	teardown(&f);
+}
+
 TEST(files_that_another_program_changed_are_noticed_when_the_index_is_opened)
 {
 	struct fix f;
