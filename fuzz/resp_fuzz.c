@@ -25,15 +25,18 @@ static void require(bool fact)
 		abort();
 }
 
-static int feed_fill(void *arg, void *bytes, size_t cap, size_t *ret_len, struct err *err)
+static int feed_fill(void *arg, void *bytes, size_t cap, void *spill, size_t spill_cap, size_t *ret_len,
+		     struct err *err)
 {
 	struct feed *f = arg;
-	size_t n = f->piece < cap ? f->piece : cap;
+	size_t n = f->piece < cap + spill_cap ? f->piece : cap + spill_cap;
 
 	n = n < f->rest.len ? n : f->rest.len;
 	if (n == 0)
 		return err_set(err, ERR_UNAVAILABLE, "the end");
-	memcpy(bytes, f->rest.ptr, n);
+	memcpy(bytes, f->rest.ptr, n < cap ? n : cap);
+	if (n > cap)
+		memcpy(spill, f->rest.ptr + cap, n - cap);
 	f->rest = str_from(f->rest, n);
 	*ret_len = n;
 	return 0;
@@ -51,10 +54,29 @@ static void show(struct buf *out, const struct resp_value *v)
 		show(out, &v->items[i]);
 }
 
+/* Strings put elsewhere, behind a head of some bytes. */
+struct put {
+	struct arena *arena;
+	char *bytes;
+	size_t len;
+};
+
+static char *put_to(void *arg, const char *head, size_t rest)
+{
+	struct put *p = arg;
+
+	require(head[0] == head[0] && rest <= MAX);
+	p->bytes = rest % 3 ? arena_alloc(p->arena, rest) : NULL;
+	p->len = p->bytes ? rest : 0;
+	return p->bytes;
+}
+
 /* All answers in the bytes, and how it ended. */
-static struct str parse_all(struct arena *arena, struct str bytes, size_t piece)
+static struct str parse_all(struct arena *arena, struct str bytes, size_t piece, bool placed)
 {
 	struct feed feed = {bytes, piece};
+	struct put put = {.arena = arena};
+	struct resp_place place = {.head = 3, .to = put_to, .arg = &put};
 	struct resp_in in = {.buf = arena_alloc(arena, RESP_BUF), .fill = feed_fill, .arg = &feed, .arena = arena};
 	struct resp_value v;
 	struct err err = {0};
@@ -62,8 +84,12 @@ static struct str parse_all(struct arena *arena, struct str bytes, size_t piece)
 	int r;
 
 	buf_init(&out, arena, (size_t)1 << 24);
+	in.place = placed ? &place : NULL;
 	while ((r = resp_parse(&in, MAX, &v, &err)) == 0) {
 		show(&out, &v);
+		if (put.len)
+			buf_add(&out, str_n(put.bytes, put.len));
+		put.len = 0;
 		if (v.type == RESP_ERROR) {
 			struct err meaning = {0};
 
@@ -78,11 +104,14 @@ static struct str parse_all(struct arena *arena, struct str bytes, size_t piece)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	ARENA_SCOPE struct arena *arena = arena_new();
-	struct str bytes;
+	struct str bytes, all;
 
 	if (size == 0)
 		return 0;
 	bytes = str_n(data + 1, size - 1);
-	require(str_eq(parse_all(arena, bytes, SIZE_MAX), parse_all(arena, bytes, data[0] % 16 + 1)));
+	all = parse_all(arena, bytes, SIZE_MAX, false);
+	require(str_eq(all, parse_all(arena, bytes, data[0] % 16 + 1, false)));
+	require(str_eq(all, parse_all(arena, bytes, data[0] % 16 + 1, true)));
+	require(str_eq(all, parse_all(arena, bytes, SIZE_MAX, true)));
 	return 0;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * RESP3, the reading half, and what a server's errors mean. The parser pulls its bytes, so that it is the same over a
- * socket and over a fuzzer's input, and puts long strings straight into the arena. It believes no number before it is
+ * socket and over a fuzzer's input, and puts long strings straight where they stay. It believes no number before it is
  * compared with what may still come; arrays grow as their items arrive, so a count alone costs nothing.
  */
 #include "net/resp.h"
@@ -24,7 +24,7 @@ static int fill(struct resp_in *in, struct err *err)
 		in->len -= in->at;
 		in->at = 0;
 	}
-	r = in->fill(in->arg, in->buf + in->len, RESP_BUF - in->len, &n, err);
+	r = in->fill(in->arg, in->buf + in->len, RESP_BUF - in->len, NULL, 0, &n, err);
 	in->len += n;
 	return r;
 }
@@ -57,40 +57,77 @@ static int take_line(struct resp_in *in, struct str *ret, struct err *err)
 	}
 }
 
-static int take_string(struct resp_in *in, size_t len, struct str *ret, struct err *err)
+/* `len` bytes to their place, the last of them read together with what follows. */
+static int take_bytes(struct resp_in *in, char *bytes, size_t len, struct err *err)
 {
-	char *bytes, end[2];
-	size_t have = 0;
+	size_t have = in->len - in->at < len ? in->len - in->at : len;
+
+	if (have)
+		memcpy(bytes, in->buf + in->at, have);
+	in->at += have;
+	while (have < len) {
+		size_t n = 0;
+		int r = in->fill(in->arg, bytes + have, len - have, in->buf, RESP_BUF, &n, err);
+
+		if (r)
+			return r;
+		in->at = 0;
+		in->len = n > len - have ? n - (len - have) : 0;
+		have += n - in->len;
+	}
+	return 0;
+}
+
+static int take_end(struct resp_in *in, struct err *err)
+{
+	while (in->len - in->at < 2) {
+		int r = fill(in, err);
+
+		if (r)
+			return r;
+	}
+	in->at += 2;
+	return in->buf[in->at - 2] == '\r' && in->buf[in->at - 1] == '\n'
+		       ? 0
+		       : corrupt(err, "a string is not as long as it says");
+}
+
+/* The head of a string that may be put elsewhere, and where. */
+static int take_head_of_string(struct resp_in *in, size_t len, char **ret_to, struct err *err)
+{
+	while (in->len - in->at < in->place->head) {
+		int r = fill(in, err);
+
+		if (r)
+			return r;
+	}
+	*ret_to = in->place->to(in->place->arg, in->buf + in->at, len - in->place->head);
+	return 0;
+}
+
+static int take_string(struct resp_in *in, size_t len, bool placed, struct str *ret, struct err *err)
+{
+	char *bytes, *to = NULL;
+	size_t own = len;
 	int r = 0;
 
 	if (len > in->left)
 		return err_set(err, ERR_TOO_LARGE, "the server's answer has %zu bytes, more than were asked for", len);
 	in->left -= len;
-	bytes = arena_alloc_raw(in->arena, len + 1);
-	while (r == 0 && have < len) {
-		size_t n = in->len - in->at < len - have ? in->len - in->at : len - have;
-
-		memcpy(bytes + have, in->buf + in->at, n);
-		in->at += n;
-		have += n;
-		n = 0;
-		if (have < len)
-			r = in->fill(in->arg, bytes + have, len - have, &n, err);
-		have += n;
-	}
-	for (size_t i = 0; r == 0 && i < 2; i++) {
-		if (in->at == in->len)
-			r = fill(in, err);
-		if (r == 0)
-			end[i] = in->buf[in->at++];
-	}
-	if (r)
-		return r;
-	if (end[0] != '\r' || end[1] != '\n')
-		return corrupt(err, "a string is not as long as it says");
-	bytes[len] = '\0';
-	*ret = str_n(bytes, len);
-	return 0;
+	if (placed && in->place && len >= in->place->head)
+		r = take_head_of_string(in, len, &to, err);
+	if (to)
+		own = in->place->head;
+	bytes = arena_alloc_raw(in->arena, own + 1);
+	if (r == 0)
+		r = take_bytes(in, bytes, own, err);
+	if (r == 0 && to)
+		r = take_bytes(in, to, len - own, err);
+	if (r == 0)
+		r = take_end(in, err);
+	bytes[own] = '\0';
+	*ret = str_n(bytes, own);
+	return r;
 }
 
 static int parse(struct resp_in *in, unsigned depth, struct resp_value *ret, struct err *err);
@@ -184,7 +221,7 @@ static int parse(struct resp_in *in, unsigned depth, struct resp_value *ret, str
 		if (number < 0)
 			return 0;
 		ret->type = kind == '!' ? RESP_ERROR : RESP_STR;
-		return take_string(in, (size_t)number, &ret->s, err);
+		return take_string(in, (size_t)number, depth == 0 && kind == '$', &ret->s, err);
 	case '*':
 	case '~':
 	case '>':

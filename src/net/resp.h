@@ -27,13 +27,24 @@ struct resp_value {
 	size_t count;
 };
 
+/* Where the bytes of an answer go that is one long string. It is asked when the first `head` bytes are there: those
+   alone are then the value, and the others go to the memory that it returns, unless that is NULL. */
+struct resp_place {
+	size_t head;
+	char *(*to)(void *arg, const char *head, size_t rest);
+	void *arg;
+};
+
 /* The parser, over any source of bytes. Nothing larger than `left` bytes in all is taken, and no more than
    RESP_ITEMS_MAX values, RESP_DEPTH_MAX deep. */
 struct resp_in {
 	char *buf; /* owned by whoever made it; RESP_BUF bytes */
 	size_t at, len;
-	int (*fill)(void *arg, void *bytes, size_t cap, size_t *ret_len, struct err *err); /* at least one byte */
+	/* At least one byte. What comes behind the first `cap` may go to `spill`. */
+	int (*fill)(void *arg, void *bytes, size_t cap, void *spill, size_t spill_cap, size_t *ret_len,
+		    struct err *err);
 	void *arg;
+	const struct resp_place *place; /* NULL: everything goes into the arena */
 	struct arena *arena;
 	size_t left, items;
 };
@@ -74,12 +85,20 @@ void resp_give(struct resp_client *client, struct resp_conn *conn);
 void resp_drop(struct resp_client *client, struct resp_conn *conn);
 /* What EVALSHA calls the n-th of the scripts; known when a connection was taken. */
 struct str resp_script_hash(const struct resp_client *client, size_t script);
-/* Puts a request into the pipeline; nothing is sent before resp_send(). */
+/* Puts a request into the pipeline; nothing is sent before resp_send(), until when the bytes of the arguments must
+   stay. */
 void resp_put(struct resp_conn *conn, const struct str *args, size_t count);
+/* The same; `tail` is part of argument `joined`, behind what `args` has of it. */
+void resp_put_joined(struct resp_conn *conn, const struct str *args, size_t count, size_t joined, struct str tail);
 int resp_send(struct resp_conn *conn, struct ctx *ctx, struct err *err);
 /* The next answer. An error that the server answers is a value. `more_ns` is added to the time that it may take. */
 int resp_get(struct resp_conn *conn, struct ctx *ctx, struct arena *arena, size_t max, int64_t more_ns,
 	     struct resp_value *ret_value, struct err *err);
+int resp_get_placed(struct resp_conn *conn, struct ctx *ctx, struct arena *arena, size_t max,
+		    const struct resp_place *place, struct resp_value *ret_value, struct err *err);
+/* RESP_CONN_NAME letters, digits, "_" and "-" that no other connection has. */
+const char *resp_conn_name(const struct resp_conn *conn);
+#define RESP_CONN_NAME 8
 /* The server of a cluster that a MOVED error names: later connections go there. False: it is not such an error. */
 bool resp_follow(struct resp_client *client, struct str error);
 /* Round trips so far, without those that open a connection. */

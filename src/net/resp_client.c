@@ -23,7 +23,9 @@
 #define PIPELINE_MAX    (1024 * MIB)
 #define WAIT_SLICE_NS   20000000
 #define SETUP_REPLY_MAX (64 * KIB)
-#define RESP_HASH_LEN   40 /* SHA-1 in hex digits */
+#define RESP_HASH_LEN   40        /* SHA-1 in hex digits */
+#define COPY_BELOW      (4 * KIB) /* longer arguments are sent from where they are */
+#define LONG_MAX        8         /* of one pipeline; more are copied */
 
 struct resp_conn {
 	struct resp_conn *next; /* idle */
@@ -31,6 +33,12 @@ struct resp_conn {
 	struct sock *sock;
 	struct resp_in in;
 	struct buf out;
+	struct {
+		size_t at; /* in out */
+		struct str bytes;
+	} longs[LONG_MAX];
+	size_t long_count;
+	char name[RESP_CONN_NAME + 1];
 	struct ctx *ctx; /* of the answer that is being read */
 	int64_t deadline_ns;
 	int64_t idle_ns; /* since when */
@@ -119,11 +127,12 @@ void resp_client_destroy(struct resp_client *c)
 
 /* Opening. */
 
-static int conn_fill(void *arg, void *bytes, size_t cap, size_t *ret_len, struct err *err)
+static int conn_fill(void *arg, void *bytes, size_t cap, void *spill, size_t spill_cap, size_t *ret_len,
+		     struct err *err)
 {
 	struct resp_conn *conn = arg;
 
-	return sock_read(conn->sock, conn->ctx, conn->deadline_ns, bytes, cap, ret_len, err);
+	return sock_read(conn->sock, conn->ctx, conn->deadline_ns, bytes, cap, spill, spill_cap, ret_len, err);
 }
 
 static void put_setup(struct resp_client *c, struct resp_conn *conn)
@@ -179,6 +188,16 @@ static int conn_setup(struct resp_client *c, struct resp_conn *conn, struct ctx 
 	return r;
 }
 
+/* 48 random bits. */
+static void name_conn(struct resp_conn *conn)
+{
+	static const char digits[] = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_-";
+	uint64_t bits = random_u64();
+
+	for (size_t i = 0; i < RESP_CONN_NAME; i++, bits >>= 6)
+		conn->name[i] = digits[bits & 63];
+}
+
 static int conn_open(struct resp_client *c, struct ctx *ctx, const char *host, unsigned port,
 		     struct resp_conn **ret_conn, struct err *err)
 {
@@ -193,6 +212,7 @@ static int conn_open(struct resp_client *c, struct ctx *ctx, const char *host, u
 		conn->sock = sock;
 		conn->in = (struct resp_in){.buf = conn->buf, .fill = conn_fill, .arg = conn};
 		buf_init(&conn->out, NULL, PIPELINE_MAX);
+		name_conn(conn);
 		r = conn_setup(c, conn, ctx, err);
 		if (r == 0)
 			*ret_conn = conn;
@@ -316,6 +336,7 @@ void resp_give(struct resp_client *c, struct resp_conn *conn)
 	bool keep = !conn->broken && !conn->pending;
 
 	buf_clear(&conn->out);
+	conn->long_count = 0;
 	if (conn->out.cap > OUT_KEPT) {
 		buf_release(&conn->out);
 		buf_init(&conn->out, NULL, PIPELINE_MAX);
@@ -343,7 +364,22 @@ void resp_drop(struct resp_client *c, struct resp_conn *conn)
 
 /* Exchanging. */
 
+static void put_bytes(struct resp_conn *conn, struct str bytes)
+{
+	if (bytes.len < COPY_BELOW || conn->long_count == LONG_MAX) {
+		buf_add(&conn->out, bytes);
+		return;
+	}
+	conn->longs[conn->long_count].at = conn->out.len;
+	conn->longs[conn->long_count++].bytes = bytes;
+}
+
 void resp_put(struct resp_conn *conn, const struct str *args, size_t count)
+{
+	resp_put_joined(conn, args, count, SIZE_MAX, STR(""));
+}
+
+void resp_put_joined(struct resp_conn *conn, const struct str *args, size_t count, size_t joined, struct str tail)
 {
 	struct buf *out = &conn->out;
 
@@ -352,9 +388,11 @@ void resp_put(struct resp_conn *conn, const struct str *args, size_t count)
 	buf_lit(out, "\r\n");
 	for (size_t i = 0; i < count; i++) {
 		buf_char(out, '$');
-		buf_u64(out, args[i].len);
+		buf_u64(out, args[i].len + (i == joined ? tail.len : 0));
 		buf_lit(out, "\r\n");
-		buf_add(out, args[i]);
+		put_bytes(conn, args[i]);
+		if (i == joined)
+			put_bytes(conn, tail);
 		buf_lit(out, "\r\n");
 	}
 	conn->pending++;
@@ -363,12 +401,23 @@ void resp_put(struct resp_conn *conn, const struct str *args, size_t count)
 int resp_send(struct resp_conn *conn, struct ctx *ctx, struct err *err)
 {
 	int64_t deadline_ns = clock_monotonic_ns() + (int64_t)conn->client->opts.answer_ms * 1000000;
+	struct iovec pieces[2 * LONG_MAX + 1];
+	size_t count = 0, at = 0;
 	int r = 0;
 
+	for (size_t i = 0; i < conn->long_count; i++) {
+		struct str bytes = conn->longs[i].bytes;
+
+		pieces[count++] = (struct iovec){conn->out.ptr + at, conn->longs[i].at - at};
+		pieces[count++] = (struct iovec){(char *)bytes.ptr, bytes.len};
+		at = conn->longs[i].at;
+	}
+	pieces[count++] = (struct iovec){conn->out.ptr + at, conn->out.len - at};
+	conn->long_count = 0;
 	if (conn->out.overflow)
 		r = err_set(err, ERR_TOO_LARGE, "a request to Redis is larger than %zu bytes", (size_t)PIPELINE_MAX);
 	if (r == 0)
-		r = sock_write(conn->sock, ctx, deadline_ns, conn->out.ptr, conn->out.len, err);
+		r = sock_write(conn->sock, ctx, deadline_ns, pieces, count, err);
 	buf_clear(&conn->out);
 	conn->broken |= r != 0;
 	conn->sent = true;
@@ -395,6 +444,22 @@ int resp_get(struct resp_conn *conn, struct ctx *ctx, struct arena *arena, size_
 	else
 		conn->pending--;
 	return r;
+}
+
+int resp_get_placed(struct resp_conn *conn, struct ctx *ctx, struct arena *arena, size_t max,
+		    const struct resp_place *place, struct resp_value *ret_value, struct err *err)
+{
+	int r;
+
+	conn->in.place = place;
+	r = resp_get(conn, ctx, arena, max, 0, ret_value, err);
+	conn->in.place = NULL;
+	return r;
+}
+
+const char *resp_conn_name(const struct resp_conn *conn)
+{
+	return conn->name;
 }
 
 uint64_t resp_trips(const struct resp_client *c)

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sockets that do not block, and one place that waits. A wait is cut into slices when the call can be cancelled, since
- * a flag wakes nobody.
+ * Sockets, and one place that waits. A wait is cut into slices when the call can be cancelled, since a flag wakes
+ * nobody. Only receiving in the clear may sleep in the call itself, for a moment.
  */
 #include "net/sock.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <netdb.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -18,7 +19,8 @@
 #include "base/clock.h"
 #include "net/tls.h"
 
-#define CANCEL_SLICE_NS 20000000
+#define CANCEL_SLICE_NS  20000000
+#define RECEIVE_FIRST_MS 20
 
 struct sock {
 	int fd;
@@ -166,6 +168,16 @@ static int start_tls(struct sock *s, const struct sock_target *target, struct ct
 	return r;
 }
 
+/* For receive(): a receive that is not told otherwise waits a little. */
+static void may_sleep(int fd)
+{
+	struct timeval t = {.tv_usec = RECEIVE_FIRST_MS * 1000};
+	int flags = fcntl(fd, F_GETFL);
+
+	if (flags >= 0 && setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &t, sizeof(t)) == 0)
+		fcntl(fd, F_SETFL, flags & ~O_NONBLOCK);
+}
+
 int sock_connect(const struct sock_target *target, struct ctx *ctx, int64_t deadline_ns, struct sock **ret_sock,
 		 struct err *err)
 {
@@ -177,6 +189,8 @@ int sock_connect(const struct sock_target *target, struct ctx *ctx, int64_t dead
 		return r;
 	s = xcalloc(1, sizeof(*s));
 	s->fd = fd;
+	if (!target->tls)
+		may_sleep(fd);
 	if (target->tls) {
 		r = start_tls(s, target, ctx, deadline_ns, err);
 		if (r) {
@@ -197,27 +211,23 @@ void sock_close(struct sock *s)
 	}
 }
 
-int sock_read(struct sock *s, struct ctx *ctx, int64_t deadline_ns, void *bytes, size_t cap, size_t *ret_len,
-	      struct err *err)
+/* One receive that sleeps until something comes, for as long as RECEIVE_FIRST_MS; then it is waited for in the way that
+   knows deadlines and cancels. Most answers come before that, and so cost one system call. */
+static int receive(struct sock *s, struct ctx *ctx, int64_t deadline_ns, struct msghdr *msg, size_t *ret_len,
+		   struct err *err)
 {
-	int r;
+	int64_t soon = clock_monotonic_ns() + (int64_t)RECEIVE_FIRST_MS * 1000000;
+	bool sleep = (!deadline_ns || deadline_ns > soon) && (!ctx->deadline_ns || ctx->deadline_ns > soon);
+	int r = ctx_check(ctx, err);
 
-	while (s->tls) {
-		enum tls_step step = tls_read(s->tls, bytes, cap, ret_len, err);
-
-		if (step == TLS_DONE)
-			return 0;
-		r = tls_wait(s, step, ctx, deadline_ns, err);
-		if (r)
-			return r;
-	}
-	for (;;) {
+	while (r == 0) {
 		ssize_t n;
 
-		r = wait_for(s->fd, POLLIN, ctx, deadline_ns, err);
+		if (!sleep)
+			r = wait_for(s->fd, POLLIN, ctx, deadline_ns, err);
 		if (r)
-			return r;
-		n = recv(s->fd, bytes, cap, 0);
+			break;
+		n = recvmsg(s->fd, msg, sleep ? 0 : MSG_DONTWAIT);
 		if (n > 0) {
 			*ret_len = (size_t)n;
 			return 0;
@@ -226,23 +236,59 @@ int sock_read(struct sock *s, struct ctx *ctx, int64_t deadline_ns, void *bytes,
 			return closed(err);
 		if (errno != EAGAIN && errno != EINTR)
 			return sys_failed(err, errno, "the connection broke");
+		sleep = false;
+	}
+	return r;
+}
+
+int sock_read(struct sock *s, struct ctx *ctx, int64_t deadline_ns, void *bytes, size_t cap, void *spill,
+	      size_t spill_cap, size_t *ret_len, struct err *err)
+{
+	struct iovec pieces[2] = {{bytes, cap}, {spill, spill_cap}};
+	struct msghdr msg = {.msg_iov = pieces, .msg_iovlen = spill_cap ? 2 : 1};
+
+	while (s->tls) {
+		enum tls_step step = tls_read(s->tls, bytes, cap, ret_len, err);
+		int r;
+
+		if (step == TLS_DONE)
+			return 0;
+		r = tls_wait(s, step, ctx, deadline_ns, err);
+		if (r)
+			return r;
+	}
+	return receive(s, ctx, deadline_ns, &msg, ret_len, err);
+}
+
+/* What was sent of the list goes from its front. */
+static void advance(struct iovec **pieces, size_t *count, size_t sent)
+{
+	while (*count && sent >= (*pieces)->iov_len) {
+		sent -= (*pieces)->iov_len;
+		(*pieces)++;
+		(*count)--;
+	}
+	if (*count) {
+		(*pieces)->iov_base = (char *)(*pieces)->iov_base + sent;
+		(*pieces)->iov_len -= sent;
 	}
 }
 
-int sock_write(struct sock *s, struct ctx *ctx, int64_t deadline_ns, const void *bytes, size_t len, struct err *err)
+int sock_write(struct sock *s, struct ctx *ctx, int64_t deadline_ns, struct iovec *pieces, size_t count,
+	       struct err *err)
 {
-	const char *at = bytes;
-
-	while (len) {
+	advance(&pieces, &count, 0);
+	while (count) {
 		size_t sent = 0;
 		int r = 0;
 
 		if (s->tls) {
-			enum tls_step step = tls_write(s->tls, at, len, &sent, err);
+			enum tls_step step = tls_write(s->tls, pieces->iov_base, pieces->iov_len, &sent, err);
 
 			r = step == TLS_DONE ? 0 : tls_wait(s, step, ctx, deadline_ns, err);
 		} else {
-			ssize_t n = send(s->fd, at, len, MSG_NOSIGNAL);
+			struct msghdr msg = {.msg_iov = pieces, .msg_iovlen = count};
+			ssize_t n = sendmsg(s->fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT);
 
 			if (n >= 0)
 				sent = (size_t)n;
@@ -253,8 +299,7 @@ int sock_write(struct sock *s, struct ctx *ctx, int64_t deadline_ns, const void 
 		}
 		if (r)
 			return r;
-		at += sent;
-		len -= sent;
+		advance(&pieces, &count, sent);
 	}
 	return 0;
 }

@@ -8,6 +8,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/uio.h>
 
 #include "base/ctx.h"
 #include "base/err.h"
@@ -25,10 +26,13 @@ struct sock_target {
 int sock_connect(const struct sock_target *target, struct ctx *ctx, int64_t deadline_ns, struct sock **ret_sock,
 		 struct err *err);
 void sock_close(struct sock *sock);
-/* Waits for at least one byte; the end of the stream is an error. */
-int sock_read(struct sock *sock, struct ctx *ctx, int64_t deadline_ns, void *bytes, size_t cap, size_t *ret_len,
-	      struct err *err);
-int sock_write(struct sock *sock, struct ctx *ctx, int64_t deadline_ns, const void *bytes, size_t len, struct err *err);
+/* Waits for at least one byte; the end of the stream is an error. What comes behind the first `cap` bytes goes to
+   `spill`; *ret_len counts both. */
+int sock_read(struct sock *sock, struct ctx *ctx, int64_t deadline_ns, void *bytes, size_t cap, void *spill,
+	      size_t spill_cap, size_t *ret_len, struct err *err);
+/* All pieces, in order; the list is used up. */
+int sock_write(struct sock *sock, struct ctx *ctx, int64_t deadline_ns, struct iovec *pieces, size_t count,
+	       struct err *err);
 /* True when nothing is waiting to be read and the peer has not closed: a kept connection may be used again. */
 int sock_is_quiet(struct sock *sock);
 

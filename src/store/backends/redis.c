@@ -20,24 +20,24 @@
 static int redis_stat(struct store *s, struct ctx *ctx, struct wpath path, struct store_stat *ret_stat, struct err *err)
 {
 	struct redis *rd = redis_of(s);
-	struct str args[] = {STR("HMGET"), redis_key(rd, ctx->arena, "f:", path.s), STR("v"), STR("s"), STR("m")};
+	struct str args[] = {STR("GETRANGE"), redis_key(rd, ctx->arena, "f:", path.s), STR("0"), STR(REDIS_HEAD_END)};
+	struct redis_file file;
 	struct resp_value v;
-	int64_t mtime = 0;
 	int r;
 
 	*ret_stat = (struct store_stat){.kind = STORE_DIR};
 	if (wpath_is_root(path))
 		return 0;
-	r = redis_command(rd, ctx, args, 5, REDIS_META_MAX, &v, err);
+	r = redis_command(rd, ctx, args, 4, REDIS_META_MAX, &v, err);
 	if (r)
 		return r;
-	if (redis_item(&v, 0).len == 0) {
+	if (v.type != RESP_STR || v.s.len == 0) {
 		r = redis_missing(rd, ctx, path, err);
 		return r == -ERR_INVALID ? 0 : r;
 	}
-	str_to_i64(redis_item(&v, 2), &mtime);
-	*ret_stat = (struct store_stat){
-		.kind = STORE_FILE, .size = redis_number(&v, 1), .mtime_ns = mtime, .version = redis_item(&v, 0)};
+	if (!redis_head_parse(v.s, &file))
+		return redis_no_head(err);
+	*ret_stat = redis_head_stat(&file);
 	return 0;
 }
 
@@ -60,23 +60,58 @@ int redis_missing(struct redis *rd, struct ctx *ctx, struct wpath path, struct e
 	return err_set(err, ERR_NOT_FOUND, "there is no such file or directory; list its parent to see what is there");
 }
 
+int redis_no_head(struct err *err)
+{
+	return err_set(err, ERR_CORRUPT,
+		       "what lies in Redis under the path is no file of Stead; choose another prefix in the URL");
+}
+
+void redis_file_args(struct redis *rd, struct ctx *ctx, struct wpath path, struct store_cond cond,
+		     struct redis_change *ch, bool write, struct str bytes, struct str *args)
+{
+	args += REDIS_BEFORE;
+	args[1] = redis_key(rd, ctx->arena, "f:", path.s);
+	args[2] = ch->simple_arg;
+	args[3] = redis_cond_kind(cond);
+	args[4] = ch->want_arg;
+	args[5] = bytes;
+	args[6] = ch->beside;
+	if (write)
+		args[5] = ch->beside.len ? STR("") : str_n(ch->head, REDIS_HEAD);
+	ch->joined = write ? REDIS_BEFORE + 5 : 0;
+}
+
+/* How large the file is now; a script that answers with a number leaves that to who knows it. */
+static uint64_t redis_size(const struct resp_value *v, const struct redis_bytes *bytes)
+{
+	return v->type == RESP_INT ? bytes->bytes.len : redis_number(v, 1);
+}
+
 /* A write or an append. */
 static int change(struct redis *rd, struct ctx *ctx, enum redis_script script, struct wpath path,
 		  const struct source *source, struct store_cond cond, struct store_stat *ret_stat, struct err *err)
 {
 	struct str version = redis_token(ctx->arena);
+	int64_t mtime = clock_real_ns();
+	struct redis_change ch;
 	struct redis_bytes bytes;
 	struct resp_value v;
-	int64_t mtime;
-	int r = redis_take_in(rd, ctx, source, script == REDIS_APPEND, version, &bytes, err);
+	int r = redis_change_init(&ch, cond, version, mtime, err);
 
+	if (r == 0)
+		r = redis_take_in(rd, ctx, source, script == REDIS_APPEND, version, &bytes, err);
 	if (r == 0) {
-		struct str args[REDIS_BEFORE + 8] = {
-			[REDIS_BEFORE + 1] = path.s,    redis_cond_kind(cond), cond.version, version,
-			redis_time(ctx->arena, &mtime), bytes.bytes,           bytes.staged,
-		};
+		struct str args[REDIS_BEFORE + 9];
 
-		r = redis_script(rd, ctx, script, true, args, REDIS_BEFORE + 8, REDIS_META_MAX, &v, err);
+		if (script == REDIS_WRITE) {
+			redis_change_bytes(rd, ctx, &ch, version, bytes.bytes, bytes.size);
+			redis_change_simple(&ch, cond);
+		}
+		redis_file_args(rd, ctx, path, cond, &ch, script == REDIS_WRITE, bytes.bytes, args);
+		args[REDIS_BEFORE + 7] = bytes.staged;
+		args[REDIS_BEFORE + 8] = str_n(ch.head, REDIS_HEAD);
+		r = redis_script(rd, ctx, script, &ch, args, REDIS_BEFORE + (script == REDIS_WRITE ? 8 : 9),
+				 REDIS_META_MAX, &v, err);
 		if (r == 0 && !redis_says(&v, "ok"))
 			r = redis_refused(&v, cond, err);
 		if (r)
@@ -84,7 +119,7 @@ static int change(struct redis *rd, struct ctx *ctx, enum redis_script script, s
 	}
 	if (r == 0)
 		*ret_stat = (struct store_stat){
-			.kind = STORE_FILE, .size = redis_number(&v, 1), .mtime_ns = mtime, .version = version};
+			.kind = STORE_FILE, .size = redis_size(&v, &bytes), .mtime_ns = mtime, .version = version};
 	return r;
 }
 
@@ -104,18 +139,23 @@ static int redis_remove(struct store *s, struct ctx *ctx, struct wpath path, boo
 			uint64_t *ret_count, struct err *err)
 {
 	struct redis *rd = redis_of(s);
+	struct redis_change ch;
 	uint64_t count = 0;
 	bool more = false;
+	int r = redis_change_init(&ch, cond, STR(""), clock_real_ns(), err);
 
+	if (r)
+		return r;
 	do {
-		struct str args[REDIS_BEFORE + 8] = {
+		struct str args[REDIS_BEFORE + 9] = {
 			[REDIS_BEFORE + 1] = path.s, recursive ? STR("1") : STR(""),
-			redis_cond_kind(cond),       cond.version,
+			redis_cond_kind(cond),       ch.want_arg,
 			redis_token(ctx->arena),     STR(REMOVE_STEP),
-			more ? STR("1") : STR(""),
+			more ? STR("1") : STR(""),   str_n(ch.head, REDIS_HEAD),
 		};
 		struct resp_value v;
-		int r = redis_script(rd, ctx, REDIS_REMOVE, true, args, REDIS_BEFORE + 8, REDIS_META_MAX, &v, err);
+
+		r = redis_script(rd, ctx, REDIS_REMOVE, &ch, args, REDIS_BEFORE + 9, REDIS_META_MAX, &v, err);
 
 		if (r == 0 && !redis_says(&v, "ok"))
 			r = redis_refused(&v, cond, err);
@@ -132,27 +172,31 @@ static int redis_move(struct store *s, struct ctx *ctx, struct wpath from, struc
 		      struct store_cond to_cond, struct store_stat *ret_stat, struct err *err)
 {
 	struct redis *rd = redis_of(s);
-	struct str args[REDIS_BEFORE + 9] = {
+	struct redis_change ch, to_ch;
+	struct str args[REDIS_BEFORE + 10] = {
 		[REDIS_BEFORE + 1] = from.s, to.s,
-		redis_cond_kind(cond),       cond.version,
-		redis_cond_kind(to_cond),    to_cond.version,
+		redis_cond_kind(cond),       STR(""),
+		redis_cond_kind(to_cond),    STR(""),
 		redis_token(ctx->arena),     arena_printf(ctx->arena, "%zu", PATH_LEN_MAX),
+		str_n(ch.head, REDIS_HEAD),
 	};
+	struct redis_file file;
 	struct resp_value v;
-	int64_t mtime = 0;
-	int r = redis_script(rd, ctx, REDIS_MOVE, true, args, REDIS_BEFORE + 9, REDIS_META_MAX, &v, err);
+	int r = redis_change_init(&ch, cond, STR(""), clock_real_ns(), err);
 
+	if (r == 0)
+		r = redis_change_init(&to_ch, to_cond, STR(""), 0, err);
+	args[REDIS_BEFORE + 4] = ch.want_arg;
+	args[REDIS_BEFORE + 6] = to_ch.want_arg;
+	if (r == 0)
+		r = redis_script(rd, ctx, REDIS_MOVE, &ch, args, REDIS_BEFORE + 10, REDIS_META_MAX, &v, err);
 	if (r)
 		return r;
 	if (!redis_says(&v, "ok"))
 		return redis_refused(&v, cond.kind == STORE_VERSION ? cond : to_cond, err);
-	str_to_i64(redis_item(&v, 3), &mtime);
 	*ret_stat = (struct store_stat){.kind = STORE_DIR};
-	if (redis_item(&v, 1).len)
-		*ret_stat = (struct store_stat){.kind = STORE_FILE,
-						.size = redis_number(&v, 2),
-						.mtime_ns = mtime,
-						.version = redis_item(&v, 1)};
+	if (redis_head_parse(redis_item(&v, 1), &file))
+		*ret_stat = redis_head_stat(&file);
 	return 0;
 }
 
@@ -161,14 +205,17 @@ static int redis_copy(struct store *s, struct ctx *ctx, struct wpath from, struc
 {
 	struct redis *rd = redis_of(s);
 	struct str version = redis_token(ctx->arena);
-	int64_t mtime;
-	struct str args[REDIS_BEFORE + 7] = {
-		[REDIS_BEFORE + 1] = from.s,    to.s, redis_cond_kind(to_cond), to_cond.version, version,
-		redis_time(ctx->arena, &mtime),
+	int64_t mtime = clock_real_ns();
+	struct redis_change ch;
+	struct str args[REDIS_BEFORE + 6] = {
+		[REDIS_BEFORE + 1] = from.s, to.s, redis_cond_kind(to_cond), STR(""), str_n(ch.head, REDIS_HEAD),
 	};
 	struct resp_value v;
-	int r = redis_script(rd, ctx, REDIS_COPY, true, args, REDIS_BEFORE + 7, REDIS_META_MAX, &v, err);
+	int r = redis_change_init(&ch, to_cond, version, mtime, err);
 
+	args[REDIS_BEFORE + 4] = ch.want_arg;
+	if (r == 0)
+		r = redis_script(rd, ctx, REDIS_COPY, &ch, args, REDIS_BEFORE + 6, REDIS_META_MAX, &v, err);
 	if (r)
 		return r;
 	if (!redis_says(&v, "ok"))
@@ -193,11 +240,11 @@ static struct str list_from(struct arena *arena, struct str dir, struct str afte
 /* The entries of one answer behind those of the page. */
 static void take_entries(struct ctx *ctx, const struct resp_value *v, size_t limit, struct store_page *page)
 {
-	for (size_t i = 2; i + 3 < v->count && page->count < limit; i += 4) {
+	for (size_t i = 2; i + 1 < v->count && page->count < limit; i += 2) {
 		struct str path = redis_item(v, i);
 		bool dir = str_ends(path, STR("/"));
 		struct store_entry *e = &page->entries[page->count];
-		int64_t mtime = 0;
+		struct redis_file at;
 		struct err ignored;
 
 		if (dir)
@@ -207,13 +254,11 @@ static void take_entries(struct ctx *ctx, const struct resp_value *v, size_t lim
 			continue;
 		}
 		page->count++;
-		str_to_i64(redis_item(v, i + 2), &mtime);
 		e->stat = (struct store_stat){.kind = STORE_DIR};
 		if (!dir)
-			e->stat = (struct store_stat){.kind = STORE_FILE,
-						      .size = redis_number(v, i + 1),
-						      .mtime_ns = mtime,
-						      .version = redis_item(v, i + 3)};
+			e->stat = (struct store_stat){.kind = STORE_FILE};
+		if (!dir && redis_head_parse(redis_item(v, i + 1), &at))
+			e->stat = redis_head_stat(&at);
 		page->next = dir ? arena_printf(ctx->arena, "%.*s/", STR_ARG(path)) : path;
 	}
 }
@@ -235,7 +280,7 @@ static int redis_list(struct store *s, struct ctx *ctx, struct wpath path, const
 		};
 		size_t room = page.count + step;
 		struct resp_value v;
-		int r = redis_script(rd, ctx, REDIS_LIST, false, args, REDIS_BEFORE + 4, LIST_ANSWER, &v, err);
+		int r = redis_script(rd, ctx, REDIS_LIST, NULL, args, REDIS_BEFORE + 4, LIST_ANSWER, &v, err);
 
 		if (r)
 			return r;
@@ -245,7 +290,7 @@ static int redis_list(struct store *s, struct ctx *ctx, struct wpath path, const
 					  room * sizeof(*page.entries));
 		more = redis_item(&v, 1).len > 0;
 		take_entries(ctx, &v, room, &page);
-		if (more && v.count < 6)
+		if (more && v.count < 4)
 			return err_set(err, ERR_CORRUPT, "Redis says that a list goes on but gave nothing of it");
 	}
 	if (!more)
@@ -262,6 +307,7 @@ static void redis_destroy(struct store *s)
 		resp_client_destroy(rd->client);
 	free((char *)rd->key_base.ptr);
 	free((char *)rd->names.ptr);
+	free((char *)rd->journals.ptr);
 	for (size_t i = 0; i < REDIS_SCRIPTS; i++)
 		free((char *)rd->scripts[i].ptr);
 	free(rd);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The bytes of files on their way in and out. A file of up to 256 KiB stands in its hash, and so comes with its version
- * in one round trip. What is larger goes on in chunks under a name that no other content ever has; a reader who knows
- * that name and the size reads the file as it was, however often it is replaced meanwhile.
+ * The bytes of files on their way in and out. A file of up to 256 KiB is one string behind its head, and so comes with
+ * its version in one round trip, straight to where the caller wants it. What is larger goes on in chunks under a name
+ * that no other content ever has; a reader who knows that name and the size reads the file as it was, however often it
+ * is replaced meanwhile.
  */
 #include <stdio.h>
 
@@ -10,7 +11,6 @@
 
 #define READ_AHEAD      2
 #define READ_TRIES      3
-#define META_FIELDS     5 /* version, size, time, inline length, generation; then the inline bytes */
 #define GETRANGE_ANSWER (REDIS_CHUNK + 64)
 
 /* In. */
@@ -94,6 +94,7 @@ static int stage_all(struct redis *rd, struct ctx *ctx, const struct source *sou
 		size += len;
 	} while (!end);
 	b->bytes = str_first(first, head);
+	b->size = size;
 	b->staged = arena_printf(ctx->arena, "%llu", (unsigned long long)(append ? b->pieces : size));
 	return 0;
 }
@@ -152,8 +153,10 @@ struct reading {
 	struct redis *rd;
 	struct ctx *ctx;
 	const struct sink *sink;
+	struct store_range range;
 	char *direct; /* filled, then pushed at once; NULL: pushed as it comes */
-	size_t filled;
+	size_t direct_cap, filled;
+	bool reserved; /* asked for, if only to be told no */
 };
 
 static int deliver(struct reading *rg, struct str bytes, struct err *err)
@@ -244,25 +247,63 @@ static int read_tail(struct reading *rg, struct str gen, uint64_t at, uint64_t e
 	}
 }
 
-static int read_range(struct reading *rg, const struct resp_value *meta, struct store_range range, struct err *err)
+/* What of the file is wanted. */
+static void clip(struct store_range range, uint64_t size, uint64_t *ret_from, uint64_t *ret_end)
 {
-	uint64_t size = redis_number(meta, 1), inlined = redis_number(meta, 3), from, end, in_head;
-	struct str head = redis_item(meta, META_FIELDS);
+	uint64_t from = range.offset < size ? range.offset : size;
+
+	*ret_from = from;
+	*ret_end = range.length < size - from ? from + range.length : size;
+}
+
+static void reserve(struct reading *rg, uint64_t len)
+{
+	if (rg->direct && rg->direct_cap == len) /* by an answer whose connection broke */
+		return;
+	rg->direct = NULL;
+	if (rg->sink->reserve && len <= SIZE_MAX / 2)
+		rg->direct = rg->sink->reserve(rg->sink->arg, (size_t)len);
+	rg->direct_cap = (size_t)len;
+	rg->reserved = true;
+}
+
+/* The bytes behind the head go straight to the sink's memory when all of them are wanted, from the first. */
+static char *place_read(void *arg, const char *head, size_t rest)
+{
+	struct reading *rg = arg;
+	struct redis_file file;
+	uint64_t from, end;
+
+	rg->filled = 0;
+	rg->reserved = false;
+	if (!redis_head_parse(str_n(head, REDIS_HEAD), &file) || file.inlined != rest)
+		return NULL;
+	clip(rg->range, file.size, &from, &end);
+	if (from > 0 || end < rest || rest == 0)
+		return NULL;
+	reserve(rg, end);
+	if (rg->direct)
+		rg->filled = rest;
+	return rg->direct;
+}
+
+static int read_range(struct reading *rg, const struct redis_file *file, struct str head, struct err *err)
+{
+	uint64_t inlined = file->inlined, from, end, in_head;
 	int r = 0;
 
-	from = range.offset < size ? range.offset : size;
-	end = range.length < size - from ? from + range.length : size;
-	if (rg->sink->reserve && end - from <= SIZE_MAX / 2)
-		rg->direct = rg->sink->reserve(rg->sink->arg, (size_t)(end - from));
+	clip(rg->range, file->size, &from, &end);
+	if (!rg->reserved)
+		reserve(rg, end - from);
 	in_head = end < inlined ? end : inlined;
-	if (from < in_head) {
+	if (from < in_head && rg->filled == 0) {
 		if (head.len != inlined)
 			return err_set(err, ERR_CORRUPT, "Redis has %zu of the file's first %llu bytes", head.len,
 				       (unsigned long long)inlined);
 		r = deliver(rg, str_n(head.ptr + from, (size_t)(in_head - from)), err);
 	}
 	if (r == 0 && end > inlined && from < end)
-		r = read_tail(rg, redis_item(meta, 4), from > inlined ? from - inlined : 0, end - inlined, err);
+		r = read_tail(rg, file->gen, from > inlined ? from - inlined : 0, end - inlined, err);
 	if (r == 0 && rg->direct)
 		r = rg->sink->push(rg->sink->arg, rg->direct, rg->filled, err);
 	return r;
@@ -272,24 +313,26 @@ int redis_read(struct store *s, struct ctx *ctx, struct wpath path, struct store
 	       struct store_stat *ret_stat, struct err *err)
 {
 	struct redis *rd = redis_of(s);
-	struct reading rg = {.rd = rd, .ctx = ctx, .sink = sink};
-	struct str args[] = {
-		STR("HMGET"), redis_key(rd, ctx->arena, "f:", path.s), STR("v"), STR("s"), STR("m"), STR("i"), STR("g"),
-		STR("d")};
-	struct resp_value meta;
-	int64_t mtime = 0;
-	int r = redis_command(rd, ctx, args, range.offset < REDIS_INLINE ? 8 : 7, REDIS_INLINE + REDIS_META_MAX, &meta,
-			      err);
+	struct reading rg = {.rd = rd, .ctx = ctx, .sink = sink, .range = range};
+	struct resp_place place = {.head = REDIS_HEAD, .to = place_read, .arg = &rg};
+	struct str args[] = {STR("GET"), redis_key(rd, ctx->arena, "f:", path.s), STR("0"), STR(REDIS_HEAD_END)};
+	bool all = range.offset < REDIS_INLINE;
+	struct redis_file file;
+	struct resp_value v;
+	int r;
 
+	if (!all)
+		args[0] = STR("GETRANGE");
+	r = redis_command_placed(rd, ctx, args, all ? 2 : 4, REDIS_INLINE + REDIS_META_MAX, all ? &place : NULL, &v,
+				 err);
 	if (r)
 		return r;
-	if (meta.type != RESP_ARRAY || redis_item(&meta, 0).len == 0)
+	if (v.type != RESP_STR || v.s.len == 0)
 		return redis_missing(rd, ctx, path, err);
-	r = read_range(&rg, &meta, range, err);
-	if (r)
-		return r;
-	str_to_i64(redis_item(&meta, 2), &mtime);
-	*ret_stat = (struct store_stat){
-		.kind = STORE_FILE, .size = redis_number(&meta, 1), .mtime_ns = mtime, .version = redis_item(&meta, 0)};
-	return 0;
+	if (!redis_head_parse(v.s, &file))
+		return redis_no_head(err);
+	r = read_range(&rg, &file, str_from(v.s, REDIS_HEAD), err);
+	if (r == 0)
+		*ret_stat = redis_head_stat(&file);
+	return r;
 }

@@ -22,33 +22,67 @@ static enum outcome failed(bool sent)
 	return sent ? OUTCOME_LOST : OUTCOME_NO_SERVER;
 }
 
-static int exchange(struct resp_conn *conn, struct ctx *ctx, const struct str *args, size_t count, size_t max,
+/* A request in the making. */
+struct call {
+	enum redis_script script; /* REDIS_SCRIPTS: a plain command */
+	struct redis_change *change;
+	const struct resp_place *place;
+	struct str *args;
+	size_t count, max;
+};
+
+static void put_beside(struct resp_conn *conn, const struct redis_change *ch)
+{
+	struct str args[] = {STR("SET"), ch->beside, str_n(ch->head, REDIS_HEAD), STR("PX"), STR(REDIS_BESIDE_MS)};
+
+	resp_put_joined(conn, args, 5, 2, ch->tail);
+}
+
+/* `beside`: the bytes go in a command of their own before it, in the same trip. */
+static int exchange(struct resp_conn *conn, struct ctx *ctx, const struct call *call, bool beside,
 		    struct resp_value *ret, struct err *err)
 {
+	const struct redis_change *ch = call->change;
+	struct resp_value set = {.type = RESP_NULL};
 	int r;
 
-	resp_put(conn, args, count);
+	if (beside)
+		put_beside(conn, ch);
+	if (ch && ch->joined && !ch->beside.len)
+		resp_put_joined(conn, call->args, call->count, ch->joined, ch->tail);
+	else
+		resp_put(conn, call->args, call->count);
 	r = resp_send(conn, ctx, err);
-	return r ? r : resp_get(conn, ctx, ctx->arena, max, 0, ret, err);
+	if (r == 0 && beside)
+		r = resp_get(conn, ctx, ctx->arena, REDIS_META_MAX, 0, &set, err);
+	if (r == 0)
+		r = resp_get_placed(conn, ctx, ctx->arena, call->max, call->place, ret, err);
+	if (r == 0 && set.type == RESP_ERROR)
+		*ret = set;
+	return r;
 }
 
 /* A server whose scripts were flushed, or that took over from another, is given the text of the script. */
-static int exchange_script(struct resp_conn *conn, struct ctx *ctx, struct str text, struct str *args, size_t count,
-			   size_t max, struct resp_value *ret, struct err *err)
+static int exchange_script(struct redis *rd, struct resp_conn *conn, struct ctx *ctx, const struct call *call,
+			   struct resp_value *ret, struct err *err)
 {
-	int r = exchange(conn, ctx, args, count, max, ret, err);
+	int r;
 
+	call->args[0] = STR("EVALSHA");
+	call->args[1] = resp_script_hash(rd->client, call->script);
+	if (call->change)
+		redis_change_stamp(call->change, resp_conn_name(conn));
+	r = exchange(conn, ctx, call, call->change && call->change->beside.len, ret, err);
 	if (r == 0 && ret->type == RESP_ERROR && str_starts(ret->s, STR("NOSCRIPT"))) {
-		args[0] = STR("EVAL");
-		args[1] = text;
-		r = exchange(conn, ctx, args, count, max, ret, err);
+		call->args[0] = STR("EVAL");
+		call->args[1] = rd->scripts[call->script];
+		r = exchange(conn, ctx, call, false, ret, err);
 	}
 	return r;
 }
 
-/* script REDIS_SCRIPTS: a plain command. */
-static int try_once(struct redis *rd, struct ctx *ctx, enum redis_script script, struct str *args, size_t count,
-		    size_t max, struct resp_value *ret, enum outcome *ret_outcome, struct err *err)
+static int try_once(struct redis *rd, struct ctx *ctx, const struct call *call, struct resp_value *ret,
+		    enum outcome *ret_outcome, struct err *err)
 {
 	struct resp_conn *conn;
 	int r = 0;
@@ -58,13 +92,10 @@ static int try_once(struct redis *rd, struct ctx *ctx, enum redis_script script,
 		*ret_outcome = failed(false);
 		if (r)
 			return r;
-		if (script < REDIS_SCRIPTS) {
-			args[0] = STR("EVALSHA");
-			args[1] = resp_script_hash(rd->client, script);
-			r = exchange_script(conn, ctx, rd->scripts[script], args, count, max, ret, err);
-		} else {
-			r = exchange(conn, ctx, args, count, max, ret, err);
-		}
+		if (call->script < REDIS_SCRIPTS)
+			r = exchange_script(rd, conn, ctx, call, ret, err);
+		else
+			r = exchange(conn, ctx, call, false, ret, err);
 		*ret_outcome = failed(true);
 		if (r) {
 			resp_give(rd->client, conn);
@@ -103,8 +134,8 @@ static int unknown_outcome(struct err *err)
 	return err_prefix(err, "the answer to the change was lost, so look whether it was made");
 }
 
-static int until_known(struct redis *rd, struct ctx *ctx, enum redis_script script, bool changes, struct str *args,
-		       size_t count, size_t max, struct resp_value *ret, struct err *err)
+static int until_known(struct redis *rd, struct ctx *ctx, const struct call *call, struct resp_value *ret,
+		       struct err *err)
 {
 	int64_t give_up_ns = clock_monotonic_ns() + (int64_t)rd->answer_ms * 1000000;
 	bool lost = false;
@@ -113,9 +144,11 @@ static int until_known(struct redis *rd, struct ctx *ctx, enum redis_script scri
 		enum outcome outcome;
 		int r;
 
-		if (changes)
-			args[REDIS_BEFORE] = lost ? STR("1") : STR("");
-		r = try_once(rd, ctx, script, args, count, max, ret, &outcome, err);
+		if (call->change)
+			call->args[REDIS_BEFORE] = lost ? STR("1") : STR("");
+		if (lost && call->change && call->args[REDIS_BEFORE + 2].ptr == call->change->simple)
+			call->args[REDIS_BEFORE + 2] = STR("-"); /* who asks again must look around */
+		r = try_once(rd, ctx, call, ret, &outcome, err);
 		if (r == 0)
 			return 0;
 		if (outcome == OUTCOME_LOST)
@@ -124,25 +157,35 @@ static int until_known(struct redis *rd, struct ctx *ctx, enum redis_script scri
 			return r;
 		if (err->kind == ERR_UNAVAILABLE && err->retryable && pause_before_again(ctx, give_up_ns))
 			continue;
-		return changes ? unknown_outcome(err) : r;
+		return call->change ? unknown_outcome(err) : r;
 	}
 }
 
 int redis_command(struct redis *rd, struct ctx *ctx, const struct str *args, size_t count, size_t max,
 		  struct resp_value *ret, struct err *err)
 {
-	return until_known(rd, ctx, REDIS_SCRIPTS, false, (struct str *)args, count, max, ret, err);
+	return redis_command_placed(rd, ctx, args, count, max, NULL, ret, err);
 }
 
-int redis_script(struct redis *rd, struct ctx *ctx, enum redis_script script, bool changes, struct str *args,
-		 size_t count, size_t max, struct resp_value *ret, struct err *err)
+int redis_command_placed(struct redis *rd, struct ctx *ctx, const struct str *args, size_t count, size_t max,
+			 const struct resp_place *place, struct resp_value *ret, struct err *err)
 {
+	struct call call = {
+		.script = REDIS_SCRIPTS, .place = place, .args = (struct str *)args, .count = count, .max = max};
+
+	return until_known(rd, ctx, &call, ret, err);
+}
+
+int redis_script(struct redis *rd, struct ctx *ctx, enum redis_script script, struct redis_change *change,
+		 struct str *args, size_t count, size_t max, struct resp_value *ret, struct err *err)
+{
+	struct call call = {.script = script, .change = change, .args = args, .count = count, .max = max};
 	int r;
 
 	args[2] = STR("1");
 	args[3] = rd->names;
-	r = until_known(rd, ctx, script, changes, args, count, max, ret, err);
-	if (r == 0 && (ret->type != RESP_ARRAY || ret->count == 0))
+	r = until_known(rd, ctx, &call, ret, err);
+	if (r == 0 && ret->type != RESP_INT && (ret->type != RESP_ARRAY || ret->count == 0))
 		return err_set(err, ERR_CORRUPT, "a script of the store answered with something else than a list");
 	return r;
 }
@@ -165,12 +208,14 @@ uint64_t redis_number(const struct resp_value *answer, size_t i)
 
 bool redis_says(const struct resp_value *answer, const char *word)
 {
+	if (answer->type == RESP_INT)
+		return strcmp(word, "ok") == 0;
 	return str_is(redis_item(answer, 0), word);
 }
 
 int redis_refused(const struct resp_value *answer, struct store_cond cond, struct err *err)
 {
-	struct str what = redis_item(answer, 1);
+	struct str what = str_trim(redis_item(answer, 1));
 
 	if (redis_says(answer, "exists"))
 		return store_cond_check((struct store_cond){.kind = STORE_ABSENT}, true, what, err);
@@ -235,10 +280,4 @@ struct str redis_token(struct arena *arena)
 struct str redis_cond_kind(struct store_cond cond)
 {
 	return cond.kind == STORE_ABSENT ? STR("a") : cond.kind == STORE_VERSION ? STR("v") : STR("");
-}
-
-struct str redis_time(struct arena *arena, int64_t *ret_ns)
-{
-	*ret_ns = clock_real_ns();
-	return arena_printf(arena, "%lld", (long long)*ret_ns);
 }

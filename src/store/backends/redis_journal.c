@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A journal is a stream whose entries have the ids 1-0, 2-0, 3-0 …; its first and last number stand in a hash beside
- * it, since asking a stream for its end would copy the last entry. Adding, with the change of the file that the entry
- * is about, is one script; whoever was overtaken gets what it missed in the same answer. Waiting is XREAD BLOCK.
+ * A journal is a stream whose entries have the ids 1-0, 2-0, 3-0 …; how many were cut away stands in a hash beside it,
+ * so its length says its last number, and asking for that copies nothing. Adding, with the change of the file that the
+ * entry is about, is one script; whoever was overtaken gets what it missed in the same answer. Waiting is XREAD BLOCK.
  */
+#include "base/clock.h"
 #include "store/backends/redis.h"
 #include "store/journal.h"
 
 #define NEWS_BYTES     (1 * MIB)
+#define NEWS_TEXT      "1048576"
 #define WAIT_STEP_NS   INT64_C(5000000000) /* then the journal is looked at again: it may have been removed */
 #define JOURNAL_ANSWER (JOURNAL_ENTRY_MAX + NEWS_BYTES)
 
@@ -32,7 +34,7 @@ static int read_now(struct redis *rd, struct ctx *ctx, struct wpath journal, con
 		arena_printf(ctx->arena, "%zu", max),
 	};
 	struct resp_value v;
-	int r = redis_script(rd, ctx, REDIS_JOURNAL_READ, false, args, REDIS_BEFORE + 3, max + JOURNAL_ANSWER, &v, err);
+	int r = redis_script(rd, ctx, REDIS_JOURNAL_READ, NULL, args, REDIS_BEFORE + 3, max + JOURNAL_ANSWER, &v, err);
 
 	if (r)
 		return r;
@@ -109,19 +111,19 @@ int redis_journal_add(struct store *s, struct ctx *ctx, struct wpath journal, st
 		      const struct journal_add *add, struct journal_added *ret_added, struct err *err)
 {
 	struct redis *rd = redis_of(s);
-	int64_t mtime;
-	struct str args[REDIS_BEFORE + 12] = {
-		[REDIS_BEFORE + 1] = journal.s,
-		arena_printf(ctx->arena, "%llu", (unsigned long long)add->after),
-		add->bytes,
+	int64_t mtime = clock_real_ns();
+	bool write = add->change == JOURNAL_WRITE;
+	struct redis_change ch;
+	struct str args[REDIS_BEFORE + 16] = {
+		[REDIS_BEFORE + 7] = journal.s,
 		change_word(add->change),
-		to.s,
-		redis_cond_kind(cond),
-		cond.version,
-		add->version,
-		redis_time(ctx->arena, &mtime),
-		add->content,
-		arena_printf(ctx->arena, "%zu", NEWS_BYTES),
+		rd->journals,
+		redis_key(rd, ctx->arena, "j:", journal.s),
+		arena_printf(ctx->arena, "%llu-0", (unsigned long long)add->after + 1),
+		add->bytes,
+		STR(NEWS_TEXT),
+		str_n(ch.head, REDIS_HEAD),
+		arena_printf(ctx->arena, "%llu", (unsigned long long)add->after),
 	};
 	struct resp_value v;
 	int r;
@@ -129,7 +131,15 @@ int redis_journal_add(struct store *s, struct ctx *ctx, struct wpath journal, st
 	if (add->change != JOURNAL_ALONE && add->content.len > REDIS_JOURNAL_STEP)
 		return err_set(err, ERR_UNSUPPORTED, "more than %zu bytes do not go in one step with a journal entry",
 			       (size_t)REDIS_JOURNAL_STEP);
-	r = redis_script(rd, ctx, REDIS_JOURNAL_ADD, true, args, REDIS_BEFORE + 12, JOURNAL_ANSWER, &v, err);
+	r = redis_change_init(&ch, cond, add->version, mtime, err);
+	if (r == 0 && write) {
+		redis_change_bytes(rd, ctx, &ch, add->version, add->content, 0);
+		redis_change_simple(&ch, cond);
+	}
+	if (r == 0) {
+		redis_file_args(rd, ctx, to, cond, &ch, write, add->content, args);
+		r = redis_script(rd, ctx, REDIS_JOURNAL_ADD, &ch, args, REDIS_BEFORE + 16, JOURNAL_ANSWER, &v, err);
+	}
 	if (r)
 		return r;
 	if (redis_says(&v, "overtaken")) {
@@ -141,8 +151,11 @@ int redis_journal_add(struct store *s, struct ctx *ctx, struct wpath journal, st
 	if (!redis_says(&v, "ok"))
 		return redis_refused(&v, cond, err);
 	if (add->change == JOURNAL_WRITE || add->change == JOURNAL_APPEND)
-		ret_added->stat = (struct store_stat){
-			.kind = STORE_FILE, .size = redis_number(&v, 1), .mtime_ns = mtime, .version = add->version};
+		ret_added->stat =
+			(struct store_stat){.kind = STORE_FILE,
+					    .size = v.type == RESP_INT ? add->content.len : redis_number(&v, 1),
+					    .mtime_ns = mtime,
+					    .version = add->version};
 	return 0;
 }
 
@@ -155,5 +168,5 @@ int redis_journal_cut(struct store *s, struct ctx *ctx, struct wpath journal, ui
 	};
 	struct resp_value v;
 
-	return redis_script(rd, ctx, REDIS_JOURNAL_CUT, false, args, REDIS_BEFORE + 2, REDIS_META_MAX, &v, err);
+	return redis_script(rd, ctx, REDIS_JOURNAL_CUT, NULL, args, REDIS_BEFORE + 2, REDIS_META_MAX, &v, err);
 }

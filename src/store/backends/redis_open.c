@@ -11,7 +11,7 @@
 #include "base/env.h"
 #include "store/backends/redis.h"
 
-#define FORMAT         "1" /* of the keys below a prefix */
+#define FORMAT         "2" /* of the keys below a prefix */
 #define URL_MAX        ((size_t)2048)
 #define PREFIX_DEFAULT "stead"
 #define PREFIX_MAX     ((size_t)128)
@@ -267,6 +267,14 @@ static int check_format(struct redis *rd, struct ctx *ctx, struct err *err)
 	return r;
 }
 
+/* What is tried before anything else of a script. */
+static struct str first_of(size_t script)
+{
+	return script == REDIS_WRITE         ? redis_lua_write_fast
+	       : script == REDIS_JOURNAL_ADD ? redis_lua_journal_fast
+					     : STR("");
+}
+
 static void make_scripts(struct redis *rd)
 {
 	static const struct str *const own[REDIS_SCRIPTS] = {
@@ -282,11 +290,15 @@ static void make_scripts(struct redis *rd)
 	};
 
 	for (size_t i = 0; i < REDIS_SCRIPTS; i++) {
-		size_t len = redis_lua_common.len + own[i]->len;
-		char *text = xmalloc(len);
+		struct str parts[] = {first_of(i), redis_lua_common, *own[i]};
+		char *text = xmalloc(parts[0].len + parts[1].len + parts[2].len);
+		size_t len = 0;
 
-		memcpy(text, redis_lua_common.ptr, redis_lua_common.len);
-		memcpy(text + redis_lua_common.len, own[i]->ptr, own[i]->len);
+		for (size_t k = 0; k < 3; k++) {
+			if (parts[k].len)
+				memcpy(text + len, parts[k].ptr, parts[k].len);
+			len += parts[k].len;
+		}
 		rd->scripts[i] = str_n(text, len);
 	}
 }
@@ -318,6 +330,7 @@ int store_redis_open(struct str url, struct store **ret_store, struct err *err)
 	rd->base.ops = &redis_ops;
 	rd->key_base = owned_key(p.prefix, "");
 	rd->names = owned_key(p.prefix, "n");
+	rd->journals = owned_key(p.prefix, "j");
 	rd->answer_ms = p.opts.answer_ms;
 	make_scripts(rd);
 	p.opts.scripts = rd->scripts;

@@ -1,19 +1,17 @@
 -- SPDX-License-Identifier: Apache-2.0
--- again, path, condition, version wanted, version given, time, bytes, [pieces that were put there before]
-local path, version = ARGV[2], ARGV[5]
-local before = done_before(ARGV[1], version)
+-- again, key of the file, -, condition, version wanted, bytes, -, [pieces that were put there before], head
+local path, new = path_of(ARGV[2]), parse(ARGV[9])
+local before = made_before(ARGV[1], path, new.version)
 if before then return {'ok', before} end
-local no, old = may_write(path, ARGV[3], ARGV[4])
+local no, old = may_write(path, ARGV[4], ARGV[5])
 if no then return no end
-if ARGV[8] == '' then return done(version, append(path, old, version, ARGV[6], ARGV[7])) end
-local pieces, sum = tonumber(ARGV[8]), 0
+if ARGV[8] == '' then return {'ok', number(append(path, old, ARGV[9], ARGV[6]).size)} end
+local pieces, gen = tonumber(ARGV[8]), trim(new.version) .. '+'
 for i = 0, pieces - 1 do
-  if redis.call('EXISTS', chunk_key(version .. '+', i)) == 0 then return {'lost'} end
+  if redis.call('EXISTS', chunk_key(gen, i)) == 0 then return {'lost'} end
 end
 for i = 0, pieces - 1 do
-  local key = chunk_key(version .. '+', i)
-  sum = append(path, old, version, ARGV[6], redis.call('GET', key))
-  redis.call('UNLINK', key)
-  old = redis.call('HMGET', file_key(path), 'v', 's', 'i', 'g')
+  old = append(path, old, ARGV[9], redis.call('GET', chunk_key(gen, i)))
+  redis.call('UNLINK', chunk_key(gen, i))
 end
-return done(version, sum)
+return {'ok', number(old.size)}

@@ -1,33 +1,41 @@
 -- SPDX-License-Identifier: Apache-2.0
--- again, journal, after, entry, change ("", "w", "a", "r"), path, condition, version wanted, version given, time,
--- content, how many bytes of news at most
-local journal, after, path, version = ARGV[2], tonumber(ARGV[3]), ARGV[6], ARGV[9]
+-- again, key of the file, head that makes it simple, condition, version wanted, write: head and bytes, append: bytes,
+-- key where those of a write were put just before, journal, change ("", "w", "a", "r"), key of all journals, of this
+-- one, number of the entry, entry, how many bytes of news at most, head, number of the
+-- entry before
+local path, data, staged, journal, change = path_of(ARGV[2]), ARGV[6], ARGV[7], ARGV[8], ARGV[9]
+local number_of, entry, new = tonumber(ARGV[16]) + 1, ARGV[13], parse(ARGV[15])
 local first, last = journal_ends(journal)
-local id = number(after + 1) .. '-0'
-if last < after then return {'short', number(last)} end
-if last > after then
+local function unmade(answer)
+  if staged ~= '' then redis.call('UNLINK', staged) end
+  return answer
+end
+if last < number_of - 1 then return unmade({'short', number(last)}) end
+if last >= number_of then
   if ARGV[1] == '1' then
-    local own = redis.call('XRANGE', base .. 'j:' .. journal, id, id)
-    if own[1] and own[1][2][2] == ARGV[4] then
-      if ARGV[5] == 'w' then return {'ok', number(#ARGV[11])} end
-      return {'ok', redis.call('HGET', file_key(path), 's') or '0'}
+    local own = redis.call('XRANGE', ARGV[11], ARGV[12], ARGV[12])
+    if own[1] and own[1][2][2] == entry then
+      if change == 'w' then return unmade({'ok', number(new.size)}) end
+      local now = head_of(path)
+      return {'ok', now and number(now.size) or '0'}
     end
   end
-  return journal_entries(journal, math.max(after, first - 1), tonumber(ARGV[12]),
-    {'overtaken', number(first), number(last)})
+  return unmade(journal_entries(journal, math.max(number_of - 1, first - 1), tonumber(ARGV[14]),
+    {'overtaken', number(first), number(last)}))
 end
 local no, old
-if ARGV[5] == 'w' or ARGV[5] == 'a' then
-  no, old = may_write(path, ARGV[7], ARGV[8])
-elseif ARGV[5] == 'r' then
-  old = redis.call('HMGET', file_key(path), 'v', 's', 'i', 'g')
-  no = refusal(ARGV[7], ARGV[8], old[1])
-  if not no and not old[1] then no = is_dir(path) and {'recursive', path} or {'none'} end
+if change == 'w' or change == 'a' then
+  no, old = may_write(path, ARGV[4], ARGV[5])
+elseif change == 'r' then
+  old = head_of(path)
+  no = refusal(ARGV[4], ARGV[5], old)
+  if not no and not old then no = is_dir(path) and {'recursive', path} or {'none'} end
 end
-if no then return no end
-redis.call('XADD', base .. 'j:' .. journal, id, 'e', ARGV[4])
-redis.call('HSET', base .. 'j', journal, number(first) .. ' ' .. number(last + 1))
-if ARGV[5] == 'w' then return {'ok', put(path, old, version, ARGV[10], ARGV[11])} end
-if ARGV[5] == 'a' then return {'ok', append(path, old, version, ARGV[10], ARGV[11])} end
-if ARGV[5] == 'r' then drop_file(path, old) end
+if no then return unmade(no) end
+if staged ~= '' and redis.call('EXISTS', staged) == 0 then return {'lost'} end
+redis.call('XADD', ARGV[11], ARGV[12], 'e', entry)
+if last == 0 then redis.call('HSET', ARGV[10], journal, '0') end
+if change == 'w' then return {'ok', put(path, old, data, staged)} end
+if change == 'a' then return {'ok', number(append(path, old, ARGV[15], data).size)} end
+if change == 'r' then drop_file(path, old, new.conn, new.mtime) end
 return {'ok', '0'}

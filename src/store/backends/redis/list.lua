@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- path, "1" for all below, where to begin (as ZRANGEBYLEX wants it), how many at most. The answer: "ok", "1" when more
--- is there, then four for each entry: path (a directory's ends in "/"), size, time, version.
+-- is there, then two for each entry: path (a directory's ends in "/"), head.
 local path, recursive, from, limit = ARGV[1], ARGV[2] == '1', ARGV[3], tonumber(ARGV[4])
 if not is_dir(path) then
   return redis.call('EXISTS', file_key(path)) == 1 and {'is file', path} or {'none'}
@@ -15,12 +15,8 @@ local function add(name)
     return false
   end
   count = count + 1
-  if string.sub(name, -1) == '/' then
-    out[#out + 1], out[#out + 2], out[#out + 3], out[#out + 4] = name, '', '', ''
-  else
-    local at = redis.call('HMGET', file_key(name), 's', 'm', 'v')
-    out[#out + 1], out[#out + 2], out[#out + 3], out[#out + 4] = name, at[1], at[2], at[3]
-  end
+  out[#out + 1] = name
+  out[#out + 1] = string.sub(name, -1) == '/' and '' or redis.call('GETRANGE', file_key(name), 0, HEAD - 1)
   return true
 end
 

@@ -1,15 +1,14 @@
 -- SPDX-License-Identifier: Apache-2.0
--- again, from, to, condition, version wanted, the same two of the target, token, longest path
-local from, to, kind, token = ARGV[2], ARGV[3], ARGV[4], ARGV[8]
+-- again, from, to, condition, version wanted, the same two of the target, token, longest path, head
+local from, to, kind, token, own = ARGV[2], ARGV[3], ARGV[4], ARGV[8], parse(ARGV[10])
 
 local function answer(path)
-  local at = redis.call('HMGET', file_key(path), 'v', 's', 'm')
-  if not at[1] then return {'ok', ''} end
-  return {'ok', at[1], at[2], at[3]}
+  local at = head_of(path)
+  return {'ok', at and at.text or ''}
 end
 
 if done_before(ARGV[1], token) then return answer(to) end
-local have = redis.call('HGET', file_key(from), 'v')
+local have = head_of(from)
 if have then
   local no = refusal(kind, ARGV[5], have)
   if no then return no end
@@ -25,16 +24,19 @@ if have then
   redis.call('ZREM', names, from)
   redis.call('ZADD', names, 0, to)
   drop_chunks(old)
+  remember(old, own.conn, own.mtime)
+  remember(have, own.conn, own.mtime)
   done(token, '')
   return answer(to)
 end
-if old[1] then return {'replace', to} end
+if old then return {'replace', to} end
 local all = redis.call('ZRANGEBYLEX', names, '[' .. from .. '/', '(' .. from .. '0')
 for i = 1, #all do
   if #all[i] - #from + #to > tonumber(ARGV[9]) then return {'long', all[i]} end
 end
 for i = 1, #all do
   local target = to .. string.sub(all[i], #from + 1)
+  remember(head_of(all[i]), own.conn, own.mtime)
   redis.call('RENAME', file_key(all[i]), file_key(target))
   redis.call('ZREM', names, all[i])
   redis.call('ZADD', names, 0, target)

@@ -1,13 +1,13 @@
 -- SPDX-License-Identifier: Apache-2.0
--- again, path, "1" for all below, condition, version wanted, token, how many at most, "1" when it goes on
-local path, kind, token = ARGV[2], ARGV[4], ARGV[6]
+-- again, path, "1" for all below, condition, version wanted, token, how many at most, "1" when it goes on, head
+local path, kind, token, own = ARGV[2], ARGV[4], ARGV[6], parse(ARGV[9])
 local before = done_before(ARGV[1], token)
 if before then return {'ok', string.match(before, '%d+'), string.sub(before, -1) == '+' and '1' or ''} end
-local old = path ~= '' and redis.call('HMGET', file_key(path), 'v', 's', 'i', 'g') or {}
-if old[1] and ARGV[8] == '' then
-  local no = refusal(kind, ARGV[5], old[1])
+local old = path ~= '' and head_of(path) or nil
+if old and ARGV[8] == '' then
+  local no = refusal(kind, ARGV[5], old)
   if no then return no end
-  drop_file(path, old)
+  drop_file(path, old, own.conn, own.mtime)
   return done(token, '1')
 end
 
@@ -33,7 +33,7 @@ local from, to = '[' .. path .. '/', '(' .. path .. '0'
 if path == '' then from, to = '-', '+' end
 local some = redis.call('ZRANGEBYLEX', names, from, to, 'LIMIT', 0, ARGV[7])
 for i = 1, #some do
-  drop_file(some[i], redis.call('HMGET', file_key(some[i]), 'v', 's', 'i', 'g'))
+  drop_file(some[i], head_of(some[i]), own.conn, own.mtime)
 end
 local result = number(#some)
 if #some == tonumber(ARGV[7]) then
