@@ -10,7 +10,8 @@
 #include "base/buf.h"
 #include "net/resp.h"
 
-#define MAX 4096
+#define MAX  4096
+#define HEAD 3
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -59,13 +60,15 @@ struct put {
 	struct arena *arena;
 	char *bytes;
 	size_t len;
+	char last; /* of the head */
 };
 
 static char *put_to(void *arg, const char *head, size_t rest)
 {
 	struct put *p = arg;
 
-	require(head[0] == head[0] && rest <= MAX);
+	require(rest <= MAX);
+	p->last = head[HEAD - 1];
 	p->bytes = rest % 3 ? arena_alloc(p->arena, rest) : NULL;
 	p->len = p->bytes ? rest : 0;
 	return p->bytes;
@@ -76,7 +79,7 @@ static struct str parse_all(struct arena *arena, struct str bytes, size_t piece,
 {
 	struct feed feed = {bytes, piece};
 	struct put put = {.arena = arena};
-	struct resp_place place = {.head = 3, .to = put_to, .arg = &put};
+	struct resp_place place = {.head = HEAD, .to = put_to, .arg = &put};
 	struct resp_in in = {.buf = arena_alloc(arena, RESP_BUF), .fill = feed_fill, .arg = &feed, .arena = arena};
 	struct resp_value v;
 	struct err err = {0};
@@ -87,8 +90,10 @@ static struct str parse_all(struct arena *arena, struct str bytes, size_t piece,
 	in.place = placed ? &place : NULL;
 	while ((r = resp_parse(&in, MAX, &v, &err)) == 0) {
 		show(&out, &v);
-		if (put.len)
+		if (put.len) {
+			require(v.s.len == HEAD && v.s.ptr[HEAD - 1] == put.last);
 			buf_add(&out, str_n(put.bytes, put.len));
+		}
 		put.len = 0;
 		if (v.type == RESP_ERROR) {
 			struct err meaning = {0};
