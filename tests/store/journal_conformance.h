@@ -46,10 +46,19 @@ static void journal_put(struct conf *c, uint64_t after, const char *text)
 	CHECK_OK(journal_try(c, ".stead/log", after, str_of(text), &added), c->err);
 }
 
+/* As a writer does that has just added the one before. */
 static void journal_fill(struct conf *c, uint64_t after, uint64_t count)
 {
-	for (uint64_t n = after + 1; n <= after + count; n++)
-		journal_put(c, n - 1, arena_printf(c->ctx.arena, "entry %llu\n", (unsigned long long)n).ptr);
+	int64_t known_ns = 0;
+
+	for (uint64_t n = after + 1; n <= after + count; n++) {
+		struct journal_add add = {.after = n - 1, .known_ns = known_ns};
+		struct journal_added added;
+
+		add.bytes = arena_printf(c->ctx.arena, "entry %llu\n", (unsigned long long)n);
+		CHECK_OK(store_journal_add(c->s, &c->ctx, LOG, WPATH_ROOT, ANY, &add, &added, &c->err), c->err);
+		known_ns = clock_real_ns();
+	}
 }
 
 static struct journal_page journal_get(struct conf *c, uint64_t after, size_t max)
@@ -300,7 +309,7 @@ struct journal_adder {
 	bool failed;
 };
 
-/* Adds 25 entries, each behind what is then the last. */
+/* Adds 25 entries, each behind what is then the last. One of two says that it knows the end. */
 static void *journal_add_many(void *arg)
 {
 	struct journal_adder *a = arg;
@@ -309,10 +318,12 @@ static void *journal_add_many(void *arg)
 
 	for (unsigned i = 0; i < 25 && !a->failed;) {
 		struct str text = arena_printf(c.ctx.arena, "%u/%u", a->id, i);
+		int64_t known_ns = a->id % 2 && after ? clock_real_ns() : 0;
+		struct journal_add add = {.after = after, .bytes = text, .known_ns = known_ns};
+		struct journal_read req = {.after = after, .max_bytes = MIB, .known_ns = known_ns};
 		struct journal_added added;
-		struct journal_read req = {.after = after, .max_bytes = MIB};
 		struct journal_page page;
-		int r = journal_try(&c, ".stead/log", after, text, &added);
+		int r = store_journal_add(c.s, &c.ctx, LOG, WPATH_ROOT, ANY, &add, &added, &c.err);
 
 		i += r == 0;
 		a->failed = r && !(r == -ERR_CONFLICT && added.overtaken);

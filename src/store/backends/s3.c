@@ -832,6 +832,7 @@ static void s3_destroy(struct store *s)
 {
 	struct s3 *s3 = s3_of(s);
 
+	explicit_bzero(&s3->key, sizeof(s3->key));
 	http_destroy(s3->http);
 	s3_places_destroy(s3->places);
 	s3_conf_release(&s3->conf);

@@ -12,6 +12,7 @@
 #include <stdio.h>
 
 #include "net/http.h"
+#include "net/sigv4.h"
 #include "store/backends/s3_xml.h"
 #include "store/stores.h"
 
@@ -47,6 +48,7 @@ struct s3 {
 	struct s3_places *places;
 	pthread_mutex_t lock; /* of what follows */
 	char region[64];      /* as the server wants it */
+	struct sigv4_key key; /* for that region; its day is empty before the first request */
 	int64_t clock_ns;     /* the server's clock less ours */
 	enum s3_answer_known conditions;
 	bool swept;           /* stale uploads were looked for */

@@ -243,8 +243,11 @@ static struct str sign(struct attempt *at, const struct http_header **ret_header
 	pthread_mutex_lock(&s3->lock);
 	signer.when = sigv4_time((clock_real_ns() + s3->clock_ns) / 1000000000);
 	signer.region = arena_str(arena, str_of(s3->region));
+	/* good for a day; a region that was mended leaves `key.day` empty */
+	if (!str_starts(str_of(signer.when.text), str_of(s3->key.day)) || !s3->key.day[0])
+		sigv4_key_derive(&s3->key, str_of(s3->conf.secret), signer.when, signer.region, signer.service);
+	key = s3->key;
 	pthread_mutex_unlock(&s3->lock);
-	sigv4_key_derive(&key, str_of(s3->conf.secret), signer.when, signer.region, signer.service);
 	signer.key = &key;
 	sigv4_sign(arena, &signer, &req, ret_headers, ret_count);
 	explicit_bzero(&key, sizeof(key));
@@ -308,6 +311,7 @@ static bool mend_region(struct s3 *s3, const struct s3_answer *a)
 	mended = !str_is(region, s3->region);
 	memcpy(s3->region, region.ptr, region.len);
 	s3->region[region.len] = '\0';
+	s3->key.day[0] = '\0';
 	pthread_mutex_unlock(&s3->lock);
 	return mended;
 }
