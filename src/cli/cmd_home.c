@@ -94,10 +94,13 @@ int run_schema(struct cli *cli, struct err *err)
 {
 	struct str file = cli->args.operands[0];
 
-	if (!str_is(file, "agent.yaml") && !str_is(file, "stead.yaml"))
+	if (str_is(file, "agent.yaml"))
+		output_add(&cli->out, config_schema());
+	else if (str_is(file, "tools.json"))
+		output_add(&cli->out, config_tools_schema());
+	else
 		return err_set(err, ERR_NOT_FOUND,
-			       "schema: there is none for '%.*s'; there is one for agent.yaml and one for stead.yaml",
+			       "schema: there is none for '%.*s'; there is one for agent.yaml and one for tools.json",
 			       STR_ARG(str_first(file, 80)));
-	output_add(&cli->out, str_is(file, "agent.yaml") ? config_schema() : place_schema());
 	return 0;
 }

@@ -19,6 +19,7 @@
 #include "base/fd.h"
 #include "base/limits.h"
 #include "home/embedded.h"
+#include "home/tools_json.h"
 #include "text/dotenv.h"
 #include "text/schema.h"
 #include "text/yaml.h"
@@ -28,6 +29,11 @@
 struct str config_schema(void)
 {
 	return embedded_agent_schema;
+}
+
+struct str config_tools_schema(void)
+{
+	return embedded_tools_schema;
 }
 
 /* "line 3: …" becomes "agent.yaml line 3: …", the form in which schema_check speaks as well. */
@@ -235,86 +241,7 @@ static int check_heartbeat(const struct jv *document, struct err *err)
 	return 0;
 }
 
-/* --- tools.json --- */
-
-/* Where a comment that begins at `i` ends, or `i` when none begins there (or never ends: the parser will name it). */
-static size_t comment_end(struct str text, size_t i)
-{
-	struct str rest = str_from(text, i);
-	size_t end;
-
-	if (str_starts(rest, STR("//")))
-		return i + str_find_char(rest, '\n');
-	if (!str_starts(rest, STR("/*")))
-		return i;
-	end = str_find(rest, STR("*/"), 2);
-	return end == SIZE_MAX ? i : i + end + 2;
-}
-
-static size_t string_end(struct str text, size_t i)
-{
-	for (i++; i < text.len && text.ptr[i] != '"'; i++)
-		i += text.ptr[i] == '\\';
-	return i;
-}
-
-/* Comments become blanks, and so does a comma before a closing bracket, byte for byte: the lines that the parser names
-   stay true. A comma with nothing before it is left for the parser to refuse. */
-static struct str plain_json(struct arena *arena, struct str text)
-{
-	char *out = arena_alloc_raw(arena, text.len + 1), before = '[';
-	size_t comma = SIZE_MAX;
-
-	memcpy(out, text.ptr ? text.ptr : "", text.len);
-	for (size_t i = 0; i < text.len; i++) {
-		size_t end = comment_end(text, i);
-
-		if (end > i) {
-			for (; i < end; i++)
-				out[i] = out[i] == '\n' ? '\n' : ' ';
-			i--;
-			continue;
-		}
-		if (memchr(" \t\r\n", out[i], 4))
-			continue;
-		if ((out[i] == '}' || out[i] == ']') && comma != SIZE_MAX)
-			out[comma] = ' ';
-		comma = out[i] == ',' && !memchr("[{,", before, 3) ? i : SIZE_MAX;
-		before = out[i];
-		if (out[i] == '"')
-			i = string_end(text, i);
-	}
-	return str_n(out, text.len);
-}
-
-static int check_servers(const struct jv *tools, struct err *err)
-{
-	for (const struct jv_member *m = jv_first(jv_get(tools, "mcpServers")); m; m = m->next)
-		if (!jv_get(m->value, "command") == !jv_get(m->value, "url"))
-			return err_set(err, ERR_INVALID,
-				       "tools.json: mcpServers.%.*s needs either a \"command\" or a \"url\"",
-				       STR_ARG(utf8_first(m->key, 60)));
-	return 0;
-}
-
-static int read_tools(struct arena *arena, struct str text, const struct jv *vars, struct jv **ret, struct err *err)
-{
-	int bad;
-
-	*ret = NULL;
-	if (!str_trim(text).len)
-		return 0;
-	if (text.len > YAML_LEN_MAX)
-		return err_set(err, ERR_TOO_LARGE, "tools.json has %zu bytes; at most %zu are read", text.len,
-			       YAML_LEN_MAX);
-	bad = jv_parse(arena, plain_json(arena, text), ret, err);
-	if (!bad)
-		bad = dotenv_expand(arena, *ret, vars, err);
-	if (bad)
-		return name_file(err, "tools.json");
-	bad = check_against(arena, embedded_tools_schema, *ret, "tools.json", err);
-	return bad ? bad : check_servers(*ret, err);
-}
+/* --- allow and deny --- */
 
 static void add_names(struct arena *arena, struct jv **list, const struct jv *names)
 {
@@ -425,7 +352,7 @@ int config_load(struct arena *arena, struct str agent_yaml, struct str dotenv, s
 	if (!bad)
 		bad = check_document(document, &config, err);
 	if (!bad)
-		bad = read_tools(arena, tools_json, vars, &tools, err);
+		bad = tools_json_read(arena, tools_json, vars, &tools, err);
 	if (bad)
 		return bad;
 	config.document = document;
@@ -435,6 +362,7 @@ int config_load(struct arena *arena, struct str agent_yaml, struct str dotenv, s
 	config.prompt_tokens = (uint64_t)jv_get_int(jv_get(document, "prompt"), "max_tokens", 16000);
 	config.prompt_files = jv_get(jv_get(document, "prompt"), "context_files");
 	config.teammates = jv_get(jv_get(document, "prompt"), "teammates");
+	config.mcp_servers = jv_get(tools, "mcpServers");
 	merge_names(arena, document, tools, &config);
 	*ret_config = config;
 	return 0;

@@ -43,6 +43,7 @@ struct config {
 	const struct jv *teammates;
 	struct config_embedding embedding;
 	const struct jv *tools_allow, *tools_deny; /* arrays of names, from tools.json and builtins; may be NULL */
+	const struct jv *mcp_servers;              /* by name, in the form of tools_json.h; may be NULL */
 };
 
 /* `agent_yaml` and `dotenv` may be empty. `vars` of .env are not kept in the config beyond what ${VAR} took. */
@@ -51,7 +52,8 @@ int config_load(struct arena *arena, struct str agent_yaml, struct str dotenv, s
 /* A size that a schema let through: a number, or one with a unit (1000s for kB, MB, GB; 1024s for KiB, MiB, GiB).
    False: too large to be one. */
 bool config_size(const struct jv *v, uint64_t fallback, uint64_t *ret);
-/* The JSON Schema text. */
+/* The JSON Schema texts: of agent.yaml, and of tools.json. */
 struct str config_schema(void);
+struct str config_tools_schema(void);
 
 #endif

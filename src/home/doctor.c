@@ -262,6 +262,40 @@ static void check_env_mode(struct doctor *d, struct str workspace)
 		report(d, workspace, ".env", STR("only its owner may read .env"), NULL);
 }
 
+static bool is_installed(struct doctor *d, struct str command)
+{
+	struct str rest = str_of(getenv("PATH")), dir;
+
+	if (str_find_char(command, '/') < command.len)
+		return access(arena_cstr(d->ctx->arena, command), X_OK) == 0;
+	while (rest.len && str_cut(&rest, ':', &dir))
+		if (access(arena_printf(d->ctx->arena, "%.*s/%.*s", STR_ARG(dir), STR_ARG(command)).ptr, X_OK) == 0)
+			return true;
+	return false;
+}
+
+/* What tools.json comes to: how many names it allows and denies, and each server that is not switched off. */
+static void check_tools(struct doctor *d, struct str workspace, const struct config *config)
+{
+	for (const struct jv_member *m = jv_first(config->mcp_servers); m; m = m->next) {
+		struct str command = jv_get_str(m->value, "command"), transport = jv_get_str(m->value, "transport");
+		bool off = jv_get_bool(m->value, "disabled", false);
+		bool there = off || !command.len || is_installed(d, command);
+
+		report(d, workspace, "MCP server",
+		       arena_printf(d->ctx->arena, "%.*s (%.*s)%s%s", STR_ARG(utf8_first(m->key, 64)),
+				    STR_ARG(transport), off ? " is switched off" : "",
+				    there ? "" : ": its program is not installed"),
+		       there ? NULL : "install the program, or name it by its whole path in tools.json");
+	}
+	if (config->tools_allow || config->tools_deny)
+		report(d, workspace, "tools",
+		       arena_printf(d->ctx->arena, "%zu allowed by name%s, %zu denied", jv_count(config->tools_allow),
+				    jv_count(config->tools_allow) ? "" : " (none: all are)",
+				    jv_count(config->tools_deny)),
+		       NULL);
+}
+
 static void check_quota(struct doctor *d, struct store *home, struct str workspace, const struct config_quota *quota)
 {
 	struct store *files;
@@ -332,6 +366,7 @@ static void check_workspace(struct doctor *d, struct str name)
 		check_identity(d, home, name);
 		check_env_mode(d, name);
 		check_leftovers(d, name);
+		check_tools(d, name, &config);
 		check_quota(d, home, name, &config.quota);
 	}
 	store_destroy(home);

@@ -579,15 +579,28 @@ TEST(a_broken_tools_json_is_an_error_with_its_line)
 		{"{\n// c\n\"deny\": [\"a\"\n", "tools.json: not JSON, line"},
 		{"{\"deny\": [,]}", "tools.json: not JSON"},
 		{"{\"deny\": [\"a\",,]}", "tools.json: not JSON"},
-		{"{\"dney\": []}", "tools.json: unknown key \"dney\"; did you mean \"deny\"?"},
-		{"{\"deny\": \"a\"}", "tools.json: deny is \"a\"; expected a list"},
+		{"{\"dney\": []}", "tools.json line 1: unknown key \"dney\"; did you mean \"deny\"?"},
+		{"{\"deny\": \"a\"}", "tools.json line 1: deny is \"a\"; expected a list"},
 		{"{\"mcpServers\": {\"x\": {}}}", "mcpServers.x needs either a \"command\" or a \"url\""},
 		{"{\"mcpServers\": {\"x\": {\"command\": \"a\", \"url\": \"https://b\"}}}", "needs either"},
 		{"{\"mcpServers\": {\"x\": {\"command\": \"${NOT_SET_ANYWHERE}\"}}}",
 		 "${NOT_SET_ANYWHERE} is set neither"},
 		{"{} /* open", "tools.json: not JSON"},
-		{"[]", "tools.json: the whole is a list"},
+		{"[]", "the whole is a list"},
 		{"{\"mcpServers\": {\"x\": {\"url\": \"https://b\", \"timeout\": \"soon\"}}}", "such as \"PT30S\""},
+		{"{\"mcpServers\": {\"x\": {\"url\": \"https://b\", \"timeout\": \"PT\"}}}", "such as \"PT30S\""},
+		{"{\"mcpServers\": {\"x\": {\"url\": \"https://b\", \"timeout\": \"PT0S\"}}}", "such as \"PT30S\""},
+		{"{\"mcpServers\": {\"x\": {\"url\": \"https://b\", \"timeout\": \"P99D\"}}}", "such as \"PT30S\""},
+		{"{\n\"mcpServers\": {\n\"x\": {\"transport\": \"pigeon\", \"url\": \"https://b\"}}}", "line 3"},
+		{"{\n\"mcpServers\": {\n\"x\": {\"transport\": \"stdio\", \"url\": \"https://b\"}}}",
+		 "line 3: mcpServers.x is reached by stdio and has no \"command\""},
+		{"{\"mcpServers\": {\"x\": {\"transport\": \"sse\", \"type\": \"http\", \"url\": \"https://b\"}}}",
+		 "has two transports"},
+		{"{\"mcpServers\": {\"../x\": {\"url\": \"https://b\"}}}", "is no name for a server"},
+		{"{\"mcpServers\": {\"x\": {\"url\": \"https://b\", \"headers\": {\"A\": \"b\\r\\nC: d\"}}}}",
+		 "has a line break"},
+		{"{\"mcpServers\": {\"x\": {\"url\": \"https://b\", \"headers\": {\"A b\": \"c\"}}}}", "cannot be one"},
+		{"{\"mcpServers\": {\"x\": {\"command\": \"c\", \"env\": {\"A=B\": \"c\"}}}}", "cannot be one"},
 	};
 	struct config config;
 	struct err err;
@@ -596,4 +609,33 @@ TEST(a_broken_tools_json_is_an_error_with_its_line)
 		CHECK_ERR(load_tools(arena, cases[i][0], &config, &err), err, ERR_INVALID);
 		CHECK_HAS(str_of(err.msg), str_of(cases[i][1]));
 	}
+}
+
+TEST(servers_of_tools_json_come_in_one_form)
+{
+	ARENA_SCOPE struct arena *arena = arena_new();
+	const struct jv *x;
+	struct config config;
+	struct err err;
+
+	CHECK_OK(
+		config_load(arena, STR(""), STR("TOKEN=a\"b\n"),
+			    STR("{\"mcpServers\": {\n"
+				"\"a\": {\"transport\": \"Streamable-HTTP\", \"url\": \"https://h/mcp\", \"timeout\": "
+				"\"pt1m0.5s\", \"headers\": {\"Authorization\": \"Bearer ${TOKEN}\"}, \"queryParams\": "
+				"{\"k\": \"v\"}, \"enableTools\": [\"x\"],},\n"
+				"\"b\": {\"type\": \"STDIO\", \"command\": \"srv\", \"initializationTimeout\": 2.5},\n"
+				"\"c\": {\"transport\": \"SSE\", \"url\": \"http://h\", \"timeout\": \"P1DT1H\"}}}"),
+			    &config, &err),
+		err);
+	x = jv_get(config.mcp_servers, "a");
+	CHECK_STR(jv_get_str(x, "transport"), STR("http"));
+	CHECK_INT(jv_get_int(x, "timeout_ms", 0), 60500);
+	CHECK_INT(jv_get_int(x, "initialization_timeout_ms", 0), 30000);
+	CHECK_STR(jv_get_str(jv_get(x, "headers"), "Authorization"), STR("Bearer a\"b"));
+	x = jv_get(config.mcp_servers, "b");
+	CHECK_STR(jv_get_str(x, "transport"), STR("stdio"));
+	CHECK_INT(jv_get_int(x, "initialization_timeout_ms", 0), 2500);
+	CHECK(!jv_get_bool(x, "disabled", true));
+	CHECK_INT(jv_get_int(jv_get(config.mcp_servers, "c"), "timeout_ms", 0), 90000000);
 }
