@@ -98,9 +98,12 @@ int run_schema(struct cli *cli, struct err *err)
 		output_add(&cli->out, config_schema());
 	else if (str_is(file, "tools.json"))
 		output_add(&cli->out, config_tools_schema());
+	else if (str_is(file, "stead.yaml"))
+		output_add(&cli->out, place_schema());
 	else
 		return err_set(err, ERR_NOT_FOUND,
-			       "schema: there is none for '%.*s'; there is one for agent.yaml and one for tools.json",
+			       "schema: there is none for '%.*s'; there is one each for agent.yaml, tools.json "
+			       "and stead.yaml",
 			       STR_ARG(str_first(file, 80)));
 	return 0;
 }
