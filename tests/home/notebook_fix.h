@@ -41,7 +41,7 @@ static void desk_close(struct desk *d)
 	arena_destroy(d->arena);
 }
 
-static struct note wrote(struct desk *d, struct str title, struct str body)
+__attribute__((unused)) static struct note wrote(struct desk *d, struct str title, struct str body)
 {
 	struct note_new in = {.title = title, .body = body};
 	struct note n;
