@@ -178,7 +178,7 @@ static int collect_push(void *arg, const void *bytes, size_t len, struct err *er
 
 	if (len > c->max - c->len)
 		return err_set(err, ERR_TOO_LARGE, "more than %zu bytes; read it by ranges", c->max);
-	if (bytes != c->ptr + c->len || c->len + len + 1 > c->cap) {
+	if (!c->ptr || bytes != c->ptr + c->len || c->len + len + 1 > c->cap) {
 		if (c->len + len + 1 > c->cap) {
 			size_t cap = c->cap ? c->cap : 4096;
 
