@@ -32,10 +32,9 @@ struct doctor {
 	struct str url, dir; /* dir: of a disk store, else ptr NULL */
 };
 
-/* `fix` NULL: all is well. */
-static void report(struct doctor *d, struct str workspace, const char *check, struct str detail, const char *fix)
+void home_finding(struct arena *arena, struct jv *list, struct str workspace, const char *check, struct str detail,
+		  const char *fix)
 {
-	struct arena *arena = d->ctx->arena;
 	struct jv *line = jv_object(arena);
 
 	if (workspace.len)
@@ -45,7 +44,12 @@ static void report(struct doctor *d, struct str workspace, const char *check, st
 	jv_set_str(arena, line, "detail", detail);
 	if (fix)
 		jv_set_str(arena, line, "fix", str_of(fix));
-	jv_push(arena, d->checks, line);
+	jv_push(arena, list, line);
+}
+
+static void report(struct doctor *d, struct str workspace, const char *check, struct str detail, const char *fix)
+{
+	home_finding(d->ctx->arena, d->checks, workspace, check, detail, fix);
 }
 
 static struct str sentence(struct doctor *d, const struct err *err)
@@ -119,16 +123,6 @@ static void check_writable(struct doctor *d)
 	store_remove(d->base, d->ctx, path, false, (struct store_cond){0}, NULL, &ignored);
 }
 
-/* What the settings of a remote server mean for the files in it. */
-static void check_server(struct doctor *d)
-{
-	const char *advice = store_redis_advice(d->base);
-
-	if (advice)
-		report(d, STR_NONE, "server", arena_str(d->ctx->arena, str_of(advice)),
-		       "change the server's settings as it says");
-}
-
 static bool open_store(struct doctor *d, struct str url)
 {
 	struct str shown;
@@ -137,17 +131,16 @@ static bool open_store(struct doctor *d, struct str url)
 
 	d->url = url.len ? url : workspace_default_store(d->ctx->arena);
 	shown = store_url_shown(d->ctx->arena, d->url);
+	if (!home_check_place(d->ctx, d->url, d->checks))
+		return false;
 	bad = home_open_store(d->ctx->arena, d->url, false, false, &d->base, &d->dir, &err);
 	if (bad == -ERR_NOT_FOUND)
 		report(d, STR_NONE, "store", arena_printf(d->ctx->arena, "%.*s does not exist yet", STR_ARG(shown)),
 		       "make a first workspace: stead init NAME");
 	else if (bad)
 		report(d, STR_NONE, "store", sentence(d, &err), store_fix(d));
-	else
-		report(d, STR_NONE, "store",
-		       arena_printf(d->ctx->arena, store_url_is_local(d->url) ? "%.*s is there" : "%.*s",
-				    STR_ARG(shown)),
-		       NULL);
+	else if (store_url_is_local(d->url)) /* else it was told of already */
+		report(d, STR_NONE, "store", arena_printf(d->ctx->arena, "%.*s is there", STR_ARG(shown)), NULL);
 	return bad == 0;
 }
 
@@ -419,7 +412,6 @@ int workspace_doctor(struct ctx *ctx, struct str store_url, struct str name, str
 	check_descriptors(&d);
 	if (open_store(&d, store_url)) {
 		check_writable(&d);
-		check_server(&d);
 		if (name.len)
 			check_named(&d, name);
 		else

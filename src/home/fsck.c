@@ -5,11 +5,13 @@
  * each file against what the log says that it is.
  *
  * Opening a log brings to an end what a killed process left half done, as every opening does; nothing else is changed
- * unless it is asked for. What is mended is what can be derived: a change that nobody recorded is recorded, and what
- * imports left behind is removed. A content that is damaged cannot be made up; the line says what is lost with it.
+ * unless it is asked for. Beside the workspaces: uploads that were never ended, and the cache. What is mended is what
+ * can be derived: a change that nobody recorded is recorded, and what imports left behind is removed. A content that is
+ * damaged cannot be made up; the line says what is lost with it.
  */
 #include "base/hash.h"
 #include "base/limits.h"
+#include "base/strmap.h"
 #include "home/copy.h"
 #include "home/place.h"
 #include "home/stack.h"
@@ -26,20 +28,9 @@ struct fsck {
 	bool repair;
 };
 
-/* `fix` NULL: all is well. */
 static void tell(struct fsck *f, struct str workspace, const char *check, struct str detail, const char *fix)
 {
-	struct arena *arena = f->ctx->arena;
-	struct jv *line = jv_object(arena);
-
-	if (workspace.len)
-		jv_set_str(arena, line, "workspace", workspace);
-	jv_set_str(arena, line, "check", str_of(check));
-	jv_set_bool(arena, line, "ok", fix == NULL);
-	jv_set_str(arena, line, "detail", detail);
-	if (fix)
-		jv_set_str(arena, line, "fix", str_of(fix));
-	jv_push(arena, f->lines, line);
+	home_finding(f->ctx->arena, f->lines, workspace, check, detail, fix);
 }
 
 static struct str sentence(struct fsck *f, const struct err *err)
@@ -210,17 +201,58 @@ static int compare_files(struct fsck *f, struct str name, struct store *raw, str
 	return bad == -ERR_NOT_FOUND ? 0 : bad;
 }
 
+/* The other way round: what the log says that is there. */
+static int find_gone(struct fsck *f, struct str name, struct store *raw, struct store *log, uint64_t *ret_gone,
+		     struct err *err)
+{
+	ARENA_SCOPE struct arena *arena = arena_new();
+	struct rev_query query = {.newest_first = true};
+	struct strmap *seen = strmap_new(arena);
+	struct ctx ctx = *f->ctx;
+	struct revision *list;
+	uint64_t noticed;
+	size_t count;
+	bool added;
+	int bad;
+
+	ctx.arena = arena;
+	bad = revisions_query(log, &ctx, &query, &list, &count, NULL, err);
+	for (size_t i = 0; bad == 0 && i < count; i++) {
+		strmap_put(seen, list[i].path.s, &added); /* the newest record of a path tells */
+		if (!added || !list[i].after.exists)
+			continue;
+		bad = store_stat(raw, &ctx, list[i].path, NULL, err);
+		if (bad != -ERR_NOT_FOUND)
+			continue;
+		if (++*ret_gone <= NAMED_MAX)
+			tell(f, name, "files",
+			     arena_printf(f->ctx->arena, "\"%.*s\" is gone; revision %llu has it",
+					  STR_ARG(list[i].path.s), (unsigned long long)list[i].number),
+			     f->repair ? "that it is gone is recorded now; 'stead restore' brings it back"
+				       : "bring it back with 'stead restore', or record that it is gone with --repair");
+		bad = f->repair ? revisions_notice(log, &ctx, list[i].path, &noticed, err) : 0;
+		if (bad == 0)
+			bad = ctx_check(f->ctx, err);
+	}
+	return bad;
+}
+
 static void check_files(struct fsck *f, struct str name, struct store *raw, struct store *log, uint64_t head)
 {
-	uint64_t files = 0, wrong = 0, noticed = 0;
+	uint64_t files = 0, wrong = 0, gone = 0, noticed = 0;
 	struct err err;
 	int bad = compare_files(f, name, raw, log, head, &files, &wrong, &err);
 
+	if (!bad)
+		bad = find_gone(f, name, raw, log, &gone, &err);
 	if (!bad && wrong && f->repair)
 		bad = revisions_notice(log, f->ctx, WPATH_ROOT, &noticed, &err);
 	if (bad)
 		tell(f, name, "files", sentence(f, &err), "look at the store with its own tools");
-	else if (wrong && wrong <= NAMED_MAX && !noticed)
+	else if (gone > NAMED_MAX)
+		tell(f, name, "files", arena_printf(f->ctx->arena, "%llu files are gone", (unsigned long long)gone),
+		     "see the lines before");
+	else if ((wrong || gone) && wrong <= NAMED_MAX && !noticed)
 		return;
 	else if (wrong)
 		tell(f, name, "files",
@@ -326,6 +358,72 @@ static void check_leftovers(struct fsck *f)
 	}
 }
 
+/* --- what belongs to no workspace --- */
+
+/* Uploads that killed processes left in S3: they cost money and are not seen in any list. */
+static void check_uploads(struct fsck *f, struct str url)
+{
+	struct arena *arena = f->ctx->arena;
+	struct store *s;
+	struct err err;
+	uint64_t stale;
+
+	if (!str_starts(url, STR("s3:")) && !str_starts(url, STR("r2:")))
+		return;
+	if (store_open_url(url, &s, &err)) {
+		tell(f, STR_NONE, "uploads", sentence(f, &err), "correct the URL or its credentials");
+		return;
+	}
+	if (store_s3_uploads(s, f->ctx, f->repair, &stale, &err))
+		tell(f, STR_NONE, "uploads", sentence(f, &err), "let this user list multipart uploads");
+	else if (!stale || f->repair)
+		tell(f, STR_NONE, "uploads",
+		     arena_printf(arena, "%llu unfinished uploads are older than a day%s", (unsigned long long)stale,
+				  stale ? "; they are removed" : ""),
+		     NULL);
+	else
+		tell(f, STR_NONE, "uploads",
+		     arena_printf(arena, "%llu unfinished uploads are older than a day", (unsigned long long)stale),
+		     "remove them with --repair");
+	store_destroy(s);
+}
+
+static void check_cache(struct fsck *f, const struct place_config *config)
+{
+	struct arena *arena = f->ctx->arena;
+	struct cache_state state;
+	struct str found;
+
+	if (!config->cache_bytes || !config->cache_dir.len || store_url_is_local(config->store) ||
+	    !store_cache_check(arena_cstr(arena, config->cache_dir), f->repair, &state))
+		return;
+	found = arena_printf(arena, "%llu files, %.1f of %.1f MiB, in %.*s", (unsigned long long)state.files,
+			     (double)state.bytes / 1048576, (double)config->cache_bytes / 1048576,
+			     STR_ARG(config->cache_dir));
+	if (state.damaged)
+		tell(f, STR_NONE, "cache",
+		     arena_printf(arena, "%.*s; %llu damaged ones%s", STR_ARG(found), (unsigned long long)state.damaged,
+				  f->repair ? " are removed" : ""),
+		     f->repair ? NULL : "they are not believed and go when they are read; --repair removes them now");
+	else
+		tell(f, STR_NONE, "cache", found, NULL);
+}
+
+static void check_place(struct fsck *f, struct str url)
+{
+	struct place_config config;
+	struct err err;
+
+	if (place_read(f->ctx->arena, url, &config, &err))
+		return; /* it was opened, so it can be read */
+	check_uploads(f, config.store);
+	if (config.state.len && !str_eq(config.state, config.store))
+		check_uploads(f, config.state);
+	for (const struct jv_member *m = jv_first(config.users); m; m = m->next)
+		check_uploads(f, jv_get_str(m->value, "store"));
+	check_cache(f, &config);
+}
+
 int store_fsck(struct ctx *ctx, struct str url, struct str workspace, bool repair, struct jv **ret_lines,
 	       struct err *err)
 {
@@ -350,6 +448,8 @@ int store_fsck(struct ctx *ctx, struct str url, struct str workspace, bool repai
 	}
 	if (!bad && !workspace.len)
 		check_leftovers(&f);
+	if (!bad && !workspace.len)
+		check_place(&f, url);
 	store_destroy(f.base);
 	if (!bad)
 		*ret_lines = f.lines;

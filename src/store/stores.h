@@ -30,12 +30,16 @@ int store_disk_open(const char *dir, const struct store_disk_opts *opts, struct 
 
 /* "postgres://USER@HOST/DATABASE?schema=…&prefix=…" (docs/stores.md). The schema is made, or brought up to date. */
 int store_postgres_open(struct str url, struct store **ret_store, struct err *err);
+/* Of the schema that an open store has. */
+int store_postgres_schema_version(void);
 /* Round trips made so far, of a store without a prefix: for tests and benchmarks. */
 uint64_t store_postgres_trips(struct store *postgres);
 
 /* "s3://bucket/prefix?…" and "r2://…" (docs/stores.md); the server is not asked before the first operation. Keys come
    from the environment. */
 int store_s3_open(struct str url, struct store **ret_store, struct err *err);
+/* Unfinished uploads below the store's prefix that are older than a day; `abort` ends them. */
+int store_s3_uploads(struct store *s3, struct ctx *ctx, bool abort, uint64_t *ret_count, struct err *err);
 /* Requests sent so far. */
 uint64_t store_s3_requests(struct store *s3);
 
@@ -113,6 +117,11 @@ struct cache_opts {
 /* Keeps bytes of files, never versions: what is given is always what the inner store has now. For stores far away; a
    scan reads only what changed since the last one. */
 struct store *store_cache_new(struct store *inner, struct cache_opts opts);
+struct cache_state {
+	uint64_t files, bytes, damaged;
+};
+/* Reads all that is kept in a cache's directory; `remove`: what is damaged goes. False: there is none. */
+bool store_cache_check(const char *dir, bool remove, struct cache_state *ret);
 
 struct store_event {
 	enum store_op op; /* write, append, remove, move, copy */

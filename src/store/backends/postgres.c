@@ -478,6 +478,11 @@ int store_postgres_open(struct str url, struct store **ret_store, struct err *er
 	return 0;
 }
 
+int store_postgres_schema_version(void)
+{
+	return PG_SCHEMA_VERSION;
+}
+
 uint64_t store_postgres_trips(struct store *s)
 {
 	return pg_pool_trips(postgres_of(s)->pool);

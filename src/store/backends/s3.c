@@ -869,6 +869,11 @@ struct store *s3_new(struct s3_conf *conf)
 	return &s3->base;
 }
 
+int store_s3_uploads(struct store *s, struct ctx *ctx, bool abort, uint64_t *ret_count, struct err *err)
+{
+	return s3_stale_uploads(s3_of(s), ctx, abort, ret_count, err);
+}
+
 uint64_t store_s3_requests(struct store *s)
 {
 	return atomic_load(&s3_of(s)->requests);

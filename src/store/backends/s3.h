@@ -166,6 +166,9 @@ int s3_write_source(struct s3 *s3, struct ctx *ctx, const struct s3_put *put, co
 int s3_read_parts(struct s3 *s3, struct ctx *ctx, struct str key, struct str etag, uint64_t from, uint64_t end,
 		  const struct sink *sink, struct err *err);
 
+/* Unfinished uploads older than a day below the prefix; they are ended when `abort` is set. */
+int s3_stale_uploads(struct s3 *s3, struct ctx *ctx, bool abort, uint64_t *ret_count, struct err *err);
+
 /* s3_place.c */
 struct s3_places *s3_places_new(void);
 void s3_places_destroy(struct s3_places *places);

@@ -467,31 +467,46 @@ static int upload_complete(struct transfer *t, const struct s3_put *put, unsigne
 	return 0;
 }
 
-/* What processes that died left behind, once for each store that writes something large. */
-static void sweep(struct s3 *s3, struct ctx *ctx)
+int s3_stale_uploads(struct s3 *s3, struct ctx *ctx, bool abort, uint64_t *ret_count, struct err *err)
 {
 	struct s3_call call = {.method = "GET"};
 	struct s3_upload *uploads;
 	struct s3_answer a;
-	struct err ignored;
 	size_t count;
+	int r;
+
+	call.query[0] = (struct s3_param){"uploads", STR("")};
+	call.query[1] = (struct s3_param){"prefix", str_of(s3->conf.prefix)};
+	call.query[2] = (struct s3_param){"encoding-type", STR("url")};
+	r = s3_call(s3, ctx, &call, &a, err);
+	if (r == 0 && a.http.status >= 300)
+		r = s3_refused(s3, &a, err);
+	if (r == 0)
+		r = s3_xml_uploads(ctx->arena, a.http.body, &uploads, &count, err);
+	*ret_count = 0;
+	for (size_t i = 0; r == 0 && i < count; i++) {
+		if (!uploads[i].begun_ns || uploads[i].begun_ns >= clock_real_ns() - STALE_NS)
+			continue;
+		++*ret_count;
+		if (abort)
+			upload_abort(s3, ctx, uploads[i].key, uploads[i].id);
+	}
+	return r;
+}
+
+/* What processes that died left behind, once for each store that writes something large. */
+static void sweep(struct s3 *s3, struct ctx *ctx)
+{
+	struct err ignored;
+	uint64_t count;
 	bool done;
 
 	pthread_mutex_lock(&s3->lock);
 	done = s3->swept;
 	s3->swept = true;
 	pthread_mutex_unlock(&s3->lock);
-	if (done)
-		return;
-	call.query[0] = (struct s3_param){"uploads", STR("")};
-	call.query[1] = (struct s3_param){"prefix", str_of(s3->conf.prefix)};
-	call.query[2] = (struct s3_param){"encoding-type", STR("url")};
-	if (s3_call(s3, ctx, &call, &a, &ignored) || a.http.status >= 300 ||
-	    s3_xml_uploads(ctx->arena, a.http.body, &uploads, &count, &ignored))
-		return;
-	for (size_t i = 0; i < count; i++)
-		if (uploads[i].begun_ns && uploads[i].begun_ns < clock_real_ns() - STALE_NS)
-			upload_abort(s3, ctx, uploads[i].key, uploads[i].id);
+	if (!done)
+		(void)s3_stale_uploads(s3, ctx, true, &count, &ignored);
 }
 
 /* Parts from `first` and then the source; *ret_parts is how many there were. */

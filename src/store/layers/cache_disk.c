@@ -92,7 +92,8 @@ static bool write_all(int fd, const void *from, size_t len)
 
 /* --- getting --- */
 
-static bool disk_get(struct cache_pool *pool, const struct cache_key *key, struct cache_item *ret)
+/* False: it is not there, or damaged; then it goes when `remove` is set. */
+static bool read_item(const struct disk_pool *p, const struct cache_key *key, bool remove, struct cache_item *ret)
 {
 	struct header head;
 	uint64_t hash[2];
@@ -101,13 +102,14 @@ static bool disk_get(struct cache_pool *pool, const struct cache_key *key, struc
 	size_t len;
 	char *bytes;
 
-	path_of(pool_of(pool), key, path, sizeof path);
+	path_of(p, key, path, sizeof path);
 	FD_SCOPE int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 
 	if (fd < 0 || fstat(fd, &st) != 0)
 		return false;
-	if ((size_t)st.st_size < sizeof head || (size_t)st.st_size - sizeof head > pool->item_max) {
-		unlink(path);
+	if ((size_t)st.st_size < sizeof head || (size_t)st.st_size - sizeof head > p->base.item_max) {
+		if (remove)
+			unlink(path);
 		return false;
 	}
 	len = (size_t)st.st_size - sizeof head;
@@ -119,13 +121,25 @@ static bool disk_get(struct cache_pool *pool, const struct cache_key *key, struc
 	hash_u128(str_n(bytes, len), hash);
 	if (memcmp(head.magic, MAGIC, 8) != 0 || memcmp(head.key, key->hex, CACHE_KEY_LEN) != 0 ||
 	    head.hash[0] != hash[0] || head.hash[1] != hash[1]) {
-		unlink(path);
+		if (remove)
+			unlink(path);
 		free(bytes);
 		return false;
 	}
-	if (clock_real_ns() / 1000000000 - st.st_mtime > USE_SECONDS)
-		futimens(fd, NULL);
-	*ret = (struct cache_item){.bytes = str_n(bytes, len), .own = bytes};
+	*ret = (struct cache_item){.bytes = str_n(bytes, len), .own = bytes, .used_s = st.st_mtime};
+	return true;
+}
+
+static bool disk_get(struct cache_pool *pool, const struct cache_key *key, struct cache_item *ret)
+{
+	char path[4200];
+
+	if (!read_item(pool_of(pool), key, true, ret))
+		return false;
+	if (clock_real_ns() / 1000000000 - ret->used_s > USE_SECONDS) {
+		path_of(pool_of(pool), key, path, sizeof path);
+		utimensat(AT_FDCWD, path, NULL, 0);
+	}
 	return true;
 }
 
@@ -186,6 +200,36 @@ static struct found *list_share(const struct disk_pool *p, unsigned share, size_
 	closedir(dir);
 	*ret_count = count;
 	return all;
+}
+
+bool store_cache_check(const char *dir, bool remove, struct cache_state *ret)
+{
+	struct disk_pool p = {.base.item_max = SIZE_MAX / 2, .dir = (char *)dir};
+	struct stat st;
+
+	*ret = (struct cache_state){0};
+	if (strlen(dir) >= 4000 || stat(dir, &st) != 0)
+		return false;
+	for (unsigned share = 0; share < SHARES; share++) {
+		uint64_t bytes;
+		size_t count;
+		struct found *all = list_share(&p, share, &count, &bytes);
+
+		ret->files += count;
+		ret->bytes += bytes;
+		for (size_t i = 0; i < count; i++) {
+			struct cache_key key;
+			struct cache_item item;
+
+			memcpy(key.hex, all[i].name, sizeof key.hex);
+			if (read_item(&p, &key, remove, &item))
+				free(item.own);
+			else
+				ret->damaged++;
+		}
+		free(all);
+	}
+	return true;
 }
 
 /* With the lock held: counts the share, and frees a quarter of it when it is full. */

@@ -16,7 +16,8 @@ struct cache_key {
 
 struct cache_item {
 	struct str bytes;
-	void *own; /* what keeps them */
+	void *own;      /* what keeps them */
+	int64_t used_s; /* when it was used last, as far as the pool knows */
 };
 
 struct cache_pool;
