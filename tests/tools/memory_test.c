@@ -376,7 +376,7 @@ TEST(a_fact_saved_during_consolidation_is_not_lost)
 	bench_close(&b);
 }
 
-TEST(each_agent_and_each_user_has_a_watermark_of_its_own)
+TEST(each_agent_has_a_watermark_of_its_own)
 {
 	struct bench b;
 	struct str basis;
@@ -480,6 +480,42 @@ TEST(processes_that_save_at_once_lose_nothing)
 		CHECK_INT(status, 0);
 	}
 	CHECK_INT(jv_count(jv_get(good(&b, "memory_list", "{}"), "facts")), 100);
+	bench_close(&b);
+}
+
+/* The same store, opened for a user. */
+static void open_for(struct bench *b, const char *dir, const char *user)
+{
+	struct workspace_opts opts = {.name = STR("test"), .user = str_of(user), .create = true, .relaxed = true};
+	struct err err = {0};
+
+	*b = (struct bench){.arena = arena_new()};
+	b->ctx.arena = b->arena;
+	opts.store_url = arena_printf(b->arena, "disk:%s", dir);
+	CHECK_OK(workspace_open(&opts, &b->ws, &err), err);
+	CHECK_OK(toolset_new(b->ws, STR_NONE, &b->set, &err), err);
+}
+
+TEST(users_neither_merge_nor_forget_for_each_other)
+{
+	struct bench b, ann, bob;
+	struct str basis;
+
+	bench_open_disk(&b, "native");
+	open_for(&ann, b.dir, "ann");
+	open_for(&bob, b.dir, "bob");
+	save_one(&ann, "- we both know this one");
+	save_one(&bob, "- we both know this one");
+	put_file(&bob, "MEMORY.md", STR("# M\n"));
+	basis = basis_of(&ann);
+	merge(&ann, basis, "- we both know this one\n");
+	CHECK(!ann.result.is_error);
+	CHECK_INT(jv_count(jv_get(good(&bob, "memory_consolidate", "{}"), "entries")), 1);
+	good(&ann, "memory_forget", "{'text':'we both know this one'}");
+	CHECK_INT(jv_count(jv_get(good(&ann, "memory_list", "{}"), "facts")), 0);
+	CHECK_INT(jv_count(jv_get(good(&bob, "memory_consolidate", "{}"), "entries")), 1);
+	bench_close(&bob);
+	bench_close(&ann);
 	bench_close(&b);
 }
 
