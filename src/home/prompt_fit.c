@@ -184,26 +184,28 @@ static void write_list(struct arena *arena, struct buf *b, const struct prompt_p
 }
 
 static void write_text(struct arena *arena, struct buf *b, const struct prompt_part *p, uint64_t room,
-		       struct str *ret_cut)
+		       struct prompt_section *s)
 {
 	const struct kind *k = &kinds[p->kind];
 	bool last = k->mode == MODE_LAST;
-	struct str part;
+	struct str part, note;
 	size_t lines, all;
 
 	if (p->give >= p->need) {
 		buf_add(b, p->text);
 		return;
 	}
-	part = last ? prompt_last_lines(p->text, room) : prompt_first_lines(p->text, room);
+	part = last ? prompt_last_lines(p->text, room, &s->tokens) : prompt_first_lines(p->text, room, &s->tokens);
 	lines = prompt_count_lines(part);
 	all = prompt_count_lines(p->text);
-	if (last)
-		buf_printf(b, "[the oldest %zu of %zu lines are not shown; %s]\n", all - lines, all, k->rest);
+	note = last ? arena_printf(arena, "[the oldest %zu of %zu lines are not shown; %s]\n", all - lines, all,
+				   k->rest)
+		    : arena_printf(arena, "[%zu of %zu lines are shown; %s]\n", lines, all, k->rest);
+	buf_add(b, last ? note : STR(""));
 	buf_add(b, ended(arena, part));
-	if (!last)
-		buf_printf(b, "[%zu of %zu lines are shown; %s]\n", lines, all, k->rest);
-	*ret_cut = arena_printf(arena, "%s %zu of %zu lines shown", last ? "last" : "first", lines, all);
+	buf_add(b, last ? STR("") : note);
+	s->tokens += p->frame + prompt_cost(note) + (part.len && part.ptr[part.len - 1] != '\n');
+	s->cut = arena_printf(arena, "%s %zu of %zu lines shown", last ? "last" : "first", lines, all);
 }
 
 static void write_part(struct arena *arena, struct buf *b, const struct prompt_part *p, struct prompt_section *s)
@@ -224,10 +226,13 @@ static void write_part(struct arena *arena, struct buf *b, const struct prompt_p
 	if (kinds[p->kind].mode == MODE_LIST)
 		write_list(arena, b, p, room, &s->cut);
 	else
-		write_text(arena, b, p, room, &s->cut);
+		write_text(arena, b, p, room, s);
 	buf_add(b, frame_close(arena, p));
 	s->len = b->len - s->start;
-	s->tokens = p->give >= p->need ? p->need : prompt_cost((struct str){b->ptr + s->start, s->len});
+	if (p->give >= p->need)
+		s->tokens = p->need;
+	else if (kinds[p->kind].mode == MODE_LIST)
+		s->tokens = prompt_cost((struct str){b->ptr + s->start, s->len});
 }
 
 static void say_why(struct arena *arena, struct prompt_section *s, const struct prompt_part *p, uint64_t cap)

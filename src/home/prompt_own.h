@@ -16,9 +16,9 @@ void prompt_escape_attribute(struct buf *b, struct str text);
 /* What a text counts against the budget; of two texts together never more than the sum of both. */
 uint64_t prompt_cost(struct str text);
 /* As many whole lines from the start, or from the end, as cost at most `max`; part of one line when not even that fits.
- */
-struct str prompt_first_lines(struct str text, uint64_t max);
-struct str prompt_last_lines(struct str text, uint64_t max);
+ *ret_cost: no less than what they cost. */
+struct str prompt_first_lines(struct str text, uint64_t max, uint64_t *ret_cost);
+struct str prompt_last_lines(struct str text, uint64_t max, uint64_t *ret_cost);
 size_t prompt_count_lines(struct str text);
 
 /* --- noticing (prompt_watch.c) --- */

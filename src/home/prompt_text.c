@@ -156,7 +156,7 @@ static struct str cut_line(struct str line, uint64_t max, bool tail)
 	return best;
 }
 
-struct str prompt_first_lines(struct str text, uint64_t max)
+struct str prompt_first_lines(struct str text, uint64_t max, uint64_t *ret_cost)
 {
 	uint64_t used = 0;
 	size_t end = 0;
@@ -165,15 +165,17 @@ struct str prompt_first_lines(struct str text, uint64_t max)
 		struct str rest = str_from(text, end), line = str_first(rest, str_find_char(rest, '\n') + 1);
 		uint64_t cost = prompt_cost(line);
 
+		*ret_cost = end ? used : max;
 		if (used + cost > max)
 			return end ? str_first(text, end) : cut_line(line, max, false);
 		used += cost;
 		end += line.len;
 	}
+	*ret_cost = used;
 	return text;
 }
 
-struct str prompt_last_lines(struct str text, uint64_t max)
+struct str prompt_last_lines(struct str text, uint64_t max, uint64_t *ret_cost)
 {
 	uint64_t used = 0;
 	size_t start = text.len;
@@ -184,11 +186,13 @@ struct str prompt_last_lines(struct str text, uint64_t max)
 		struct str line = {text.ptr + from, start - from};
 		uint64_t cost = prompt_cost(line);
 
+		*ret_cost = start < text.len ? used : max;
 		if (used + cost > max)
 			return start < text.len ? str_from(text, start) : cut_line(line, max, true);
 		used += cost;
 		start = from;
 	}
+	*ret_cost = used;
 	return text;
 }
 
