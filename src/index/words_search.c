@@ -14,6 +14,7 @@
 
 #define WINDOW     2048u
 #define PLACES_MAX 4096u
+#define BOOST_MAX  100.0 /* no credit gives more: a damaged file may say anything */
 
 struct list {
 	const struct words_segment *s;
@@ -125,6 +126,7 @@ static int64_t needed(const struct search *x)
 
 static int64_t boosted(int64_t score, double boost)
 {
+	boost = boost < BOOST_MAX ? boost : BOOST_MAX;
 	return boost > 1 ? (int64_t)((double)score * boost) : score;
 }
 
