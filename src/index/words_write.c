@@ -234,7 +234,8 @@ struct words_segment *words_writer_finish(struct words_writer *w)
 	}
 	((struct words_head *)(void *)all)->sum = hash_u64(str_n(all + 16, w->head.at[WORDS_TEXTS] - 16), 0);
 	free(w);
-	if (words_segment_take(all, at, false, &segment, &err) != 0)
-		abort(); /* what was just written is whole */
-	return segment;
+	if (words_segment_take(all, at, false, &segment, &err) == 0)
+		return segment;
+	free(all);
+	return NULL;
 }
