@@ -1,10 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # What an embedder gets: installs into a prefix of its own, builds examples/hello.c through pkg-config against the shared
-# and the static library, runs both, and looks at what the libraries export. install_test.sh BUILD SOURCE CC
+# and the static library, runs both, and looks at what the libraries export. install_test.sh BUILD SOURCE CC...
 set -u
 build=$1 source=$2
-read -ra cc <<<"${3:-cc}"
+shift 2
+cc=("$@") # the compiler may be two words: a cache and what it calls
+[ ${#cc[@]} -gt 0 ] || cc=(cc)
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 number=0 failures=0
