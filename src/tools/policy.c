@@ -9,8 +9,43 @@
 
 #define NAMES_MAX 1024
 
+/* Tools of the systems whose dialects there are that Stead does not offer: a list that was written for one of those
+   systems may name them. Allowing or denying what is not there means nothing, so it does no harm. */
+static const char *const elsewhere[] = {"execute",
+					"execute_shell_command",
+					"shell",
+					"bash",
+					"agent_spawn",
+					"agent_send",
+					"agent_list",
+					"agent_generate",
+					"task_output",
+					"task_cancel",
+					"task_list",
+					"wait_async_results",
+					"web_fetch",
+					"web_search",
+					"team",
+					"spawn_agent",
+					"get_subagent_result",
+					"cancel_subagent",
+					"schedule_at",
+					"schedule_every",
+					"list_scheduled",
+					"cancel_scheduled",
+					"request_followup",
+					"send_message",
+					"send_file",
+					"browse_channel_history",
+					"brave_search",
+					"text_to_speech",
+					"markdown_to_pdf"};
+
 static bool has_name(struct str name)
 {
+	for (size_t i = 0; i < sizeof(elsewhere) / sizeof(elsewhere[0]); i++)
+		if (str_is(name, elsewhere[i]))
+			return true;
 	for (const struct dialect *const *d = dialects; *d; d++)
 		for (const struct tool *t = dialect_next(*d, NULL); t; t = dialect_next(*d, t)) {
 			if (str_is(name, t->name))
@@ -51,7 +86,8 @@ static const char *nearest_name(struct str name)
 	return str_nearest(name, names, n);
 }
 
-static int check_list(const struct jv *list, const char *key, struct err *err)
+/* With servers of others, a name may be a tool of theirs; one that is nearly a tool's is a slip all the same. */
+static int check_list(const struct jv *list, const char *key, bool has_servers, struct err *err)
 {
 	for (const struct jv_member *m = jv_first(list); m; m = m->next) {
 		struct str name = jv_str_of(m->value);
@@ -63,20 +99,23 @@ static int check_list(const struct jv *list, const char *key, struct err *err)
 		if (nearest)
 			return err_set(err, ERR_INVALID, "tools %s: there is no tool \"%.*s\"; did you mean \"%s\"?",
 				       key, STR_ARG(name), nearest);
-		return err_set(err, ERR_INVALID, "tools %s: there is no tool \"%.*s\"; `stead tools` lists them", key,
-			       STR_ARG(name));
+		if (!has_servers)
+			return err_set(err, ERR_INVALID,
+				       "tools %s: there is no tool \"%.*s\"; `stead tools` lists them", key,
+				       STR_ARG(name));
 	}
 	return 0;
 }
 
 int policy_init(struct policy *policy, const struct config *config, struct err *err)
 {
+	bool has_servers = jv_count(config->mcp_servers) > 0;
 	int r;
 
 	policy->allow = jv_count(config->tools_allow) ? config->tools_allow : NULL;
 	policy->deny = config->tools_deny;
-	r = check_list(policy->allow, "allow", err);
-	return r ? r : check_list(policy->deny, "deny", err);
+	r = check_list(policy->allow, "allow", has_servers, err);
+	return r ? r : check_list(policy->deny, "deny", has_servers, err);
 }
 
 static bool lists(const struct jv *list, struct str name, const char *family)
