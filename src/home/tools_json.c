@@ -259,7 +259,7 @@ static int settle_duration(struct arena *arena, const struct jv_member *server, 
 
 static int settle_server(struct arena *arena, const struct jv_member *server, struct err *err)
 {
-	struct str transport;
+	struct str transport = STR_NONE;
 	int r;
 
 	if (!server_name_ok(server->key))
