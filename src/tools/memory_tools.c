@@ -77,11 +77,11 @@ static void render_matches(const struct jv *args, const struct jv *value, struct
 
 static int tool_memory_get(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
 {
-	int64_t first = jv_get_int(args, "start_line", 1);
-	int64_t last = jv_get_int(args, "end_line", first + READ_LINES_DEFAULT - 1);
+	int64_t start = jv_get_int(args, "start_line", 1), end = jv_get_int(args, "end_line", -1);
+	uint64_t first = start < 0 ? 0 : (uint64_t)start;
+	uint64_t last = end < 0 ? first + READ_LINES_DEFAULT - 1 : (uint64_t)end;
 
-	return memory_get(call->ws, call->ctx, jv_get_str(args, "path"), first < 0 ? 0 : (uint64_t)first,
-			  last < 0 ? 0 : (uint64_t)last, &ret->value, err);
+	return memory_get(call->ws, call->ctx, jv_get_str(args, "path"), first, last, &ret->value, err);
 }
 
 static void write_numbered(struct buf *text, const struct jv *value, const char *format)
