@@ -3,8 +3,8 @@
  * The Redis store beside redis-benchmark on the same server, over TCP, with one client: reading and writing files
  * through the store, GET and SET of as many bytes by redis-benchmark, and by a loop that sends and receives and does
  * nothing else. They take turns in short rounds. redis-benchmark tells its median in steps of 8 µs, so its mean is
- * compared with the mean; the loop's median with the median. Of the rounds the one at the lower quarter counts, on
- * every side: a round that another program disturbed says nothing. Last, what a script costs that does nothing. Run
+ * compared with the mean; the loop's median with the median. Of the rounds the median counts, on
+ * every side. Last, what a script costs that does nothing. Run
  * through tests/servers/with redis --.
  *   redis_bench [ROUNDS]
  */
@@ -111,12 +111,6 @@ static double median(double *values, size_t count)
 {
 	qsort(values, count, sizeof(*values), by_value);
 	return values[count / 2];
-}
-
-static double quarter(double *values, size_t count)
-{
-	qsort(values, count, sizeof(*values), by_value);
-	return values[count / 4];
 }
 
 /* Microseconds of one call. */
@@ -256,10 +250,10 @@ static void row(struct bench *b, size_t rounds, const char *name, const char *pe
 		mean[i] = own.mean;
 		middle[i] = own.median;
 	}
-	x = quarter(mean, rounds);
-	y = quarter(theirs, rounds);
-	z = quarter(middle, rounds);
-	w = quarter(plain, rounds);
+	x = median(mean, rounds);
+	y = median(theirs, rounds);
+	z = median(middle, rounds);
+	w = median(plain, rounds);
 	printf("| %s, %zu KiB | %.1f µs | %s %.1f µs | %.2f | ≤ 1.3 | %.1f µs | %.1f µs | %.2f |\n", name,
 	       b->size / KIB, x, peer, y, x / y, z, w, z / w);
 	fflush(stdout);
@@ -274,8 +268,8 @@ static void floor_row(size_t rounds)
 		script[i] = time_plain("script", KIB).median;
 		set[i] = time_plain("set", KIB).median;
 	}
-	x = quarter(script, rounds);
-	y = quarter(set, rounds);
+	x = median(script, rounds);
+	y = median(set, rounds);
 	printf("| a script that does nothing, by the loop | | | | | %.1f µs | %.1f µs | %.2f |\n", x, y, x / y);
 }
 
