@@ -1,39 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The contract of stores and journals, on a real PostgreSQL: bare, with a prefix, through TLS, with revisions. */
-#include "conformance.h"
+#include "conformance_run.h"
 #include "journal_conformance.h"
 #include "postgres_fix.h"
 #include "store/revisions.h"
-
-static bool run_case(struct store *(*open)(void), const struct conf_case *k)
-{
-	struct arena *arena = arena_new();
-	struct conf c = {.s = NULL, .ctx = {.arena = arena}};
-
-	test_failed = 0;
-	if (setjmp(test_end) == 0) {
-		c.s = open();
-		k->run(&c);
-	}
-	if (test_failed)
-		printf("# in case %s\n", k->name);
-	store_destroy(c.s);
-	arena_destroy(arena);
-	return !test_failed;
-}
-
-static void run_all(struct store *(*open)(void))
-{
-	jmp_buf outer;
-	int cases = 0, bad = 0;
-
-	memcpy(&outer, &test_end, sizeof(outer));
-	for (const struct conf_case *k = conf_first; k; k = k->next, cases++)
-		bad += !run_case(open, k);
-	memcpy(&test_end, &outer, sizeof(outer));
-	CHECK(cases >= 60);
-	CHECK_INT(bad, 0);
-}
 
 static struct store *bare(void)
 {

@@ -1,39 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The lists of conformance.h and journal_conformance.h over a real Redis server: bare, over TLS, over a unix socket, as
    an ACL user, and below layers. */
-#include "conformance.h"
+#include "conformance_run.h"
 #include "journal_conformance.h"
 #include "redis_fix.h"
 #include "store/revisions.h"
 
-static bool run_case(struct store *(*open)(void), const struct conf_case *k)
-{
-	struct arena *arena = arena_new();
-	struct conf c = {.s = open(), .ctx = {.arena = arena}};
-
-	test_failed = 0;
-	if (setjmp(test_end) == 0)
-		k->run(&c);
-	if (test_failed)
-		printf("# in case %s\n", k->name);
-	store_destroy(c.s);
-	arena_destroy(arena);
-	return !test_failed;
-}
-
-static void run_all(struct store *(*open)(void))
-{
-	jmp_buf outer;
-	int cases = 0, bad = 0;
-
-	memcpy(&outer, &test_end, sizeof(outer));
-	for (const struct conf_case *k = conf_first; k; k = k->next, cases++)
-		bad += !run_case(open, k);
-	memcpy(&test_end, &outer, sizeof(outer));
-	CHECK(cases >= 60);
-	CHECK_INT(bad, 0);
-}
-
+#undef STACK /* a journal too */
 #define STACK(id, expr)                                                                                                \
 	static struct store *id##_open(void)                                                                           \
 	{                                                                                                              \
