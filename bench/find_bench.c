@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/buf.h"
-#include "index/find.h"
+#include "find/find.h"
 #include "store/stores.h"
 
 static struct buf out;

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "home/notebook.h"
+#include "home/notebook/notebook.h"
 
 #define SAMPLE 200
 

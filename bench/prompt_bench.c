@@ -10,8 +10,8 @@
 
 #include "base/clock.h"
 #include "base/limits.h"
-#include "home/notebook.h"
-#include "home/prompt.h"
+#include "home/notebook/notebook.h"
+#include "home/prompt/prompt.h"
 
 #define ROUNDS 301
 

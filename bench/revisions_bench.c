@@ -12,10 +12,10 @@
 
 #include "base/clock.h"
 #include "base/limits.h"
-#include "home/fork.h"
-#include "home/history.h"
-#include "home/workspace.h"
-#include "store/revisions.h"
+#include "workspace/fork.h"
+#include "home/timeline/history.h"
+#include "workspace/workspace.h"
+#include "revisions/revisions.h"
 #include "store/stores.h"
 
 #define ROUNDS  400

@@ -14,7 +14,7 @@
 
 #include "base/clock.h"
 #include "base/limits.h"
-#include "store/revisions.h"
+#include "revisions/revisions.h"
 #include "store/stores.h"
 
 #define THREADS_MAX 64

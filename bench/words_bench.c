@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "home/search.h"
+#include "home/search/search.h"
 #include "index/words_format.h"
 
 #define VOCABULARY 60000

@@ -10,7 +10,7 @@
 
 #include "base/limits.h"
 #include "base/sha256.h"
-#include "home/bundle.h"
+#include "admin/bundle.h"
 #include "store/stores.h"
 #include "text/tar.h"
 

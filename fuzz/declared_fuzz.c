@@ -7,11 +7,11 @@
 #include <stdlib.h>
 
 #include "base/limits.h"
-#include "home/skill_patch.h"
-#include "home/skills.h"
-#include "home/subagents.h"
-#include "home/tools_json.h"
-#include "home/uploads.h"
+#include "home/skills/skill_patch.h"
+#include "home/skills/skills.h"
+#include "home/subagents/subagents.h"
+#include "workspace/tools_json.h"
+#include "home/uploads/uploads.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

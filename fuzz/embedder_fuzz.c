@@ -3,7 +3,7 @@
 #include <math.h>
 
 #include "base/limits.h"
-#include "home/embedder.h"
+#include "home/search/embedder.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -9,7 +9,7 @@
 
 #include "base/arena.h"
 #include "base/limits.h"
-#include "index/find.h"
+#include "find/find.h"
 #include "store/stores.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "base/limits.h"
-#include "home/memory_own.h"
+#include "home/memory/memory_internal.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

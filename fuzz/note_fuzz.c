@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "home/notebook_own.h"
+#include "home/notebook/notebook_internal.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A search question, and text that is analysed: planned over a small index, asked, and a passage cut out of itself. */
 #include "base/buf.h"
-#include "home/search_own.h"
+#include "home/search/search_internal.h"
 #include "text/terms.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -4,7 +4,7 @@
  * whatever opens is searched in every way, merged and spelled out. And the list of an index's files.
  */
 #include "base/hash.h"
-#include "home/search_disk.h"
+#include "home/search/search_disk.h"
 #include "index/words_format.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

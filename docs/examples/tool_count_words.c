@@ -2,8 +2,8 @@
 /* A whole tool: counts the words of a text file. See ../adding-a-tool.md. */
 #include <ctype.h>
 
-#include "tools/files.h"
-#include "tools/schemas.h"
+#include "home/files/files.h"
+#include "tool/schemas.h"
 
 static int tool_count_words(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
 {

@@ -4,7 +4,7 @@
 
 #include "base/clock.h"
 #include "base/limits.h"
-#include "cli/cli.h"
+#include "command/cli.h"
 #include "store/lease.h"
 
 #define NS_PER_S INT64_C(1000000000)

@@ -3,8 +3,8 @@
 #include <limits.h>
 #include <unistd.h>
 
-#include "cli/cli.h"
-#include "home/outside.h"
+#include "command/cli.h"
+#include "home/timeline/outside.h"
 #include "mcp/mcp.h"
 
 static void push_option(struct arena *arena, struct jv *list, const char *name, struct str value)

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "base/limits.h"
-#include "cli/cli.h"
+#include "command/cli.h"
 
 /* Types that a property's schema allows, as bits of 1 << enum jv_type. 0: the schema does not say. */
 static unsigned types_of(const struct jv *schema)

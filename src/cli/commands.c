@@ -4,8 +4,8 @@
  * the first time: what it does, then examples that can be pasted.
  */
 #include "base/limits.h"
-#include "cli/args.h"
-#include "cli/command.h"
+#include "command/args.h"
+#include "command/command.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 

@@ -4,7 +4,7 @@
  * words) stands in the script; workspaces, tools and paths are asked of `stead` itself when the key is pressed, with
  * the store, workspace and files options that stand on the line so far.
  */
-#include "cli/cli.h"
+#include "command/cli.h"
 
 /* The shells' helper functions; %s is nothing: the text is fixed. */
 static const char bash_head[] =

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Help and the manual page, both written from the command table. */
-#include "cli/cli.h"
+#include "command/cli.h"
 #include "stead.h"
 
 #define INTRO "Stead gives AI agents a place to live and work: a workspace of plain files."

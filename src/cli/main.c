@@ -7,7 +7,7 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include "cli/cli.h"
+#include "command/cli.h"
 #include "stead.h"
 
 static int run(struct cli *cli, int argc, char **argv, struct err *err)

@@ -13,7 +13,7 @@
 
 #include "base/strmap.h"
 #include "mcp/server.h"
-#include "store/revisions.h"
+#include "revisions/revisions.h"
 #include "store/stores.h"
 
 #define LOOK_EVERY_NS INT64_C(250000000)

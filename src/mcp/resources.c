@@ -6,7 +6,7 @@
  */
 #include "base/base64.h"
 #include "base/limits.h"
-#include "index/find.h"
+#include "find/find.h"
 #include "mcp/server.h"
 
 #define PAGE 500

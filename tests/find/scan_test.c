@@ -7,7 +7,7 @@
 
 #include "base/buf.h"
 #include "base/limits.h"
-#include "index/find.h"
+#include "find/find.h"
 #include "store/stores.h"
 #include "test.h"
 

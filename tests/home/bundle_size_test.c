@@ -3,7 +3,7 @@
 #include <sys/resource.h>
 
 #include "base/limits.h"
-#include "home/bundle.h"
+#include "admin/bundle.h"
 #include "store/disk_dir.h"
 #include "test.h"
 

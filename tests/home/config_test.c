@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 #include "base/limits.h"
-#include "home/config.h"
+#include "workspace/config.h"
 #include "test.h"
 #include "text/schema.h"
 

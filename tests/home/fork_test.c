@@ -5,9 +5,9 @@
 #include <unistd.h>
 
 #include "base/limits.h"
-#include "home/fork.h"
-#include "home/history.h"
-#include "store/revisions.h"
+#include "workspace/fork.h"
+#include "home/timeline/history.h"
+#include "revisions/revisions.h"
 #include "store/stores.h"
 #include "test.h"
 #include "text/merge.h"

@@ -2,10 +2,10 @@
 /* Retention as a workspace asks for it: the limits of agent.yaml, what forks stand on, and that it happens by itself.
  */
 #include "base/limits.h"
-#include "home/gc.h"
-#include "home/stack.h"
+#include "workspace/gc.h"
+#include "workspace/workspace_internal.h"
 #include "store/disk_dir.h"
-#include "store/revisions.h"
+#include "revisions/revisions.h"
 #include "test.h"
 
 static struct arena *arena;

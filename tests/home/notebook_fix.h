@@ -9,8 +9,8 @@
 #include "test.h"
 
 #include "base/clock.h"
-#include "home/notebook.h"
-#include "home/notebook_own.h"
+#include "home/notebook/notebook.h"
+#include "home/notebook/notebook_internal.h"
 
 struct desk {
 	struct arena *arena;

@@ -6,8 +6,8 @@
 
 #include "base/clock.h"
 #include "base/limits.h"
-#include "home/outside.h"
-#include "store/revisions.h"
+#include "home/timeline/outside.h"
+#include "revisions/revisions.h"
 #include "test.h"
 
 static struct arena *arena;

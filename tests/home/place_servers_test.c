@@ -11,12 +11,12 @@
 #include <unistd.h>
 
 #include "base/limits.h"
-#include "home/place.h"
-#include "home/workspace.h"
-#include "index/find.h"
+#include "workspace/place.h"
+#include "workspace/workspace.h"
+#include "find/find.h"
 #include "servers/proxy.h"
 #include "store/disk_dir.h"
-#include "store/revisions.h"
+#include "revisions/revisions.h"
 #include "store/s3_fix.h"
 #include "test.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* stead.yaml: what it refuses, and where things lie by it. */
-#include "home/place.h"
+#include "workspace/place.h"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -8,11 +8,11 @@
 #include "base/clock.h"
 #include "base/env.h"
 #include "base/limits.h"
-#include "home/bundle.h"
-#include "home/fork.h"
-#include "home/workspace.h"
+#include "admin/bundle.h"
+#include "workspace/fork.h"
+#include "workspace/workspace.h"
 #include "store/disk_dir.h"
-#include "store/revisions.h"
+#include "revisions/revisions.h"
 #include "test.h"
 
 struct site {

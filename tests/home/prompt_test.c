@@ -9,11 +9,11 @@
 
 #include "notebook_fix.h"
 
-#include "home/memory.h"
-#include "home/plans.h"
-#include "home/prompt.h"
-#include "home/prompt_own.h"
-#include "home/tasks.h"
+#include "home/memory/memory.h"
+#include "home/plans/plans.h"
+#include "home/prompt/prompt.h"
+#include "home/prompt/prompt_internal.h"
+#include "home/tasks/tasks.h"
 
 #define DAY_NS "1794700800000000000" /* 2026-11-15 */
 

@@ -4,8 +4,8 @@
 
 #include "notebook_fix.h"
 
-#include "home/plans.h"
-#include "home/prompt.h"
+#include "home/plans/plans.h"
+#include "home/prompt/prompt.h"
 
 #define THREADS 4
 #define TURNS   60

@@ -8,7 +8,7 @@
 
 #include "base/arena.h"
 #include "base/buf.h"
-#include "home/search.h"
+#include "home/search/search.h"
 #include "test.h"
 
 #define DOCS_MAX       2000

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "base/arena.h"
-#include "home/search.h"
+#include "home/search/search.h"
 #include "test.h"
 
 struct fix {

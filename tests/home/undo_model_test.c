@@ -12,9 +12,9 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/limits.h"
-#include "home/history.h"
-#include "home/workspace.h"
-#include "store/revisions.h"
+#include "home/timeline/history.h"
+#include "workspace/workspace.h"
+#include "revisions/revisions.h"
 #include "test.h"
 
 #define FILES_MAX 64

@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 #include "base/limits.h"
-#include "home/workspace.h"
+#include "workspace/workspace.h"
 #include "test.h"
 
 /* A store in a directory of its own. */

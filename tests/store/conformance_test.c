@@ -2,7 +2,7 @@
 /* Runs the list of conformance.h over every store. A new backend or layer adds one STACK line. */
 #include "conformance_run.h"
 #include "rev_form.h"
-#include "store/revisions.h"
+#include "revisions/revisions.h"
 
 static struct store *open_revisions(int form, struct store *inner, struct store *meta)
 {

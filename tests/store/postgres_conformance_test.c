@@ -3,7 +3,7 @@
 #include "conformance_run.h"
 #include "journal_conformance.h"
 #include "postgres_fix.h"
-#include "store/revisions.h"
+#include "revisions/revisions.h"
 
 static struct store *bare(void)
 {

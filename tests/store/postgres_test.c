@@ -5,9 +5,9 @@
 
 #include "postgres_fix.h"
 #include "servers/proxy.h"
-#include "store/backends/postgres_schema.h"
+#include "store/backends/postgres/postgres_schema.h"
 #include "store/journal.h"
-#include "store/revisions.h"
+#include "revisions/revisions.h"
 
 #define FIX_SCOPE __attribute__((cleanup(fix_end)))
 

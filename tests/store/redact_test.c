@@ -3,7 +3,7 @@
 
 #include "base/buf.h"
 #include "rev_form.h"
-#include "store/revisions.h"
+#include "revisions/revisions.h"
 #include "store/stores.h"
 #include "test.h"
 

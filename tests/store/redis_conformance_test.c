@@ -4,7 +4,7 @@
 #include "conformance_run.h"
 #include "journal_conformance.h"
 #include "redis_fix.h"
-#include "store/revisions.h"
+#include "revisions/revisions.h"
 
 #undef STACK /* a journal too */
 #define STACK(id, expr)                                                                                                \

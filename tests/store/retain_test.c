@@ -9,7 +9,7 @@
 #include "base/limits.h"
 #include "disk_dir.h"
 #include "rev_form.h"
-#include "store/revisions.h"
+#include "revisions/revisions.h"
 #include "store/stores.h"
 #include "test.h"
 

@@ -7,7 +7,7 @@
 #define STEAD_TESTS_STORE_REV_FORM_H
 
 #include "plain_fix.h"
-#include "store/revisions.h"
+#include "revisions/revisions.h"
 
 #define FORM_SEGMENTS 0
 #define FORM_OBJECTS  1

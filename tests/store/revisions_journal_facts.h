@@ -8,7 +8,7 @@
 
 #include <pthread.h>
 
-#include "store/revisions.h"
+#include "revisions/revisions.h"
 #include "store_fix.h"
 
 /* The layer as the home puts it on a store: the log lies within it. Owns `base`. */

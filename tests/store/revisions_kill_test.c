@@ -12,7 +12,7 @@
 #include "base/clock.h"
 #include "base/limits.h"
 #include "disk_dir.h"
-#include "store/revisions.h"
+#include "revisions/revisions.h"
 #include "store/stores.h"
 #include "test.h"
 

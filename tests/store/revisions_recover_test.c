@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 
 #include "rev_form.h"
-#include "store/revisions.h"
+#include "revisions/revisions.h"
 #include "store_fix.h"
 
 #define S INT64_C(1000000000)

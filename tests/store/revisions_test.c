@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/limits.h"
 #include "rev_form.h"
-#include "store/revisions.h"
+#include "revisions/revisions.h"
 #include "store/stores.h"
 #include "test.h"
 

@@ -3,8 +3,8 @@
 #include "s3_fix.h"
 
 #include "servers/proxy.h"
-#include "store/backends/s3.h"
-#include "store/revisions.h"
+#include "store/backends/s3/s3.h"
+#include "revisions/revisions.h"
 
 struct setup {
 	struct conf c;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the URL of an S3 store may say, what the environment adds, and the XML of answers. No server is asked. */
-#include "store/backends/s3.h"
+#include "store/backends/s3/s3.h"
 
 #include "store_fix.h"
 

@@ -2,7 +2,7 @@
 /* Parking of large results: thresholds, ids, previews, retention, and reading back after a restart. */
 #include "tools.h"
 
-#include "tools/artifacts.h"
+#include "home/artifacts/artifacts.h"
 
 #define NOW "1763200242"
 

@@ -2,7 +2,7 @@
 /* fork and merge through the tool table, on memory and on disk. */
 #include "tools.h"
 
-#include "home/stack.h"
+#include "workspace/workspace_internal.h"
 
 #define EACH_PLACE(b)                                                                                                  \
 	for (size_t p = 0; p < 2 && (p ? bench_open_disk(b, "native") : bench_open(b, "native"), 1);                   \

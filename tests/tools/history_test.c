@@ -4,7 +4,7 @@
 
 #include "tools.h"
 
-#include "home/history.h"
+#include "home/timeline/history.h"
 
 #define EACH_PLACE(b)                                                                                                  \
 	for (size_t p = 0; p < 2 && (p ? bench_open_disk(b, "native") : bench_open(b, "native"), 1);                   \

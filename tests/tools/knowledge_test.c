@@ -2,8 +2,8 @@
 /* Knowledge: the index, reading, the prompt, search. */
 #include "tools.h"
 
-#include "home/knowledge.h"
-#include "home/search.h"
+#include "home/knowledge/knowledge.h"
+#include "home/search/search.h"
 
 static void keep(struct bench *b, const char *path, struct str bytes)
 {

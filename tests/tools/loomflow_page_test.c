@@ -5,7 +5,7 @@
  */
 #include <sys/stat.h>
 
-#include "home/notebook.h"
+#include "home/notebook/notebook.h"
 #include "tools.h"
 
 /* An agent of a team at a place, with a user. */

@@ -7,7 +7,7 @@
 #include <time.h>
 
 #include "base/clock.h"
-#include "home/memory_own.h"
+#include "home/memory/memory_internal.h"
 
 static struct str file(struct bench *b, const char *path)
 {

@@ -2,7 +2,7 @@
 /* Skills: reading the layers, the prompt, drafts, the scan and the gate. */
 #include "tools.h"
 
-#include "home/skills.h"
+#include "home/skills/skills.h"
 
 #define DOC(name, about) "---\nname: " name "\ndescription: " about "\n---\n# Do it\n\nStep one.\n"
 

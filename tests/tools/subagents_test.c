@@ -2,7 +2,7 @@
 /* Subagents as files. */
 #include "tools.h"
 
-#include "home/subagents.h"
+#include "home/subagents/subagents.h"
 
 static void keep(struct bench *b, const char *path, struct str bytes)
 {

@@ -5,7 +5,7 @@
 #include <sys/wait.h>
 
 #include "base/clock.h"
-#include "home/tasks.h"
+#include "home/tasks/tasks.h"
 
 static struct str file(struct bench *b)
 {

@@ -8,7 +8,7 @@
 #include <sys/resource.h>
 
 #include "base/clock.h"
-#include "home/workspace.h"
+#include "workspace/workspace.h"
 #include "tools.h"
 
 struct tenant {

@@ -11,9 +11,9 @@
 
 #include "test.h"
 
-#include "home/workspace.h"
+#include "workspace/workspace.h"
 #include "text/schema.h"
-#include "tools/tool.h"
+#include "tool/tool.h"
 
 struct bench {
 	struct arena *arena;

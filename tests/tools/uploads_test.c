@@ -3,8 +3,8 @@
 #include "tools.h"
 
 #include "base/clock.h"
-#include "home/uploads.h"
-#include "home/zone.h"
+#include "home/uploads/uploads.h"
+#include "workspace/zone.h"
 
 static bool has(struct str text, const char *part)
 {

@@ -15,7 +15,7 @@
 #include "base/arena.h"
 #include "base/limits.h"
 #include "base/sha256.h"
-#include "store/layers/cache_own.h"
+#include "store/layers/cache_internal.h"
 
 static struct cache *cache_of(struct store *s)
 {

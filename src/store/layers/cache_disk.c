@@ -19,7 +19,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/hash.h"
-#include "store/layers/cache_own.h"
+#include "store/layers/cache_internal.h"
 
 #define SHARES 16
 #define MAGIC  "stead-c1"

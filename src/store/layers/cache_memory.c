@@ -7,7 +7,7 @@
 #include <stdatomic.h>
 
 #include "base/arena.h"
-#include "store/layers/cache_own.h"
+#include "store/layers/cache_internal.h"
 
 #define BUCKETS 4096
 

@@ -17,7 +17,7 @@
 
 #include "base/arena.h"
 #include "base/limits.h"
-#include "store/layers/cache_own.h"
+#include "store/layers/cache_internal.h"
 
 #define FETCHERS    16
 #define THREADS_MAX 64

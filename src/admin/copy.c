@@ -1,0 +1,603 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * `stead copy`: workspaces from one store to another, of any kind.
+ *
+ * Files are copied as they are, one by one and several at once. What was compared once is noted with both versions in
+ * the destination (.stead/copy.jsonl): a second run asks for versions only, which the list gives for one side. Without
+ * a note, sizes and then hashes decide. The history cannot be copied as it lies there, since each kind of store keeps
+ * it in its own form; its records are carried in the form of bundles and added behind those that are there. So a copy
+ * that was cut off anywhere, or that is older, is a beginning, and is gone on with.
+ *
+ * A mark (.stead/copy.json) says what the destination is a copy of. It is written first, so that an interrupted copy is
+ * known as one, and it is what keeps two workspaces of one name from being mixed. Whether the destination was worked on
+ * tells its history: it has to be the beginning of the source's.
+ */
+#include "admin/copy.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "base/hash.h"
+#include "base/limits.h"
+#include "base/strmap.h"
+#include "workspace/place.h"
+#include "workspace/workspace_internal.h"
+#include "revisions/revisions.h"
+
+#define WORKERS     8
+#define NOTES_PATH  ".stead/copy.jsonl"
+#define MARK_PATH   ".stead/copy.json"
+#define NOTES_MAX   (512 * MIB)
+#define SMALL       (1 * MIB)
+#define NOTES_EVERY 5000
+
+struct note {
+	struct str path, from, to; /* versions */
+};
+
+struct side {
+	struct place_config config;
+	struct store *base; /* of all workspaces */
+	struct str dir, shown;
+};
+
+struct copying {
+	struct ctx *ctx;
+	const struct copy_req *req;
+	struct side *from, *to;
+	struct store *source, *target; /* this workspace */
+	struct store *log;             /* of the source */
+	struct str name, id;
+	struct arena *arena; /* of the notes */
+	struct strmap *known;
+	struct note *notes;
+	size_t note_count, note_cap;
+	pthread_mutex_t lock; /* of the notes and of what follows */
+	uint64_t files, bytes, copied, copied_bytes, same, removed, total;
+	const struct store_page *page;
+	atomic_size_t next;
+	int bad;
+	struct err err;
+};
+
+static struct store_cond any(void)
+{
+	return (struct store_cond){0};
+}
+
+/* --- notes --- */
+
+static void add_note(struct copying *c, struct str path, struct str from, struct str to)
+{
+	size_t *at;
+	bool added;
+
+	pthread_mutex_lock(&c->lock);
+	path = arena_str(c->arena, path);
+	at = strmap_put(c->known, path, &added);
+	if (added) {
+		if (c->note_count == c->note_cap) {
+			size_t cap = c->note_cap ? 2 * c->note_cap : 256;
+
+			c->notes = xrealloc(c->notes, cap * sizeof *c->notes);
+			c->note_cap = cap;
+		}
+		*at = c->note_count++;
+	}
+	c->notes[*at] = (struct note){path, arena_str(c->arena, from), arena_str(c->arena, to)};
+	pthread_mutex_unlock(&c->lock);
+}
+
+static bool is_noted(struct copying *c, struct str path, struct str from, struct str to)
+{
+	size_t *at;
+	bool same;
+
+	pthread_mutex_lock(&c->lock);
+	at = strmap_find(c->known, path);
+	same = at && str_eq(c->notes[*at].from, from) && str_eq(c->notes[*at].to, to);
+	pthread_mutex_unlock(&c->lock);
+	return same;
+}
+
+static int read_notes(struct copying *c, struct ctx *ctx, struct err *err)
+{
+	struct str text, line;
+	int bad = home_read(ctx, c->target, NOTES_PATH, NOTES_MAX, &text, err);
+
+	while (!bad && str_cut(&text, '\n', &line)) {
+		struct err ignored;
+		struct jv *v;
+
+		if (line.len &&
+		    jv_parse(ctx->arena, line, &v, &ignored) == 0) /* a line that is torn is a file more to look at */
+			add_note(c, jv_get_str(v, "path"), jv_get_str(v, "from"), jv_get_str(v, "to"));
+	}
+	return bad;
+}
+
+static int write_notes(struct copying *c, struct err *err)
+{
+	ARENA_SCOPE struct arena *arena = arena_new();
+	struct ctx ctx = *c->ctx;
+	struct buf b;
+	int bad;
+
+	ctx.arena = arena;
+	buf_init(&b, NULL, NOTES_MAX);
+	for (size_t i = 0; i < c->note_count; i++) {
+		buf_lit(&b, "{\"path\":");
+		jv_write_string(&b, c->notes[i].path);
+		buf_lit(&b, ",\"from\":");
+		jv_write_string(&b, c->notes[i].from);
+		buf_lit(&b, ",\"to\":");
+		jv_write_string(&b, c->notes[i].to);
+		buf_lit(&b, "}\n");
+	}
+	bad = b.overflow ? 0
+			 : store_write(c->target, &ctx, (struct wpath){STR(NOTES_PATH)}, buf_str(&b), any(), NULL, err);
+	buf_release(&b);
+	return bad;
+}
+
+/* --- one file --- */
+
+static int hash_push(void *arg, const void *bytes, size_t len, struct err *err)
+{
+	(void)err;
+	hash_stream_add(arg, str_n(bytes, len));
+	return 0;
+}
+
+static int hash_file(struct store *s, struct ctx *ctx, struct wpath path, uint64_t ret_hash[2],
+		     struct store_stat *ret_stat, struct err *err)
+{
+	struct hash_stream *stream = hash_stream_new();
+	struct sink sink = {.push = hash_push, .arg = stream};
+	int bad = store_read_stream(s, ctx, path, STORE_WHOLE, &sink, ret_stat, err);
+
+	hash_stream_end(stream, ret_hash);
+	return bad;
+}
+
+static int has_same_bytes(struct copying *c, struct ctx *ctx, struct wpath path, bool *ret_same,
+			  struct store_stat *from, struct store_stat *to, struct err *err)
+{
+	uint64_t x[2], y[2];
+	int bad = hash_file(c->source, ctx, path, x, from, err);
+
+	if (!bad)
+		bad = hash_file(c->target, ctx, path, y, to, err);
+	*ret_same = !bad && x[0] == y[0] && x[1] == y[1];
+	return bad;
+}
+
+/* Copies and reads back. */
+static int transfer(struct copying *c, struct ctx *ctx, const struct store_entry *e, struct store_stat *from,
+		    struct store_stat *to, struct err *err)
+{
+	struct str bytes, back;
+	bool same;
+	int bad;
+
+	if (e->stat.size > SMALL) {
+		bad = store_copy_between(c->source, ctx, e->path, c->target, e->path, any(), to, err);
+		if (!bad)
+			bad = has_same_bytes(c, ctx, e->path, &same, from, to, err);
+	} else {
+		bad = store_read(c->source, ctx, e->path, STORE_WHOLE, 2 * SMALL, &bytes, from, err);
+		if (!bad)
+			bad = store_write(c->target, ctx, e->path, bytes, any(), to, err);
+		if (!bad)
+			bad = store_read(c->target, ctx, e->path, STORE_WHOLE, 2 * SMALL, &back, to, err);
+		same = !bad && str_eq(bytes, back);
+	}
+	if (!bad && !same)
+		bad = err_set(
+			err, ERR_CONFLICT,
+			"\"%.*s\" is not what was copied when it is read back: somebody changes it meanwhile; run it "
+			"again",
+			STR_ARG(e->path.s));
+	return bad;
+}
+
+static int copy_one(struct copying *c, struct ctx *ctx, const struct store_entry *e, struct err *err)
+{
+	struct store_stat from = e->stat, to;
+	bool same = false;
+	int bad = store_stat(c->target, ctx, e->path, &to, err);
+
+	if (bad && bad != -ERR_NOT_FOUND)
+		return bad;
+	if (!bad && to.kind == STORE_FILE) {
+		same = is_noted(c, e->path.s, e->stat.version, to.version);
+		if (!same && to.size == e->stat.size) {
+			bad = has_same_bytes(c, ctx, e->path, &same, &from, &to, err);
+			if (bad)
+				return bad == -ERR_NOT_FOUND ? 0 : bad;
+			if (same)
+				add_note(c, e->path.s, from.version, to.version);
+		}
+	}
+	if (!same && !c->req->dry_run) {
+		bad = transfer(c, ctx, e, &from, &to, err);
+		if (bad == -ERR_NOT_FOUND) /* removed at the source since it was listed */
+			return 0;
+		if (bad)
+			return bad;
+		add_note(c, e->path.s, from.version, to.version);
+	}
+	pthread_mutex_lock(&c->lock);
+	c->files++;
+	c->bytes += e->stat.size;
+	c->same += same;
+	c->copied += !same;
+	c->copied_bytes += same ? 0 : e->stat.size;
+	pthread_mutex_unlock(&c->lock);
+	return 0;
+}
+
+/* --- all files --- */
+
+/* What is copied file by file: all but Stead's own, and of that what tells what the workspace is (a fork's parent). */
+static bool is_copied(struct str path)
+{
+	static const struct str own[] = {STR(".stead/rev/"), STR(".stead/own/"),  STR(".stead/leases/"),
+					 STR(".stead/tmp/"), STR(".stead/copy."), STR(".stead/index/")};
+
+	for (size_t i = 0; i < sizeof own / sizeof own[0]; i++)
+		if (str_starts(path, own[i]))
+			return false;
+	return true;
+}
+
+static void *worker(void *arg)
+{
+	struct copying *c = arg;
+	struct arena *arena = arena_new();
+	struct ctx ctx = *c->ctx;
+	size_t i;
+
+	ctx.arena = arena;
+	ctx.progress = NULL;
+	while (c->bad == 0 && (i = atomic_fetch_add(&c->next, 1)) < c->page->count) {
+		const struct store_entry *e = &c->page->entries[i];
+		struct err err;
+		int bad = is_copied(e->path.s) ? copy_one(c, &ctx, e, &err) : 0;
+
+		if (!bad)
+			bad = ctx_check(&ctx, &err);
+		pthread_mutex_lock(&c->lock);
+		if (bad && !c->bad) {
+			c->bad = bad;
+			c->err = err;
+		}
+		pthread_mutex_unlock(&c->lock);
+		arena_reset(arena);
+	}
+	arena_destroy(arena);
+	return NULL;
+}
+
+static int copy_page(struct copying *c, const struct store_page *page, struct err *err)
+{
+	pthread_t threads[WORKERS];
+	unsigned started = 0;
+
+	c->page = page;
+	atomic_store(&c->next, 0);
+	while (started < WORKERS && started < page->count && pthread_create(&threads[started], NULL, worker, c) == 0)
+		started++;
+	if (!started && page->count)
+		worker(c);
+	while (started)
+		pthread_join(threads[--started], NULL);
+	ctx_progress(c->ctx, c->files, c->total, c->name);
+	if (c->bad)
+		*err = c->err;
+	return c->bad;
+}
+
+static int copy_files(struct copying *c, struct err *err)
+{
+	ARENA_SCOPE struct arena *arena = arena_new();
+	struct store_list_req req = {.recursive = true, .limit = 200};
+	struct home_usage usage;
+	struct ctx ctx = *c->ctx;
+	struct store_page page;
+	uint64_t noted = 0;
+	char cursor[PATH_LEN_MAX + 2];
+	int bad = 0;
+
+	ctx.arena = arena;
+	if (c->ctx->progress && home_count(&ctx, c->source, &usage, err) == 0)
+		c->total = usage.files;
+	do {
+		arena_reset(arena);
+		bad = store_list(c->source, &ctx, WPATH_ROOT, &req, &page, err);
+		if (!bad)
+			bad = copy_page(c, &page, err);
+		if (!bad && page.next.ptr) {
+			memcpy(cursor, page.next.ptr, page.next.len);
+			req.after = str_n(cursor, page.next.len);
+		}
+		if (!bad && !c->req->dry_run && c->copied > noted + NOTES_EVERY) {
+			noted = c->copied;
+			bad = write_notes(c, err);
+		}
+	} while (!bad && page.next.ptr);
+	return bad;
+}
+
+/* What the source has not any more. */
+static int remove_others(struct copying *c, struct err *err)
+{
+	ARENA_SCOPE struct arena *arena = arena_new();
+	struct store_list_req req = {.recursive = true, .limit = 1000};
+	struct ctx ctx = *c->ctx;
+	struct store_page page;
+	int bad;
+
+	ctx.arena = arena;
+	do {
+		bad = store_list(c->target, &ctx, WPATH_ROOT, &req, &page, err);
+		for (size_t i = 0; !bad && i < page.count; i++) {
+			struct wpath path = page.entries[i].path;
+
+			if (!is_copied(path.s))
+				continue;
+			bad = store_stat(c->source, &ctx, path, NULL, err);
+			if (bad != -ERR_NOT_FOUND)
+				continue;
+			c->removed++;
+			bad = c->req->dry_run ? 0 : store_remove(c->target, &ctx, path, false, any(), NULL, err);
+		}
+		req.after = page.next;
+	} while (!bad && page.next.ptr);
+	return bad == -ERR_NOT_FOUND ? 0 : bad;
+}
+
+/* --- history --- */
+
+static bool wants_all(void *arg, struct wpath path)
+{
+	(void)arg, (void)path;
+	return true;
+}
+
+/* A blob by way of memory or, when it is large, of a pipe between two threads would be needed: the store pulls, the log
+   pushes. Blobs are files that were once written whole, so they are read by their name instead, as files. */
+static int put_blobs(struct copying *c, const struct rev_carry *carry, struct err *err)
+{
+	int bad = 0;
+
+	for (size_t i = 0; !bad && i < carry->blob_count; i++) {
+		ARENA_SCOPE struct arena *arena = arena_new();
+		struct ctx ctx = *c->ctx;
+		struct store_stat stat;
+		struct wpath path;
+		uint64_t hash[2];
+		char hex[32];
+
+		ctx.arena = arena;
+		hex_u64(carry->blobs[i].hash[0], hex);
+		hex_u64(carry->blobs[i].hash[1], hex + 16);
+		path.s = arena_printf(arena, ".stead/rev/blobs/%.2s/%.30s", hex, hex + 2);
+		if (store_stat(c->target, &ctx, path, &stat, err) == 0 && stat.size == carry->blobs[i].size)
+			continue;
+		bad = store_copy_between(c->source, &ctx, path, c->target, path, any(), &stat, err);
+		if (!bad)
+			bad = hash_file(c->target, &ctx, path, hash, &stat, err);
+		if (!bad && (hash[0] != carry->blobs[i].hash[0] || hash[1] != carry->blobs[i].hash[1]))
+			bad = err_set(err, ERR_CORRUPT, "a kept content is damaged (%.*s); see: stead fsck", 32, hex);
+		if (!bad)
+			bad = ctx_check(c->ctx, err);
+	}
+	return bad;
+}
+
+static int open_log(struct copying *c, const struct side *side, struct store *view, struct store **ret, struct err *err)
+{
+	struct home_place place = {.base = side->base};
+	struct store *raw;
+	bool is_fork;
+	int bad = fork_is(c->ctx, view, &is_fork, err);
+
+	if (bad)
+		return bad;
+	if (is_fork)
+		bad = fork_open_raw(c->ctx, &place, c->name, &raw, err);
+	else
+		raw = store_view_new(view, WPATH_ROOT);
+	return bad ? bad : home_record(c->ctx, &place, c->name, raw, ".stead/rev", ret, err);
+}
+
+/* Looks whether the target's history is the beginning of the source's; where it is not, the target has changes of its
+   own. */
+static int compare_history(struct copying *c, struct store *log, uint64_t *ret_head, struct err *err)
+{
+	uint64_t differs;
+	int bad = revisions_compare(log, c->ctx, c->log, ret_head, &differs, err);
+
+	if (bad || !differs)
+		return bad;
+	return err_set(
+		err, ERR_CONFLICT,
+		"the copy in %.*s was worked on: revision %llu there is not this one's; copying would undo that: "
+		"remove that workspace there and copy again, or copy into another store",
+		STR_ARG(c->to->shown), (unsigned long long)differs);
+}
+
+/* What the target's history lacks is added behind it. */
+static int copy_history(struct copying *c, struct rev_carry *carry, struct err *err)
+{
+	struct store *log;
+	int bad = revisions_head(c->log, c->ctx, &carry->until, err);
+
+	carry->wanted = wants_all;
+	if (!bad && c->req->dry_run)
+		return revisions_carry(c->log, c->ctx, carry, err);
+	if (!bad)
+		bad = open_log(c, c->to, c->target, &log, err);
+	if (bad)
+		return bad;
+	bad = compare_history(c, log, &carry->since, err);
+	if (!bad)
+		bad = revisions_carry(c->log, c->ctx, carry, err);
+	if (!bad)
+		bad = put_blobs(c, carry, err);
+	if (!bad)
+		bad = revisions_follow(log, c->ctx, c->log, carry, err);
+	store_destroy(log);
+	return bad;
+}
+
+/* --- the mark --- */
+
+static int write_mark(struct copying *c, uint64_t head, bool done, struct err *err)
+{
+	struct arena *arena = c->ctx->arena;
+	struct jv *v = jv_object(arena);
+	struct buf b;
+
+	jv_set_str(arena, v, "source", c->id);
+	jv_set_int(arena, v, "head", (int64_t)head);
+	jv_set_bool(arena, v, "done", done);
+	buf_init(&b, arena, 4 * KIB);
+	jv_write(&b, v);
+	return store_write(c->target, c->ctx, (struct wpath){STR(MARK_PATH)}, buf_str(&b), any(), NULL, err);
+}
+
+/* A workspace of that name is a copy of this one and nothing else, or there is none. */
+static int check_target(struct copying *c, struct err *err)
+{
+	struct store *log;
+	struct str text;
+	struct jv *v = NULL;
+	uint64_t head;
+	int bad = store_stat(c->to->base, c->ctx, (struct wpath){c->name}, NULL, err);
+
+	if (bad)
+		return bad == -ERR_NOT_FOUND ? 0 : bad;
+	bad = home_read(c->ctx, c->target, MARK_PATH, 4 * KIB, &text, err);
+	if (!bad && text.ptr)
+		bad = jv_parse(c->ctx->arena, text, &v, err);
+	if (bad)
+		return bad;
+	if (!str_eq(jv_get_str(v, "source"), c->id))
+		return err_set(
+			err, ERR_EXISTS,
+			"there is a workspace \"%.*s\" in %.*s that is not a copy of this one; two workspaces are not "
+			"mixed: remove or rename it",
+			STR_ARG(c->name), STR_ARG(c->to->shown));
+	bad = open_log(c, c->to, c->target, &log, err);
+	if (bad)
+		return bad;
+	bad = compare_history(c, log, &head, err);
+	store_destroy(log);
+	return bad;
+}
+
+/* --- workspaces --- */
+
+static struct jv *describe(struct copying *c, const struct rev_carry *carry)
+{
+	struct arena *arena = c->ctx->arena;
+	struct jv *v = jv_object(arena);
+
+	jv_set_str(arena, v, "name", c->name);
+	jv_set_int(arena, v, "files", (int64_t)c->files);
+	jv_set_int(arena, v, "bytes", (int64_t)c->bytes);
+	jv_set_int(arena, v, "copied", (int64_t)c->copied);
+	jv_set_int(arena, v, "copied_bytes", (int64_t)c->copied_bytes);
+	jv_set_int(arena, v, "same", (int64_t)c->same);
+	jv_set_int(arena, v, "removed", (int64_t)c->removed);
+	jv_set_int(arena, v, "revisions", (int64_t)carry->revisions);
+	jv_set_int(arena, v, "head", (int64_t)carry->head);
+	return v;
+}
+
+static int copy_all(struct copying *c, struct rev_carry *carry, struct err *err)
+{
+	struct err notes;
+	int bad = open_log(c, c->from, c->source, &c->log, err);
+
+	if (!bad)
+		bad = check_target(c, err);
+	if (!bad)
+		bad = read_notes(c, c->ctx, err);
+	if (!bad && !c->req->dry_run)
+		bad = write_mark(c, 0, false, err);
+	if (bad)
+		return bad;
+	bad = copy_files(c, err);
+	if (!c->req->dry_run && write_notes(c, bad ? &notes : err) &&
+	    !bad) /* also of a copy that failed: it is gone on with */
+		return -(int)err->kind;
+	if (!bad && c->req->remove)
+		bad = remove_others(c, err);
+	if (!bad)
+		bad = copy_history(c, carry, err);
+	return bad || c->req->dry_run ? bad : write_mark(c, carry->head, true, err);
+}
+
+static int copy_workspace(struct ctx *ctx, const struct copy_req *req, struct side *from, struct side *to,
+			  struct str name, struct jv *list, struct err *err)
+{
+	struct copying c = {.ctx = ctx, .req = req, .from = from, .to = to, .name = name, .arena = arena_new()};
+	struct rev_carry carry = {0};
+	int bad;
+
+	c.id = hash_hex128(ctx->arena, arena_printf(ctx->arena, "%.*s\n%.*s", STR_ARG(from->shown), STR_ARG(name)));
+	c.known = strmap_new(c.arena);
+	c.source = store_view_new(from->base, (struct wpath){name});
+	c.target = store_view_new(to->base, (struct wpath){name});
+	pthread_mutex_init(&c.lock, NULL);
+	bad = copy_all(&c, &carry, err);
+	if (!bad)
+		jv_push(ctx->arena, list, describe(&c, &carry));
+	pthread_mutex_destroy(&c.lock);
+	store_destroy(c.log);
+	store_destroy(c.source);
+	store_destroy(c.target);
+	free(c.notes);
+	arena_destroy(c.arena);
+	return bad ? err_prefix(err, "copy \"%.*s\"", STR_ARG(name)) : 0;
+}
+
+static int open_side(struct arena *arena, struct str url, bool create, struct side *ret, struct err *err)
+{
+	int bad = place_read(arena, url, &ret->config, err);
+
+	ret->shown = str_starts(url, STR("config:")) ? url : store_url_shown(arena, ret->config.store);
+	return bad ? bad : place_open_all(arena, &ret->config, create, false, &ret->base, &ret->dir, err);
+}
+
+int store_copy_workspaces(struct ctx *ctx, const struct copy_req *req, struct jv **ret_report, struct err *err)
+{
+	struct jv *names = jv_array(ctx->arena), *list = jv_array(ctx->arena), *report = jv_object(ctx->arena);
+	struct side from = {0}, to = {0};
+	int bad = open_side(ctx->arena, req->from, false, &from, err);
+
+	if (!bad)
+		bad = open_side(ctx->arena, req->to, true, &to, err);
+	if (!bad && str_eq(from.shown, to.shown))
+		bad = err_set(err, ERR_INVALID, "source and destination are the same store");
+	if (!bad && req->workspace.len && !workspace_name_ok(req->workspace))
+		bad = home_bad_name(req->workspace, err);
+	if (!bad && req->workspace.len)
+		bad = store_stat(from.base, ctx, (struct wpath){req->workspace}, NULL, err);
+	if (!bad && req->workspace.len)
+		jv_push(ctx->arena, names, jv_str(ctx->arena, req->workspace));
+	else if (!bad)
+		bad = home_names(ctx, from.base, names, jv_array(ctx->arena), err);
+	for (const struct jv_member *m = jv_first(names); m && !bad; m = m->next)
+		bad = copy_workspace(ctx, req, &from, &to, m->value->u.s, list, err);
+	store_destroy(from.base);
+	store_destroy(to.base);
+	jv_set_bool(ctx->arena, report, "dry_run", req->dry_run);
+	jv_set(ctx->arena, report, "workspaces", list);
+	if (!bad)
+		*ret_report = report;
+	return bad;
+}

@@ -1,0 +1,423 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * `stead doctor`: is the place where workspaces lie sound, and is each of them? Every check is a line with what was
+ * seen and, when it is not well, what to do. It never fails for what it finds and never hangs: walks are bounded and
+ * the whole has a deadline.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/limits.h"
+#include "workspace/fork.h"
+#include "workspace/workspace_internal.h"
+
+#define DOCTOR_SECONDS    20
+#define WALK_ENTRIES_MAX  100000
+#define WALK_DEPTH_MAX    32
+#define TEMP_AGE_SECONDS  600
+#define DESCRIPTORS_LEAST 1024
+
+struct doctor {
+	struct ctx *ctx;
+	struct jv *checks;
+	struct store *base;
+	struct str url, dir; /* dir: of a disk store, else ptr NULL */
+};
+
+void home_finding(struct arena *arena, struct jv *list, struct str workspace, const char *check, struct str detail,
+		  const char *fix)
+{
+	struct jv *line = jv_object(arena);
+
+	if (workspace.len)
+		jv_set_str(arena, line, "workspace", workspace);
+	jv_set_str(arena, line, "check", str_of(check));
+	jv_set_bool(arena, line, "ok", fix == NULL);
+	jv_set_str(arena, line, "detail", detail);
+	if (fix)
+		jv_set_str(arena, line, "fix", str_of(fix));
+	jv_push(arena, list, line);
+}
+
+static void report(struct doctor *d, struct str workspace, const char *check, struct str detail, const char *fix)
+{
+	home_finding(d->ctx->arena, d->checks, workspace, check, detail, fix);
+}
+
+static struct str sentence(struct doctor *d, const struct err *err)
+{
+	return arena_str(d->ctx->arena, str_of(err->msg));
+}
+
+/* --- the machine --- */
+
+static void check_openat2(struct doctor *d)
+{
+	struct open_how how = {.flags = O_PATH | O_DIRECTORY | O_CLOEXEC, .resolve = RESOLVE_BENEATH};
+	FD_SCOPE int fd = (int)syscall(SYS_openat2, AT_FDCWD, ".", &how, sizeof how);
+
+	if (fd >= 0)
+		report(d, STR_NONE, "openat2", STR("the kernel keeps paths within their directory"), NULL);
+	else
+		report(d, STR_NONE, "openat2",
+		       arena_printf(d->ctx->arena, "the kernel refuses openat2: %s", strerror(errno)),
+		       "use Linux 5.6 or newer, and let openat2 through the seccomp filter of the container");
+}
+
+static void check_descriptors(struct doctor *d)
+{
+	struct rlimit limit;
+	struct str detail;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
+		return;
+	detail = arena_printf(d->ctx->arena, "%llu files may be open at once", (unsigned long long)limit.rlim_cur);
+	report(d, STR_NONE, "descriptors", detail,
+	       limit.rlim_cur >= DESCRIPTORS_LEAST ? NULL : "raise the limit: ulimit -n 4096");
+}
+
+/* --- the store --- */
+
+static const char *store_fix(const struct doctor *d)
+{
+	return store_url_is_local(d->url) ? "make the directory, give this user the right to write there, or name "
+					    "another store with --store"
+					  : "do as it says, or name another store with --store";
+}
+
+static int probe(struct doctor *d, struct wpath path, int64_t *ret_ns, struct err *err)
+{
+	struct str bytes = STR("stead doctor was here\n"), back;
+	int64_t start = clock_monotonic_ns();
+	int bad = store_write(d->base, d->ctx, path, bytes, (struct store_cond){.kind = STORE_ABSENT}, NULL, err);
+
+	*ret_ns = clock_monotonic_ns() - start;
+	if (!bad)
+		bad = store_read(d->base, d->ctx, path, STORE_WHOLE, KIB, &back, NULL, err);
+	if (!bad && !str_eq(back, bytes))
+		bad = err_set(err, ERR_CORRUPT, "what was written is not what was read back");
+	return bad;
+}
+
+/* The store is opened without "relaxed", so that the probe is a write as durable as any. */
+static void check_writable(struct doctor *d)
+{
+	struct wpath path = {arena_printf(d->ctx->arena, ".stead/doctor-%016llx", (unsigned long long)random_u64())};
+	struct err err, ignored;
+	int64_t ns;
+	int bad = probe(d, path, &ns, &err);
+
+	if (bad)
+		report(d, STR_NONE, "write", sentence(d, &err), store_fix(d));
+	else
+		report(d, STR_NONE, "write",
+		       arena_printf(d->ctx->arena, "a durable write takes %.1f ms", (double)ns / 1e6), NULL);
+	store_remove(d->base, d->ctx, path, false, (struct store_cond){0}, NULL, &ignored);
+}
+
+static bool open_store(struct doctor *d, struct str url)
+{
+	struct str shown;
+	struct err err;
+	int bad;
+
+	d->url = url.len ? url : workspace_default_store(d->ctx->arena);
+	shown = store_url_shown(d->ctx->arena, d->url);
+	if (!home_check_place(d->ctx, d->url, d->checks))
+		return false;
+	bad = home_open_store(d->ctx->arena, d->url, false, false, &d->base, &d->dir, &err);
+	if (bad == -ERR_NOT_FOUND)
+		report(d, STR_NONE, "store", arena_printf(d->ctx->arena, "%.*s does not exist yet", STR_ARG(shown)),
+		       "make a first workspace: stead init NAME");
+	else if (bad)
+		report(d, STR_NONE, "store", sentence(d, &err), store_fix(d));
+	else if (store_url_is_local(d->url)) /* else it was told of already */
+		report(d, STR_NONE, "store", arena_printf(d->ctx->arena, "%.*s is there", STR_ARG(shown)), NULL);
+	return bad == 0;
+}
+
+/* --- unfinished writes of killed processes --- */
+
+struct walk {
+	size_t seen, found;
+	time_t now;
+	struct str first;
+	struct arena *arena;
+};
+
+static void walk_dir(struct walk *w, int parent, const char *name, unsigned depth)
+{
+	int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+	DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+	struct dirent *e;
+	struct stat st;
+
+	if (!dir) {
+		if (fd >= 0)
+			close(fd);
+		return;
+	}
+	while ((e = readdir(dir)) && w->seen++ < WALK_ENTRIES_MAX) {
+		if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
+			continue;
+		if (strncmp(e->d_name, ".stead-tmp-", 11) == 0) {
+			if (fstatat(fd, e->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+			    w->now - st.st_mtime > TEMP_AGE_SECONDS && !w->found++)
+				w->first = arena_str(w->arena, str_of(e->d_name));
+		} else if (depth < WALK_DEPTH_MAX && (e->d_type == DT_DIR || e->d_type == DT_UNKNOWN)) {
+			walk_dir(w, fd, e->d_name, depth + 1);
+		}
+	}
+	closedir(dir);
+}
+
+static void check_leftovers(struct doctor *d, struct str workspace)
+{
+	struct walk w = {.now = (time_t)(clock_real_ns() / 1000000000), .arena = d->ctx->arena};
+	struct str dir = arena_printf(d->ctx->arena, "%.*s/%.*s", STR_ARG(d->dir), STR_ARG(workspace));
+
+	if (!d->dir.ptr)
+		return;
+	walk_dir(&w, AT_FDCWD, dir.ptr, 0);
+	if (!w.found)
+		report(d, workspace, "leftovers", STR("no unfinished writes"), NULL);
+	else
+		report(d, workspace, "leftovers",
+		       arena_printf(d->ctx->arena, "%zu unfinished writes of ended processes, such as %.*s", w.found,
+				    STR_ARG(w.first)),
+		       "they do no harm and take space: find . -name '.stead-tmp-*' -mmin +10 -delete");
+}
+
+/* --- one workspace --- */
+
+static void check_config(struct doctor *d, struct store *home, struct str workspace, struct config *config,
+			 bool *ret_ok)
+{
+	struct err err;
+
+	*ret_ok = home_load_config(d->ctx->arena, d->ctx, home, config, &err) == 0;
+	if (*ret_ok)
+		report(d, workspace, "configuration", STR("agent.yaml, .env and tools.json are right"), NULL);
+	else
+		report(d, workspace, "configuration", sentence(d, &err),
+		       "correct the line; all keys stand in docs/configuration.md");
+}
+
+static bool has_file(struct doctor *d, struct store *home, const char *path)
+{
+	struct store_stat st;
+	struct err err;
+
+	return store_stat(home, d->ctx, (struct wpath){str_of(path)}, &st, &err) == 0 && st.kind == STORE_FILE;
+}
+
+static void check_identity(struct doctor *d, struct store *home, struct str workspace)
+{
+	static const char *const wanted[] = {"AGENTS.md", "SOUL.md", "USER.md", "HEARTBEAT.md"};
+	struct buf missing;
+
+	buf_init(&missing, d->ctx->arena, KIB);
+	for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++)
+		if (!has_file(d, home, wanted[i]) && !(i == 0 && has_file(d, home, "AGENT.md")))
+			buf_printf(&missing, "%s%s", missing.len ? ", " : "", wanted[i]);
+	if (!missing.len)
+		report(d, workspace, "identity", STR("all identity files are there"), NULL);
+	else
+		report(d, workspace, "identity",
+		       arena_printf(d->ctx->arena, "missing: %.*s", STR_ARG(buf_str(&missing))),
+		       "write them, or copy them from a new workspace: stead init NAME");
+}
+
+static void check_env_mode(struct doctor *d, struct str workspace)
+{
+	struct str path = arena_printf(d->ctx->arena, "%.*s/%.*s/.env", STR_ARG(d->dir), STR_ARG(workspace));
+	struct stat st;
+
+	if (!d->dir.ptr || lstat(path.ptr, &st) != 0)
+		return;
+	if (!S_ISREG(st.st_mode))
+		report(d, workspace, ".env", STR(".env is not a plain file, so it is not read"),
+		       "replace it by a plain file");
+	else if (st.st_mode & 077)
+		report(d, workspace, ".env",
+		       arena_printf(d->ctx->arena, "others on this machine may read .env (mode %03o)",
+				    (unsigned)(st.st_mode & 0777)),
+		       "chmod 600 .env");
+	else
+		report(d, workspace, ".env", STR("only its owner may read .env"), NULL);
+}
+
+static bool is_installed(struct doctor *d, struct str command)
+{
+	struct str rest = str_of(getenv("PATH")), dir;
+
+	if (str_find_char(command, '/') < command.len)
+		return access(arena_cstr(d->ctx->arena, command), X_OK) == 0;
+	while (rest.len && str_cut(&rest, ':', &dir))
+		if (access(arena_printf(d->ctx->arena, "%.*s/%.*s", STR_ARG(dir), STR_ARG(command)).ptr, X_OK) == 0)
+			return true;
+	return false;
+}
+
+/* What tools.json comes to: how many names it allows and denies, and each server that is not switched off. */
+static void check_tools(struct doctor *d, struct str workspace, const struct config *config)
+{
+	for (const struct jv_member *m = jv_first(config->mcp_servers); m; m = m->next) {
+		struct str command = jv_get_str(m->value, "command"), transport = jv_get_str(m->value, "transport");
+		bool off = jv_get_bool(m->value, "disabled", false);
+		bool there = off || !command.len || is_installed(d, command);
+
+		report(d, workspace, "MCP server",
+		       arena_printf(d->ctx->arena, "%.*s (%.*s)%s%s", STR_ARG(utf8_first(m->key, 64)),
+				    STR_ARG(transport), off ? " is switched off" : "",
+				    there ? "" : ": its program is not installed"),
+		       there ? NULL : "install the program, or name it by its whole path in tools.json");
+	}
+	if (config->tools_allow || config->tools_deny)
+		report(d, workspace, "tools",
+		       arena_printf(d->ctx->arena, "%zu allowed by name%s, %zu denied", jv_count(config->tools_allow),
+				    jv_count(config->tools_allow) ? "" : " (none: all are)",
+				    jv_count(config->tools_deny)),
+		       NULL);
+}
+
+static void check_quota(struct doctor *d, struct store *home, struct str workspace, const struct config_quota *quota)
+{
+	struct store *files;
+	struct home_usage usage;
+	struct err err;
+	struct str detail;
+	int bad;
+
+	files = store_view_new(home, (struct wpath){STR("files")});
+	bad = home_count(d->ctx, files, &usage, &err);
+	store_destroy(files);
+	if (bad && bad != -ERR_NOT_FOUND) {
+		report(d, workspace, "files", sentence(d, &err), "look at the directory with the host's own tools");
+		return;
+	}
+	if (bad)
+		usage = (struct home_usage){0};
+	detail = arena_printf(d->ctx->arena, "%s%llu files, %llu bytes", usage.partial ? "at least " : "",
+			      (unsigned long long)usage.files, (unsigned long long)usage.bytes);
+	if ((quota->bytes && usage.bytes > quota->bytes / 10 * 9) ||
+	    (quota->files && usage.files > quota->files / 10 * 9))
+		report(d, workspace, "quota",
+		       arena_printf(d->ctx->arena, "%.*s: more than nine tenths of what agent.yaml allows",
+				    STR_ARG(detail)),
+		       "remove files, or raise quota in agent.yaml");
+	else
+		report(d, workspace, "quota", detail, NULL);
+}
+
+/* The fork as a whole in place of its own directory; false when that cannot be had. */
+static bool check_fork(struct doctor *d, struct str name, struct store **home)
+{
+	struct home_place place = {.base = d->base};
+	struct fork_info info;
+	struct store *raw;
+	struct err err;
+	bool is_fork;
+	int bad = fork_read(d->ctx, *home, &info, &is_fork, &err);
+
+	if (!bad && !is_fork)
+		return true;
+	if (!bad)
+		bad = fork_open_raw(d->ctx, &place, name, &raw, &err);
+	if (bad) {
+		report(d, name, "fork", sentence(d, &err), "bring the parent back: a fork holds only what it changed");
+		return false;
+	}
+	report(d, name, "fork",
+	       arena_printf(d->ctx->arena, "a fork of %.*s at revision %llu", STR_ARG(info.parent),
+			    (unsigned long long)info.revision),
+	       NULL);
+	store_destroy(*home);
+	*home = raw;
+	return true;
+}
+
+static void check_workspace(struct doctor *d, struct str name)
+{
+	struct store *home = store_view_new(d->base, (struct wpath){name});
+	struct config config = {0};
+	struct err err;
+	bool ok;
+
+	if (ctx_check(d->ctx, &err) != 0) {
+		report(d, name, "time", sentence(d, &err), "look at this workspace alone: stead doctor NAME");
+	} else if (check_fork(d, name, &home)) {
+		check_config(d, home, name, &config, &ok);
+		check_identity(d, home, name);
+		check_env_mode(d, name);
+		check_leftovers(d, name);
+		check_tools(d, name, &config);
+		check_quota(d, home, name, &config.quota);
+	}
+	store_destroy(home);
+}
+
+static void check_all(struct doctor *d)
+{
+	struct jv *good = jv_array(d->ctx->arena), *bad = jv_array(d->ctx->arena);
+	struct err err;
+
+	if (home_names(d->ctx, d->base, good, bad, &err) != 0) {
+		report(d, STR_NONE, "workspaces", sentence(d, &err), store_fix(d));
+		return;
+	}
+	for (const struct jv_member *m = jv_first(bad); m; m = m->next)
+		report(d, STR_NONE, "names",
+		       arena_printf(d->ctx->arena, "\"%.*s\" cannot be the name of a workspace",
+				    STR_ARG(m->value->u.s)),
+		       "rename the directory: 2 to 64 small letters, digits, '-' and '_', beginning with a letter");
+	if (!jv_count(good))
+		report(d, STR_NONE, "workspaces", STR("there is no workspace yet"), "make one: stead init NAME");
+	for (const struct jv_member *m = jv_first(good); m; m = m->next)
+		check_workspace(d, m->value->u.s);
+}
+
+static void check_named(struct doctor *d, struct str name)
+{
+	struct err err;
+
+	if (!workspace_name_ok(name)) {
+		home_bad_name(name, &err);
+		report(d, name, "name", sentence(d, &err), "choose another name");
+	} else if (store_stat(d->base, d->ctx, (struct wpath){name}, NULL, &err) != 0) {
+		report(d, name, "workspace", sentence(d, &err),
+		       err.kind == ERR_NOT_FOUND ? "make it: stead init NAME; or see: stead list" : store_fix(d));
+	} else {
+		check_workspace(d, name);
+	}
+}
+
+int workspace_doctor(struct ctx *ctx, struct str store_url, struct str name, struct jv **ret_checks, struct err *err)
+{
+	struct ctx own = *ctx;
+	struct doctor d = {.ctx = &own, .checks = jv_array(ctx->arena)};
+
+	(void)err; /* what it finds stands in the lines */
+	if (!own.deadline_ns)
+		own.deadline_ns = clock_monotonic_ns() + (int64_t)DOCTOR_SECONDS * 1000000000;
+	check_openat2(&d);
+	check_descriptors(&d);
+	if (open_store(&d, store_url)) {
+		check_writable(&d);
+		if (name.len)
+			check_named(&d, name);
+		else
+			check_all(&d);
+		store_destroy(d.base);
+	}
+	*ret_checks = d.checks;
+	return 0;
+}

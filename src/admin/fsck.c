@@ -1,0 +1,457 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * `stead fsck`: is what lies in a store whole? Where `stead doctor` looks at the machine and at configuration, this
+ * reads everything: each workspace's log from its first to its last record, every kept content against its hash, and
+ * each file against what the log says that it is.
+ *
+ * Opening a log brings to an end what a killed process left half done, as every opening does; nothing else is changed
+ * unless it is asked for. Beside the workspaces: uploads that were never ended, and the cache. What is mended is what
+ * can be derived: a change that nobody recorded is recorded, and what imports left behind is removed. A content that is
+ * damaged cannot be made up; the line says what is lost with it.
+ */
+#include "base/hash.h"
+#include "base/limits.h"
+#include "base/strmap.h"
+#include "admin/copy.h"
+#include "workspace/place.h"
+#include "workspace/workspace_internal.h"
+#include "store/lease.h"
+#include "revisions/revisions.h"
+
+/* Findings of one kind that are named one by one; the rest is counted. */
+#define NAMED_MAX 20
+
+struct fsck {
+	struct ctx *ctx;
+	struct jv *lines;
+	struct store *base;
+	bool repair;
+};
+
+static void tell(struct fsck *f, struct str workspace, const char *check, struct str detail, const char *fix)
+{
+	home_finding(f->ctx->arena, f->lines, workspace, check, detail, fix);
+}
+
+static struct str sentence(struct fsck *f, const struct err *err)
+{
+	return arena_str(f->ctx->arena, str_of(err->msg));
+}
+
+/* --- history --- */
+
+static bool wants_all(void *arg, struct wpath path)
+{
+	(void)arg, (void)path;
+	return true;
+}
+
+static int hash_push(void *arg, const void *bytes, size_t len, struct err *err)
+{
+	(void)err;
+	hash_stream_add(arg, str_n(bytes, len));
+	return 0;
+}
+
+static int ignore_segment(void *arg, uint64_t first, struct str bytes, struct err *err)
+{
+	ARENA_SCOPE struct arena *arena = arena_new();
+	struct ctx ctx = {.arena = arena};
+	struct rev_segment_check *check = arg;
+
+	(void)first;
+	return revisions_check_segment(&ctx, bytes, check, err);
+}
+
+static bool blob_is_whole(struct fsck *f, struct store *log, const struct rev_blob *blob, struct err *err)
+{
+	ARENA_SCOPE struct arena *arena = arena_new();
+	struct hash_stream *stream = hash_stream_new();
+	struct sink sink = {.push = hash_push, .arg = stream};
+	struct ctx ctx = *f->ctx;
+	uint64_t hash[2];
+	int bad;
+
+	ctx.arena = arena;
+	bad = revisions_carry_blob(log, &ctx, blob, &sink, err);
+	hash_stream_end(stream, hash);
+	if (!bad && (hash[0] != blob->hash[0] || hash[1] != blob->hash[1]))
+		bad = err_set(err, ERR_CORRUPT, "a kept content is not what its name says");
+	return bad == 0;
+}
+
+static void check_blobs(struct fsck *f, struct str name, struct store *log, const struct rev_carry *carry)
+{
+	size_t wrong = 0;
+
+	for (size_t i = 0; i < carry->blob_count; i++) {
+		struct err err;
+
+		if (blob_is_whole(f, log, &carry->blobs[i], &err))
+			continue;
+		if (wrong++ < NAMED_MAX)
+			tell(f, name, "contents", sentence(f, &err),
+			     "the revisions that had this content cannot be restored; copy it from a backup, or drop "
+			     "them: "
+			     "stead gc");
+	}
+	if (!wrong)
+		tell(f, name, "contents", arena_printf(f->ctx->arena, "%zu kept contents are whole", carry->blob_count),
+		     NULL);
+	else
+		tell(f, name, "contents",
+		     arena_printf(f->ctx->arena, "%zu of %zu kept contents are damaged or missing", wrong,
+				  carry->blob_count),
+		     "see the lines before");
+}
+
+static bool check_log(struct fsck *f, struct str name, struct store *log, struct rev_carry *carry)
+{
+	struct rev_segment_check check = {.wanted = wants_all, .gap_max = UINT64_MAX / 2};
+	struct err err;
+	int bad = revisions_head(log, f->ctx, &carry->until, &err);
+
+	carry->wanted = wants_all;
+	if (!bad)
+		bad = revisions_carry(log, f->ctx, carry, &err);
+	if (!bad) {
+		check.last = carry->first ? carry->first - 1 : 0;
+		bad = revisions_carry_log(log, f->ctx, carry, ignore_segment, &check, &err);
+	}
+	if (bad) {
+		tell(f, name, "history", sentence(f, &err), "restore .stead/rev of this workspace from a backup");
+		return false;
+	}
+	if (carry->head < carry->first)
+		tell(f, name, "history", STR("there are no revisions yet"), NULL);
+	else
+		tell(f, name, "history",
+		     arena_printf(f->ctx->arena, "revisions %llu to %llu are in order",
+				  (unsigned long long)carry->first, (unsigned long long)carry->head),
+		     NULL);
+	return true;
+}
+
+/* --- files --- */
+
+/* 1: the file is not what its last record says; 0: it is, or the record does not tell. */
+static int differs(struct fsck *f, struct store *raw, struct store *log, const struct store_entry *e, uint64_t head,
+		   struct err *err)
+{
+	ARENA_SCOPE struct arena *arena = arena_new();
+	struct hash_stream *stream;
+	struct rev_state state;
+	struct ctx ctx = *f->ctx;
+	struct sink sink;
+	struct store_stat stat;
+	uint64_t hash[2];
+	int bad;
+
+	ctx.arena = arena;
+	if (!revisions_knows(log, e->path))
+		return 0;
+	bad = revisions_state(log, &ctx, e->path, head, &state, err);
+	if (bad)
+		return bad;
+	if (!state.exists || state.size != e->stat.size)
+		return 1;
+	if (!state.hash[0] && !state.hash[1])
+		return 0;
+	stream = hash_stream_new();
+	sink = (struct sink){.push = hash_push, .arg = stream};
+	bad = store_read_stream(raw, &ctx, e->path, STORE_WHOLE, &sink, &stat, err);
+	hash_stream_end(stream, hash);
+	if (bad)
+		return bad == -ERR_NOT_FOUND ? 0 : bad;
+	return hash[0] != state.hash[0] || hash[1] != state.hash[1];
+}
+
+static const char record_fix[] = "somebody changed it without Stead: record it with --repair (then it can be undone)";
+
+static int compare_files(struct fsck *f, struct str name, struct store *raw, struct store *log, uint64_t head,
+			 uint64_t *ret_files, uint64_t *ret_wrong, struct err *err)
+{
+	ARENA_SCOPE struct arena *arena = arena_new();
+	struct store_list_req req = {.recursive = true, .limit = 1000};
+	struct ctx ctx = *f->ctx;
+	struct store_page page;
+	int bad;
+
+	ctx.arena = arena;
+	do {
+		bad = store_list(raw, &ctx, WPATH_ROOT, &req, &page, err);
+		for (size_t i = 0; bad == 0 && i < page.count; i++) {
+			struct store_entry *e = &page.entries[i];
+
+			if (wpath_within(e->path, (struct wpath){STR(".stead")}))
+				continue;
+			++*ret_files;
+			bad = differs(f, raw, log, e, head, err);
+			if (bad == 1 && ++*ret_wrong <= NAMED_MAX)
+				tell(f, name, "files",
+				     arena_printf(f->ctx->arena, "\"%.*s\" is not what its last record says",
+						  STR_ARG(e->path.s)),
+				     f->repair ? "it is recorded now" : record_fix);
+			bad = bad == 1 ? 0 : bad;
+			if (bad == 0)
+				bad = ctx_check(f->ctx, err);
+		}
+		req.after = page.next;
+	} while (bad == 0 && page.next.ptr);
+	return bad == -ERR_NOT_FOUND ? 0 : bad;
+}
+
+/* The other way round: what the log says that is there. */
+static int find_gone(struct fsck *f, struct str name, struct store *raw, struct store *log, uint64_t *ret_gone,
+		     struct err *err)
+{
+	ARENA_SCOPE struct arena *arena = arena_new();
+	struct rev_query query = {.newest_first = true};
+	struct strmap *seen = strmap_new(arena);
+	struct ctx ctx = *f->ctx;
+	struct revision *list;
+	uint64_t noticed;
+	size_t count;
+	bool added;
+	int bad;
+
+	ctx.arena = arena;
+	bad = revisions_query(log, &ctx, &query, &list, &count, NULL, err);
+	for (size_t i = 0; bad == 0 && i < count; i++) {
+		strmap_put(seen, list[i].path.s, &added); /* the newest record of a path tells */
+		if (!added || !list[i].after.exists)
+			continue;
+		bad = store_stat(raw, &ctx, list[i].path, NULL, err);
+		if (bad != -ERR_NOT_FOUND)
+			continue;
+		if (++*ret_gone <= NAMED_MAX)
+			tell(f, name, "files",
+			     arena_printf(f->ctx->arena, "\"%.*s\" is gone; revision %llu has it",
+					  STR_ARG(list[i].path.s), (unsigned long long)list[i].number),
+			     f->repair ? "that it is gone is recorded now; 'stead restore' brings it back"
+				       : "bring it back with 'stead restore', or record that it is gone with --repair");
+		bad = f->repair ? revisions_notice(log, &ctx, list[i].path, &noticed, err) : 0;
+		if (bad == 0)
+			bad = ctx_check(f->ctx, err);
+	}
+	return bad;
+}
+
+static void check_files(struct fsck *f, struct str name, struct store *raw, struct store *log, uint64_t head)
+{
+	uint64_t files = 0, wrong = 0, gone = 0, noticed = 0;
+	struct err err;
+	int bad = compare_files(f, name, raw, log, head, &files, &wrong, &err);
+
+	if (!bad)
+		bad = find_gone(f, name, raw, log, &gone, &err);
+	if (!bad && wrong && f->repair)
+		bad = revisions_notice(log, f->ctx, WPATH_ROOT, &noticed, &err);
+	if (bad)
+		tell(f, name, "files", sentence(f, &err), "look at the store with its own tools");
+	else if (gone > NAMED_MAX)
+		tell(f, name, "files", arena_printf(f->ctx->arena, "%llu files are gone", (unsigned long long)gone),
+		     "see the lines before");
+	else if ((wrong || gone) && wrong <= NAMED_MAX && !noticed)
+		return;
+	else if (wrong)
+		tell(f, name, "files",
+		     arena_printf(f->ctx->arena, "%llu of %llu files are not what their last record says%s",
+				  (unsigned long long)wrong, (unsigned long long)files,
+				  noticed ? "; that is recorded now" : ""),
+		     f->repair ? "nothing more" : record_fix);
+	else
+		tell(f, name, "files",
+		     arena_printf(f->ctx->arena, "%llu files are what the history says", (unsigned long long)files),
+		     NULL);
+}
+
+/* --- the rest of a workspace --- */
+
+static void check_leases(struct fsck *f, struct str name, struct store *view)
+{
+	struct store *leases = store_view_new(view, (struct wpath){STR(".stead/leases")});
+	struct store_list_req req = {.limit = 1000};
+	struct store_page page;
+	struct err err;
+	int bad = store_list(leases, f->ctx, WPATH_ROOT, &req, &page, &err);
+
+	for (size_t i = 0; !bad && i < page.count; i++) {
+		struct lease_info info;
+
+		if (lease_show(leases, f->ctx, page.entries[i].path.s, &info, &err) == 0)
+			continue;
+		tell(f, name, "leases", sentence(f, &err), "remove the file when nobody holds the lease");
+	}
+	store_destroy(leases);
+}
+
+static void check_copy(struct fsck *f, struct str name, struct store *view)
+{
+	struct str text;
+	struct err err;
+	struct jv *mark;
+
+	if (home_read(f->ctx, view, ".stead/copy.json", 4 * KIB, &text, &err) || !text.ptr ||
+	    jv_parse(f->ctx->arena, text, &mark, &err))
+		return;
+	if (!jv_get_bool(mark, "done", false))
+		tell(f, name, "copy", STR("this is a copy that did not come to its end"),
+		     "run the same 'stead copy' again: it goes on where it was");
+}
+
+static void check_workspace(struct fsck *f, struct str name)
+{
+	struct store *view = store_view_new(f->base, (struct wpath){name}), *raw = NULL, *log = NULL;
+	struct home_place place = {.base = f->base};
+	struct rev_carry carry = {0};
+	struct config config;
+	struct err err;
+	bool is_fork;
+	int bad = fork_is(f->ctx, view, &is_fork, &err);
+
+	if (!bad && is_fork)
+		bad = fork_open_raw(f->ctx, &place, name, &raw, &err);
+	else if (!bad)
+		raw = store_view_new(view, WPATH_ROOT);
+	if (!bad && home_load_config(f->ctx->arena, f->ctx, raw, &config, &err) != 0)
+		tell(f, name, "configuration", sentence(f, &err), "correct the line");
+	if (!bad)
+		bad = home_record(f->ctx, &place, name, store_view_new(raw, WPATH_ROOT), ".stead/rev", &log, &err);
+	if (bad) {
+		tell(f, name, "history", sentence(f, &err), "restore .stead of this workspace from a backup");
+	} else if (check_log(f, name, log, &carry)) {
+		check_blobs(f, name, log, &carry);
+		check_files(f, name, raw, log, carry.until);
+	}
+	check_leases(f, name, view);
+	check_copy(f, name, view);
+	store_destroy(log);
+	store_destroy(raw);
+	store_destroy(view);
+}
+
+/* What an import that was killed left at the top of the store. */
+static void check_leftovers(struct fsck *f)
+{
+	struct store_list_req req = {.limit = 1000};
+	struct store_page page;
+	struct err err;
+
+	if (store_list(f->base, f->ctx, WPATH_ROOT, &req, &page, &err))
+		return;
+	for (size_t i = 0; i < page.count; i++) {
+		struct str name = page.entries[i].path.s;
+
+		if (!str_starts(name, STR(".import-")))
+			continue;
+		if (f->repair &&
+		    store_remove(f->base, f->ctx, page.entries[i].path, true, (struct store_cond){0}, NULL, &err) == 0)
+			tell(f, STR_NONE, "leftovers",
+			     arena_printf(f->ctx->arena, "\"%.*s\" was left by an import; it is removed",
+					  STR_ARG(name)),
+			     NULL);
+		else
+			tell(f, STR_NONE, "leftovers",
+			     arena_printf(f->ctx->arena, "\"%.*s\" was left by an import", STR_ARG(name)),
+			     "remove it with --repair when no import is running");
+	}
+}
+
+/* --- what belongs to no workspace --- */
+
+/* Uploads that killed processes left in S3: they cost money and are not seen in any list. */
+static void check_uploads(struct fsck *f, struct str url)
+{
+	struct arena *arena = f->ctx->arena;
+	struct store *s;
+	struct err err;
+	uint64_t stale;
+
+	if (!str_starts(url, STR("s3:")) && !str_starts(url, STR("r2:")))
+		return;
+	if (store_open_url(url, &s, &err)) {
+		tell(f, STR_NONE, "uploads", sentence(f, &err), "correct the URL or its credentials");
+		return;
+	}
+	if (store_s3_uploads(s, f->ctx, f->repair, &stale, &err))
+		tell(f, STR_NONE, "uploads", sentence(f, &err), "let this user list multipart uploads");
+	else if (!stale || f->repair)
+		tell(f, STR_NONE, "uploads",
+		     arena_printf(arena, "%llu unfinished uploads are older than a day%s", (unsigned long long)stale,
+				  stale ? "; they are removed" : ""),
+		     NULL);
+	else
+		tell(f, STR_NONE, "uploads",
+		     arena_printf(arena, "%llu unfinished uploads are older than a day", (unsigned long long)stale),
+		     "remove them with --repair");
+	store_destroy(s);
+}
+
+static void check_cache(struct fsck *f, const struct place_config *config)
+{
+	struct arena *arena = f->ctx->arena;
+	struct cache_state state;
+	struct str found;
+
+	if (!config->cache_bytes || !config->cache_dir.len || store_url_is_local(config->store) ||
+	    !store_cache_check(arena_cstr(arena, config->cache_dir), f->repair, &state))
+		return;
+	found = arena_printf(arena, "%llu files, %.1f of %.1f MiB, in %.*s", (unsigned long long)state.files,
+			     (double)state.bytes / 1048576, (double)config->cache_bytes / 1048576,
+			     STR_ARG(config->cache_dir));
+	if (state.damaged)
+		tell(f, STR_NONE, "cache",
+		     arena_printf(arena, "%.*s; %llu damaged ones%s", STR_ARG(found), (unsigned long long)state.damaged,
+				  f->repair ? " are removed" : ""),
+		     f->repair ? NULL : "they are not believed and go when they are read; --repair removes them now");
+	else
+		tell(f, STR_NONE, "cache", found, NULL);
+}
+
+static void check_place(struct fsck *f, struct str url)
+{
+	struct place_config config;
+	struct err err;
+
+	if (place_read(f->ctx->arena, url, &config, &err))
+		return; /* it was opened, so it can be read */
+	check_uploads(f, config.store);
+	if (config.state.len && !str_eq(config.state, config.store))
+		check_uploads(f, config.state);
+	for (const struct jv_member *m = jv_first(config.users); m; m = m->next)
+		check_uploads(f, jv_get_str(m->value, "store"));
+	check_cache(f, &config);
+}
+
+int store_fsck(struct ctx *ctx, struct str url, struct str workspace, bool repair, struct jv **ret_lines,
+	       struct err *err)
+{
+	struct jv *names = jv_array(ctx->arena), *bad_names = jv_array(ctx->arena);
+	struct fsck f = {.ctx = ctx, .lines = jv_array(ctx->arena), .repair = repair};
+	struct str dir;
+	uint64_t done = 0;
+	int bad = home_open_store(ctx->arena, url, false, false, &f.base, &dir, err);
+
+	if (bad)
+		return bad;
+	if (workspace.len)
+		jv_push(ctx->arena, names, jv_str(ctx->arena, workspace));
+	else
+		bad = home_names(ctx, f.base, names, bad_names, err);
+	if (!bad && workspace.len)
+		bad = store_stat(f.base, ctx, (struct wpath){workspace}, NULL, err);
+	for (const struct jv_member *m = jv_first(names); !bad && m; m = m->next) {
+		ctx_progress(ctx, done++, jv_count(names), m->value->u.s);
+		check_workspace(&f, m->value->u.s);
+		bad = ctx_check(ctx, err);
+	}
+	if (!bad && !workspace.len)
+		check_leftovers(&f);
+	if (!bad && !workspace.len)
+		check_place(&f, url);
+	store_destroy(f.base);
+	if (!bad)
+		*ret_lines = f.lines;
+	return bad;
+}

@@ -1,0 +1,433 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Loomflow's workspace: the notebook tools with their names, arguments and "ERROR:" before a failure, and its file
+ * tools over the file area. Kept: a note gets its author from the host; read_note takes a slug or part of a title;
+ * lists are newest first and 50 at a time; tags may be one text with commas; list_notes takes the author as `author`
+ * (as its documentation says) or `author_filter` (as its code does). Beyond it: lists say how many there are and go on,
+ * long notes are read in parts, and earlier versions can be read. Not there: bash.
+ */
+#include "dialects/common.h"
+#include "home/notebook/notebook_tools.h"
+
+#define LIST_MOST 50
+#define GREP_MOST 200
+#define FIND_MOST 300
+
+/* --- notes --- */
+
+static void add_title(struct buf *text, const struct jv *note)
+{
+	struct str title = jv_get_str(note, "title");
+
+	for (size_t i = 0; i < title.len; i++)
+		buf_char(text, (unsigned char)title.ptr[i] < 0x20 ? ' ' : title.ptr[i]);
+}
+
+static int loom_note(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
+{
+	START("title", "title", "content", "content", "kind", "kind", "tags", "tags", NULL);
+
+	r = tool_note(call, mapped, ret, err);
+	if (r)
+		return r;
+	buf_printf(&text, "Saved note '%.*s' (author: %.*s, kind: %.*s).", STR_ARG(jv_get_str(ret->value, "slug")),
+		   STR_ARG(jv_get_str(ret->value, "author")), STR_ARG(jv_get_str(ret->value, "kind")));
+	text_reply(ret, &text);
+	return 0;
+}
+
+static int loom_read_note(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
+{
+	START("slug_or_title", "slug_or_title", "version", "version", "offset", "offset", NULL);
+
+	r = tool_read_note(call, mapped, ret, err);
+	if (r && err->kind == ERR_NOT_FOUND && !jv_get(args, "version"))
+		return RETELL(err, "no note matches '%.*s'; use list_notes to see what exists",
+			      STR_ARG(utf8_first(jv_get_str(args, "slug_or_title"), 100)));
+	if (r)
+		return r;
+	buf_lit(&text, "# ");
+	add_title(&text, ret->value);
+	buf_printf(&text, "\nslug: %.*s | author: %.*s | kind: %.*s | updated: %.*s\n\n",
+		   STR_ARG(jv_get_str(ret->value, "slug")), STR_ARG(jv_get_str(ret->value, "author")),
+		   STR_ARG(jv_get_str(ret->value, "kind")), STR_ARG(jv_get_str(ret->value, "updated")));
+	buf_add(&text, jv_get_str(ret->value, "content"));
+	if (jv_get(ret->value, "next_offset"))
+		buf_printf(&text, "\n[%lld of %lld bytes; read on with offset=%lld]",
+			   (long long)jv_get_int(ret->value, "next_offset", 0),
+			   (long long)jv_get_int(ret->value, "size", 0),
+			   (long long)jv_get_int(ret->value, "next_offset", 0));
+	text_reply(ret, &text);
+	return 0;
+}
+
+/* "- 001-x [ann/finding] Title — first line" */
+static void add_notes(struct buf *text, const struct jv *value)
+{
+	const struct jv *notes = jv_get(value, "notes");
+
+	for (const struct jv_member *m = jv_first(notes); m; m = m->next) {
+		struct str lede = jv_get_str(m->value, "lede");
+
+		buf_printf(text, "%s- %.*s [%.*s/%.*s] ", text->len ? "\n" : "", STR_ARG(jv_get_str(m->value, "slug")),
+			   STR_ARG(jv_get_str(m->value, "author")), STR_ARG(jv_get_str(m->value, "kind")));
+		add_title(text, m->value);
+		if (lede.len)
+			buf_printf(text, " — %.*s", STR_ARG(lede));
+	}
+	if (jv_get(value, "next_cursor"))
+		buf_printf(text, "\n[%zu of %lld; go on with cursor=\"%.*s\"]", jv_count(notes),
+			   (long long)jv_get_int(value, "total", 0), STR_ARG(jv_get_str(value, "next_cursor")));
+	if (jv_get(value, "problems"))
+		buf_printf(text, "\n[%lld files cannot be read as notes, for example %.*s]",
+			   (long long)jv_get_int(value, "total_problems", 0),
+			   STR_ARG(jv_get_str(jv_at(jv_get(value, "problems"), 0), "path")));
+}
+
+static int loom_list_notes(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
+{
+	START("author", "author", "kind", "kind", "limit", "limit", "cursor", "cursor", NULL);
+
+	if (jv_get_str(args, "author_filter").len)
+		jv_set_str(arena, mapped, "author", jv_get_str(args, "author_filter"));
+	if (!jv_get(mapped, "limit"))
+		jv_set_int(arena, mapped, "limit", LIST_MOST);
+	r = tool_list_notes(call, mapped, ret, err);
+	if (r)
+		return r;
+	add_notes(&text, ret->value);
+	if (!text.len)
+		buf_lit(&text, "No notes match.");
+	text_reply(ret, &text);
+	return 0;
+}
+
+static int loom_search(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
+{
+	START("query", "query", "kind", "kind", "cursor", "cursor", NULL);
+
+	r = tool_search_notes(call, mapped, ret, err);
+	if (r)
+		return r;
+	for (const struct jv_member *m = jv_first(jv_get(ret->value, "notes")); m; m = m->next) {
+		buf_printf(&text, "%s- %.*s [%.*s/%.*s] ", text.len ? "\n" : "", STR_ARG(jv_get_str(m->value, "slug")),
+			   STR_ARG(jv_get_str(m->value, "author")), STR_ARG(jv_get_str(m->value, "kind")));
+		add_title(&text, m->value);
+		buf_printf(&text, "\n  %.*s", STR_ARG(jv_get_str(m->value, "snippet")));
+	}
+	if (!text.len)
+		buf_lit(&text, "No notes match.");
+	if (jv_get(ret->value, "next_cursor"))
+		buf_printf(&text, "\n[%lld in all; go on with cursor=\"%.*s\"]",
+			   (long long)jv_get_int(ret->value, "total", 0),
+			   STR_ARG(jv_get_str(ret->value, "next_cursor")));
+	text_reply(ret, &text);
+	return 0;
+}
+
+static int loom_update_note(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
+{
+	START("slug", "slug", "content", "content", "tags", "tags", NULL);
+
+	r = tool_update_note(call, mapped, ret, err);
+	if (r)
+		return r;
+	buf_printf(&text, "Updated note '%.*s' (%zu characters, version %lld).",
+		   STR_ARG(jv_get_str(ret->value, "slug")), utf8_count(jv_get_str(args, "content")),
+		   (long long)jv_get_int(ret->value, "version", 0));
+	text_reply(ret, &text);
+	return 0;
+}
+
+static int loom_archive_note(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
+{
+	START("slug", "slug", NULL);
+
+	r = tool_archive_note(call, mapped, ret, err);
+	if (r)
+		return r;
+	buf_printf(&text, "Archived note '%.*s'. It no longer shows in lists and searches.",
+		   STR_ARG(jv_get_str(ret->value, "slug")));
+	text_reply(ret, &text);
+	return 0;
+}
+
+static int loom_ask(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
+{
+	START("title", "title", "content", "content", NULL);
+
+	r = tool_ask_question(call, mapped, ret, err);
+	if (r)
+		return r;
+	buf_printf(&text, "Question '%.*s' is open.", STR_ARG(jv_get_str(ret->value, "slug")));
+	text_reply(ret, &text);
+	return 0;
+}
+
+static int loom_answer(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
+{
+	START("slug", "slug", "content", "content", NULL);
+
+	r = tool_answer_question(call, mapped, ret, err);
+	if (r)
+		return r;
+	buf_printf(&text, "Answered question '%.*s' with note '%.*s'.",
+		   STR_ARG(jv_get_str(jv_get(ret->value, "question"), "slug")),
+		   STR_ARG(jv_get_str(ret->value, "slug")));
+	text_reply(ret, &text);
+	return 0;
+}
+
+static int loom_questions(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
+{
+	START("cursor", "cursor", NULL);
+
+	r = tool_list_open_questions(call, mapped, ret, err);
+	if (r)
+		return r;
+	add_notes(&text, ret->value);
+	if (!text.len)
+		buf_lit(&text, "No open questions.");
+	text_reply(ret, &text);
+	return 0;
+}
+
+/* --- files --- */
+
+static int loom_read(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
+{
+	START("path", "path", NULL);
+	struct page_req req = {.offset = arg_count(args, "offset", 0, INT64_MAX),
+			       .limit = arg_count(args, "limit", READ_LINES_DEFAULT, INT64_MAX),
+			       .bytes_max = READ_BYTES_DEFAULT,
+			       .line_cut = READ_LINE_CUT,
+			       .number = "%6llu\t"};
+	struct page page;
+	struct wpath path;
+
+	r = arg_file(call, mapped, "path", &path, err);
+	if (r == 0)
+		r = page_read(call->ctx, call->files, path, &req, &page, err);
+	if (r)
+		return r;
+	if (page.binary)
+		return err_set(err, ERR_UNSUPPORTED, "'%.*s' is a binary file (%llu bytes) and cannot be read as text",
+			       STR_ARG(path.s), (unsigned long long)page.stat.size);
+	buf_add(&text, page.content);
+	if (req.offset + page.lines < page.total_lines)
+		buf_printf(&text, "%s[%llu more lines; read on with offset=%llu]",
+			   str_ends(page.content, STR("\n")) ? "" : "\n",
+			   (unsigned long long)(page.total_lines - req.offset - page.lines),
+			   (unsigned long long)(req.offset + page.lines));
+	if (!text.len)
+		buf_lit(&text, "(empty file)");
+	text_reply(ret, &text);
+	return 0;
+}
+
+static int loom_write(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
+{
+	START("path", "path", "content", "content", NULL);
+
+	jv_set_str(arena, mapped, "mode", STR("overwrite"));
+	r = tool_write_file(call, mapped, ret, err);
+	if (r)
+		return r;
+	buf_printf(&text, "Wrote %lld bytes to %.*s", (long long)jv_get_int(ret->value, "bytes_written", 0),
+		   STR_ARG(jv_get_str(ret->value, "path")));
+	text_reply(ret, &text);
+	return 0;
+}
+
+static int loom_edit(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
+{
+	START("path", "path", "old_string", "old_text", "new_string", "new_text", "replace_all", "replace_all", NULL);
+
+	r = tool_edit_file(call, mapped, ret, err);
+	if (r)
+		return r;
+	buf_printf(&text, "Replaced %lld occurrence(s) in %.*s", (long long)jv_get_int(ret->value, "replaced", 0),
+		   STR_ARG(jv_get_str(ret->value, "path")));
+	text_reply(ret, &text);
+	return 0;
+}
+
+static int loom_grep(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
+{
+	START("pattern", "pattern", "path", "path", "glob", "include", NULL);
+
+	if (str_is(jv_get_str(args, "path"), "."))
+		jv_set_str(arena, mapped, "path", STR(""));
+	jv_set_bool(arena, mapped, "case_sensitive", !jv_get_bool(args, "ignore_case", false));
+	jv_set_int(arena, mapped, "limit", GREP_MOST);
+	r = tool_grep(call, mapped, ret, err);
+	if (r)
+		return r;
+	for (const struct jv_member *m = jv_first(jv_get(ret->value, "lines")); m; m = m->next)
+		buf_printf(&text, "%s%.*s:%lld:%.*s", text.len ? "\n" : "", STR_ARG(jv_get_str(m->value, "path")),
+			   (long long)jv_get_int(m->value, "line", 0), STR_ARG(jv_get_str(m->value, "text")));
+	if (!text.len)
+		buf_lit(&text, "No matches");
+	if (jv_get(ret->value, "next_cursor"))
+		buf_printf(&text, "\n[%lld matches in all; narrow the pattern or the path]",
+			   (long long)jv_get_int(ret->value, "total_matches", 0));
+	text_reply(ret, &text);
+	return 0;
+}
+
+static int loom_find(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
+{
+	START("path", "path", NULL);
+
+	if (str_is(jv_get_str(args, "path"), "."))
+		jv_set_str(arena, mapped, "path", STR(""));
+	jv_set_str(arena, mapped, "pattern", glob_any_depth(arena, jv_get_str(args, "glob")));
+	jv_set_int(arena, mapped, "limit", FIND_MOST);
+	r = tool_glob(call, mapped, ret, err);
+	if (r)
+		return r;
+	for (const struct jv_member *m = jv_first(jv_get(ret->value, "paths")); m; m = m->next)
+		buf_printf(&text, "%s%.*s", text.len ? "\n" : "", STR_ARG(jv_str_of(m->value)));
+	if (!text.len)
+		buf_lit(&text, "No files match");
+	if (jv_get(ret->value, "next_cursor"))
+		buf_printf(&text, "\n[%lld files in all; narrow the pattern]",
+			   (long long)jv_get_int(ret->value, "total", 0));
+	text_reply(ret, &text);
+	return 0;
+}
+
+static int loom_ls(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
+{
+	START("path", "path", NULL);
+
+	if (str_is(jv_get_str(args, "path"), "."))
+		jv_set_str(arena, mapped, "path", STR(""));
+	r = tool_ls(call, mapped, ret, err);
+	if (r)
+		return r;
+	for (const struct jv_member *m = jv_first(jv_get(ret->value, "entries")); m; m = m->next) {
+		buf_printf(&text, "%s%.*s", text.len ? "\n" : "", STR_ARG(jv_get_str(m->value, "path")));
+		if (str_is(jv_get_str(m->value, "kind"), "directory"))
+			buf_char(&text, '/');
+		else
+			buf_printf(&text, " (%lld bytes)", (long long)jv_get_int(m->value, "size", 0));
+	}
+	if (!text.len)
+		buf_lit(&text, "(empty)");
+	if (jv_get(ret->value, "next_cursor"))
+		buf_printf(&text, "\n[%lld entries in all; use find]", (long long)jv_get_int(ret->value, "total", 0));
+	text_reply(ret, &text);
+	return 0;
+}
+
+/* clang-format off */
+#define S_TAGS \
+	"\"tags\":{\"anyOf\":[{\"type\":\"string\"},{\"type\":\"array\",\"items\":{\"type\":\"string\"}," \
+	"\"maxItems\":50},{\"type\":\"null\"}],\"description\":\"labels: a list, or one text with commas\"}"
+#define S_KIND S_STR("kind", "finding (default), question, decision, summary, artifact, plan or note")
+#define S_MAYBE(name, text) "\"" name "\":{\"type\":[\"string\",\"null\"],\"description\":\"" text "\"}"
+
+static const struct tool tools[] = {
+	{.name = "note", .title = "Note", .family = "notes", .acts_as = "note", .call = loom_note,
+	 .description = "Writes a new note into the shared notebook. You are its author.",
+	 .input_schema = S_OBJ(
+		S_STR("title", "short and findable") AND
+		S_STR("content", "the note, in Markdown") AND
+		S_KIND AND
+		S_TAGS, "\"title\",\"content\"")},
+	{.name = "read_note", .title = "Read note", .family = "notes", .acts_as = "read_note", .traits = RO,
+	 .call = loom_read_note,
+	 .description = "Reads one note by its slug or part of its title.",
+	 .input_schema = S_OBJ(
+		S_STR("slug_or_title", "slug, or part of the title") AND
+		S_INT1("version", "an earlier version (default: the present one)") AND
+		S_INT("offset", "first byte, for long notes"), "\"slug_or_title\"")},
+	{.name = "list_notes", .title = "List notes", .family = "notes", .acts_as = "list_notes", .traits = RO,
+	 .call = loom_list_notes,
+	 .description = "Lists notes, newest first: slug, author, kind, title and first line.",
+	 .input_schema = S_OBJ(
+		S_MAYBE("author", "only by this author") AND
+		S_MAYBE("author_filter", "the same") AND
+		S_MAYBE("kind", "only of this kind") AND
+		S_INT1("limit", "how many (default 50)") AND
+		S_CURSOR, "")},
+	{.name = "search_notes", .title = "Search notes", .family = "notes", .acts_as = "search_notes",
+	 .traits = RO | TOOL_LONG, .call = loom_search,
+	 .description = "Searches the notebook by words, best first.",
+	 .input_schema = S_OBJ(
+		S_STR("query", "words") AND
+		S_MAYBE("kind", "only of this kind") AND
+		S_CURSOR, "\"query\"")},
+	{.name = "update_note", .title = "Update note", .family = "notes", .acts_as = "update_note",
+	 .call = loom_update_note,
+	 .description = "Rewrites a note of your own; what it said before is kept as a version.",
+	 .input_schema = S_OBJ(
+		S_STR("slug", "of your note") AND
+		S_STR("content", "the new text, whole") AND
+		S_TAGS, "\"slug\",\"content\"")},
+	{.name = "archive_note", .title = "Archive note", .family = "notes", .acts_as = "archive_note",
+	 .traits = TOOL_IDEMPOTENT, .call = loom_archive_note,
+	 .description = "Hides a note of your own from lists and searches; it stays readable by its slug.",
+	 .input_schema = S_OBJ(S_STR("slug", "of your note"), "\"slug\"")},
+	{.name = "ask_question", .title = "Ask", .family = "notes", .acts_as = "ask_question", .call = loom_ask,
+	 .description = "Leaves a question for teammates.",
+	 .input_schema = S_OBJ(
+		S_STR("title", "the question") AND
+		S_STR("content", "what one has to know to answer it"), "\"title\",\"content\"")},
+	{.name = "answer_question", .title = "Answer", .family = "notes", .acts_as = "answer_question",
+	 .call = loom_answer,
+	 .description = "Answers an open question of anyone with a finding.",
+	 .input_schema = S_OBJ(
+		S_STR("slug", "of the question") AND
+		S_STR("content", "the answer"), "\"slug\",\"content\"")},
+	{.name = "list_open_questions", .title = "Open questions", .family = "notes",
+	 .acts_as = "list_open_questions", .traits = RO, .call = loom_questions,
+	 .description = "Lists questions that nobody has answered.",
+	 .input_schema = S_OBJ(S_CURSOR, "")},
+	{.name = "read", .title = "Read", .family = "files", .acts_as = "read_file", .traits = RO, .call = loom_read,
+	 .description = "Reads a text file with line numbers.",
+	 .input_schema = S_OBJ(
+		S_PATH AND
+		S_INT("offset", "first line, from 0 (default 0)") AND
+		S_INT("limit", "lines (default 2000)"), "\"path\"")},
+	{.name = "write", .title = "Write", .family = "files", .acts_as = "write_file", .traits = TOOL_DESTRUCTIVE,
+	 .call = loom_write,
+	 .description = "Writes a file; what it had before is replaced.",
+	 .input_schema = S_OBJ(S_PATH AND S_STR("content", "what to write"), "\"path\",\"content\"")},
+	{.name = "edit", .title = "Edit", .family = "files", .acts_as = "edit_file", .traits = TOOL_DESTRUCTIVE,
+	 .call = loom_edit,
+	 .description = "Replaces a string that occurs exactly once, or every occurrence with replace_all.",
+	 .input_schema = S_OBJ(
+		S_PATH AND
+		S_STR("old_string", "string that is there") AND
+		S_STR("new_string", "string in its place") AND
+		S_BOOL("replace_all", "default false"), "\"path\",\"old_string\",\"new_string\"")},
+	{.name = "grep", .title = "Grep", .family = "files", .acts_as = "grep", .traits = RO | TOOL_LONG,
+	 .call = loom_grep,
+	 .description = "Finds lines that match a regular expression.",
+	 .input_schema = S_OBJ(
+		S_STR("pattern", "regular expression") AND
+		S_STR("path", "file or directory (default .)") AND
+		S_STR("glob", "only files that match") AND
+		S_BOOL("ignore_case", "default false"), "\"pattern\"")},
+	{.name = "find", .title = "Find", .family = "files", .acts_as = "glob", .traits = RO | TOOL_LONG,
+	 .call = loom_find,
+	 .description = "Finds files by a glob pattern at any depth.",
+	 .input_schema = S_OBJ(
+		S_STR("glob", "for example *.md") AND
+		S_STR("path", "directory (default .)"), "\"glob\"")},
+	{.name = "ls", .title = "List", .family = "files", .acts_as = "ls", .traits = RO, .call = loom_ls,
+	 .description = "Lists a directory with sizes.",
+	 .input_schema = S_OBJ(S_STR("path", "directory (default .)"), "")},
+};
+/* clang-format on */
+
+static const struct tool_group own_tools = {tools, COUNT(tools)};
+static const struct tool_group *const groups[] = {&own_tools, NULL};
+
+const struct dialect dialect_loomflow = {
+	.name = "loomflow",
+	.groups = groups,
+	.error_prefix = "ERROR: ",
+};

@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * OpenPaw's eight file tools. '/' is the whole workspace; paths are relative only. Kept: numbered reads with lines cut
+ * at 2,000 characters and a whole of at most 100,000, create-only write_file, unique edits, regular expressions with
+ * lines cut at 200 characters, JSON from file_info, "Error:" before a failure. Not kept: the redirection of writes into
+ * workspace/, which its own reads do not follow, and groups of context that repeat lines.
+ */
+#include "base/clock.h"
+#include "dialects/common.h"
+#include "home/plans/plans_tools.h"
+#include "home/sessions/sessions_tools.h"
+#include "home/tasks/tasks_tools.h"
+
+#define OUTPUT_MOST 100000
+#define LINE_MOST   2000
+#define GREP_CUT    200
+
+static int paw_path(struct call *call, const struct jv *args, const char *from, struct jv *out, struct err *err)
+{
+	struct str path = jv_get_str(args, from);
+
+	if (str_starts(path, STR("/")) || str_starts(path, STR("~")))
+		return err_set(err, ERR_INVALID,
+			       "the path \"%.*s\" is not relative; use a path inside the workspace, see ls('.')",
+			       STR_ARG(str_first(path, 150)));
+	jv_set_str(call->ctx->arena, out, "path", path);
+	return 0;
+}
+
+/* A missing path gets the advice to look around. */
+static int advise(int r, struct outcome *ret, const struct err *err)
+{
+	if (r && err->kind == ERR_NOT_FOUND && !ret->detail.len)
+		ret->detail = STR("Use ls('.') to see what is there.");
+	return r;
+}
+
+static int paw_ls(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
+{
+	START(NULL);
+	const struct jv *entries;
+	struct str dir;
+
+	r = paw_path(call, args, "path", mapped, err);
+	if (r == 0)
+		r = tool_ls(call, mapped, ret, err);
+	if (r)
+		return advise(r, ret, err);
+	entries = jv_get(ret->value, "entries");
+	dir = jv_get_str(ret->value, "path");
+	dir = str_is(dir, "/") ? STR(".") : dir;
+	if (jv_count(entries) == 0) {
+		buf_printf(&text, "Directory '%.*s' is empty.", STR_ARG(dir));
+		text_reply(ret, &text);
+		return 0;
+	}
+	buf_printf(&text, "Workspace '%.*s', directory '%.*s':", STR_ARG(workspace_name(call->ws)), STR_ARG(dir));
+	for (const struct jv_member *m = jv_first(entries); m; m = m->next) {
+		buf_char(&text, '\n');
+		buf_add(&text, jv_get_str(m->value, "path"));
+		if (str_is(jv_get_str(m->value, "kind"), "directory")) {
+			buf_char(&text, '/');
+			continue;
+		}
+		buf_lit(&text, "  ");
+		buf_size(&text, (uint64_t)jv_get_int(m->value, "size", 0));
+		buf_lit(&text, "  ");
+		buf_add(&text, jv_get_str(m->value, "modified"));
+	}
+	if (jv_get(ret->value, "next_cursor"))
+		buf_printf(&text, "\n[%lld entries in all; use glob_files]",
+			   (long long)jv_get_int(ret->value, "total", 0));
+	text_reply(ret, &text);
+	return 0;
+}
+
+/* Numbered lines up to OUTPUT_MOST characters; returns how many were given. */
+static uint64_t number_lines(struct str content, uint64_t first, struct buf *text)
+{
+	size_t used = 0;
+	uint64_t given = 0;
+	struct str line;
+
+	if (str_ends(content, STR("\n")))
+		content.len--;
+	while (str_cut(&content, '\n', &line)) {
+		struct str shown = utf8_points(line, LINE_MOST);
+		size_t points = utf8_count(shown) + 8;
+
+		if (used + points > OUTPUT_MOST)
+			break;
+		used += points;
+		buf_printf(text, "%s%6llu→", given ? "\n" : "", (unsigned long long)(first + given + 1));
+		buf_add(text, shown);
+		given++;
+	}
+	return given;
+}
+
+static int paw_read(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
+{
+	START(NULL);
+	struct page_req req = {.offset = arg_count(args, "offset", 0, INT64_MAX),
+			       .limit = arg_count(args, "limit", READ_LINES_DEFAULT, INT64_MAX),
+			       .bytes_max = 4 * OUTPUT_MOST,
+			       .line_cut = 4 * LINE_MOST,
+			       .plain_cuts = true};
+	struct page page;
+	struct wpath path;
+	uint64_t given, left;
+
+	r = paw_path(call, args, "file_path", mapped, err);
+	if (r == 0)
+		r = arg_file(call, mapped, "path", &path, err);
+	if (r == 0)
+		r = page_read(call->ctx, call->files, path, &req, &page, err);
+	if (r)
+		return advise(r, ret, err);
+	if (page.binary)
+		return err_set(err, ERR_UNSUPPORTED, "'%.*s' is a binary file (%llu bytes) and cannot be read as text",
+			       STR_ARG(path.s), (unsigned long long)page.stat.size);
+	if (page.total_lines && req.offset >= page.total_lines)
+		return err_set(err, ERR_INVALID, "offset %llu is past the end of '%.*s' (%llu lines)",
+			       (unsigned long long)req.offset, STR_ARG(path.s), (unsigned long long)page.total_lines);
+	if (page.total_lines == 0) {
+		buf_printf(&text, "File '%.*s' is empty.", STR_ARG(path.s));
+		text_reply(ret, &text);
+		return 0;
+	}
+	given = number_lines(page.content, req.offset, &text);
+	left = page.total_lines - req.offset - given;
+	if (given < page.lines)
+		buf_printf(&text, "\n[output cut at %d characters; read on with offset=%llu and a smaller limit]",
+			   OUTPUT_MOST, (unsigned long long)(req.offset + given));
+	if (left)
+		buf_printf(&text, "\n[%llu more line%s; read on with offset=%llu]", (unsigned long long)left,
+			   plural(left), (unsigned long long)(req.offset + given));
+	text_reply(ret, &text);
+	return 0;
+}
+
+static int paw_write(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
+{
+	START("content", "content", NULL);
+	int64_t n;
+
+	r = paw_path(call, args, "file_path", mapped, err);
+	if (r == 0)
+		r = tool_write_file(call, mapped, ret, err);
+	if (r && err->kind == ERR_EXISTS)
+		return RETELL(err, "'%.*s' already exists; use edit_file to change it or overwrite_file to replace it",
+			      STR_ARG(jv_get_str(mapped, "path")));
+	if (r)
+		return r;
+	n = jv_get_int(ret->value, "lines_written", 0);
+	buf_printf(&text, "Created '%.*s' (%lld line%s)", STR_ARG(jv_get_str(ret->value, "path")), (long long)n,
+		   plural((uint64_t)n));
+	text_reply(ret, &text);
+	return 0;
+}
+
+static int paw_overwrite(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
+{
+	START("content", "content", NULL);
+	int64_t n;
+
+	jv_set_str(arena, mapped, "mode", STR("overwrite"));
+	r = paw_path(call, args, "file_path", mapped, err);
+	if (r == 0)
+		r = tool_write_file(call, mapped, ret, err);
+	if (r)
+		return r;
+	n = jv_get_int(ret->value, "lines_written", 0);
+	buf_printf(&text, "Wrote '%.*s' (%lld line%s)", STR_ARG(jv_get_str(ret->value, "path")), (long long)n,
+		   plural((uint64_t)n));
+	text_reply(ret, &text);
+	return 0;
+}
+
+static int paw_edit(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
+{
+	START("old_text", "old_text", "new_text", "new_text", "replace_all", "replace_all", NULL);
+	int64_t n;
+
+	r = paw_path(call, args, "file_path", mapped, err);
+	if (r == 0)
+		r = tool_edit_file(call, mapped, ret, err);
+	if (r)
+		return r;
+	n = jv_get_int(ret->value, "replaced", 0);
+	buf_printf(&text, "Replaced %lld occurrence%s in '%.*s'", (long long)n, plural((uint64_t)n),
+		   STR_ARG(jv_get_str(ret->value, "path")));
+	text_reply(ret, &text);
+	return 0;
+}
+
+static int paw_glob(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
+{
+	START("pattern", "pattern", NULL);
+
+	r = paw_path(call, args, "path", mapped, err);
+	if (r == 0)
+		r = tool_glob(call, mapped, ret, err);
+	if (r)
+		return advise(r, ret, err);
+	for (const struct jv_member *m = jv_first(jv_get(ret->value, "paths")); m; m = m->next) {
+		if (text.len)
+			buf_char(&text, '\n');
+		buf_add(&text, jv_str_of(m->value));
+	}
+	if (text.len == 0)
+		buf_printf(&text, "No files match '%.*s'.", STR_ARG(jv_get_str(args, "pattern")));
+	if (jv_get(ret->value, "next_cursor"))
+		buf_printf(&text, "\n[%lld files in all; narrow the pattern]",
+			   (long long)jv_get_int(ret->value, "total", 0));
+	text_reply(ret, &text);
+	return 0;
+}
+
+static int paw_grep(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
+{
+	START("pattern", "pattern", "file_pattern", "include", "case_sensitive", "case_sensitive", "max_matches",
+	      "limit", "context_lines", "context", NULL);
+	uint64_t shown = 0, total;
+
+	r = paw_path(call, args, "path", mapped, err);
+	if (r == 0)
+		r = tool_grep(call, mapped, ret, err);
+	if (r)
+		return advise(r, ret, err);
+	for (const struct jv_member *m = jv_first(jv_get(ret->value, "lines")); m; m = m->next) {
+		char sep = jv_get_bool(m->value, "context", false) ? '-' : ':';
+
+		shown += sep == ':';
+		if (text.len)
+			buf_char(&text, '\n');
+		if (jv_get_int(args, "context_lines", 0) > 0 && jv_get_bool(m->value, "group_start", false))
+			buf_lit(&text, "--\n");
+		buf_add(&text, jv_get_str(m->value, "path"));
+		buf_printf(&text, "%c%lld%c ", sep, (long long)jv_get_int(m->value, "line", 0), sep);
+		buf_add(&text, utf8_points(jv_get_str(m->value, "text"), GREP_CUT));
+	}
+	total = (uint64_t)jv_get_int(ret->value, "total_matches", 0);
+	if (total == 0)
+		buf_printf(&text, "No matches for '%.*s'.", STR_ARG(jv_get_str(args, "pattern")));
+	if (total > shown)
+		buf_printf(&text, "\n[%llu more match%s; narrow the pattern or raise max_matches]",
+			   (unsigned long long)(total - shown), total - shown == 1 ? "" : "es");
+	text_reply(ret, &text);
+	return 0;
+}
+
+static void paw_info_file(struct arena *arena, const struct jv *value, struct jv *out)
+{
+	struct buf size;
+
+	buf_init(&size, arena, 64);
+	buf_size(&size, (uint64_t)jv_get_int(value, "size", 0));
+	jv_set_int(arena, out, "size_bytes", jv_get_int(value, "size", 0));
+	jv_set_str(arena, out, "size_human", buf_str(&size));
+	jv_set_bool(arena, out, "is_binary", jv_get_bool(value, "is_binary", false));
+	jv_set_str(arena, out, "last_modified", jv_get_str(value, "modified"));
+	if (jv_get(value, "line_count_at_least"))
+		jv_set_str(arena, out, "line_count", STR("10000+"));
+	else if (jv_get(value, "line_count"))
+		jv_set_int(arena, out, "line_count", jv_get_int(value, "line_count", 0));
+	jv_set_str(arena, out, "suggested_read_strategy", jv_get_str(value, "suggested_read"));
+}
+
+static int paw_info(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
+{
+	START(NULL);
+	struct jv *out = jv_object(arena);
+
+	r = paw_path(call, args, "path", mapped, err);
+	if (r)
+		return r;
+	r = tool_file_info(call, mapped, ret, err);
+	jv_set_str(arena, out, "path", jv_get_str(args, "path"));
+	jv_set_bool(arena, out, "exists", r == 0);
+	if (r) {
+		jv_set_str(arena, out, "error", arena_str(arena, str_of(err->msg)));
+	} else if (str_is(jv_get_str(ret->value, "kind"), "directory")) {
+		jv_set_str(arena, out, "error", STR("it is a directory; use ls"));
+	} else {
+		paw_info_file(arena, ret->value, out);
+	}
+	jv_write_pretty(&text, out);
+	text.len--;
+	text_reply(ret, &text);
+	return 0;
+}
+
+/* clang-format off */
+#define S_FILE S_STR("file_path", "relative path in the workspace")
+
+static const struct tool tools[] = {
+	{.name = "ls", .title = "List", .family = "files", .acts_as = "ls", .traits = RO, .call = paw_ls,
+	 .description = "Lists one directory of the workspace with sizes and times.",
+	 .input_schema = S_OBJ(S_STR("path", "relative directory (default .)"), "")},
+	{.name = "read_file", .title = "Read", .family = "files", .acts_as = "read_file", .traits = RO, .call = paw_read,
+	 .description = "Reads a text file with line numbers, 2000 lines at a time.",
+	 .input_schema = S_OBJ(
+		S_FILE AND
+		S_INT("offset", "first line, from 0 (default 0)") AND
+		S_INT1("limit", "lines (default 2000)"), "\"file_path\"")},
+	{.name = "write_file", .title = "Write", .family = "files", .acts_as = "write_file", .call = paw_write,
+	 .description = "Creates a file; an existing one is an error.",
+	 .input_schema = S_OBJ(S_FILE AND S_STR("content", "what to write"), "\"file_path\",\"content\"")},
+	{.name = "overwrite_file", .title = "Overwrite", .family = "files", .acts_as = "write_file",
+	 .traits = TOOL_DESTRUCTIVE | TOOL_IDEMPOTENT, .call = paw_overwrite,
+	 .description = "Creates a file or replaces all of it.",
+	 .input_schema = S_OBJ(S_FILE AND S_STR("content", "what to write"), "\"file_path\",\"content\"")},
+	{.name = "edit_file", .title = "Edit", .family = "files", .acts_as = "edit_file", .traits = TOOL_DESTRUCTIVE,
+	 .call = paw_edit,
+	 .description = "Replaces text that occurs exactly once, or every occurrence with replace_all.",
+	 .input_schema = S_OBJ(
+		S_FILE AND
+		S_STR("old_text", "text that is there") AND
+		S_STR("new_text", "text in its place") AND
+		S_BOOL("replace_all", "default false"), "\"file_path\",\"old_text\",\"new_text\"")},
+	{.name = "glob_files", .title = "Glob", .family = "files", .acts_as = "glob", .traits = RO | TOOL_LONG,
+	 .call = paw_glob,
+	 .description = "Finds files by pattern; ** goes into directories.",
+	 .input_schema = S_OBJ(S_STR("pattern", "for example **/*.py") AND S_STR("path", "relative directory (default .)"),
+		"\"pattern\"")},
+	{.name = "grep_files", .title = "Grep", .family = "files", .acts_as = "grep", .traits = RO | TOOL_LONG,
+	 .call = paw_grep,
+	 .description = "Finds lines by regular expression, with lines around them if asked.",
+	 .input_schema = S_OBJ(
+		S_STR("pattern", "regular expression") AND
+		S_STR("path", "relative file or directory (default .)") AND
+		S_STR("file_pattern", "only files that match") AND
+		S_BOOL("case_sensitive", "default true") AND
+		S_INT1("max_matches", "default 100") AND
+		S_INT("context_lines", "default 0"), "\"pattern\"")},
+	{.name = "file_info", .title = "File info", .family = "files", .acts_as = "file_info", .traits = RO,
+	 .call = paw_info,
+	 .description = "Size, kind, number of lines and how to read a file, as JSON.",
+	 .input_schema = S_OBJ(S_STR("path", "relative path"), "\"path\"")},
+};
+/* clang-format on */
+
+static const struct tool_group own_tools = {tools, COUNT(tools)};
+static const struct tool_group *const groups[] = {&own_tools, &openpaw_task_tools, &openpaw_plan_tools,
+						  &openpaw_session_tools, NULL};
+
+const struct dialect dialect_openpaw = {
+	.name = "openpaw",
+	.root = "workspace",
+	.groups = groups,
+	.error_prefix = "Error: ",
+};

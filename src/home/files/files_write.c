@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * write_file, append_file, delete_file, move_file, copy_file, clear_files: changes of whole files. Each is one
+ * conditional operation of the store, so none has a moment between looking and acting in which another writer could
+ * slip. `create` is the default because the costly mistake of a model is to overwrite what it has not seen.
+ */
+#include "home/files/files.h"
+
+static int arg_content(struct call *call, const struct jv *args, struct wpath path, struct str *ret, struct err *err)
+{
+	struct str content = jv_get_str(args, "content");
+
+	if (str_is(jv_get_str(args, "encoding"), "base64")) {
+		if (!base64_decode(call->ctx->arena, content, &content))
+			return err_set(err, ERR_INVALID, "write %.*s: the content is not base64 (RFC 4648, padded)",
+				       STR_ARG(path.s));
+	}
+	if (content.len > TOOL_FILE_MAX)
+		return err_set(err, ERR_TOO_LARGE,
+			       "write %.*s: the content has %zu bytes; one call takes %zu: append the rest",
+			       STR_ARG(path.s), content.len, TOOL_FILE_MAX);
+	*ret = content.ptr ? content : STR("");
+	return 0;
+}
+
+static int written(struct call *call, struct wpath path, const struct store_stat *stat, struct str action,
+		   struct str content, struct outcome *ret)
+{
+	struct arena *arena = call->ctx->arena;
+
+	ret->value = value_file(arena, path, stat);
+	jv_set_str(arena, ret->value, "action", action);
+	jv_set_int(arena, ret->value, "bytes_written", (int64_t)content.len);
+	jv_set_int(arena, ret->value, "lines_written", (int64_t)count_lines(content));
+	return 0;
+}
+
+static int append(struct call *call, const struct jv *args, struct wpath path, struct str content, struct outcome *ret,
+		  struct err *err)
+{
+	struct store_stat stat;
+	int r = store_append(call->files, call->ctx, path, content, arg_cond(args), &stat, err);
+
+	if (r && err->kind == ERR_CONFLICT)
+		explain_conflict(call, path, ret);
+	return r ? r : written(call, path, &stat, STR("appended"), content, ret);
+}
+
+static int create(struct call *call, struct wpath path, struct str content, struct outcome *ret, struct err *err)
+{
+	struct store_cond absent = {.kind = STORE_ABSENT};
+	struct store_stat stat;
+	int r = store_write(call->files, call->ctx, path, content, absent, &stat, err);
+
+	if (r && err->kind == ERR_EXISTS) {
+		ret->detail = first_lines(call, call->files, path);
+		return err_set(err, ERR_EXISTS,
+			       "write %.*s: the file exists already; use mode \"overwrite\" or \"append\", edit_file, "
+			       "or another name",
+			       STR_ARG(path.s));
+	}
+	return r ? r : written(call, path, &stat, STR("created"), content, ret);
+}
+
+static int overwrite(struct call *call, const struct jv *args, struct wpath path, struct str content,
+		     struct outcome *ret, struct err *err)
+{
+	struct store_stat stat;
+	int r = store_write(call->files, call->ctx, path, content, arg_cond(args), &stat, err);
+
+	if (r && err->kind == ERR_CONFLICT)
+		explain_conflict(call, path, ret);
+	return r ? r : written(call, path, &stat, STR("overwritten"), content, ret);
+}
+
+int tool_write_file(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
+{
+	struct str mode = jv_get_str(args, "mode"), content;
+	struct wpath path;
+	int r = arg_file(call, args, "path", &path, err);
+
+	if (r == 0)
+		r = arg_content(call, args, path, &content, err);
+	if (r)
+		return r;
+	if (str_is(mode, "append"))
+		return append(call, args, path, content, ret, err);
+	if (str_is(mode, "overwrite"))
+		return overwrite(call, args, path, content, ret, err);
+	if (jv_get_str(args, "if_version").ptr)
+		return err_set(
+			err, ERR_INVALID,
+			"write %.*s: mode \"create\" never replaces a version; use mode \"overwrite\" with if_version",
+			STR_ARG(path.s));
+	return create(call, path, content, ret, err);
+}
+
+int tool_append_file(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
+{
+	struct wpath path;
+	struct str content;
+	int r = arg_file(call, args, "path", &path, err);
+
+	if (r == 0)
+		r = arg_content(call, args, path, &content, err);
+	return r ? r : append(call, args, path, content, ret, err);
+}
+
+void render_written(const struct jv *args, const struct jv *value, struct buf *text)
+{
+	int64_t lines = jv_get_int(value, "lines_written", 0);
+
+	(void)args;
+	buf_add(text, jv_get_str(value, "action"));
+	buf_char(text, ' ');
+	buf_add(text, jv_get_str(value, "path"));
+	buf_printf(text, " (%lld line%s, %lld bytes; the file has %lld bytes, version %.*s)", (long long)lines,
+		   plural((uint64_t)lines), (long long)jv_get_int(value, "bytes_written", 0),
+		   (long long)jv_get_int(value, "size", 0), STR_ARG(jv_get_str(value, "version")));
+}
+
+/* Says how many files a directory holds, so that a model knows what `recursive` would take. */
+static void tell_content(struct call *call, struct wpath path, struct outcome *ret)
+{
+	struct store_list_req req = {.recursive = true, .limit = 100};
+	struct store_page page;
+	struct err ignored;
+
+	if (store_list(call->files, call->ctx, path, &req, &page, &ignored) == 0)
+		ret->detail = arena_printf(call->ctx->arena, "The directory holds %zu file%s%s.", page.count,
+					   plural(page.count), page.next.ptr ? " and more" : "");
+}
+
+int tool_delete_file(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
+{
+	struct arena *arena = call->ctx->arena;
+	bool recursive = jv_get_bool(args, "recursive", false);
+	struct store_stat stat;
+	struct wpath path;
+	uint64_t count;
+	int r = arg_path(call, args, "path", &path, err);
+
+	if (r == 0 && wpath_is_root(path))
+		return err_set(err, ERR_INVALID, "delete: the path is the root; clear_files removes everything");
+	if (r == 0)
+		r = store_stat(call->files, call->ctx, path, &stat, err);
+	if (r)
+		return r;
+	if (stat.kind == STORE_DIR && !recursive) {
+		tell_content(call, path, ret);
+		return err_set(err, ERR_INVALID, "delete %.*s: it is a directory; set recursive to remove all in it",
+			       STR_ARG(path.s));
+	}
+	if (stat.kind == STORE_DIR && jv_get_str(args, "if_version").ptr)
+		return err_set(err, ERR_INVALID, "delete %.*s: a directory has no version; leave out if_version",
+			       STR_ARG(path.s));
+	r = store_remove(call->files, call->ctx, path, recursive, arg_cond(args), &count, err);
+	if (r && err->kind == ERR_CONFLICT)
+		explain_conflict(call, path, ret);
+	if (r)
+		return r;
+	ret->value = jv_object(arena);
+	jv_set_str(arena, ret->value, "path", path.s);
+	jv_set_int(arena, ret->value, "removed", (int64_t)count);
+	return 0;
+}
+
+int tool_clear_files(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
+{
+	struct arena *arena = call->ctx->arena;
+	uint64_t count = 0;
+	int r = store_remove(call->files, call->ctx, WPATH_ROOT, true, (struct store_cond){0}, &count, err);
+
+	(void)args;
+	if (r)
+		return r;
+	ret->value = jv_object(arena);
+	jv_set_str(arena, ret->value, "path", STR("/"));
+	jv_set_int(arena, ret->value, "removed", (int64_t)count);
+	return 0;
+}
+
+void render_removed(const struct jv *args, const struct jv *value, struct buf *text)
+{
+	int64_t n = jv_get_int(value, "removed", 0);
+
+	(void)args;
+	buf_printf(text, "removed %.*s (%lld file%s)", STR_ARG(jv_get_str(value, "path")), (long long)n,
+		   plural((uint64_t)n));
+}
+
+static int two_paths(struct call *call, const struct jv *args, struct wpath *from, struct wpath *to, struct err *err)
+{
+	int r = arg_file(call, args, "from", from, err);
+
+	return r ? r : arg_file(call, args, "to", to, err);
+}
+
+static struct store_cond target_cond(const struct jv *args)
+{
+	return (struct store_cond){.kind = jv_get_bool(args, "overwrite", false) ? STORE_ANY : STORE_ABSENT};
+}
+
+/* The common end of move and copy. */
+static int moved(struct call *call, struct str action, struct wpath from, struct wpath to,
+		 const struct store_stat *stat, int r, struct outcome *ret, struct err *err)
+{
+	struct arena *arena = call->ctx->arena;
+
+	if (r && err->kind == ERR_CONFLICT)
+		explain_conflict(call, from, ret);
+	if (r && err->kind == ERR_EXISTS) {
+		ret->detail = first_lines(call, call->files, to);
+		return err_prefix(err, "the target \"%.*s\" exists; set overwrite or choose another name",
+				  STR_ARG(to.s));
+	}
+	if (r)
+		return r;
+	ret->value = value_file(arena, to, stat);
+	jv_set_str(arena, ret->value, "action", action);
+	jv_set_str(arena, ret->value, "from", from.s);
+	jv_set_str(arena, ret->value, "kind", stat->kind == STORE_DIR ? STR("directory") : STR("file"));
+	return 0;
+}
+
+int tool_move_file(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
+{
+	struct store_stat stat;
+	struct wpath from, to;
+	int r = two_paths(call, args, &from, &to, err);
+
+	if (r)
+		return r;
+	r = store_move(call->files, call->ctx, from, to, arg_cond(args), target_cond(args), &stat, err);
+	return moved(call, STR("moved"), from, to, &stat, r, ret, err);
+}
+
+/* The store copies whatever is there; a copy of one version goes through memory and is bounded by that. */
+static int copy_version(struct call *call, struct wpath from, struct wpath to, struct str version,
+			struct store_cond to_cond, struct store_stat *ret_stat, struct err *err)
+{
+	struct str bytes;
+	int r = store_read(call->files, call->ctx, from, STORE_WHOLE, TOOL_FILE_MAX, &bytes, ret_stat, err);
+
+	if (r)
+		return r;
+	if (!str_eq(ret_stat->version, version))
+		return err_set(err, ERR_CONFLICT, "copy %.*s: the file has another version than if_version",
+			       STR_ARG(from.s));
+	return store_write(call->files, call->ctx, to, bytes, to_cond, ret_stat, err);
+}
+
+int tool_copy_file(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
+{
+	struct str version = jv_get_str(args, "if_version");
+	struct store_stat stat;
+	struct wpath from, to;
+	int r = two_paths(call, args, &from, &to, err);
+
+	if (r)
+		return r;
+	if (version.ptr)
+		r = copy_version(call, from, to, version, target_cond(args), &stat, err);
+	else
+		r = store_copy(call->files, call->ctx, from, to, target_cond(args), &stat, err);
+	return moved(call, STR("copied"), from, to, &stat, r, ret, err);
+}
+
+void render_moved(const struct jv *args, const struct jv *value, struct buf *text)
+{
+	struct str version = jv_get_str(value, "version");
+
+	(void)args;
+	buf_add(text, jv_get_str(value, "action"));
+	buf_char(text, ' ');
+	buf_add(text, jv_get_str(value, "from"));
+	buf_lit(text, " to ");
+	buf_add(text, jv_get_str(value, "path"));
+	if (version.len) {
+		buf_lit(text, " (version ");
+		buf_add(text, version);
+		buf_char(text, ')');
+	}
+}

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * grep and find for people: all matches, as they come. They go straight to the search, which hands over each line in
+ * order; a line is copied once, into the output buffer. The tools of the same names answer by the page instead.
+ */
+#include "base/limits.h"
+#include "command/cli.h"
+#include "find/find.h"
+
+struct printer {
+	struct cli *cli;
+	struct output *out;
+	struct buf json;
+	struct str path_on, number_on, off; /* colours, mostly empty */
+	enum grep_output output;
+	bool first, context;
+	uint64_t printed;
+};
+
+static void add_tone(struct output *out, struct str tone)
+{
+	if (tone.len)
+		output_add(out, tone);
+}
+
+static int go_on(const struct printer *p, struct err *err)
+{
+	if (p->out->gone || p->out->sys)
+		return err_set(err, ERR_CANCELLED, "nobody reads the output");
+	return 0;
+}
+
+static char *put(char *to, struct str s)
+{
+	if (s.len)
+		memcpy(to, s.ptr, s.len);
+	return to + s.len;
+}
+
+/* What nearly every line is: path:line:text without colours. One check of the room instead of six. */
+static bool put_line(struct output *out, const struct grep_line *line, char separator)
+{
+	char digits[20], *start = output_reserve(out, line->path.len + line->text.len + sizeof(digits) + 3), *to;
+
+	if (!start)
+		return false;
+	to = put(start, line->path);
+	*to++ = separator;
+	to = put(to, format_u64(line->line, digits));
+	*to++ = separator;
+	to = put(to, line->text);
+	*to++ = '\n';
+	out->len += (size_t)(to - start);
+	return true;
+}
+
+static int emit_line(void *arg, const struct grep_line *line, struct err *err)
+{
+	struct printer *p = arg;
+	struct output *out = p->out;
+	struct str separator = line->is_match || p->output != GREP_LINES ? STR(":") : STR("-");
+
+	if (p->context && line->group_start && !p->first)
+		output_add(out, STR("--\n"));
+	p->first = false;
+	p->printed++;
+	if (p->output == GREP_LINES && p->off.len == 0 && put_line(out, line, separator.ptr[0]))
+		return go_on(p, err);
+	add_tone(out, p->path_on);
+	output_add(out, line->path);
+	add_tone(out, p->off);
+	if (p->output != GREP_FILES) {
+		output_add(out, separator);
+		add_tone(out, p->number_on);
+		output_u64(out, p->output == GREP_LINES ? line->line : line->count);
+		add_tone(out, p->off);
+	}
+	if (p->output == GREP_LINES) {
+		output_add(out, separator);
+		output_add(out, line->text);
+	}
+	output_add(out, STR("\n"));
+	return go_on(p, err);
+}
+
+static int emit_json(void *arg, const struct grep_line *line, struct err *err)
+{
+	struct printer *p = arg;
+
+	p->printed++;
+	buf_clear(&p->json);
+	buf_lit(&p->json, "{\"path\":");
+	jv_write_string(&p->json, line->path);
+	if (p->output == GREP_LINES) {
+		buf_lit(&p->json, ",\"line\":");
+		buf_u64(&p->json, line->line);
+		if (!line->is_match)
+			buf_lit(&p->json, ",\"context\":true");
+		buf_lit(&p->json, ",\"text\":");
+		jv_write_string(&p->json, line->text);
+	} else {
+		buf_lit(&p->json, ",\"count\":");
+		buf_u64(&p->json, line->count);
+	}
+	buf_lit(&p->json, "}\n");
+	output_add(p->out, buf_str(&p->json));
+	return go_on(p, err);
+}
+
+static int grep_request(struct cli *cli, struct grep_req *req, struct err *err)
+{
+	struct arena *arena = cli->ctx.arena;
+	uint64_t context, threads;
+	int r = args_number(&cli->args, OPT_CONTEXT, GREP_CONTEXT_MAX, 0, &context, err);
+
+	if (r == 0)
+		r = args_number(&cli->args, OPT_THREADS, 64, 0, &threads, err);
+	if (r)
+		return r;
+	*req = (struct grep_req){
+		.pattern = cli->args.operands[0],
+		.literal = args_has(&cli->args, OPT_LITERAL),
+		.ignore_case = args_has(&cli->args, OPT_IGNORE_CASE),
+		.context = (unsigned)context,
+		.threads = (unsigned)threads,
+		.output = args_has(&cli->args, OPT_FILES_WITH_MATCHES) ? GREP_FILES
+			  : args_has(&cli->args, OPT_COUNT)            ? GREP_COUNT
+								       : GREP_LINES,
+		.limit = UINT64_MAX,
+		.line_cut = SIZE_MAX,
+	};
+	req->include = args_each(arena, &cli->args, OPT_INCLUDE, &req->include_count);
+	req->exclude = args_each(arena, &cli->args, OPT_EXCLUDE, &req->exclude_count);
+	return cli_path(cli, cli->args.operand_count > 1 ? cli->args.operands[1] : STR(""), &req->path, err);
+}
+
+int run_grep(struct cli *cli, struct err *err)
+{
+	struct printer p = {.cli = cli, .out = &cli->out, .first = true};
+	struct grep_result result = {0};
+	struct grep_req req;
+	int r = grep_request(cli, &req, err);
+
+	if (r == 0)
+		r = cli_open(cli, CLI_READS, err);
+	if (r)
+		return r;
+	req.use_ignore = workspace_files_are_own(cli->ws) && !args_has(&cli->args, OPT_ALL);
+	p.output = req.output;
+	p.context = req.context > 0 && req.output == GREP_LINES;
+	p.path_on = output_tone(p.out, TONE_PATH);
+	p.number_on = output_tone(p.out, TONE_NUMBER);
+	p.off = output_tone(p.out, TONE_PLAIN);
+	buf_init(&p.json, cli->ctx.arena, SIZE_MAX / 4);
+	cli_show_progress(cli, "searched");
+	r = find_grep(workspace_files(cli->ws), &cli->ctx, &req, cli->json ? emit_json : emit_line, &p, &result, err);
+	if (cli->out.gone || cli->out.sys)
+		return 0;
+	cli->status = r == 0 && p.printed == 0 ? 1 : 0;
+	if (r == -ERR_INVALID && !req.literal)
+		cli->hint = "-F searches for the pattern as plain text";
+	return r;
+}
+
+static int emit_path(void *arg, struct str path, struct err *err)
+{
+	struct printer *p = arg;
+
+	p->printed++;
+	if (p->cli->json) {
+		buf_clear(&p->json);
+		buf_lit(&p->json, "{\"path\":");
+		jv_write_string(&p->json, path);
+		buf_lit(&p->json, "}\n");
+		output_add(p->out, buf_str(&p->json));
+	} else {
+		output_add(p->out, path);
+		output_add(p->out, STR("\n"));
+	}
+	return go_on(p, err);
+}
+
+int run_find(struct cli *cli, struct err *err)
+{
+	struct printer p = {.cli = cli, .out = &cli->out};
+	struct glob_req req = {.pattern = cli->args.operands[0], .limit = UINT64_MAX};
+	struct glob_result result = {0};
+	uint64_t threads;
+	int r = args_number(&cli->args, OPT_THREADS, 64, 0, &threads, err);
+
+	if (r == 0)
+		r = cli_path(cli, cli->args.operand_count > 1 ? cli->args.operands[1] : STR(""), &req.path, err);
+	if (r == 0)
+		r = cli_open(cli, CLI_READS, err);
+	if (r)
+		return r;
+	req.threads = (unsigned)threads;
+	req.use_ignore = workspace_files_are_own(cli->ws) && !args_has(&cli->args, OPT_ALL);
+	buf_init(&p.json, cli->ctx.arena, SIZE_MAX / 4);
+	cli_show_progress(cli, "looked at");
+	r = find_glob(workspace_files(cli->ws), &cli->ctx, &req, emit_path, &p, &result, err);
+	if (cli->out.gone || cli->out.sys)
+		return 0;
+	cli->status = r == 0 && p.printed == 0 ? 1 : 0;
+	return r;
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Knowledge: what people wrote down for the agent, below knowledge/. KNOWLEDGE.md is the entry and stands in the
+ * prompt; of the other files only an index does (path, size, title), and the agent reads what it needs. A user's own
+ * files stand over the workspace's.
+ */
+#ifndef STEAD_HOME_KNOWLEDGE_KNOWLEDGE_H
+#define STEAD_HOME_KNOWLEDGE_KNOWLEDGE_H
+
+#include "workspace/workspace.h"
+#include "text/jv.h"
+
+/* {entry?, files: [{path, size, title?}], more, next?}, by path; paths begin below knowledge/. `under` (may be empty)
+   is a directory there, `after` the path to go on behind, `limit` 0: 200, at most KNOWLEDGE_LIST_MAX. */
+struct knowledge_query {
+	struct str under, after;
+	size_t limit;
+};
+int knowledge_list(struct workspace *ws, struct ctx *ctx, const struct knowledge_query *query, struct jv **ret,
+		   struct err *err);
+/* A path below knowledge/ (which may stand before it) as one of the home. */
+int knowledge_path(struct arena *arena, struct str text, struct wpath *ret, struct err *err);
+/* For a prompt: KNOWLEDGE.md whole, unless it alone is over the budget (then its beginning), and the index of the
+   others with how many did not fit; nothing is escaped yet. Empty when there is no knowledge. `budget` in bytes. */
+int knowledge_prompt(struct workspace *ws, struct ctx *ctx, size_t budget, struct str *ret_entry, struct str *ret_index,
+		     struct err *err);
+
+#endif

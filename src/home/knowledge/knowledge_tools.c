@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* knowledge_list and read_knowledge: knowledge/ lies outside of what native file tools see. */
+#include "home/knowledge/knowledge_tools.h"
+
+#include "home/knowledge/knowledge.h"
+#include "dialects/common.h"
+#include "home/files/home_page.h"
+
+static int tool_knowledge_list(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
+{
+	struct knowledge_query query = {.under = jv_get_str(args, "under"),
+					.after = jv_get_str(args, "cursor"),
+					.limit = (size_t)arg_count(args, "limit", 0, KNOWLEDGE_LIST_MAX)};
+
+	return knowledge_list(call->ws, call->ctx, &query, &ret->value, err);
+}
+
+static void render_list(const struct jv *args, const struct jv *value, struct buf *text)
+{
+	const struct jv *files = jv_get(value, "files");
+
+	(void)args;
+	if (!jv_count(files))
+		buf_lit(text, "there is no knowledge yet");
+	for (const struct jv_member *m = jv_first(files); m; m = m->next) {
+		struct str title = jv_get_str(m->value, "title");
+
+		buf_printf(text, "%s%.*s (", text->len ? "\n" : "", STR_ARG(jv_get_str(m->value, "path")));
+		buf_size(text, (uint64_t)jv_get_int(m->value, "size", 0));
+		buf_printf(text, ")%s%.*s", title.len ? ": " : "", STR_ARG(title));
+	}
+	if (jv_get(value, "next"))
+		buf_printf(text, "\n[more: cursor=%.*s]", STR_ARG(jv_get_str(value, "next")));
+}
+
+static int tool_read_knowledge(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
+{
+	struct arena *arena = call->ctx->arena;
+	struct str text = jv_get_str(args, "path");
+	struct wpath path;
+	int r = knowledge_path(arena, text.len ? text : STR("KNOWLEDGE.md"), &path, err);
+
+	if (r)
+		return r;
+	ret->value = jv_object(arena);
+	jv_set_str(arena, ret->value, "path", path.s);
+	r = home_read_page(call, workspace_home(call->ws), path, args, ret->value, err);
+	if (r == -ERR_NOT_FOUND)
+		return err_set(err, ERR_NOT_FOUND, "there is no %.*s; knowledge_list shows what there is",
+			       STR_ARG(path.s));
+	return r;
+}
+
+/* clang-format off */
+static const struct tool native[] = {
+	{.name = "knowledge_list", .title = "List knowledge", .family = "knowledge", .call = tool_knowledge_list,
+	 .render = render_list, .traits = RO,
+	 .description = "The files that people wrote down for you, with their titles, by path.",
+	 .input_schema = S_OBJ(
+		S_STR("under", "only below this directory") AND
+		S_INT1("limit", "files at once (default 200)") AND
+		S_STR("cursor", "next of the page before"), ""),
+	 .output_schema = S_OBJ(
+		S_BOOL("entry", "whether there is a KNOWLEDGE.md") AND
+		S_LIST("files", S_OBJ(S_BARE("path", "string") AND S_BARE("size", "integer") AND S_BARE("title", "string"),
+			"\"path\",\"size\""), "by path") AND
+		S_BARE("next", "string"), "\"entry\",\"files\"")},
+	{.name = "read_knowledge", .title = "Read knowledge", .family = "knowledge", .call = tool_read_knowledge,
+	 .render = render_home_page, .traits = RO,
+	 .description = "Reads a file of knowledge_list, by pages of lines.",
+	 .input_schema = S_OBJ(S_STR("path", "of knowledge_list (default KNOWLEDGE.md)") AND S_PAGE, ""),
+	 .output_schema = S_OBJ(S_BARE("path", "string") AND R_PAGE, "\"path\",\"content\"")},
+};
+/* clang-format on */
+
+const struct tool_group knowledge_tools = {native, COUNT(native)};

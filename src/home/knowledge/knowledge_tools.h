@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef STEAD_HOME_KNOWLEDGE_KNOWLEDGE_TOOLS_H
+#define STEAD_HOME_KNOWLEDGE_KNOWLEDGE_TOOLS_H
+
+#include "tool/dialect.h"
+
+extern const struct tool_group knowledge_tools;
+
+#endif

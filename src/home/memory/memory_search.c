@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Searching memory. Each fact is a document of its own, so that a hit is a fact and not a file. What was found is
+ * looked up in its file again: there it says whether it still holds, and on which line it stands.
+ */
+#include "base/clock.h"
+#include "base/limits.h"
+#include "home/memory/memory_internal.h"
+#include "home/search/search.h"
+
+#define HITS_MAX 100
+
+/* --- files as documents --- */
+
+static bool owns(struct wpath path)
+{
+	return str_is(path.s, MEMORY_PATH) || (str_starts(path.s, STR("memory/")) && str_ends(path.s, STR(".md")) &&
+					       str_find(path.s, STR("/."), 0) == SIZE_MAX);
+}
+
+static int documents(struct arena *arena, struct wpath path, struct str bytes, int64_t mtime_ns, search_emit emit,
+		     void *arg, struct err *err)
+{
+	bool archived = str_starts(path.s, STR("memory/archive/")), facts = false;
+	struct search_doc rest = {.title = wpath_name(path), .time_ns = mtime_ns, .archived = archived};
+	struct parts parts = {0};
+	struct buf other;
+
+	(void)err;
+	if (!str_starts(path.s, STR("memory/conversations/")))
+		memory_parse(arena, bytes, &parts);
+	buf_init(&other, arena, bytes.len + 1);
+	for (size_t i = 0; i < parts.count; i++) {
+		const struct fact *f = &parts.list[i].fact;
+		struct str trust = str_of(memory_trust_name(f->trust));
+		struct search_doc doc = {.id = f->id,
+					 .body = f->text,
+					 .kind = STR("fact"),
+					 .author = jv_get_str(f->mark, "agent"),
+					 .tags = &trust,
+					 .tag_count = 1,
+					 .time_ns = mtime_ns,
+					 .archived = archived || f->superseded};
+
+		if (!parts.list[i].is_fact) { /* headings say the same everywhere */
+			if (parts.list[i].raw.ptr[0] != '#')
+				buf_add(&other, parts.list[i].raw);
+			continue;
+		}
+		clock_parse(f->at, &doc.time_ns);
+		emit(arg, &doc);
+		facts = true;
+	}
+	rest.body = facts ? str_trim(buf_str(&other)) : bytes;
+	if (facts && rest.body.len)
+		rest.id = STR("text");
+	if (rest.body.len)
+		emit(arg, &rest);
+	return 0;
+}
+
+const struct search_family memory_family = {SEARCH_MEMORY, owns, documents};
+
+/* --- searching --- */
+
+struct looked {
+	struct str path;
+	struct parts parts;
+};
+
+struct finding {
+	struct workspace *ws;
+	struct ctx *ctx;
+	int64_t now;
+	struct looked *files;
+	size_t file_count;
+	const struct parts *memory;
+	struct str ids[HITS_MAX];
+	size_t id_count;
+};
+
+static int look(struct finding *f, struct str path, const struct parts **ret, struct err *err)
+{
+	struct str bytes;
+	int r;
+
+	for (size_t i = 0; i < f->file_count; i++)
+		if (str_eq(f->files[i].path, path)) {
+			*ret = &f->files[i].parts;
+			return 0;
+		}
+	r = memory_read(f->ws, f->ctx, path, &bytes, NULL, err);
+	if (r)
+		return r;
+	f->files[f->file_count].path = path;
+	memory_parse(f->ctx->arena, bytes, &f->files[f->file_count].parts);
+	*ret = &f->files[f->file_count++].parts;
+	return 0;
+}
+
+static const struct part *part_of(const struct parts *parts, struct str id)
+{
+	for (size_t i = 0; i < parts->count; i++)
+		if (parts->list[i].is_fact && str_eq(parts->list[i].fact.id, id))
+			return &parts->list[i];
+	return NULL;
+}
+
+static bool found_before(struct finding *f, struct str id)
+{
+	for (size_t i = 0; i < f->id_count; i++)
+		if (str_eq(f->ids[i], id))
+			return true;
+	f->ids[f->id_count++] = id;
+	return false;
+}
+
+/* The hit for programs; NULL: it is left out. */
+static int match_of(struct finding *f, const struct search_hit *hit, bool all, struct jv **ret, struct err *err)
+{
+	struct arena *arena = f->ctx->arena;
+	const struct parts *parts;
+	const struct part *part;
+	int r = look(f, hit->path, &parts, err);
+
+	*ret = NULL;
+	if (r)
+		return r;
+	part = memory_id_is(hit->id) ? part_of(parts, hit->id) : NULL;
+	if (part) {
+		const struct part *curated = part_of(f->memory, hit->id);
+
+		if (found_before(f, hit->id))
+			return 0;
+		/* MEMORY.md knows best what became of a fact */
+		if (!all && (!memory_holds(&part->fact, f->now) || (curated && !memory_holds(&curated->fact, f->now)) ||
+			     memory_is_superseded(f->memory, hit->id)))
+			return 0;
+		*ret = curated ? memory_value(arena, curated, STR(MEMORY_PATH), f->now)
+			       : memory_value(arena, part, hit->path, f->now);
+	} else {
+		*ret = jv_object(arena);
+		jv_set_str(arena, *ret, "path", hit->path);
+		jv_set_int(arena, *ret, "line", 1);
+		jv_set_str(arena, *ret, "text", hit->snippet);
+	}
+	jv_set_str(arena, *ret, "snippet", hit->snippet);
+	jv_set(arena, *ret, "score", jv_real(arena, hit->score));
+	return 0;
+}
+
+int memory_search(struct workspace *ws, struct ctx *ctx, struct str query, size_t limit, bool all, struct jv **ret,
+		  struct err *err)
+{
+	struct search_query q = {.text = query, .areas = SEARCH_MEMORY, .with_archived = all, .limit = HITS_MAX};
+	struct finding f = {.ws = ws, .ctx = ctx, .now = clock_real_ns()};
+	struct search_hits hits;
+	struct jv *matches = jv_array(ctx->arena), *match;
+	int r = home_search(ws, ctx, &q, &hits, err);
+
+	if (r)
+		return r;
+	f.files = ARENA_ARRAY(ctx->arena, struct looked, hits.count + 1);
+	r = look(&f, STR(MEMORY_PATH), &f.memory, err);
+	for (size_t i = 0; r == 0 && i < hits.count && jv_count(matches) < limit; i++) {
+		r = match_of(&f, &hits.hits[i], all, &match, err);
+		if (r == 0 && match)
+			jv_push(ctx->arena, matches, match);
+	}
+	if (r)
+		return r;
+	*ret = jv_object(ctx->arena);
+	jv_set(ctx->arena, *ret, "matches", matches);
+	jv_set_int(ctx->arena, *ret, "total", (int64_t)jv_count(matches));
+	if (hits.note.len)
+		jv_set_str(ctx->arena, *ret, "note", hits.note);
+	return 0;
+}

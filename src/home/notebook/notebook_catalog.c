@@ -1,0 +1,474 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What notes there are: a table in memory of everything but the texts, for lists, titles and the index. It is derived.
+ * The first look reads all note files, on every core; from then on it follows the log of revisions, so a look costs
+ * what was changed since the last one, by whichever process. When more has changed than a fresh reading would cost, it
+ * is read afresh.
+ *
+ * A file that is no note is remembered with what is wrong with it, and never in the way of the others.
+ */
+#include "base/hash.h"
+#include "base/strmap.h"
+#include "home/notebook/notebook_internal.h"
+#include "revisions/revisions.h"
+
+#define BEHIND_MIN 1000 /* revisions; beyond that (and a quarter of all notes) it is read afresh */
+#define WORKERS    8
+/* Records that may stand in the log while their files are about to be replaced: after a fresh reading these are looked
+   at once more. */
+#define IN_FLIGHT 256
+
+struct entry {
+	struct note n; /* of a problem: path only */
+	struct entry *next_path, *next_slug;
+	char *why; /* not NULL: it is no note */
+};
+
+struct catalog {
+	struct entry **by_path, **by_slug; /* buckets: chains */
+	size_t buckets, used;
+	struct entry **order; /* notes only, oldest first */
+	size_t count, cap;
+	uint64_t revision, number, problems;
+};
+
+struct catalog *catalog_new(void)
+{
+	struct catalog *c = xcalloc(1, sizeof *c);
+
+	c->buckets = 64;
+	c->by_path = xcalloc(c->buckets, sizeof(struct entry *));
+	c->by_slug = xcalloc(c->buckets, sizeof(struct entry *));
+	return c;
+}
+
+static void entry_free(struct entry *e)
+{
+	free(e->why);
+	free(e);
+}
+
+void catalog_destroy(struct catalog *c)
+{
+	if (!c)
+		return;
+	for (size_t i = 0; i < c->buckets; i++)
+		for (struct entry *e = c->by_path[i], *next; e; e = next) {
+			next = e->next_path;
+			entry_free(e);
+		}
+	free(c->by_path);
+	free(c->by_slug);
+	free(c->order);
+	free(c);
+}
+
+/* --- entries --- */
+
+static struct str copy_to(char **at, struct str s)
+{
+	struct str copy = {*at, s.len};
+
+	if (s.len)
+		memcpy(*at, s.ptr, s.len);
+	*at += s.len;
+	return s.ptr ? copy : STR_NONE;
+}
+
+#define STRINGS 10
+static void strings_of(struct note *n, struct str *ret[STRINGS])
+{
+	struct str *all[STRINGS] = {&n->path,      &n->slug, &n->author,  &n->title,       &n->kind,
+				    &n->namespace, &n->lede, &n->user_id, &n->answered_by, &n->parent_slug};
+
+	memcpy(ret, all, sizeof all);
+}
+
+/* A note without its text, in one piece of memory that `alloc` gives. */
+static struct note *note_pack(const struct note *n, void *(*alloc)(void *arg, size_t size), void *arg, size_t front)
+{
+	struct note copy = *n;
+	struct str *strings[STRINGS], *tags;
+	size_t size = front + n->tag_count * sizeof(struct str);
+	char *block, *at;
+
+	strings_of(&copy, strings);
+	for (size_t i = 0; i < STRINGS; i++)
+		size += strings[i]->len;
+	for (size_t i = 0; i < n->tag_count; i++)
+		size += n->tags[i].len;
+	block = alloc(arg, size);
+	tags = (struct str *)(void *)(block + front);
+	at = (char *)(tags + n->tag_count);
+	for (size_t i = 0; i < STRINGS; i++)
+		*strings[i] = copy_to(&at, *strings[i]);
+	for (size_t i = 0; i < n->tag_count; i++)
+		tags[i] = copy_to(&at, n->tags[i]);
+	copy.tags = tags;
+	copy.body = copy.run_id = STR_NONE;
+	memcpy(block, &copy, sizeof copy);
+	return (struct note *)(void *)block;
+}
+
+static void *from_heap(void *arg, size_t size)
+{
+	(void)arg;
+	return xmalloc(size);
+}
+
+static void *from_arena(void *arg, size_t size)
+{
+	return arena_alloc_raw(arg, size);
+}
+
+struct note note_copy(struct arena *arena, const struct note *n)
+{
+	return *note_pack(n, from_arena, arena, sizeof(struct note));
+}
+
+static struct entry *entry_new(const struct note *n, const char *why)
+{
+	struct entry *e = (struct entry *)(void *)note_pack(n, from_heap, NULL, sizeof(struct entry));
+
+	e->next_path = e->next_slug = NULL;
+	e->why = why ? xstrndup(str_of(why)) : NULL;
+	return e;
+}
+
+/* --- the table --- */
+
+static int order_cmp(const struct note *a, const struct note *b)
+{
+	if (a->updated_ns != b->updated_ns)
+		return a->updated_ns < b->updated_ns ? -1 : 1;
+	if (a->number != b->number)
+		return a->number < b->number ? -1 : 1;
+	return str_cmp(a->path, b->path);
+}
+
+static int order_sort(const void *a, const void *b)
+{
+	return order_cmp(&(*(struct entry *const *)a)->n, &(*(struct entry *const *)b)->n);
+}
+
+/* Where it stands or would stand. */
+static size_t order_find(const struct catalog *c, const struct note *n)
+{
+	size_t low = 0, high = c->count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (order_cmp(&c->order[middle]->n, n) < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+static size_t bucket(const struct catalog *c, struct str key)
+{
+	return (size_t)hash_u64(key, 0) & (c->buckets - 1);
+}
+
+static void link_entry(struct catalog *c, struct entry *e)
+{
+	size_t p = bucket(c, e->n.path), s = bucket(c, e->n.slug);
+
+	e->next_path = c->by_path[p];
+	c->by_path[p] = e;
+	e->next_slug = NULL;
+	if (e->why)
+		return;
+	e->next_slug = c->by_slug[s];
+	c->by_slug[s] = e;
+}
+
+static void grow(struct catalog *c)
+{
+	struct entry **old = c->by_path;
+	size_t n = c->buckets;
+
+	free(c->by_slug);
+	c->buckets *= 2;
+	c->by_path = xcalloc(c->buckets, sizeof(struct entry *));
+	c->by_slug = xcalloc(c->buckets, sizeof(struct entry *));
+	for (size_t i = 0; i < n; i++)
+		for (struct entry *e = old[i], *next; e; e = next) {
+			next = e->next_path;
+			link_entry(c, e);
+		}
+	free(old);
+}
+
+static void drop(struct catalog *c, struct str path)
+{
+	struct entry **at = &c->by_path[bucket(c, path)], *e;
+
+	while (*at && !str_eq((*at)->n.path, path))
+		at = &(*at)->next_path;
+	e = *at;
+	if (!e)
+		return;
+	*at = e->next_path;
+	c->used--;
+	if (e->why) {
+		c->problems--;
+	} else {
+		size_t place = order_find(c, &e->n);
+
+		memmove(c->order + place, c->order + place + 1, (c->count - place - 1) * sizeof(*c->order));
+		c->count--;
+		at = &c->by_slug[bucket(c, e->n.slug)];
+		while (*at != e)
+			at = &(*at)->next_slug;
+		*at = e->next_slug;
+	}
+	entry_free(e);
+}
+
+/* `sorted` false: the caller sorts when all have come. */
+static void add(struct catalog *c, struct entry *e, bool sorted)
+{
+	size_t place;
+
+	if (c->used >= c->buckets)
+		grow(c);
+	link_entry(c, e);
+	c->used++;
+	if (e->why) {
+		c->problems++;
+		return;
+	}
+	if (e->n.number > c->number)
+		c->number = e->n.number;
+	if (c->count == c->cap) {
+		c->cap = c->cap ? c->cap * 2 : 64;
+		c->order = xrealloc(c->order, c->cap * sizeof(*c->order));
+	}
+	place = sorted ? order_find(c, &e->n) : c->count;
+	memmove(c->order + place + 1, c->order + place, (c->count - place) * sizeof(*c->order));
+	c->order[place] = e;
+	c->count++;
+}
+
+/* --- reading everything --- */
+
+struct loading {
+	pthread_mutex_t lock;
+	struct catalog *c;
+	struct arena *arenas[WORKERS]; /* of each worker, for one file */
+};
+
+static bool want_dir(void *arg, struct str path)
+{
+	struct str name = wpath_name((struct wpath){path});
+
+	(void)arg;
+	return !str_starts(name, STR("."));
+}
+
+static bool want_file(void *arg, struct str path)
+{
+	(void)arg;
+	return str_ends(path, STR(".md")) && !str_starts(wpath_name((struct wpath){path}), STR("."));
+}
+
+static int visit(void *arg, const struct scan_item *item, struct err *err)
+{
+	struct loading *l = arg;
+	struct arena *arena = l->arenas[item->worker];
+	struct note n = {.path = item->path};
+	struct err why = {0};
+	struct entry *e;
+	int bad;
+
+	(void)err;
+	if (item->offset)
+		return SCAN_SKIP_FILE;
+	if (item->unreadable)
+		bad = err_set(&why, ERR_CORRUPT, "the file cannot be read");
+	else
+		bad = note_parse(arena, (struct wpath){item->path}, item->data, 0, &n, &why);
+	n.path = item->path;
+	e = entry_new(&n, bad ? why.msg : NULL);
+	arena_reset(arena);
+	pthread_mutex_lock(&l->lock);
+	add(l->c, e, false);
+	pthread_mutex_unlock(&l->lock);
+	return SCAN_SKIP_FILE;
+}
+
+static int load(struct notebook *nb, struct ctx *ctx, struct catalog *c, struct err *err)
+{
+	struct loading l = {.c = c};
+	struct scan_req req = {.contents = true,
+			       .threads = WORKERS,
+			       .want_dir = want_dir,
+			       .want_file = want_file,
+			       .visit = visit,
+			       .arg = &l};
+	int bad;
+
+	pthread_mutex_init(&l.lock, NULL);
+	for (size_t i = 0; i < WORKERS; i++)
+		l.arenas[i] = arena_new();
+	bad = store_scan(nb->home, ctx, NOTES_DIR, &req, err);
+	for (size_t i = 0; i < WORKERS; i++)
+		arena_destroy(l.arenas[i]);
+	pthread_mutex_destroy(&l.lock);
+	if (bad && bad != -ERR_NOT_FOUND)
+		return bad;
+	if (c->count)
+		qsort(c->order, c->count, sizeof(*c->order), order_sort);
+	return 0;
+}
+
+/* --- following --- */
+
+static int reload(struct notebook *nb, struct ctx *ctx, struct catalog *c, struct wpath path, struct err *err)
+{
+	struct note n = {0};
+	struct wpath logged;
+	int bad;
+
+	drop(c, path.s);
+	if (!want_file(NULL, path.s) || str_find(path.s, STR("/."), 0) != SIZE_MAX)
+		return 0;
+	bad = wpath_join(ctx->arena, nb->part, path, &logged, err);
+	if (!bad) /* the record may be older than the file */
+		bad = revisions_settle(nb->shared, ctx, logged, NULL, err);
+	if (!bad)
+		bad = notebook_load(nb, ctx, path, &n, NULL, NULL, err);
+	if (bad == -ERR_NOT_FOUND)
+		return 0;
+	if (bad == -ERR_CANCELLED || bad == -ERR_TIMEOUT || bad == -ERR_UNAVAILABLE)
+		return bad;
+	n.path = path.s;
+	add(c, entry_new(&n, bad ? err->msg : NULL), true);
+	return 0;
+}
+
+static int follow(struct notebook *nb, struct ctx *ctx, struct catalog *c, uint64_t head, struct err *err)
+{
+	struct rev_query query = {.since = c->revision, .until = head};
+	struct strmap *seen = strmap_new(ctx->arena);
+	struct revision *revisions;
+	size_t count;
+	bool more, fresh;
+	int bad = wpath_join(ctx->arena, nb->part, NOTES_DIR, &query.path, err);
+
+	if (!bad)
+		bad = revisions_query(nb->shared, ctx, &query, &revisions, &count, &more, err);
+	for (size_t i = 0; !bad && i < count; i++) {
+		strmap_put(seen, revisions[i].path.s, &fresh);
+		if (fresh)
+			bad = reload(nb, ctx, c, wpath_relative(revisions[i].path, nb->part), err);
+	}
+	return bad;
+}
+
+int catalog_refresh(struct notebook *nb, struct ctx *ctx, struct err *err)
+{
+	ARENA_SCOPE struct arena *arena = arena_new();
+	struct ctx own = *ctx;
+	struct catalog *c;
+	uint64_t head;
+	int bad;
+
+	own.arena = arena;
+	bad = revisions_head(nb->shared, &own, &head, err);
+	if (bad)
+		return bad;
+	c = nb->catalog;
+	if (c && c->revision == head)
+		return 0;
+	if (c && head - c->revision <= BEHIND_MIN + c->count / 4) {
+		bad = follow(nb, &own, c, head, err);
+	} else {
+		c = catalog_new();
+		c->revision = head > IN_FLIGHT ? head - IN_FLIGHT : 0;
+		bad = load(nb, &own, c, err);
+		if (!bad)
+			bad = follow(nb, &own, c, head, err);
+		if (bad) {
+			catalog_destroy(c);
+			return bad;
+		}
+		catalog_destroy(nb->catalog);
+		nb->catalog = c;
+	}
+	if (!bad)
+		c->revision = head;
+	return bad;
+}
+
+/* --- asking --- */
+
+size_t catalog_count(const struct catalog *c)
+{
+	return c->count;
+}
+
+const struct note *catalog_at(const struct catalog *c, size_t index)
+{
+	return &c->order[c->count - 1 - index]->n;
+}
+
+const struct note *catalog_slug(const struct catalog *c, struct str slug, const struct note *after)
+{
+	const struct entry *e =
+		after ? ((const struct entry *)(const void *)after)->next_slug : c->by_slug[bucket(c, slug)];
+
+	while (e && !str_eq(e->n.slug, slug))
+		e = e->next_slug;
+	return e ? &e->n : NULL;
+}
+
+struct str catalog_cursor(struct arena *arena, const struct note *note)
+{
+	return arena_printf(arena, "%lld,%llu,%.*s", (long long)note->updated_ns, (unsigned long long)note->number,
+			    STR_ARG(note->path));
+}
+
+int catalog_seek(const struct catalog *c, struct str cursor, size_t *ret_index, struct err *err)
+{
+	struct str rest = cursor, time, number;
+	int64_t updated, n;
+
+	*ret_index = 0;
+	if (!cursor.len)
+		return 0;
+	if (!str_cut(&rest, ',', &time) || !str_cut(&rest, ',', &number) || !str_to_i64(time, &updated) ||
+	    !str_to_i64(number, &n))
+		return err_set(err, ERR_INVALID,
+			       "the cursor \"%.*s\" is not one; use next_cursor of the page before, as it is",
+			       STR_ARG(utf8_first(cursor, 80)));
+	*ret_index =
+		c->count - order_find(c, &(struct note){.updated_ns = updated, .number = (uint64_t)n, .path = rest});
+	return 0;
+}
+
+uint64_t catalog_problems(const struct catalog *c, struct arena *arena, struct note_problem **ret)
+{
+	size_t n = 0;
+
+	*ret = ARENA_ARRAY(arena, struct note_problem, NOTE_PROBLEMS_SHOWN);
+	for (size_t i = 0; c->problems && i < c->buckets && n < NOTE_PROBLEMS_SHOWN; i++)
+		for (const struct entry *e = c->by_path[i]; e && n < NOTE_PROBLEMS_SHOWN; e = e->next_path)
+			if (e->why)
+				(*ret)[n++] = (struct note_problem){arena_str(arena, e->n.path),
+								    arena_str(arena, str_of(e->why))};
+	return c->problems;
+}
+
+uint64_t catalog_revision(const struct catalog *c)
+{
+	return c->revision;
+}
+
+uint64_t catalog_number(const struct catalog *c)
+{
+	return c->number;
+}

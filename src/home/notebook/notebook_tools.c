@@ -1,0 +1,649 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * note, read_note, list_notes, update_note, archive_note, ask_question, answer_question, list_open_questions: the
+ * notebook as tools. Who writes is not an argument: it is the agent that the workspace was opened for, so no model can
+ * write in another's name or change another's note.
+ */
+#include "home/notebook/notebook_tools.h"
+
+#include "base/limits.h"
+#include "home/search/search.h"
+#include "tool/schemas.h"
+
+#define COUNT(array)   (sizeof(array) / sizeof((array)[0]))
+#define TITLE_IN_LISTS 200
+
+/* --- values --- */
+
+static struct jv *tags_value(struct arena *arena, const struct note *n)
+{
+	struct jv *tags = jv_array(arena);
+
+	for (size_t i = 0; i < n->tag_count; i++)
+		jv_push(arena, tags, jv_str(arena, n->tags[i]));
+	return tags;
+}
+
+static void set_if(struct arena *arena, struct jv *v, const char *key, struct str text)
+{
+	if (text.len)
+		jv_set_str(arena, v, key, text);
+}
+
+/* What lists and single notes have in common. */
+static struct jv *note_value(struct arena *arena, const struct note *n, bool listed)
+{
+	struct jv *v = jv_object(arena);
+
+	jv_set_str(arena, v, "slug", n->slug);
+	jv_set_str(arena, v, "author", n->author);
+	jv_set_str(arena, v, "kind", n->kind);
+	jv_set_str(arena, v, "title", listed ? note_cut(arena, n->title, TITLE_IN_LISTS) : n->title);
+	jv_set(arena, v, "tags", tags_value(arena, n));
+	set_if(arena, v, "namespace", n->namespace);
+	jv_set_str(arena, v, "created", note_time(arena, n->created_ns));
+	jv_set_str(arena, v, "updated", note_time(arena, n->updated_ns));
+	jv_set_int(arena, v, "version", (int64_t)n->version);
+	jv_set_int(arena, v, "size", (int64_t)n->body_size);
+	if (listed)
+		set_if(arena, v, "lede", n->lede);
+	if (n->archived_ns)
+		jv_set_str(arena, v, "archived", note_time(arena, n->archived_ns));
+	if (n->answer != NOTE_NOT_ASKED)
+		jv_set_bool(arena, v, "answered", n->answer == NOTE_ANSWERED);
+	set_if(arena, v, "answered_by", n->answered_by);
+	set_if(arena, v, "parent_slug", n->parent_slug);
+	if (n->cited) {
+		jv_set_int(arena, v, "cited", (int64_t)n->cited);
+		jv_set_int(arena, v, "succeeded", (int64_t)n->succeeded);
+	}
+	return v;
+}
+
+/* A list of strings, or one text with commas. */
+static void read_tags(struct arena *arena, const struct jv *v, const struct str **ret, size_t *ret_count)
+{
+	struct str rest = jv_str_of(v), part, *tags;
+	size_t n = 0, most = jv_count(v) + 1;
+
+	*ret_count = 0;
+	*ret = NULL;
+	if (jv_is_null(v))
+		return;
+	for (size_t i = 0; i < rest.len; i++)
+		most += rest.ptr[i] == ',';
+	tags = ARENA_ARRAY(arena, struct str, most);
+	while (str_cut(&rest, ',', &part))
+		if (str_trim(part).len)
+			tags[n++] = str_trim(part);
+	for (const struct jv_member *m = jv_first(v); m; m = m->next)
+		tags[n++] = jv_str_of(m->value);
+	*ret = tags;
+	*ret_count = n;
+}
+
+/* --- handlers --- */
+
+int tool_note(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
+{
+	struct arena *arena = call->ctx->arena;
+	struct note_new in = {.title = jv_get_str(args, "title"),
+			      .body = jv_get_str(args, "content"),
+			      .kind = jv_get_str(args, "kind"),
+			      .namespace = jv_get_str(args, "namespace")};
+	struct note n;
+	int bad;
+
+	read_tags(arena, jv_get(args, "tags"), &in.tags, &in.tag_count);
+	bad = notebook_add(workspace_notebook(call->ws), call->ctx, &in, &n, err);
+	if (bad)
+		return err_prefix(err, "note");
+	ret->value = note_value(arena, &n, true);
+	return 0;
+}
+
+static struct jv *versions_value(struct arena *arena, const struct note_version *versions, size_t count)
+{
+	struct jv *list = jv_array(arena);
+
+	for (size_t i = 0; i < count; i++) {
+		struct jv *v = jv_object(arena);
+
+		jv_set_int(arena, v, "version", (int64_t)versions[i].version);
+		jv_set_str(arena, v, "time", note_time(arena, versions[i].time_ns));
+		jv_set_int(arena, v, "size", (int64_t)versions[i].size);
+		jv_set_str(arena, v, "lede", versions[i].lede);
+		jv_push(arena, list, v);
+	}
+	return list;
+}
+
+/* The text from `offset` on, as much as one answer holds, cut between characters. */
+static void set_page(struct arena *arena, struct jv *v, const struct note *n, uint64_t offset)
+{
+	struct str rest = str_from(n->body, (size_t)offset), page;
+
+	while (rest.len && offset && ((unsigned char)rest.ptr[0] & 0xC0) == 0x80)
+		rest = str_from(rest, 1);
+	page = utf8_first(rest, READ_BYTES_DEFAULT);
+	jv_set_str(arena, v, "content", page.len ? page : STR(""));
+	if (offset)
+		jv_set_int(arena, v, "offset", (int64_t)(n->body.len - rest.len));
+	if (page.len < rest.len)
+		jv_set_int(arena, v, "next_offset", (int64_t)(n->body.len - rest.len + page.len));
+}
+
+int tool_read_note(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
+{
+	struct notebook *nb = workspace_notebook(call->ws);
+	struct arena *arena = call->ctx->arena;
+	struct str ref = jv_get_str(args, "slug_or_title");
+	int64_t version = jv_get_int(args, "version", 0);
+	struct note_version *versions;
+	struct note n;
+	size_t count;
+	int bad;
+
+	if (version)
+		bad = notebook_read_version(nb, call->ctx, ref, (uint64_t)version, &n, err);
+	else
+		bad = notebook_read(nb, call->ctx, ref, &n, err);
+	if (bad)
+		return err_prefix(err, "read_note");
+	ret->value = note_value(arena, &n, false);
+	set_page(arena, ret->value, &n, (uint64_t)jv_get_int(args, "offset", 0));
+	if (jv_get_bool(args, "versions", false)) {
+		bad = notebook_versions(nb, call->ctx, ref, &versions, &count, err);
+		if (!bad)
+			jv_set(arena, ret->value, "versions", versions_value(arena, versions, count));
+	}
+	return bad;
+}
+
+static void set_problems(struct arena *arena, struct jv *v, const struct note_list *list)
+{
+	struct jv *problems = jv_array(arena);
+
+	if (!list->problem_count)
+		return;
+	for (size_t i = 0; i < list->problem_count && i < 20; i++) {
+		struct jv *p = jv_object(arena);
+
+		jv_set_str(arena, p, "path", list->problems[i].path);
+		jv_set_str(arena, p, "problem", list->problems[i].why);
+		jv_push(arena, problems, p);
+	}
+	jv_set(arena, v, "problems", problems);
+	jv_set_int(arena, v, "total_problems", (int64_t)list->problem_count);
+}
+
+static int list_as_value(struct call *call, const struct note_query *query, struct outcome *ret, struct err *err)
+{
+	struct arena *arena = call->ctx->arena;
+	struct jv *notes = jv_array(arena);
+	struct note_list list;
+	int bad = notebook_list(workspace_notebook(call->ws), call->ctx, query, &list, err);
+
+	if (bad)
+		return bad;
+	for (size_t i = 0; i < list.count; i++)
+		jv_push(arena, notes, note_value(arena, &list.notes[i], true));
+	ret->value = jv_object(arena);
+	jv_set(arena, ret->value, "notes", notes);
+	jv_set_int(arena, ret->value, "total", (int64_t)list.total);
+	if (list.next.ptr)
+		jv_set_str(arena, ret->value, "next_cursor", list.next);
+	set_problems(arena, ret->value, &list);
+	return 0;
+}
+
+int tool_list_notes(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
+{
+	struct note_query query = {.author = jv_get_str(args, "author"),
+				   .kind = jv_get_str(args, "kind"),
+				   .namespace = jv_get_str(args, "namespace"),
+				   .tag = jv_get_str(args, "tag"),
+				   .with_archived = jv_get_bool(args, "include_archived", false),
+				   .limit = (size_t)jv_get_int(args, "limit", 0),
+				   .cursor = jv_get_str(args, "cursor")};
+	int bad = list_as_value(call, &query, ret, err);
+
+	return bad ? err_prefix(err, "list_notes") : 0;
+}
+
+int tool_list_open_questions(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
+{
+	struct note_query query = {.open_questions = true,
+				   .limit = (size_t)jv_get_int(args, "limit", 100),
+				   .cursor = jv_get_str(args, "cursor")};
+	int bad = list_as_value(call, &query, ret, err);
+
+	return bad ? err_prefix(err, "list_open_questions") : 0;
+}
+
+int tool_update_note(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
+{
+	struct arena *arena = call->ctx->arena;
+	const struct str *tags;
+	struct note n;
+	size_t count;
+	int bad;
+
+	read_tags(arena, jv_get(args, "tags"), &tags, &count);
+	bad = notebook_update(workspace_notebook(call->ws), call->ctx, jv_get_str(args, "slug"),
+			      jv_get_str(args, "content"), tags, count, &n, err);
+	if (bad)
+		return err_prefix(err, "update_note");
+	ret->value = note_value(arena, &n, true);
+	return 0;
+}
+
+int tool_archive_note(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
+{
+	struct note n;
+	int bad = notebook_archive(workspace_notebook(call->ws), call->ctx, jv_get_str(args, "slug"),
+				   !jv_get_bool(args, "restore", false), &n, err);
+
+	if (bad)
+		return err_prefix(err, "archive_note");
+	ret->value = note_value(call->ctx->arena, &n, true);
+	return 0;
+}
+
+int tool_ask_question(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
+{
+	struct note n;
+	int bad = notebook_ask(workspace_notebook(call->ws), call->ctx, jv_get_str(args, "title"),
+			       jv_get_str(args, "content"), &n, err);
+
+	if (bad)
+		return err_prefix(err, "ask_question");
+	ret->value = note_value(call->ctx->arena, &n, true);
+	return 0;
+}
+
+int tool_answer_question(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
+{
+	struct note n, question;
+	int bad = notebook_answer(workspace_notebook(call->ws), call->ctx, jv_get_str(args, "slug"),
+				  jv_get_str(args, "content"), &n, &question, err);
+
+	if (bad)
+		return err_prefix(err, "answer_question");
+	ret->value = note_value(call->ctx->arena, &n, true);
+	jv_set(call->ctx->arena, ret->value, "question", note_value(call->ctx->arena, &question, true));
+	return 0;
+}
+
+/* --- search --- */
+
+#define SEARCH_DEFAULT 10
+#define SEARCH_MOST    100
+#define SEARCH_DEEPEST 10000
+
+static struct jv *found_value(struct arena *arena, const struct search_hit *hit)
+{
+	struct note n = {.tags = hit->tags, .tag_count = hit->tag_count};
+	struct str name = wpath_name((struct wpath){hit->path});
+	struct jv *v = jv_object(arena);
+
+	jv_set_str(arena, v, "slug", str_ends(name, STR(".md")) ? str_first(name, name.len - 3) : name);
+	jv_set_str(arena, v, "author", hit->author);
+	jv_set_str(arena, v, "kind", hit->kind);
+	jv_set_str(arena, v, "title", note_cut(arena, hit->title, TITLE_IN_LISTS));
+	jv_set(arena, v, "tags", tags_value(arena, &n));
+	jv_set_str(arena, v, "updated", note_time(arena, hit->time_ns));
+	jv_set_str(arena, v, "snippet", hit->snippet);
+	jv_set(arena, v, "score", jv_real(arena, hit->score));
+	return v;
+}
+
+int tool_search_notes(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
+{
+	struct arena *arena = call->ctx->arena;
+	int64_t limit = jv_get_int(args, "limit", SEARCH_DEFAULT), offset = 0;
+	struct search_query query = {.text = jv_get_str(args, "query"),
+				     .areas = SEARCH_NOTES,
+				     .kind = jv_get_str(args, "kind"),
+				     .author = jv_get_str(args, "author"),
+				     .with_archived = jv_get_bool(args, "include_archived", false),
+				     .limit = (size_t)(limit > SEARCH_MOST ? SEARCH_MOST : limit)};
+	struct jv *notes = jv_array(arena);
+	struct search_hits hits;
+	int bad;
+
+	if (jv_get_str(args, "cursor").len &&
+	    (!str_to_i64(jv_get_str(args, "cursor"), &offset) || offset < 0 || offset > SEARCH_DEEPEST))
+		return err_set(err, ERR_INVALID, "search_notes: the cursor is not next_cursor of the page before");
+	read_tags(arena, jv_get(args, "tags"), &query.tags, &query.tag_count);
+	query.offset = (size_t)offset;
+	bad = home_search(call->ws, call->ctx, &query, &hits, err);
+	if (bad)
+		return err_prefix(err, "search_notes");
+	for (size_t i = 0; i < hits.count; i++)
+		jv_push(arena, notes, found_value(arena, &hits.hits[i]));
+	ret->value = jv_object(arena);
+	jv_set(arena, ret->value, "notes", notes);
+	jv_set_int(arena, ret->value, "total", (int64_t)hits.total);
+	if (hits.count && query.offset + hits.count < hits.total)
+		jv_set_str(arena, ret->value, "next_cursor", arena_printf(arena, "%zu", query.offset + hits.count));
+	if (hits.note.len)
+		jv_set_str(arena, ret->value, "note", hits.note);
+	return 0;
+}
+
+/* --- text for the model --- */
+
+static void add_head(struct buf *text, const struct jv *n)
+{
+	buf_printf(text, "%.*s [%.*s] by %.*s, %.*s", STR_ARG(jv_get_str(n, "slug")), STR_ARG(jv_get_str(n, "kind")),
+		   STR_ARG(jv_get_str(n, "author")), STR_ARG(jv_get_str(n, "updated")));
+	if (jv_get_int(n, "version", 1) > 1)
+		buf_printf(text, ", version %lld", (long long)jv_get_int(n, "version", 1));
+	for (const struct jv_member *m = jv_first(jv_get(n, "tags")); m; m = m->next)
+		buf_printf(text, " #%.*s", STR_ARG(jv_str_of(m->value)));
+	if (jv_get(n, "archived"))
+		buf_lit(text, " (archived)");
+	if (jv_get(n, "answered"))
+		buf_printf(text, " (%s)", jv_get_bool(n, "answered", false) ? "answered" : "open");
+}
+
+static void add_title(struct buf *text, const struct jv *n)
+{
+	struct str title = jv_get_str(n, "title");
+
+	for (size_t i = 0; i < title.len; i++)
+		buf_char(text, (unsigned char)title.ptr[i] < 0x20 ? ' ' : title.ptr[i]);
+}
+
+static void render_list(const struct jv *args, const struct jv *value, struct buf *text)
+{
+	const struct jv *notes = jv_get(value, "notes"), *problems = jv_get(value, "problems");
+	long long total = (long long)jv_get_int(value, "total", 0);
+
+	(void)args;
+	if (!total)
+		buf_lit(text, "no notes");
+	else
+		buf_printf(text, "%zu of %lld note%s, newest first:", jv_count(notes), total, total == 1 ? "" : "s");
+	for (const struct jv_member *m = jv_first(notes); m; m = m->next) {
+		struct str lede = jv_get_str(m->value, "lede");
+
+		buf_lit(text, "\n- ");
+		add_head(text, m->value);
+		buf_lit(text, ": ");
+		add_title(text, m->value);
+		if (lede.len)
+			buf_printf(text, "\n  %.*s", STR_ARG(lede));
+	}
+	if (jv_get(value, "next_cursor"))
+		buf_printf(text, "\n[more: cursor \"%.*s\"]", STR_ARG(jv_get_str(value, "next_cursor")));
+	for (const struct jv_member *m = jv_first(problems); m; m = m->next)
+		buf_printf(text, "\n[no note: %.*s: %.*s]", STR_ARG(jv_get_str(m->value, "path")),
+			   STR_ARG(jv_get_str(m->value, "problem")));
+}
+
+static void render_found(const struct jv *args, const struct jv *value, struct buf *text)
+{
+	const struct jv *notes = jv_get(value, "notes");
+	long long total = (long long)jv_get_int(value, "total", 0);
+
+	(void)args;
+	if (!total)
+		buf_lit(text, "no note has these words; try others, or list_notes");
+	else
+		buf_printf(text, "%zu of %lld note%s, best first:", jv_count(notes), total, total == 1 ? "" : "s");
+	for (const struct jv_member *m = jv_first(notes); m; m = m->next) {
+		buf_lit(text, "\n- ");
+		add_head(text, m->value);
+		buf_lit(text, ": ");
+		add_title(text, m->value);
+		buf_printf(text, "\n  %.*s", STR_ARG(jv_get_str(m->value, "snippet")));
+	}
+	if (jv_get(value, "next_cursor"))
+		buf_printf(text, "\n[more: cursor \"%.*s\"]", STR_ARG(jv_get_str(value, "next_cursor")));
+	if (jv_get(value, "note"))
+		buf_printf(text, "\n[%.*s]", STR_ARG(jv_get_str(value, "note")));
+}
+
+static void render_note(const struct jv *args, const struct jv *value, struct buf *text)
+{
+	(void)args;
+	add_title(text, value);
+	buf_char(text, '\n');
+	add_head(text, value);
+	if (jv_get_str(value, "parent_slug").len)
+		buf_printf(text, ", answers %.*s", STR_ARG(jv_get_str(value, "parent_slug")));
+	for (const struct jv_member *m = jv_first(jv_get(value, "versions")); m; m = m->next)
+		buf_printf(text, "\nversion %lld, %.*s, %lld bytes: %.*s",
+			   (long long)jv_get_int(m->value, "version", 0), STR_ARG(jv_get_str(m->value, "time")),
+			   (long long)jv_get_int(m->value, "size", 0), STR_ARG(jv_get_str(m->value, "lede")));
+	buf_lit(text, "\n\n");
+	buf_add(text, jv_get_str(value, "content"));
+	if (jv_get(value, "next_offset"))
+		buf_printf(text, "\n[%lld of %lld bytes; go on with offset %lld]",
+			   (long long)jv_get_int(value, "next_offset", 0), (long long)jv_get_int(value, "size", 0),
+			   (long long)jv_get_int(value, "next_offset", 0));
+}
+
+static void render_written(const struct jv *args, const struct jv *value, struct buf *text)
+{
+	(void)args;
+	buf_lit(text, "wrote ");
+	add_head(text, value);
+	buf_printf(text, " (%lld bytes): ", (long long)jv_get_int(value, "size", 0));
+	add_title(text, value);
+}
+
+static void render_archived(const struct jv *args, const struct jv *value, struct buf *text)
+{
+	(void)args;
+	buf_printf(text, "%s %.*s: ", jv_get(value, "archived") ? "archived" : "brought back",
+		   STR_ARG(jv_get_str(value, "slug")));
+	add_title(text, value);
+}
+
+static void render_answer(const struct jv *args, const struct jv *value, struct buf *text)
+{
+	(void)args;
+	buf_printf(text, "answered %.*s of %.*s with %.*s", STR_ARG(jv_get_str(jv_get(value, "question"), "slug")),
+		   STR_ARG(jv_get_str(jv_get(value, "question"), "author")), STR_ARG(jv_get_str(value, "slug")));
+}
+
+/* --- the table --- */
+
+/* clang-format off */
+#define S_TAGS(name, text) \
+	"\"" name "\":{\"anyOf\":[{\"type\":\"string\"},{\"type\":\"array\",\"items\":{\"type\":\"string\"}," \
+	"\"maxItems\":50}],\"description\":\"" text "\"}"
+#define S_KIND S_STR("kind", "finding (default), question, decision, summary, artifact, plan or note")
+#define NOTE_FIELDS \
+	S_BARE("slug", "string") AND S_BARE("author", "string") AND S_BARE("kind", "string") AND \
+	S_BARE("title", "string") AND S_LIST("tags", "{\"type\":\"string\"}", "in their order") AND \
+	S_BARE("namespace", "string") AND S_BARE("created", "string") AND S_BARE("updated", "string") AND \
+	S_BARE("version", "integer") AND S_BARE("size", "integer") AND S_BARE("lede", "string") AND \
+	S_BARE("archived", "string") AND S_BARE("answered", "boolean") AND S_BARE("answered_by", "string") AND \
+	S_BARE("parent_slug", "string") AND S_BARE("cited", "integer") AND S_BARE("succeeded", "integer")
+#define NOTE_REQUIRED "\"slug\",\"author\",\"kind\",\"title\",\"tags\",\"created\",\"updated\",\"version\",\"size\""
+#define R_NOTE S_OBJ(NOTE_FIELDS, NOTE_REQUIRED)
+#define PROBLEM S_OBJ(S_BARE("path", "string") AND S_BARE("problem", "string"), "\"path\",\"problem\"")
+#define NOTE_VERSION S_OBJ( \
+	S_BARE("version", "integer") AND S_BARE("time", "string") AND S_BARE("size", "integer") AND \
+	S_BARE("lede", "string"), "\"version\",\"time\",\"size\"")
+#define R_NOTES S_OBJ( \
+	S_LIST("notes", R_NOTE, "newest first") AND \
+	S_BARE("total", "integer") AND \
+	S_BARE("next_cursor", "string") AND \
+	S_LIST("problems", PROBLEM, "files that are no notes") AND \
+	S_BARE("total_problems", "integer"), "\"notes\",\"total\"")
+
+#define FOUND S_OBJ( \
+	S_BARE("slug", "string") AND S_BARE("author", "string") AND S_BARE("kind", "string") AND \
+	S_BARE("title", "string") AND S_LIST("tags", "{\"type\":\"string\"}", "in their order") AND \
+	S_BARE("updated", "string") AND S_BARE("snippet", "string") AND S_BARE("score", "number"), \
+	"\"slug\",\"title\",\"snippet\"")
+
+static const struct tool tools[] = {
+	{
+		.name = "note",
+		.title = "Write a note",
+		.description =
+			"Writes a new note into the notebook that you share with the other agents of this workspace, and gives "
+			"its slug. One finding, decision or plan each, with a title that others will find.",
+		.input_schema = S_OBJ(
+			S_STR("title", "what it is about, in one line") AND
+			S_STR("content", "the note, in Markdown") AND
+			S_KIND AND
+			S_TAGS("tags", "words to find it by: a list, or one text with commas") AND
+			S_STR("namespace", "a part of the notebook, for example a project (default: none)"),
+			"\"title\",\"content\""),
+		.output_schema = R_NOTE,
+		.traits = 0,
+		.call = tool_note,
+		.render = render_written,
+		.family = "notes",
+	},
+	{
+		.name = "read_note",
+		.title = "Read a note",
+		.description =
+			"Reads a note by its slug, the beginning of its slug, author/slug, or part of its title (the most "
+			"recently updated one wins). Archived notes too, and earlier versions.",
+		.input_schema = S_OBJ(
+			S_STR("slug_or_title", "slug, or part of the title") AND
+			S_INT1("version", "as it was in this version (default: as it is)") AND
+			S_BOOL("versions", "list the versions too (default false)") AND
+			S_INT("offset", "first byte of the content, for long notes (default 0)"), "\"slug_or_title\""),
+		.output_schema = S_OBJ(
+			NOTE_FIELDS AND
+			S_BARE("content", "string") AND
+			S_BARE("offset", "integer") AND
+			S_BARE("next_offset", "integer") AND
+			S_LIST("versions", NOTE_VERSION, "oldest first"), NOTE_REQUIRED ",\"content\""),
+		.traits = TOOL_READS_ONLY | TOOL_IDEMPOTENT,
+		.call = tool_read_note,
+		.render = render_note,
+		.family = "notes",
+	},
+	{
+		.name = "list_notes",
+		.title = "List notes",
+		.description =
+			"Lists notes, last updated first, with slug, author, kind, tags, title and first line; counts all that "
+			"match.",
+		.input_schema = S_OBJ(
+			S_STR("author", "only by this agent") AND
+			S_STR("kind", "only of this kind") AND
+			S_STR("tag", "only with this tag") AND
+			S_STR("namespace", "only in this namespace") AND
+			S_BOOL("include_archived", "archived notes too (default false)") AND
+			S_INT1("limit", "how many (default 50, at most 1000)") AND
+			S_CURSOR, ""),
+		.output_schema = R_NOTES,
+		.traits = TOOL_READS_ONLY | TOOL_IDEMPOTENT,
+		.call = tool_list_notes,
+		.render = render_list,
+		.family = "notes",
+	},
+	{
+		.name = "search_notes",
+		.title = "Search notes",
+		.description =
+			"Finds notes by their words, best first: any word may match, \"a phrase\" must, -word must not. Notes "
+			"that helped before come first among equals.",
+		.input_schema = S_OBJ(
+			S_STR("query", "words") AND
+			S_STR("kind", "only of this kind") AND
+			S_STR("author", "only by this agent") AND
+			S_TAGS("tags", "only with all of these") AND
+			S_BOOL("include_archived", "archived notes too (default false)") AND
+			S_INT1("limit", "how many (default 10, at most 100)") AND
+			S_CURSOR, "\"query\""),
+		.output_schema = S_OBJ(
+			S_LIST("notes", FOUND, "best first") AND
+			S_BARE("total", "integer") AND
+			S_BARE("next_cursor", "string") AND
+			S_BARE("note", "string"), "\"notes\",\"total\""),
+		.traits = TOOL_READS_ONLY | TOOL_IDEMPOTENT | TOOL_LONG,
+		.call = tool_search_notes,
+		.render = render_found,
+		.family = "notes",
+	},
+	{
+		.name = "update_note",
+		.title = "Rewrite a note",
+		.description =
+			"Replaces the text of a note of your own; the version before stays readable. Tags stay unless new ones "
+			"are given. Notes of others cannot be changed.",
+		.input_schema = S_OBJ(
+			S_STR("slug", "of your note") AND
+			S_STR("content", "the new text, whole") AND
+			S_TAGS("tags", "new tags in place of the old ones (default: as they are)"), "\"slug\",\"content\""),
+		.output_schema = R_NOTE,
+		.traits = 0,
+		.call = tool_update_note,
+		.render = render_written,
+		.family = "notes",
+	},
+	{
+		.name = "archive_note",
+		.title = "Archive a note",
+		.description =
+			"Takes a note of your own out of lists, search and the index; it can still be read by its slug. With "
+			"restore it comes back.",
+		.input_schema = S_OBJ(
+			S_STR("slug", "of your note") AND
+			S_BOOL("restore", "bring it back (default false)"), "\"slug\""),
+		.output_schema = R_NOTE,
+		.traits = TOOL_IDEMPOTENT,
+		.call = tool_archive_note,
+		.render = render_archived,
+		.family = "notes",
+	},
+	{
+		.name = "ask_question",
+		.title = "Ask the team",
+		.description = "Writes a question into the notebook; it stays open until somebody uses answer_question.",
+		.input_schema = S_OBJ(
+			S_STR("title", "the question, in one line") AND
+			S_STR("content", "what one has to know to answer it"), "\"title\",\"content\""),
+		.output_schema = R_NOTE,
+		.traits = 0,
+		.call = tool_ask_question,
+		.render = render_written,
+		.family = "notes",
+		.acts_as = "note",
+	},
+	{
+		.name = "answer_question",
+		.title = "Answer a question",
+		.description =
+			"Writes the answer to a question, whoever asked it, as a finding that points to it, and marks the "
+			"question answered.",
+		.input_schema = S_OBJ(
+			S_STR("slug", "of the question") AND
+			S_STR("content", "the answer, in Markdown"), "\"slug\",\"content\""),
+		.output_schema = S_OBJ(
+			NOTE_FIELDS AND
+			"\"question\":" R_NOTE, NOTE_REQUIRED ",\"question\""),
+		.traits = 0,
+		.call = tool_answer_question,
+		.render = render_answer,
+		.family = "notes",
+		.acts_as = "note",
+	},
+	{
+		.name = "list_open_questions",
+		.title = "List open questions",
+		.description = "Lists the questions that nobody has answered, newest first.",
+		.input_schema = S_OBJ(S_INT1("limit", "how many (default 100, at most 1000)") AND S_CURSOR, ""),
+		.output_schema = R_NOTES,
+		.traits = TOOL_READS_ONLY | TOOL_IDEMPOTENT,
+		.call = tool_list_open_questions,
+		.render = render_list,
+		.family = "notes",
+	},
+};
+/* clang-format on */
+
+const struct tool_group note_tools = {tools, COUNT(tools)};

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Search over everything a workspace knows: notes, memory, sessions, knowledge and files. One index per workspace and
+ * user, derived from the files: it follows the change feed, so whatever was written before a search is found by it; it
+ * can be deleted at any time, and never holds up a writer. Families (notebook, memory, sessions, knowledge) say how
+ * their files become documents; everything else is here and in src/index/.
+ */
+#ifndef STEAD_HOME_SEARCH_SEARCH_H
+#define STEAD_HOME_SEARCH_SEARCH_H
+
+#include "workspace/workspace.h"
+
+enum search_area {
+	SEARCH_NOTES = 1,
+	SEARCH_MEMORY = 2,
+	SEARCH_SESSIONS = 4,
+	SEARCH_KNOWLEDGE = 8,
+	SEARCH_FILES = 16,
+	SEARCH_ALL = 31
+};
+
+/* By words, by meaning (which needs an embedder), or both rankings as one (reciprocal rank fusion). */
+enum search_mode {
+	SEARCH_AUTO, /* both, where there is an embedder */
+	SEARCH_BY_WORDS,
+	SEARCH_BY_MEANING
+};
+
+struct search_query {
+	enum search_mode mode;
+	struct str text;  /* words (any may match), "phrases", -without; empty: everything, newest first */
+	unsigned areas;   /* of enum search_area; 0: all */
+	struct str under; /* only paths below this directory of the workspace; empty: all */
+	struct str kind, author;
+	const struct str *tags; /* all of them */
+	size_t tag_count;
+	int64_t since_ns, until_ns; /* real time; 0: no bound */
+	bool exact;                 /* no typo tolerance */
+	bool with_archived;         /* also what is archived */
+	bool explain;               /* fill in `explanation` */
+	size_t limit;               /* 0: 10; at most 100 */
+	size_t offset;
+};
+
+struct search_hit {
+	enum search_area area;
+	struct str path; /* in the workspace */
+	struct str id;   /* within the file (a memory entry, a session line); empty: the file as a whole */
+	struct str title, kind, author;
+	const struct str *tags;
+	size_t tag_count;
+	int64_t time_ns;
+	double score;       /* BM25; by meaning the cosine; of both the sum of 1 / (60 + rank) */
+	struct str snippet; /* the best passage, matches between ** and ** */
+};
+
+struct search_hits {
+	struct search_hit *hits; /* best first */
+	size_t count;
+	uint64_t total;         /* that match in all */
+	struct str explanation; /* what was asked of the index, and what that cost */
+	struct str note; /* something to tell (the embedder did not answer; a file could not be read); else empty */
+};
+
+/* Sees everything that was written before the call, by any process. An embedder that fails costs the part of the answer
+   that it has in it: words decide then, and `note` says why. */
+int home_search(struct workspace *ws, struct ctx *ctx, const struct search_query *query, struct search_hits *ret,
+		struct err *err);
+
+/* Deletes the index of every user of the workspace, on disk and in this handle: what was taken out of the files is then
+   nowhere in it. The next search builds it again. Other processes let go of it when they next take changes in. */
+void home_search_forget(struct workspace *ws);
+/* "notes" and so on; the area of such a name, 0: there is none. */
+const char *search_area_name(enum search_area area);
+unsigned search_area_of(struct str name);
+/* "auto", "text", "semantic" ("hybrid" is as auto). */
+int search_mode_of(struct str name, enum search_mode *ret, struct err *err);
+
+/* "2026-11-15", "2026-11-15T10:00:00Z", or a time ago: "30m", "12h", "7d", "2w". A date alone is its first instant,
+   with `end` its last. */
+int search_time(struct str text, bool end, int64_t *ret_ns, struct err *err);
+
+/* What a family's file contributes. One file may give several documents. */
+struct search_doc {
+	struct str id; /* empty: the only one */
+	struct str title, body, kind, author;
+	const struct str *tags;
+	size_t tag_count;
+	int64_t time_ns;
+	double credit; /* >= 0: raises it among equals (citations, outcomes) */
+	bool archived;
+};
+typedef void (*search_emit)(void *arg, const struct search_doc *doc);
+/* Called with the bytes of a file of the area; emits its documents. A file that cannot be parsed is emitted as plain
+   text by the caller when this fails. */
+struct search_family {
+	enum search_area area;
+	bool (*owns)(struct wpath path); /* a path in the home of a user */
+	int (*documents)(struct arena *arena, struct wpath path, struct str bytes, int64_t mtime_ns, search_emit emit,
+			 void *arg, struct err *err);
+};
+/* Each stands in its family's file: notebook.c, memory.c, sessions.c, knowledge.c. search.c has the list. */
+extern const struct search_family notebook_family, memory_family, sessions_family, knowledge_family;
+
+#endif

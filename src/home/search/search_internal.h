@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of search share: the index that follows a workspace, the question, the snippet. */
+#ifndef STEAD_HOME_SEARCH_SEARCH_INTERNAL_H
+#define STEAD_HOME_SEARCH_SEARCH_INTERNAL_H
+
+#include "home/search/search.h"
+#include "index/words.h"
+
+/* --- the index (search_index.c) --- */
+
+struct home_index;
+
+/* The index with everything that was written before the call. The view is the caller's to unref. *ret_note: something
+   to tell, or empty. */
+int home_index_view(struct workspace *ws, struct ctx *ctx, struct words_view **ret_view, struct str *ret_note,
+		    struct err *err);
+/* Lets the worker begin, if there is something to do. */
+void home_index_wake(struct workspace *ws);
+/* Vectors beside the index; NULL: no embedder is configured. */
+struct meaning;
+struct meaning *home_index_meaning(struct workspace *ws);
+void home_index_close(struct home_index *index);
+
+/* Which family a file belongs to, and its documents; NULL: it is not searched (search_families.c). */
+const struct search_family *search_family_of(struct wpath path);
+/* Emits nothing for what is not text. False: the family could not parse it, and it was emitted as plain text. */
+bool search_documents(struct arena *arena, const struct search_family *family, struct wpath path, struct str bytes,
+		      int64_t mtime_ns, search_emit emit, void *arg);
+
+/* --- the question (search_query.c) --- */
+
+struct search_plan {
+	struct words_clause *clauses;
+	size_t count;
+	bool can_widen; /* some word is rare and was taken as it stands */
+};
+/* `widen`: also look for near spellings of rare words, not only of unknown ones. ERR_INVALID when the text is too long
+   or has too many words. */
+int search_plan(struct arena *arena, const struct words_view *view, struct str text, bool exact, bool widen,
+		struct search_plan *ret, struct err *err);
+
+/* --- the snippet (search_snippet.c) --- */
+
+/* The best passage of `body` for the clauses, on one line, with matches between ** and **. */
+struct str search_snippet(struct arena *arena, const struct words_view *view, const struct search_plan *plan,
+			  struct str body);
+
+#endif

@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * `search`: the ranked question, where grep is the exact one. A hit says where it lies and shows the passage; what to
+ * do next (read the file, narrow, go on) is in the text.
+ */
+#include "home/search/search_tools.h"
+
+#include "base/clock.h"
+#include "base/limits.h"
+#include "workspace/workspace_internal.h"
+#include "home/files/files.h"
+#include "tool/schemas.h"
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+static int take_areas(const struct jv *v, unsigned *ret, struct err *err)
+{
+	struct str name = jv_str_of(v);
+	unsigned area;
+
+	*ret = 0;
+	for (const struct jv_member *m = v && v->type == JV_ARRAY ? jv_first(v) : NULL; m; m = m->next) {
+		int bad = take_areas(m->value, &area, err);
+
+		if (bad)
+			return bad;
+		*ret |= area;
+	}
+	if (!name.len)
+		return 0;
+	*ret = str_is(name, "all") ? SEARCH_ALL : search_area_of(name);
+	return *ret ? 0
+		    : err_set(err, ERR_INVALID,
+			      "search: there is no area \"%.*s\"; the areas are notes, memory, sessions, knowledge and "
+			      "files",
+			      STR_ARG(utf8_first(name, 60)));
+}
+
+/* "o10": how many were given already. */
+static int take_cursor(struct str text, size_t *ret, struct err *err)
+{
+	int64_t n;
+
+	*ret = 0;
+	if (!text.len)
+		return 0;
+	if (text.ptr[0] != 'o' || !str_to_i64(str_from(text, 1), &n) || n < 0 || n > SEARCH_OFFSET_MAX)
+		return err_set(err, ERR_INVALID, "search: the cursor is not one of an answer to this question");
+	*ret = (size_t)n;
+	return 0;
+}
+
+int search_args(struct arena *arena, const struct jv *args, struct search_query *ret, struct err *err)
+{
+	const struct jv *tags = jv_get(args, "tags");
+	struct str *list = ARENA_ARRAY(arena, struct str, jv_count(tags) + 1);
+	struct str since = jv_get_str(args, "since"), until = jv_get_str(args, "until");
+	struct wpath under = WPATH_ROOT;
+	int bad;
+
+	*ret = (struct search_query){.text = jv_get_str(args, "query"),
+				     .kind = jv_get_str(args, "kind"),
+				     .author = jv_get_str(args, "author"),
+				     .exact = jv_get_bool(args, "exact", false),
+				     .with_archived = jv_get_bool(args, "archived", false),
+				     .limit = arg_count(args, "limit", 10, SEARCH_LIMIT_MAX),
+				     .tags = list};
+	for (const struct jv_member *m = jv_first(tags); m; m = m->next)
+		list[ret->tag_count++] = jv_str_of(m->value);
+	bad = take_areas(jv_get(args, "area"), &ret->areas, err);
+	if (!bad && jv_get_str(args, "mode").len)
+		bad = search_mode_of(jv_get_str(args, "mode"), &ret->mode, err);
+	if (!bad && jv_get_str(args, "under").len)
+		bad = wpath_parse_lenient(arena, jv_get_str(args, "under"), &under, err);
+	ret->under = under.s;
+	if (!bad && since.len)
+		bad = search_time(since, false, &ret->since_ns, err);
+	if (!bad && until.len)
+		bad = search_time(until, true, &ret->until_ns, err);
+	return bad ? bad : take_cursor(jv_get_str(args, "cursor"), &ret->offset, err);
+}
+
+/* What file tools call the file; ptr NULL: they cannot see it. */
+static struct str tool_path(struct workspace *ws, struct str path)
+{
+	struct wpath root = wpath_relative(workspace_root(ws), home_part(ws));
+
+	if (workspace_files_are_own(ws) || !wpath_within(workspace_root(ws), home_part(ws)) ||
+	    !wpath_within((struct wpath){path}, root))
+		return STR_NONE;
+	return wpath_relative((struct wpath){path}, root).s;
+}
+
+static struct jv *hit_value(struct arena *arena, struct workspace *ws, const struct search_hit *hit)
+{
+	struct jv *v = jv_object(arena), *tags = jv_array(arena);
+	struct str file = tool_path(ws, hit->path);
+
+	jv_set_str(arena, v, "path", hit->path);
+	if (hit->id.len)
+		jv_set_str(arena, v, "id", hit->id);
+	jv_set_str(arena, v, "area", str_of(search_area_name(hit->area)));
+	if (file.len)
+		jv_set_str(arena, v, "file", file);
+	jv_set_str(arena, v, "title", hit->title);
+	if (hit->kind.len)
+		jv_set_str(arena, v, "kind", hit->kind);
+	if (hit->author.len)
+		jv_set_str(arena, v, "author", hit->author);
+	for (size_t i = 0; i < hit->tag_count; i++)
+		jv_push(arena, tags, jv_str(arena, hit->tags[i]));
+	if (hit->tag_count)
+		jv_set(arena, v, "tags", tags);
+	jv_set_str(arena, v, "time", clock_format_utc(arena, hit->time_ns));
+	jv_set(arena, v, "score", jv_real(arena, hit->score));
+	jv_set_str(arena, v, "snippet", hit->snippet);
+	return v;
+}
+
+struct jv *search_value(struct arena *arena, struct workspace *ws, const struct search_query *query,
+			const struct search_hits *hits)
+{
+	struct jv *v = jv_object(arena), *list = jv_array(arena);
+	size_t next = query->offset + hits->count;
+
+	for (size_t i = 0; i < hits->count; i++)
+		jv_push(arena, list, hit_value(arena, ws, &hits->hits[i]));
+	jv_set(arena, v, "hits", list);
+	jv_set_int(arena, v, "total", (int64_t)hits->total);
+	if (hits->count && next < hits->total && next < SEARCH_OFFSET_MAX)
+		jv_set_str(arena, v, "next_cursor", arena_printf(arena, "o%zu", next));
+	if (hits->note.len)
+		jv_set_str(arena, v, "note", hits->note);
+	if (hits->explanation.len)
+		jv_set_str(arena, v, "explanation", hits->explanation);
+	return v;
+}
+
+static int tool_search(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
+{
+	struct search_query query;
+	struct search_hits hits;
+	int bad = search_args(call->ctx->arena, args, &query, err);
+
+	if (!bad)
+		bad = home_search(call->ws, call->ctx, &query, &hits, err);
+	if (!bad)
+		ret->value = search_value(call->ctx->arena, call->ws, &query, &hits);
+	return bad;
+}
+
+static void add_tags(struct buf *text, const struct jv *hit)
+{
+	for (const struct jv_member *m = jv_first(jv_get(hit, "tags")); m; m = m->next)
+		buf_printf(text, " #%.*s", STR_ARG(jv_str_of(m->value)));
+}
+
+static void render_search(const struct jv *args, const struct jv *value, struct buf *text)
+{
+	const struct jv *hits = jv_get(value, "hits");
+	struct str next = jv_get_str(value, "next_cursor"), note = jv_get_str(value, "note");
+
+	(void)args;
+	for (const struct jv_member *m = jv_first(hits); m; m = m->next) {
+		struct str id = jv_get_str(m->value, "id"), kind = jv_get_str(m->value, "kind"),
+			   author = jv_get_str(m->value, "author");
+
+		buf_printf(text, "%.*s%s%.*s  %.*s", STR_ARG(jv_get_str(m->value, "path")), id.len ? "#" : "",
+			   STR_ARG(id), STR_ARG(jv_get_str(m->value, "title")));
+		if (kind.len)
+			buf_printf(text, " (%.*s)", STR_ARG(kind));
+		if (author.len)
+			buf_printf(text, " by %.*s", STR_ARG(author));
+		add_tags(text, m->value);
+		buf_printf(text, ", %.*s\n    %.*s\n", STR_ARG(str_first(jv_get_str(m->value, "time"), 10)),
+			   STR_ARG(jv_get_str(m->value, "snippet")));
+	}
+	if (!jv_count(hits))
+		buf_lit(text, "[nothing found; try other words, or grep for exact text]");
+	else
+		buf_printf(text, "[%zu of %lld", jv_count(hits), (long long)jv_get_int(value, "total", 0));
+	if (next.len)
+		buf_printf(text, "; go on with cursor %.*s", STR_ARG(next));
+	if (jv_count(hits))
+		buf_char(text, ']');
+	if (note.len)
+		buf_printf(text, "\n[%.*s]", STR_ARG(note));
+}
+
+/* clang-format off */
+#define HIT S_OBJ( \
+	S_BARE("path", "string") AND S_BARE("id", "string") AND S_BARE("area", "string") AND S_BARE("file", "string") AND \
+	S_BARE("title", "string") AND S_BARE("kind", "string") AND S_BARE("author", "string") AND \
+	S_LIST("tags", "{\"type\":\"string\"}", "of a note") AND S_BARE("time", "string") AND S_BARE("score", "number") AND \
+	S_BARE("snippet", "string"), "\"path\",\"area\",\"title\",\"time\",\"score\",\"snippet\"")
+#define AREAS "\"notes\",\"memory\",\"sessions\",\"knowledge\",\"files\""
+
+static const struct tool tools[] = {
+	{
+		.name = "search",
+		.title = "Search everything",
+		.description =
+			"Finds the best passages over notes, memory, sessions, knowledge and files, ranked, in any language. "
+			"Any word may match; \"quoted words\" must stand together, -word must not occur. Endings and "
+			"misspellings are forgiven. For exact text or patterns in files use grep.",
+		.input_schema = S_OBJ(
+			S_STR("query", "words; empty: everything, newest first") AND
+			"\"area\":{\"anyOf\":[{\"type\":\"string\",\"enum\":[" AREAS ",\"all\"]},{\"type\":\"array\",\"items\":"
+			"{\"type\":\"string\",\"enum\":[" AREAS "]}}],\"description\":\"where to look (default: everywhere)\"}" AND
+			S_STR("kind", "only this kind of note, or role in a session") AND
+			S_STRS("tags", "only what has all of these tags") AND
+			S_STR("author", "only by this author") AND
+			S_STR("since", "not older: 2026-11-15, 2026-11-15T10:00:00Z, or ago: 12h, 7d") AND
+			S_STR("until", "not newer, in the same forms") AND
+			S_STR("under", "only below this directory of the workspace, for example notes/research") AND
+			"\"mode\":{\"type\":\"string\",\"enum\":[\"auto\",\"text\",\"semantic\"],\"description\":\"text: by words; "
+			"semantic: by meaning, where an embedder is configured; auto: both (default)\"}" AND
+			S_BOOL("exact", "no other endings, no misspellings (default false)") AND
+			S_BOOL("archived", "also what is archived (default false)") AND
+			S_INT1("limit", "hits to give (default 10, at most 100)") AND
+			S_CURSOR, "\"query\""),
+		.output_schema = S_OBJ(
+			S_LIST("hits", HIT, "best first") AND
+			S_BARE("total", "integer") AND
+			S_BARE("next_cursor", "string") AND
+			S_BARE("note", "string") AND
+			S_BARE("explanation", "string"), "\"hits\",\"total\""),
+		.traits = TOOL_READS_ONLY | TOOL_IDEMPOTENT | TOOL_LONG,
+		.call = tool_search,
+		.render = render_search,
+		.family = "search",
+		.needs = "read_file",
+	},
+};
+/* clang-format on */
+
+const struct tool_group search_tools = {tools, COUNT(tools)};

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The search family: one question over everything that the workspace knows. */
+#ifndef STEAD_HOME_SEARCH_SEARCH_TOOLS_H
+#define STEAD_HOME_SEARCH_SEARCH_TOOLS_H
+
+#include "home/search/search.h"
+#include "tool/dialect.h"
+
+extern const struct tool_group search_tools;
+
+/* A question from the tool's arguments, for other doors too. */
+int search_args(struct arena *arena, const struct jv *args, struct search_query *ret, struct err *err);
+/* The answer as the tool gives it. */
+struct jv *search_value(struct arena *arena, struct workspace *ws, const struct search_query *query,
+			const struct search_hits *hits);
+
+#endif

@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The layers of skills become one list each time it is asked for: a file that was changed by hand counts at once, and
+ * nothing has to be kept in step. A layer costs one list and one read per skill. The workspace's own layer and the
+ * user's are one store, in which the user's files stand over the workspace's; whose a skill is, its SKILL.md says (the
+ * versions of what shows through begin with "l:").
+ */
+#include "home/skills/skills.h"
+
+#include <stdlib.h>
+
+#include "base/limits.h"
+#include "base/strmap.h"
+#include "workspace/workspace_internal.h"
+#include "text/markup.h"
+
+#define PROMPT_BUDGET ((size_t)8000)
+#define PROMPT_ABOUT  ((size_t)1024) /* bytes of one description in a prompt */
+
+struct layer {
+	struct store *store;
+	struct wpath dir;
+	struct str source;
+	bool shows_users; /* what is not shown through is the user's own */
+};
+
+struct gather {
+	struct ctx *ctx;
+	struct skills *out;
+	struct strmap *places; /* name -> place in the list + 1 */
+	size_t cap;
+};
+
+static void problem(struct gather *g, const struct layer *layer, struct str path, struct str text)
+{
+	struct arena *arena = g->ctx->arena;
+	struct jv *p = jv_object(arena);
+
+	jv_set_str(arena, p, "path", path);
+	jv_set_str(arena, p, "source", layer->source);
+	jv_set_str(arena, p, "problem", arena_str(arena, text));
+	jv_push(arena, g->out->problems, p);
+}
+
+/* Layers come from the lowest up: what is there already is replaced, unless it is of the same layer. */
+static void put(struct gather *g, const struct layer *layer, struct skill *skill)
+{
+	struct arena *arena = g->ctx->arena;
+	bool added;
+	size_t *place = strmap_put(g->places, skill->name, &added);
+
+	if (!added && g->out->skills[*place - 1].store == layer->store) {
+		problem(g, layer, skill->dir.s,
+			arena_printf(arena, "%.*s has the same name and counts",
+				     STR_ARG(g->out->skills[*place - 1].dir.s)));
+		return;
+	}
+	if (added) {
+		if (g->out->count == g->cap) {
+			size_t more = g->cap ? 2 * g->cap : 32;
+
+			g->out->skills =
+				arena_grow(arena, g->out->skills, g->cap * sizeof(*skill), more * sizeof(*skill));
+			g->cap = more;
+		}
+		*place = ++g->out->count;
+	}
+	g->out->skills[*place - 1] = *skill;
+}
+
+static int load_one(struct gather *g, const struct layer *layer, struct wpath dir, struct err *err)
+{
+	struct skill skill = {.store = layer->store, .dir = dir, .source = layer->source};
+	struct ctx *ctx = g->ctx;
+	struct store_stat stat;
+	struct wpath path;
+	struct str text;
+	int r = wpath_join(ctx->arena, dir, (struct wpath){STR("SKILL.md")}, &path, err);
+
+	if (r == 0)
+		r = store_read(layer->store, ctx, path, STORE_WHOLE, SKILL_FILE_MAX, &text, &stat, err);
+	if (r == -ERR_NOT_FOUND)
+		return 0; /* a directory that is no skill */
+	if (r == -ERR_CANCELLED || r == -ERR_TIMEOUT)
+		return r;
+	if (r == 0)
+		r = skill_parse(ctx->arena, wpath_name(dir), text, &skill, err);
+	if (r) {
+		problem(g, layer, dir.s, str_of(err->msg));
+		return 0;
+	}
+	skill.version = stat.version;
+	if (layer->shows_users && !str_starts(stat.version, STR("l:")))
+		skill.source = STR("user");
+	put(g, layer, &skill);
+	return 0;
+}
+
+static int load_layer(struct gather *g, const struct layer *layer, struct err *err)
+{
+	struct store_list_req req = {.limit = SKILLS_MAX};
+	struct store_page page;
+	int r = store_list(layer->store, g->ctx, layer->dir, &req, &page, err);
+
+	if (r == -ERR_NOT_FOUND)
+		return 0;
+	for (size_t i = 0; r == 0 && i < page.count; i++) {
+		struct str name = wpath_name(page.entries[i].path);
+
+		if (page.entries[i].stat.kind == STORE_DIR && name.ptr[0] != '_' && name.ptr[0] != '.' &&
+		    !str_is(name, "node_modules"))
+			r = load_one(g, layer, page.entries[i].path, err);
+	}
+	if (r == 0 && page.next.ptr)
+		problem(g, layer, layer->dir.s,
+			arena_printf(g->ctx->arena, "there are more than %d entries; the rest was left out",
+				     SKILLS_MAX));
+	return r;
+}
+
+/* --- other places --- */
+
+/* A directory of the host, or the URL of a store. */
+static int open_place(struct arena *arena, struct str place, struct store **ret, struct err *err)
+{
+	const char *home = getenv("HOME");
+	struct store_disk_opts opts = {0};
+	size_t scheme = str_find_char(place, ':');
+
+	if (str_starts(place, STR("~/")) && home)
+		place = arena_printf(arena, "%s%.*s", home, STR_ARG(str_from(place, 1)));
+	if (str_starts(place, STR("/")))
+		return store_disk_open(arena_cstr(arena, place), &opts, ret, err);
+	if (scheme >= place.len)
+		return err_set(err, ERR_INVALID, "\"%.*s\" is neither an absolute path nor the URL of a store",
+			       STR_ARG(utf8_first(place, 100)));
+	return store_open_url(place, ret, err);
+}
+
+/* One that cannot be reached is told of; the others are there all the same. */
+static int load_place(struct gather *g, struct str place, struct str source, struct err *err)
+{
+	struct layer layer = {.source = source};
+	struct store *store;
+	int r = open_place(g->ctx->arena, place, &store, err);
+
+	if (r == 0) {
+		layer.store = store_readonly_new(store);
+		g->out->opened[g->out->opened_count++] = layer.store;
+		r = load_layer(g, &layer, err);
+	}
+	if (r == 0 || r == -ERR_CANCELLED)
+		return r;
+	problem(g, &layer, STR(""), str_of(err->msg));
+	return 0;
+}
+
+static int load_places(struct gather *g, const struct jv *settings, struct err *err)
+{
+	struct str global = jv_get_str(settings, "global_dir");
+	size_t n = 0;
+	int r = global.len ? load_place(g, global, STR("global"), err) : 0;
+
+	for (const struct jv_member *m = jv_first(jv_get(settings, "repositories")); r == 0 && m; m = m->next) {
+		struct str place = m->value->type == JV_STR ? m->value->u.s : jv_get_str(m->value, "url");
+		struct str name = jv_get_str(m->value, "name");
+
+		if (++n > SKILL_REPOSITORIES_MAX)
+			break; /* the schema says so too */
+		r = load_place(g, place, name.len ? name : arena_printf(g->ctx->arena, "repository%zu", n), err);
+	}
+	return r;
+}
+
+static int by_name(const void *a, const void *b)
+{
+	return str_cmp(((const struct skill *)a)->name, ((const struct skill *)b)->name);
+}
+
+int skills_open(struct workspace *ws, struct ctx *ctx, struct skills *ret, struct err *err)
+{
+	struct gather g = {.ctx = ctx, .out = ret, .places = strmap_new(ctx->arena)};
+	struct layer own = {.store = workspace_home(ws),
+			    .dir = {STR("skills")},
+			    .source = STR("workspace"),
+			    .shows_users = workspace_actor(ws).user.len > 0};
+	int r;
+
+	*ret = (struct skills){.problems = jv_array(ctx->arena)};
+	r = load_places(&g, jv_get(workspace_config(ws)->document, "skills"), err);
+	if (r == 0)
+		r = load_layer(&g, &own, err);
+	if (r)
+		skills_close(ret);
+	else if (ret->count)
+		qsort(ret->skills, ret->count, sizeof(*ret->skills), by_name);
+	return r;
+}
+
+void skills_close(struct skills *skills)
+{
+	for (size_t i = 0; i < skills->opened_count; i++)
+		store_destroy(skills->opened[i]);
+	skills->opened_count = 0;
+}
+
+/* --- one of them --- */
+
+const struct skill *skills_find(const struct skills *skills, struct str name)
+{
+	for (size_t i = 0; i < skills->count; i++)
+		if (str_eq(skills->skills[i].name, name))
+			return &skills->skills[i];
+	for (size_t i = 0; i < skills->count; i++) {
+		const struct skill *s = &skills->skills[i];
+
+		if (name.len == s->name.len + 1 + s->source.len && str_starts(name, s->name) &&
+		    name.ptr[s->name.len] == '_' && str_ends(name, s->source))
+			return s;
+	}
+	return NULL;
+}
+
+int skills_unknown(struct arena *arena, const struct skills *skills, struct str name, struct err *err)
+{
+	const char **names = ARENA_ARRAY(arena, const char *, skills->count + 1);
+	const char *nearest;
+	struct buf all;
+
+	if (!skills->count)
+		return err_set(err, ERR_NOT_FOUND, "there are no skills");
+	buf_init(&all, arena, 300);
+	for (size_t i = 0; i < skills->count; i++) {
+		names[i] = arena_cstr(arena, skills->skills[i].name);
+		buf_printf(&all, "%s%s", i ? ", " : "", names[i]);
+	}
+	nearest = str_nearest(name, names, skills->count);
+	if (nearest)
+		return err_set(err, ERR_NOT_FOUND, "there is no skill \"%.*s\"; did you mean \"%s\"?",
+			       STR_ARG(utf8_first(name, 80)), nearest);
+	return err_set(err, ERR_NOT_FOUND, "there is no skill \"%.*s\"; there are %.*s%s",
+		       STR_ARG(utf8_first(name, 80)), STR_ARG(utf8_first(buf_str(&all), 280)),
+		       all.overflow ? " …" : "");
+}
+
+struct jv *skill_value(struct arena *arena, const struct skill *skill)
+{
+	static const struct {
+		const char *from, *to;
+	} more[] = {{"license", "license"},
+		    {"compatibility", "compatibility"},
+		    {"allowed-tools", "allowed_tools"},
+		    {"metadata", "metadata"}};
+	struct jv *v = jv_object(arena);
+
+	jv_set_str(arena, v, "name", skill->name);
+	jv_set_str(arena, v, "description", skill->description);
+	jv_set_str(arena, v, "source", skill->source);
+	jv_set_str(arena, v, "path", skill->dir.s);
+	for (size_t i = 0; i < sizeof more / sizeof more[0]; i++) {
+		const struct jv *x = jv_get(skill->head, more[i].from);
+
+		if (!jv_is_null(x))
+			jv_set(arena, v, more[i].to, jv_copy(arena, x));
+	}
+	if (jv_count(skill->warnings))
+		jv_set(arena, v, "warnings", skill->warnings);
+	return v;
+}
+
+int skill_files(struct ctx *ctx, const struct skill *skill, struct jv **ret, struct err *err)
+{
+	struct store_list_req req = {.recursive = true, .limit = SKILL_FILES_MAX};
+	struct jv *list = jv_array(ctx->arena);
+	struct store_page page;
+	int r = store_list(skill->store, ctx, skill->dir, &req, &page, err);
+
+	if (r)
+		return r;
+	for (size_t i = 0; i < page.count; i++) {
+		struct str path = wpath_relative(page.entries[i].path, skill->dir).s;
+		struct jv *file = jv_object(ctx->arena);
+
+		if (str_is(path, "SKILL.md"))
+			continue;
+		jv_set_str(ctx->arena, file, "path", path);
+		jv_set_int(ctx->arena, file, "size", (int64_t)page.entries[i].stat.size);
+		jv_push(ctx->arena, list, file);
+	}
+	*ret = list;
+	return 0;
+}
+
+/* --- the prompt --- */
+
+static void prompt_entry(struct buf *buf, const struct skill *skill)
+{
+	struct str about = utf8_first(skill->description, PROMPT_ABOUT);
+
+	buf_lit(buf, "<skill>\n<name>");
+	markup_escape(buf, skill->name);
+	buf_lit(buf, "</name>\n<description>");
+	markup_escape(buf, about);
+	if (about.len < skill->description.len)
+		buf_lit(buf, " …");
+	buf_lit(buf, "</description>\n</skill>\n");
+}
+
+#define PROMPT_HEAD                                                                                                    \
+	"## Available skills\n\nBefore a task that one of these describes, read it with load_skill(name) and follow "  \
+	"it.\n\n<available_skills>\n"
+#define PROMPT_ROOM ((size_t)120) /* for the closing tag and the number of those left out */
+
+int skills_prompt(struct workspace *ws, struct ctx *ctx, size_t budget, struct str *ret_text, struct err *err)
+{
+	const struct jv *settings = jv_get(workspace_config(ws)->document, "skills");
+	struct skills skills;
+	struct buf text, one;
+	size_t left_out = 0;
+	int r = skills_open(ws, ctx, &skills, err);
+
+	if (r)
+		return r;
+	if (!budget)
+		budget = (size_t)jv_get_int(settings, "prompt_budget", (int64_t)PROMPT_BUDGET);
+	buf_init(&text, ctx->arena, TOOL_TEXT_MAX);
+	buf_lit(&text, PROMPT_HEAD);
+	for (size_t i = 0; i < skills.count; i++) {
+		buf_init(&one, ctx->arena, 16 * KIB);
+		prompt_entry(&one, &skills.skills[i]);
+		if (text.len + one.len + PROMPT_ROOM > budget)
+			left_out++;
+		else
+			buf_add(&text, buf_str(&one));
+	}
+	buf_lit(&text, "</available_skills>\n");
+	if (left_out)
+		buf_printf(&text, "%zu more did not fit here; list_skills shows them.\n", left_out);
+	skills_close(&skills);
+	*ret_text = skills.count ? buf_str(&text) : STR_NONE;
+	return 0;
+}

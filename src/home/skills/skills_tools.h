@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The skill tools: native, and as AgentScope's agents know them. */
+#ifndef STEAD_HOME_SKILLS_SKILLS_TOOLS_H
+#define STEAD_HOME_SKILLS_SKILLS_TOOLS_H
+
+#include "tool/dialect.h"
+
+extern const struct tool_group skill_tools, agentscope_skill_tools;
+
+#endif

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Subagents as files: subagents/<id>.md has a head (what it is for, which model, which tools) and, as its body, the
+ * system prompt. Here they are only read and checked; nothing is started.
+ */
+#ifndef STEAD_HOME_SUBAGENTS_SUBAGENTS_H
+#define STEAD_HOME_SUBAGENTS_SUBAGENTS_H
+
+#include "workspace/workspace.h"
+#include "text/jv.h"
+
+/* One file: {id, description, workspace: {mode, path?, root}, model?, steps, temperature?, top_p?, variant?, mode,
+   hidden, expose_to_user, tools?, skills?, prompt?, warnings?}. `root` is where it works: "." for the workspace itself.
+   Aliases (maxIters, topP, exposeToUser, "workspace.mode" as one key) and lists written as "a, b" are taken. */
+int subagent_parse(struct arena *arena, struct str id, struct str text, struct jv **ret, struct err *err);
+/* {subagents: [… by id], problems: [{path, problem}]}. `with_prompt`: the bodies too. One bad file is told of, the
+   others are there. A user's files stand over the workspace's. */
+int subagents_list(struct workspace *ws, struct ctx *ctx, bool with_prompt, struct jv **ret, struct err *err);
+/* One, with its prompt; when its workspace has a path, that is AGENTS.md there. */
+int subagent_get(struct workspace *ws, struct ctx *ctx, struct str id, struct jv **ret, struct err *err);
+/* For a prompt: a line for each that is not hidden, escaped, with how many did not fit. Empty when there are none. */
+int subagents_prompt(struct workspace *ws, struct ctx *ctx, size_t budget, struct str *ret_text, struct err *err);
+
+#endif

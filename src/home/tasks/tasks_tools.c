@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Tools over TASKS.yaml. OpenPaw has the same five, with the same names and arguments; its agents read text alone and
+ * know failures by "Error:", so its table shares the handlers and leaves out what is structured.
+ */
+#include "home/tasks/tasks_tools.h"
+
+#include "base/clock.h"
+#include "home/tasks/tasks.h"
+#include "home/files/files.h"
+#include "tool/schemas.h"
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+#define NS_PER_MIN   (INT64_C(60) * 1000000000)
+
+/* --- text --- */
+
+static void add_age(struct buf *text, int64_t ns)
+{
+	long long minutes = (long long)(ns / NS_PER_MIN);
+
+	if (minutes < 60)
+		buf_printf(text, "%lld min", minutes);
+	else if (minutes < 48 * 60)
+		buf_printf(text, "%lld h", minutes / 60);
+	else
+		buf_printf(text, "%lld d", minutes / (24 * 60));
+}
+
+static const char *icon_of(struct str status)
+{
+	return str_is(status, "completed")        ? "[x]"
+	       : str_is(status, "in_progress")    ? "[>]"
+	       : str_is(status, "awaiting_check") ? "[?]"
+	       : str_is(status, "failed")         ? "[!]"
+	       : str_is(status, "cancelled")      ? "[-]"
+						  : "[ ]";
+}
+
+void task_line(struct buf *text, const struct jv *task)
+{
+	struct str id = jv_get_str(task, "short_id"), what = jv_get_str(task, "description");
+	int64_t made, now = clock_real_ns(), expected = jv_get_int(task, "expected_duration_minutes", 0);
+
+	what = str_first(what, str_find_char(what, '\n'));
+	buf_printf(text, "%s %.*s %.*s, %.*s", icon_of(jv_get_str(task, "status")),
+		   STR_ARG(id.len ? id : str_first(jv_get_str(task, "id"), 8)), STR_ARG(jv_get_str(task, "type")),
+		   STR_ARG(jv_get_str(task, "priority")));
+	if (clock_parse(jv_get_str(task, "created_at"), &made) && now >= made) {
+		buf_lit(text, ", ");
+		add_age(text, now - made);
+		buf_lit(text, " old");
+	}
+	if (str_is(jv_get_str(task, "status"), "in_progress") && expected > 0 &&
+	    clock_parse(jv_get_str(task, "started_at"), &made) && now >= made)
+		buf_printf(text, ", running %lld of %lld min", (long long)((now - made) / NS_PER_MIN),
+			   (long long)expected);
+	buf_printf(text, ": %.*s%s", STR_ARG(utf8_first(what, 60)), what.len > 60 ? "…" : "");
+}
+
+static void render_list(const struct jv *args, const struct jv *value, struct buf *text)
+{
+	const struct jv *tasks = jv_get(value, "tasks");
+
+	(void)args;
+	for (const struct jv_member *m = jv_first(tasks); m; m = m->next) {
+		task_line(text, m->value);
+		buf_char(text, '\n');
+	}
+	buf_printf(text, jv_count(tasks) ? "%zu task%s" : "no tasks", jv_count(tasks), plural(jv_count(tasks)));
+}
+
+static void render_task(const struct jv *args, const struct jv *value, struct buf *text)
+{
+	const struct jv *task = jv_get(value, "task");
+	struct str note = jv_get_str(value, "note");
+
+	(void)args;
+	buf_printf(text, "%.*s task %.*s\n", STR_ARG(jv_get_str(value, "action")), STR_ARG(jv_get_str(task, "id")));
+	for (const struct jv_member *m = jv_first(task); m; m = m->next) {
+		if (jv_is_null(m->value) || str_is(m->key, "id") || (m->value->type == JV_STR && !m->value->u.s.len))
+			continue;
+		buf_printf(text, "%.*s: ", STR_ARG(m->key));
+		if (m->value->type == JV_STR)
+			buf_add(text, str_trim(m->value->u.s));
+		else
+			jv_write(text, m->value);
+		buf_char(text, '\n');
+	}
+	if (note.len)
+		buf_printf(text, "note: %.*s\n", STR_ARG(note));
+	text->len--;
+}
+
+/* --- handlers --- */
+
+static void give(struct call *call, struct outcome *ret, const char *action, struct jv *task, struct str note)
+{
+	struct arena *arena = call->ctx->arena;
+
+	ret->value = jv_object(arena);
+	jv_set_str(arena, ret->value, "action", str_of(action));
+	jv_set(arena, ret->value, "task", task);
+	if (note.len)
+		jv_set_str(arena, ret->value, "note", note);
+}
+
+static int tool_create_task(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
+{
+	struct jv *task;
+	struct str note = STR_NONE;
+	int r = tasks_create(call->ws, call->ctx, args, &task, &note, err);
+
+	if (r == 0)
+		give(call, ret, "created", task, note);
+	return r;
+}
+
+static int tool_update_task(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
+{
+	struct jv *fields = jv_copy(call->ctx->arena, args), *task;
+	struct str note = STR_NONE;
+	int r;
+
+	jv_remove(fields, "task_id");
+	if (jv_count(fields) == 0)
+		return err_set(err, ERR_INVALID, "nothing is to be changed; give a status, notes or another field");
+	r = tasks_update(call->ws, call->ctx, jv_get_str(args, "task_id"), fields, &task, &note, err);
+	if (r == 0)
+		give(call, ret, "updated", task, note);
+	return r;
+}
+
+static int tool_get_task(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
+{
+	struct jv *task;
+	int r = tasks_get(call->ws, call->ctx, jv_get_str(args, "task_id"), &task, err);
+
+	if (r == 0)
+		give(call, ret, "found", task, STR_NONE);
+	return r;
+}
+
+static int tool_delete_task(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
+{
+	struct jv *task;
+	int r = tasks_delete(call->ws, call->ctx, jv_get_str(args, "task_id"), false, &task, err);
+
+	if (r == 0)
+		give(call, ret, "deleted", task, STR_NONE);
+	return r;
+}
+
+static int tool_list_tasks(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
+{
+	struct arena *arena = call->ctx->arena;
+	struct jv *tasks;
+	int r = tasks_list(call->ws, call->ctx, jv_get_str(args, "status"), jv_get_str(args, "type"), &tasks, err);
+
+	if (r)
+		return r;
+	ret->value = jv_object(arena);
+	jv_set(arena, ret->value, "tasks", tasks);
+	jv_set_int(arena, ret->value, "total", (int64_t)jv_count(tasks));
+	return 0;
+}
+
+/* --- tables --- */
+
+/* clang-format off */
+#define S_TASK_ID S_STR("task_id", "the id, or any beginning of it that only one task has")
+#define S_STATUS(text) S_ENUM("status", \
+	"\"pending\",\"in_progress\",\"awaiting_check\",\"completed\",\"failed\",\"cancelled\"", text)
+#define S_PRIORITY S_ENUM("priority", "\"low\",\"normal\",\"high\",\"urgent\"", "default normal")
+#define S_METADATA "\"metadata\":{\"type\":\"object\",\"description\":\"anything else to keep with it\"}"
+#define R_TASK S_OBJ( \
+	S_BARE("action", "string") AND S_BARE("task", "object") AND S_BARE("note", "string"), "\"action\",\"task\"")
+
+#define CREATE_IN S_OBJ( \
+	S_STR("description", "what is to be done") AND \
+	S_STR("type", "research, deployment, batch, monitoring, custom or a word of your own (default custom)") AND \
+	S_PRIORITY AND \
+	S_INT("expected_duration_minutes", "how long it should take") AND \
+	S_INT("check_interval_minutes", "how often to look after it") AND \
+	S_STR("deadline", "time by which it should be done, such as 2026-11-15T09:30:00Z") AND \
+	S_METADATA, "\"description\"")
+#define UPDATE_IN S_OBJ( \
+	S_TASK_ID AND \
+	S_STATUS("in_progress sets the start, an ended status the end") AND \
+	S_STR("notes", "a line that is added to its notes with the time") AND \
+	S_STR("description", "what is to be done, anew") AND \
+	S_PRIORITY AND \
+	S_STR("deadline", "time by which it should be done") AND \
+	S_STR("result_summary", "what came out of it") AND \
+	S_STR("result_path", "file with the result") AND \
+	S_STR("error_message", "why it failed") AND \
+	S_METADATA, "\"task_id\"")
+#define LIST_IN S_OBJ(S_STATUS("only these") AND S_STR("type", "only of this type"), "")
+#define ID_IN S_OBJ(S_TASK_ID, "\"task_id\"")
+
+/* name, title, what it says, arguments, result, traits, handler, text */
+#define TASK_TOOLS(OUT, OUT_LIST) \
+	{.name = "create_task", .title = "Create a task", .family = "tasks", .call = tool_create_task, .render = render_task, \
+	 .description = "Adds a task to TASKS.yaml: work that goes on beyond this conversation. Gives its id.", \
+	 .input_schema = CREATE_IN, OUT}, \
+	{.name = "list_tasks", .title = "List tasks", .family = "tasks", .call = tool_list_tasks, .render = render_list, \
+	 .description = "Lists tasks, the most urgent and oldest first, with short ids that the other task tools take.", \
+	 .traits = TOOL_READS_ONLY | TOOL_IDEMPOTENT, .input_schema = LIST_IN, OUT_LIST}, \
+	{.name = "update_task", .title = "Update a task", .family = "tasks", .call = tool_update_task, .render = render_task, \
+	 .description = "Changes a task's status or fields; notes are added to those there are.", \
+	 .input_schema = UPDATE_IN, OUT}, \
+	{.name = "get_task", .title = "Show a task", .family = "tasks", .call = tool_get_task, .render = render_task, \
+	 .description = "All that is kept of one task.", \
+	 .traits = TOOL_READS_ONLY | TOOL_IDEMPOTENT, .input_schema = ID_IN, OUT}, \
+	{.name = "delete_task", .title = "Delete a task", .family = "tasks", .call = tool_delete_task, .render = render_task, \
+	 .description = "Removes a task that is completed, failed or cancelled.", \
+	 .traits = TOOL_DESTRUCTIVE, .input_schema = ID_IN, OUT},
+
+static const struct tool native[] = {
+	TASK_TOOLS(.output_schema = R_TASK,
+		.output_schema = S_OBJ(S_LIST("tasks", "{\"type\":\"object\"}", "with all their fields") AND
+			S_BARE("total", "integer"), "\"tasks\",\"total\""))
+};
+static const struct tool openpaw[] = {TASK_TOOLS(.output_schema = NULL, .output_schema = NULL)};
+/* clang-format on */
+
+const struct tool_group task_tools = {native, COUNT(native)};
+const struct tool_group openpaw_task_tools = {openpaw, COUNT(openpaw)};

@@ -1,0 +1,345 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Looking at the past: names of revisions, the list of changes, the feed, checkpoints.
+ *
+ * The feed promises no gap and no repeat. A record stands in the log before its change is visible, so the feed brings
+ * the newest changes to their end before it tells of them: who reads the file then sees what he was told of.
+ */
+#include "base/clock.h"
+#include "base/limits.h"
+#include "home/timeline/history_internal.h"
+
+#define FEED_POLL_MS 200
+
+#define NS_PER_MS INT64_C(1000000)
+
+/* --- names of revisions --- */
+
+/* The users of a workspace share one log, but nobody's names: a user's checkpoints stand in it as "@<user>@<name>",
+   which no name can be, because '@' is refused in one. */
+static struct str name_space(struct workspace *ws, struct ctx *ctx)
+{
+	struct str user = workspace_actor(ws).user;
+
+	return user.len ? arena_printf(ctx->arena, "@%.*s@", STR_ARG(workspace_encode_name(ctx->arena, user)))
+			: STR("");
+}
+
+/* The checkpoints of this user, under the names that he gave them. */
+static int own_checkpoints(struct workspace *ws, struct ctx *ctx, struct rev_checkpoint **ret, size_t *ret_count,
+			   struct err *err)
+{
+	struct str space = name_space(ws, ctx);
+	struct rev_checkpoint *all;
+	size_t count, n = 0;
+	int r = revisions_checkpoints(workspace_revisions(ws), ctx, &all, &count, err);
+
+	for (size_t i = 0; r == 0 && i < count; i++) {
+		if (!str_starts(all[i].name, space.len ? space : STR("@")) != !space.len)
+			continue;
+		all[n] = all[i];
+		all[n++].name = str_from(all[i].name, space.len);
+	}
+	*ret = all;
+	*ret_count = n;
+	return r;
+}
+
+int history_rev(struct workspace *ws, struct ctx *ctx, struct str text, uint64_t *ret_number, struct err *err)
+{
+	struct store *rev = workspace_revisions(ws);
+	struct rev_checkpoint *marks;
+	const char **names;
+	const char *near;
+	size_t count;
+	int64_t number;
+	uint64_t head;
+	int r = revisions_head(rev, ctx, &head, err);
+
+	if (r == 0)
+		r = own_checkpoints(ws, ctx, &marks, &count, err);
+	if (r)
+		return r;
+	if (str_to_i64(text, &number) && number >= 0 && (uint64_t)number <= head) {
+		*ret_number = (uint64_t)number;
+		return 0;
+	}
+	if (str_is(text, "head")) {
+		*ret_number = head;
+		return 0;
+	}
+	names = ARENA_ARRAY(ctx->arena, const char *, count);
+	for (size_t i = 0; i < count; i++) {
+		if (str_eq(marks[i].name, text)) {
+			*ret_number = marks[i].number;
+			return 0;
+		}
+		names[i] = arena_cstr(ctx->arena, marks[i].name);
+	}
+	near = str_nearest(text, names, count);
+	return err_set(err, ERR_NOT_FOUND, "there is no revision \"%.*s\"; the newest is %llu%s%s%s",
+		       STR_ARG(utf8_first(text, 80)), (unsigned long long)head, near ? "; did you mean \"" : "",
+		       near ? near : "", near ? "\"?" : "");
+}
+
+int history_path_at(struct workspace *ws, struct ctx *ctx, struct str text, struct wpath *ret_path,
+		    uint64_t *ret_number, bool *ret_has_rev, struct err *err)
+{
+	size_t at = str_rfind_char(text, '@');
+	struct err ignored;
+	int r = wpath_parse_lenient(ctx->arena, text, ret_path, err);
+
+	*ret_has_rev = false;
+	if (at + 1 >= text.len)
+		return r;
+	if (r == 0 && store_stat(workspace_files(ws), ctx, *ret_path, NULL, &ignored) == 0)
+		return 0; /* a file of that very name */
+	r = history_rev(ws, ctx, str_from(text, at + 1), ret_number, err);
+	if (r)
+		return r;
+	*ret_has_rev = true;
+	return wpath_parse_lenient(ctx->arena, str_first(text, at), ret_path, err);
+}
+
+/* --- as values --- */
+
+static void set_copy(struct arena *arena, struct jv *v, const char *key, struct str text)
+{
+	if (text.len)
+		jv_set_str(arena, v, key, arena_str(arena, text));
+}
+
+static struct jv *actor_value(struct arena *arena, const struct actor *actor)
+{
+	struct jv *v = jv_object(arena);
+
+	set_copy(arena, v, "user", actor->user);
+	set_copy(arena, v, "agent", actor->agent);
+	set_copy(arena, v, "session", actor->session);
+	set_copy(arena, v, "call", actor->call_id);
+	return v;
+}
+
+static struct jv *state_value(struct arena *arena, const struct rev_state *state)
+{
+	struct jv *v;
+
+	if (!state->exists)
+		return jv_null(arena);
+	v = jv_object(arena);
+	jv_set_int(arena, v, "size", (int64_t)state->size);
+	set_copy(arena, v, "version", state->version);
+	return v;
+}
+
+static struct jv *revision_value(struct workspace *ws, struct arena *arena, const struct revision *r, struct wpath path)
+{
+	struct jv *v = jv_object(arena);
+	struct wpath other;
+
+	jv_set_int(arena, v, "revision", (int64_t)r->number);
+	jv_set_str(arena, v, "path", arena_str(arena, path.s));
+	jv_set_str(arena, v, "operation", str_of(rev_op_name(r->op)));
+	jv_set(arena, v, "actor", actor_value(arena, &r->actor));
+	jv_set_str(arena, v, "time", clock_format_utc(arena, r->time_ns));
+	jv_set(arena, v, "before", state_value(arena, &r->before));
+	jv_set(arena, v, "after", state_value(arena, &r->after));
+	if (r->other.len && past_shown(ws, (struct wpath){r->other}, &other))
+		set_copy(arena, v, r->after.exists ? "from" : "to", other.s);
+	return v;
+}
+
+/* --- lists --- */
+
+struct listing {
+	struct workspace *ws;
+	struct ctx *ctx;
+	struct jv *list;
+	size_t limit;
+	uint64_t last; /* number that was looked at last */
+	bool more;
+	bool settle, unsettled; /* the feed: a change was met whose end is not known */
+};
+
+static int list_one(void *arg, const struct revision *r, struct err *err)
+{
+	struct listing *l = arg;
+	struct wpath shown;
+
+	(void)err;
+	if (jv_count(l->list) >= l->limit) {
+		l->more = true;
+		return PAST_ENOUGH;
+	}
+	l->last = r->number;
+	if (!past_shown(l->ws, r->path, &shown))
+		return 0;
+	if (l->settle && !r->done) {
+		l->unsettled = true;
+		return revisions_settle(workspace_revisions(l->ws), l->ctx, r->path, NULL, err);
+	}
+	jv_push(l->ctx->arena, l->list, revision_value(l->ws, l->ctx->arena, r, shown));
+	return 0;
+}
+
+static size_t bounded(size_t limit)
+{
+	if (limit == 0)
+		return HISTORY_LIMIT_DEFAULT;
+	return limit < HISTORY_LIMIT_MAX ? limit : HISTORY_LIMIT_MAX;
+}
+
+int history_notice(struct workspace *ws, struct ctx *ctx, struct wpath path, struct err *err)
+{
+	int r = past_visible(ws, path, err);
+
+	return r ? r : past_notice(ws, ctx, path, err);
+}
+
+int history_list(struct workspace *ws, struct ctx *ctx, const struct history_req *req, struct jv **ret, struct err *err)
+{
+	struct rev_query q = {.since = req->since,
+			      .until = req->until,
+			      .path = past_logged(ws, ctx, req->path),
+			      .user = req->user,
+			      .agent = req->agent,
+			      .session = req->session,
+			      .call_id = req->call_id,
+			      .newest_first = !req->oldest_first};
+	struct listing l = {.ws = ws, .ctx = ctx, .list = jv_array(ctx->arena), .limit = bounded(req->limit)};
+	uint64_t head;
+	int r = past_visible(ws, req->path, err);
+
+	if (r == 0 && !req->as_known)
+		r = past_notice(ws, ctx, req->path, err);
+	if (r == 0)
+		r = revisions_head(workspace_revisions(ws), ctx, &head, err);
+	if (r == 0)
+		r = past_each(ws, ctx, q, list_one, &l, err);
+	if (r)
+		return r;
+	*ret = jv_object(ctx->arena);
+	jv_set_int(ctx->arena, *ret, "head", (int64_t)head);
+	jv_set(ctx->arena, *ret, "revisions", l.list);
+	jv_set_bool(ctx->arena, *ret, "more", l.more);
+	if (l.more)
+		jv_set_int(ctx->arena, *ret, "next", (int64_t)(req->oldest_first ? l.last : l.last - 1));
+	return 0;
+}
+
+/* --- the feed --- */
+
+/* One page after `since`. The first pass may find changes that are under way; it brings them to their end, and the next
+   one tells of those that came about. */
+static int feed_page(struct listing *l, uint64_t since, struct wpath logged, uint64_t head, struct err *err)
+{
+	struct rev_query q = {.since = since, .until = head, .path = logged};
+	int r = 0;
+
+	for (int pass = 0; r == 0 && (pass == 0 || (pass == 1 && l->unsettled)); pass++) {
+		l->settle = pass == 0;
+		l->list = jv_array(l->ctx->arena);
+		l->last = since;
+		l->more = false;
+		r = past_each(l->ws, l->ctx, q, list_one, l, err);
+	}
+	return r;
+}
+
+int history_changes(struct workspace *ws, struct ctx *ctx, uint64_t since, struct wpath path, unsigned wait_ms,
+		    size_t limit, struct jv **ret, struct err *err)
+{
+	struct store *rev = workspace_revisions(ws);
+	struct wpath logged = past_logged(ws, ctx, path);
+	int64_t deadline = clock_monotonic_ns() + (int64_t)wait_ms * 1000000;
+	struct listing l = {.ws = ws, .ctx = ctx, .list = jv_array(ctx->arena), .limit = bounded(limit)};
+	struct ctx waiting = *ctx;
+	uint64_t next = since;
+	int r = past_visible(ws, path, err);
+
+	if (!waiting.deadline_ns || deadline < waiting.deadline_ns)
+		waiting.deadline_ns = deadline;
+	while (r == 0) {
+		uint64_t head;
+
+		r = revisions_head(rev, ctx, &head, err);
+		if (r == 0 && head > next) {
+			l.unsettled = false;
+			r = feed_page(&l, next, logged, head, err);
+			next = l.more ? l.last : head; /* nothing between was for the caller */
+		}
+		if (r)
+			return r;
+		if (jv_count(l.list) || l.more || clock_monotonic_ns() >= deadline)
+			break;
+		r = revisions_wait(rev, &waiting, next, FEED_POLL_MS, err);
+	}
+	if (r && r != -ERR_TIMEOUT) /* the wait may be over: that is an answer too */
+		return r;
+	*ret = jv_object(ctx->arena);
+	jv_set(ctx->arena, *ret, "changes", l.list);
+	jv_set_int(ctx->arena, *ret, "next", (int64_t)next);
+	jv_set_bool(ctx->arena, *ret, "more", l.more);
+	return 0;
+}
+
+/* --- checkpoints --- */
+
+int history_checkpoint(struct workspace *ws, struct ctx *ctx, struct str name, struct jv **ret, struct err *err)
+{
+	struct str space = name_space(ws, ctx);
+	struct str stored = arena_printf(ctx->arena, "%.*s%.*s", STR_ARG(space), STR_ARG(name));
+	uint64_t head;
+	int r;
+
+	if (str_is(name, "head") || str_find(name, STR(".."), 0) != SIZE_MAX || str_find_char(name, '@') < name.len)
+		return err_set(err, ERR_INVALID,
+			       "\"%.*s\" cannot name a checkpoint, because it means something where a revision is "
+			       "written; leave out \"@\" and \"..\", and do not use \"head\"",
+			       STR_ARG(utf8_first(name, 80)));
+	/* other programs' changes are not looked for: a checkpoint must cost the same whatever there is */
+	r = revisions_head(workspace_revisions(ws), ctx, &head, err);
+	if (r == 0)
+		r = revisions_checkpoint(workspace_revisions(ws), ctx, stored, head, err);
+	if (r)
+		return r;
+	*ret = jv_object(ctx->arena);
+	jv_set_str(ctx->arena, *ret, "checkpoint", name);
+	jv_set_int(ctx->arena, *ret, "revision", (int64_t)head);
+	return 0;
+}
+
+int history_checkpoints(struct workspace *ws, struct ctx *ctx, struct jv **ret, struct err *err)
+{
+	struct rev_checkpoint *marks;
+	size_t count;
+	int r = own_checkpoints(ws, ctx, &marks, &count, err);
+
+	if (r)
+		return r;
+	*ret = jv_array(ctx->arena);
+	for (size_t i = 0; i < count; i++) {
+		struct jv *v = jv_object(ctx->arena);
+
+		jv_set_str(ctx->arena, v, "checkpoint", marks[i].name);
+		jv_set_int(ctx->arena, v, "revision", (int64_t)marks[i].number);
+		jv_set_str(ctx->arena, v, "time", clock_format_utc(ctx->arena, marks[i].time_ns));
+		jv_push(ctx->arena, *ret, v);
+	}
+	return 0;
+}
+
+int history_settle(struct workspace *ws, struct ctx *ctx, struct wpath path, struct err *err)
+{
+	int r = past_visible(ws, path, err);
+
+	return r ? r : revisions_settle(workspace_revisions(ws), ctx, past_logged(ws, ctx, path), NULL, err);
+}
+
+int history_read(struct workspace *ws, struct ctx *ctx, struct wpath path, uint64_t number, size_t max,
+		 struct str *ret_bytes, struct err *err)
+{
+	int r = history_settle(ws, ctx, path, err);
+
+	return r ? r : past_read(ws, ctx, past_logged(ws, ctx, path), number, max, ret_bytes, err);
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The history family, and what read_file and the command line take from it. */
+#ifndef STEAD_HOME_TIMELINE_HISTORY_TOOLS_H
+#define STEAD_HOME_TIMELINE_HISTORY_TOOLS_H
+
+#include "tool/tool.h"
+
+/* A revision from the arguments: a number, a checkpoint's name or "head". */
+int arg_revision(struct call *call, const struct jv *args, const char *key, uint64_t *ret, bool *ret_given,
+		 struct err *err);
+/* One line for one change. */
+void render_revision(const struct jv *revision, struct buf *text);
+/* What stands in the way of an undo, with the differences. */
+struct str undo_conflicts_text(struct arena *arena, const struct jv *value);
+
+int tool_history(struct call *call, const struct jv *args, struct outcome *ret, struct err *err);
+int tool_diff(struct call *call, const struct jv *args, struct outcome *ret, struct err *err);
+int tool_restore(struct call *call, const struct jv *args, struct outcome *ret, struct err *err);
+int tool_undo(struct call *call, const struct jv *args, struct outcome *ret, struct err *err);
+int tool_checkpoint(struct call *call, const struct jv *args, struct outcome *ret, struct err *err);
+int tool_changes(struct call *call, const struct jv *args, struct outcome *ret, struct err *err);
+
+void render_history(const struct jv *args, const struct jv *value, struct buf *text);
+void render_diff(const struct jv *args, const struct jv *value, struct buf *text);
+void render_restored(const struct jv *args, const struct jv *value, struct buf *text);
+void render_undone(const struct jv *args, const struct jv *value, struct buf *text);
+void render_checkpoint(const struct jv *args, const struct jv *value, struct buf *text);
+void render_changes(const struct jv *args, const struct jv *value, struct buf *text);
+
+#endif

@@ -1,0 +1,474 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The past as a store. What has changed since the revision is looked up in the log; everything else is read from the
+ * files as they are now. So a view costs nothing to make and nothing to keep, and reading through it costs what has
+ * changed since, not what there is. It is what a fork stands on.
+ *
+ * The changed paths are held sorted, and brought up to date when the log has grown; a list merges them with the list of
+ * what is there now, page by page. A file that is being changed while
+ * it is read is safe: its record is in the log before its bytes change, so looking at the log again after the read
+ * tells whether the bytes were still the old ones (content_read_now).
+ */
+#include "base/limits.h"
+#include "store/list_stream.h"
+#include "revisions/layer.h"
+
+#define STABLE_TRIES 16
+
+/* A path that was changed since, and what it was. */
+struct changed {
+	struct str path;
+	bool existed;
+	uint64_t size;
+	int64_t time_ns;
+};
+
+struct at {
+	struct store base;
+	struct store *revisions; /* borrowed */
+	uint64_t number;
+	pthread_mutex_t lock;
+	struct arena *memory;
+	struct changed *changed; /* sorted by path */
+	size_t count;
+	uint64_t known; /* the log's head that `changed` covers */
+};
+
+static struct at *at_of(struct store *s)
+{
+	return (struct at *)s;
+}
+
+static int changed_cmp(const void *a, const void *b)
+{
+	return str_cmp(((const struct changed *)a)->path, ((const struct changed *)b)->path);
+}
+
+/* The first entry that is not before `path`. */
+static size_t changed_from(const struct at *at, struct str path)
+{
+	size_t low = 0, high = at->count;
+
+	while (low < high) {
+		size_t mid = (low + high) / 2;
+
+		if (str_cmp(at->changed[mid].path, path) < 0)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low;
+}
+
+static const struct changed *changed_find(const struct at *at, struct str path)
+{
+	size_t i = changed_from(at, path);
+
+	return i < at->count && str_eq(at->changed[i].path, path) ? &at->changed[i] : NULL;
+}
+
+/* Brings the entries from `sorted` on, which are new, into their places. */
+static void sort_in(struct at *at, size_t sorted)
+{
+	size_t fresh = at->count - sorted, out = at->count;
+	struct changed *tail;
+
+	if (fresh == 0)
+		return;
+	tail = xmalloc(fresh * sizeof(*tail));
+	memcpy(tail, at->changed + sorted, fresh * sizeof(*tail));
+	qsort(tail, fresh, sizeof(*tail), changed_cmp);
+	while (fresh) {
+		bool old = sorted && changed_cmp(&at->changed[sorted - 1], &tail[fresh - 1]) > 0;
+
+		at->changed[--out] = old ? at->changed[--sorted] : tail[--fresh];
+	}
+	free(tail);
+}
+
+/* Takes in what the log has got since. The view's lock is held. */
+static int bring_up(struct at *at, struct ctx *ctx, struct err *err)
+{
+	struct revisions *rv = revisions_of(at->revisions);
+	uint64_t head;
+	size_t before = at->count;
+	int r = revisions_ready(rv, ctx, err);
+
+	if (r == 0)
+		r = revlog_refresh(rv->log, ctx, err);
+	if (r)
+		return r;
+	revlog_lock(rv->log);
+	r = revlog_keeps(rv->log, at->number, err);
+	head = revlog_head(rv->log);
+	if (r == 0 && head > at->known) {
+		size_t cap = at->count + (size_t)(head - at->known);
+
+		at->changed = xrealloc(at->changed, (cap + 1) * sizeof(*at->changed));
+		for (uint64_t n = at->known + 1; n <= head; n++) {
+			struct rev_record *rec = revlog_at(rv->log, n);
+
+			if (!rec || rec->r.aborted || (rec->prev && rec->prev->r.number > at->number))
+				continue; /* not the first change of its path since */
+			at->changed[at->count++] = (struct changed){
+				.path = arena_str(at->memory, rec->r.path.s),
+				.existed = rec->r.before.exists,
+				.size = rec->r.before.size,
+				.time_ns = rec->prev ? rec->prev->r.time_ns : rec->r.time_ns,
+			};
+		}
+		at->known = head;
+	}
+	revlog_unlock(rv->log);
+	sort_in(at, before);
+	return r;
+}
+
+/* Versions of the past are of another kind than those of now, and must not be taken for them. */
+static struct str past_version(struct arena *arena, uint64_t number, struct str version, uint64_t size)
+{
+	if (version.len)
+		return arena_printf(arena, "r-%.*s", STR_ARG(version));
+	return arena_printf(arena, "r%llu-%llu", (unsigned long long)number, (unsigned long long)size);
+}
+
+/* Where no record since tells of a change, what lies there now (`now`; NULL: nothing) is usually what lay there then.
+   Not so when a change from before the revision is not made yet, or when another program changed the file and nobody
+   noticed. Then the log knows better, as far as it kept the bytes: *ret is what it says. */
+static bool log_differs(struct at *at, struct ctx *ctx, struct wpath path, const struct store_stat *now,
+			struct store_stat *ret)
+{
+	struct revlog *log = revisions_of(at->revisions)->log;
+	const struct rev_state *then;
+	struct rev_record *rec;
+	bool differs = false;
+
+	revlog_lock(log);
+	rec = revlog_last(log, path);
+	if (rec && rec->r.number <= at->number) {
+		then = &rec->r.after;
+		differs = !rec->done || then->exists != (now != NULL) ||
+			  (now && then->version.len && !str_eq(then->version, now->version));
+		differs = differs && (!then->exists || then->where != REV_NOWHERE);
+		if (differs)
+			*ret = (struct store_stat){
+				.kind = then->exists ? STORE_FILE : 0,
+				.size = then->size,
+				.mtime_ns = rec->r.time_ns,
+				.version = past_version(ctx->arena, at->number, then->version, then->size),
+			};
+	}
+	revlog_unlock(log);
+	return differs;
+}
+
+/* True when a file below `dir` existed at the revision. `is_now`: it is a directory now, so something lies in it. */
+static int dir_existed(struct at *at, struct ctx *ctx, struct wpath dir, bool is_now, bool *ret, struct err *err)
+{
+	struct store_list_req req = {.recursive = true, .limit = 64};
+	struct store_page page;
+	struct store_call list = {.op = STORE_OP_LIST, .path = dir, .list = &req, .ret_page = &page};
+	struct str below = wpath_is_root(dir) ? STR("") : arena_printf(ctx->arena, "%.*s/", STR_ARG(dir.s));
+	bool made = false; /* something in it was made since */
+	int r;
+
+	*ret = wpath_is_root(dir);
+	for (size_t i = changed_from(at, below); !*ret && i < at->count; i++) {
+		if (!str_starts(at->changed[i].path, below))
+			break;
+		*ret = at->changed[i].existed;
+		made = true;
+	}
+	if (*ret || !is_now || !made) {
+		*ret = *ret || is_now;
+		return 0;
+	}
+	do {
+		r = store_forward(at->revisions->inner, ctx, &list, err);
+		if (r)
+			return r == -ERR_NOT_FOUND || r == -ERR_INVALID ? 0 : r;
+		for (size_t i = 0; i < page.count && !*ret; i++)
+			*ret = !changed_find(at, page.entries[i].path.s);
+		req.after = page.next;
+	} while (!*ret && page.next.ptr);
+	return 0;
+}
+
+/* *ret_logged: the bytes are those that the log has. */
+static int stat_once(struct at *at, struct ctx *ctx, struct wpath path, struct store_stat *ret_stat, bool *ret_logged,
+		     struct err *err)
+{
+	struct store_stat now;
+	struct store_call get = {.op = STORE_OP_STAT, .path = path, .ret_stat = &now};
+	const struct changed *c = changed_find(at, path.s);
+	struct rev_state state;
+	bool existed, is_file;
+	int r;
+
+	*ret_logged = c != NULL;
+	if (c && c->existed) {
+		r = revisions_state(at->revisions, ctx, path, at->number, &state, err);
+		*ret_stat = (struct store_stat){.kind = STORE_FILE, .size = c->size, .mtime_ns = c->time_ns};
+		ret_stat->version = past_version(ctx->arena, at->number, state.version, c->size);
+		return r;
+	}
+	r = store_forward(at->revisions->inner, ctx, &get, err);
+	if (r && r != -ERR_NOT_FOUND && r != -ERR_INVALID)
+		return r;
+	is_file = r == 0 && now.kind == STORE_FILE;
+	if (!c && log_differs(at, ctx, path, is_file ? &now : NULL, ret_stat)) {
+		*ret_logged = true;
+		if (ret_stat->kind)
+			return 0;
+	} else if (!c && is_file) {
+		*ret_stat = now;
+		ret_stat->version = past_version(ctx->arena, at->number, now.version, now.size);
+		return 0;
+	}
+	r = dir_existed(at, ctx, path, r == 0 && now.kind == STORE_DIR, &existed, err);
+	if (r)
+		return r;
+	*ret_stat = (struct store_stat){.kind = STORE_DIR};
+	return existed ? 0
+		       : err_set(err, ERR_NOT_FOUND, "it did not exist at revision %llu",
+				 (unsigned long long)at->number);
+}
+
+/* Looks until the log says that nothing came between. The view's lock is held. */
+static int stat_locked(struct at *at, struct ctx *ctx, struct wpath path, struct store_stat *ret_stat, bool *ret_logged,
+		       struct err *err)
+{
+	struct err late;
+	int r = bring_up(at, ctx, err);
+
+	for (int tries = 0; tries < STABLE_TRIES && (r == 0 || r == -ERR_NOT_FOUND); tries++) {
+		uint64_t known = at->known;
+
+		r = stat_once(at, ctx, path, ret_stat, ret_logged, err);
+		if (*ret_logged && r == 0)
+			break; /* the past does not change */
+		if (bring_up(at, ctx, &late) || at->known == known)
+			break;
+	}
+	return r;
+}
+
+static int at_stat(struct store *s, struct ctx *ctx, struct wpath path, struct store_stat *ret_stat, struct err *err)
+{
+	struct at *at = at_of(s);
+	bool logged;
+	int r;
+
+	pthread_mutex_lock(&at->lock);
+	r = stat_locked(at, ctx, path, ret_stat, &logged, err);
+	pthread_mutex_unlock(&at->lock);
+	return r;
+}
+
+static int at_read(struct store *s, struct ctx *ctx, struct wpath path, struct store_range range,
+		   const struct sink *sink, struct store_stat *ret_stat, struct err *err)
+{
+	struct at *at = at_of(s);
+	struct rev_state state;
+	bool logged;
+	int r = 0;
+
+	/* the reading itself looks at the log before and after; so one look, unless that finds nothing */
+	pthread_mutex_lock(&at->lock);
+	if (at->known == at->number)
+		r = bring_up(at, ctx, err);
+	if (r == 0)
+		r = stat_once(at, ctx, path, ret_stat, &logged, err);
+	if (r == -ERR_NOT_FOUND)
+		r = stat_locked(at, ctx, path, ret_stat, &logged, err);
+	pthread_mutex_unlock(&at->lock);
+	if (r)
+		return r;
+	if (ret_stat->kind == STORE_DIR)
+		return err_set(err, ERR_INVALID, "it is a directory; name a file");
+	return revisions_read(at->revisions, ctx, path, at->number, range, sink, &state, err);
+}
+
+/* --- lists --- */
+
+/* Two lists in one: what lies there now and is not changed, and what was changed and lay there then. */
+struct walk {
+	struct at *at;
+	struct ctx *ctx;
+	struct wpath dir;
+	struct str below; /* dir with a '/' behind it; empty for the root */
+	const struct store_list_req *req;
+	struct list_stream now;
+	size_t next; /* of at->changed */
+};
+
+/* The next entry that lies there now and did then. */
+static int peek_now(struct walk *w, struct store_entry *ret, bool *ret_has, struct err *err)
+{
+	for (;;) {
+		const struct store_entry *e;
+		struct store_stat then;
+		bool existed;
+		int r = list_stream_peek(&w->now, &e, err);
+
+		*ret_has = r == 0 && e;
+		if (r || !e)
+			return r;
+		*ret = *e;
+		existed = !changed_find(w->at, e->path.s);
+		if (e->stat.kind == STORE_DIR) {
+			r = dir_existed(w->at, w->ctx, e->path, true, &existed, err);
+			if (r)
+				return r;
+		} else if (existed && log_differs(w->at, w->ctx, e->path, &e->stat, &then)) {
+			ret->stat = then;
+			existed = then.kind;
+		} else if (existed) {
+			ret->stat.version = past_version(w->ctx->arena, w->at->number, e->stat.version, e->stat.size);
+		}
+		if (existed)
+			return 0;
+		list_stream_next(&w->now);
+	}
+}
+
+/* The next entry that was changed since and existed; w->next stays on it. */
+static int peek_then(struct walk *w, struct store_entry *ret, bool *ret_has, struct err *err)
+{
+	for (; w->next < w->at->count; w->next++) {
+		const struct changed *c = &w->at->changed[w->next];
+		size_t slash = w->below.len + str_find_char(str_from(c->path, w->below.len), '/');
+		bool in_dir = !w->req->recursive && slash < c->path.len;
+		bool logged;
+
+		*ret_has = str_starts(c->path, w->below);
+		if (!*ret_has)
+			return 0;
+		if (!c->existed || str_cmp(in_dir ? str_first(c->path, slash + 1) : c->path, w->req->after) <= 0)
+			continue;
+		ret->path.s = arena_str(w->ctx->arena, in_dir ? str_first(c->path, slash) : c->path);
+		ret->stat = (struct store_stat){.kind = STORE_DIR};
+		return in_dir ? 0 : stat_once(w->at, w->ctx, ret->path, &ret->stat, &logged, err);
+	}
+	*ret_has = false;
+	return 0;
+}
+
+/* Goes behind the entry that peek_then() gave. */
+static void leave_then(struct walk *w, const struct store_entry *e)
+{
+	struct str past = e->path.s;
+
+	if (e->stat.kind == STORE_DIR) /* '0' is what comes after '/' */
+		w->next = changed_from(w->at, arena_printf(w->ctx->arena, "%.*s0", STR_ARG(past)));
+	else
+		while (w->next < w->at->count && str_eq(w->at->changed[w->next].path, past))
+			w->next++;
+}
+
+static int walk_page(struct walk *w, bool is_now, struct store_page *ret_page, struct err *err)
+{
+	struct page_builder out = {.arena = w->ctx->arena, .limit = w->req->limit};
+	struct str from = str_cmp(w->req->after, w->below) > 0 ? w->req->after : w->below;
+
+	list_stream_init(&w->now, w->at->revisions->inner, w->ctx, w->dir, WPATH_ROOT, w->req);
+	w->now.done = w->now.done || !is_now;
+	w->next = changed_from(w->at, from);
+	while (!page_builder_full(&out)) {
+		struct store_entry a, b;
+		bool has_a, has_b;
+		int c, r = peek_now(w, &a, &has_a, err);
+
+		if (r == 0)
+			r = peek_then(w, &b, &has_b, err);
+		if (r)
+			return r;
+		if (!has_a && !has_b)
+			break;
+		c = !has_a ? 1 : !has_b ? -1 : store_entry_cmp(&a, &b);
+		page_builder_add(&out, c <= 0 ? &a : &b);
+		if (c <= 0)
+			list_stream_next(&w->now);
+		if (c >= 0)
+			leave_then(w, &b);
+	}
+	out.page.skipped = w->now.skipped;
+	page_builder_finish(&out, ret_page);
+	return 0;
+}
+
+static int list_locked(struct at *at, struct ctx *ctx, struct wpath dir, const struct store_list_req *req,
+		       struct store_page *ret_page, struct err *err)
+{
+	struct walk w = {.at = at, .ctx = ctx, .dir = dir, .req = req};
+	struct store_stat stat, now;
+	struct store_call get = {.op = STORE_OP_STAT, .path = dir, .ret_stat = &now};
+	struct err late;
+	bool logged;
+	int r = stat_locked(at, ctx, dir, &stat, &logged, err);
+
+	if (r == 0 && stat.kind == STORE_FILE)
+		r = err_set(err, ERR_INVALID, "it is a file; name a directory");
+	if (!wpath_is_root(dir))
+		w.below = arena_printf(ctx->arena, "%.*s/", STR_ARG(dir.s));
+	for (int tries = 0; r == 0 && tries < STABLE_TRIES; tries++) {
+		size_t count = at->count;
+		int is = store_forward(at->revisions->inner, ctx, &get, &late);
+
+		r = walk_page(&w, is == 0 && now.kind == STORE_DIR, ret_page, err);
+		if (r || bring_up(at, ctx, &late) || at->count == count)
+			break; /* what was changed meanwhile may be missing: again */
+	}
+	return r;
+}
+
+static int at_list(struct store *s, struct ctx *ctx, struct wpath dir, const struct store_list_req *req,
+		   struct store_page *ret_page, struct err *err)
+{
+	struct at *at = at_of(s);
+	int r;
+
+	pthread_mutex_lock(&at->lock);
+	r = list_locked(at, ctx, dir, req, ret_page, err);
+	pthread_mutex_unlock(&at->lock);
+	return r;
+}
+
+static int at_around(struct store *s, struct ctx *ctx, struct store_call *call, struct err *err)
+{
+	if (call->op == STORE_OP_SCAN)
+		return store_scan_generic(s, ctx, call->path, call->scan, err);
+	return err_set(err, ERR_DENIED, "the past cannot be changed; restore what you want from it instead");
+}
+
+static void at_destroy(struct store *s)
+{
+	struct at *at = at_of(s);
+
+	pthread_mutex_destroy(&at->lock);
+	arena_destroy(at->memory);
+	free(at->changed);
+	free(at);
+}
+
+static const struct store_ops at_ops = {
+	.name = "at-revision",
+	.stat = at_stat,
+	.read = at_read,
+	.list = at_list,
+	.around = at_around,
+	.destroy = at_destroy,
+};
+
+struct store *store_at_revision_new(struct store *revisions, uint64_t number)
+{
+	struct at *at = xcalloc(1, sizeof(*at));
+
+	at->base.ops = &at_ops;
+	at->revisions = revisions;
+	at->number = number;
+	at->known = number;
+	at->memory = arena_new();
+	pthread_mutex_init(&at->lock, NULL);
+	return &at->base;
+}

@@ -1,0 +1,467 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The log in a journal: where a file that grows is not cheap, or files and log are in one database.
+ *
+ * A batch is one entry, with the same lines as in a segment. An entry is added behind the last one that is known; who
+ * was overtaken takes in what came, numbers its batch anew and tries again after a moment that is its own, so that many
+ * processes do not meet again and again.
+ *
+ * A single change goes with its entry in one step where the store can do that. Then there is nothing to be made
+ * afterwards: the record says "made", with the version that the file got. When several threads wait, their records
+ * share an entry, and each makes its change itself, as on a store that has two steps.
+ */
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/limits.h"
+#include "revisions/log.h"
+#include "revisions/log_internal.h"
+
+#define PAGE_BYTES   (16 * MIB)
+#define RECENT_MAX   63
+#define RECENT_BYTES (4 * MIB)
+#define BACK_OFF_NS  INT64_C(200000000)
+#define LISTEN_NS    INT64_C(1000000000)
+
+/* --- entries that the store may want again, to gather them --- */
+
+static void recent_drop(struct log_journal *j, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		j->recent_bytes -= j->recent[i].bytes.len;
+		free((char *)j->recent[i].bytes.ptr);
+		j->recent[i].bytes = STR_NONE;
+	}
+	j->recent_count -= count;
+	memmove(j->recent, j->recent + count, j->recent_count * sizeof(*j->recent));
+}
+
+static void recent_add(struct log_journal *j, uint64_t number, struct str bytes)
+{
+	if (j->steps != STEPS_TWO)
+		return;
+	if (!j->recent)
+		j->recent = xcalloc(RECENT_MAX + 1, sizeof(*j->recent));
+	if (j->recent_count && j->recent[j->recent_count - 1].number + 1 != number)
+		recent_drop(j, j->recent_count);
+	j->recent[j->recent_count++] = (struct journal_entry){number, str_n(xstrndup(bytes), bytes.len)};
+	j->recent_bytes += bytes.len;
+	while (j->recent_count > RECENT_MAX || j->recent_bytes > RECENT_BYTES)
+		recent_drop(j, 1);
+}
+
+void journal_release(struct log_journal *j)
+{
+	if (j->recent)
+		recent_drop(j, j->recent_count);
+	free(j->recent);
+}
+
+/* --- reading --- */
+
+static void take_page(struct revlog *log, const struct journal_page *page)
+{
+	struct log_journal *j = &log->journal;
+
+	for (size_t i = 0; i < page->count; i++) {
+		const struct journal_entry *e = &page->entries[i];
+
+		if (e->number != j->entry + 1)
+			continue;
+		log_take_lines(log, e->bytes, e->number);
+		log->group = NULL; /* an entry is whole */
+		j->entry = e->number;
+		j->bytes += e->bytes.len;
+		recent_add(j, e->number, e->bytes);
+	}
+}
+
+int journal_take(struct revlog *log, struct ctx *ctx, struct err *err)
+{
+	struct log_journal *j = &log->journal;
+
+	for (;;) {
+		ARENA_SCOPE struct arena *arena = arena_new();
+		struct ctx c = {
+			.arena = arena, .actor = ctx->actor, .deadline_ns = ctx->deadline_ns, .cancel = ctx->cancel};
+		struct journal_read req = {.after = j->entry, .max_bytes = PAGE_BYTES, .known_ns = j->known_ns};
+		struct journal_page page = {0};
+		int64_t now = clock_real_ns();
+		int r = store_journal_read(j->at, &c, j->path, &req, &page, err);
+
+		if (r == -ERR_NOT_FOUND && page.first > j->entry + 1) {
+			j->entry = page.first - 1;
+			j->known_ns = 0;
+			j->skipped = true;
+			continue;
+		}
+		if (r)
+			return r;
+		if (j->entry == 0 && page.first > 1)
+			j->skipped = true;
+		take_page(log, &page);
+		if (page.count == 0 || j->entry >= page.last) {
+			j->known_ns = now;
+			return 0;
+		}
+	}
+}
+
+/* The line of record `number` in an entry. */
+static bool line_of(struct str bytes, uint64_t number, struct str *ret_line)
+{
+	struct str line;
+
+	while (str_cut(&bytes, '\n', &line))
+		if (line_number(line, "rev") == number) {
+			*ret_line = line;
+			return true;
+		}
+	return false;
+}
+
+int journal_line(struct revlog *log, struct ctx *ctx, uint64_t entry, uint64_t number, struct str *ret_line,
+		 struct err *err)
+{
+	struct log_journal *j = &log->journal;
+
+	/* by its own name first, then by what is listed */
+	for (int listed = 0; listed < 2; listed++) {
+		struct journal_read req = {
+			.after = entry - 1, .max_bytes = 1, .known_ns = listed ? 0 : clock_real_ns()};
+		struct journal_page page;
+		int r = store_journal_read(j->at, ctx, j->path, &req, &page, err);
+
+		if (r && r != -ERR_NOT_FOUND)
+			return r;
+		if (r == 0 && page.count && page.entries[0].number == entry &&
+		    line_of(page.entries[0].bytes, number, ret_line))
+			return 0;
+	}
+	return err_set(err, ERR_NOT_FOUND, "revision %llu is not kept any more", (unsigned long long)number);
+}
+
+int journal_find_line(struct revlog *log, struct ctx *ctx, uint64_t number, struct str *ret_line, struct err *err)
+{
+	struct log_journal *j = &log->journal;
+	struct journal_read req = {.max_bytes = PAGE_BYTES};
+
+	for (;;) {
+		struct journal_page page = {0};
+		int r = store_journal_read(j->at, ctx, j->path, &req, &page, err);
+
+		if (r == -ERR_NOT_FOUND && page.first > req.after + 1) {
+			req.after = page.first - 1;
+			continue;
+		}
+		if (r)
+			return r;
+		for (size_t i = 0; i < page.count; i++)
+			if (line_of(page.entries[i].bytes, number, ret_line))
+				return 0;
+		if (page.count == 0)
+			break;
+		req.after = page.entries[page.count - 1].number;
+	}
+	return err_set(err, ERR_NOT_FOUND, "revision %llu is not kept any more", (unsigned long long)number);
+}
+
+/* --- adding --- */
+
+/* The batch ends when the last of its calls does. */
+static struct ctx batch_ctx(struct revlog *log, const struct entry *taken)
+{
+	struct ctx ctx = {.arena = log->batch};
+
+	for (const struct entry *e = taken; e; e = e->next) {
+		if (e->deadline_ns == 0)
+			return (struct ctx){.arena = log->batch};
+		if (e->deadline_ns > ctx.deadline_ns)
+			ctx.deadline_ns = e->deadline_ns;
+	}
+	return ctx;
+}
+
+struct adding {
+	struct entry *taken;
+	struct rev_step *step; /* that is tried with it, or NULL */
+	struct buf out;
+	size_t notes_len, notes_taken;
+	struct journal_added added;
+	int64_t took_ns;
+};
+
+/* The lock is released while it waits for the store. */
+static int add_entry(struct revlog *log, struct adding *a, struct err *err)
+{
+	struct log_journal *j = &log->journal;
+	struct ctx ctx = batch_ctx(log, a->taken);
+	struct journal_add add = {.after = j->entry, .bytes = buf_str(&a->out), .known_ns = j->known_ns};
+	struct wpath to = WPATH_ROOT;
+	struct store_cond cond = {0};
+	int64_t began = clock_monotonic_ns(), now = clock_real_ns();
+	int r;
+
+	if (a->step) {
+		to = a->taken->drafts[0].path;
+		cond = a->step->cond;
+		add.change = a->step->change;
+		add.content = a->step->content;
+		add.version = a->step->version;
+	}
+	if (j->recent_count) {
+		struct journal_entry *recent = ARENA_ARRAY(log->batch, struct journal_entry, j->recent_count);
+
+		/* the leader alone changes them, so their bytes stay while the lock is away */
+		memcpy(recent, j->recent, j->recent_count * sizeof(*recent));
+		add.recent = recent;
+		add.recent_count = j->recent_count;
+	}
+	pthread_mutex_unlock(&log->lock);
+	r = store_journal_add(j->at, &ctx, j->path, to, cond, &add, &a->added, err);
+	a->took_ns = clock_monotonic_ns() - began;
+	pthread_mutex_lock(&log->lock);
+	if (r == 0)
+		j->known_ns = now;
+	return r;
+}
+
+static void added(struct revlog *log, struct adding *a)
+{
+	struct log_journal *j = &log->journal;
+
+	if (a->step) {
+		j->steps = STEPS_ONE;
+		a->step->made = true;
+		a->step->stat = a->added.stat;
+		a->step->stat.version = a->step->version;
+	}
+	j->entry++;
+	j->bytes += a->out.len;
+	recent_add(j, j->entry, buf_str(&a->out));
+	log_take_batch(log, a->taken, buf_str(&a->out), j->entry, a->notes_len, a->notes_taken);
+}
+
+/* Takes in what came, and lets others go on for a moment: as long as a try takes, more the more often it was in vain.
+ */
+static int let_pass(struct revlog *log, struct adding *a, int tries, struct err *err)
+{
+	struct ctx ctx = batch_ctx(log, a->taken);
+	int64_t longest = a->took_ns * (tries < 8 ? tries : 8);
+	struct timespec t = {0};
+
+	if (ctx_check(&ctx, err))
+		return -(int)err->kind;
+	take_page(log, &a->added.news);
+	if (a->added.news.count == 0 || a->added.news.last > log->journal.entry) {
+		int r = journal_take(log, &ctx, err);
+
+		if (r)
+			return r;
+	} else {
+		log->journal.known_ns = clock_real_ns() - a->took_ns;
+	}
+	if (longest > BACK_OFF_NS)
+		longest = BACK_OFF_NS;
+	if (longest > 0) {
+		t.tv_nsec = (long)(random_u64() % (uint64_t)longest);
+		pthread_mutex_unlock(&log->lock);
+		nanosleep(&t, NULL);
+		pthread_mutex_lock(&log->lock);
+	}
+	return 0;
+}
+
+/* Nobody knows whether the entry was added. When it is there it is taken in as ours. */
+static bool was_added(struct revlog *log, struct adding *a)
+{
+	struct ctx ctx = {.arena = log->batch};
+
+	if (!store_journal_has(log->journal.at, &ctx, log->journal.path, log->journal.entry, buf_str(&a->out)))
+		return false;
+	if (a->step)
+		a->added.stat = (struct store_stat){.kind = STORE_FILE,
+						    .size = a->taken->drafts[0].after.size,
+						    .mtime_ns = a->taken->drafts[0].time_ns};
+	added(log, a);
+	return true;
+}
+
+static bool is_overtaken(const struct adding *a, int r)
+{
+	return r == -ERR_CONFLICT && a->added.overtaken;
+}
+
+/* Refused by the file, not by the journal or the way there. */
+static bool is_refused(int r)
+{
+	return r == -ERR_CONFLICT || r == -ERR_EXISTS || r == -ERR_NOT_FOUND || r == -ERR_INVALID || r == -ERR_DENIED ||
+	       r == -ERR_TOO_LARGE || r == -ERR_QUOTA;
+}
+
+int journal_lead(struct revlog *log, struct entry *taken, struct err *err)
+{
+	int r = -ERR_CONFLICT;
+
+	for (int tries = 1; tries <= APPEND_TRIES; tries++) {
+		struct adding a = {.taken = taken, .notes_taken = log->notes.len};
+
+		arena_reset(log->batch);
+		if (taken && !taken->next && taken->step && log->journal.steps != STEPS_TWO)
+			a.step = taken->step;
+		buf_init(&a.out, log->batch, BATCH_MAX);
+		log_build_batch(log, taken, a.step ? a.step->version : STR_NONE, &a.out, &a.notes_len);
+		if (a.step && taken->stale)
+			a.step = NULL;
+		if (a.out.len == 0)
+			return 0;
+		if (a.out.overflow)
+			return err_set(
+				err, ERR_TOO_LARGE,
+				"the change touches too many files to be recorded as one; change a part of them");
+		r = add_entry(log, &a, err);
+		if (r == 0) {
+			added(log, &a);
+			return 0;
+		}
+		if (r == -ERR_UNSUPPORTED && a.step) {
+			log->journal.steps = STEPS_TWO;
+			continue;
+		}
+		if (is_overtaken(&a, r)) {
+			r = let_pass(log, &a, tries, err);
+			if (r)
+				return r;
+			r = err_set(err, ERR_CONFLICT, "others were always faster to write to the revision log");
+			continue;
+		}
+		if (a.step && is_refused(r)) {
+			a.step->refused = true;
+			return r;
+		}
+		return was_added(log, &a) ? 0 : r;
+	}
+	return r;
+}
+
+int journal_take_up(struct revlog *log, struct ctx *ctx, struct str lines, struct err *err)
+{
+	struct log_journal *j = &log->journal;
+	struct journal_add add = {.after = j->entry, .bytes = lines, .known_ns = j->known_ns};
+	struct journal_added added = {0};
+	int64_t now = clock_real_ns();
+	int r;
+
+	pthread_mutex_unlock(&log->lock);
+	r = store_journal_add(j->at, ctx, j->path, WPATH_ROOT, (struct store_cond){0}, &add, &added, err);
+	pthread_mutex_lock(&log->lock);
+	if (r)
+		return r;
+	j->known_ns = now;
+	j->entry++;
+	j->bytes += lines.len;
+	recent_add(j, j->entry, lines);
+	log_take_lines(log, lines, j->entry);
+	return 0;
+}
+
+bool revlog_one_step(const struct revlog *log)
+{
+	return log->journal.at && log->journal.steps != STEPS_TWO;
+}
+
+/* --- waiting --- */
+
+/* Whether the store has a journal of its own is found out by a change that cannot be. */
+static void probe(struct revlog *log)
+{
+	ARENA_SCOPE struct arena *arena = arena_new();
+	struct ctx ctx = {.arena = arena};
+	struct journal_add add = {
+		.after = UINT64_MAX - 1, .bytes = STR("{}\n"), .change = JOURNAL_REMOVE, .version = STR("none")};
+	struct wpath none = {arena_printf(arena, "%.*s-none", STR_ARG(log->journal.path.s))};
+	struct store_cond cond = {.kind = STORE_VERSION, .version = STR("none")};
+	struct journal_added ignored_added;
+	struct err ignored;
+	int r = store_journal_add(log->journal.at, &ctx, log->journal.path, none, cond, &add, &ignored_added, &ignored);
+
+	revlog_lock(log);
+	if (log->journal.steps == STEPS_UNKNOWN && (r == -ERR_UNSUPPORTED || r == -ERR_CONFLICT))
+		log->journal.steps = r == -ERR_UNSUPPORTED ? STEPS_TWO : STEPS_ONE;
+	revlog_unlock(log);
+}
+
+bool revlog_listen(struct revlog *log, struct ctx *ctx, int64_t deadline_ns)
+{
+	ARENA_SCOPE struct arena *arena = arena_new();
+	struct ctx c = *ctx;
+	struct journal_read req = {.max_bytes = 1, .wait_ns = deadline_ns - clock_monotonic_ns()};
+	struct journal_page page;
+	struct err ignored;
+	enum log_steps steps;
+
+	if (!log->journal.at)
+		return false;
+	c.arena = arena;
+	revlog_lock(log);
+	steps = log->journal.steps;
+	revlog_unlock(log);
+	if (steps == STEPS_UNKNOWN)
+		probe(log);
+	revlog_lock(log);
+	steps = log->journal.steps;
+	req.after = log->journal.entry;
+	revlog_unlock(log);
+	if (steps != STEPS_ONE)
+		return false;
+	if (req.wait_ns > LISTEN_NS)
+		req.wait_ns = LISTEN_NS;
+	return req.wait_ns <= 0 ||
+	       store_journal_read(log->journal.at, &c, log->journal.path, &req, &page, &ignored) == 0;
+}
+
+/* --- cutting --- */
+
+/* The segments that the log began with, and have nothing that is kept. */
+static void drop_segments(struct revlog *log, struct ctx *ctx, uint64_t horizon)
+{
+	for (size_t i = 0;; i++) {
+		uint64_t first = 0, next = 0;
+		struct store_cond any = {0};
+		struct rev_record *rec;
+		struct err ignored;
+		bool spent;
+
+		revlog_lock(log);
+		spent = i < log->segment_count && log->segments[i].exists;
+		if (spent) {
+			first = log->segments[i].first;
+			next = i + 1 < log->segment_count ? log->segments[i + 1].first : UINT64_MAX;
+			rec = revlog_at(log, revlog_first(log));
+			spent = next <= horizon || (next == UINT64_MAX && rec && rec->segment == REV_IN_JOURNAL);
+			log->segments[i].size = spent ? 0 : log->segments[i].size;
+		}
+		revlog_unlock(log);
+		if (!spent)
+			break;
+		store_remove(log->meta, ctx, segment_path(ctx->arena, first), false, any, NULL, &ignored);
+	}
+}
+
+int revlog_cut(struct revlog *log, struct ctx *ctx, uint64_t horizon, struct err *err)
+{
+	struct log_journal *j = &log->journal;
+	uint64_t before;
+
+	revlog_lock(log);
+	before = j->entry;
+	for (size_t i = 0; i < log->record_count; i++) {
+		struct rev_record *rec = log->records[i];
+
+		if (rec && rec->segment == REV_IN_JOURNAL && rec->r.number >= horizon && rec->offset < before)
+			before = rec->offset;
+	}
+	revlog_unlock(log);
+	drop_segments(log, ctx, horizon);
+	return before ? store_journal_cut(j->at, ctx, j->path, before, err) : 0;
+}

@@ -1,0 +1,455 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Records that are not done. Such a record was logged, and its change is made, about to be made by its owner, or cut
+ * off. Whoever comes by brings it to its end: all writers help each other, so nobody waits for a process that died.
+ *
+ * What must never happen is that a replay undoes what somebody did after the record: a person may have removed or cut
+ * the file since. Within one run of the machine a change is whole or not made, and it was acknowledged only if it was
+ * made. So it is made again only where nothing newer can be hidden: the path is exactly what it was before the record
+ * (by version), or it does not exist and the record is seconds old, or it is the torn tail of an append of that moment.
+ * Everything else is left alone and becomes an outside change.
+ *
+ * After the machine was started anew (another boot id), the newest records are doubted even if they were done: files
+ * are not synced, the log is. Then older states, missing files, and files that are cut or have holes of zeros are what
+ * the disk kept, and the record is made again; a file that was touched after the last record is somebody's work.
+ *
+ * A change is made on the condition that the path is still what was looked at, and only if the log, read again after
+ * that look, has nothing newer for the path. So several processes may recover one log at once, beside live writers.
+ */
+#include "base/clock.h"
+#include "base/limits.h"
+#include "revisions/layer.h"
+
+/* Longer than the kernel keeps dirty pages. */
+#define WRITEBACK_NS (INT64_C(120) * 1000000000)
+/* An owner makes its change within this time after the record, or is dead. */
+#define OWNER_NS (INT64_C(5) * 1000000000)
+/* Where requests take their time and clocks are not one. */
+#define FAR_OWNER_NS (INT64_C(60) * 1000000000)
+
+static int visible(struct revisions *rv, struct ctx *ctx, struct wpath path, struct store_stat *ret_stat,
+		   bool *ret_exists, struct err *err)
+{
+	struct store_call get = {.op = STORE_OP_STAT, .path = path, .ret_stat = ret_stat};
+	int r = store_forward(rv->base.inner, ctx, &get, err);
+
+	*ret_exists = r == 0 && ret_stat->kind == STORE_FILE;
+	return r == -ERR_NOT_FOUND ? 0 : r;
+}
+
+static bool is_state(const struct rev_state *state, const struct store_stat *stat, bool exists)
+{
+	return state->exists == exists && (!exists || str_eq(stat->version, state->version));
+}
+
+/* --- comparing what is there with what should be --- */
+
+struct compare {
+	const struct source *want;
+	char *buf;
+	struct str have; /* of want, not compared yet */
+	uint64_t seen;
+	bool differs; /* somewhere */
+	bool foreign; /* somewhere in another way than by zeros, or by being longer */
+};
+
+static int compare_more(struct compare *c, struct err *err)
+{
+	size_t n = 0;
+	int r;
+
+	if (!c->want->pull) {
+		c->have = str_from(c->want->bytes, (size_t)c->seen);
+		return 0;
+	}
+	r = c->want->pull(c->want->arg, c->buf, STREAM_CHUNK, &n, err);
+	c->have = str_n(c->buf, n);
+	return r;
+}
+
+static int compare_push(void *arg, const void *bytes, size_t len, struct err *err)
+{
+	struct compare *c = arg;
+	const char *p = bytes;
+
+	while (len && !c->foreign) {
+		int r = c->have.len ? 0 : compare_more(c, err);
+		size_t n = c->have.len < len ? c->have.len : len;
+
+		if (r)
+			return r;
+		c->foreign = n == 0;
+		if (memcmp(p, c->have.ptr, n) != 0) {
+			c->differs = true;
+			for (size_t i = 0; i < n && !c->foreign; i++)
+				c->foreign = p[i] != c->have.ptr[i] && p[i] != 0;
+		}
+		c->have = str_from(c->have, n);
+		c->seen += n;
+		p += n;
+		len -= n;
+	}
+	return 0;
+}
+
+enum match {
+	MATCH_OTHER, /* something else, or not to be told */
+	MATCH_TORN,  /* the beginning of what should be; with holes, if those are expected */
+	MATCH_SAME,
+};
+
+/* What lies at the path from `offset` on, against the source. *stat becomes that of what was compared: its owner may
+   have made the change since it was looked at. */
+static enum match match_source(struct revisions *rv, struct ctx *ctx, const struct rev_record *rec, uint64_t offset,
+			       const struct source *want, bool holes, struct store_stat *stat)
+{
+	struct compare c = {.want = want, .buf = xmalloc(STREAM_CHUNK)};
+	struct sink sink = {.push = compare_push, .arg = &c};
+	struct store_stat now;
+	struct store_call read = {.op = STORE_OP_READ,
+				  .path = rec->r.path,
+				  .range = {offset, UINT64_MAX},
+				  .sink = &sink,
+				  .ret_stat = &now};
+	struct err ignored;
+	int r = store_forward(rv->base.inner, ctx, &read, &ignored);
+
+	free(c.buf);
+	if (r == 0)
+		*stat = now;
+	if (r || c.foreign || (c.differs && !holes))
+		return MATCH_OTHER;
+	return !c.differs && offset + c.seen == rec->r.after.size ? MATCH_SAME : MATCH_TORN;
+}
+
+/* What exists, against the content after the record. */
+static enum match match_content(struct revisions *rv, struct ctx *ctx, const struct rev_record *rec,
+				struct store_stat *stat)
+{
+	uint64_t offset = 0;
+	struct source want;
+	struct err ignored;
+	enum match m;
+
+	if (stat->size > rec->r.after.size ||
+	    (!rec->doubted && stat->size < rec->r.before.size && rec->r.after.where == REV_PREFIX))
+		return MATCH_OTHER;
+	if (rec->r.after.where == REV_PREFIX &&
+	    (!rec->doubted || content_source_after(rv, ctx, rec, &want, &ignored) != 0)) {
+		offset = rec->r.before.size;
+		if (stat->size < offset || content_piece(rv, ctx, rec, 0, &want, &ignored) != 0)
+			return MATCH_OTHER;
+	} else if (content_source_after(rv, ctx, rec, &want, &ignored) != 0) {
+		return MATCH_OTHER;
+	}
+	m = match_source(rv, ctx, rec, offset, &want, rec->doubted, stat);
+	content_source_end(&want);
+	return m;
+}
+
+static enum match match_now(struct revisions *rv, struct ctx *ctx, const struct rev_record *rec,
+			    struct store_stat *stat, bool exists)
+{
+	if (!rec->r.after.exists || !exists)
+		return rec->r.after.exists == exists ? MATCH_SAME : MATCH_OTHER;
+	return match_content(rv, ctx, rec, stat);
+}
+
+/* --- making a change again --- */
+
+/* What a path should hold, when it is to be written as a whole. An append whose beginning is not kept stands on what is
+   there; *ret_append: then it is enough to append. */
+static int whole_source(struct revisions *rv, struct ctx *ctx, const struct rev_record *rec,
+			const struct store_stat *stat, struct source *ret, bool *ret_append, struct err *err)
+{
+	bool on_top = rec->r.after.where == REV_PREFIX && stat->size >= rec->r.before.size;
+	int r = -ERR_NOT_FOUND;
+
+	*ret_append = false;
+	if (!on_top || rec->doubted)
+		r = content_source_after(rv, ctx, rec, ret, err);
+	if (r == 0 || !on_top)
+		return r;
+	*ret_append = true;
+	return content_piece(rv, ctx, rec, stat->size - rec->r.before.size, ret, err);
+}
+
+static int make_change(struct revisions *rv, struct ctx *ctx, struct rev_record *rec, const struct store_stat *stat,
+		       bool exists, struct err *err)
+{
+	struct store_stat after = {0};
+	struct source source = {0};
+	uint64_t count;
+	bool append = false;
+	struct store_call call = {.op = STORE_OP_REMOVE,
+				  .path = rec->r.path,
+				  .cond = {.kind = exists ? STORE_VERSION : STORE_ABSENT, .version = stat->version},
+				  .source = &source,
+				  .ret_stat = &after,
+				  .ret_count = &count};
+	int r = 0;
+
+	if (rec->r.after.exists) {
+		r = whole_source(rv, ctx, rec, stat, &source, &append, err);
+		call.op = append ? STORE_OP_APPEND : STORE_OP_WRITE;
+	}
+	if (r == 0)
+		r = store_forward(rv->base.inner, ctx, &call, err);
+	content_source_end(&source);
+	if (r == 0)
+		revlog_done(rv->log, rec, after.version);
+	return r;
+}
+
+/* True when the path holds what it held before this record, or an earlier one that is doubted. */
+static bool is_older(struct revisions *rv, struct ctx *ctx, const struct rev_record *rec, const struct store_stat *stat,
+		     bool exists, bool is_recent)
+{
+	uint64_t hash[2] = {0, 0};
+	struct store_stat now;
+	struct err ignored;
+	bool older = false;
+
+	if (exists && is_recent && content_hash_file(rv->base.inner, ctx, rec->r.path, hash, &now, &ignored))
+		return false;
+	revlog_lock(rv->log);
+	for (; rec && rec->doubted && !older; rec = rec->prev) {
+		const struct rev_state *then = &rec->r.before;
+
+		older = is_state(then, stat, exists) || (exists && is_recent && then->exists && (hash[0] || hash[1]) &&
+							 then->hash[0] == hash[0] && then->hash[1] == hash[1]);
+	}
+	revlog_unlock(rv->log);
+	return older;
+}
+
+/* True when nothing that came after the record can be hidden in what is there (see above). */
+static bool may_be_made(struct revisions *rv, struct ctx *ctx, const struct rev_record *rec,
+			const struct store_stat *stat, bool exists, enum match m)
+{
+	int64_t latest = rec->r.time_ns + (rv->journal ? FAR_OWNER_NS : OWNER_NS);
+
+	if (!rec->doubted) {
+		if (!exists)
+			return !rec->r.before.exists && clock_real_ns() < latest;
+		return is_state(&rec->r.before, stat, exists) || (m == MATCH_TORN && stat->mtime_ns < latest);
+	}
+	revlog_lock(rv->log);
+	latest = revlog_at(rv->log, revlog_head(rv->log))->r.time_ns + OWNER_NS;
+	revlog_unlock(rv->log);
+	return !exists || (m == MATCH_TORN && stat->mtime_ns < latest) ||
+	       is_older(rv, ctx, rec, stat, exists, stat->mtime_ns < latest);
+}
+
+static bool is_settled(struct revisions *rv, const struct rev_record *rec)
+{
+	bool settled;
+
+	revlog_lock(rv->log);
+	settled = rec->next || rec->done || rec->r.aborted;
+	revlog_unlock(rv->log);
+	return settled;
+}
+
+int recover_record(struct revisions *rv, struct ctx *ctx, struct rev_record *rec, struct err *err)
+{
+	struct store_stat stat = {0};
+	bool exists;
+	enum match m;
+	int r = visible(rv, ctx, rec->r.path, &stat, &exists, err);
+
+	if (r)
+		return r;
+	m = match_now(rv, ctx, rec, &stat, exists);
+	if (m == MATCH_SAME) {
+		revlog_done(rv->log, rec, exists ? stat.version : STR_NONE);
+		return 0;
+	}
+	if (may_be_made(rv, ctx, rec, &stat, exists, m)) {
+		r = revlog_refresh(rv->log, ctx, err);
+		if (r || is_settled(rv, rec))
+			return r;
+		if (rv->journal && !exists && !rec->r.own) { /* see recover_took_effect */
+			r = revlog_help(rv->log, ctx, rec, err);
+			if (r || is_settled(rv, rec))
+				return r;
+		}
+		r = make_change(rv, ctx, rec, &stat, exists, err);
+		/* whoever was faster did the same, or a later look will tell */
+		if (r == -ERR_CONFLICT || r == -ERR_EXISTS)
+			return 0;
+		if (r != -ERR_NOT_FOUND && r != -ERR_INVALID && r != -ERR_CORRUPT)
+			return r; /* cannot be done now; it stays to be done */
+	}
+	revlog_done(rv->log, rec, STR("unknown"));
+	return 0;
+}
+
+/* True when the path holds what the record was to bring, or more that was appended to it. */
+static bool holds(struct revisions *rv, struct ctx *ctx, struct rev_record *rec, struct store_stat *ret_stat)
+{
+	struct err ignored;
+	bool exists;
+
+	return visible(rv, ctx, rec->r.path, ret_stat, &exists, &ignored) == 0 &&
+	       match_now(rv, ctx, rec, ret_stat, exists) == MATCH_SAME;
+}
+
+static bool was_helped(struct revisions *rv, struct ctx *ctx, const struct rev_record *rec)
+{
+	struct err ignored;
+	bool helped;
+
+	if (revlog_refresh(rv->log, ctx, &ignored))
+		return true; /* not known */
+	revlog_lock(rv->log);
+	helped = rec->helped;
+	revlog_unlock(rv->log);
+	return helped;
+}
+
+/* Whoever changes the path after our record was logged has first brought our record to its end, and logged its own
+   behind it. So a newer record of the path says that ours took effect; without one, the bytes tell. The log is read
+   again after the bytes, since both may be changed in between.
+
+   In a journal a path without a record is only thought to be absent. When it is not, its bytes tell nothing: they may
+   be the same by chance. So who makes the change of another process says so in the log before it does, and without that
+   line nobody did. */
+bool recover_took_effect(struct revisions *rv, struct ctx *ctx, struct rev_record *rec, bool guessed,
+			 struct store_stat *ret_stat)
+{
+	struct store_stat stat = {0};
+	struct err ignored;
+	bool effect;
+
+	if (rv->journal && guessed && !was_helped(rv, ctx, rec))
+		return false;
+	effect = holds(rv, ctx, rec, &stat);
+	if (effect) {
+		revlog_done(rv->log, rec, rec->r.after.exists ? stat.version : STR_NONE);
+	} else {
+		revlog_refresh(rv->log, ctx, &ignored);
+		revlog_lock(rv->log);
+		effect = (rec->done || rec->next) && !rec->r.aborted;
+		stat = (struct store_stat){.version = arena_str(ctx->arena, rec->r.after.version)};
+		revlog_unlock(rv->log);
+	}
+	if (!effect)
+		return false;
+	*ret_stat = (struct store_stat){.kind = STORE_FILE,
+					.size = rec->r.after.size,
+					.mtime_ns = stat.mtime_ns ? stat.mtime_ns : rec->r.time_ns,
+					.version = stat.version};
+	return true;
+}
+
+/* After the machine was started anew: the newest records are to be compared with the files. The lock is held. */
+static void doubt_recent(struct revisions *rv)
+{
+	uint64_t head = revlog_head(rv->log);
+	struct rev_record *newest = revlog_at(rv->log, head);
+
+	for (uint64_t n = head; newest && n >= revlog_first(rv->log) && n > 0; n--) {
+		struct rev_record *rec = revlog_at(rv->log, n);
+
+		if (rec && rec->r.time_ns < newest->r.time_ns - WRITEBACK_NS)
+			break;
+		if (!rec || rec->r.aborted)
+			continue;
+		rec->doubted = true;
+		rec->done = rec->next != NULL; /* the last of each path tells for all */
+	}
+}
+
+/* The mark names the end of the log and the boot in which all of it was done. It is derived: without it the log is
+ * read. */
+static struct wpath mark_path(void)
+{
+	return (struct wpath){STR("revisions-clean")};
+}
+
+static struct str read_mark(struct revisions *rv, struct ctx *ctx)
+{
+	struct str mark = STR_NONE;
+	struct err ignored;
+
+	if (rv->journal || !rv->scratch ||
+	    store_read(rv->scratch, ctx, mark_path(), STORE_WHOLE, 512, &mark, NULL, &ignored))
+		return STR_NONE;
+	return mark;
+}
+
+bool recover_is_clean(struct revisions *rv, struct ctx *ctx)
+{
+	struct str mark = read_mark(rv, ctx), end, boot, path;
+	struct store_stat stat;
+	struct err ignored;
+
+	if (rv->journal) /* a change was acknowledged when it was made: what is left to be done can wait */
+		return true;
+	if (!mark.ptr) /* nothing was ever recorded, or nobody closed it */
+		return store_stat(rv->meta, ctx, (struct wpath){STR("log")}, &stat, &ignored) == -ERR_NOT_FOUND;
+	if (!str_cut(&mark, '\n', &path) || !str_cut(&mark, '\n', &end) || !str_cut(&mark, '\n', &boot))
+		return false;
+	return str_eq(boot, rv->boot_id) && wpath_name_ok(path) &&
+	       store_stat(rv->meta, ctx, (struct wpath){arena_printf(ctx->arena, "log/%.*s", STR_ARG(path))}, &stat,
+			  &ignored) == 0 &&
+	       str_eq(arena_printf(ctx->arena, "%llu", (unsigned long long)stat.size), end);
+}
+
+void recover_mark_clean(struct revisions *rv, struct ctx *ctx)
+{
+	struct str name;
+	struct str mark;
+	uint64_t size;
+	struct err ignored;
+
+	if (rv->journal || !rv->scratch || !revlog_all_done(rv->log, ctx->arena, &name, &size))
+		return;
+	mark = arena_printf(ctx->arena, "%.*s\n%llu\n%.*s\n", STR_ARG(name), (unsigned long long)size,
+			    STR_ARG(rv->boot_id));
+	store_write(rv->scratch, ctx, mark_path(), mark, (struct store_cond){0}, NULL, &ignored);
+}
+
+/* True when the machine was started anew since the last mark. Without a mark nobody knows, so it is taken as true. */
+static bool booted_since(struct revisions *rv, struct ctx *ctx)
+{
+	struct str mark = read_mark(rv, ctx), line = STR_NONE;
+
+	if (rv->boot_id.len == 0)
+		return false;
+	for (int i = 0; i < 3; i++)
+		if (!str_cut(&mark, '\n', &line))
+			return true;
+	return !str_eq(line, rv->boot_id);
+}
+
+/* A record that cannot be made now (the disk is full) stays to be done; the workspace can be used all the same. */
+int recover_all(struct revisions *rv, struct ctx *ctx, struct err *err)
+{
+	bool doubt = booted_since(rv, ctx);
+	struct rev_record **open;
+	size_t count = 0;
+	int r = 0;
+
+	revlog_lock(rv->log);
+	if (doubt)
+		doubt_recent(rv);
+	open = xcalloc(revlog_head(rv->log) + 1, sizeof(struct rev_record *));
+	for (uint64_t n = revlog_first(rv->log); n && n <= revlog_head(rv->log); n++) {
+		struct rev_record *rec = revlog_at(rv->log, n);
+
+		if (rec && !rec->done && !rec->next && !rec->r.aborted)
+			open[count++] = rec;
+		else if (rec && rec->next)
+			rec->done = true; /* a later change of the same path was built on it */
+	}
+	revlog_unlock(rv->log);
+	for (size_t i = 0; r == 0 && i < count; i++) {
+		r = recover_record(rv, ctx, open[i], err);
+		if (r != -ERR_CANCELLED && r != -ERR_TIMEOUT)
+			r = 0;
+	}
+	free(open);
+	return r;
+}

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Redaction: contents that must not be kept any more, wherever in the past they are.
+ *
+ * The log is never rewritten. Contents of paths that may have to be redacted lie apart from it (revisions_opts.apart),
+ * as blobs; what is redacted is the blob, and the record that refers to it says as before who changed what and when.
+ * Removing a blob is one step, on any store, so there is nothing to be torn by a kill and nothing that another process
+ * could read half: it finds the content, or that it is not kept any more, as after retention.
+ *
+ * What a path holds now is what a crash would be repaired from, so it is not touched, nor is the run of appends that it
+ * was made of. Whoever wants something gone changes the file first.
+ *
+ * A writer that was overtaken leaves the content that it meant to write, with no record. Those are looked at too, as
+ * soon as they are so old that no record will come.
+ *
+ * Rejected: replacing the lines of the log that have contents in them. A journal's entries cannot be replaced on every
+ * store, and a log that is never changed is worth more than the blob that small contents cost here.
+ */
+#include "base/clock.h"
+#include "base/limits.h"
+#include "revisions/layer.h"
+#include "revisions/log_internal.h"
+
+#define LOOK_MAX     (64 * MIB) /* a larger content is not one that anybody redacts */
+#define CURSOR_BYTES (PATH_LEN_MAX + 2)
+
+struct ref {
+	uint64_t hash[2];
+	uint64_t number; /* of the record that refers to it */
+	bool wanted, now;
+};
+
+struct redaction {
+	struct revisions *rv;
+	struct ctx *ctx;
+	const struct rev_redact *want;
+	struct ref *refs; /* by hash */
+	size_t count;
+	struct rev_record **lines; /* records of wanted paths that have bytes themselves */
+	size_t line_count;
+	uint64_t *numbers; /* of revisions that lost a content */
+	size_t number_count;
+	int64_t young_ns; /* what was written after this time may still get its record */
+	struct rev_redacted *ret;
+};
+
+static int ref_cmp(const void *a, const void *b)
+{
+	const struct ref *x = a, *y = b;
+
+	if (x->hash[0] != y->hash[0])
+		return x->hash[0] < y->hash[0] ? -1 : 1;
+	return x->hash[1] < y->hash[1] ? -1 : x->hash[1] > y->hash[1];
+}
+
+static int number_cmp(const void *a, const void *b)
+{
+	const uint64_t *x = a, *y = b;
+
+	return *x < *y ? -1 : *x > *y;
+}
+
+static void add_ref(struct redaction *d, const uint64_t hash[2], const struct rev_record *rec, bool wanted, bool now)
+{
+	if (hash[0] || hash[1])
+		d->refs[d->count++] = (struct ref){{hash[0], hash[1]}, rec->r.number, wanted, now};
+}
+
+/* What is after the record is what the path holds now, or begins with. The lock is held. */
+static bool is_now(const struct rev_record *rec)
+{
+	if (rec->r.aborted)
+		return false;
+	while (rec->next && rec->next->r.after.where == REV_PREFIX)
+		rec = rec->next;
+	return !rec->next;
+}
+
+static void collect(struct redaction *d)
+{
+	struct revlog *log = d->rv->log;
+
+	revlog_lock(log);
+	d->refs = xcalloc(3 * log->record_count + 1, sizeof(*d->refs));
+	d->numbers = xcalloc(3 * log->record_count + 1, sizeof(*d->numbers));
+	d->lines = xcalloc(log->record_count + 1, sizeof(struct rev_record *));
+	for (size_t i = 0; i < log->record_count; i++) {
+		struct rev_record *rec = log->records[i];
+		bool wanted, now;
+
+		if (!rec)
+			continue;
+		wanted = d->want->wanted(d->want->arg, rec->r.path);
+		now = is_now(rec);
+		if (rec->r.before.where == REV_BLOB)
+			add_ref(d, rec->r.before.hash, rec, wanted, false);
+		if (rec->r.after.where == REV_BLOB)
+			add_ref(d, rec->r.after.hash, rec, wanted, now);
+		add_ref(d, rec->piece, rec, wanted, now);
+		if (wanted && ((rec->r.after.where == REV_LOG && rec->r.after.held_by == 0) ||
+			       (rec->r.after.where == REV_PREFIX && !rec->piece[0] && !rec->piece[1])))
+			d->lines[d->line_count++] = rec;
+	}
+	revlog_unlock(log);
+	if (d->count)
+		qsort(d->refs, d->count, sizeof(*d->refs), ref_cmp);
+}
+
+/* Takes the blob away, if it is one that must go. `refs` are all that refer to it. */
+static int look_at(struct redaction *d, const struct store_entry *e, const struct ref *refs, size_t count,
+		   struct err *err)
+{
+	ARENA_SCOPE struct arena *arena = arena_new();
+	struct ctx ctx = *d->ctx;
+	bool wanted = count == 0, now = false;
+	struct store_cond any = {0};
+	struct str bytes;
+	int r;
+
+	for (size_t i = 0; i < count; i++) {
+		wanted = wanted || refs[i].wanted;
+		now = now || refs[i].now;
+	}
+	if (!wanted || e->stat.size > LOOK_MAX)
+		return 0;
+	ctx.arena = arena;
+	r = store_read(d->rv->meta, &ctx, e->path, STORE_WHOLE, LOOK_MAX, &bytes, NULL, err);
+	if (r)
+		return r == -ERR_NOT_FOUND ? 0 : r;
+	if (!d->want->holds(d->want->arg, bytes))
+		return 0;
+	if (now || (count == 0 && e->stat.mtime_ns > d->young_ns)) {
+		d->ret->left += now;
+		d->ret->waiting += !now;
+		return 0;
+	}
+	if (!d->want->dry_run)
+		r = store_remove(d->rv->meta, &ctx, e->path, false, any, NULL, err);
+	if (r)
+		return r == -ERR_NOT_FOUND ? 0 : r;
+	d->ret->contents++;
+	for (size_t i = 0; i < count; i++)
+		d->numbers[d->number_count++] = refs[i].number;
+	if (!d->want->dry_run)
+		d->rv->blob_bytes -= e->stat.size < d->rv->blob_bytes ? e->stat.size : d->rv->blob_bytes;
+	return 0;
+}
+
+static int look_at_blob(struct redaction *d, const struct store_entry *e, struct err *err)
+{
+	struct ref key = {0}, *found;
+	size_t from, to;
+
+	if (!content_blob_hash(e->path.s, key.hash))
+		return look_at(d, e, NULL, 0, err); /* an unfinished one */
+	found = d->count ? bsearch(&key, d->refs, d->count, sizeof(key), ref_cmp) : NULL;
+	if (!found)
+		return look_at(d, e, NULL, 0, err);
+	from = to = (size_t)(found - d->refs);
+	while (from && ref_cmp(&d->refs[from - 1], &key) == 0)
+		from--;
+	while (to < d->count && ref_cmp(&d->refs[to], &key) == 0)
+		to++;
+	return look_at(d, e, d->refs + from, to - from, err);
+}
+
+static int look_at_blobs(struct redaction *d, struct err *err)
+{
+	struct store_list_req req = {.recursive = true, .limit = 1000};
+	char cursor[CURSOR_BYTES];
+	int r = 0;
+
+	do {
+		ARENA_SCOPE struct arena *arena = arena_new();
+		struct ctx ctx = *d->ctx;
+		struct store_page page = {0};
+
+		ctx.arena = arena;
+		r = ctx_check(&ctx, err);
+		if (r == 0)
+			r = store_list(d->rv->meta, &ctx, (struct wpath){STR("blobs")}, &req, &page, err);
+		for (size_t i = 0; r == 0 && i < page.count; i++)
+			r = look_at_blob(d, &page.entries[i], err);
+		if (page.next.len > sizeof(cursor))
+			page.next = STR_NONE;
+		memcpy(cursor, page.next.ptr ? page.next.ptr : "", page.next.len);
+		req.after = page.next.ptr ? str_n(cursor, page.next.len) : STR_NONE;
+	} while (r == 0 && req.after.ptr);
+	return r == -ERR_NOT_FOUND ? 0 : r;
+}
+
+/* Contents in the log itself, from before they lay apart: they are counted, so that nobody believes them gone. */
+static int look_at_lines(struct redaction *d, struct err *err)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < d->line_count; i++) {
+		ARENA_SCOPE struct arena *arena = arena_new();
+		struct ctx ctx = *d->ctx;
+		struct str data;
+
+		ctx.arena = arena;
+		r = revlog_read_data(d->rv->log, &ctx, d->lines[i], &data, err);
+		if (r == 0 && d->want->holds(d->want->arg, data))
+			d->ret->left++;
+		r = r == -ERR_NOT_FOUND ? 0 : r;
+	}
+	return r;
+}
+
+int revisions_redact(struct store *revisions, struct ctx *ctx, const struct rev_redact *want, struct rev_redacted *ret,
+		     struct err *err)
+{
+	struct redaction d = {.rv = revisions_of(revisions), .ctx = ctx, .want = want, .ret = ret};
+	uint64_t head;
+	int r = revisions_head(revisions, ctx, &head, err);
+
+	*ret = (struct rev_redacted){0};
+	if (r)
+		return r;
+	d.young_ns = want->grace_ns < 0 ? INT64_MAX
+					: clock_real_ns() - (want->grace_ns ? want->grace_ns : REV_BLOB_GRACE_NS);
+	collect(&d);
+	r = look_at_blobs(&d, err);
+	if (r == 0)
+		r = look_at_lines(&d, err);
+	if (d.number_count)
+		qsort(d.numbers, d.number_count, sizeof(*d.numbers), number_cmp);
+	for (size_t i = 0; i < d.number_count; i++)
+		ret->revisions += i == 0 || d.numbers[i] != d.numbers[i - 1];
+	free(d.refs);
+	free(d.numbers);
+	free(d.lines);
+	return r;
+}

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the files of the disk backend share. Rules for all of them: a path is resolved only by disk_open_path() and its
+ * kin, from the root's descriptor; every other call works on a directory descriptor and one plain name; no link is ever
+ * followed. Helpers that return a descriptor return -errno instead when they fail.
+ */
+#ifndef STEAD_STORE_BACKENDS_DISK_DISK_H
+#define STEAD_STORE_BACKENDS_DISK_DISK_H
+
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <sys/stat.h>
+
+#include "base/fd.h"
+#include "base/limits.h"
+#include "store/store.h"
+
+/* Names of unfinished writes. They are no part of the store: never listed, read or written through it. */
+#define DISK_TMP_PREFIX ".stead-tmp-"
+
+struct disk {
+	struct store base;
+	int root; /* the directory that is the store's root */
+	int tmp;  /* where named temporary files lie; -1: beside the file they are for */
+	dev_t tmp_dev;
+	bool relaxed;
+	struct disk_reaper *reaper;
+	/* Learnt once from the kernel's first answer. */
+	atomic_bool no_tmpfile;   /* the file system has no O_TMPFILE */
+	atomic_bool link_by_proc; /* linkat(AT_EMPTY_PATH) is not allowed: go by /proc/self/fd */
+};
+
+static inline struct disk *disk_of(struct store *s)
+{
+	return (struct disk *)s;
+}
+
+/* disk_fs.c: resolving, locking, errors. */
+
+/* openat2 below `dir` with no link followed; a descriptor or -errno. `name` may have several elements. */
+int disk_open_at(int dir, const char *name, int flags);
+/* The same from the root with a store path ("" is the root itself). */
+int disk_open_path(const struct disk *d, struct wpath path, int flags);
+/* A directory to read and lock: O_RDONLY | O_DIRECTORY. */
+int disk_open_dir(const struct disk *d, struct wpath path);
+/* The same, and makes what is missing of it. *ret_made when it made something, also on failure. */
+int disk_make_dir(const struct disk *d, struct wpath path, bool *ret_made);
+/* True when the open directory has been removed. */
+bool disk_dir_is_gone(int dir);
+
+/* One sentence for an errno of the file system; returns -kind. */
+int disk_fail(struct err *err, int sys);
+/* For what should be a file or directory of the store and is something else (mode of a link, FIFO, device, socket). */
+int disk_fail_kind(struct err *err, mode_t mode);
+/* When resolving the directory of `path` failed: names the element that is a file where one tried to write below it. */
+int disk_fail_parent(const struct disk *d, struct wpath path, int sys, struct err *err);
+int disk_not_found(struct err *err);
+int disk_is_dir(struct wpath path, struct err *err);
+
+/* True when an element of the path is the name of an unfinished write. */
+bool disk_reserved(struct wpath path);
+bool disk_name_reserved(const char *name);
+/* ERR_INVALID for a reserved path that someone wants to make. */
+int disk_refuse_reserved(struct wpath path, struct err *err);
+/* The last element of `path`, terminated. */
+void disk_name(struct wpath path, char ret_name[PATH_NAME_MAX + 1]);
+
+/* Waits for the exclusive lock of a directory, at most until the call's deadline or DISK_LOCK_MAX. */
+#define DISK_LOCK_MAX_NS (INT64_C(30) * 1000 * 1000 * 1000)
+int disk_lock(const struct ctx *ctx, int dir, struct err *err);
+/* How often a path is resolved again, when its directories vanish, before others are said to be in the way; between
+   tries one waits, longer from round to round and at random. */
+#define DISK_TRIES_MAX 1000
+void disk_back_off(unsigned round);
+void disk_unlock(int dir);
+/* fsync, unless the store is relaxed. */
+int disk_sync(const struct disk *d, int fd, struct err *err);
+
+/* lstat of a name; 0 or -errno. */
+int disk_lstat(int dir, const char *name, struct stat *ret);
+#define DISK_VERSION_LEN 16
+void disk_version(const struct stat *st, char ret_hex[DISK_VERSION_LEN]);
+void disk_fill_stat(struct arena *arena, const struct stat *st, struct store_stat *ret);
+/* `st` NULL: there is no file. */
+int disk_check_cond(const struct stat *st, struct store_cond cond, struct err *err);
+
+/* Removes `dir` and its parents as far as they are empty, never the root. Each is locked while it is removed, so that a
+   writer who has the lock can rely on the directory; failures mean that it is in use. */
+void disk_prune(const struct disk *d, struct wpath dir);
+/* True when `name` was an empty directory (which does not exist, by the contract) and is gone now. */
+bool disk_drop_empty_dir(int dir, const char *name);
+/* Removes an unfinished write if its writer is dead. False when it lives. */
+bool disk_sweep_name(int dir, const char *name);
+/* All of them in one directory. */
+void disk_sweep(int dir);
+
+/* disk_reap.c: closes descriptors of files that were replaced, which may take long, on a thread of its own. */
+struct disk_reaper *disk_reaper_new(void);
+void disk_reaper_destroy(struct disk_reaper *reaper);
+/* Takes the descriptor over; negative ones are ignored. */
+void disk_let_go(const struct disk *d, int fd);
+
+/* disk_names.c: the names of a directory. */
+struct disk_names {
+	char *text; /* heap */
+	size_t len, cap;
+	struct disk_name_ref *refs; /* heap */
+	size_t count, ref_cap;
+};
+struct disk_name_ref {
+	uint32_t at, len;   /* in text; terminated */
+	unsigned char type; /* DT_REG, DT_DIR, DT_LNK …, never DT_UNKNOWN */
+	bool valid;         /* can be an element of a path */
+};
+/* Reads all names but "." and "..", unsorted. Names of unfinished writes are left out, and those of dead writers are
+   removed, unless `all`. */
+int disk_names_read(int dir, bool all, struct disk_names *ret, struct err *err);
+/* In list order: a directory counts with a '/' behind its name. */
+void disk_names_sort(struct disk_names *names);
+void disk_names_release(struct disk_names *names);
+
+/* disk_write.c */
+int disk_write(struct store *s, struct ctx *ctx, struct wpath path, const struct source *source, struct store_cond cond,
+	       struct store_stat *ret_stat, struct err *err);
+int disk_append(struct store *s, struct ctx *ctx, struct wpath path, const struct source *source,
+		struct store_cond cond, struct store_stat *ret_stat, struct err *err);
+int disk_copy(struct store *s, struct ctx *ctx, struct wpath from, struct wpath to, struct store_cond to_cond,
+	      struct store_stat *ret_stat, struct err *err);
+
+/* disk_tree.c */
+int disk_remove(struct store *s, struct ctx *ctx, struct wpath path, bool recursive, struct store_cond cond,
+		uint64_t *ret_count, struct err *err);
+int disk_move(struct store *s, struct ctx *ctx, struct wpath from, struct wpath to, struct store_cond cond,
+	      struct store_cond to_cond, struct store_stat *ret_stat, struct err *err);
+
+/* disk_list.c */
+int disk_list(struct store *s, struct ctx *ctx, struct wpath path, const struct store_list_req *req,
+	      struct store_page *ret_page, struct err *err);
+
+/* disk_scan.c */
+int disk_scan(struct store *s, struct ctx *ctx, struct wpath path, const struct scan_req *req, struct err *err);
+
+#endif

@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Lists. The walk keeps one frame per level on the heap, each with the sorted names of its directory; what stands
+ * before the cursor is dropped before it is sorted, opened or stat'ed, so a later page costs its own entries and the
+ * names on the way to them. Only the LIST_FDS innermost frames keep their descriptor; an outer one resolves its path
+ * again (with the same refusal of links) when the walk comes back to it.
+ */
+#include <dirent.h>
+#include <errno.h>
+
+#include "store/backends/disk/disk.h"
+
+#define LIST_FDS 32
+
+struct frame {
+	int fd; /* -1: to be opened again */
+	size_t path_len;
+	struct disk_names names;
+	size_t at;
+};
+
+struct walk {
+	const struct disk *d;
+	struct ctx *ctx;
+	const struct store_list_req *req;
+	struct store_page page;
+	size_t page_cap;
+	uint64_t skipped_behind; /* names behind the last entry: of the next page, if there is one */
+	char path[PATH_LEN_MAX + 1 + PATH_NAME_MAX + 1]; /* of the innermost frame, with '/' behind it unless root */
+	struct frame *frames;                            /* heap */
+	size_t depth, cap;
+};
+
+/* The part of the cursor that lies in the directory; false when the whole directory stands before it. */
+static bool cursor_in(const struct walk *w, size_t path_len, struct str *ret_rest)
+{
+	struct str prefix = str_n(w->path, path_len), after = w->req->after;
+
+	*ret_rest = STR("");
+	if (str_starts(after, prefix)) {
+		*ret_rest = str_from(after, path_len);
+		return true;
+	}
+	return str_cmp(after, prefix) < 0;
+}
+
+/* True when the entry, or something below it, stands behind the cursor. */
+static bool is_behind(const struct walk *w, const struct disk_names *names, const struct disk_name_ref *ref,
+		      struct str cursor)
+{
+	struct str name = str_n(names->text + ref->at, ref->len);
+	int c = str_cmp(name, str_first(cursor, name.len));
+
+	if (c || ref->type != DT_DIR)
+		return c ? c > 0 : name.len > cursor.len;
+	/* The cursor begins with the name, and the entry counts as "name/". */
+	if (cursor.len == name.len)
+		return true;
+	if (cursor.ptr[name.len] != '/')
+		return '/' > (unsigned char)cursor.ptr[name.len];
+	return w->req->recursive;
+}
+
+static void drop_before_cursor(const struct walk *w, struct disk_names *names, struct str cursor)
+{
+	size_t kept = 0;
+
+	if (cursor.len == 0)
+		return;
+	for (size_t i = 0; i < names->count; i++)
+		if (is_behind(w, names, &names->refs[i], cursor))
+			names->refs[kept++] = names->refs[i];
+	names->count = kept;
+}
+
+/* Takes over `fd`. */
+static int push_frame(struct walk *w, int fd, size_t path_len, struct err *err)
+{
+	struct frame f = {.fd = fd, .path_len = path_len};
+	struct str cursor;
+	int r;
+
+	if (w->depth == w->cap) {
+		w->cap = w->cap ? w->cap * 2 : 16;
+		w->frames = xrealloc(w->frames, w->cap * sizeof(*w->frames));
+	}
+	r = disk_names_read(fd, false, &f.names, err);
+	if (r) {
+		close(fd);
+		return r;
+	}
+	if (cursor_in(w, path_len, &cursor))
+		drop_before_cursor(w, &f.names, cursor);
+	else
+		f.names.count = 0;
+	disk_names_sort(&f.names);
+	w->frames[w->depth++] = f;
+	if (w->depth > LIST_FDS) {
+		struct frame *outer = &w->frames[w->depth - 1 - LIST_FDS];
+
+		if (outer->fd >= 0)
+			close(outer->fd);
+		outer->fd = -1;
+	}
+	return ctx_check(w->ctx, err);
+}
+
+static void pop_frame(struct walk *w)
+{
+	struct frame *f = &w->frames[--w->depth];
+
+	if (f->fd >= 0)
+		close(f->fd);
+	disk_names_release(&f->names);
+}
+
+/* The innermost frame's descriptor, opened again when it was given up; -errno when the directory is gone. */
+static int frame_fd(struct walk *w, struct frame *f)
+{
+	if (f->fd < 0)
+		f->fd = disk_open_dir(w->d, (struct wpath){str_n(w->path, f->path_len ? f->path_len - 1 : 0)});
+	return f->fd;
+}
+
+static void add_entry(struct walk *w, size_t path_len, const struct stat *st)
+{
+	struct store_entry *e;
+
+	if (w->page.count == w->page_cap) {
+		size_t more = w->page_cap ? w->page_cap * 2 : 32;
+
+		w->page.entries =
+			arena_grow(w->ctx->arena, w->page.entries, w->page_cap * sizeof(*e), more * sizeof(*e));
+		w->page_cap = more;
+	}
+	e = &w->page.entries[w->page.count++];
+	e->path.s = arena_str(w->ctx->arena, str_n(w->path, path_len));
+	disk_fill_stat(w->ctx->arena, st, &e->stat);
+}
+
+static void skip(struct walk *w)
+{
+	if (w->page.count == w->req->limit)
+		w->skipped_behind++;
+	else
+		w->page.skipped++;
+}
+
+/* Descends. What is gone or was swapped for a link meanwhile is as if absent; what may not be read is counted. */
+static int enter(struct walk *w, struct frame *f, const char *name, size_t path_len, struct err *err)
+{
+	int dir = frame_fd(w, f);
+	int fd = dir < 0 ? dir : disk_open_at(dir, name, O_RDONLY | O_DIRECTORY);
+
+	if (fd >= 0) {
+		w->path[path_len] = '/';
+		return push_frame(w, fd, path_len + 1, err);
+	}
+	if (fd == -EMFILE || fd == -ENFILE || fd == -ENOMEM)
+		return disk_fail(err, -fd);
+	if (fd != -ENOENT)
+		skip(w);
+	return 0;
+}
+
+static void set_next(struct walk *w)
+{
+	const struct store_entry *e = &w->page.entries[w->page.count - 1];
+
+	w->page.next = e->stat.kind == STORE_DIR ? arena_printf(w->ctx->arena, "%.*s/", STR_ARG(e->path.s)) : e->path.s;
+}
+
+/* One name of the innermost frame. *ret_full when the page is and there is more. */
+static int visit(struct walk *w, struct frame *f, bool *ret_full, struct err *err)
+{
+	const struct disk_name_ref *ref = &f->names.refs[f->at++];
+	const char *name = f->names.text + ref->at;
+	size_t path_len = f->path_len + ref->len;
+	struct stat st = {.st_mode = S_IFDIR};
+	int fd;
+
+	if (!ref->valid || path_len > PATH_LEN_MAX || (ref->type != DT_REG && ref->type != DT_DIR)) {
+		skip(w);
+		return 0;
+	}
+	memcpy(w->path + f->path_len, name, ref->len);
+	if (ref->type == DT_DIR && w->req->recursive)
+		return enter(w, f, name, path_len, err);
+	if (w->page.count == w->req->limit) {
+		*ret_full = true;
+		return 0;
+	}
+	if (ref->type == DT_REG) {
+		fd = frame_fd(w, f);
+		if (fd == -EMFILE || fd == -ENFILE)
+			return disk_fail(err, -fd);
+		if (fd < 0 || disk_lstat(fd, name, &st) < 0)
+			return 0; /* gone meanwhile */
+		if (!S_ISREG(st.st_mode)) {
+			skip(w);
+			return 0;
+		}
+	}
+	add_entry(w, path_len, &st);
+	return 0;
+}
+
+static int run(struct walk *w, struct err *err)
+{
+	bool full = false;
+	int r = 0;
+
+	while (r == 0 && w->depth && !full) {
+		struct frame *f = &w->frames[w->depth - 1];
+
+		if (f->at == f->names.count)
+			pop_frame(w);
+		else
+			r = visit(w, f, &full, err);
+	}
+	if (full)
+		set_next(w);
+	else
+		w->page.skipped += w->skipped_behind;
+	return r;
+}
+
+/* Why a path could not be opened as a directory. */
+static int fail_open(const struct disk *d, struct wpath path, int sys, struct err *err)
+{
+	FD_SCOPE int fd = -1;
+	struct stat st;
+
+	if (sys != ENOTDIR)
+		return disk_fail(err, sys);
+	fd = disk_open_path(d, path, O_PATH | O_NOFOLLOW);
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return disk_not_found(err); /* a part of the path is a file */
+	if (!S_ISREG(st.st_mode))
+		return disk_fail_kind(err, st.st_mode);
+	return err_set(err, ERR_INVALID, "\"%.*s\" is a file; name a directory", STR_ARG(path.s));
+}
+
+int disk_list(struct store *s, struct ctx *ctx, struct wpath path, const struct store_list_req *req,
+	      struct store_page *ret_page, struct err *err)
+{
+	struct walk w = {.d = disk_of(s), .ctx = ctx, .req = req};
+	size_t path_len = path.s.len;
+	int r, fd = disk_reserved(path) ? -ENOENT : disk_open_dir(w.d, path);
+
+	if (fd < 0)
+		return fail_open(w.d, path, -fd, err);
+	if (path_len) {
+		memcpy(w.path, path.s.ptr, path_len);
+		w.path[path_len++] = '/';
+	}
+	r = push_frame(&w, fd, path_len, err);
+	if (r == 0)
+		r = run(&w, err);
+	while (w.depth)
+		pop_frame(&w);
+	free(w.frames);
+	if (r == 0)
+		*ret_page = w.page;
+	return r;
+}

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The names of one directory, read at once and sorted. getdents64 with a large buffer instead of readdir(): it needs no
+ * second descriptor and no allocation per directory, and gives the kind of an entry without a stat.
+ */
+#include <dirent.h>
+#include <errno.h>
+
+#include "store/backends/disk/disk.h"
+
+/* A directory's names are kept in memory while it is read; this bounds them to what uint32_t can address. */
+#define NAMES_TEXT_MAX ((size_t)UINT32_MAX)
+
+static unsigned char type_of_mode(mode_t mode)
+{
+	return (unsigned char)IFTODT(mode);
+}
+
+static int add_name(struct disk_names *names, const char *name, unsigned char type, struct err *err)
+{
+	size_t len = strlen(name);
+	struct disk_name_ref *ref;
+
+	if (names->len + len + 1 > NAMES_TEXT_MAX)
+		return err_set(err, ERR_TOO_LARGE, "the directory has more names than can be listed; split it");
+	if (names->len + len + 1 > names->cap) {
+		names->cap = names->cap ? names->cap * 2 : 4096;
+		names->text = xrealloc(names->text, names->cap);
+	}
+	if (names->count == names->ref_cap) {
+		names->ref_cap = names->ref_cap ? names->ref_cap * 2 : 128;
+		names->refs = xrealloc(names->refs, names->ref_cap * sizeof(*names->refs));
+	}
+	ref = &names->refs[names->count++];
+	*ref = (struct disk_name_ref){.at = (uint32_t)names->len,
+				      .len = (uint32_t)len,
+				      .type = type,
+				      .valid = wpath_name_ok(str_n(name, len))};
+	memcpy(names->text + names->len, name, len + 1);
+	names->len += len + 1;
+	return 0;
+}
+
+static int take_entry(int dir, const struct dirent64 *e, bool all, struct disk_names *names, struct err *err)
+{
+	const char *name = e->d_name;
+	unsigned char type = e->d_type;
+
+	if (name[0] == '.' && (name[1] == '\0' || (name[1] == '.' && name[2] == '\0')))
+		return 0;
+	if (!all && disk_name_reserved(name)) {
+		disk_sweep_name(dir, name);
+		return 0;
+	}
+	if (type == DT_UNKNOWN) {
+		struct stat st;
+
+		if (disk_lstat(dir, name, &st) < 0)
+			return 0; /* gone meanwhile */
+		type = type_of_mode(st.st_mode);
+	}
+	return add_name(names, name, type, err);
+}
+
+int disk_names_read(int dir, bool all, struct disk_names *ret, struct err *err)
+{
+	_Alignas(struct dirent64) char buf[32 * 1024];
+	struct disk_names names = {0};
+	ssize_t n = 0;
+	int r = 0;
+
+	while (r == 0 && (n = getdents64(dir, buf, sizeof(buf))) > 0)
+		for (ssize_t at = 0; r == 0 && at < n;) {
+			const struct dirent64 *e = (const struct dirent64 *)(buf + at);
+
+			r = take_entry(dir, e, all, &names, err);
+			at += e->d_reclen;
+		}
+	if (r == 0 && n < 0 && errno != ENOENT) /* ENOENT: the directory was removed while it was read */
+		r = disk_fail(err, errno);
+	if (r) {
+		disk_names_release(&names);
+		return r;
+	}
+	*ret = names;
+	return 0;
+}
+
+static int compare(const void *a, const void *b, void *text)
+{
+	const struct disk_name_ref *x = a, *y = b;
+	const char *base = text;
+	size_t n = x->len < y->len ? x->len : y->len;
+	int c = memcmp(base + x->at, base + y->at, n);
+	int cx, cy;
+
+	if (c)
+		return c;
+	cx = x->len > n ? (unsigned char)base[x->at + n] : x->type == DT_DIR ? '/' : -1;
+	cy = y->len > n ? (unsigned char)base[y->at + n] : y->type == DT_DIR ? '/' : -1;
+	return cx - cy;
+}
+
+void disk_names_sort(struct disk_names *names)
+{
+	if (names->count > 1)
+		qsort_r(names->refs, names->count, sizeof(*names->refs), compare, names->text);
+}
+
+void disk_names_release(struct disk_names *names)
+{
+	free(names->text);
+	free(names->refs);
+	*names = (struct disk_names){0};
+}

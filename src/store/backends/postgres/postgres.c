@@ -1,0 +1,489 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Files as rows of a PostgreSQL table. Every operation is one statement, most of them a function in the database
+ * (postgres/functions.sql), so it is one round trip and one transaction, and its conditions hold against every other
+ * client. Only what is too large for one statement takes more: it is sent and read in chunks, within one transaction,
+ * so that nobody ever sees a part of it and nothing is left behind when it breaks off.
+ *
+ * Reads, lists and the rest are here; what brings bytes is in postgres_write.c, journals in postgres_journal.c.
+ */
+#include "store/backends/postgres/postgres.h"
+
+#include "base/clock.h"
+#include "base/limits.h"
+#include "store/list_stream.h"
+#include "store/stores.h"
+
+struct str pg_version_new(struct arena *arena)
+{
+	return arena_printf(arena, "%016llx", (unsigned long long)random_u64());
+}
+
+int64_t pg_token_new(void)
+{
+	return (int64_t)(random_u64() >> 2) | 1;
+}
+
+void pg_arg_cond(struct pg_args *args, struct store_cond cond)
+{
+	pg_arg_i32(args, cond.kind == STORE_ABSENT ? 1 : cond.kind == STORE_VERSION ? 2 : 0);
+	/* No file has a version that is not UTF-8, and the server would not take it. */
+	pg_arg_str(args, cond.kind == STORE_VERSION && utf8_valid(cond.version) &&
+					 (!cond.version.len || !memchr(cond.version.ptr, '\0', cond.version.len))
+				 ? cond.version
+				 : STR(""));
+}
+
+static int not_found(struct err *err)
+{
+	return err_set(err, ERR_NOT_FOUND, "there is no such file or directory; list its parent to see what is there");
+}
+
+static int is_a_dir(struct str path, struct err *err)
+{
+	return err_set(err, ERR_INVALID, "\"%.*s\" is a directory; name a file", STR_ARG(path));
+}
+
+int pg_outcome_check(enum pg_outcome outcome, struct str detail, struct str path, struct store_cond cond,
+		     struct err *err)
+{
+	switch (outcome) {
+	case PG_DONE:
+		return 0;
+	case PG_NOT_FOUND:
+		return not_found(err);
+	case PG_EXISTS:
+		return store_cond_check((struct store_cond){.kind = STORE_ABSENT}, true, detail, err);
+	case PG_CONFLICT:
+		return store_cond_check(cond, true, detail, err);
+	case PG_GONE:
+		return store_cond_check((struct store_cond){.kind = STORE_VERSION}, false, detail, err);
+	case PG_IS_DIR:
+		return is_a_dir(path, err);
+	case PG_BELOW_FILE:
+		return err_set(err, ERR_INVALID, "\"%.*s\" is a file, so nothing can lie below it", STR_ARG(detail));
+	case PG_TOO_LONG:
+		return err_set(err, ERR_INVALID, "\"%.*s\" would get a path of more than %zu bytes", STR_ARG(detail),
+			       PATH_LEN_MAX);
+	case PG_IS_FILE:
+		return err_set(err, ERR_INVALID, "\"%.*s\" is a file; a directory cannot replace it", STR_ARG(path));
+	case PG_DIR_COND:
+		return err_set(err, ERR_INVALID,
+			       "\"%.*s\" is a directory, which has no version; leave the condition out", STR_ARG(path));
+	case PG_OVERTAKEN:
+		return err_set(err, ERR_CONFLICT,
+			       "another entry was added to the journal first; read it and try again");
+	case PG_ENDS_BEFORE:
+		return err_set(err, ERR_CONFLICT, "the journal ends at %.*s, before the entry that was to be followed",
+			       STR_ARG(detail));
+	}
+	return err_set(err, ERR_INTERNAL, "the database answered %d, which no function of ours does", (int)outcome);
+}
+
+/* What PG_STAT and PG_READ begin their row with: version, size, mtime, and whether it is a directory. */
+static int row_stat(struct arena *arena, const struct pg_result *row, struct store_stat *ret, struct err *err)
+{
+	if (pg_null(row, 0, 0)) {
+		if (!pg_bool(row, 0, 3))
+			return not_found(err);
+		*ret = (struct store_stat){.kind = STORE_DIR};
+		return 0;
+	}
+	*ret = (struct store_stat){.kind = STORE_FILE,
+				   .size = (uint64_t)pg_i64(row, 0, 1),
+				   .mtime_ns = pg_i64(row, 0, 2),
+				   .version = arena_str(arena, pg_str(row, 0, 0))};
+	return 0;
+}
+
+static int postgres_stat(struct store *s, struct ctx *ctx, struct wpath path, struct store_stat *ret_stat,
+			 struct err *err)
+{
+	PG_RESULT_SCOPE struct pg_result *res = NULL;
+	struct pg_args args = {0};
+	int r;
+
+	if (wpath_is_root(path)) {
+		*ret_stat = (struct store_stat){.kind = STORE_DIR};
+		return 0;
+	}
+	pg_arg_str(&args, path.s);
+	r = pg_call(postgres_of(s)->pool, ctx, PG_STAT, &args, -1, &res, err);
+	return r ? r : row_stat(ctx->arena, res, ret_stat, err);
+}
+
+/* One read on its way to the sink. */
+struct reading {
+	struct ctx *ctx;
+	struct wpath path;
+	int64_t from, end; /* of the range, end not beyond what a number holds */
+	const struct sink *sink;
+	struct store_stat stat;
+	char *direct; /* from the sink's reserve */
+	uint64_t want, got;
+	bool begun, pushed; /* the sink has seen something: no second try */
+};
+
+static int take_row(struct reading *rd, const struct pg_result *row, struct err *err)
+{
+	struct str part = pg_str(row, 0, 4);
+
+	if (!rd->begun) {
+		int r = row_stat(rd->ctx->arena, row, &rd->stat, err);
+		int64_t end;
+
+		if (r == 0 && rd->stat.kind == STORE_DIR)
+			r = is_a_dir(rd->path.s, err);
+		if (r)
+			return r;
+		end = (int64_t)rd->stat.size < rd->end ? (int64_t)rd->stat.size : rd->end;
+		rd->want = end > rd->from ? (uint64_t)(end - rd->from) : 0;
+		rd->begun = true;
+	}
+	if (part.len == 0)
+		return 0;
+	if (rd->got + part.len > rd->want)
+		return err_set(err, ERR_CORRUPT, "the database has more bytes of it than its size says");
+	if (rd->got == 0 && rd->sink->reserve)
+		rd->direct = rd->sink->reserve(rd->sink->arg, (size_t)rd->want);
+	rd->got += part.len;
+	if (rd->direct) {
+		memcpy(rd->direct + rd->got - part.len, part.ptr, part.len);
+		return rd->got == rd->want ? rd->sink->push(rd->sink->arg, rd->direct, (size_t)rd->want, err) : 0;
+	}
+	return rd->sink->push(rd->sink->arg, part.ptr, part.len, err);
+}
+
+/* A file whose bytes stand in its row is read whole here; of others, what it is. */
+static int read_row(struct postgres *p, struct pg_link *l, struct reading *rd, struct err *err)
+{
+	PG_RESULT_SCOPE struct pg_result *res = NULL;
+	struct pg_args args = {0};
+	int r;
+
+	pg_arg_str(&args, rd->path.s);
+	pg_arg_i64(&args, rd->from);
+	pg_arg_i64(&args, rd->end);
+	r = pg_exec(l, rd->ctx, pg_pool_stmt(p->pool, PG_READ), &args, &res, err);
+	if (r == 0) {
+		r = take_row(rd, res, err);
+		rd->pushed |= rd->got > 0;
+	}
+	return r;
+}
+
+/* All chunks in the range, row by row. `max`: a larger part of a file gives no bytes. */
+static int read_rows(struct postgres *p, struct pg_link *l, struct reading *rd, int64_t max, struct err *err)
+{
+	struct pg_args args = {0};
+	int r;
+
+	rd->begun = false;
+	pg_arg_str(&args, rd->path.s);
+	pg_arg_i64(&args, rd->from);
+	pg_arg_i64(&args, rd->end);
+	pg_arg_i64(&args, max);
+	r = pg_begin(l, rd->ctx, pg_pool_stmt(p->pool, PG_READ_CHUNKS), &args, err);
+	while (r == 0) {
+		struct pg_result *row;
+
+		r = pg_next(l, rd->ctx, &row, err);
+		if (r || !row)
+			break;
+		r = ctx_check(rd->ctx, err);
+		if (r == 0) {
+			r = take_row(rd, row, err);
+			rd->pushed |= rd->got > 0;
+		}
+		pg_result_free(row);
+		if (r && rd->want > PG_INLINE_MAX)
+			pg_abandon(l);
+		while (r && !l->broken) { /* to the end of the answer */
+			struct err ignored;
+
+			if (pg_next(l, rd->ctx, &row, &ignored) || !row)
+				break;
+			pg_result_free(row);
+		}
+	}
+	return r;
+}
+
+/* Too large for one answer: again, in a transaction without a time-out of its statement. It is one statement too. */
+static int read_large(struct postgres *p, struct pg_link *l, struct reading *rd, struct err *err)
+{
+	int r = pg_exec_text(l, rd->ctx,
+			     "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL statement_timeout = 0", NULL,
+			     err);
+
+	if (r == 0)
+		r = read_rows(p, l, rd, INT64_MAX, err);
+	if (r == 0)
+		r = pg_exec_text(l, rd->ctx, "COMMIT", NULL, err);
+	else
+		pg_abandon(l);
+	return r;
+}
+
+static int postgres_read(struct store *s, struct ctx *ctx, struct wpath path, struct store_range range,
+			 const struct sink *sink, struct store_stat *ret_stat, struct err *err)
+{
+	struct postgres *p = postgres_of(s);
+	uint64_t top = (uint64_t)1 << 62, from = range.offset < top ? range.offset : top;
+	struct reading rd = {.ctx = ctx, .path = path, .sink = sink, .from = (int64_t)from};
+	int r;
+
+	rd.end = (int64_t)(range.length < top - from ? from + range.length : top);
+	for (unsigned tries = 0;; tries++) {
+		struct pg_link *l;
+
+		r = pg_take(p->pool, ctx, &l, err);
+		if (r == 0) {
+			rd.begun = false;
+			r = read_row(p, l, &rd, err);
+			if (r == 0 && rd.want && !rd.got && rd.want <= PG_READ_MAX)
+				r = read_rows(p, l, &rd, PG_READ_MAX, err);
+			if (r == 0 && rd.want && !rd.got)
+				r = read_large(p, l, &rd, err);
+			pg_give(p->pool, l, true);
+		}
+		if (r == 0 || rd.pushed || !pg_try_again(ctx, tries, err))
+			break;
+	}
+	if (r == 0 && rd.got != rd.want)
+		r = err_set(err, ERR_CORRUPT, "the database has %llu of %llu bytes of it", (unsigned long long)rd.got,
+			    (unsigned long long)rd.want);
+	if (r == 0)
+		*ret_stat = rd.stat;
+	return r;
+}
+
+static int postgres_remove(struct store *s, struct ctx *ctx, struct wpath path, bool recursive, struct store_cond cond,
+			   uint64_t *ret_count, struct err *err)
+{
+	PG_RESULT_SCOPE struct pg_result *res = NULL;
+	struct pg_args args = {0};
+	enum pg_outcome outcome;
+	int r;
+
+	pg_arg_str(&args, path.s);
+	pg_arg_bool(&args, recursive);
+	pg_arg_cond(&args, cond);
+	pg_arg_i64(&args, pg_token_new());
+	pg_arg_bool(&args, false);
+	r = pg_call(postgres_of(s)->pool, ctx, PG_REMOVE, &args, args.n - 1, &res, err);
+	if (r)
+		return r;
+	outcome = (enum pg_outcome)pg_i64(res, 0, 0);
+	if (outcome == PG_IS_DIR)
+		return err_set(err, ERR_INVALID, "\"%.*s\" is a directory; remove it recursively", STR_ARG(path.s));
+	r = pg_outcome_check(outcome, pg_str(res, 0, 1), path.s, cond, err);
+	if (r == 0)
+		*ret_count = (uint64_t)pg_i64(res, 0, 2);
+	return r;
+}
+
+static int postgres_move(struct store *s, struct ctx *ctx, struct wpath from, struct wpath to, struct store_cond cond,
+			 struct store_cond to_cond, struct store_stat *ret_stat, struct err *err)
+{
+	PG_RESULT_SCOPE struct pg_result *res = NULL;
+	struct pg_args args = {0};
+	enum pg_outcome outcome;
+	struct str about = to.s;
+	int r;
+
+	pg_arg_str(&args, from.s);
+	pg_arg_str(&args, to.s);
+	pg_arg_cond(&args, cond);
+	pg_arg_cond(&args, to_cond);
+	pg_arg_i64(&args, pg_token_new());
+	pg_arg_bool(&args, false);
+	r = pg_call(postgres_of(s)->pool, ctx, PG_MOVE, &args, args.n - 1, &res, err);
+	if (r)
+		return r;
+	outcome = (enum pg_outcome)pg_i64(res, 0, 0);
+	if (outcome == PG_DIR_COND)
+		about = from.s;
+	r = pg_outcome_check(outcome, pg_str(res, 0, 1), about, cond.kind == STORE_VERSION ? cond : to_cond, err);
+	if (r)
+		return r;
+	*ret_stat = (struct store_stat){.kind = STORE_DIR};
+	if (!pg_null(res, 0, 4))
+		*ret_stat = (struct store_stat){.kind = STORE_FILE,
+						.size = (uint64_t)pg_i64(res, 0, 2),
+						.mtime_ns = pg_i64(res, 0, 3),
+						.version = arena_str(ctx->arena, pg_str(res, 0, 4))};
+	return 0;
+}
+
+static int postgres_copy(struct store *s, struct ctx *ctx, struct wpath from, struct wpath to,
+			 struct store_cond to_cond, struct store_stat *ret_stat, struct err *err)
+{
+	PG_RESULT_SCOPE struct pg_result *res = NULL;
+	struct str version = pg_version_new(ctx->arena);
+	struct pg_args args = {0};
+	struct str detail;
+	int r;
+
+	pg_arg_str(&args, from.s);
+	pg_arg_str(&args, to.s);
+	pg_arg_cond(&args, to_cond);
+	pg_arg_str(&args, version);
+	pg_arg_i64(&args, clock_real_ns());
+	pg_arg_i64(&args, pg_token_new());
+	pg_arg_bool(&args, false);
+	r = pg_call(postgres_of(s)->pool, ctx, PG_COPY, &args, args.n - 1, &res, err);
+	if (r)
+		return r;
+	detail = pg_str(res, 0, 1);
+	r = pg_outcome_check((enum pg_outcome)pg_i64(res, 0, 0), detail, detail.len ? detail : to.s, to_cond, err);
+	if (r == 0)
+		*ret_stat = (struct store_stat){.kind = STORE_FILE,
+						.size = (uint64_t)pg_i64(res, 0, 2),
+						.mtime_ns = pg_i64(res, 0, 3),
+						.version = version};
+	return r;
+}
+
+/* Where a page begins: the first place behind the cursor. */
+static int list_seek(struct arena *arena, struct wpath dir, const struct store_list_req *req, struct str *ret,
+		     struct err *err)
+{
+	struct str top = wpath_is_root(dir) ? STR("") : arena_printf(arena, "%.*s/", STR_ARG(dir.s));
+
+	*ret = top;
+	if (req->after.len == 0)
+		return 0;
+	if (req->after.len > 2 * PATH_LEN_MAX || !utf8_valid(req->after) ||
+	    memchr(req->after.ptr, '\0', req->after.len))
+		return err_set(err, ERR_INVALID, "the cursor is not one of this store; list from the start");
+	if (str_cmp(req->after, top) < 0)
+		return 0;
+	if (!req->recursive && str_ends(req->after, STR("/")))
+		*ret = arena_printf(arena, "%.*s0", STR_ARG(str_first(req->after, req->after.len - 1)));
+	else
+		*ret = arena_printf(arena, "%.*s\x01", STR_ARG(req->after)); /* before whatever begins with it */
+	return 0;
+}
+
+static int list_page(struct arena *arena, struct wpath dir, size_t limit, const struct pg_result *res,
+		     struct store_page *ret_page, struct err *err)
+{
+	struct page_builder b = {.arena = arena, .limit = limit};
+
+	if (pg_i64(res, 0, 0) == -1)
+		return not_found(err);
+	if (pg_i64(res, 0, 0) == -2)
+		return err_set(err, ERR_INVALID, "\"%.*s\" is a file; name a directory", STR_ARG(dir.s));
+	for (int i = 0; pg_i64(res, 0, 0) > 0 && i < pg_rows(res); i++) {
+		struct store_entry e = {.path.s = arena_str(arena, pg_str(res, i, 1))};
+
+		if (pg_i64(res, i, 0) == 2)
+			e.stat.kind = STORE_DIR;
+		else
+			e.stat = (struct store_stat){.kind = STORE_FILE,
+						     .size = (uint64_t)pg_i64(res, i, 2),
+						     .mtime_ns = pg_i64(res, i, 3),
+						     .version = arena_str(arena, pg_str(res, i, 4))};
+		page_builder_add(&b, &e);
+	}
+	page_builder_finish(&b, ret_page);
+	return 0;
+}
+
+static int postgres_list(struct store *s, struct ctx *ctx, struct wpath path, const struct store_list_req *req,
+			 struct store_page *ret_page, struct err *err)
+{
+	PG_RESULT_SCOPE struct pg_result *res = NULL;
+	struct pg_args args = {0};
+	struct str seek;
+	int r = list_seek(ctx->arena, path, req, &seek, err);
+
+	if (r)
+		return r;
+	pg_arg_str(&args, path.s);
+	pg_arg_str(&args, seek);
+	pg_arg_bool(&args, req->recursive);
+	pg_arg_i32(&args, (int32_t)req->limit + 1);
+	r = pg_call(postgres_of(s)->pool, ctx, PG_LIST, &args, -1, &res, err);
+	return r ? r : list_page(ctx->arena, path, req->limit, res, ret_page, err);
+}
+
+static void postgres_destroy(struct store *s)
+{
+	struct postgres *p = postgres_of(s);
+
+	pg_pool_destroy(p->pool);
+	free(p);
+}
+
+static const struct store_ops postgres_ops = {
+	.name = "PostgreSQL",
+	.stat = postgres_stat,
+	.read = postgres_read,
+	.write = postgres_write,
+	.append = postgres_append,
+	.remove = postgres_remove,
+	.move = postgres_move,
+	.copy = postgres_copy,
+	.list = postgres_list,
+	.scan = store_scan_generic,
+	.journal_read = postgres_journal_read,
+	.journal_add = postgres_journal_add,
+	.journal_cut = postgres_journal_cut,
+	.destroy = postgres_destroy,
+};
+
+/* The schema as this program needs it, and old receipts gone. */
+static int prepare_database(const struct pg_config *config, struct err *err)
+{
+	ARENA_SCOPE struct arena *arena = arena_new();
+	struct ctx ctx = {.arena = arena};
+	struct pg_link *l;
+	char *sweep;
+	int r = pg_open(config, &ctx, &l, err);
+
+	if (r)
+		return r;
+	r = pg_migrate(l, &ctx, config, err);
+	if (r == 0) {
+		sweep = pg_in_schema(config, "DELETE FROM @.stead_receipts WHERE made < now() - interval '1 hour'");
+		r = pg_exec_text(l, &ctx, sweep, NULL, err);
+		free(sweep);
+	}
+	pg_close(l);
+	return r;
+}
+
+int store_postgres_open(struct str url, struct store **ret_store, struct err *err)
+{
+	struct pg_config config;
+	struct wpath prefix;
+	struct postgres *p;
+	int r = pg_config_parse(url, &config, err);
+
+	if (r)
+		return r;
+	r = prepare_database(&config, err);
+	if (r == 0)
+		r = wpath_parse(str_of(config.prefix), &prefix, err);
+	if (r) {
+		pg_config_release(&config);
+		return err_prefix(err, "open the store");
+	}
+	p = xcalloc(1, sizeof(*p));
+	p->base.ops = &postgres_ops;
+	p->pool = pg_pool_new(config);
+	*ret_store = wpath_is_root(prefix) ? &p->base : store_prefix_new(&p->base, prefix);
+	return 0;
+}
+
+int store_postgres_schema_version(void)
+{
+	return PG_SCHEMA_VERSION;
+}
+
+uint64_t store_postgres_trips(struct store *s)
+{
+	return pg_pool_trips(postgres_of(s)->pool);
+}

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A journal is a stream whose entries have the ids 1-0, 2-0, 3-0 …; how many were cut away stands in a hash beside it,
+ * so its length says its last number, and asking for that copies nothing. Adding, with the change of the file that the
+ * entry is about, is one script; whoever was overtaken gets what it missed in the same answer. Waiting is XREAD BLOCK.
+ */
+#include "base/clock.h"
+#include "store/backends/redis/redis.h"
+#include "store/journal.h"
+
+#define NEWS_BYTES     (1 * MIB)
+#define NEWS_TEXT      "1048576"
+#define WAIT_STEP_NS   INT64_C(5000000000) /* then the journal is looked at again: it may have been removed */
+#define JOURNAL_ANSWER (JOURNAL_ENTRY_MAX + NEWS_BYTES)
+
+static void fill_page(struct ctx *ctx, const struct resp_value *v, uint64_t after, struct journal_page *ret)
+{
+	*ret = (struct journal_page){.first = redis_number(v, 1), .last = redis_number(v, 2)};
+	if (after + 1 < ret->first)
+		after = ret->first - 1;
+	ret->count = v->count > 3 ? v->count - 3 : 0;
+	ret->entries = ARENA_ARRAY(ctx->arena, struct journal_entry, ret->count);
+	for (size_t i = 0; i < ret->count; i++)
+		ret->entries[i] = (struct journal_entry){.number = after + 1 + i, .bytes = redis_item(v, i + 3)};
+}
+
+static int read_now(struct redis *rd, struct ctx *ctx, struct wpath journal, const struct journal_read *req,
+		    struct journal_page *ret_page, struct err *err)
+{
+	size_t max = req->max_bytes ? req->max_bytes : 1;
+	struct str args[REDIS_BEFORE + 3] = {
+		[REDIS_BEFORE] = journal.s,
+		arena_printf(ctx->arena, "%llu", (unsigned long long)req->after),
+		arena_printf(ctx->arena, "%zu", max),
+	};
+	struct resp_value v;
+	int r = redis_script(rd, ctx, REDIS_JOURNAL_READ, NULL, args, REDIS_BEFORE + 3, max + JOURNAL_ANSWER, &v, err);
+
+	if (r)
+		return r;
+	fill_page(ctx, &v, req->after, ret_page);
+	if (redis_says(&v, "cut"))
+		return err_set(err, ERR_NOT_FOUND, "entries before %llu are no longer kept; begin there",
+			       (unsigned long long)ret_page->first);
+	return redis_says(&v, "ok") ? 0 : redis_refused(&v, (struct store_cond){0}, err);
+}
+
+/* Until there is an entry behind `after`, or the time is up. */
+static int wait_for_entry(struct redis *rd, struct ctx *ctx, struct wpath journal, uint64_t after, int64_t wait_ns,
+			  struct err *err)
+{
+	ARENA_SCOPE struct arena *arena = arena_new();
+	struct str args[] = {STR("XREAD"),
+			     STR("COUNT"),
+			     STR("1"),
+			     STR("BLOCK"),
+			     arena_printf(arena, "%lld", (long long)(wait_ns / 1000000 + 1)),
+			     STR("STREAMS"),
+			     redis_key(rd, arena, "j:", journal.s),
+			     arena_printf(arena, "%llu-0", (unsigned long long)after)};
+	struct resp_conn *conn;
+	struct resp_value v;
+	int r = resp_take(rd->client, ctx, true, &conn, err);
+
+	if (r)
+		return r;
+	resp_put(conn, args, 8);
+	r = resp_send(conn, ctx, err);
+	if (r == 0)
+		r = resp_get(conn, ctx, arena, JOURNAL_ANSWER, wait_ns, &v, err);
+	if (r == 0 && v.type == RESP_ERROR)
+		r = resp_error(v.s, err);
+	resp_give(rd->client, conn);
+	return r;
+}
+
+int redis_journal_read(struct store *s, struct ctx *ctx, struct wpath journal, const struct journal_read *req,
+		       struct journal_page *ret_page, struct err *err)
+{
+	struct redis *rd = redis_of(s);
+	int64_t left = req->wait_ns;
+	int r = read_now(rd, ctx, journal, req, ret_page, err);
+
+	while (r == 0 && ret_page->count == 0 && left > 0) {
+		int64_t step = left < WAIT_STEP_NS ? left : WAIT_STEP_NS;
+
+		r = wait_for_entry(rd, ctx, journal, req->after, step, err);
+		if (r == 0)
+			r = read_now(rd, ctx, journal, req, ret_page, err);
+		left -= step;
+	}
+	return r;
+}
+
+static struct str change_word(enum journal_change change)
+{
+	switch (change) {
+	case JOURNAL_WRITE:
+		return STR("w");
+	case JOURNAL_APPEND:
+		return STR("a");
+	case JOURNAL_REMOVE:
+		return STR("r");
+	case JOURNAL_ALONE:
+		break;
+	}
+	return STR("");
+}
+
+int redis_journal_add(struct store *s, struct ctx *ctx, struct wpath journal, struct wpath to, struct store_cond cond,
+		      const struct journal_add *add, struct journal_added *ret_added, struct err *err)
+{
+	struct redis *rd = redis_of(s);
+	int64_t mtime = clock_real_ns();
+	bool write = add->change == JOURNAL_WRITE;
+	struct redis_change ch;
+	struct str args[REDIS_BEFORE + 16] = {
+		[REDIS_BEFORE + 7] = journal.s,
+		change_word(add->change),
+		rd->journals,
+		redis_key(rd, ctx->arena, "j:", journal.s),
+		arena_printf(ctx->arena, "%llu-0", (unsigned long long)add->after + 1),
+		add->bytes,
+		STR(NEWS_TEXT),
+		str_n(ch.head, REDIS_HEAD),
+		arena_printf(ctx->arena, "%llu", (unsigned long long)add->after),
+	};
+	struct resp_value v;
+	int r;
+
+	if (add->change != JOURNAL_ALONE && add->content.len > REDIS_JOURNAL_STEP)
+		return err_set(err, ERR_UNSUPPORTED, "more than %zu bytes do not go in one step with a journal entry",
+			       (size_t)REDIS_JOURNAL_STEP);
+	r = redis_change_init(&ch, cond, add->version, mtime, err);
+	if (r == 0 && write) {
+		redis_change_bytes(rd, ctx, &ch, add->version, add->content, 0);
+		redis_change_simple(&ch, cond);
+	}
+	if (r == 0) {
+		redis_file_args(rd, ctx, to, cond, &ch, write, add->content, args);
+		r = redis_script(rd, ctx, REDIS_JOURNAL_ADD, &ch, args, REDIS_BEFORE + 16, JOURNAL_ANSWER, &v, err);
+	}
+	if (r)
+		return r;
+	if (redis_says(&v, "overtaken")) {
+		ret_added->overtaken = true;
+		fill_page(ctx, &v, add->after, &ret_added->news);
+		return err_set(err, ERR_CONFLICT, "somebody else was first to add entry %llu",
+			       (unsigned long long)add->after + 1);
+	}
+	if (!redis_says(&v, "ok"))
+		return redis_refused(&v, cond, err);
+	if (add->change == JOURNAL_WRITE || add->change == JOURNAL_APPEND)
+		ret_added->stat =
+			(struct store_stat){.kind = STORE_FILE,
+					    .size = v.type == RESP_INT ? add->content.len : redis_number(&v, 1),
+					    .mtime_ns = mtime,
+					    .version = add->version};
+	return 0;
+}
+
+int redis_journal_cut(struct store *s, struct ctx *ctx, struct wpath journal, uint64_t before, struct err *err)
+{
+	struct redis *rd = redis_of(s);
+	struct str args[REDIS_BEFORE + 2] = {
+		[REDIS_BEFORE] = journal.s,
+		arena_printf(ctx->arena, "%llu", (unsigned long long)before),
+	};
+	struct resp_value v;
+
+	return redis_script(rd, ctx, REDIS_JOURNAL_CUT, NULL, args, REDIS_BEFORE + 2, REDIS_META_MAX, &v, err);
+}

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The tool table: a tool is described once (name, schemas, traits, handler), and every door (MCP, CLI, library, later
+ * HTTP and the agent loop) serves that table. Arguments are checked against the schema before the handler runs. A
+ * result is one value; the text for the model is rendered from it, so the two cannot differ.
+ *
+ * A dialect is another table over the same handlers: another system's names, arguments, defaults and reply form.
+ */
+#ifndef STEAD_TOOL_TOOL_H
+#define STEAD_TOOL_TOOL_H
+
+#include "base/ctx.h"
+#include "workspace/workspace.h"
+#include "text/jv.h"
+
+enum {
+	TOOL_READS_ONLY = 1,
+	TOOL_DESTRUCTIVE = 2,
+	TOOL_IDEMPOTENT = 4,
+	TOOL_OPEN_WORLD = 8,
+	TOOL_LONG = 16,  /* may take long: a door runs it beside other calls, with progress and cancellation */
+	TOOL_PARKS = 32, /* a result over the offload thresholds is parked as an artifact */
+	TOOL_PLANS = 64, /* part of planning: allowed while plan mode is on, although it changes something */
+};
+
+struct artifacts;
+
+/* What a handler works with. */
+struct call {
+	struct ctx *ctx;
+	struct workspace *ws;
+	struct store *files; /* workspace_files(ws) */
+	struct artifacts *artifacts;
+};
+
+/* What a handler gives back, all in the call's arena. */
+struct outcome {
+	struct jv *value; /* an object that fits the output schema; NULL in dialects without structured content */
+	struct jv *failed_value; /* on failure: data for programs, that fits the output schema too; else NULL */
+	struct str detail; /* on failure: lines for the model behind the error's sentence (nearest text, first lines) */
+	struct str text;   /* the whole text, when the handler has it already (`ptr` not NULL); on failure it stands in
+			      place of the sentence and the detail, for dialects whose wording is fixed */
+};
+
+struct tool {
+	const char *name, *title, *description;
+	const char *input_schema, *output_schema; /* JSON Schema 2020-12, objects */
+	unsigned traits;
+	int (*call)(struct call *call, const struct jv *args, struct outcome *ret, struct err *err);
+	/* The text for the model; NULL: the value as JSON. */
+	void (*render)(const struct jv *args, const struct jv *value, struct buf *text);
+	const char *family; /* "files", "artifacts": `group:files` in allow and deny */
+	/* Dialects: the native tools whose power this one uses, separated by blanks. Denying one of them denies it. */
+	const char *acts_as;
+	/* Native tools whose denial denies this one too, because it could be used in their place. */
+	const char *needs;
+};
+
+/* The tools that one door offers: a dialect's table, less what configuration denies. Immutable and thread-safe. */
+struct toolset;
+
+/* `dialect` empty: native. ERR_NOT_FOUND names the dialects there are. `ws` is borrowed and must outlive the set. */
+int toolset_new(struct workspace *ws, struct str dialect, struct toolset **ret_set, struct err *err);
+void toolset_destroy(struct toolset *set);
+/* The same tools over another user's handle of the same workspace, sharing what `of` has parsed. `of` and `ws` must
+   outlive it. */
+struct toolset *toolset_for(struct toolset *of, struct workspace *ws);
+/* Names of all dialects, NULL at the end; the first is "native". */
+const char *const *toolset_dialects(void);
+/* What '/' is for a dialect's tools when nobody says otherwise, for workspace_opts.root: "workspace", "task:default",
+   …; empty for the file area, and for a dialect that is not known. */
+struct str dialect_root(struct str dialect);
+
+/* A tool as a client sees it. Order is stable. */
+struct tool_info {
+	struct str name, title, description;
+	const struct jv *input_schema, *output_schema; /* output_schema may be NULL */
+	unsigned traits;
+};
+size_t toolset_count(const struct toolset *set);
+const struct tool_info *toolset_at(const struct toolset *set, size_t index);
+const struct tool_info *toolset_find(const struct toolset *set, struct str name);
+
+struct tool_result {
+	bool is_error;
+	struct err err;         /* when is_error */
+	struct str text;        /* for the model; on error the sentence, then details */
+	const struct jv *value; /* structured content, or NULL (in dialects without it, and nearly always on error) */
+};
+
+/* Runs a tool: check arguments, call, render, park what is too large. What it changes is recorded under ctx->actor; an
+   empty actor is filled from the workspace, an empty call id with a new one. `args` NULL: {}. Everything in ret_result
+   is in ctx->arena. Fails (ERR_NOT_FOUND) only for a name that is not in the set; what goes wrong in a tool is a
+   result. */
+int toolset_call(struct toolset *set, struct ctx *ctx, struct str name, const struct jv *args,
+		 struct tool_result *ret_result, struct err *err);
+
+#endif

@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The set of tools that a door serves, and the one way to call them: find, check the arguments, run, render, park.
+ * Schemas are JSON text in the tables and are parsed when a tool is first looked at or called: a program that calls one
+ * tool must not pay for thirty, and start-up is measured.
+ */
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "base/limits.h"
+#include "home/plans/plans.h"
+#include "text/schema.h"
+#include "home/artifacts/artifacts_tools.h"
+#include "home/artifacts/artifacts.h"
+#include "tool/dialect.h"
+#include "home/files/files.h"
+
+struct entry {
+	const struct tool *tool;
+	struct tool_info info;
+	atomic_bool parsed;
+};
+
+struct toolset {
+	struct workspace *ws;
+	const struct dialect *dialect;
+	struct artifacts *artifacts;
+	struct entry *entries;
+	size_t count;
+	struct toolset *of;   /* whose entries these are; NULL: its own */
+	pthread_mutex_t lock; /* parsing of schemas, and the arena they lie in */
+	struct arena *arena;
+};
+
+const struct dialect *const dialects[] = {
+	&dialect_native,     &dialect_omnicoreagent,    &dialect_openpaw,  &dialect_wacht,
+	&dialect_agentscope, &dialect_anthropic_memory, &dialect_loomflow, NULL};
+
+const char *const *toolset_dialects(void)
+{
+	static const char *const names[] = {"native",     "omnicoreagent",    "openpaw",  "wacht",
+					    "agentscope", "anthropic-memory", "loomflow", NULL};
+
+	return names;
+}
+
+const struct tool *dialect_next(const struct dialect *dialect, const struct tool *tool)
+{
+	const struct tool_group *const *g = dialect->groups;
+
+	if (!tool)
+		return g[0]->tools;
+	while (tool < (*g)->tools || tool >= (*g)->tools + (*g)->count)
+		g++;
+	if (++tool < (*g)->tools + (*g)->count)
+		return tool;
+	return g[1] ? g[1]->tools : NULL;
+}
+
+static const struct dialect *find_dialect(struct str name)
+{
+	if (name.len == 0)
+		return &dialect_native;
+	for (const struct dialect *const *d = dialects; *d; d++)
+		if (str_is(name, (*d)->name))
+			return *d;
+	return NULL;
+}
+
+struct str dialect_root(struct str dialect)
+{
+	const struct dialect *d = find_dialect(dialect);
+
+	return d ? str_of(d->root) : STR_NONE;
+}
+
+static int unknown_dialect(struct str name, struct err *err)
+{
+	char list[200] = "";
+	size_t len = 0;
+
+	for (const struct dialect *const *d = dialects; *d && len < sizeof(list); d++)
+		len += (size_t)snprintf(list + len, sizeof(list) - len, "%s%s", len ? ", " : "", (*d)->name);
+	return err_set(err, ERR_NOT_FOUND, "there is no dialect \"%.*s\"; there are %s", STR_ARG(name), list);
+}
+
+int toolset_new(struct workspace *ws, struct str dialect, struct toolset **ret_set, struct err *err)
+{
+	const struct dialect *d = find_dialect(dialect);
+	const struct config *config = workspace_config(ws);
+	struct policy policy;
+	struct toolset *set;
+	size_t count = 0;
+	int r;
+
+	if (!d)
+		return unknown_dialect(dialect, err);
+	r = policy_init(&policy, config, err);
+	if (r)
+		return r;
+	set = xcalloc(1, sizeof(*set));
+	set->ws = ws;
+	set->dialect = d;
+	set->arena = arena_new();
+	set->artifacts = artifacts_new(workspace_home(ws), &config->offload);
+	pthread_mutex_init(&set->lock, NULL);
+	for (const struct tool *t = dialect_next(d, NULL); t; t = dialect_next(d, t))
+		count++;
+	set->entries = xcalloc(count, sizeof(*set->entries));
+	for (const struct tool *t = dialect_next(d, NULL); t; t = dialect_next(d, t)) {
+		struct entry *e = &set->entries[set->count];
+
+		if (!policy_offers(&policy, t))
+			continue;
+		e->tool = t;
+		e->info = (struct tool_info){.name = str_of(t->name),
+					     .title = str_of(t->title),
+					     .description = str_of(t->description),
+					     .traits = t->traits};
+		set->count++;
+	}
+	*ret_set = set;
+	return 0;
+}
+
+struct toolset *toolset_for(struct toolset *of, struct workspace *ws)
+{
+	struct toolset *set = xcalloc(1, sizeof(*set));
+
+	of = of->of ? of->of : of;
+	*set = (struct toolset){.ws = ws, .dialect = of->dialect, .entries = of->entries, .count = of->count, .of = of};
+	set->artifacts = artifacts_new(workspace_home(ws), &workspace_config(ws)->offload);
+	return set;
+}
+
+void toolset_destroy(struct toolset *set)
+{
+	if (!set)
+		return;
+	artifacts_destroy(set->artifacts);
+	if (set->of) {
+		free(set);
+		return;
+	}
+	pthread_mutex_destroy(&set->lock);
+	arena_destroy(set->arena);
+	free(set->entries);
+	free(set);
+}
+
+/* The tables are ours: a schema that does not parse is a bug, not an error. */
+static const struct jv *parse_schema(struct arena *arena, const struct tool *tool, const char *text)
+{
+	struct jv *schema = NULL;
+	struct err err = {0};
+
+	if (!text)
+		return NULL;
+	if (jv_parse(arena, str_of(text), &schema, &err) || schema_compile(schema, &err)) {
+		fprintf(stderr, "stead: the schema of tool %s is broken: %s\n", tool->name, err.msg);
+		abort();
+	}
+	return schema;
+}
+
+static const struct tool_info *entry_info(struct toolset *set, struct entry *e)
+{
+	if (atomic_load_explicit(&e->parsed, memory_order_acquire))
+		return &e->info;
+	set = set->of ? set->of : set;
+	pthread_mutex_lock(&set->lock);
+	if (!atomic_load_explicit(&e->parsed, memory_order_relaxed)) {
+		e->info.input_schema = parse_schema(set->arena, e->tool, e->tool->input_schema);
+		e->info.output_schema = parse_schema(set->arena, e->tool, e->tool->output_schema);
+		atomic_store_explicit(&e->parsed, true, memory_order_release);
+	}
+	pthread_mutex_unlock(&set->lock);
+	return &e->info;
+}
+
+size_t toolset_count(const struct toolset *set)
+{
+	return set->count;
+}
+
+/* What a caller sees never changes; that schemas are filled in on the way is nobody's business but ours. */
+const struct tool_info *toolset_at(const struct toolset *set, size_t index)
+{
+	return index < set->count ? entry_info((struct toolset *)set, &set->entries[index]) : NULL;
+}
+
+static struct entry *find_entry(const struct toolset *set, struct str name)
+{
+	for (size_t i = 0; i < set->count; i++)
+		if (str_eq(set->entries[i].info.name, name))
+			return &set->entries[i];
+	return NULL;
+}
+
+const struct tool_info *toolset_find(const struct toolset *set, struct str name)
+{
+	struct entry *e = find_entry(set, name);
+
+	return e ? entry_info((struct toolset *)set, e) : NULL;
+}
+
+static int unknown_tool(const struct toolset *set, struct str name, struct err *err)
+{
+	const char *names[128];
+	const char *nearest;
+	size_t n = 0;
+
+	for (size_t i = 0; i < set->count && n < 128; i++)
+		names[n++] = set->entries[i].tool->name;
+	nearest = str_nearest(name, names, n);
+	if (nearest)
+		return err_set(err, ERR_NOT_FOUND, "there is no tool \"%.*s\"; did you mean \"%s\"?",
+			       STR_ARG(str_first(name, 100)), nearest);
+	return err_set(err, ERR_NOT_FOUND, "there is no tool \"%.*s\"; list the tools to see what there is",
+		       STR_ARG(str_first(name, 100)));
+}
+
+static void error_result(struct toolset *set, struct ctx *ctx, const struct outcome *out, struct tool_result *ret)
+{
+	const char *prefix = set->dialect->error_prefix;
+	struct buf text;
+
+	ret->is_error = true;
+	ret->value = out->failed_value;
+	if (out->text.ptr) {
+		ret->text = out->text;
+		return;
+	}
+	buf_init(&text, ctx->arena, TOOL_TEXT_MAX);
+	if (prefix)
+		buf_add(&text, str_of(prefix));
+	buf_add(&text, str_of(ret->err.msg));
+	if (out->detail.len) {
+		buf_char(&text, '\n');
+		buf_add(&text, out->detail);
+	}
+	ret->text = buf_str(&text);
+}
+
+static struct str render(const struct tool *tool, struct ctx *ctx, const struct jv *args, const struct jv *value)
+{
+	struct buf text;
+
+	buf_init(&text, ctx->arena, 2 * TOOL_TEXT_MAX);
+	if (tool->render)
+		tool->render(args, value, &text);
+	else
+		jv_write(&text, value);
+	if (text.overflow)
+		buf_lit(&text, "\n[cut]");
+	return text.ptr ? buf_str(&text) : STR("");
+}
+
+/* Who makes the call, and which call it is: undo and history go by that. */
+static void name_actor(struct workspace *ws, struct ctx *ctx)
+{
+	struct actor *a = &ctx->actor;
+
+	if (!a->user.len && !a->agent.len && !a->session.len) {
+		struct str call_id = a->call_id;
+
+		*a = workspace_actor(ws);
+		a->call_id = call_id;
+	}
+	if (!a->call_id.len)
+		a->call_id = call_id_new(ctx->arena);
+}
+
+int toolset_call(struct toolset *set, struct ctx *ctx, struct str name, const struct jv *args,
+		 struct tool_result *ret_result, struct err *err)
+{
+	struct ctx own = *ctx;
+	struct call call = {.ctx = &own, .ws = set->ws, .files = workspace_files(set->ws), .artifacts = set->artifacts};
+	struct entry *e = find_entry(set, name);
+	struct outcome out = {0};
+	int r;
+
+	if (!e)
+		return unknown_tool(set, name, err);
+	if (!(e->tool->traits & TOOL_READS_ONLY))
+		name_actor(set->ws, &own);
+	if (jv_is_null(args))
+		args = jv_object(ctx->arena);
+	*ret_result = (struct tool_result){0};
+	r = schema_check(entry_info(set, e)->input_schema, args, "arguments", &ret_result->err);
+	if (r == 0)
+		r = ctx_check(ctx, &ret_result->err);
+	if (r == 0 && !(e->tool->traits & (TOOL_READS_ONLY | TOOL_PLANS)))
+		r = plan_refuses(set->ws, &own, e->tool->name, &ret_result->err);
+	if (r == 0)
+		r = e->tool->call(&call, args, &out, &ret_result->err);
+	if (r == 0 && !out.text.ptr)
+		out.text = render(e->tool, ctx, args, out.value);
+	if (r == 0 && (e->tool->traits & TOOL_PARKS))
+		r = park_outcome(&call, e->tool, args, &out, &ret_result->err);
+	if (r) {
+		error_result(set, ctx, &out, ret_result);
+		return 0;
+	}
+	ret_result->value = e->tool->output_schema ? out.value : NULL; /* without a schema there is text alone */
+	ret_result->text = out.text;
+	return 0;
+}

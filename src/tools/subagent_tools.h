@@ -1,9 +1,0 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-#ifndef STEAD_TOOLS_SUBAGENT_TOOLS_H
-#define STEAD_TOOLS_SUBAGENT_TOOLS_H
-
-#include "tools/dialect.h"
-
-extern const struct tool_group subagent_tools;
-
-#endif

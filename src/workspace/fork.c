@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Making and opening forks.
+ *
+ * A fork is a directory with one file, .stead/fork.json, that names a parent and one of its revisions. What the fork
+ * changes lies in its own directory; everything else is read from the parent as it was at that revision, through the
+ * parent's log. So making a fork costs the same for ten files and for ten million, and no byte is stored twice. A copy
+ * of the tree, or hard links, were rejected: both cost what there is, and a link breaks with the first program that
+ * writes in place.
+ *
+ * The parent's own data (.stead/) never shows through: a fork has its own log, and what it removed of the parent stands
+ * below .stead-gone/, which no path can name.
+ */
+#include "workspace/fork.h"
+
+#include "base/clock.h"
+#include "base/limits.h"
+#include "workspace/workspace_internal.h"
+#include "store/list_stream.h"
+#include "revisions/revisions.h"
+
+#define FORK_FILE ".stead/fork.json"
+#define OWN_DIR   ".stead"
+
+/* --- .stead/fork.json --- */
+
+static int not_a_fork_file(struct err *err)
+{
+	return err_set(err, ERR_CORRUPT,
+		       FORK_FILE " does not say what the workspace is a fork of; put the file back, or remove the "
+				 "workspace's directory");
+}
+
+int fork_read(struct ctx *ctx, struct store *home, struct fork_info *ret, bool *ret_is, struct err *err)
+{
+	struct str text;
+	struct jv *doc;
+	const struct jv *pending, *merging;
+	struct store_stat stat;
+	int bad = store_read(home, ctx, (struct wpath){STR(FORK_FILE)}, STORE_WHOLE, JSON_LEN_MAX, &text, &stat, err);
+
+	*ret_is = bad == 0;
+	if (bad)
+		return bad == -ERR_NOT_FOUND ? 0 : bad;
+	bad = jv_parse(ctx->arena, text, &doc, err);
+	if (bad)
+		return err_prefix(err, FORK_FILE);
+	pending = jv_get(doc, "pending");
+	merging = jv_get(doc, "merging");
+	*ret = (struct fork_info){.parent = jv_get_str(doc, "parent"),
+				  .revision = (uint64_t)jv_get_int(doc, "revision", -1),
+				  .merged = (uint64_t)jv_get_int(doc, "merged", 0),
+				  .pending = pending ? jv_copy(ctx->arena, pending) : jv_object(ctx->arena),
+				  .merging = (uint64_t)jv_get_int(merging, "until", 0),
+				  .call = jv_get_str(merging, "call"),
+				  .version = stat.version};
+	if (!workspace_name_ok(ret->parent) || ret->revision > INT64_MAX || ret->merged > INT64_MAX)
+		return not_a_fork_file(err);
+	return 0;
+}
+
+int fork_write(struct ctx *ctx, struct store *home, struct fork_info *info, struct err *err)
+{
+	struct store_cond cond = {.kind = info->version.len ? STORE_VERSION : STORE_ABSENT, .version = info->version};
+	struct arena *arena = ctx->arena;
+	struct store_stat stat;
+	int r;
+	struct jv *doc = jv_object(arena);
+	struct buf text;
+
+	jv_set_str(arena, doc, "parent", info->parent);
+	jv_set_int(arena, doc, "revision", (int64_t)info->revision);
+	if (info->merged)
+		jv_set_int(arena, doc, "merged", (int64_t)info->merged);
+	if (jv_count(info->pending))
+		jv_set(arena, doc, "pending", info->pending);
+	if (info->merging) {
+		struct jv *merging = jv_object(arena);
+
+		jv_set_int(arena, merging, "until", (int64_t)info->merging);
+		jv_set_str(arena, merging, "call", info->call);
+		jv_set(arena, doc, "merging", merging);
+	}
+	buf_init(&text, arena, JSON_LEN_MAX);
+	jv_write_pretty(&text, doc);
+	if (text.overflow)
+		return err_set(err, ERR_TOO_LARGE, FORK_FILE " would have too many unsettled paths; resolve some");
+	r = store_write(home, ctx, (struct wpath){STR(FORK_FILE)}, buf_str(&text), cond, &stat, err);
+	if (r == 0)
+		info->version = stat.version;
+	return r;
+}
+
+int fork_is(struct ctx *ctx, struct store *home, bool *ret, struct err *err)
+{
+	int bad = store_stat(home, ctx, (struct wpath){STR(FORK_FILE)}, NULL, err);
+
+	*ret = bad == 0;
+	return bad == -ERR_NOT_FOUND ? 0 : bad;
+}
+
+/* --- the parent's past, as the fork sees it --- */
+
+struct past {
+	struct store base;
+	struct store *view;      /* at a revision */
+	struct store *revisions; /* what it is a view of, when it was opened for it; else NULL */
+};
+
+static struct past *past_of(struct store *s)
+{
+	return (struct past *)s;
+}
+
+static bool is_own(struct wpath path)
+{
+	return wpath_within(path, (struct wpath){STR(OWN_DIR)}) || wpath_within(path, (struct wpath){STR(FORK_GONE)});
+}
+
+static int past_not_here(struct err *err)
+{
+	return err_set(err, ERR_NOT_FOUND, "there is no such file or directory");
+}
+
+static int past_stat(struct store *s, struct ctx *ctx, struct wpath path, struct store_stat *ret_stat, struct err *err)
+{
+	struct store_call call = {.op = STORE_OP_STAT, .path = path, .ret_stat = ret_stat};
+
+	return is_own(path) ? past_not_here(err) : store_forward(past_of(s)->view, ctx, &call, err);
+}
+
+static int past_read(struct store *s, struct ctx *ctx, struct wpath path, struct store_range range,
+		     const struct sink *sink, struct store_stat *ret_stat, struct err *err)
+{
+	struct store_call call = {
+		.op = STORE_OP_READ, .path = path, .range = range, .sink = sink, .ret_stat = ret_stat};
+
+	return is_own(path) ? past_not_here(err) : store_forward(past_of(s)->view, ctx, &call, err);
+}
+
+static int past_list(struct store *s, struct ctx *ctx, struct wpath path, const struct store_list_req *req,
+		     struct store_page *ret_page, struct err *err)
+{
+	struct page_builder out = {.arena = ctx->arena, .limit = req->limit};
+	struct store_call call = {.op = STORE_OP_LIST, .path = path, .list = req, .ret_page = ret_page};
+	const struct store_entry *e;
+	struct list_stream all;
+	int r = 0;
+
+	if (!wpath_is_root(path))
+		return is_own(path) ? past_not_here(err) : store_forward(past_of(s)->view, ctx, &call, err);
+	list_stream_init(&all, past_of(s)->view, ctx, path, WPATH_ROOT, req);
+	while (r == 0 && !page_builder_full(&out)) {
+		r = list_stream_peek(&all, &e, err);
+		if (r || !e)
+			break;
+		if (is_own(e->path)) {
+			list_stream_leave(&all, str_first(e->path.s, str_find_char(e->path.s, '/')));
+			continue;
+		}
+		page_builder_add(&out, e);
+		list_stream_next(&all);
+	}
+	out.page.skipped = all.skipped;
+	if (r == 0)
+		page_builder_finish(&out, ret_page);
+	return r;
+}
+
+static void past_destroy(struct store *s)
+{
+	struct past *past = past_of(s);
+
+	store_destroy(past->view); /* before what it looks at */
+	store_destroy(past->revisions);
+	free(past);
+}
+
+static const struct store_ops past_ops = {
+	.name = "fork-parent",
+	.stat = past_stat,
+	.read = past_read,
+	.list = past_list,
+	.destroy = past_destroy,
+};
+
+static struct store *past_new(struct store *revisions, bool owned, uint64_t number)
+{
+	struct past *past = xcalloc(1, sizeof *past);
+
+	past->base.ops = &past_ops;
+	past->view = store_at_revision_new(revisions, number);
+	past->revisions = owned ? revisions : NULL;
+	return &past->base;
+}
+
+/* --- opening --- */
+
+static int open_raw(struct ctx *ctx, const struct home_place *place, struct str name, unsigned depth,
+		    struct store **ret_raw, struct err *err);
+
+static int check_parent(struct ctx *ctx, const struct home_place *place, struct str name, struct str parent,
+			unsigned depth, struct err *err)
+{
+	int bad;
+
+	if (depth > FORK_DEPTH_MAX)
+		return err_set(err, ERR_INVALID,
+			       "the workspace \"%.*s\" is a fork of a fork and so on, more than %d deep or in a "
+			       "circle; merge forks into their parents first",
+			       STR_ARG(name), FORK_DEPTH_MAX);
+	bad = store_stat(place->base, ctx, (struct wpath){parent}, NULL, err);
+	if (bad == -ERR_NOT_FOUND)
+		return err_set(err, ERR_NOT_FOUND,
+			       "the workspace \"%.*s\" is a fork of \"%.*s\", which is not there any more; bring that "
+			       "workspace back under its name",
+			       STR_ARG(name), STR_ARG(parent));
+	return bad;
+}
+
+static int open_parent(struct ctx *ctx, const struct home_place *place, const struct fork_info *info, unsigned depth,
+		       struct store **ret_past, struct err *err)
+{
+	struct store *raw, *revisions;
+	int bad;
+
+	if (place->known.len && str_eq(place->known, info->parent)) {
+		*ret_past = past_new(place->known_revisions, false, info->revision);
+		return 0;
+	}
+	bad = open_raw(ctx, place, info->parent, depth + 1, &raw, err);
+	if (!bad)
+		bad = home_record(ctx, place, info->parent, raw, ".stead/rev", &revisions, err);
+	if (!bad)
+		*ret_past = past_new(revisions, true, info->revision);
+	return bad;
+}
+
+static int open_raw(struct ctx *ctx, const struct home_place *place, struct str name, unsigned depth,
+		    struct store **ret_raw, struct err *err)
+{
+	struct store *own = store_view_new(place->base, (struct wpath){name}), *past;
+	struct fork_info info;
+	bool is_fork;
+	int bad = fork_read(ctx, own, &info, &is_fork, err);
+
+	if (!bad && !is_fork) {
+		*ret_raw = own;
+		return 0;
+	}
+	if (!bad)
+		bad = check_parent(ctx, place, name, info.parent, depth, err);
+	if (!bad)
+		bad = open_parent(ctx, place, &info, depth, &past, err);
+	if (bad) {
+		store_destroy(own);
+		return bad;
+	}
+	*ret_raw = store_overlay_marked_new(own, past, FORK_GONE);
+	return 0;
+}
+
+int fork_open_raw(struct ctx *ctx, const struct home_place *place, struct str name, struct store **ret_raw,
+		  struct err *err)
+{
+	return open_raw(ctx, place, name, 1, ret_raw, err);
+}
+
+/* --- making --- */
+
+static int check_new(struct workspace *ws, struct ctx *ctx, struct str name, struct err *err)
+{
+	int bad;
+
+	if (!workspace_name_ok(name))
+		return home_bad_name(name, err);
+	if (workspace_files_are_own(ws))
+		return err_set(err, ERR_UNSUPPORTED,
+			       "the files of \"%.*s\" lie in a directory of your own (%.*s), which a fork cannot stand "
+			       "on; fork a workspace whose files lie in it",
+			       STR_ARG(workspace_name(ws)), STR_ARG(utf8_first(workspace_files_place(ws), 200)));
+	bad = store_stat(home_store_of(ws, false), ctx, (struct wpath){name}, NULL, err);
+	if (bad == -ERR_NOT_FOUND)
+		return 0;
+	return bad ? bad
+		   : err_set(err, ERR_EXISTS, "the workspace \"%.*s\" exists already; choose another name",
+			     STR_ARG(name));
+}
+
+/* How many forks `name` stands on. */
+static int count_parents(struct ctx *ctx, struct store *base, struct str name, unsigned *ret, struct err *err)
+{
+	bool is_fork = true;
+
+	for (*ret = 0; is_fork && *ret <= FORK_DEPTH_MAX; ++*ret) {
+		struct store *home = store_view_new(base, (struct wpath){name});
+		struct fork_info info = {0};
+		int bad = fork_read(ctx, home, &info, &is_fork, err);
+
+		store_destroy(home);
+		if (bad)
+			return bad;
+		name = info.parent;
+	}
+	return 0;
+}
+
+int fork_create(struct workspace *ws, struct ctx *ctx, struct str name, uint64_t number, struct jv **ret,
+		struct err *err)
+{
+	struct fork_info info = {.parent = workspace_name(ws)};
+	struct store *home;
+	unsigned parents;
+	uint64_t head;
+	int bad = check_new(ws, ctx, name, err);
+
+	if (!bad)
+		bad = count_parents(ctx, home_store_of(ws, false), workspace_name(ws), &parents, err);
+	if (!bad && parents > FORK_DEPTH_MAX)
+		bad = err_set(err, ERR_INVALID, "forks of forks may be %d deep; merge \"%.*s\" into its parent first",
+			      FORK_DEPTH_MAX, STR_ARG(workspace_name(ws)));
+	if (!bad)
+		bad = revisions_head(workspace_revisions(ws), ctx, &head, err);
+	if (bad)
+		return bad;
+	if (number != FORK_AT_HEAD && number > head)
+		return err_set(err, ERR_NOT_FOUND, "there is no revision %llu of \"%.*s\"; the newest is %llu",
+			       (unsigned long long)number, STR_ARG(workspace_name(ws)), (unsigned long long)head);
+	info.revision = number == FORK_AT_HEAD ? head : number;
+	home = store_view_new(home_store_of(ws, true), (struct wpath){name});
+	bad = fork_write(ctx, home, &info, err);
+	store_destroy(home);
+	if (bad)
+		return bad;
+	*ret = jv_object(ctx->arena);
+	jv_set_str(ctx->arena, *ret, "workspace", name);
+	jv_set_str(ctx->arena, *ret, "parent", info.parent);
+	jv_set_int(ctx->arena, *ret, "revision", (int64_t)info.revision);
+	return 0;
+}

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Making a workspace. The templates are files of src/home/templates, carried in the program. Each is written only where
+ * nothing stands yet, so a directory that already has files (a copied one, a half-made one) is completed and never
+ * overwritten. agent.yaml comes last: it marks the workspace as made.
+ */
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include "base/limits.h"
+#include "workspace/embedded.h"
+#include "workspace/workspace_internal.h"
+
+static const struct {
+	const char *path;
+	const struct str *text;
+} templates[] = {
+	{"AGENTS.md", &embedded_agents_md},       {"SOUL.md", &embedded_soul_md}, {"USER.md", &embedded_user_md},
+	{"HEARTBEAT.md", &embedded_heartbeat_md}, {".env", &embedded_env},        {"agent.yaml", &embedded_agent_yaml},
+};
+
+/* The lines that stand for @MODEL@ and @CHANNEL@: what was asked for, or an example in a comment. */
+static struct str model_lines(struct arena *arena, struct str model)
+{
+	if (!model.len)
+		return STR("# model: anthropic:claude-sonnet-4-5");
+	return arena_printf(arena, "model: %.*s", STR_ARG(model));
+}
+
+static struct str channel_lines(struct arena *arena, struct str channel)
+{
+	char upper[65];
+	size_t n = channel.len < 64 ? channel.len : 64;
+
+	if (!channel.len)
+		return STR("# channel:\n#   type: telegram\n#   token: ${TELEGRAM_BOT_TOKEN}\n#   allowed_users: []");
+	for (size_t i = 0; i < n; i++)
+		upper[i] =
+			(char)(channel.ptr[i] >= 'a' && channel.ptr[i] <= 'z' ? channel.ptr[i] - 32 : channel.ptr[i]);
+	return arena_printf(
+		arena,
+		"channel:\n  type: %.*s\n  # token: ${%.*s_BOT_TOKEN}   (set it in .env, then remove the '#')\n"
+		"  allowed_users: []",
+		STR_ARG(channel), (int)n, upper);
+}
+
+static struct str fill(struct arena *arena, struct str text, struct str mark, struct str value)
+{
+	size_t at = str_find(text, mark, 0);
+	struct buf b;
+
+	if (at == SIZE_MAX)
+		return text;
+	buf_init(&b, arena, YAML_LEN_MAX);
+	buf_add(&b, str_first(text, at));
+	buf_add(&b, value);
+	buf_add(&b, str_from(text, at + mark.len));
+	return buf_str(&b);
+}
+
+static struct str agent_yaml(struct arena *arena, const struct init_opts *opts)
+{
+	struct str text = fill(arena, embedded_agent_yaml, STR("@NAME@"), opts->name);
+
+	text = fill(arena, text, STR("@MODEL@"), model_lines(arena, opts->model));
+	return fill(arena, text, STR("@CHANNEL@"), channel_lines(arena, opts->channel));
+}
+
+/* Only its owner may read the secrets, where the host knows of owners. */
+static void make_private(struct arena *arena, struct str dir)
+{
+	int ignored = 0;
+
+	if (dir.len)
+		ignored = chmod(arena_printf(arena, "%.*s/.env", STR_ARG(dir)).ptr, 0600);
+	(void)ignored; /* a file system without modes: `stead doctor` tells */
+}
+
+static int write_missing(struct ctx *ctx, struct store *home, const char *path, struct str text, bool *ret_written,
+			 struct err *err)
+{
+	int bad = store_write(home, ctx, (struct wpath){str_of(path)}, text, (struct store_cond){.kind = STORE_ABSENT},
+			      NULL, err);
+
+	*ret_written = bad == 0;
+	return bad == -ERR_EXISTS ? 0 : bad;
+}
+
+/* AGENT.md is accepted for AGENTS.md: a workspace that has it needs no other. */
+static int has_agent_md(struct ctx *ctx, struct store *home, bool *ret, struct err *err)
+{
+	int bad = store_stat(home, ctx, (struct wpath){STR("AGENT.md")}, NULL, err);
+
+	*ret = bad == 0;
+	return bad == -ERR_NOT_FOUND ? 0 : bad;
+}
+
+int home_write_templates(struct ctx *ctx, struct store *home, struct str dir, const struct init_opts *opts,
+			 struct jv *written, struct err *err)
+{
+	struct str config = agent_yaml(ctx->arena, opts);
+	bool has_agent, wrote;
+	struct config checked;
+	int bad = config_load(ctx->arena, config, STR(""), STR(""), &checked, err);
+
+	if (!bad)
+		bad = has_agent_md(ctx, home, &has_agent, err);
+	for (size_t i = 0; !bad && i < sizeof templates / sizeof templates[0]; i++) {
+		bool is_config = templates[i].text == &embedded_agent_yaml;
+
+		if (has_agent && strcmp(templates[i].path, "AGENTS.md") == 0)
+			continue;
+		bad = write_missing(ctx, home, templates[i].path, is_config ? config : *templates[i].text, &wrote, err);
+		if (!bad && wrote)
+			jv_push(ctx->arena, written, jv_str(ctx->arena, str_of(templates[i].path)));
+		if (!bad && wrote && templates[i].text == &embedded_env)
+			make_private(ctx->arena, dir);
+	}
+	return bad;
+}
+
+static int init_in(struct ctx *ctx, struct store *base, struct str dir, const struct init_opts *opts, struct jv *report,
+		   struct err *err)
+{
+	struct store *home = store_view_new(base, (struct wpath){opts->name});
+	struct jv *written = jv_array(ctx->arena);
+	struct str own_dir = dir.ptr ? arena_printf(ctx->arena, "%s/%.*s", dir.ptr, STR_ARG(opts->name)) : STR("");
+	struct str place = dir.ptr ? own_dir : home_place_shown(ctx->arena, opts->store_url, opts->name);
+	bool exists;
+	int bad = home_exists(ctx, home, &exists, err);
+
+	if (!bad && exists)
+		bad = err_set(err, ERR_EXISTS, "the workspace \"%.*s\" exists already in %.*s; choose another name",
+			      STR_ARG(opts->name), STR_ARG(utf8_first(place, 200)));
+	if (!bad)
+		bad = home_write_templates(ctx, home, own_dir, opts, written, err);
+	store_destroy(home);
+	jv_set_str(ctx->arena, report, "name", opts->name);
+	jv_set_str(ctx->arena, report, "place", place);
+	jv_set(ctx->arena, report, "written", written);
+	return bad;
+}
+
+int workspace_init(struct ctx *ctx, const struct init_opts *opts, struct jv **ret_report, struct err *err)
+{
+	struct jv *report = jv_object(ctx->arena);
+	struct store *base;
+	struct str dir;
+	int bad;
+
+	if (!workspace_name_ok(opts->name))
+		return home_bad_name(opts->name, err);
+	bad = home_open_store(ctx->arena, opts->store_url, true, false, &base, &dir, err);
+	if (bad)
+		return bad;
+	bad = init_in(ctx, base, dir, opts, report, err);
+	store_destroy(base);
+	if (!bad)
+		*ret_report = report;
+	return bad;
+}
+
+/* --- HEARTBEAT.md --- */
+
+/* True for a line that says nothing: blank, a heading, a rule, a list mark without text. */
+static bool says_nothing(struct str line)
+{
+	line = str_trim(line);
+	if (!line.len || line.ptr[0] == '#')
+		return true;
+	for (size_t i = 0; i < line.len; i++)
+		if (!strchr("-*+=_[] >\t", line.ptr[i]))
+			return false;
+	return true;
+}
+
+bool workspace_heartbeat_is_empty(struct str text)
+{
+	if (str_eq(str_trim(text), str_trim(embedded_heartbeat_md)))
+		return true;
+	while (text.len) {
+		size_t end = str_find_char(text, '\n'), comment = str_find(text, STR("<!--"), 0), close;
+
+		if (comment > end) { /* also when there is none */
+			if (!says_nothing(str_first(text, end)))
+				return false;
+			text = str_from(text, end + 1);
+			continue;
+		}
+		if (!says_nothing(str_first(text, comment)))
+			return false;
+		/* go on behind the comment, wherever it ends; one without an end hides the rest, as in a browser */
+		close = str_find(text, STR("-->"), comment + 4);
+		text = close == SIZE_MAX ? STR("") : str_from(text, close + 3);
+	}
+	return true;
+}

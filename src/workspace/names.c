@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Names of workspaces, and names of people as path elements.
+ *
+ * Whoever is called "a/b", "A_B", "con" or ".." must get a partition of his own, on every file system that a workspace
+ * may be copied to. So a name is encoded, never cleaned: small letters, digits, '-', '_' and inner '.' stand for
+ * themselves, every other byte is '~' and two hex digits. That can be read back, so two names cannot become one; it has
+ * no capital letters, so a file system that ignores case cannot make them one either.
+ *
+ * What gets too long for a path element is cut, and "~~" and the SHA-256 of the whole follow ("~~" cannot come from the
+ * rule above). A fast hash would not do: a tenant may choose his own name, and could choose one that collides.
+ */
+#include "base/buf.h"
+#include "base/limits.h"
+#include "base/sha256.h"
+#include "workspace/workspace.h"
+
+#define PLAIN_MAX 200
+#define CUT_AT    120
+
+bool workspace_name_ok(struct str name)
+{
+	if (name.len < 2 || name.len > 64 || name.ptr[0] < 'a' || name.ptr[0] > 'z')
+		return false;
+	for (size_t i = 0; i < name.len; i++) {
+		char c = name.ptr[i];
+
+		if (!((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '-'))
+			return false;
+	}
+	return true;
+}
+
+/* --- encoding --- */
+
+/* Names that some systems keep for devices, also with an extension behind them. */
+static bool is_device(struct str name)
+{
+	static const char *const devices[] = {"con", "prn", "aux", "nul"};
+	struct str stem = str_first(name, str_find_char(name, '.'));
+
+	for (size_t i = 0; i < sizeof devices / sizeof devices[0]; i++)
+		if (str_is(stem, devices[i]))
+			return true;
+	return stem.len == 4 && (str_starts(stem, STR("com")) || str_starts(stem, STR("lpt"))) && stem.ptr[3] >= '0' &&
+	       stem.ptr[3] <= '9';
+}
+
+static bool stands_for_itself(struct str name, size_t i)
+{
+	char c = name.ptr[i];
+
+	if (c == '.')
+		return i > 0 && i + 1 < name.len;
+	if (i == 0 && is_device(name))
+		return false;
+	return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
+}
+
+struct str workspace_encode_name(struct arena *arena, struct str name)
+{
+	struct buf b;
+	size_t cut = 0;
+
+	if (name.len == 0)
+		return STR("~");
+	buf_init(&b, arena, PATH_NAME_MAX);
+	for (size_t i = 0; i < name.len && b.len <= PLAIN_MAX; i++) {
+		if (stands_for_itself(name, i))
+			buf_char(&b, name.ptr[i]);
+		else
+			buf_printf(&b, "~%02x", (unsigned char)name.ptr[i]);
+		if (b.len <= CUT_AT)
+			cut = b.len;
+	}
+	if (b.len > PLAIN_MAX) {
+		b.len = cut;
+		buf_lit(&b, "~~");
+		buf_add(&b, sha256_hex(arena, name));
+	}
+	return buf_str(&b);
+}

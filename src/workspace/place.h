@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Where the workspaces of a deployment lie: stead.yaml, read and checked, and the stores that it names, put together.
+ * A URL of the form "config:FILE" names such a deployment wherever a store is asked for; any other URL is a deployment
+ * of that one store.
+ */
+#ifndef STEAD_WORKSPACE_PLACE_H
+#define STEAD_WORKSPACE_PLACE_H
+
+#include "base/ctx.h"
+#include "store/stores.h"
+#include "text/jv.h"
+
+enum place_scope { SCOPE_USER, SCOPE_SESSION, SCOPE_AGENT, SCOPE_GLOBAL };
+
+struct place_config {
+	struct str file;                    /* stead.yaml; ptr NULL: there is none */
+	struct str store, state, templates; /* URLs; state and templates may be empty */
+	uint64_t replicas;
+	enum place_scope scope;
+	uint64_t cache_bytes; /* 0: no cache */
+	struct str cache_dir; /* empty: in memory */
+	const struct jv *users;
+};
+
+/* `url` empty: the person's data directory. Reads and checks the file of "config:FILE"; what .env beside it says is
+   from now on in env_get(). ERR_INVALID names line and key, or what cannot work with several replicas and why. */
+int place_read(struct arena *arena, struct str url, struct place_config *ret, struct err *err);
+/* The JSON Schema text of stead.yaml. */
+struct str place_schema(void);
+
+/* All stores of a deployment, open. */
+struct place;
+struct place_want {
+	struct str workspace; /* whose users' own stores are part of it; empty: none are */
+	bool create;          /* make directories that are missing */
+};
+/* Borrows what `config` points to. On ERR_NOT_FOUND (a directory that is missing) *ret_dir is set all the same. */
+int place_open(struct arena *arena, const struct place_config *config, const struct place_want *want,
+	       struct place **ret_place, struct str *ret_dir, struct err *err);
+void place_close(struct place *place);
+/* The store of all workspaces. Directories of this machine are not synced in it: the revision log is, below. */
+struct store *place_store(struct place *place);
+/* The same place with directories synced; NULL when there is no directory in it, since all else is durable anyway. */
+int place_durable(struct place *place, struct store **ret_store, struct err *err);
+/* The read-only store below every workspace, or NULL. */
+struct store *place_templates(struct place *place);
+/* All of it as one store that owns what it stands on; no user's own store, no templates. */
+int place_open_all(struct arena *arena, const struct place_config *config, bool create, bool relaxed,
+		   struct store **ret_store, struct str *ret_dir, struct err *err);
+/* Opens one store of a deployment by itself: what checks and moves stores wants. */
+int place_open_one(struct arena *arena, const struct place_config *config, struct str url, bool create, bool relaxed,
+		   struct store **ret_store, struct str *ret_dir, struct err *err);
+
+/* Where the part of a workspace that is this caller's own lies; the root when it has none. */
+int place_namespace(struct arena *arena, enum place_scope scope, const struct actor *actor, struct wpath *ret,
+		    struct err *err);
+
+#endif

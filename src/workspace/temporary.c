@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Where workspaces lie, in the words people use: a store's URL, a path, "memory", or "temp" for a directory of its own
+ * that goes with the workspace ("temp:PREFIX" begins its name).
+ */
+#include <errno.h>
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "workspace/workspace_internal.h"
+
+#define OPEN_DIRS 16
+
+bool home_is_temp(struct str url)
+{
+	return str_is(url, "temp") || str_starts(url, STR("temp:"));
+}
+
+struct str home_url(struct arena *arena, struct str text)
+{
+	if (str_is(text, "memory") || str_is(text, "inmemory"))
+		return STR("memory:");
+	if (str_starts(text, STR("/")) || str_starts(text, STR("./")) || str_starts(text, STR("../")) ||
+	    str_is(text, ".") || str_is(text, ".."))
+		return arena_printf(arena, "disk:%.*s", STR_ARG(text));
+	return text;
+}
+
+int home_temp_new(struct arena *arena, struct str url, struct str *ret_dir, struct err *err)
+{
+	struct str prefix = str_from(url, 5);
+	const char *base = getenv("TMPDIR");
+	struct str dir;
+
+	if (!prefix.len)
+		prefix = STR("stead-");
+	if (!wpath_name_ok(prefix) || prefix.len > 200)
+		return err_set(err, ERR_INVALID,
+			       "temp:%.*s: the beginning of a name must be a name itself, without '/'",
+			       STR_ARG(utf8_first(prefix, 80)));
+	dir = arena_printf(arena, "%s/%.*sXXXXXX", base && base[0] == '/' ? base : "/tmp", STR_ARG(prefix));
+	if (!mkdtemp((char *)dir.ptr))
+		return err_sys(err, errno, "no temporary directory could be made below \"%s\"",
+			       base && base[0] == '/' ? base : "/tmp");
+	*ret_dir = dir;
+	return 0;
+}
+
+static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+	(void)st;
+	(void)type;
+	(void)ftw;
+	(void)remove(path);
+	return 0;
+}
+
+void home_temp_end(const char *dir)
+{
+	/* What cannot be removed stays; it is in the place for temporary things. */
+	(void)nftw(dir, remove_entry, OPEN_DIRS, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
+}

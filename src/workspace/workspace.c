@@ -1,0 +1,850 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Opening a workspace: from a URL, a name and a user to two stores, one for tools and one for Stead itself.
+ *
+ * All workspaces of a store share one backend; everything else is a stack of layers over views of it, built by
+ * compose() below, the only place that knows their order. Opening is part of every start of `stead mcp` and of every
+ * command, so it reads three small files and nothing else: no directory is walked, usage is counted when a limit is
+ * first touched.
+ *
+ * Configuration is read from the shared workspace and never from a user's own part of it: what decides which tools
+ * there are must not be writable with the tools.
+ */
+#include <errno.h>
+#include <limits.h>
+#include <pwd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/hash.h"
+#include "base/limits.h"
+#include "workspace/fork.h"
+#include "workspace/gc.h"
+#include "home/notebook/notebook_internal.h"
+#include "workspace/place.h"
+#include "home/prompt/prompt.h"
+#include "home/search/search_internal.h"
+#include "workspace/workspace_internal.h"
+#include "revisions/revisions.h"
+
+/* What '/' is for tools. */
+struct root {
+	struct wpath path;
+	bool whole; /* the workspace itself */
+	bool fixed; /* nothing in it is for tools to change */
+};
+
+struct workspace {
+	struct arena *arena; /* for as long as the handle lives; written to while it is opened only */
+	struct config config;
+	struct actor actor;
+	struct str place, whole;   /* of '/' and of the workspace, as a person would name them */
+	struct str dir, store_dir; /* dir: host directory of the workspace on disk, else ptr NULL */
+	bool own_files;
+	struct workspace_opts opts;     /* as it was opened */
+	const struct workspace *beside; /* whose base stores these are; NULL: its own */
+	const struct workspace *of;     /* whose opened workspace this is, for another user; NULL: its own */
+	bool is_fork;
+	struct place_config where;
+	struct place *stores;    /* owned, unless they are another one's (beside) */
+	struct store *base;      /* of all workspaces; on disk it does not sync, because the log does */
+	struct store *log_base;  /* the same place, as durable as asked for; NULL: base itself */
+	struct store *templates; /* below every workspace; NULL: nothing is */
+	struct store *raw;       /* this workspace, unrecorded; of a fork: its own directory over the parent's past */
+	struct store *shared;    /* this workspace, everybody's: every change of it gets a revision */
+	struct store *home;      /* shared, or what this user has of it */
+	struct store *files, *events;
+	struct store
+		*recorded; /* the revisions layer below files: shared, or that of a directory of the person's own */
+	struct wpath root; /* where files stands in it */
+	struct wpath user_dir;
+	struct root tool_root;
+	struct gc_auto *gc;
+	struct notebook *notebook;
+	struct prompt_kept *prompt;
+	const char *temp;         /* a directory that goes with the handle; NULL: none */
+	struct home_index *index; /* search's; NULL until the first search */
+};
+
+/* The past as tools see it: a guard over views over the store of a revision. */
+struct past_files {
+	struct store *at, *files;
+};
+
+/* --- where workspaces lie --- */
+
+struct str workspace_default_store(struct arena *arena)
+{
+	const char *data = getenv("XDG_DATA_HOME"), *home = getenv("HOME");
+	struct passwd entry, *found = NULL;
+	char *text = arena_alloc_raw(arena, 4096);
+
+	if (data && data[0] == '/')
+		return arena_printf(arena, "disk:%s/stead/workspaces", data);
+	if ((!home || home[0] != '/') && getpwuid_r(getuid(), &entry, text, 4096, &found) == 0 && found)
+		home = found->pw_dir;
+	return arena_printf(arena, "disk:%s/.local/share/stead/workspaces", home ? home : "");
+}
+
+int home_open_store(struct arena *arena, struct str url, bool create, bool relaxed, struct store **ret_store,
+		    struct str *ret_dir, struct err *err)
+{
+	struct place_config config;
+	int bad = place_read(arena, url, &config, err);
+
+	*ret_dir = STR_NONE;
+	return bad ? bad : place_open_all(arena, &config, create, relaxed, ret_store, ret_dir, err);
+}
+
+int home_bad_name(struct str name, struct err *err)
+{
+	return err_set(err, ERR_INVALID,
+		       "the workspace name \"%.*s\" is not allowed; use 2 to 64 small letters, digits, '-' and '_', "
+		       "beginning with a letter",
+		       STR_ARG(utf8_first(name, 80)));
+}
+
+/* --- what stands in it --- */
+
+int home_read(struct ctx *ctx, struct store *home, const char *path, size_t max, struct str *ret, struct err *err)
+{
+	int bad = store_read(home, ctx, (struct wpath){str_of(path)}, STORE_WHOLE, max, ret, NULL, err);
+
+	if (bad == -ERR_NOT_FOUND)
+		*ret = STR_NONE;
+	return bad == -ERR_NOT_FOUND ? 0 : bad;
+}
+
+int home_load_config(struct arena *arena, struct ctx *ctx, struct store *home, struct config *ret, struct err *err)
+{
+	struct str agent_yaml, dotenv, tools_json;
+	int bad = home_read(ctx, home, "agent.yaml", YAML_LEN_MAX, &agent_yaml, err);
+
+	if (!bad)
+		bad = home_read(ctx, home, ".env", ENV_LEN_MAX, &dotenv, err);
+	if (!bad)
+		bad = home_read(ctx, home, "tools.json", YAML_LEN_MAX, &tools_json, err);
+	return bad ? bad : config_load(arena, agent_yaml, dotenv, tools_json, ret, err);
+}
+
+int home_exists(struct ctx *ctx, struct store *home, bool *ret, struct err *err)
+{
+	static const char *const marks[] = {"agent.yaml", "AGENTS.md", "AGENT.md"};
+
+	*ret = false;
+	for (size_t i = 0; !*ret && i < sizeof marks / sizeof marks[0]; i++) {
+		int bad = store_stat(home, ctx, (struct wpath){str_of(marks[i])}, NULL, err);
+
+		if (bad && bad != -ERR_NOT_FOUND)
+			return bad;
+		*ret = bad == 0;
+	}
+	return 0;
+}
+
+/* --- the stack --- */
+
+/* In the whole workspace some names are not the agent's: what Stead parks there, what decides which tools there are,
+   other people's parts, notes (their place says who wrote them), skills (a person promotes them). "!x" takes back: the
+   rules are for the top level only, a project may have such names. */
+static const char *const whole_fixed[] = {"artifacts",  "!*/**/artifacts",  "agent.yaml",        "!*/**/agent.yaml",
+					  "tools.json", "!*/**/tools.json", "notes/*/[0-9]*.md", "notes/*/*/[0-9]*.md",
+					  "skills",     "!*/**/skills"};
+static const char *const whole_hidden[] = {"users", "!*/**/users"};
+static const char *const all_fixed[] = {"*"};
+
+static int parse_root(struct arena *arena, struct str text, struct root *ret, struct err *err)
+{
+	struct str key = str_starts(text, STR("task:")) ? str_from(text, 5) : STR_NONE;
+	int bad = 0;
+
+	*ret = (struct root){0};
+	if (!text.len)
+		text = STR("files");
+	if (key.ptr && !wpath_name_ok(key))
+		return err_set(err, ERR_INVALID, "the root \"%.*s\" names no task; write task:KEY", STR_ARG(text));
+	if (key.ptr)
+		text = arena_printf(arena, "tasks/%.*s", STR_ARG(key));
+	if (str_is(text, "workspace"))
+		ret->path = WPATH_ROOT;
+	else
+		bad = wpath_parse_lenient(arena, text, &ret->path, err);
+	if (bad)
+		return err_prefix(err, "the root of the file tools");
+	ret->whole = wpath_is_root(ret->path);
+	ret->fixed = wpath_within(ret->path, (struct wpath){STR("artifacts")}) && !ret->whole;
+	if (!ret->whole && (wpath_within(ret->path, (struct wpath){STR(".stead")}) ||
+			    wpath_within(ret->path, (struct wpath){STR("users")})))
+		return err_set(
+			err, ERR_DENIED,
+			"\"%.*s\" cannot be the root of the file tools; use \"files\", \"workspace\", task:KEY or "
+			"another directory, and --user for a user's part",
+			STR_ARG(ret->path.s));
+	return 0;
+}
+
+static struct store *guarded(struct store *inner, const struct root *root, bool own_files)
+{
+	const char *hidden[128];
+	struct guard_rules rules = guard_defaults;
+	size_t n = 0;
+
+	for (; n < rules.hidden_count && n < sizeof hidden / sizeof hidden[0] - 2; n++)
+		hidden[n] = rules.hidden[n];
+	if (root->whole && !own_files) {
+		for (size_t i = 0; i < sizeof whole_hidden / sizeof whole_hidden[0]; i++)
+			hidden[n++] = whole_hidden[i];
+		rules.fixed = whole_fixed;
+		rules.fixed_count = sizeof whole_fixed / sizeof whole_fixed[0];
+	} else if (root->fixed && !own_files) {
+		rules.fixed = all_fixed;
+		rules.fixed_count = 1;
+	}
+	rules.hidden = hidden;
+	rules.hidden_count = n;
+	return store_guard_new(inner, &rules);
+}
+
+static bool same_device(const char *a, const char *b)
+{
+	struct stat x, y;
+
+	return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev;
+}
+
+/* --- revisions --- */
+
+/* Another one after each start of the machine: what was written before may not have reached the disk. */
+static struct str boot_id(struct arena *arena)
+{
+	char text[64];
+	FILE *f = fopen("/proc/sys/kernel/random/boot_id", "re");
+	size_t n = f ? fread(text, 1, sizeof text, f) : 0;
+
+	if (f)
+		fclose(f);
+	return arena_str(arena, str_trim(str_n(text, n)));
+}
+
+/* Elsewhere than on this machine the log is a journal. Tests of that need no server: STEAD_TEST_JOURNAL. */
+static bool log_is_journal(const struct home_place *place)
+{
+	return getenv("STEAD_TEST_JOURNAL") || !store_is_local(place->base);
+}
+
+/* What people may want forgotten does not stand in the log. */
+static bool is_forgettable(struct wpath path)
+{
+	if (str_starts(path.s, STR("users/")))
+		path.s = str_from(path.s, 6 + str_find_char(str_from(path.s, 6), '/') + 1);
+	return str_is(path.s, "MEMORY.md") || str_starts(path.s, STR("memory/"));
+}
+
+/* The log lies in `dir` of the store that syncs, the mark of a clean end in the same place of the store that does not.
+ */
+int home_record(struct ctx *ctx, const struct home_place *place, struct str name, struct store *inner, const char *dir,
+		struct store **ret, struct err *err)
+{
+	struct wpath path = {arena_printf(ctx->arena, "%.*s/%s", STR_ARG(name), dir)};
+	struct store *log = store_view_new(place->log_base ? place->log_base : place->base, path);
+	struct revisions_opts opts = {.boot_id = boot_id(ctx->arena), .apart = is_forgettable};
+	int bad;
+
+	if (log_is_journal(place)) {
+		opts.journal = true;
+		opts.own = str_is(str_of(dir), ".stead/rev") ? (struct wpath){STR(".stead/rev")} : WPATH_ROOT;
+	} else {
+		opts.scratch = store_view_new(place->base, path);
+	}
+	bad = store_revisions_open(inner, log, opts, ctx, ret, err);
+
+	if (bad) {
+		store_destroy(inner);
+		store_destroy(log);
+		store_destroy(opts.scratch);
+	}
+	return bad;
+}
+
+static struct home_place place_of(const struct workspace *ws)
+{
+	struct home_place place = {.base = ws->base, .log_base = ws->log_base};
+
+	if (ws->beside) {
+		place.known = ws->beside->actor.workspace;
+		place.known_revisions = ws->beside->shared;
+	}
+	return place;
+}
+
+static int record(struct workspace *ws, struct store *inner, const char *dir, struct store **ret, struct err *err)
+{
+	struct ctx ctx = {.arena = ws->arena, .actor = ws->actor};
+	struct home_place place = place_of(ws);
+
+	return home_record(&ctx, &place, ws->actor.workspace, inner, dir, ret, err);
+}
+
+/* A directory of the person's own. Unfinished writes lie in the workspace when a rename can reach from there, and so
+   does the log, so that nothing of Stead is ever seen in a project. */
+static int open_own_files(struct workspace *ws, struct str dir, struct store **ret, struct err *err)
+{
+	struct store *own;
+	/* a log on this machine makes up for what was not synced; one elsewhere is not compared with the files at start
+	 */
+	struct store_disk_opts opts = {.relaxed = store_is_local(ws->base)};
+	const char *path = arena_cstr(ws->arena, dir);
+	struct str real;
+	char *resolved;
+	int bad;
+
+	if (memchr(dir.ptr, 0, dir.len))
+		return err_set(err, ERR_INVALID, "the directory of files has a NUL character in its name");
+	if (ws->dir.ptr && same_device(path, ws->dir.ptr))
+		opts.tmp_dir = arena_printf(ws->arena, "%s/.stead/tmp", ws->dir.ptr).ptr;
+	ws->own_files = true;
+	ws->place = dir;
+	bad = store_disk_open(path, &opts, &own, err);
+	if (bad)
+		return bad;
+	resolved = realpath(path, NULL);
+	real = hash_hex128(ws->arena, str_of(resolved ? resolved : path));
+	free(resolved);
+	return record(ws, own, arena_printf(ws->arena, ".stead/own/%s", real.ptr).ptr, ret, err);
+}
+
+/* The workspace over the deployment's templates. `shared` is borrowed. */
+static struct store *over_templates(const struct workspace *ws, struct store *shared)
+{
+	struct store *view = store_view_new(shared, WPATH_ROOT);
+
+	return ws->templates ? store_overlay_new(view, store_view_new(ws->templates, WPATH_ROOT)) : view;
+}
+
+/* `dir` of what this user has: his own part of the workspace over what people wrote for everybody. Without a user it is
+   the workspace itself. Where nothing of that can lie (files/, tasks/), his own part is all there is, and the overlay
+   would only ask twice. `shared` is borrowed. */
+static struct store *user_view(const struct workspace *ws, struct store *shared, struct wpath dir)
+{
+	struct wpath user_dir = ws->user_dir;
+	struct store *view;
+
+	if (wpath_is_root(user_dir)) {
+		if (!ws->templates)
+			return store_view_new(shared, dir);
+		view = over_templates(ws, shared);
+		return wpath_is_root(dir) ? view : store_prefix_new(view, dir);
+	}
+	view = store_view_new(shared, user_dir);
+	if (home_may_be_asset(dir))
+		view = store_overlay_new(view, home_assets_new(over_templates(ws, shared)));
+	return wpath_is_root(dir) ? view : store_prefix_new(view, dir);
+}
+
+static uint64_t kept_bytes(void *revisions)
+{
+	return revisions_kept_bytes(revisions);
+}
+
+/* The stack, outermost first:
+ *   guard      outermost: no tool can name .stead/ or .env, while every layer inside still can
+ *   events     outside quota: what was refused did not happen, so nobody is told of it
+ *   quota      outside revisions: a write that does not fit must not cost a record; what history keeps is counted
+ *              all the same. Left out when there is no limit; around the tool root, so that it counts that area
+ *   prefix     the tool root, inside the layers above so that they see the paths that tools name
+ *   overlay    a user's own part over the static assets of the workspace, which it never changes; and the workspace
+ *              over the deployment's templates. Outside revisions: what shows through is not this workspace's history
+ *   prefix     the user's part
+ *   revisions  one log for the workspace, so that a revision number means the same to all its users
+ *   overlay    of a fork only: its own directory over its parent at a revision (fork.c)
+ *   prefix     the workspace
+ *   base       the stores of the deployment, shared by all its workspaces (place.c)
+ */
+static int compose(struct workspace *ws, const struct workspace_opts *opts, struct err *err)
+{
+	struct str own = opts->files_dir;
+	const struct config_quota *quota = &ws->config.quota;
+	struct quota_limits limits = {quota->bytes, quota->files, quota->file_size};
+	struct store *files;
+	struct root root;
+	int bad = parse_root(ws->arena, opts->root, &root, err);
+
+	if (!own.len && !ws->is_fork) /* a fork must not work in the directory that its parent works in */
+		own = jv_get_str(ws->config.document, "files_dir");
+	if (!bad)
+		bad = place_namespace(ws->arena, ws->where.scope, &ws->actor, &ws->user_dir, err);
+	if (!bad && !ws->of)
+		bad = record(ws, store_view_new(ws->raw, WPATH_ROOT), ".stead/rev", &ws->shared, err);
+	if (bad)
+		return bad;
+	ws->tool_root = root;
+	ws->home = user_view(ws, ws->shared, WPATH_ROOT);
+	if (own.len && !opts->root.len) {
+		bad = open_own_files(ws, own, &files, err);
+		if (bad)
+			return bad;
+		ws->recorded = files;
+		ws->root = WPATH_ROOT;
+	} else {
+		files = user_view(ws, ws->shared, root.path);
+		ws->recorded = ws->shared;
+		bad = wpath_join(ws->arena, ws->user_dir, root.path, &ws->root, err);
+		if (bad)
+			return bad;
+		ws->place =
+			arena_printf(ws->arena, "%.*s%s%.*s%s%.*s", STR_ARG(ws->whole), ws->user_dir.s.len ? "/" : "",
+				     STR_ARG(ws->user_dir.s), root.path.s.len ? "/" : "", STR_ARG(root.path.s));
+	}
+	files = store_quota_new(files, limits);
+	store_quota_count_kept(files, kept_bytes, ws->recorded);
+	ws->events = store_events_new(files);
+	ws->files = guarded(ws->events, &root, ws->own_files);
+	return 0;
+}
+
+/* --- opening --- */
+
+static int no_workspace(struct workspace *ws, struct err *err)
+{
+	return err_set(err, ERR_NOT_FOUND, "there is no workspace \"%.*s\" in %.*s; make it with: stead init %.*s",
+		       STR_ARG(ws->actor.workspace), STR_ARG(utf8_first(ws->place, 200)), STR_ARG(ws->actor.workspace));
+}
+
+/* The stores of the deployment that the URL names. `dir` is the host's directory of files, when it is one. */
+static int open_place(struct workspace *ws, const struct workspace_opts *opts, struct str *ret_dir, struct err *err)
+{
+	struct place_want want = {.workspace = ws->actor.workspace, .create = opts->create};
+	int bad = place_read(ws->arena, opts->store_url, &ws->where, err);
+
+	*ret_dir = STR_NONE;
+	if (!bad)
+		bad = place_open(ws->arena, &ws->where, &want, &ws->stores, ret_dir, err);
+	if (!bad) {
+		ws->base = place_store(ws->stores);
+		ws->templates = place_templates(ws->stores);
+	}
+	return bad;
+}
+
+struct str home_place_shown(struct arena *arena, struct str url, struct str name)
+{
+	struct str shown = store_url_shown(arena, url);
+	size_t path_end = str_find_char(shown, '?');
+
+	if (str_is(shown, "memory:"))
+		return arena_printf(arena, "%.*s%.*s", STR_ARG(shown), STR_ARG(name));
+	return arena_printf(arena, "%.*s/%.*s%.*s", (int)path_end, shown.ptr, STR_ARG(name),
+			    STR_ARG(str_from(shown, path_end)));
+}
+
+static int view_workspace(struct workspace *ws, const struct workspace_opts *opts, struct err *err)
+{
+	struct str dir;
+	int bad = 0;
+
+	if (ws->beside) {
+		dir = ws->beside->store_dir;
+		ws->where = ws->beside->where;
+		ws->base = ws->beside->base;
+		ws->log_base = ws->beside->log_base;
+		ws->templates = ws->beside->templates;
+	} else {
+		bad = open_place(ws, opts, &dir, err);
+	}
+	ws->store_dir = dir;
+	if (dir.ptr)
+		ws->dir = arena_printf(ws->arena, "%s/%.*s", dir.ptr, STR_ARG(ws->actor.workspace));
+	ws->place = dir.ptr ? ws->dir : home_place_shown(ws->arena, ws->where.store, ws->actor.workspace);
+	ws->whole = ws->place;
+	if (!bad)
+		ws->raw = store_view_new(ws->base, (struct wpath){ws->actor.workspace});
+	return bad;
+}
+
+/* The store that syncs. Only a directory has two ways to be opened. */
+static int open_log_base(struct workspace *ws, struct err *err)
+{
+	if (ws->log_base || ws->beside)
+		return 0;
+	return place_durable(ws->stores, &ws->log_base, err);
+}
+
+/* A workspace that stands on the deployment's templates gets the files that those have not. */
+static int make_from_templates(struct workspace *ws, struct ctx *ctx, const struct init_opts *init, struct err *err)
+{
+	struct store *durable, *over;
+	int bad = open_log_base(ws, err);
+
+	if (bad)
+		return bad;
+	durable = store_view_new(ws->log_base ? ws->log_base : ws->base, (struct wpath){ws->actor.workspace});
+	over = over_templates(ws, durable);
+	bad = home_write_templates(ctx, over, ws->dir, init, jv_array(ctx->arena), err);
+	if (!bad)
+		bad = store_write(durable, ctx, (struct wpath){STR(".stead/from-templates")},
+				  clock_format_utc(ctx->arena, clock_real_ns()), (struct store_cond){0}, NULL, err);
+	store_destroy(over);
+	store_destroy(durable);
+	return bad;
+}
+
+/* Configuration is the workspace's own, or else the templates'. */
+static int load_config(struct workspace *ws, struct ctx *ctx, struct err *err)
+{
+	struct store *home = over_templates(ws, ws->raw);
+	int bad = home_load_config(ws->arena, ctx, home, &ws->config, err);
+
+	store_destroy(home);
+	return bad;
+}
+
+/* ERR_NOT_FOUND: the workspace is not there. Users' own stores stand in it even then, so that more than their place is
+   looked for. */
+static int look_for(struct workspace *ws, struct ctx *ctx, struct err *err)
+{
+	struct store_list_req req = {.limit = 8};
+	struct store_page page = {0};
+	int bad = store_stat(ws->base, ctx, (struct wpath){ws->actor.workspace}, NULL, err);
+
+	if (bad || ws->beside || !jv_count(ws->where.users))
+		return bad;
+	bad = store_list(ws->raw, ctx, WPATH_ROOT, &req, &page, err);
+	for (size_t i = 0; !bad && i < page.count; i++)
+		if (!str_is(page.entries[i].path.s, "users"))
+			return 0;
+	return bad ? bad : err_set(err, ERR_NOT_FOUND, "there are only stores of users");
+}
+
+/* Initialises the workspace if it is missing and may be made. */
+static int ensure_exists(struct workspace *ws, struct ctx *ctx, const struct workspace_opts *opts, struct err *err)
+{
+	struct init_opts init = {.name = ws->actor.workspace};
+	struct store *durable;
+	bool exists;
+	int bad = look_for(ws, ctx, err);
+
+	if (bad && bad != -ERR_NOT_FOUND)
+		return bad;
+	if (bad && !opts->create)
+		return no_workspace(ws, err);
+	if (!opts->create)
+		return 0;
+	if (bad && ws->templates) /* what templates have counts as there, so nothing may be written: leave a mark */
+		return make_from_templates(ws, ctx, &init, err);
+	bad = fork_is(ctx, ws->raw, &exists, err);
+	if (!bad && !exists)
+		bad = home_exists(ctx, ws->raw, &exists, err);
+	if (bad || exists)
+		return bad;
+	bad = open_log_base(ws, err);
+	if (bad)
+		return bad;
+	durable = store_view_new(ws->log_base ? ws->log_base : ws->base, (struct wpath){ws->actor.workspace});
+	bad = home_write_templates(ctx, durable, ws->dir, &init, jv_array(ctx->arena), err);
+	store_destroy(durable);
+	return bad;
+}
+
+/* A fork's directory gets its parent's past below it. */
+static int stand_on_parent(struct workspace *ws, struct ctx *ctx, struct err *err)
+{
+	struct home_place place = place_of(ws);
+	struct store *raw;
+	int bad = fork_is(ctx, ws->raw, &ws->is_fork, err);
+
+	if (bad || !ws->is_fork)
+		return bad;
+	bad = fork_open_raw(ctx, &place, ws->actor.workspace, &raw, err);
+	if (bad)
+		return bad;
+	store_destroy(ws->raw);
+	ws->raw = raw;
+	return 0;
+}
+
+static int open_stack(struct workspace *ws, const struct workspace_opts *opts, struct err *err)
+{
+	struct ctx ctx = {.arena = ws->arena, .actor = ws->actor};
+	int bad = view_workspace(ws, opts, err);
+
+	if (bad == -ERR_NOT_FOUND)
+		return no_workspace(ws, err);
+	if (!bad)
+		bad = ensure_exists(ws, &ctx, opts, err);
+	if (!bad)
+		bad = stand_on_parent(ws, &ctx, err);
+	if (!bad)
+		bad = load_config(ws, &ctx, err);
+	if (!bad && !opts->relaxed && !ws->config.relaxed)
+		bad = open_log_base(ws, err);
+	return bad ? bad : compose(ws, opts, err);
+}
+
+static struct workspace_opts copy_opts(struct arena *arena, const struct workspace_opts *opts)
+{
+	struct workspace_opts copy = *opts;
+
+	copy.store_url = arena_str(arena, opts->store_url);
+	copy.name = arena_str(arena, opts->name.len ? opts->name : STR("default"));
+	copy.user = arena_str(arena, opts->user);
+	copy.agent = arena_str(arena, opts->agent);
+	copy.session = arena_str(arena, opts->session);
+	copy.files_dir = arena_str(arena, opts->files_dir);
+	copy.root = arena_str(arena, opts->root);
+	return copy;
+}
+
+static int open_temp(struct workspace *ws, struct err *err)
+{
+	struct str dir;
+	int bad = home_temp_new(ws->arena, ws->opts.store_url, &dir, err);
+
+	if (bad)
+		return bad;
+	ws->temp = dir.ptr;
+	ws->opts.store_url = arena_printf(ws->arena, "disk:%s", dir.ptr);
+	ws->opts.create = true;
+	return 0;
+}
+
+static int open_as(const struct workspace_opts *opts, const struct workspace *beside, struct workspace **ret_ws,
+		   struct err *err)
+{
+	struct workspace *ws;
+	int bad;
+
+	if (opts->name.len && !workspace_name_ok(opts->name))
+		return home_bad_name(opts->name, err);
+	ws = xcalloc(1, sizeof *ws);
+	ws->arena = arena_new();
+	ws->beside = beside;
+	ws->opts = copy_opts(ws->arena, opts);
+	ws->actor = (struct actor){.workspace = ws->opts.name,
+				   .user = ws->opts.user,
+				   .agent = ws->opts.agent,
+				   .session = ws->opts.session};
+	bad = home_is_temp(ws->opts.store_url) && !beside ? open_temp(ws, err) : 0;
+	if (!bad)
+		bad = open_stack(ws, &ws->opts, err);
+	if (bad) {
+		workspace_close(ws);
+		return bad;
+	}
+	ws->gc = gc_auto_new(ws);
+	ws->notebook = notebook_new(ws);
+	ws->prompt = prompt_kept_new(ws);
+	*ret_ws = ws;
+	return 0;
+}
+
+int workspace_open(const struct workspace_opts *opts, struct workspace **ret_ws, struct err *err)
+{
+	return open_as(opts, NULL, ret_ws, err);
+}
+
+int workspace_open_for(struct workspace *of, struct str user, struct str agent, struct str session,
+		       struct workspace **ret_ws, struct err *err)
+{
+	struct workspace *ws = xcalloc(1, sizeof *ws);
+	int bad;
+
+	while (of->of)
+		of = (struct workspace *)of->of;
+	ws->of = of;
+	ws->arena = arena_new();
+	ws->config = of->config;
+	ws->opts = of->opts;
+	ws->opts.user = arena_str(ws->arena, user);
+	ws->opts.agent = arena_str(ws->arena, agent);
+	ws->opts.session = arena_str(ws->arena, session);
+	ws->actor = (struct actor){.workspace = of->actor.workspace,
+				   .user = ws->opts.user,
+				   .agent = ws->opts.agent,
+				   .session = ws->opts.session};
+	ws->place = ws->whole = of->whole;
+	ws->dir = of->dir;
+	ws->store_dir = of->store_dir;
+	ws->is_fork = of->is_fork;
+	ws->where = of->where;
+	ws->base = of->base;
+	ws->log_base = of->log_base;
+	ws->templates = of->templates;
+	ws->raw = of->raw;
+	ws->shared = of->shared;
+	bad = compose(ws, &ws->opts, err);
+	if (bad) {
+		workspace_close(ws);
+		return bad;
+	}
+	ws->notebook = notebook_new(ws);
+	ws->prompt = prompt_kept_new(ws);
+	*ret_ws = ws;
+	return 0;
+}
+
+int home_open_beside(struct workspace *ws, struct str name, struct workspace **ret_ws, struct err *err)
+{
+	struct workspace_opts opts = ws->opts;
+
+	opts.name = name;
+	opts.create = false;
+	return open_as(&opts, ws, ret_ws, err);
+}
+
+struct store *home_store_of(const struct workspace *ws, bool durable)
+{
+	return durable && ws->log_base ? ws->log_base : ws->base;
+}
+
+void workspace_close(struct workspace *ws)
+{
+	if (!ws)
+		return;
+	prompt_kept_destroy(ws->prompt);
+	notebook_destroy(ws->notebook);
+	home_index_close(ws->index);
+	gc_auto_end(ws->gc);
+	store_destroy(ws->files);
+	store_destroy(ws->home);
+	if (!ws->of) {
+		store_destroy(ws->shared);
+		store_destroy(ws->raw);
+		place_close(ws->stores);
+	}
+	if (ws->temp)
+		home_temp_end(ws->temp);
+	arena_destroy(ws->arena);
+	free(ws);
+}
+
+struct str workspace_name(const struct workspace *ws)
+{
+	return ws->actor.workspace;
+}
+
+const struct config *workspace_config(const struct workspace *ws)
+{
+	return &ws->config;
+}
+
+struct actor workspace_actor(const struct workspace *ws)
+{
+	return ws->actor;
+}
+
+struct store *workspace_files(struct workspace *ws)
+{
+	return ws->files;
+}
+
+struct store *workspace_home(struct workspace *ws)
+{
+	return ws->home;
+}
+
+struct store *workspace_events(struct workspace *ws)
+{
+	return ws->events;
+}
+
+struct store *home_shared(struct workspace *ws)
+{
+	return ws->shared;
+}
+
+struct store *home_unrecorded(struct workspace *ws)
+{
+	return ws->raw;
+}
+
+struct wpath home_part(const struct workspace *ws)
+{
+	return ws->user_dir;
+}
+
+struct str home_boot(struct arena *arena, const struct workspace *ws)
+{
+	return ws->dir.ptr ? boot_id(arena) : STR("");
+}
+
+struct prompt_kept *home_prompt(struct workspace *ws)
+{
+	return ws->prompt;
+}
+
+struct notebook *workspace_notebook(struct workspace *ws)
+{
+	return ws->notebook;
+}
+
+struct store *workspace_revisions(struct workspace *ws)
+{
+	return ws->recorded;
+}
+
+struct wpath workspace_root(const struct workspace *ws)
+{
+	return ws->root;
+}
+
+struct wpath home_user_dir(const struct workspace *ws)
+{
+	return ws->own_files ? WPATH_ROOT : ws->user_dir;
+}
+
+struct str home_dir(const struct workspace *ws)
+{
+	return ws->dir;
+}
+
+struct str home_url_of(const struct workspace *ws)
+{
+	return ws->opts.store_url;
+}
+
+struct home_index **home_index_slot(struct workspace *ws)
+{
+	return &ws->index;
+}
+
+struct past_files *workspace_files_at(struct workspace *ws, uint64_t number, struct store **ret_files)
+{
+	struct past_files *past = xcalloc(1, sizeof *past);
+	struct store *view;
+
+	past->at = store_at_revision_new(ws->recorded, number);
+	if (ws->own_files)
+		view = store_view_new(past->at, WPATH_ROOT);
+	else
+		view = user_view(ws, past->at, ws->tool_root.path);
+	past->files = store_readonly_new(guarded(view, &ws->tool_root, ws->own_files));
+	*ret_files = past->files;
+	return past;
+}
+
+void workspace_files_at_close(struct past_files *past)
+{
+	if (!past)
+		return;
+	store_destroy(past->files);
+	store_destroy(past->at);
+	free(past);
+}
+
+struct store *workspace_leases_new(struct workspace *ws)
+{
+	struct str dir = arena_printf(ws->arena, "%.*s/.stead/leases", STR_ARG(ws->actor.workspace));
+
+	return store_view_new(home_store_of(ws, true), (struct wpath){dir});
+}
+
+bool workspace_files_are_own(const struct workspace *ws)
+{
+	return ws->own_files;
+}
+
+struct str workspace_files_place(const struct workspace *ws)
+{
+	return ws->place;
+}

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A workspace: a named home for an agent in a store, opened for one user. Opening composes the stack of stores and
+ * reads the configuration; everything that acts on a workspace (tools, doors) starts from this handle. Thread-safe.
+ */
+#ifndef STEAD_WORKSPACE_WORKSPACE_H
+#define STEAD_WORKSPACE_WORKSPACE_H
+
+#include "base/ctx.h"
+#include "workspace/config.h"
+#include "store/store.h"
+
+struct workspace;
+
+struct workspace_opts {
+	struct str store_url; /* empty: the person's data directory ($XDG_DATA_HOME/stead/workspaces); a URL, a path,
+				 "memory", or "temp" for a directory that goes when the workspace is closed */
+	struct str name;      /* empty: "default" */
+	struct str user, agent, session;
+	struct str files_dir; /* host directory that is the file area instead of files/; empty: none */
+	struct str root; /* what '/' is for file tools: "files" (default), "workspace", "task:KEY", or a directory of
+			    the workspace */
+	bool create;     /* initialise the workspace when it does not exist */
+	bool relaxed;    /* no fsync, also when agent.yaml asks for durability */
+};
+
+/* ^[a-z][a-z0-9_-]{1,63}$ */
+bool workspace_name_ok(struct str name);
+/* A user, author or session name as one path element; two names never give the same one. */
+struct str workspace_encode_name(struct arena *arena, struct str name);
+/* The store URL that is used when none is given. */
+struct str workspace_default_store(struct arena *arena);
+
+int workspace_open(const struct workspace_opts *opts, struct workspace **ret_ws, struct err *err);
+void workspace_close(struct workspace *ws);
+/* The same workspace for another user, agent or session: shares what `of` has open (connections, the log, the
+   configuration), so that ten thousand of them are cheap. `of` must outlive it. */
+int workspace_open_for(struct workspace *of, struct str user, struct str agent, struct str session,
+		       struct workspace **ret_ws, struct err *err);
+
+struct str workspace_name(const struct workspace *ws);
+const struct config *workspace_config(const struct workspace *ws);
+struct actor workspace_actor(const struct workspace *ws);
+/* What file tools see: '/' is the tool root, protected paths are absent. */
+struct store *workspace_files(struct workspace *ws);
+/* The whole workspace for this user, unguarded: for Stead's own data. Never given to a tool's path argument. */
+struct store *workspace_home(struct workspace *ws);
+/* The events layer in the stack of workspace_files(): for store_events_listen. */
+struct store *workspace_events(struct workspace *ws);
+/* The revisions layer below workspace_files(), and where '/' of the file tools stands in it. */
+struct store *workspace_revisions(struct workspace *ws);
+struct wpath workspace_root(const struct workspace *ws);
+/* What file tools saw after revision `number`: read-only, with the same paths and the same paths hidden. */
+struct past_files;
+struct past_files *workspace_files_at(struct workspace *ws, uint64_t number, struct store **ret_files);
+void workspace_files_at_close(struct past_files *past);
+/* Where the leases of this workspace lie (store/lease.h), unrecorded. The caller destroys it, before the workspace. */
+struct store *workspace_leases_new(struct workspace *ws);
+/* True when the file area is a directory of the person's own (files_dir): .gitignore is honoured. */
+bool workspace_files_are_own(const struct workspace *ws);
+/* "workspace" as the person would name the place of '/': a host path for disk, else a URL. For people, not models. */
+struct str workspace_files_place(const struct workspace *ws);
+
+/* `stead init`: writes the templates that are missing; ERR_EXISTS when the workspace exists already. `model` and
+   `channel` (may be empty) go into agent.yaml. Lists what it wrote. */
+struct init_opts {
+	struct str store_url, name, model, channel;
+};
+int workspace_init(struct ctx *ctx, const struct init_opts *opts, struct jv **ret_report, struct err *err);
+/* `stead list`: an array of {name, files, bytes, modified, fork_of?, fork_revision?, problem?}. */
+int workspace_list(struct ctx *ctx, struct str store_url, struct jv **ret_list, struct err *err);
+/* `stead doctor`: an array of {check, ok, detail, fix?}; never fails for what it finds. `name` empty: all workspaces.
+ */
+int workspace_doctor(struct ctx *ctx, struct str store_url, struct str name, struct jv **ret_checks, struct err *err);
+/* True when HEARTBEAT.md says nothing: missing, blank, only headings and comments, or the untouched template. */
+bool workspace_heartbeat_is_empty(struct str text);
+
+#endif

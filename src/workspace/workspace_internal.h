@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of src/home share beside workspace.h. */
+#ifndef STEAD_WORKSPACE_WORKSPACE_INTERNAL_H
+#define STEAD_WORKSPACE_WORKSPACE_INTERNAL_H
+
+#include "workspace/workspace.h"
+#include "store/stores.h"
+
+/* Opens the store of all workspaces. `url` empty: the default. `create` makes a directory that is missing. *ret_dir is
+   the host directory of a disk store (in the arena), else ptr NULL. */
+int home_open_store(struct arena *arena, struct str url, bool create, bool relaxed, struct store **ret_store,
+		    struct str *ret_dir, struct err *err);
+/* "memory", "inmemory" and paths as URLs; what is one already stays. */
+struct str home_url(struct arena *arena, struct str text);
+/* "temp" or "temp:PREFIX": a directory of its own, which workspace_close() removes with all that is in it. */
+bool home_is_temp(struct str url);
+int home_temp_new(struct arena *arena, struct str url, struct str *ret_dir, struct err *err);
+void home_temp_end(const char *dir);
+
+/* Where workspaces lie, for those who open several of them. All borrowed. */
+struct home_place {
+	struct store *base, *log_base; /* log_base: the same place as a store that syncs; NULL: base */
+	struct str known;              /* a workspace whose revisions are open already; empty: none */
+	struct store *known_revisions;
+};
+/* Puts the layer that records on `inner`, which it owns whatever happens. `dir` of the workspace `name` has the log. */
+int home_record(struct ctx *ctx, const struct home_place *place, struct str name, struct store *inner, const char *dir,
+		struct store **ret, struct err *err);
+/* Another workspace of the same store, opened as `ws` was (user, root). `ws` must outlive it. */
+int home_open_beside(struct workspace *ws, struct str name, struct workspace **ret_ws, struct err *err);
+/* The host directory of a workspace on disk, else ptr NULL; the URL it was opened with; where its search index is
+   held. */
+struct str home_dir(const struct workspace *ws);
+struct str home_url_of(const struct workspace *ws);
+struct home_index;
+struct home_index **home_index_slot(struct workspace *ws);
+/* The store of all workspaces. */
+struct store *home_store_of(const struct workspace *ws, bool durable);
+
+/* --- forks (fork.c) --- */
+
+/* Where a fork keeps what it removed of its parent. */
+#define FORK_GONE ".stead-gone"
+
+/* True when the workspace directory `home` is a fork's. */
+int fork_is(struct ctx *ctx, struct store *home, bool *ret, struct err *err);
+/* The fork `name`, unrecorded: its own directory over its parent's past. Owns what it opens. ERR_NOT_FOUND when a
+   parent is gone. */
+int fork_open_raw(struct ctx *ctx, const struct home_place *place, struct str name, struct store **ret_raw,
+		  struct err *err);
+
+/* The layer that records an open workspace as a whole, and what lies below it: for what is derived and not recorded. */
+struct store *home_shared(struct workspace *ws);
+struct store *home_unrecorded(struct workspace *ws);
+/* Where workspace_home() lies in both: the part of the user, whatever the file area is. */
+struct wpath home_part(const struct workspace *ws);
+/* What it keeps for the prompt (prompt.h). */
+struct prompt_kept *home_prompt(struct workspace *ws);
+/* Another one after each start of the machine, where a write may be lost by that; else empty. */
+struct str home_boot(struct arena *arena, const struct workspace *ws);
+/* agent.yaml, .env and tools.json of the workspace in `home`; those that are missing count as empty. */
+int home_load_config(struct arena *arena, struct ctx *ctx, struct store *home, struct config *ret, struct err *err);
+/* A file of the workspace, or ptr NULL when it is missing. */
+int home_read(struct ctx *ctx, struct store *home, const char *path, size_t max, struct str *ret, struct err *err);
+/* True when the workspace has one of the files that make it one: AGENTS.md, AGENT.md or agent.yaml. */
+/* A workspace in a store that is no directory, as a person would name it: its name stands before the URL's options. */
+struct str home_place_shown(struct arena *arena, struct str url, struct str name);
+int home_exists(struct ctx *ctx, struct store *home, bool *ret, struct err *err);
+/* Writes the templates that are missing; `dir` is the workspace's host directory or empty. Adds paths to `written`. */
+int home_write_templates(struct ctx *ctx, struct store *home, struct str dir, const struct init_opts *opts,
+			 struct jv *written, struct err *err);
+
+/* The shared workspace as a user sees it below his own: only what people wrote for everybody. Owns `inner`. */
+struct store *home_assets_new(struct store *inner);
+/* True for the root and for what the store above may show. */
+bool home_may_be_asset(struct wpath path);
+
+/* A line of doctor or fsck: {workspace?, check, ok, detail, fix?}. `fix` NULL: all is well. */
+void home_finding(struct arena *arena, struct jv *list, struct str workspace, const char *check, struct str detail,
+		  const char *fix);
+/* Checks stead.yaml and each store that it names, or a remote store that `url` is. False: it cannot be opened. */
+bool home_check_place(struct ctx *ctx, struct str url, struct jv *checks);
+
+/* Where this user's own part lies in the workspace; the root without a user. */
+struct wpath home_user_dir(const struct workspace *ws);
+
+struct home_usage {
+	uint64_t files, bytes;
+	int64_t modified_ns;
+	bool partial; /* there is more: these are the least numbers */
+};
+/* Counts all files but Stead's own, in bounded memory and time. */
+int home_count(struct ctx *ctx, struct store *store, struct home_usage *ret, struct err *err);
+/* The directories of the store, by whether a workspace may be called so. */
+int home_names(struct ctx *ctx, struct store *base, struct jv *ret_good, struct jv *ret_bad, struct err *err);
+
+/* "the workspace "x" …": the name rule in one sentence. */
+int home_bad_name(struct str name, struct err *err);
+
+#endif
