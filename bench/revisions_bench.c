@@ -12,11 +12,11 @@
 
 #include "base/clock.h"
 #include "base/limits.h"
-#include "workspace/fork.h"
 #include "home/timeline/history.h"
-#include "workspace/workspace.h"
 #include "revisions/revisions.h"
 #include "store/stores.h"
+#include "workspace/fork.h"
+#include "workspace/workspace.h"
 
 #define ROUNDS  400
 #define WRITERS 64

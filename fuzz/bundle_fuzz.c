@@ -8,9 +8,9 @@
 #include <stdint.h>
 #include <stdlib.h>
 
+#include "admin/bundle.h"
 #include "base/limits.h"
 #include "base/sha256.h"
-#include "admin/bundle.h"
 #include "store/stores.h"
 #include "text/tar.h"
 

@@ -10,8 +10,8 @@
 #include "home/skills/skill_patch.h"
 #include "home/skills/skills.h"
 #include "home/subagents/subagents.h"
-#include "workspace/tools_json.h"
 #include "home/uploads/uploads.h"
+#include "workspace/tools_json.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -70,16 +70,16 @@ static int replay_directory(const char *dir)
 
 int main(int argc, char **argv)
 {
-	int bad = argc < 2;
+	int r = argc < 2;
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	for (int i = 1; i < argc; i++) {
 		int count = replay_directory(argv[i]);
 
-		bad |= count < 0;
+		r |= count < 0;
 		printf("%s %d - %d inputs of %s are survived\n", count < 0 ? "not ok" : "ok", i, count < 0 ? 0 : count,
 		       strrchr(argv[i], '/') ? strrchr(argv[i], '/') + 1 : argv[i]);
 	}
 	printf("1..%d\n", argc - 1);
-	return bad ? 1 : 0;
+	return r ? 1 : 0;
 }

@@ -97,7 +97,7 @@ static void test_run_one(const struct test *t)
 
 int main(int argc, char **argv)
 {
-	int number = 0, bad = 0;
+	int number = 0, r = 0;
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	for (struct test *t = test_first; t; t = t->next) {
@@ -108,11 +108,11 @@ int main(int argc, char **argv)
 		if (!wanted)
 			continue;
 		test_run_one(t);
-		bad += test_failed;
+		r += test_failed;
 		printf("%s %d - %s\n", test_failed ? "not ok" : "ok", ++number, t->name);
 	}
 	printf("1..%d\n", number);
-	return bad ? 1 : 0;
+	return r ? 1 : 0;
 }
 
 #endif

@@ -11,8 +11,8 @@
 #include "base/clock.h"
 #include "base/limits.h"
 #include "base/sha256.h"
-#include "workspace/workspace_internal.h"
 #include "text/tar.h"
+#include "workspace/workspace_internal.h"
 
 bool bundle_wants(void *guard, struct wpath path)
 {

@@ -5,10 +5,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "admin/bundle.h"
 #include "base/clock.h"
 #include "base/fd.h"
 #include "command/cli.h"
-#include "admin/bundle.h"
 #include "workspace/gc.h"
 
 int run_gc(struct cli *cli, struct err *err)

@@ -3,10 +3,10 @@
 #ifndef STEAD_ADMIN_BUNDLE_INTERNAL_H
 #define STEAD_ADMIN_BUNDLE_INTERNAL_H
 
+#include "admin/bundle.h"
 #include "base/buf.h"
 #include "base/hash.h"
 #include "base/limits.h"
-#include "admin/bundle.h"
 #include "revisions/revisions.h"
 #include "store/stores.h"
 

@@ -20,9 +20,9 @@
 #include "base/hash.h"
 #include "base/limits.h"
 #include "base/strmap.h"
+#include "revisions/revisions.h"
 #include "workspace/place.h"
 #include "workspace/workspace_internal.h"
-#include "revisions/revisions.h"
 
 #define WORKERS     8
 #define NOTES_PATH  ".stead/copy.jsonl"
@@ -103,9 +103,9 @@ static bool is_noted(struct copying *c, struct str path, struct str from, struct
 static int read_notes(struct copying *c, struct ctx *ctx, struct err *err)
 {
 	struct str text, line;
-	int bad = home_read(ctx, c->target, NOTES_PATH, NOTES_MAX, &text, err);
+	int r = home_read(ctx, c->target, NOTES_PATH, NOTES_MAX, &text, err);
 
-	while (!bad && str_cut(&text, '\n', &line)) {
+	while (!r && str_cut(&text, '\n', &line)) {
 		struct err ignored;
 		struct jv *v;
 
@@ -113,7 +113,7 @@ static int read_notes(struct copying *c, struct ctx *ctx, struct err *err)
 		    jv_parse(ctx->arena, line, &v, &ignored) == 0) /* a line that is torn is a file more to look at */
 			add_note(c, jv_get_str(v, "path"), jv_get_str(v, "from"), jv_get_str(v, "to"));
 	}
-	return bad;
+	return r;
 }
 
 static int write_notes(struct copying *c, struct err *err)
@@ -121,7 +121,7 @@ static int write_notes(struct copying *c, struct err *err)
 	ARENA_SCOPE struct arena *arena = arena_new();
 	struct ctx ctx = *c->ctx;
 	struct buf b;
-	int bad;
+	int r;
 
 	ctx.arena = arena;
 	buf_init(&b, NULL, NOTES_MAX);
@@ -134,10 +134,10 @@ static int write_notes(struct copying *c, struct err *err)
 		jv_write_string(&b, c->notes[i].to);
 		buf_lit(&b, "}\n");
 	}
-	bad = b.overflow ? 0
-			 : store_write(c->target, &ctx, (struct wpath){STR(NOTES_PATH)}, buf_str(&b), any(), NULL, err);
+	r = b.overflow ? 0
+		       : store_write(c->target, &ctx, (struct wpath){STR(NOTES_PATH)}, buf_str(&b), any(), NULL, err);
 	buf_release(&b);
-	return bad;
+	return r;
 }
 
 /* --- one file --- */
@@ -154,22 +154,22 @@ static int hash_file(struct store *s, struct ctx *ctx, struct wpath path, uint64
 {
 	struct hash_stream *stream = hash_stream_new();
 	struct sink sink = {.push = hash_push, .arg = stream};
-	int bad = store_read_stream(s, ctx, path, STORE_WHOLE, &sink, ret_stat, err);
+	int r = store_read_stream(s, ctx, path, STORE_WHOLE, &sink, ret_stat, err);
 
 	hash_stream_end(stream, ret_hash);
-	return bad;
+	return r;
 }
 
 static int has_same_bytes(struct copying *c, struct ctx *ctx, struct wpath path, bool *ret_same,
 			  struct store_stat *from, struct store_stat *to, struct err *err)
 {
 	uint64_t x[2], y[2];
-	int bad = hash_file(c->source, ctx, path, x, from, err);
+	int r = hash_file(c->source, ctx, path, x, from, err);
 
-	if (!bad)
-		bad = hash_file(c->target, ctx, path, y, to, err);
-	*ret_same = !bad && x[0] == y[0] && x[1] == y[1];
-	return bad;
+	if (!r)
+		r = hash_file(c->target, ctx, path, y, to, err);
+	*ret_same = !r && x[0] == y[0] && x[1] == y[1];
+	return r;
 }
 
 /* Copies and reads back. */
@@ -178,53 +178,53 @@ static int transfer(struct copying *c, struct ctx *ctx, const struct store_entry
 {
 	struct str bytes, back;
 	bool same;
-	int bad;
+	int r;
 
 	if (e->stat.size > SMALL) {
-		bad = store_copy_between(c->source, ctx, e->path, c->target, e->path, any(), to, err);
-		if (!bad)
-			bad = has_same_bytes(c, ctx, e->path, &same, from, to, err);
+		r = store_copy_between(c->source, ctx, e->path, c->target, e->path, any(), to, err);
+		if (!r)
+			r = has_same_bytes(c, ctx, e->path, &same, from, to, err);
 	} else {
-		bad = store_read(c->source, ctx, e->path, STORE_WHOLE, 2 * SMALL, &bytes, from, err);
-		if (!bad)
-			bad = store_write(c->target, ctx, e->path, bytes, any(), to, err);
-		if (!bad)
-			bad = store_read(c->target, ctx, e->path, STORE_WHOLE, 2 * SMALL, &back, to, err);
-		same = !bad && str_eq(bytes, back);
+		r = store_read(c->source, ctx, e->path, STORE_WHOLE, 2 * SMALL, &bytes, from, err);
+		if (!r)
+			r = store_write(c->target, ctx, e->path, bytes, any(), to, err);
+		if (!r)
+			r = store_read(c->target, ctx, e->path, STORE_WHOLE, 2 * SMALL, &back, to, err);
+		same = !r && str_eq(bytes, back);
 	}
-	if (!bad && !same)
-		bad = err_set(
+	if (!r && !same)
+		r = err_set(
 			err, ERR_CONFLICT,
 			"\"%.*s\" is not what was copied when it is read back: somebody changes it meanwhile; run it "
 			"again",
 			STR_ARG(e->path.s));
-	return bad;
+	return r;
 }
 
 static int copy_one(struct copying *c, struct ctx *ctx, const struct store_entry *e, struct err *err)
 {
 	struct store_stat from = e->stat, to;
 	bool same = false;
-	int bad = store_stat(c->target, ctx, e->path, &to, err);
+	int r = store_stat(c->target, ctx, e->path, &to, err);
 
-	if (bad && bad != -ERR_NOT_FOUND)
-		return bad;
-	if (!bad && to.kind == STORE_FILE) {
+	if (r && r != -ERR_NOT_FOUND)
+		return r;
+	if (!r && to.kind == STORE_FILE) {
 		same = is_noted(c, e->path.s, e->stat.version, to.version);
 		if (!same && to.size == e->stat.size) {
-			bad = has_same_bytes(c, ctx, e->path, &same, &from, &to, err);
-			if (bad)
-				return bad == -ERR_NOT_FOUND ? 0 : bad;
+			r = has_same_bytes(c, ctx, e->path, &same, &from, &to, err);
+			if (r)
+				return r == -ERR_NOT_FOUND ? 0 : r;
 			if (same)
 				add_note(c, e->path.s, from.version, to.version);
 		}
 	}
 	if (!same && !c->req->dry_run) {
-		bad = transfer(c, ctx, e, &from, &to, err);
-		if (bad == -ERR_NOT_FOUND) /* removed at the source since it was listed */
+		r = transfer(c, ctx, e, &from, &to, err);
+		if (r == -ERR_NOT_FOUND) /* removed at the source since it was listed */
 			return 0;
-		if (bad)
-			return bad;
+		if (r)
+			return r;
 		add_note(c, e->path.s, from.version, to.version);
 	}
 	pthread_mutex_lock(&c->lock);
@@ -263,13 +263,13 @@ static void *worker(void *arg)
 	while (c->bad == 0 && (i = atomic_fetch_add(&c->next, 1)) < c->page->count) {
 		const struct store_entry *e = &c->page->entries[i];
 		struct err err;
-		int bad = is_copied(e->path.s) ? copy_one(c, &ctx, e, &err) : 0;
+		int r = is_copied(e->path.s) ? copy_one(c, &ctx, e, &err) : 0;
 
-		if (!bad)
-			bad = ctx_check(&ctx, &err);
+		if (!r)
+			r = ctx_check(&ctx, &err);
 		pthread_mutex_lock(&c->lock);
-		if (bad && !c->bad) {
-			c->bad = bad;
+		if (r && !c->bad) {
+			c->bad = r;
 			c->err = err;
 		}
 		pthread_mutex_unlock(&c->lock);
@@ -307,26 +307,26 @@ static int copy_files(struct copying *c, struct err *err)
 	struct store_page page;
 	uint64_t noted = 0;
 	char cursor[PATH_LEN_MAX + 2];
-	int bad = 0;
+	int r = 0;
 
 	ctx.arena = arena;
 	if (c->ctx->progress && home_count(&ctx, c->source, &usage, err) == 0)
 		c->total = usage.files;
 	do {
 		arena_reset(arena);
-		bad = store_list(c->source, &ctx, WPATH_ROOT, &req, &page, err);
-		if (!bad)
-			bad = copy_page(c, &page, err);
-		if (!bad && page.next.ptr) {
+		r = store_list(c->source, &ctx, WPATH_ROOT, &req, &page, err);
+		if (!r)
+			r = copy_page(c, &page, err);
+		if (!r && page.next.ptr) {
 			memcpy(cursor, page.next.ptr, page.next.len);
 			req.after = str_n(cursor, page.next.len);
 		}
-		if (!bad && !c->req->dry_run && c->copied > noted + NOTES_EVERY) {
+		if (!r && !c->req->dry_run && c->copied > noted + NOTES_EVERY) {
 			noted = c->copied;
-			bad = write_notes(c, err);
+			r = write_notes(c, err);
 		}
-	} while (!bad && page.next.ptr);
-	return bad;
+	} while (!r && page.next.ptr);
+	return r;
 }
 
 /* What the source has not any more. */
@@ -336,25 +336,25 @@ static int remove_others(struct copying *c, struct err *err)
 	struct store_list_req req = {.recursive = true, .limit = 1000};
 	struct ctx ctx = *c->ctx;
 	struct store_page page;
-	int bad;
+	int r;
 
 	ctx.arena = arena;
 	do {
-		bad = store_list(c->target, &ctx, WPATH_ROOT, &req, &page, err);
-		for (size_t i = 0; !bad && i < page.count; i++) {
+		r = store_list(c->target, &ctx, WPATH_ROOT, &req, &page, err);
+		for (size_t i = 0; !r && i < page.count; i++) {
 			struct wpath path = page.entries[i].path;
 
 			if (!is_copied(path.s))
 				continue;
-			bad = store_stat(c->source, &ctx, path, NULL, err);
-			if (bad != -ERR_NOT_FOUND)
+			r = store_stat(c->source, &ctx, path, NULL, err);
+			if (r != -ERR_NOT_FOUND)
 				continue;
 			c->removed++;
-			bad = c->req->dry_run ? 0 : store_remove(c->target, &ctx, path, false, any(), NULL, err);
+			r = c->req->dry_run ? 0 : store_remove(c->target, &ctx, path, false, any(), NULL, err);
 		}
 		req.after = page.next;
-	} while (!bad && page.next.ptr);
-	return bad == -ERR_NOT_FOUND ? 0 : bad;
+	} while (!r && page.next.ptr);
+	return r == -ERR_NOT_FOUND ? 0 : r;
 }
 
 /* --- history --- */
@@ -369,9 +369,9 @@ static bool wants_all(void *arg, struct wpath path)
    pushes. Blobs are files that were once written whole, so they are read by their name instead, as files. */
 static int put_blobs(struct copying *c, const struct rev_carry *carry, struct err *err)
 {
-	int bad = 0;
+	int r = 0;
 
-	for (size_t i = 0; !bad && i < carry->blob_count; i++) {
+	for (size_t i = 0; !r && i < carry->blob_count; i++) {
 		ARENA_SCOPE struct arena *arena = arena_new();
 		struct ctx ctx = *c->ctx;
 		struct store_stat stat;
@@ -385,15 +385,15 @@ static int put_blobs(struct copying *c, const struct rev_carry *carry, struct er
 		path.s = arena_printf(arena, ".stead/rev/blobs/%.2s/%.30s", hex, hex + 2);
 		if (store_stat(c->target, &ctx, path, &stat, err) == 0 && stat.size == carry->blobs[i].size)
 			continue;
-		bad = store_copy_between(c->source, &ctx, path, c->target, path, any(), &stat, err);
-		if (!bad)
-			bad = hash_file(c->target, &ctx, path, hash, &stat, err);
-		if (!bad && (hash[0] != carry->blobs[i].hash[0] || hash[1] != carry->blobs[i].hash[1]))
-			bad = err_set(err, ERR_CORRUPT, "a kept content is damaged (%.*s); see: stead fsck", 32, hex);
-		if (!bad)
-			bad = ctx_check(c->ctx, err);
+		r = store_copy_between(c->source, &ctx, path, c->target, path, any(), &stat, err);
+		if (!r)
+			r = hash_file(c->target, &ctx, path, hash, &stat, err);
+		if (!r && (hash[0] != carry->blobs[i].hash[0] || hash[1] != carry->blobs[i].hash[1]))
+			r = err_set(err, ERR_CORRUPT, "a kept content is damaged (%.*s); see: stead fsck", 32, hex);
+		if (!r)
+			r = ctx_check(c->ctx, err);
 	}
-	return bad;
+	return r;
 }
 
 static int open_log(struct copying *c, const struct side *side, struct store *view, struct store **ret, struct err *err)
@@ -401,15 +401,15 @@ static int open_log(struct copying *c, const struct side *side, struct store *vi
 	struct home_place place = {.base = side->base};
 	struct store *raw;
 	bool is_fork;
-	int bad = fork_is(c->ctx, view, &is_fork, err);
+	int r = fork_is(c->ctx, view, &is_fork, err);
 
-	if (bad)
-		return bad;
+	if (r)
+		return r;
 	if (is_fork)
-		bad = fork_open_raw(c->ctx, &place, c->name, &raw, err);
+		r = fork_open_raw(c->ctx, &place, c->name, &raw, err);
 	else
 		raw = store_view_new(view, WPATH_ROOT);
-	return bad ? bad : home_record(c->ctx, &place, c->name, raw, ".stead/rev", ret, err);
+	return r ? r : home_record(c->ctx, &place, c->name, raw, ".stead/rev", ret, err);
 }
 
 /* Looks whether the target's history is the beginning of the source's; where it is not, the target has changes of its
@@ -417,10 +417,10 @@ static int open_log(struct copying *c, const struct side *side, struct store *vi
 static int compare_history(struct copying *c, struct store *log, uint64_t *ret_head, struct err *err)
 {
 	uint64_t differs;
-	int bad = revisions_compare(log, c->ctx, c->log, ret_head, &differs, err);
+	int r = revisions_compare(log, c->ctx, c->log, ret_head, &differs, err);
 
-	if (bad || !differs)
-		return bad;
+	if (r || !differs)
+		return r;
 	return err_set(
 		err, ERR_CONFLICT,
 		"the copy in %.*s was worked on: revision %llu there is not this one's; copying would undo that: "
@@ -432,24 +432,24 @@ static int compare_history(struct copying *c, struct store *log, uint64_t *ret_h
 static int copy_history(struct copying *c, struct rev_carry *carry, struct err *err)
 {
 	struct store *log;
-	int bad = revisions_head(c->log, c->ctx, &carry->until, err);
+	int r = revisions_head(c->log, c->ctx, &carry->until, err);
 
 	carry->wanted = wants_all;
-	if (!bad && c->req->dry_run)
+	if (!r && c->req->dry_run)
 		return revisions_carry(c->log, c->ctx, carry, err);
-	if (!bad)
-		bad = open_log(c, c->to, c->target, &log, err);
-	if (bad)
-		return bad;
-	bad = compare_history(c, log, &carry->since, err);
-	if (!bad)
-		bad = revisions_carry(c->log, c->ctx, carry, err);
-	if (!bad)
-		bad = put_blobs(c, carry, err);
-	if (!bad)
-		bad = revisions_follow(log, c->ctx, c->log, carry, err);
+	if (!r)
+		r = open_log(c, c->to, c->target, &log, err);
+	if (r)
+		return r;
+	r = compare_history(c, log, &carry->since, err);
+	if (!r)
+		r = revisions_carry(c->log, c->ctx, carry, err);
+	if (!r)
+		r = put_blobs(c, carry, err);
+	if (!r)
+		r = revisions_follow(log, c->ctx, c->log, carry, err);
 	store_destroy(log);
-	return bad;
+	return r;
 }
 
 /* --- the mark --- */
@@ -475,27 +475,27 @@ static int check_target(struct copying *c, struct err *err)
 	struct str text;
 	struct jv *v = NULL;
 	uint64_t head;
-	int bad = store_stat(c->to->base, c->ctx, (struct wpath){c->name}, NULL, err);
+	int r = store_stat(c->to->base, c->ctx, (struct wpath){c->name}, NULL, err);
 
-	if (bad)
-		return bad == -ERR_NOT_FOUND ? 0 : bad;
-	bad = home_read(c->ctx, c->target, MARK_PATH, 4 * KIB, &text, err);
-	if (!bad && text.ptr)
-		bad = jv_parse(c->ctx->arena, text, &v, err);
-	if (bad)
-		return bad;
+	if (r)
+		return r == -ERR_NOT_FOUND ? 0 : r;
+	r = home_read(c->ctx, c->target, MARK_PATH, 4 * KIB, &text, err);
+	if (!r && text.ptr)
+		r = jv_parse(c->ctx->arena, text, &v, err);
+	if (r)
+		return r;
 	if (!str_eq(jv_get_str(v, "source"), c->id))
 		return err_set(
 			err, ERR_EXISTS,
 			"there is a workspace \"%.*s\" in %.*s that is not a copy of this one; two workspaces are not "
 			"mixed: remove or rename it",
 			STR_ARG(c->name), STR_ARG(c->to->shown));
-	bad = open_log(c, c->to, c->target, &log, err);
-	if (bad)
-		return bad;
-	bad = compare_history(c, log, &head, err);
+	r = open_log(c, c->to, c->target, &log, err);
+	if (r)
+		return r;
+	r = compare_history(c, log, &head, err);
 	store_destroy(log);
-	return bad;
+	return r;
 }
 
 /* --- workspaces --- */
@@ -520,25 +520,25 @@ static struct jv *describe(struct copying *c, const struct rev_carry *carry)
 static int copy_all(struct copying *c, struct rev_carry *carry, struct err *err)
 {
 	struct err notes;
-	int bad = open_log(c, c->from, c->source, &c->log, err);
+	int r = open_log(c, c->from, c->source, &c->log, err);
 
-	if (!bad)
-		bad = check_target(c, err);
-	if (!bad)
-		bad = read_notes(c, c->ctx, err);
-	if (!bad && !c->req->dry_run)
-		bad = write_mark(c, 0, false, err);
-	if (bad)
-		return bad;
-	bad = copy_files(c, err);
-	if (!c->req->dry_run && write_notes(c, bad ? &notes : err) &&
-	    !bad) /* also of a copy that failed: it is gone on with */
+	if (!r)
+		r = check_target(c, err);
+	if (!r)
+		r = read_notes(c, c->ctx, err);
+	if (!r && !c->req->dry_run)
+		r = write_mark(c, 0, false, err);
+	if (r)
+		return r;
+	r = copy_files(c, err);
+	if (!c->req->dry_run && write_notes(c, r ? &notes : err) &&
+	    !r) /* also of a copy that failed: it is gone on with */
 		return -(int)err->kind;
-	if (!bad && c->req->remove)
-		bad = remove_others(c, err);
-	if (!bad)
-		bad = copy_history(c, carry, err);
-	return bad || c->req->dry_run ? bad : write_mark(c, carry->head, true, err);
+	if (!r && c->req->remove)
+		r = remove_others(c, err);
+	if (!r)
+		r = copy_history(c, carry, err);
+	return r || c->req->dry_run ? r : write_mark(c, carry->head, true, err);
 }
 
 static int copy_workspace(struct ctx *ctx, const struct copy_req *req, struct side *from, struct side *to,
@@ -546,15 +546,15 @@ static int copy_workspace(struct ctx *ctx, const struct copy_req *req, struct si
 {
 	struct copying c = {.ctx = ctx, .req = req, .from = from, .to = to, .name = name, .arena = arena_new()};
 	struct rev_carry carry = {0};
-	int bad;
+	int r;
 
 	c.id = hash_hex128(ctx->arena, arena_printf(ctx->arena, "%.*s\n%.*s", STR_ARG(from->shown), STR_ARG(name)));
 	c.known = strmap_new(c.arena);
 	c.source = store_view_new(from->base, (struct wpath){name});
 	c.target = store_view_new(to->base, (struct wpath){name});
 	pthread_mutex_init(&c.lock, NULL);
-	bad = copy_all(&c, &carry, err);
-	if (!bad)
+	r = copy_all(&c, &carry, err);
+	if (!r)
 		jv_push(ctx->arena, list, describe(&c, &carry));
 	pthread_mutex_destroy(&c.lock);
 	store_destroy(c.log);
@@ -562,42 +562,42 @@ static int copy_workspace(struct ctx *ctx, const struct copy_req *req, struct si
 	store_destroy(c.target);
 	free(c.notes);
 	arena_destroy(c.arena);
-	return bad ? err_prefix(err, "copy \"%.*s\"", STR_ARG(name)) : 0;
+	return r ? err_prefix(err, "copy \"%.*s\"", STR_ARG(name)) : 0;
 }
 
 static int open_side(struct arena *arena, struct str url, bool create, struct side *ret, struct err *err)
 {
-	int bad = place_read(arena, url, &ret->config, err);
+	int r = place_read(arena, url, &ret->config, err);
 
 	ret->shown = str_starts(url, STR("config:")) ? url : store_url_shown(arena, ret->config.store);
-	return bad ? bad : place_open_all(arena, &ret->config, create, false, &ret->base, &ret->dir, err);
+	return r ? r : place_open_all(arena, &ret->config, create, false, &ret->base, &ret->dir, err);
 }
 
 int store_copy_workspaces(struct ctx *ctx, const struct copy_req *req, struct jv **ret_report, struct err *err)
 {
 	struct jv *names = jv_array(ctx->arena), *list = jv_array(ctx->arena), *report = jv_object(ctx->arena);
 	struct side from = {0}, to = {0};
-	int bad = open_side(ctx->arena, req->from, false, &from, err);
+	int r = open_side(ctx->arena, req->from, false, &from, err);
 
-	if (!bad)
-		bad = open_side(ctx->arena, req->to, true, &to, err);
-	if (!bad && str_eq(from.shown, to.shown))
-		bad = err_set(err, ERR_INVALID, "source and destination are the same store");
-	if (!bad && req->workspace.len && !workspace_name_ok(req->workspace))
-		bad = home_bad_name(req->workspace, err);
-	if (!bad && req->workspace.len)
-		bad = store_stat(from.base, ctx, (struct wpath){req->workspace}, NULL, err);
-	if (!bad && req->workspace.len)
+	if (!r)
+		r = open_side(ctx->arena, req->to, true, &to, err);
+	if (!r && str_eq(from.shown, to.shown))
+		r = err_set(err, ERR_INVALID, "source and destination are the same store");
+	if (!r && req->workspace.len && !workspace_name_ok(req->workspace))
+		r = home_bad_name(req->workspace, err);
+	if (!r && req->workspace.len)
+		r = store_stat(from.base, ctx, (struct wpath){req->workspace}, NULL, err);
+	if (!r && req->workspace.len)
 		jv_push(ctx->arena, names, jv_str(ctx->arena, req->workspace));
-	else if (!bad)
-		bad = home_names(ctx, from.base, names, jv_array(ctx->arena), err);
-	for (const struct jv_member *m = jv_first(names); m && !bad; m = m->next)
-		bad = copy_workspace(ctx, req, &from, &to, m->value->u.s, list, err);
+	else if (!r)
+		r = home_names(ctx, from.base, names, jv_array(ctx->arena), err);
+	for (const struct jv_member *m = jv_first(names); m && !r; m = m->next)
+		r = copy_workspace(ctx, req, &from, &to, m->value->u.s, list, err);
 	store_destroy(from.base);
 	store_destroy(to.base);
 	jv_set_bool(ctx->arena, report, "dry_run", req->dry_run);
 	jv_set(ctx->arena, report, "workspaces", list);
-	if (!bad)
+	if (!r)
 		*ret_report = report;
-	return bad;
+	return r;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Whole stores: copy, fsck. */
-#include "command/cli.h"
 #include "admin/copy.h"
+#include "command/cli.h"
 
 int run_copy(struct cli *cli, struct err *err)
 {

@@ -97,14 +97,14 @@ static int probe(struct doctor *d, struct wpath path, int64_t *ret_ns, struct er
 {
 	struct str bytes = STR("stead doctor was here\n"), back;
 	int64_t start = clock_monotonic_ns();
-	int bad = store_write(d->base, d->ctx, path, bytes, (struct store_cond){.kind = STORE_ABSENT}, NULL, err);
+	int r = store_write(d->base, d->ctx, path, bytes, (struct store_cond){.kind = STORE_ABSENT}, NULL, err);
 
 	*ret_ns = clock_monotonic_ns() - start;
-	if (!bad)
-		bad = store_read(d->base, d->ctx, path, STORE_WHOLE, KIB, &back, NULL, err);
-	if (!bad && !str_eq(back, bytes))
-		bad = err_set(err, ERR_CORRUPT, "what was written is not what was read back");
-	return bad;
+	if (!r)
+		r = store_read(d->base, d->ctx, path, STORE_WHOLE, KIB, &back, NULL, err);
+	if (!r && !str_eq(back, bytes))
+		r = err_set(err, ERR_CORRUPT, "what was written is not what was read back");
+	return r;
 }
 
 /* The store is opened without "relaxed", so that the probe is a write as durable as any. */
@@ -113,9 +113,9 @@ static void check_writable(struct doctor *d)
 	struct wpath path = {arena_printf(d->ctx->arena, ".stead/doctor-%016llx", (unsigned long long)random_u64())};
 	struct err err, ignored;
 	int64_t ns;
-	int bad = probe(d, path, &ns, &err);
+	int r = probe(d, path, &ns, &err);
 
-	if (bad)
+	if (r)
 		report(d, STR_NONE, "write", sentence(d, &err), store_fix(d));
 	else
 		report(d, STR_NONE, "write",
@@ -127,21 +127,21 @@ static bool open_store(struct doctor *d, struct str url)
 {
 	struct str shown;
 	struct err err;
-	int bad;
+	int r;
 
 	d->url = url.len ? url : workspace_default_store(d->ctx->arena);
 	shown = store_url_shown(d->ctx->arena, d->url);
 	if (!home_check_place(d->ctx, d->url, d->checks))
 		return false;
-	bad = home_open_store(d->ctx->arena, d->url, false, false, &d->base, &d->dir, &err);
-	if (bad == -ERR_NOT_FOUND)
+	r = home_open_store(d->ctx->arena, d->url, false, false, &d->base, &d->dir, &err);
+	if (r == -ERR_NOT_FOUND)
 		report(d, STR_NONE, "store", arena_printf(d->ctx->arena, "%.*s does not exist yet", STR_ARG(shown)),
 		       "make a first workspace: stead init NAME");
-	else if (bad)
+	else if (r)
 		report(d, STR_NONE, "store", sentence(d, &err), store_fix(d));
 	else if (store_url_is_local(d->url)) /* else it was told of already */
 		report(d, STR_NONE, "store", arena_printf(d->ctx->arena, "%.*s is there", STR_ARG(shown)), NULL);
-	return bad == 0;
+	return r == 0;
 }
 
 /* --- unfinished writes of killed processes --- */
@@ -295,16 +295,16 @@ static void check_quota(struct doctor *d, struct store *home, struct str workspa
 	struct home_usage usage;
 	struct err err;
 	struct str detail;
-	int bad;
+	int r;
 
 	files = store_view_new(home, (struct wpath){STR("files")});
-	bad = home_count(d->ctx, files, &usage, &err);
+	r = home_count(d->ctx, files, &usage, &err);
 	store_destroy(files);
-	if (bad && bad != -ERR_NOT_FOUND) {
+	if (r && r != -ERR_NOT_FOUND) {
 		report(d, workspace, "files", sentence(d, &err), "look at the directory with the host's own tools");
 		return;
 	}
-	if (bad)
+	if (r)
 		usage = (struct home_usage){0};
 	detail = arena_printf(d->ctx->arena, "%s%llu files, %llu bytes", usage.partial ? "at least " : "",
 			      (unsigned long long)usage.files, (unsigned long long)usage.bytes);
@@ -326,13 +326,13 @@ static bool check_fork(struct doctor *d, struct str name, struct store **home)
 	struct store *raw;
 	struct err err;
 	bool is_fork;
-	int bad = fork_read(d->ctx, *home, &info, &is_fork, &err);
+	int r = fork_read(d->ctx, *home, &info, &is_fork, &err);
 
-	if (!bad && !is_fork)
+	if (!r && !is_fork)
 		return true;
-	if (!bad)
-		bad = fork_open_raw(d->ctx, &place, name, &raw, &err);
-	if (bad) {
+	if (!r)
+		r = fork_open_raw(d->ctx, &place, name, &raw, &err);
+	if (r) {
 		report(d, name, "fork", sentence(d, &err), "bring the parent back: a fork holds only what it changed");
 		return false;
 	}

@@ -32,14 +32,14 @@ static void tell_err(struct place_check *c, const char *check, const struct err 
 static int try_conditions(struct store *s, struct ctx *ctx, struct wpath path, struct err *err)
 {
 	struct store_cond absent = {.kind = STORE_ABSENT}, other = {.kind = STORE_VERSION, .version = STR("other")};
-	int bad = store_write(s, ctx, path, STR("again\n"), absent, NULL, err);
+	int r = store_write(s, ctx, path, STR("again\n"), absent, NULL, err);
 
-	if (bad == 0 || (bad != -ERR_EXISTS && bad != -ERR_CONFLICT))
-		return bad ? bad : err_set(err, ERR_UNSUPPORTED, "a file that was there was made a second time");
-	bad = store_write(s, ctx, path, STR("again\n"), other, NULL, err);
-	if (bad == 0)
+	if (r == 0 || (r != -ERR_EXISTS && r != -ERR_CONFLICT))
+		return r ? r : err_set(err, ERR_UNSUPPORTED, "a file that was there was made a second time");
+	r = store_write(s, ctx, path, STR("again\n"), other, NULL, err);
+	if (r == 0)
 		return err_set(err, ERR_UNSUPPORTED, "a write over another version was not refused");
-	return bad == -ERR_CONFLICT ? 0 : bad;
+	return r == -ERR_CONFLICT ? 0 : r;
 }
 
 static void check_clock(struct place_check *c, int64_t there_ns, int64_t here_ns)
@@ -64,15 +64,15 @@ static void probe_store(struct place_check *c, struct store *s)
 	struct store_stat stat;
 	struct err err, ignored;
 	struct str back;
-	int bad = store_write(s, c->ctx, path, STR("stead doctor was here\n"),
-			      (struct store_cond){.kind = STORE_ABSENT}, NULL, &err);
+	int r = store_write(s, c->ctx, path, STR("stead doctor was here\n"), (struct store_cond){.kind = STORE_ABSENT},
+			    NULL, &err);
 
 	wrote = clock_monotonic_ns();
-	if (!bad)
-		bad = store_read(s, c->ctx, path, STORE_WHOLE, KIB, &back, &stat, &err);
+	if (!r)
+		r = store_read(s, c->ctx, path, STORE_WHOLE, KIB, &back, &stat, &err);
 	read = clock_monotonic_ns();
-	if (bad) {
-		tell_err(c, bad == -ERR_UNSUPPORTED ? "conditions" : "write", &err,
+	if (r) {
+		tell_err(c, r == -ERR_UNSUPPORTED ? "conditions" : "write", &err,
 			 "give this user the right to write there, or name another store");
 		return;
 	}
@@ -112,20 +112,20 @@ static void check_store(struct ctx *ctx, struct jv *checks, const char *key, str
 	struct store *s;
 	struct str dir;
 	struct err err;
-	int bad = store_url_is_local(url) ? place_open_one(ctx->arena, &none, url, false, false, &s, &dir, &err)
-					  : store_open_url(url, &s, &err);
+	int r = store_url_is_local(url) ? place_open_one(ctx->arena, &none, url, false, false, &s, &dir, &err)
+					: store_open_url(url, &s, &err);
 
-	if (bad == -ERR_NOT_FOUND && !is_read_only) {
+	if (r == -ERR_NOT_FOUND && !is_read_only) {
 		tell(&c, "", arena_printf(ctx->arena, "%.*s does not exist yet", STR_ARG(shown)),
 		     "make a first workspace: stead init NAME");
 		return;
 	}
-	if (bad) {
+	if (r) {
 		tell_err(&c, "", &err, "correct the URL or its credentials, or start the server");
 		return;
 	}
-	bad = store_list(s, ctx, WPATH_ROOT, &req, &page, &err);
-	if (bad && bad != -ERR_NOT_FOUND) {
+	r = store_list(s, ctx, WPATH_ROOT, &req, &page, &err);
+	if (r && r != -ERR_NOT_FOUND) {
 		tell_err(&c, "", &err, "correct the URL or its credentials, or start the server");
 	} else {
 		tell(&c, "", arena_printf(ctx->arena, "%.*s answers", STR_ARG(shown)), NULL);

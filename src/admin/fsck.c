@@ -9,14 +9,14 @@
  * can be derived: a change that nobody recorded is recorded, and what imports left behind is removed. A content that is
  * damaged cannot be made up; the line says what is lost with it.
  */
+#include "admin/copy.h"
 #include "base/hash.h"
 #include "base/limits.h"
 #include "base/strmap.h"
-#include "admin/copy.h"
+#include "revisions/revisions.h"
+#include "store/lease.h"
 #include "workspace/place.h"
 #include "workspace/workspace_internal.h"
-#include "store/lease.h"
-#include "revisions/revisions.h"
 
 /* Findings of one kind that are named one by one; the rest is counted. */
 #define NAMED_MAX 20
@@ -70,14 +70,14 @@ static bool blob_is_whole(struct fsck *f, struct store *log, const struct rev_bl
 	struct sink sink = {.push = hash_push, .arg = stream};
 	struct ctx ctx = *f->ctx;
 	uint64_t hash[2];
-	int bad;
+	int r;
 
 	ctx.arena = arena;
-	bad = revisions_carry_blob(log, &ctx, blob, &sink, err);
+	r = revisions_carry_blob(log, &ctx, blob, &sink, err);
 	hash_stream_end(stream, hash);
-	if (!bad && (hash[0] != blob->hash[0] || hash[1] != blob->hash[1]))
-		bad = err_set(err, ERR_CORRUPT, "a kept content is not what its name says");
-	return bad == 0;
+	if (!r && (hash[0] != blob->hash[0] || hash[1] != blob->hash[1]))
+		r = err_set(err, ERR_CORRUPT, "a kept content is not what its name says");
+	return r == 0;
 }
 
 static void check_blobs(struct fsck *f, struct str name, struct store *log, const struct rev_carry *carry)
@@ -109,16 +109,16 @@ static bool check_log(struct fsck *f, struct str name, struct store *log, struct
 {
 	struct rev_segment_check check = {.wanted = wants_all, .gap_max = UINT64_MAX / 2};
 	struct err err;
-	int bad = revisions_head(log, f->ctx, &carry->until, &err);
+	int r = revisions_head(log, f->ctx, &carry->until, &err);
 
 	carry->wanted = wants_all;
-	if (!bad)
-		bad = revisions_carry(log, f->ctx, carry, &err);
-	if (!bad) {
+	if (!r)
+		r = revisions_carry(log, f->ctx, carry, &err);
+	if (!r) {
 		check.last = carry->first ? carry->first - 1 : 0;
-		bad = revisions_carry_log(log, f->ctx, carry, ignore_segment, &check, &err);
+		r = revisions_carry_log(log, f->ctx, carry, ignore_segment, &check, &err);
 	}
-	if (bad) {
+	if (r) {
 		tell(f, name, "history", sentence(f, &err), "restore .stead/rev of this workspace from a backup");
 		return false;
 	}
@@ -145,24 +145,24 @@ static int differs(struct fsck *f, struct store *raw, struct store *log, const s
 	struct sink sink;
 	struct store_stat stat;
 	uint64_t hash[2];
-	int bad;
+	int r;
 
 	ctx.arena = arena;
 	if (!revisions_knows(log, e->path))
 		return 0;
-	bad = revisions_state(log, &ctx, e->path, head, &state, err);
-	if (bad)
-		return bad;
+	r = revisions_state(log, &ctx, e->path, head, &state, err);
+	if (r)
+		return r;
 	if (!state.exists || state.size != e->stat.size)
 		return 1;
 	if (!state.hash[0] && !state.hash[1])
 		return 0;
 	stream = hash_stream_new();
 	sink = (struct sink){.push = hash_push, .arg = stream};
-	bad = store_read_stream(raw, &ctx, e->path, STORE_WHOLE, &sink, &stat, err);
+	r = store_read_stream(raw, &ctx, e->path, STORE_WHOLE, &sink, &stat, err);
 	hash_stream_end(stream, hash);
-	if (bad)
-		return bad == -ERR_NOT_FOUND ? 0 : bad;
+	if (r)
+		return r == -ERR_NOT_FOUND ? 0 : r;
 	return hash[0] != state.hash[0] || hash[1] != state.hash[1];
 }
 
@@ -175,30 +175,30 @@ static int compare_files(struct fsck *f, struct str name, struct store *raw, str
 	struct store_list_req req = {.recursive = true, .limit = 1000};
 	struct ctx ctx = *f->ctx;
 	struct store_page page;
-	int bad;
+	int r;
 
 	ctx.arena = arena;
 	do {
-		bad = store_list(raw, &ctx, WPATH_ROOT, &req, &page, err);
-		for (size_t i = 0; bad == 0 && i < page.count; i++) {
+		r = store_list(raw, &ctx, WPATH_ROOT, &req, &page, err);
+		for (size_t i = 0; r == 0 && i < page.count; i++) {
 			struct store_entry *e = &page.entries[i];
 
 			if (wpath_within(e->path, (struct wpath){STR(".stead")}))
 				continue;
 			++*ret_files;
-			bad = differs(f, raw, log, e, head, err);
-			if (bad == 1 && ++*ret_wrong <= NAMED_MAX)
+			r = differs(f, raw, log, e, head, err);
+			if (r == 1 && ++*ret_wrong <= NAMED_MAX)
 				tell(f, name, "files",
 				     arena_printf(f->ctx->arena, "\"%.*s\" is not what its last record says",
 						  STR_ARG(e->path.s)),
 				     f->repair ? "it is recorded now" : record_fix);
-			bad = bad == 1 ? 0 : bad;
-			if (bad == 0)
-				bad = ctx_check(f->ctx, err);
+			r = r == 1 ? 0 : r;
+			if (r == 0)
+				r = ctx_check(f->ctx, err);
 		}
 		req.after = page.next;
-	} while (bad == 0 && page.next.ptr);
-	return bad == -ERR_NOT_FOUND ? 0 : bad;
+	} while (r == 0 && page.next.ptr);
+	return r == -ERR_NOT_FOUND ? 0 : r;
 }
 
 /* The other way round: what the log says that is there. */
@@ -213,16 +213,16 @@ static int find_gone(struct fsck *f, struct str name, struct store *raw, struct 
 	uint64_t noticed;
 	size_t count;
 	bool added;
-	int bad;
+	int r;
 
 	ctx.arena = arena;
-	bad = revisions_query(log, &ctx, &query, &list, &count, NULL, err);
-	for (size_t i = 0; bad == 0 && i < count; i++) {
+	r = revisions_query(log, &ctx, &query, &list, &count, NULL, err);
+	for (size_t i = 0; r == 0 && i < count; i++) {
 		strmap_put(seen, list[i].path.s, &added); /* the newest record of a path tells */
 		if (!added || !list[i].after.exists)
 			continue;
-		bad = store_stat(raw, &ctx, list[i].path, NULL, err);
-		if (bad != -ERR_NOT_FOUND)
+		r = store_stat(raw, &ctx, list[i].path, NULL, err);
+		if (r != -ERR_NOT_FOUND)
 			continue;
 		if (++*ret_gone <= NAMED_MAX)
 			tell(f, name, "files",
@@ -230,24 +230,24 @@ static int find_gone(struct fsck *f, struct str name, struct store *raw, struct 
 					  STR_ARG(list[i].path.s), (unsigned long long)list[i].number),
 			     f->repair ? "that it is gone is recorded now; 'stead restore' brings it back"
 				       : "bring it back with 'stead restore', or record that it is gone with --repair");
-		bad = f->repair ? revisions_notice(log, &ctx, list[i].path, &noticed, err) : 0;
-		if (bad == 0)
-			bad = ctx_check(f->ctx, err);
+		r = f->repair ? revisions_notice(log, &ctx, list[i].path, &noticed, err) : 0;
+		if (r == 0)
+			r = ctx_check(f->ctx, err);
 	}
-	return bad;
+	return r;
 }
 
 static void check_files(struct fsck *f, struct str name, struct store *raw, struct store *log, uint64_t head)
 {
 	uint64_t files = 0, wrong = 0, gone = 0, noticed = 0;
 	struct err err;
-	int bad = compare_files(f, name, raw, log, head, &files, &wrong, &err);
+	int r = compare_files(f, name, raw, log, head, &files, &wrong, &err);
 
-	if (!bad)
-		bad = find_gone(f, name, raw, log, &gone, &err);
-	if (!bad && wrong && f->repair)
-		bad = revisions_notice(log, f->ctx, WPATH_ROOT, &noticed, &err);
-	if (bad)
+	if (!r)
+		r = find_gone(f, name, raw, log, &gone, &err);
+	if (!r && wrong && f->repair)
+		r = revisions_notice(log, f->ctx, WPATH_ROOT, &noticed, &err);
+	if (r)
 		tell(f, name, "files", sentence(f, &err), "look at the store with its own tools");
 	else if (gone > NAMED_MAX)
 		tell(f, name, "files", arena_printf(f->ctx->arena, "%llu files are gone", (unsigned long long)gone),
@@ -274,9 +274,9 @@ static void check_leases(struct fsck *f, struct str name, struct store *view)
 	struct store_list_req req = {.limit = 1000};
 	struct store_page page;
 	struct err err;
-	int bad = store_list(leases, f->ctx, WPATH_ROOT, &req, &page, &err);
+	int r = store_list(leases, f->ctx, WPATH_ROOT, &req, &page, &err);
 
-	for (size_t i = 0; !bad && i < page.count; i++) {
+	for (size_t i = 0; !r && i < page.count; i++) {
 		struct lease_info info;
 
 		if (lease_show(leases, f->ctx, page.entries[i].path.s, &info, &err) == 0)
@@ -308,17 +308,17 @@ static void check_workspace(struct fsck *f, struct str name)
 	struct config config;
 	struct err err;
 	bool is_fork;
-	int bad = fork_is(f->ctx, view, &is_fork, &err);
+	int r = fork_is(f->ctx, view, &is_fork, &err);
 
-	if (!bad && is_fork)
-		bad = fork_open_raw(f->ctx, &place, name, &raw, &err);
-	else if (!bad)
+	if (!r && is_fork)
+		r = fork_open_raw(f->ctx, &place, name, &raw, &err);
+	else if (!r)
 		raw = store_view_new(view, WPATH_ROOT);
-	if (!bad && home_load_config(f->ctx->arena, f->ctx, raw, &config, &err) != 0)
+	if (!r && home_load_config(f->ctx->arena, f->ctx, raw, &config, &err) != 0)
 		tell(f, name, "configuration", sentence(f, &err), "correct the line");
-	if (!bad)
-		bad = home_record(f->ctx, &place, name, store_view_new(raw, WPATH_ROOT), ".stead/rev", &log, &err);
-	if (bad) {
+	if (!r)
+		r = home_record(f->ctx, &place, name, store_view_new(raw, WPATH_ROOT), ".stead/rev", &log, &err);
+	if (r) {
 		tell(f, name, "history", sentence(f, &err), "restore .stead of this workspace from a backup");
 	} else if (check_log(f, name, log, &carry)) {
 		check_blobs(f, name, log, &carry);
@@ -431,27 +431,27 @@ int store_fsck(struct ctx *ctx, struct str url, struct str workspace, bool repai
 	struct fsck f = {.ctx = ctx, .lines = jv_array(ctx->arena), .repair = repair};
 	struct str dir;
 	uint64_t done = 0;
-	int bad = home_open_store(ctx->arena, url, false, false, &f.base, &dir, err);
+	int r = home_open_store(ctx->arena, url, false, false, &f.base, &dir, err);
 
-	if (bad)
-		return bad;
+	if (r)
+		return r;
 	if (workspace.len)
 		jv_push(ctx->arena, names, jv_str(ctx->arena, workspace));
 	else
-		bad = home_names(ctx, f.base, names, bad_names, err);
-	if (!bad && workspace.len)
-		bad = store_stat(f.base, ctx, (struct wpath){workspace}, NULL, err);
-	for (const struct jv_member *m = jv_first(names); !bad && m; m = m->next) {
+		r = home_names(ctx, f.base, names, bad_names, err);
+	if (!r && workspace.len)
+		r = store_stat(f.base, ctx, (struct wpath){workspace}, NULL, err);
+	for (const struct jv_member *m = jv_first(names); !r && m; m = m->next) {
 		ctx_progress(ctx, done++, jv_count(names), m->value->u.s);
 		check_workspace(&f, m->value->u.s);
-		bad = ctx_check(ctx, err);
+		r = ctx_check(ctx, err);
 	}
-	if (!bad && !workspace.len)
+	if (!r && !workspace.len)
 		check_leftovers(&f);
-	if (!bad && !workspace.len)
+	if (!r && !workspace.len)
 		check_place(&f, url);
 	store_destroy(f.base);
-	if (!bad)
+	if (!r)
 		*ret_lines = f.lines;
-	return bad;
+	return r;
 }

@@ -6,8 +6,8 @@
 #include "base/ctx.h"
 #include "command/args.h"
 #include "command/output.h"
-#include "workspace/workspace.h"
 #include "tool/tool.h"
+#include "workspace/workspace.h"
 
 struct cli {
 	struct args args;

@@ -3,8 +3,8 @@
 #ifndef STEAD_DIALECTS_COMMON_H
 #define STEAD_DIALECTS_COMMON_H
 
-#include "tool/dialect.h"
 #include "home/files/files.h"
+#include "tool/dialect.h"
 #include "tool/schemas.h"
 
 #define RO           (TOOL_READS_ONLY | TOOL_IDEMPOTENT)

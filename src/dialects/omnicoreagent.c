@@ -6,8 +6,8 @@
  * insert_file clamps, grep is literal and ignores case. Not kept: an empty old_str, whole-file reads without a bound
  * (offset and limit are added), line ends turned to LF, host paths in replies.
  */
-#include "home/artifacts/artifacts_tools.h"
 #include "dialects/common.h"
+#include "home/artifacts/artifacts_tools.h"
 
 static int hex(char c)
 {

@@ -142,10 +142,10 @@ static const struct record *at(const struct vectors *v, uint32_t i)
 	return (const struct record *)(const void *)(v->map + sizeof(struct head) + i * v->record_size);
 }
 
-static uint64_t sum_of(const struct record *r, size_t values)
+static uint64_t sum_of(const struct record *record, size_t values)
 {
-	return hash_u64(str_n((const char *)&r->norm, sizeof r->norm + sizeof r->unused + values),
-			r->key[0] ^ (r->key[1] << 1));
+	return hash_u64(str_n((const char *)&record->norm, sizeof record->norm + sizeof record->unused + values),
+			record->key[0] ^ (record->key[1] << 1));
 }
 
 static uint64_t folded(const uint64_t key[2])
@@ -232,16 +232,16 @@ static void take_records(struct vectors *v, size_t size)
 	if (records <= v->count || !map_file(v, sizeof(struct head) + records * v->record_size))
 		return;
 	for (; v->count < records; v->count++) {
-		const struct record *r = at(v, v->count);
+		const struct record *record = at(v, v->count);
 		struct slot *slot;
 
-		if (r->sum != sum_of(r, padded(v->dims)) || !(r->norm > 0))
+		if (record->sum != sum_of(record, padded(v->dims)) || !(record->norm > 0))
 			continue;
 		if (v->held * 2 > v->mask)
 			grow_table(v);
-		slot = slot_of(v, folded(r->key));
+		slot = slot_of(v, folded(record->key));
 		v->held += slot->record == 0;
-		*slot = (struct slot){folded(r->key), v->count + 1};
+		*slot = (struct slot){folded(record->key), v->count + 1};
 	}
 }
 
@@ -406,38 +406,38 @@ static int trim(struct vectors *v, struct err *err)
 static int add_locked(struct vectors *v, const uint64_t (*keys)[2], const float *values, size_t count, unsigned dims,
 		      struct err *err)
 {
-	struct record *r;
-	int bad = 0;
+	struct record *record;
+	int r = 0;
 
 	look(v, true);
 	if (!v->dims)
-		bad = write_head(v, dims, err);
-	if (!bad && v->dims != dims)
+		r = write_head(v, dims, err);
+	if (!r && v->dims != dims)
 		return err_set(err, ERR_INVALID, "the vectors have %u numbers, those that are stored have %u", dims,
 			       v->dims);
-	if (!bad)
-		bad = trim(v, err);
-	if (bad)
-		return bad;
-	r = xcalloc(1, v->record_size);
-	for (size_t i = 0; !bad && i < count; i++) {
-		memcpy(r->key, keys[i], sizeof r->key);
-		if (!quantize(values + i * dims, dims, r->values, &r->norm)) {
-			bad = err_set(err, ERR_INVALID, "a vector is not a direction: it is zero or not a number");
+	if (!r)
+		r = trim(v, err);
+	if (r)
+		return r;
+	record = xcalloc(1, v->record_size);
+	for (size_t i = 0; !r && i < count; i++) {
+		memcpy(record->key, keys[i], sizeof record->key);
+		if (!quantize(values + i * dims, dims, record->values, &record->norm)) {
+			r = err_set(err, ERR_INVALID, "a vector is not a direction: it is zero or not a number");
 			break;
 		}
-		r->sum = sum_of(r, padded(dims));
-		bad = write_all(v->fd, r, v->record_size, err);
+		record->sum = sum_of(record, padded(dims));
+		r = write_all(v->fd, record, v->record_size, err);
 	}
-	free(r);
+	free(record);
 	look(v, true);
-	return bad;
+	return r;
 }
 
 int vectors_add(struct vectors *v, const uint64_t (*keys)[2], const float *values, size_t count, unsigned dims,
 		struct err *err)
 {
-	int bad;
+	int r;
 
 	if (!dims || dims > VECTORS_DIMS_MAX)
 		return err_set(err, ERR_INVALID, "a vector of %u numbers; at most %d are taken", dims,
@@ -446,12 +446,12 @@ int vectors_add(struct vectors *v, const uint64_t (*keys)[2], const float *value
 	look(v, false); /* before the lock: it may be another file now */
 	flock(v->fd, LOCK_EX);
 	if (v->count >= VECTORS_MAX)
-		bad = err_set(err, ERR_TOO_LARGE, "the search index has no room for more vectors");
+		r = err_set(err, ERR_TOO_LARGE, "the search index has no room for more vectors");
 	else
-		bad = add_locked(v, keys, values, count, dims, err);
+		r = add_locked(v, keys, values, count, dims, err);
 	flock(v->fd, LOCK_UN);
 	pthread_rwlock_unlock(&v->lock);
-	return bad;
+	return r;
 }
 
 void vectors_cosines(struct vectors *v, const struct vectors_probe *probe, const uint32_t *records, size_t count,
@@ -465,9 +465,10 @@ void vectors_cosines(struct vectors *v, const struct vectors_probe *probe, const
 	ok = v->map && v->dims == probe->dims && fstat(v->fd, &st) == 0 &&
 	     (size_t)st.st_size >= sizeof(struct head) + v->count * v->record_size;
 	for (size_t i = 0; i < count; i++) {
-		const struct record *r = ok && records[i] < v->count ? at(v, records[i]) : NULL;
+		const struct record *record = ok && records[i] < v->count ? at(v, records[i]) : NULL;
 
-		ret[i] = r ? (float)vectors_dot(probe->values, r->values, n) / (probe->norm * r->norm) : -2;
+		ret[i] = record ? (float)vectors_dot(probe->values, record->values, n) / (probe->norm * record->norm)
+				: -2;
 	}
 	pthread_rwlock_unlock(&v->lock);
 }

@@ -412,10 +412,10 @@ static int walk(struct search *x, struct ctx *ctx, struct err *err)
 		int64_t all = 0, rest = 0;
 		uint32_t first = UINT32_MAX, next;
 		size_t aside = 0;
-		int bad = ctx_check(ctx, err);
+		int r = ctx_check(ctx, err);
 
-		if (bad)
-			return bad;
+		if (r)
+			return r;
 		high = docs - low < WINDOW ? docs : low + WINDOW;
 		for (size_t i = 0; i < x->list_count; i++) {
 			look_ahead(&x->lists[i], low, high, &next);
@@ -584,12 +584,12 @@ int words_search(const struct words_view *view, struct ctx *ctx, const struct wo
 		everything &= query->clauses[c].without;
 	order_segments(view, order);
 	for (size_t i = 0; i < view->count; i++) {
-		int bad;
+		int r;
 
 		x->number = order[i];
-		bad = search_segment(x, ctx, everything, err);
-		if (bad)
-			return bad;
+		r = search_segment(x, ctx, everything, err);
+		if (r)
+			return r;
 	}
 	ret->count = x->held;
 	ret->hits = ARENA_ARRAY(ctx->arena, struct words_hit, x->held + 1);

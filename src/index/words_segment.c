@@ -146,7 +146,7 @@ int words_segment_open(const char *path, struct words_segment **ret, struct err 
 	FD_SCOPE int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 	struct stat st;
 	void *bytes;
-	int bad;
+	int r;
 
 	if (fd < 0 || fstat(fd, &st) != 0)
 		return err_sys(err, errno, "open the search index");
@@ -155,10 +155,10 @@ int words_segment_open(const char *path, struct words_segment **ret, struct err 
 	bytes = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_SHARED, fd, 0);
 	if (bytes == MAP_FAILED)
 		return err_sys(err, errno, "map the search index");
-	bad = words_segment_take(bytes, (size_t)st.st_size, true, ret, err);
-	if (bad)
+	r = words_segment_take(bytes, (size_t)st.st_size, true, ret, err);
+	if (r)
 		munmap(bytes, (size_t)st.st_size);
-	return bad;
+	return r;
 }
 
 /* The kernel reads the last byte for us: where the file no longer reaches that far, it says so instead of ending the
@@ -183,14 +183,14 @@ bool words_segment_is_whole(const struct words_segment *segment)
 int words_segment_parse(struct str bytes, struct words_segment **ret, struct err *err)
 {
 	void *copy = xmalloc(bytes.len + 16);
-	int bad;
+	int r;
 
 	if (bytes.len)
 		memcpy(copy, bytes.ptr, bytes.len);
-	bad = words_segment_take(copy, bytes.len, false, ret, err);
-	if (bad)
+	r = words_segment_take(copy, bytes.len, false, ret, err);
+	if (r)
 		free(copy);
-	return bad;
+	return r;
 }
 
 int words_segment_save(const struct words_segment *segment, const char *path, struct err *err)

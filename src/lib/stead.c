@@ -12,9 +12,9 @@
 #include <stdlib.h>
 
 #include "base/ctx.h"
-#include "workspace/workspace.h"
 #include "store/stores.h"
 #include "tool/tool.h"
+#include "workspace/workspace.h"
 
 _Static_assert((int)STEAD_INTERNAL == (int)ERR_INTERNAL && (int)STEAD_INVALID == (int)ERR_INVALID,
 	       "the kinds are the same numbers inside and outside");

@@ -6,8 +6,8 @@
 #ifndef STEAD_MCP_MCP_H
 #define STEAD_MCP_MCP_H
 
-#include "workspace/workspace.h"
 #include "tool/tool.h"
+#include "workspace/workspace.h"
 
 /* Serves until `in_fd` ends or the peer is gone; 0 then. Finishes what runs before it returns. */
 int mcp_serve_stdio(struct workspace *ws, struct toolset *set, int in_fd, int out_fd, struct err *err);

@@ -456,28 +456,28 @@ static int set_headers(struct transfer *t)
 static int set_client(struct transfer *t, CURL *easy)
 {
 	const struct http *http = t->http;
-	int bad = 0;
+	int r = 0;
 
-	bad |= api.setopt(easy, CURLOPT_NOSIGNAL, 1L);
-	bad |= api.setopt(easy, CURLOPT_QUICK_EXIT, 1L); /* do not wait for a slow name server after the deadline */
-	bad |= api.setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
-	bad |= api.setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
-	bad |= api.setopt(easy, CURLOPT_DISALLOW_USERNAME_IN_URL, 1L);
-	bad |= api.setopt(easy, CURLOPT_HEADEROPT, (long)CURLHEADER_SEPARATE);
-	bad |= api.setopt(easy, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
-	bad |= api.setopt(easy, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
-	bad |= api.setopt(easy, CURLOPT_TCP_KEEPALIVE, 1L);
-	bad |= api.setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, (long)http->connect_ms);
+	r |= api.setopt(easy, CURLOPT_NOSIGNAL, 1L);
+	r |= api.setopt(easy, CURLOPT_QUICK_EXIT, 1L); /* do not wait for a slow name server after the deadline */
+	r |= api.setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
+	r |= api.setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
+	r |= api.setopt(easy, CURLOPT_DISALLOW_USERNAME_IN_URL, 1L);
+	r |= api.setopt(easy, CURLOPT_HEADEROPT, (long)CURLHEADER_SEPARATE);
+	r |= api.setopt(easy, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
+	r |= api.setopt(easy, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
+	r |= api.setopt(easy, CURLOPT_TCP_KEEPALIVE, 1L);
+	r |= api.setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, (long)http->connect_ms);
 	/* Refused, and kept as they are, while the buffers of a request that failed are still there. */
 	api.setopt(easy, CURLOPT_BUFFERSIZE, 128L * 1024);
 	api.setopt(easy, CURLOPT_UPLOAD_BUFFERSIZE, 128L * 1024);
 	if (http->path_as_is)
-		bad |= api.setopt(easy, CURLOPT_PATH_AS_IS, 1L);
+		r |= api.setopt(easy, CURLOPT_PATH_AS_IS, 1L);
 	if (http->ca_file)
-		bad |= api.setopt(easy, CURLOPT_CAINFO, http->ca_file);
+		r |= api.setopt(easy, CURLOPT_CAINFO, http->ca_file);
 	if (is_loopback(t->host))
-		bad |= api.setopt(easy, CURLOPT_PROXY, "");
-	return bad;
+		r |= api.setopt(easy, CURLOPT_PROXY, "");
+	return r;
 }
 
 static int set_request(struct transfer *t, bool fresh)
@@ -486,36 +486,36 @@ static int set_request(struct transfer *t, bool fresh)
 	const struct http_request *req = t->req;
 	struct str method = str_of(req->method);
 	uint64_t length = req->source ? req->source->length : req->body.len;
-	int bad = set_client(t, easy);
+	int r = set_client(t, easy);
 
-	bad |= api.setopt(easy, CURLOPT_URL, arena_cstr(t->ctx->arena, req->url));
-	bad |= api.setopt(easy, CURLOPT_HTTPHEADER, t->headers);
-	bad |= api.setopt(easy, CURLOPT_FRESH_CONNECT, (long)fresh);
+	r |= api.setopt(easy, CURLOPT_URL, arena_cstr(t->ctx->arena, req->url));
+	r |= api.setopt(easy, CURLOPT_HTTPHEADER, t->headers);
+	r |= api.setopt(easy, CURLOPT_FRESH_CONNECT, (long)fresh);
 	if (str_is(method, "HEAD")) {
-		bad |= api.setopt(easy, CURLOPT_NOBODY, 1L);
+		r |= api.setopt(easy, CURLOPT_NOBODY, 1L);
 	} else if (!req->source && length > 0 && length <= TOGETHER_MAX) {
 		/* Head and body leave in one piece, and the other side wakes up once. */
-		bad |= api.setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)length);
-		bad |= api.setopt(easy, CURLOPT_POSTFIELDS, req->body.ptr);
-		bad |= api.setopt(easy, CURLOPT_CUSTOMREQUEST, req->method);
+		r |= api.setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)length);
+		r |= api.setopt(easy, CURLOPT_POSTFIELDS, req->body.ptr);
+		r |= api.setopt(easy, CURLOPT_CUSTOMREQUEST, req->method);
 	} else if (length > 0 || str_is(method, "PUT") || str_is(method, "POST")) {
-		bad |= api.setopt(easy, CURLOPT_UPLOAD, 1L);
-		bad |= api.setopt(easy, CURLOPT_INFILESIZE_LARGE, (curl_off_t)length);
-		bad |= api.setopt(easy, CURLOPT_CUSTOMREQUEST, req->method);
+		r |= api.setopt(easy, CURLOPT_UPLOAD, 1L);
+		r |= api.setopt(easy, CURLOPT_INFILESIZE_LARGE, (curl_off_t)length);
+		r |= api.setopt(easy, CURLOPT_CUSTOMREQUEST, req->method);
 	} else {
-		bad |= api.setopt(easy, CURLOPT_CUSTOMREQUEST, req->method);
+		r |= api.setopt(easy, CURLOPT_CUSTOMREQUEST, req->method);
 	}
-	bad |= api.setopt(easy, CURLOPT_READFUNCTION, on_read);
-	bad |= api.setopt(easy, CURLOPT_READDATA, t);
-	bad |= api.setopt(easy, CURLOPT_SEEKFUNCTION, on_rewind);
-	bad |= api.setopt(easy, CURLOPT_SEEKDATA, t);
-	bad |= api.setopt(easy, CURLOPT_HEADERFUNCTION, on_header);
-	bad |= api.setopt(easy, CURLOPT_HEADERDATA, t);
-	bad |= api.setopt(easy, CURLOPT_WRITEFUNCTION, on_body);
-	bad |= api.setopt(easy, CURLOPT_WRITEDATA, t);
-	bad |= api.setopt(easy, CURLOPT_PREREQFUNCTION, on_sending);
-	bad |= api.setopt(easy, CURLOPT_PREREQDATA, t);
-	if (bad)
+	r |= api.setopt(easy, CURLOPT_READFUNCTION, on_read);
+	r |= api.setopt(easy, CURLOPT_READDATA, t);
+	r |= api.setopt(easy, CURLOPT_SEEKFUNCTION, on_rewind);
+	r |= api.setopt(easy, CURLOPT_SEEKDATA, t);
+	r |= api.setopt(easy, CURLOPT_HEADERFUNCTION, on_header);
+	r |= api.setopt(easy, CURLOPT_HEADERDATA, t);
+	r |= api.setopt(easy, CURLOPT_WRITEFUNCTION, on_body);
+	r |= api.setopt(easy, CURLOPT_WRITEDATA, t);
+	r |= api.setopt(easy, CURLOPT_PREREQFUNCTION, on_sending);
+	r |= api.setopt(easy, CURLOPT_PREREQDATA, t);
+	if (r)
 		return err_set(t->err, ERR_INTERNAL, "libcurl refuses to make a request to \"%.*s\"", STR_ARG(t->host));
 	return 0;
 }

@@ -10,8 +10,8 @@
  * tells whether the bytes were still the old ones (content_read_now).
  */
 #include "base/limits.h"
-#include "store/list_stream.h"
 #include "revisions/layer.h"
+#include "store/list_stream.h"
 
 #define STABLE_TRIES 16
 

@@ -23,8 +23,8 @@
 #include <pthread.h>
 
 #include "base/buf.h"
-#include "store/journal.h"
 #include "revisions/revisions.h"
+#include "store/journal.h"
 
 #define REV_INLINE_MAX ((size_t)64 * 1024) /* larger contents are blobs */
 

@@ -67,7 +67,7 @@ static int64_t now_of(const struct lease_clock *clock)
 
 /* --- the file --- */
 
-static int parse_record(struct ctx *ctx, struct str bytes, struct record *r, struct err *err)
+static int parse_record(struct ctx *ctx, struct str bytes, struct record *record, struct err *err)
 {
 	struct jv *v;
 	int64_t fence, ttl_ms;
@@ -78,13 +78,13 @@ static int parse_record(struct ctx *ctx, struct str bytes, struct record *r, str
 			       "the file of the lease is not one (%s); remove it when nobody holds it", why.msg);
 	fence = jv_get_int(v, "fence", 0);
 	ttl_ms = jv_get_int(v, "ttl_ms", 0);
-	r->holder = jv_get_str(v, "holder");
-	r->mark = jv_get_str(v, "mark");
-	if (fence < 1 || ttl_ms < 1 || ttl_ms > LEASE_TTL_MAX_NS / NS_PER_MS || !r->mark.len)
+	record->holder = jv_get_str(v, "holder");
+	record->mark = jv_get_str(v, "mark");
+	if (fence < 1 || ttl_ms < 1 || ttl_ms > LEASE_TTL_MAX_NS / NS_PER_MS || !record->mark.len)
 		return err_set(err, ERR_CORRUPT, "the file of the lease is not one; remove it when nobody holds it");
-	r->fence = (uint64_t)fence;
-	r->ttl_ns = ttl_ms * NS_PER_MS;
-	r->exists = true;
+	record->fence = (uint64_t)fence;
+	record->ttl_ns = ttl_ms * NS_PER_MS;
+	record->exists = true;
 	return 0;
 }
 
@@ -154,7 +154,7 @@ static void set_version(struct lease *l, struct str version)
 	l->version_len = version.len;
 }
 
-static struct lease *handle_new(struct store *leases, const struct lease_want *want, const struct record *r)
+static struct lease *handle_new(struct store *leases, const struct lease_want *want, const struct record *record)
 {
 	struct lease *l = xcalloc(1, sizeof *l);
 
@@ -162,9 +162,9 @@ static struct lease *handle_new(struct store *leases, const struct lease_want *w
 	l->clock = want->clock ? *want->clock : boot_clock;
 	l->name = xstrndup(want->name);
 	l->holder = xstrndup(want->holder);
-	l->fence = r->fence;
-	l->ttl_ns = r->ttl_ns;
-	set_version(l, r->version);
+	l->fence = record->fence;
+	l->ttl_ns = record->ttl_ns;
+	set_version(l, record->version);
 	return l;
 }
 
@@ -207,25 +207,25 @@ static int check_want(const struct lease_want *want, struct err *err)
 	return 0;
 }
 
-static int held_by_other(struct str name, const struct record *r, struct err *err)
+static int held_by_other(struct str name, const struct record *record, struct err *err)
 {
 	return err_set(err, ERR_CONFLICT,
 		       "the lease \"%.*s\" is held by \"%.*s\" (fence %llu); wait at least %.1f seconds for it, or try "
 		       "again later",
-		       STR_ARG(name), STR_ARG(utf8_first(r->holder, 100)), (unsigned long long)r->fence,
-		       (double)r->ttl_ns / 1e9);
+		       STR_ARG(name), STR_ARG(utf8_first(record->holder, 100)), (unsigned long long)record->fence,
+		       (double)record->ttl_ns / 1e9);
 }
 
 /* True when the file has been seen unchanged for its whole time. A hundredth more is waited, since no two clocks run
    alike. */
-static bool seen_long_enough(struct lease_watch *watch, const struct record *r, int64_t now)
+static bool seen_long_enough(struct lease_watch *watch, const struct record *record, int64_t now)
 {
 	uint64_t seen[2];
 
-	hash_u128(r->version, seen);
+	hash_u128(record->version, seen);
 	if (!watch->begun || watch->seen[0] != seen[0] || watch->seen[1] != seen[1])
 		*watch = (struct lease_watch){.begun = true, .seen = {seen[0], seen[1]}, .since_ns = now};
-	return now - watch->since_ns >= r->ttl_ns + r->ttl_ns / 100;
+	return now - watch->since_ns >= record->ttl_ns + record->ttl_ns / 100;
 }
 
 /* One look. ERR_CONFLICT with *ret_again: another one holds it, or was quicker. The time is taken after the file was
@@ -291,34 +291,34 @@ int lease_acquire(struct store *leases, struct ctx *ctx, const struct lease_want
 	return r;
 }
 
-static int is_held_so(const struct record *r, struct str name, struct str holder, uint64_t fence, struct err *err)
+static int is_held_so(const struct record *record, struct str name, struct str holder, uint64_t fence, struct err *err)
 {
-	if (!r->exists)
+	if (!record->exists)
 		return err_set(err, ERR_NOT_FOUND, "there is no lease \"%.*s\"; acquire it first", STR_ARG(name));
-	if (!str_eq(r->holder, holder) || (fence && r->fence != fence))
+	if (!str_eq(record->holder, holder) || (fence && record->fence != fence))
 		return err_set(
 			err, ERR_CONFLICT,
 			"the lease \"%.*s\" is not held by \"%.*s\"%s any more: %s%.*s%s has fence %llu; stop what "
 			"it protects and acquire it again",
 			STR_ARG(name), STR_ARG(utf8_first(holder, 100)), fence ? " with this fence" : "",
-			r->holder.len ? "\"" : "it is free and", STR_ARG(utf8_first(r->holder, 100)),
-			r->holder.len ? "\"" : "", (unsigned long long)r->fence);
+			record->holder.len ? "\"" : "it is free and", STR_ARG(utf8_first(record->holder, 100)),
+			record->holder.len ? "\"" : "", (unsigned long long)record->fence);
 	return 0;
 }
 
 int lease_resume(struct store *leases, struct ctx *ctx, const struct lease_want *want, uint64_t fence,
 		 struct lease **ret_lease, struct err *err)
 {
-	struct record r;
-	int bad = check_want(want, err);
+	struct record record;
+	int r = check_want(want, err);
 
-	if (!bad)
-		bad = read_record(leases, ctx, want->name, &r, err);
-	if (!bad)
-		bad = is_held_so(&r, want->name, want->holder, fence, err);
-	if (!bad)
-		*ret_lease = handle_new(leases, want, &r);
-	return bad;
+	if (!r)
+		r = read_record(leases, ctx, want->name, &record, err);
+	if (!r)
+		r = is_held_so(&record, want->name, want->holder, fence, err);
+	if (!r)
+		*ret_lease = handle_new(leases, want, &record);
+	return r;
 }
 
 /* --- holding --- */
@@ -393,17 +393,17 @@ int lease_write(struct lease *lease, struct ctx *ctx, struct store *store, struc
 
 int lease_show(struct store *leases, struct ctx *ctx, struct str name, struct lease_info *ret_info, struct err *err)
 {
-	struct record r;
-	int bad = 0;
+	struct record record;
+	int r = 0;
 
 	if (!wpath_name_ok(name))
-		bad = err_set(err, ERR_INVALID, "\"%.*s\" cannot be the name of a lease",
-			      STR_ARG(utf8_first(name, 80)));
-	if (!bad)
-		bad = read_record(leases, ctx, name, &r, err);
-	if (!bad && !r.exists)
-		bad = err_set(err, ERR_NOT_FOUND, "the lease \"%.*s\" was never acquired", STR_ARG(name));
-	if (!bad)
-		*ret_info = (struct lease_info){.name = name, .holder = r.holder, .fence = r.fence, .ttl_ns = r.ttl_ns};
-	return bad;
+		r = err_set(err, ERR_INVALID, "\"%.*s\" cannot be the name of a lease", STR_ARG(utf8_first(name, 80)));
+	if (!r)
+		r = read_record(leases, ctx, name, &record, err);
+	if (!r && !record.exists)
+		r = err_set(err, ERR_NOT_FOUND, "the lease \"%.*s\" was never acquired", STR_ARG(name));
+	if (!r)
+		*ret_info = (struct lease_info){
+			.name = name, .holder = record.holder, .fence = record.fence, .ttl_ns = record.ttl_ns};
+	return r;
 }

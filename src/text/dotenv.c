@@ -126,7 +126,7 @@ static void unquoted(struct lines *in, struct str *ret)
 static int assignment(struct lines *in, struct arena *arena, struct jv *vars)
 {
 	struct str rest = str_from(in->text, in->at), name, value;
-	int bad = 0;
+	int r = 0;
 
 	if (str_starts(rest, STR("export ")) || str_starts(rest, STR("export\t"))) {
 		in->at += 7;
@@ -142,11 +142,11 @@ static int assignment(struct lines *in, struct arena *arena, struct jv *vars)
 	in->at++;
 	skip_blanks(in);
 	if (!at_end(in) && (peek(in) == '"' || peek(in) == '\''))
-		bad = quoted(in, arena, name, &value);
+		r = quoted(in, arena, name, &value);
 	else
 		unquoted(in, &value);
-	if (bad)
-		return bad;
+	if (r)
+		return r;
 	jv_set_key(arena, vars, arena_str(arena, name), jv_str(arena, arena_str(arena, value)));
 	return 0;
 }
@@ -253,10 +253,10 @@ int dotenv_expand(struct arena *arena, struct jv *v, const struct jv *vars, stru
 	if (v && v->type == JV_STR)
 		return expand_string(arena, v, vars, err);
 	for (const struct jv_member *m = jv_first(v); m; m = m->next) {
-		int bad = dotenv_expand(arena, m->value, vars, err);
+		int r = dotenv_expand(arena, m->value, vars, err);
 
-		if (bad)
-			return bad;
+		if (r)
+			return r;
 	}
 	return 0;
 }

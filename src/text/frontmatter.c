@@ -43,7 +43,7 @@ int frontmatter_parse(struct arena *arena, struct str text, struct frontmatter *
 	struct str first = str_first(text, str_find_char(text, '\n'));
 	size_t close, body;
 	struct jv *head;
-	int bad;
+	int r;
 
 	if (first.len == text.len || !is_fence(first) || !find_close(text, first.len + 1, &close, &body)) {
 		*ret = (struct frontmatter){jv_object(arena), text, false};
@@ -54,9 +54,9 @@ int frontmatter_parse(struct arena *arena, struct str text, struct frontmatter *
 			       "the head between the \"---\" lines has %zu bytes; at most %zu are read", close,
 			       FRONTMATTER_LEN_MAX);
 	/* from the line break of the first line on, so that lines count as in the file */
-	bad = yaml_parse(arena, str_n(text.ptr + first.len, close - first.len), &head, err);
-	if (bad)
-		return bad;
+	r = yaml_parse(arena, str_n(text.ptr + first.len, close - first.len), &head, err);
+	if (r)
+		return r;
 	if (head->type == JV_NULL)
 		head = jv_object(arena);
 	if (head->type != JV_OBJECT)

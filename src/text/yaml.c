@@ -46,7 +46,7 @@ static unsigned line_of(struct fy_event *event)
 	return mark && mark->line >= 0 ? ((unsigned)mark->line + 1) & 0x7fffffffU : 0;
 }
 
-__attribute__((format(printf, 3, 4))) static int refuse(struct reader *r, unsigned line, const char *fmt, ...)
+__attribute__((format(printf, 3, 4))) static int refuse(struct reader *reader, unsigned line, const char *fmt, ...)
 {
 	char text[360];
 	va_list args;
@@ -54,36 +54,36 @@ __attribute__((format(printf, 3, 4))) static int refuse(struct reader *r, unsign
 	va_start(args, fmt);
 	vsnprintf(text, sizeof text, fmt, args);
 	va_end(args);
-	return err_set(r->err, ERR_INVALID, "line %u: %s", line, text);
+	return err_set(reader->err, ERR_INVALID, "line %u: %s", line, text);
 }
 
 /* What the library says about text that it cannot parse. */
-static int refuse_syntax(struct reader *r)
+static int refuse_syntax(struct reader *reader)
 {
 	struct fy_diag_error *why;
 	void *at = NULL;
 
-	why = fy_diag_errors_iterate(r->diag, &at);
+	why = fy_diag_errors_iterate(reader->diag, &at);
 	if (!why || !why->msg)
-		return err_set(r->err, ERR_INVALID, "not YAML");
-	return refuse(r, why->line > 0 ? (unsigned)why->line : 1, "not YAML: %s", why->msg);
+		return err_set(reader->err, ERR_INVALID, "not YAML");
+	return refuse(reader, why->line > 0 ? (unsigned)why->line : 1, "not YAML: %s", why->msg);
 }
 
 /* The next event, or NULL with the error set. */
-static struct fy_event *next(struct reader *r)
+static struct fy_event *next(struct reader *reader)
 {
-	struct fy_event *event = fy_parser_parse(r->parser);
+	struct fy_event *event = fy_parser_parse(reader->parser);
 
 	if (!event)
-		refuse_syntax(r);
+		refuse_syntax(reader);
 	return event;
 }
 
-static int charge(struct reader *r, unsigned line, size_t cost)
+static int charge(struct reader *reader, unsigned line, size_t cost)
 {
-	r->cost += cost;
-	if (r->cost > YAML_LEN_MAX * NODE_COST)
-		return refuse(r, line, "aliases make the document larger than %zu bytes; write it out with less",
+	reader->cost += cost;
+	if (reader->cost > YAML_LEN_MAX * NODE_COST)
+		return refuse(reader, line, "aliases make the document larger than %zu bytes; write it out with less",
 			      YAML_LEN_MAX);
 	return 0;
 }
@@ -189,34 +189,35 @@ static struct jv *plain_scalar(struct arena *arena, struct str s)
 	return v ? v : jv_str(arena, s);
 }
 
-static int scalar_text(struct reader *r, struct fy_event *event, struct str *ret)
+static int scalar_text(struct reader *reader, struct fy_event *event, struct str *ret)
 {
 	size_t len = 0;
 	const char *text = event->scalar.value ? fy_token_get_text(event->scalar.value, &len) : "";
 
 	if (!text)
-		return refuse_syntax(r);
-	*ret = arena_str(r->arena, str_n(text, len));
+		return refuse_syntax(reader);
+	*ret = arena_str(reader->arena, str_n(text, len));
 	/* an escape such as "\ud800" names what is no character; the text around it was checked before parsing */
 	if (!utf8_valid(*ret))
-		return refuse(r, line_of(event), "a quoted string has an escape that is no character");
+		return refuse(reader, line_of(event), "a quoted string has an escape that is no character");
 	return 0;
 }
 
-static int scalar(struct reader *r, struct fy_event *event, struct jv **ret)
+static int scalar(struct reader *reader, struct fy_event *event, struct jv **ret)
 {
 	bool plain = !event->scalar.value || fy_token_scalar_style(event->scalar.value) == FYSS_PLAIN;
 	unsigned line = line_of(event);
 	struct str text;
-	int bad = scalar_text(r, event, &text);
+	int r = scalar_text(reader, event, &text);
 
-	if (bad)
-		return bad;
+	if (r)
+		return r;
 	if (plain && is_infinite_or_nan(text))
-		return refuse(r, line, "%.*s has no place in a configuration; quote it if it is text", STR_ARG(text));
-	*ret = plain ? plain_scalar(r->arena, text) : jv_str(r->arena, text);
+		return refuse(reader, line, "%.*s has no place in a configuration; quote it if it is text",
+			      STR_ARG(text));
+	*ret = plain ? plain_scalar(reader->arena, text) : jv_str(reader->arena, text);
 	(*ret)->line = line & 0x7fffffffU;
-	return charge(r, line, NODE_COST + text.len);
+	return charge(reader, line, NODE_COST + text.len);
 }
 
 /* --- collections --- */
@@ -238,42 +239,42 @@ static void append(struct arena *arena, struct jv *to, struct str key, unsigned 
 	to->u.items.count++;
 }
 
-static int sequence(struct reader *r, unsigned depth, struct jv *list)
+static int sequence(struct reader *reader, unsigned depth, struct jv *list)
 {
 	for (;;) {
-		struct fy_event *event = next(r);
+		struct fy_event *event = next(reader);
 		struct jv *item;
-		int bad;
+		int r;
 
 		if (!event)
 			return -ERR_INVALID;
 		if (event->type == FYET_SEQUENCE_END) {
-			fy_parser_event_free(r->parser, event);
+			fy_parser_event_free(reader->parser, event);
 			return 0;
 		}
-		bad = node(r, event, depth, &item);
-		fy_parser_event_free(r->parser, event);
-		if (bad)
-			return bad;
-		append(r->arena, list, STR_NONE, 0, item);
+		r = node(reader, event, depth, &item);
+		fy_parser_event_free(reader->parser, event);
+		if (r)
+			return r;
+		append(reader->arena, list, STR_NONE, 0, item);
 	}
 }
 
-static int mapping_key(struct reader *r, struct fy_event *event, struct str *ret)
+static int mapping_key(struct reader *reader, struct fy_event *event, struct str *ret)
 {
 	unsigned line = line_of(event);
-	int bad;
+	int r;
 
 	if (event->type != FYET_SCALAR)
-		return refuse(r, line, "a key must be plain text, not a list, a mapping or an alias");
+		return refuse(reader, line, "a key must be plain text, not a list, a mapping or an alias");
 	if (event->scalar.tag || event->scalar.anchor)
-		return refuse(r, line, "a key has a tag or an anchor; write it as plain text");
-	bad = scalar_text(r, event, ret);
-	if (bad)
-		return bad;
+		return refuse(reader, line, "a key has a tag or an anchor; write it as plain text");
+	r = scalar_text(reader, event, ret);
+	if (r)
+		return r;
 	if (str_is(*ret, "<<") && event->scalar.value && fy_token_scalar_style(event->scalar.value) == FYSS_PLAIN)
-		return refuse(r, line, "merge keys (\"<<\") are not expanded; write the keys out");
-	return charge(r, line, NODE_COST + ret->len);
+		return refuse(reader, line, "merge keys (\"<<\") are not expanded; write the keys out");
+	return charge(reader, line, NODE_COST + ret->len);
 }
 
 static int member_cmp(const void *a, const void *b)
@@ -285,181 +286,181 @@ static int member_cmp(const void *a, const void *b)
 }
 
 /* By sorting: a mapping with thousands of keys must not cost their square. */
-static int refuse_duplicates(struct reader *r, const struct jv *object)
+static int refuse_duplicates(struct reader *reader, const struct jv *object)
 {
 	size_t n = 0;
-	const struct jv_member **sorted = ARENA_ARRAY(r->arena, const struct jv_member *, jv_count(object));
+	const struct jv_member **sorted = ARENA_ARRAY(reader->arena, const struct jv_member *, jv_count(object));
 
 	for (const struct jv_member *m = jv_first(object); m; m = m->next)
 		sorted[n++] = m;
 	qsort(sorted, n, sizeof *sorted, member_cmp);
 	for (size_t i = 1; i < n; i++)
 		if (str_eq(sorted[i - 1]->key, sorted[i]->key))
-			return refuse(r, sorted[i]->key_line, "the key \"%.*s\" stands here for the second time",
+			return refuse(reader, sorted[i]->key_line, "the key \"%.*s\" stands here for the second time",
 				      STR_ARG(utf8_first(sorted[i]->key, 100)));
 	return 0;
 }
 
-static int mapping(struct reader *r, unsigned depth, struct jv *object)
+static int mapping(struct reader *reader, unsigned depth, struct jv *object)
 {
 	for (;;) {
-		struct fy_event *event = next(r);
+		struct fy_event *event = next(reader);
 		struct jv *value;
 		struct str key;
 		unsigned key_line;
-		int bad;
+		int r;
 
 		if (!event)
 			return -ERR_INVALID;
 		if (event->type == FYET_MAPPING_END) {
-			fy_parser_event_free(r->parser, event);
-			return refuse_duplicates(r, object);
+			fy_parser_event_free(reader->parser, event);
+			return refuse_duplicates(reader, object);
 		}
 		key_line = line_of(event);
-		bad = mapping_key(r, event, &key);
-		fy_parser_event_free(r->parser, event);
-		event = bad ? NULL : next(r);
+		r = mapping_key(reader, event, &key);
+		fy_parser_event_free(reader->parser, event);
+		event = r ? NULL : next(reader);
 		if (!event)
-			return bad ? bad : -ERR_INVALID;
-		bad = node(r, event, depth, &value);
-		fy_parser_event_free(r->parser, event);
-		if (bad)
-			return bad;
-		append(r->arena, object, key, key_line, value);
+			return r ? r : -ERR_INVALID;
+		r = node(reader, event, depth, &value);
+		fy_parser_event_free(reader->parser, event);
+		if (r)
+			return r;
+		append(reader->arena, object, key, key_line, value);
 	}
 }
 
 /* --- anchors --- */
 
-static struct str token_text(struct reader *r, struct fy_token *token)
+static struct str token_text(struct reader *reader, struct fy_token *token)
 {
 	size_t len = 0;
 	const char *text = fy_token_get_text(token, &len);
 
-	return arena_str(r->arena, str_n(text ? text : "", text ? len : 0));
+	return arena_str(reader->arena, str_n(text ? text : "", text ? len : 0));
 }
 
-static int alias(struct reader *r, struct fy_event *event, struct jv **ret)
+static int alias(struct reader *reader, struct fy_event *event, struct jv **ret)
 {
-	struct str name = token_text(r, event->alias.anchor);
+	struct str name = token_text(reader, event->alias.anchor);
 	unsigned line = line_of(event);
-	int bad;
+	int r;
 
-	for (const struct anchor *a = r->anchors; a; a = a->next) {
+	for (const struct anchor *a = reader->anchors; a; a = a->next) {
 		if (!str_eq(a->name, name))
 			continue;
-		bad = charge(r, line, a->cost);
-		if (bad)
-			return bad;
-		*ret = jv_copy(r->arena, a->value);
+		r = charge(reader, line, a->cost);
+		if (r)
+			return r;
+		*ret = jv_copy(reader->arena, a->value);
 		return 0;
 	}
-	return refuse(r, line, "*%.*s names no anchor that stands before it", STR_ARG(utf8_first(name, 100)));
+	return refuse(reader, line, "*%.*s names no anchor that stands before it", STR_ARG(utf8_first(name, 100)));
 }
 
-static void remember(struct reader *r, struct fy_token *anchor, const struct jv *value, size_t cost)
+static void remember(struct reader *reader, struct fy_token *anchor, const struct jv *value, size_t cost)
 {
-	struct anchor *a = ARENA_NEW(r->arena, struct anchor);
+	struct anchor *a = ARENA_NEW(reader->arena, struct anchor);
 
-	a->name = token_text(r, anchor);
+	a->name = token_text(reader, anchor);
 	a->value = value;
 	a->cost = cost;
-	a->next = r->anchors;
-	r->anchors = a;
+	a->next = reader->anchors;
+	reader->anchors = a;
 }
 
-static int collection(struct reader *r, struct fy_event *event, unsigned depth, struct jv **ret)
+static int collection(struct reader *reader, struct fy_event *event, unsigned depth, struct jv **ret)
 {
 	bool is_map = event->type == FYET_MAPPING_START;
 	unsigned line = line_of(event);
-	int bad;
+	int r;
 
 	if (depth >= JSON_DEPTH_MAX)
-		return refuse(r, line, "the document nests deeper than %d levels", JSON_DEPTH_MAX);
-	*ret = is_map ? jv_object(r->arena) : jv_array(r->arena);
+		return refuse(reader, line, "the document nests deeper than %d levels", JSON_DEPTH_MAX);
+	*ret = is_map ? jv_object(reader->arena) : jv_array(reader->arena);
 	(*ret)->line = line & 0x7fffffffU;
-	bad = charge(r, line, NODE_COST);
-	if (bad)
-		return bad;
-	return is_map ? mapping(r, depth + 1, *ret) : sequence(r, depth + 1, *ret);
+	r = charge(reader, line, NODE_COST);
+	if (r)
+		return r;
+	return is_map ? mapping(reader, depth + 1, *ret) : sequence(reader, depth + 1, *ret);
 }
 
-static int node(struct reader *r, struct fy_event *event, unsigned depth, struct jv **ret)
+static int node(struct reader *reader, struct fy_event *event, unsigned depth, struct jv **ret)
 {
 	struct fy_token *tag = fy_event_get_tag_token(event), *anchor = fy_event_get_anchor_token(event);
-	size_t before = r->cost;
-	int bad;
+	size_t before = reader->cost;
+	int r;
 
 	if (event->type == FYET_ALIAS)
-		return alias(r, event, ret);
+		return alias(reader, event, ret);
 	if (tag)
-		return refuse(r, line_of(event), "the tag %.*s is not read; leave it out",
-			      STR_ARG(utf8_first(token_text(r, tag), 100)));
+		return refuse(reader, line_of(event), "the tag %.*s is not read; leave it out",
+			      STR_ARG(utf8_first(token_text(reader, tag), 100)));
 	if (event->type == FYET_SCALAR)
-		bad = scalar(r, event, ret);
+		r = scalar(reader, event, ret);
 	else if (event->type == FYET_MAPPING_START || event->type == FYET_SEQUENCE_START)
-		bad = collection(r, event, depth, ret);
+		r = collection(reader, event, depth, ret);
 	else
-		bad = refuse_syntax(r);
+		r = refuse_syntax(reader);
 	/* remembered when it is whole: an alias within its own anchor finds nothing, so no value can hold itself */
-	if (!bad && anchor)
-		remember(r, anchor, *ret, r->cost - before);
-	return bad;
+	if (!r && anchor)
+		remember(reader, anchor, *ret, reader->cost - before);
+	return r;
 }
 
-static int document(struct reader *r, struct jv **ret)
+static int document(struct reader *reader, struct jv **ret)
 {
 	bool seen = false;
 
 	for (;;) {
-		struct fy_event *event = next(r);
+		struct fy_event *event = next(reader);
 		enum fy_event_type type;
-		int bad = 0;
+		int r = 0;
 
 		if (!event)
 			return -ERR_INVALID;
 		type = event->type;
 		if (type == FYET_DOCUMENT_START && seen)
-			bad = refuse(r, line_of(event), "a second document begins; only one is read");
+			r = refuse(reader, line_of(event), "a second document begins; only one is read");
 		else if (type == FYET_DOCUMENT_START)
 			seen = true;
 		else if (type != FYET_STREAM_START && type != FYET_STREAM_END && type != FYET_DOCUMENT_END)
-			bad = node(r, event, 0, ret);
-		fy_parser_event_free(r->parser, event);
-		if (bad || type == FYET_STREAM_END)
-			return bad;
+			r = node(reader, event, 0, ret);
+		fy_parser_event_free(reader->parser, event);
+		if (r || type == FYET_STREAM_END)
+			return r;
 	}
 }
 
-static int read_document(struct reader *r, struct str text, struct jv **ret)
+static int read_document(struct reader *reader, struct str text, struct jv **ret)
 {
 	struct fy_diag_cfg quiet;
 	struct fy_parse_cfg cfg = {.flags = FYPCF_QUIET | FYPCF_DEFAULT_VERSION_1_2 | FYPCF_JSON_NONE};
-	int bad;
+	int r;
 
 	fy_diag_cfg_default(&quiet);
 	quiet.fp = NULL;
 	quiet.level = FYET_ERROR;
-	r->diag = fy_diag_create(&quiet);
-	if (!r->diag)
-		return err_set(r->err, ERR_INTERNAL, "the YAML reader could not be started");
-	fy_diag_set_collect_errors(r->diag, true);
-	cfg.diag = r->diag;
-	r->parser = fy_parser_create(&cfg);
-	if (!r->parser || fy_parser_set_string(r->parser, text.ptr, text.len) != 0)
-		bad = err_set(r->err, ERR_INTERNAL, "the YAML reader could not be started");
+	reader->diag = fy_diag_create(&quiet);
+	if (!reader->diag)
+		return err_set(reader->err, ERR_INTERNAL, "the YAML reader could not be started");
+	fy_diag_set_collect_errors(reader->diag, true);
+	cfg.diag = reader->diag;
+	reader->parser = fy_parser_create(&cfg);
+	if (!reader->parser || fy_parser_set_string(reader->parser, text.ptr, text.len) != 0)
+		r = err_set(reader->err, ERR_INTERNAL, "the YAML reader could not be started");
 	else
-		bad = document(r, ret);
-	fy_parser_destroy(r->parser);
-	fy_diag_destroy(r->diag);
-	return bad;
+		r = document(reader, ret);
+	fy_parser_destroy(reader->parser);
+	fy_diag_destroy(reader->diag);
+	return r;
 }
 
 int yaml_parse(struct arena *arena, struct str text, struct jv **ret, struct err *err)
 {
-	struct reader r = {.arena = arena, .err = err};
+	struct reader reader = {.arena = arena, .err = err};
 	struct jv *value = jv_null(arena);
-	int bad;
+	int r;
 
 	if (text.len > YAML_LEN_MAX)
 		return err_set(err, ERR_TOO_LARGE, "the YAML text has %zu bytes; at most %zu are read", text.len,
@@ -469,9 +470,9 @@ int yaml_parse(struct arena *arena, struct str text, struct jv **ret, struct err
 	if (str_starts(text, STR("\xEF\xBB\xBF")))
 		text = str_from(text, 3);
 	if (str_trim(text).len) {
-		bad = read_document(&r, text, &value);
-		if (bad)
-			return bad;
+		r = read_document(&reader, text, &value);
+		if (r)
+			return r;
 	}
 	*ret = value;
 	return 0;

@@ -268,11 +268,11 @@ static bool set_members(const struct page *p, const struct jv *old, const struct
 static int read_list(struct arena *arena, struct str text, const char *list, struct jv **ret_document,
 		     const struct jv_member **ret_list, struct err *err)
 {
-	int bad = yaml_parse(arena, text, ret_document, err);
+	int r = yaml_parse(arena, text, ret_document, err);
 
 	*ret_list = NULL;
-	if (bad)
-		return bad;
+	if (r)
+		return r;
 	if ((*ret_document)->type == JV_NULL)
 		*ret_document = jv_object(arena);
 	if ((*ret_document)->type != JV_OBJECT)
@@ -349,10 +349,10 @@ int yaml_list_set(struct arena *arena, struct str text, const char *list, size_t
 	struct jv *document, *wanted;
 	const struct jv *old;
 	struct place at;
-	int bad = read_list(arena, text, list, &document, &m, err);
+	int r = read_list(arena, text, list, &document, &m, err);
 
-	if (bad)
-		return bad;
+	if (r)
+		return r;
 	wanted = changed(arena, document, list, index, item);
 	old = m ? jv_at(m->value, index) : NULL;
 	if (!old) {
@@ -380,10 +380,10 @@ int yaml_list_remove(struct arena *arena, struct str text, const char *list, siz
 	struct splice s[2];
 	size_t n = 0;
 	struct place at;
-	int bad = read_list(arena, text, list, &document, &m, err);
+	int r = read_list(arena, text, list, &document, &m, err);
 
-	if (bad)
-		return bad;
+	if (r)
+		return r;
 	if (!m || index >= jv_count(m->value))
 		return err_set(err, ERR_NOT_FOUND, "\"%s\" has no item %zu", list, index + 1);
 	wanted = changed(arena, document, list, index, NULL);
@@ -406,10 +406,10 @@ int yaml_set(struct arena *arena, struct str text, const char *key, const struct
 	struct jv *document, *wanted;
 	const struct jv_member *m;
 	struct splice s = {p.count + 1, p.count, STR_NONE};
-	int bad = yaml_parse(arena, text, &document, err);
+	int r = yaml_parse(arena, text, &document, err);
 
-	if (bad)
-		return bad;
+	if (r)
+		return r;
 	if (document->type == JV_NULL)
 		document = jv_object(arena);
 	if (document->type != JV_OBJECT)

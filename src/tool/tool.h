@@ -10,8 +10,8 @@
 #define STEAD_TOOL_TOOL_H
 
 #include "base/ctx.h"
-#include "workspace/workspace.h"
 #include "text/jv.h"
+#include "workspace/workspace.h"
 
 enum {
 	TOOL_READS_ONLY = 1,

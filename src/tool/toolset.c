@@ -8,12 +8,12 @@
 #include <stdatomic.h>
 
 #include "base/limits.h"
+#include "home/artifacts/artifacts.h"
+#include "home/artifacts/artifacts_tools.h"
+#include "home/files/files.h"
 #include "home/plans/plans.h"
 #include "text/schema.h"
-#include "home/artifacts/artifacts_tools.h"
-#include "home/artifacts/artifacts.h"
 #include "tool/dialect.h"
-#include "home/files/files.h"
 
 struct entry {
 	const struct tool *tool;

@@ -60,13 +60,13 @@ static int add_one(struct store *inner, struct ctx *ctx, const struct asset *ass
 	struct str key =
 		asset->kind == STORE_DIR ? arena_printf(ctx->arena, "%.*s/", STR_ARG(asset->name)) : asset->name;
 	struct store_entry *entry = &page->entries[page->count];
-	int bad;
+	int r;
 
 	if (after.len && str_cmp(key, after) <= 0)
 		return 0;
-	bad = store_stat(inner, ctx, (struct wpath){asset->name}, &entry->stat, err);
-	if (bad)
-		return bad == -ERR_NOT_FOUND ? 0 : bad;
+	r = store_stat(inner, ctx, (struct wpath){asset->name}, &entry->stat, err);
+	if (r)
+		return r == -ERR_NOT_FOUND ? 0 : r;
 	entry->path = (struct wpath){asset->name};
 	page->count += entry->stat.kind == asset->kind;
 	return 0;
@@ -78,7 +78,7 @@ static int add_below(struct store *inner, struct ctx *ctx, const struct asset *a
 {
 	struct str dir = arena_printf(ctx->arena, "%.*s/", STR_ARG(asset->name));
 	struct store_page part;
-	int bad;
+	int r;
 
 	if (!str_starts(req.after, dir)) {
 		if (req.after.len && str_cmp(dir, req.after) < 0)
@@ -86,9 +86,9 @@ static int add_below(struct store *inner, struct ctx *ctx, const struct asset *a
 		req.after = STR_NONE;
 	}
 	req.limit -= page->count;
-	bad = store_list(inner, ctx, (struct wpath){asset->name}, &req, &part, err);
-	if (bad) /* a file of that name is not the asset */
-		return bad == -ERR_NOT_FOUND || bad == -ERR_INVALID ? 0 : bad;
+	r = store_list(inner, ctx, (struct wpath){asset->name}, &req, &part, err);
+	if (r) /* a file of that name is not the asset */
+		return r == -ERR_NOT_FOUND || r == -ERR_INVALID ? 0 : r;
 	memcpy(page->entries + page->count, part.entries, part.count * sizeof *part.entries);
 	page->count += part.count;
 	page->skipped += part.skipped;
@@ -103,7 +103,7 @@ static int list_root(struct store *s, struct ctx *ctx, const struct store_list_r
 	struct store_page page = {.entries = ARENA_ARRAY(ctx->arena, struct store_entry, req->limit + ASSETS)};
 
 	for (size_t i = 0; i < ASSETS && !page.next.ptr; i++) {
-		int bad;
+		int r;
 
 		if (page.count >= req->limit) { /* the next asset may be there or not: the next page will tell */
 			page.next = page.entries[page.count - 1].path.s;
@@ -112,11 +112,11 @@ static int list_root(struct store *s, struct ctx *ctx, const struct store_list_r
 			break;
 		}
 		if (req->recursive && assets[i].kind == STORE_DIR)
-			bad = add_below(s->inner, ctx, &assets[i], *req, &page, err);
+			r = add_below(s->inner, ctx, &assets[i], *req, &page, err);
 		else
-			bad = add_one(s->inner, ctx, &assets[i], req->after, &page, err);
-		if (bad)
-			return bad;
+			r = add_one(s->inner, ctx, &assets[i], req->after, &page, err);
+		if (r)
+			return r;
 	}
 	*ret_page = page;
 	return 0;

@@ -18,11 +18,11 @@
 
 #include "base/fd.h"
 #include "base/limits.h"
-#include "workspace/embedded.h"
-#include "workspace/tools_json.h"
 #include "text/dotenv.h"
 #include "text/schema.h"
 #include "text/yaml.h"
+#include "workspace/embedded.h"
+#include "workspace/tools_json.h"
 
 #define ZONES "/usr/share/zoneinfo/"
 
@@ -65,9 +65,9 @@ static int check_against(struct arena *arena, struct str schema_text, const stru
 			 struct err *err)
 {
 	struct jv *schema;
-	int bad = jv_parse(arena, schema_text, &schema, err);
+	int r = jv_parse(arena, schema_text, &schema, err);
 
-	return bad ? bad : schema_check(schema, document, file, err);
+	return r ? r : schema_check(schema, document, file, err);
 }
 
 /* --- sizes --- */
@@ -125,10 +125,10 @@ static int read_history(const struct jv *document, struct config *config, struct
 static int read_quota(const struct jv *document, struct config *config, struct err *err)
 {
 	const struct jv *quota = jv_get(document, "quota");
-	int bad = size_of(quota, "quota", "bytes", 0, &config->quota.bytes, err);
+	int r = size_of(quota, "quota", "bytes", 0, &config->quota.bytes, err);
 
-	if (bad)
-		return bad;
+	if (r)
+		return r;
 	config->quota.files = (uint64_t)jv_get_int(quota, "files", 0);
 	return size_of(quota, "quota", "file_size", 0, &config->quota.file_size, err);
 }
@@ -310,13 +310,13 @@ static bool fits_used_keys(struct arena *arena, const struct jv *document)
 
 static int read_document(struct arena *arena, struct str text, const struct jv *vars, struct jv **ret, struct err *err)
 {
-	int bad = yaml_parse(arena, text, ret, err);
+	int r = yaml_parse(arena, text, ret, err);
 
-	if (!bad && (*ret)->type == JV_NULL)
+	if (!r && (*ret)->type == JV_NULL)
 		*ret = jv_object(arena);
-	if (!bad)
-		bad = dotenv_expand(arena, *ret, vars, err);
-	if (bad)
+	if (!r)
+		r = dotenv_expand(arena, *ret, vars, err);
+	if (r)
 		return name_file(err, "agent.yaml");
 	/* nothing stands in it: nothing is wrong, and the schema need not be read */
 	if ((*ret)->type == JV_OBJECT && (jv_count(*ret) == 0 || fits_used_keys(arena, *ret)))
@@ -327,16 +327,16 @@ static int read_document(struct arena *arena, struct str text, const struct jv *
 static int check_document(const struct jv *document, struct config *config, struct err *err)
 {
 	int (*const checks[])(const struct jv *, struct err *) = {check_model, check_channels, check_heartbeat};
-	int bad = check_zone(document, config, err);
+	int r = check_zone(document, config, err);
 
-	for (size_t i = 0; !bad && i < sizeof checks / sizeof checks[0]; i++)
-		bad = checks[i](document, err);
-	if (!bad)
-		bad = read_quota(document, config, err);
-	if (!bad)
-		bad = read_history(document, config, err);
+	for (size_t i = 0; !r && i < sizeof checks / sizeof checks[0]; i++)
+		r = checks[i](document, err);
+	if (!r)
+		r = read_quota(document, config, err);
+	if (!r)
+		r = read_history(document, config, err);
 	read_embedding(document, &config->embedding);
-	return bad ? bad : read_offload(document, config, err);
+	return r ? r : read_offload(document, config, err);
 }
 
 int config_load(struct arena *arena, struct str agent_yaml, struct str dotenv, struct str tools_json,
@@ -344,17 +344,17 @@ int config_load(struct arena *arena, struct str agent_yaml, struct str dotenv, s
 {
 	struct config config = {0};
 	struct jv *vars, *document, *tools;
-	int bad = dotenv_parse(arena, dotenv, &vars, err);
+	int r = dotenv_parse(arena, dotenv, &vars, err);
 
-	if (bad)
+	if (r)
 		return name_file(err, ".env");
-	bad = read_document(arena, agent_yaml, vars, &document, err);
-	if (!bad)
-		bad = check_document(document, &config, err);
-	if (!bad)
-		bad = tools_json_read(arena, tools_json, vars, &tools, err);
-	if (bad)
-		return bad;
+	r = read_document(arena, agent_yaml, vars, &document, err);
+	if (!r)
+		r = check_document(document, &config, err);
+	if (!r)
+		r = tools_json_read(arena, tools_json, vars, &tools, err);
+	if (r)
+		return r;
 	config.document = document;
 	config.name = jv_get_str(document, "name");
 	config.description = jv_get_str(document, "description");

@@ -15,9 +15,9 @@
 
 #include "base/clock.h"
 #include "base/limits.h"
-#include "workspace/workspace_internal.h"
-#include "store/list_stream.h"
 #include "revisions/revisions.h"
+#include "store/list_stream.h"
+#include "workspace/workspace_internal.h"
 
 #define FORK_FILE ".stead/fork.json"
 #define OWN_DIR   ".stead"
@@ -37,13 +37,13 @@ int fork_read(struct ctx *ctx, struct store *home, struct fork_info *ret, bool *
 	struct jv *doc;
 	const struct jv *pending, *merging;
 	struct store_stat stat;
-	int bad = store_read(home, ctx, (struct wpath){STR(FORK_FILE)}, STORE_WHOLE, JSON_LEN_MAX, &text, &stat, err);
+	int r = store_read(home, ctx, (struct wpath){STR(FORK_FILE)}, STORE_WHOLE, JSON_LEN_MAX, &text, &stat, err);
 
-	*ret_is = bad == 0;
-	if (bad)
-		return bad == -ERR_NOT_FOUND ? 0 : bad;
-	bad = jv_parse(ctx->arena, text, &doc, err);
-	if (bad)
+	*ret_is = r == 0;
+	if (r)
+		return r == -ERR_NOT_FOUND ? 0 : r;
+	r = jv_parse(ctx->arena, text, &doc, err);
+	if (r)
 		return err_prefix(err, FORK_FILE);
 	pending = jv_get(doc, "pending");
 	merging = jv_get(doc, "merging");
@@ -93,10 +93,10 @@ int fork_write(struct ctx *ctx, struct store *home, struct fork_info *info, stru
 
 int fork_is(struct ctx *ctx, struct store *home, bool *ret, struct err *err)
 {
-	int bad = store_stat(home, ctx, (struct wpath){STR(FORK_FILE)}, NULL, err);
+	int r = store_stat(home, ctx, (struct wpath){STR(FORK_FILE)}, NULL, err);
 
-	*ret = bad == 0;
-	return bad == -ERR_NOT_FOUND ? 0 : bad;
+	*ret = r == 0;
+	return r == -ERR_NOT_FOUND ? 0 : r;
 }
 
 /* --- the parent's past, as the fork sees it --- */
@@ -202,38 +202,38 @@ static int open_raw(struct ctx *ctx, const struct home_place *place, struct str 
 static int check_parent(struct ctx *ctx, const struct home_place *place, struct str name, struct str parent,
 			unsigned depth, struct err *err)
 {
-	int bad;
+	int r;
 
 	if (depth > FORK_DEPTH_MAX)
 		return err_set(err, ERR_INVALID,
 			       "the workspace \"%.*s\" is a fork of a fork and so on, more than %d deep or in a "
 			       "circle; merge forks into their parents first",
 			       STR_ARG(name), FORK_DEPTH_MAX);
-	bad = store_stat(place->base, ctx, (struct wpath){parent}, NULL, err);
-	if (bad == -ERR_NOT_FOUND)
+	r = store_stat(place->base, ctx, (struct wpath){parent}, NULL, err);
+	if (r == -ERR_NOT_FOUND)
 		return err_set(err, ERR_NOT_FOUND,
 			       "the workspace \"%.*s\" is a fork of \"%.*s\", which is not there any more; bring that "
 			       "workspace back under its name",
 			       STR_ARG(name), STR_ARG(parent));
-	return bad;
+	return r;
 }
 
 static int open_parent(struct ctx *ctx, const struct home_place *place, const struct fork_info *info, unsigned depth,
 		       struct store **ret_past, struct err *err)
 {
 	struct store *raw, *revisions;
-	int bad;
+	int r;
 
 	if (place->known.len && str_eq(place->known, info->parent)) {
 		*ret_past = past_new(place->known_revisions, false, info->revision);
 		return 0;
 	}
-	bad = open_raw(ctx, place, info->parent, depth + 1, &raw, err);
-	if (!bad)
-		bad = home_record(ctx, place, info->parent, raw, ".stead/rev", &revisions, err);
-	if (!bad)
+	r = open_raw(ctx, place, info->parent, depth + 1, &raw, err);
+	if (!r)
+		r = home_record(ctx, place, info->parent, raw, ".stead/rev", &revisions, err);
+	if (!r)
 		*ret_past = past_new(revisions, true, info->revision);
-	return bad;
+	return r;
 }
 
 static int open_raw(struct ctx *ctx, const struct home_place *place, struct str name, unsigned depth,
@@ -242,19 +242,19 @@ static int open_raw(struct ctx *ctx, const struct home_place *place, struct str 
 	struct store *own = store_view_new(place->base, (struct wpath){name}), *past;
 	struct fork_info info;
 	bool is_fork;
-	int bad = fork_read(ctx, own, &info, &is_fork, err);
+	int r = fork_read(ctx, own, &info, &is_fork, err);
 
-	if (!bad && !is_fork) {
+	if (!r && !is_fork) {
 		*ret_raw = own;
 		return 0;
 	}
-	if (!bad)
-		bad = check_parent(ctx, place, name, info.parent, depth, err);
-	if (!bad)
-		bad = open_parent(ctx, place, &info, depth, &past, err);
-	if (bad) {
+	if (!r)
+		r = check_parent(ctx, place, name, info.parent, depth, err);
+	if (!r)
+		r = open_parent(ctx, place, &info, depth, &past, err);
+	if (r) {
 		store_destroy(own);
-		return bad;
+		return r;
 	}
 	*ret_raw = store_overlay_marked_new(own, past, FORK_GONE);
 	return 0;
@@ -270,7 +270,7 @@ int fork_open_raw(struct ctx *ctx, const struct home_place *place, struct str na
 
 static int check_new(struct workspace *ws, struct ctx *ctx, struct str name, struct err *err)
 {
-	int bad;
+	int r;
 
 	if (!workspace_name_ok(name))
 		return home_bad_name(name, err);
@@ -279,12 +279,12 @@ static int check_new(struct workspace *ws, struct ctx *ctx, struct str name, str
 			       "the files of \"%.*s\" lie in a directory of your own (%.*s), which a fork cannot stand "
 			       "on; fork a workspace whose files lie in it",
 			       STR_ARG(workspace_name(ws)), STR_ARG(utf8_first(workspace_files_place(ws), 200)));
-	bad = store_stat(home_store_of(ws, false), ctx, (struct wpath){name}, NULL, err);
-	if (bad == -ERR_NOT_FOUND)
+	r = store_stat(home_store_of(ws, false), ctx, (struct wpath){name}, NULL, err);
+	if (r == -ERR_NOT_FOUND)
 		return 0;
-	return bad ? bad
-		   : err_set(err, ERR_EXISTS, "the workspace \"%.*s\" exists already; choose another name",
-			     STR_ARG(name));
+	return r ? r
+		 : err_set(err, ERR_EXISTS, "the workspace \"%.*s\" exists already; choose another name",
+			   STR_ARG(name));
 }
 
 /* How many forks `name` stands on. */
@@ -295,11 +295,11 @@ static int count_parents(struct ctx *ctx, struct store *base, struct str name, u
 	for (*ret = 0; is_fork && *ret <= FORK_DEPTH_MAX; ++*ret) {
 		struct store *home = store_view_new(base, (struct wpath){name});
 		struct fork_info info = {0};
-		int bad = fork_read(ctx, home, &info, &is_fork, err);
+		int r = fork_read(ctx, home, &info, &is_fork, err);
 
 		store_destroy(home);
-		if (bad)
-			return bad;
+		if (r)
+			return r;
 		name = info.parent;
 	}
 	return 0;
@@ -312,26 +312,26 @@ int fork_create(struct workspace *ws, struct ctx *ctx, struct str name, uint64_t
 	struct store *home;
 	unsigned parents;
 	uint64_t head;
-	int bad = check_new(ws, ctx, name, err);
+	int r = check_new(ws, ctx, name, err);
 
-	if (!bad)
-		bad = count_parents(ctx, home_store_of(ws, false), workspace_name(ws), &parents, err);
-	if (!bad && parents > FORK_DEPTH_MAX)
-		bad = err_set(err, ERR_INVALID, "forks of forks may be %d deep; merge \"%.*s\" into its parent first",
-			      FORK_DEPTH_MAX, STR_ARG(workspace_name(ws)));
-	if (!bad)
-		bad = revisions_head(workspace_revisions(ws), ctx, &head, err);
-	if (bad)
-		return bad;
+	if (!r)
+		r = count_parents(ctx, home_store_of(ws, false), workspace_name(ws), &parents, err);
+	if (!r && parents > FORK_DEPTH_MAX)
+		r = err_set(err, ERR_INVALID, "forks of forks may be %d deep; merge \"%.*s\" into its parent first",
+			    FORK_DEPTH_MAX, STR_ARG(workspace_name(ws)));
+	if (!r)
+		r = revisions_head(workspace_revisions(ws), ctx, &head, err);
+	if (r)
+		return r;
 	if (number != FORK_AT_HEAD && number > head)
 		return err_set(err, ERR_NOT_FOUND, "there is no revision %llu of \"%.*s\"; the newest is %llu",
 			       (unsigned long long)number, STR_ARG(workspace_name(ws)), (unsigned long long)head);
 	info.revision = number == FORK_AT_HEAD ? head : number;
 	home = store_view_new(home_store_of(ws, true), (struct wpath){name});
-	bad = fork_write(ctx, home, &info, err);
+	r = fork_write(ctx, home, &info, err);
 	store_destroy(home);
-	if (bad)
-		return bad;
+	if (r)
+		return r;
 	*ret = jv_object(ctx->arena);
 	jv_set_str(ctx->arena, *ret, "workspace", name);
 	jv_set_str(ctx->arena, *ret, "parent", info.parent);

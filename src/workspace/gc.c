@@ -13,8 +13,8 @@
 
 #include "base/clock.h"
 #include "base/limits.h"
-#include "workspace/workspace_internal.h"
 #include "revisions/revisions.h"
+#include "workspace/workspace_internal.h"
 
 #define FORK_FILE    ".stead/fork.json"
 #define MARK_FILE    ".stead/rev/gc-mark"

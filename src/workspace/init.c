@@ -79,20 +79,20 @@ static void make_private(struct arena *arena, struct str dir)
 static int write_missing(struct ctx *ctx, struct store *home, const char *path, struct str text, bool *ret_written,
 			 struct err *err)
 {
-	int bad = store_write(home, ctx, (struct wpath){str_of(path)}, text, (struct store_cond){.kind = STORE_ABSENT},
-			      NULL, err);
+	int r = store_write(home, ctx, (struct wpath){str_of(path)}, text, (struct store_cond){.kind = STORE_ABSENT},
+			    NULL, err);
 
-	*ret_written = bad == 0;
-	return bad == -ERR_EXISTS ? 0 : bad;
+	*ret_written = r == 0;
+	return r == -ERR_EXISTS ? 0 : r;
 }
 
 /* AGENT.md is accepted for AGENTS.md: a workspace that has it needs no other. */
 static int has_agent_md(struct ctx *ctx, struct store *home, bool *ret, struct err *err)
 {
-	int bad = store_stat(home, ctx, (struct wpath){STR("AGENT.md")}, NULL, err);
+	int r = store_stat(home, ctx, (struct wpath){STR("AGENT.md")}, NULL, err);
 
-	*ret = bad == 0;
-	return bad == -ERR_NOT_FOUND ? 0 : bad;
+	*ret = r == 0;
+	return r == -ERR_NOT_FOUND ? 0 : r;
 }
 
 int home_write_templates(struct ctx *ctx, struct store *home, struct str dir, const struct init_opts *opts,
@@ -101,22 +101,22 @@ int home_write_templates(struct ctx *ctx, struct store *home, struct str dir, co
 	struct str config = agent_yaml(ctx->arena, opts);
 	bool has_agent, wrote;
 	struct config checked;
-	int bad = config_load(ctx->arena, config, STR(""), STR(""), &checked, err);
+	int r = config_load(ctx->arena, config, STR(""), STR(""), &checked, err);
 
-	if (!bad)
-		bad = has_agent_md(ctx, home, &has_agent, err);
-	for (size_t i = 0; !bad && i < sizeof templates / sizeof templates[0]; i++) {
+	if (!r)
+		r = has_agent_md(ctx, home, &has_agent, err);
+	for (size_t i = 0; !r && i < sizeof templates / sizeof templates[0]; i++) {
 		bool is_config = templates[i].text == &embedded_agent_yaml;
 
 		if (has_agent && strcmp(templates[i].path, "AGENTS.md") == 0)
 			continue;
-		bad = write_missing(ctx, home, templates[i].path, is_config ? config : *templates[i].text, &wrote, err);
-		if (!bad && wrote)
+		r = write_missing(ctx, home, templates[i].path, is_config ? config : *templates[i].text, &wrote, err);
+		if (!r && wrote)
 			jv_push(ctx->arena, written, jv_str(ctx->arena, str_of(templates[i].path)));
-		if (!bad && wrote && templates[i].text == &embedded_env)
+		if (!r && wrote && templates[i].text == &embedded_env)
 			make_private(ctx->arena, dir);
 	}
-	return bad;
+	return r;
 }
 
 static int init_in(struct ctx *ctx, struct store *base, struct str dir, const struct init_opts *opts, struct jv *report,
@@ -127,18 +127,18 @@ static int init_in(struct ctx *ctx, struct store *base, struct str dir, const st
 	struct str own_dir = dir.ptr ? arena_printf(ctx->arena, "%s/%.*s", dir.ptr, STR_ARG(opts->name)) : STR("");
 	struct str place = dir.ptr ? own_dir : home_place_shown(ctx->arena, opts->store_url, opts->name);
 	bool exists;
-	int bad = home_exists(ctx, home, &exists, err);
+	int r = home_exists(ctx, home, &exists, err);
 
-	if (!bad && exists)
-		bad = err_set(err, ERR_EXISTS, "the workspace \"%.*s\" exists already in %.*s; choose another name",
-			      STR_ARG(opts->name), STR_ARG(utf8_first(place, 200)));
-	if (!bad)
-		bad = home_write_templates(ctx, home, own_dir, opts, written, err);
+	if (!r && exists)
+		r = err_set(err, ERR_EXISTS, "the workspace \"%.*s\" exists already in %.*s; choose another name",
+			    STR_ARG(opts->name), STR_ARG(utf8_first(place, 200)));
+	if (!r)
+		r = home_write_templates(ctx, home, own_dir, opts, written, err);
 	store_destroy(home);
 	jv_set_str(ctx->arena, report, "name", opts->name);
 	jv_set_str(ctx->arena, report, "place", place);
 	jv_set(ctx->arena, report, "written", written);
-	return bad;
+	return r;
 }
 
 int workspace_init(struct ctx *ctx, const struct init_opts *opts, struct jv **ret_report, struct err *err)
@@ -146,18 +146,18 @@ int workspace_init(struct ctx *ctx, const struct init_opts *opts, struct jv **re
 	struct jv *report = jv_object(ctx->arena);
 	struct store *base;
 	struct str dir;
-	int bad;
+	int r;
 
 	if (!workspace_name_ok(opts->name))
 		return home_bad_name(opts->name, err);
-	bad = home_open_store(ctx->arena, opts->store_url, true, false, &base, &dir, err);
-	if (bad)
-		return bad;
-	bad = init_in(ctx, base, dir, opts, report, err);
+	r = home_open_store(ctx->arena, opts->store_url, true, false, &base, &dir, err);
+	if (r)
+		return r;
+	r = init_in(ctx, base, dir, opts, report, err);
 	store_destroy(base);
-	if (!bad)
+	if (!r)
 		*ret_report = report;
-	return bad;
+	return r;
 }
 
 /* --- HEARTBEAT.md --- */

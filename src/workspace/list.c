@@ -28,12 +28,12 @@ int home_count(struct ctx *ctx, struct store *store, struct home_usage *ret, str
 		/* each page in an arena of its own: the walk needs the memory of one */
 		ARENA_SCOPE struct arena *arena = arena_new();
 		struct ctx walk = *ctx;
-		int bad;
+		int r;
 
 		walk.arena = arena;
-		bad = store_list(store, &walk, WPATH_ROOT, &req, &page, err);
-		if (bad)
-			return bad;
+		r = store_list(store, &walk, WPATH_ROOT, &req, &page, err);
+		if (r)
+			return r;
 		for (size_t i = 0; i < page.count; i++) {
 			const struct store_entry *e = &page.entries[i];
 
@@ -59,15 +59,15 @@ static int describe_fork(struct ctx *ctx, struct store *base, struct str name, s
 	struct fork_info info;
 	struct store *raw;
 	bool is_fork;
-	int bad = fork_read(ctx, *home, &info, &is_fork, err);
+	int r = fork_read(ctx, *home, &info, &is_fork, err);
 
-	if (bad || !is_fork)
-		return bad;
+	if (r || !is_fork)
+		return r;
 	jv_set_str(ctx->arena, line, "fork_of", info.parent);
 	jv_set_int(ctx->arena, line, "fork_revision", (int64_t)info.revision);
-	bad = fork_open_raw(ctx, &place, name, &raw, err);
-	if (bad)
-		return bad;
+	r = fork_open_raw(ctx, &place, name, &raw, err);
+	if (r)
+		return r;
 	store_destroy(*home);
 	*home = raw;
 	return 0;
@@ -105,10 +105,10 @@ int home_names(struct ctx *ctx, struct store *base, struct jv *ret_good, struct 
 	struct store_page page;
 
 	do {
-		int bad = store_list(base, ctx, WPATH_ROOT, &req, &page, err);
+		int r = store_list(base, ctx, WPATH_ROOT, &req, &page, err);
 
-		if (bad)
-			return bad;
+		if (r)
+			return r;
 		for (size_t i = 0; i < page.count; i++) {
 			struct str name = page.entries[i].path.s;
 
@@ -126,21 +126,21 @@ int workspace_list(struct ctx *ctx, struct str store_url, struct jv **ret_list, 
 	struct jv *list = jv_array(ctx->arena), *names = jv_array(ctx->arena), *bad_names = jv_array(ctx->arena);
 	struct store *base;
 	struct str dir;
-	int bad = home_open_store(ctx->arena, store_url, false, false, &base, &dir, err);
+	int r = home_open_store(ctx->arena, store_url, false, false, &base, &dir, err);
 
-	if (bad == -ERR_NOT_FOUND && dir.ptr) { /* no store yet: no workspaces yet */
+	if (r == -ERR_NOT_FOUND && dir.ptr) { /* no store yet: no workspaces yet */
 		*ret_list = list;
 		return 0;
 	}
-	if (bad)
-		return bad;
-	bad = home_names(ctx, base, names, bad_names, err);
-	for (const struct jv_member *m = jv_first(names); m && !bad; m = m->next) {
-		bad = ctx_check(ctx, err);
-		if (!bad)
+	if (r)
+		return r;
+	r = home_names(ctx, base, names, bad_names, err);
+	for (const struct jv_member *m = jv_first(names); m && !r; m = m->next) {
+		r = ctx_check(ctx, err);
+		if (!r)
 			jv_push(ctx->arena, list, describe(ctx, base, m->value->u.s));
 	}
-	for (const struct jv_member *m = jv_first(bad_names); m && !bad; m = m->next) {
+	for (const struct jv_member *m = jv_first(bad_names); m && !r; m = m->next) {
 		struct jv *line = jv_object(ctx->arena);
 
 		jv_set(ctx->arena, line, "name", m->value);
@@ -148,7 +148,7 @@ int workspace_list(struct ctx *ctx, struct str store_url, struct jv **ret_list, 
 		jv_push(ctx->arena, list, line);
 	}
 	store_destroy(base);
-	if (!bad)
+	if (!r)
 		*ret_list = list;
-	return bad;
+	return r;
 }

@@ -22,12 +22,12 @@
 #include "base/env.h"
 #include "base/fd.h"
 #include "base/limits.h"
-#include "workspace/config.h"
-#include "workspace/embedded.h"
-#include "workspace/workspace_internal.h"
 #include "text/dotenv.h"
 #include "text/schema.h"
 #include "text/yaml.h"
+#include "workspace/config.h"
+#include "workspace/embedded.h"
+#include "workspace/workspace_internal.h"
 
 #define CONFIG_SCHEME "config:"
 #define CACHE_DEFAULT ((uint64_t)1024 * MIB)
@@ -101,11 +101,11 @@ static struct str url_in(struct arena *arena, struct str file, struct str url)
 static int read_env(struct arena *arena, struct str file, struct jv **ret_vars, struct err *err)
 {
 	struct str path = beside(arena, file, STR(".env")), text;
-	int bad = read_host_file(arena, arena_cstr(arena, path), ENV_LEN_MAX, true, &text, err);
+	int r = read_host_file(arena, arena_cstr(arena, path), ENV_LEN_MAX, true, &text, err);
 
-	if (!bad)
-		bad = dotenv_parse(arena, text, ret_vars, err);
-	if (bad)
+	if (!r)
+		r = dotenv_parse(arena, text, ret_vars, err);
+	if (r)
 		return err_prefix(err, "%.*s", STR_ARG(path));
 	for (const struct jv_member *m = jv_first(*ret_vars); m; m = m->next)
 		env_set(m->key, jv_str_of(m->value));
@@ -117,22 +117,22 @@ static int read_document(struct arena *arena, struct str file, struct jv **ret, 
 	const char *path = arena_cstr(arena, file);
 	struct jv *vars, *schema;
 	struct str text;
-	int bad = read_host_file(arena, path, YAML_LEN_MAX, false, &text, err);
+	int r = read_host_file(arena, path, YAML_LEN_MAX, false, &text, err);
 
-	if (bad)
-		return bad;
-	bad = read_env(arena, file, &vars, err);
-	if (bad)
-		return bad;
-	bad = yaml_parse(arena, text, ret, err);
-	if (!bad && (*ret)->type == JV_NULL)
+	if (r)
+		return r;
+	r = read_env(arena, file, &vars, err);
+	if (r)
+		return r;
+	r = yaml_parse(arena, text, ret, err);
+	if (!r && (*ret)->type == JV_NULL)
 		*ret = jv_object(arena);
-	if (!bad)
-		bad = dotenv_expand(arena, *ret, vars, err);
-	if (bad)
+	if (!r)
+		r = dotenv_expand(arena, *ret, vars, err);
+	if (r)
 		return err_prefix(err, "%s", path);
-	bad = jv_parse(arena, embedded_stead_schema, &schema, err);
-	return bad ? bad : schema_check(schema, *ret, path, err);
+	r = jv_parse(arena, embedded_stead_schema, &schema, err);
+	return r ? r : schema_check(schema, *ret, path, err);
 }
 
 /* --- what cannot work --- */
@@ -216,23 +216,23 @@ int place_read(struct arena *arena, struct str url, struct place_config *ret, st
 {
 	struct place_config c = {.replicas = 1};
 	struct jv *document;
-	int bad;
+	int r;
 
 	if (!str_starts(url, STR(CONFIG_SCHEME))) {
 		if (home_is_temp(url))
 			return err_set(err, ERR_INVALID,
 				       "a temporary store is fresh for whoever opens it, and empty; name another");
 		c.store = url.len ? home_url(arena, url) : workspace_default_store(arena);
-		bad = read_cache(arena, NULL, &c, err);
+		r = read_cache(arena, NULL, &c, err);
 		*ret = c;
-		return bad;
+		return r;
 	}
 	c.file = arena_str(arena, str_from(url, sizeof CONFIG_SCHEME - 1));
 	if (!c.file.len || memchr(c.file.ptr, 0, c.file.len) || c.file.len > 4 * PATH_LEN_MAX)
 		return err_set(err, ERR_INVALID, "\"config:\" names no file; write \"config:stead.yaml\"");
-	bad = read_document(arena, c.file, &document, err);
-	if (bad)
-		return bad;
+	r = read_document(arena, c.file, &document, err);
+	if (r)
+		return r;
 	c.store = url_in(arena, c.file, jv_get_str(document, "store"));
 	c.state = url_in(arena, c.file, jv_get_str(document, "state"));
 	c.templates = url_in(arena, c.file, jv_get_str(document, "templates"));
@@ -241,12 +241,12 @@ int place_read(struct arena *arena, struct str url, struct place_config *ret, st
 	c.replicas = (uint64_t)jv_get_int(document, "replicas", 1);
 	c.scope = scope_of(jv_get_str(document, "isolation"));
 	c.users = read_users(arena, document, c.file);
-	bad = read_cache(arena, document, &c, err);
-	if (!bad)
-		bad = check_replicas(arena, &c, err);
-	if (!bad)
+	r = read_cache(arena, document, &c, err);
+	if (!r)
+		r = check_replicas(arena, &c, err);
+	if (!r)
 		*ret = c;
-	return bad;
+	return r;
 }
 
 /* --- namespaces --- */
@@ -304,14 +304,14 @@ int place_open_one(struct arena *arena, const struct place_config *config, struc
 {
 	struct cache_opts cache = {.bytes = config->cache_bytes};
 	struct store *s;
-	int bad;
+	int r;
 
 	*ret_dir = STR_NONE;
 	if (str_starts(url, STR("disk:")) && url.len > 5)
 		return open_disk(arena, url, create, relaxed, ret_store, ret_dir, err);
-	bad = store_open_url(url, &s, err);
-	if (bad)
-		return bad;
+	r = store_open_url(url, &s, err);
+	if (r)
+		return r;
 	if (!store_url_is_local(url)) {
 		s = store_retry_new(s, retry_remote);
 		cache.identity = store_url_shown(arena, url);
@@ -342,14 +342,14 @@ static int lazy_around(struct store *store, struct ctx *ctx, struct store_call *
 	struct lazy *l = (struct lazy *)store;
 	struct store *inner;
 	struct str dir;
-	int bad = 0;
+	int r = 0;
 
 	pthread_mutex_lock(&l->lock);
 	if (!store->inner)
-		bad = place_open_one(l->arena, &l->config, l->url, l->create, l->relaxed, &store->inner, &dir, err);
+		r = place_open_one(l->arena, &l->config, l->url, l->create, l->relaxed, &store->inner, &dir, err);
 	inner = store->inner;
 	pthread_mutex_unlock(&l->lock);
-	return bad ? bad : store_forward(inner, ctx, call, err);
+	return r ? r : store_forward(inner, ctx, call, err);
 }
 
 static void lazy_destroy(struct store *store)
@@ -428,10 +428,9 @@ static struct store *put_together(struct place *p, struct store *const parts[PAR
 static int open_templates(struct place *p, const struct place_config *c, struct err *err)
 {
 	struct str dir;
-	int bad =
-		c->templates.len ? place_open_one(p->arena, c, c->templates, false, true, &p->templates, &dir, err) : 0;
+	int r = c->templates.len ? place_open_one(p->arena, c, c->templates, false, true, &p->templates, &dir, err) : 0;
 
-	if (bad)
+	if (r)
 		return err_prefix(err, "templates");
 	if (p->templates)
 		p->templates = store_readonly_new(p->templates);
@@ -443,7 +442,7 @@ int place_open(struct arena *arena, const struct place_config *config, const str
 {
 	struct place *p = xcalloc(1, sizeof *p);
 	struct store *views[PARTS] = {0};
-	int bad = 0;
+	int r = 0;
 
 	p->arena = arena_new();
 	p->config = *config;
@@ -452,29 +451,29 @@ int place_open(struct arena *arena, const struct place_config *config, const str
 	if (!str_eq(config->state, config->store))
 		p->urls[PART_STATE] = arena_str(p->arena, config->state);
 	*ret_dir = STR_NONE;
-	for (size_t i = 0; !bad && i < PARTS; i++) {
+	for (size_t i = 0; !r && i < PARTS; i++) {
 		struct str dir;
 
 		if (!p->urls[i].len)
 			continue;
-		bad = place_open_one(arena, config, p->urls[i], want->create, true, &p->parts[i], &dir, err);
+		r = place_open_one(arena, config, p->urls[i], want->create, true, &p->parts[i], &dir, err);
 		if (i == PART_FILES)
 			*ret_dir = dir;
-		if (!bad)
+		if (!r)
 			views[i] = store_view_new(p->parts[i], WPATH_ROOT);
 	}
-	if (!bad && !views[PART_STATE]) { /* one store is its own view */
+	if (!r && !views[PART_STATE]) { /* one store is its own view */
 		store_destroy(views[PART_FILES]);
 		views[PART_FILES] = p->parts[PART_FILES];
 		p->parts[PART_FILES] = NULL;
 	}
-	if (!bad)
-		bad = open_templates(p, config, err);
-	if (bad) {
+	if (!r)
+		r = open_templates(p, config, err);
+	if (r) {
 		for (size_t i = 0; i < PARTS; i++)
 			store_destroy(views[i]);
 		place_close(p);
-		return bad;
+		return r;
 	}
 	p->base = put_together(p, views, true);
 	*ret_place = p;
@@ -486,15 +485,15 @@ int place_open_all(struct arena *arena, const struct place_config *config, bool 
 {
 	struct store *parts[PARTS] = {0};
 	struct str dir;
-	int bad = place_open_one(arena, config, config->store, create, relaxed, &parts[PART_FILES], ret_dir, err);
+	int r = place_open_one(arena, config, config->store, create, relaxed, &parts[PART_FILES], ret_dir, err);
 
-	if (!bad && config->state.len && !str_eq(config->state, config->store))
-		bad = place_open_one(arena, config, config->state, create, relaxed, &parts[PART_STATE], &dir, err);
-	if (bad)
+	if (!r && config->state.len && !str_eq(config->state, config->store))
+		r = place_open_one(arena, config, config->state, create, relaxed, &parts[PART_STATE], &dir, err);
+	if (r)
 		store_destroy(parts[PART_FILES]);
 	else
 		*ret_store = put_together(&(struct place){0}, parts, relaxed);
-	return bad;
+	return r;
 }
 
 void place_close(struct place *p)
@@ -525,7 +524,7 @@ int place_durable(struct place *p, struct store **ret_store, struct err *err)
 	struct store *views[PARTS] = {0};
 	bool any = false;
 	struct str dir;
-	int bad = 0;
+	int r = 0;
 
 	for (size_t i = 0; i < PARTS; i++)
 		any |= is_disk(p->urls[i]);
@@ -535,18 +534,18 @@ int place_durable(struct place *p, struct store **ret_store, struct err *err)
 		*ret_store = p->durable;
 		return 0;
 	}
-	for (size_t i = 0; !bad && i < PARTS; i++) {
+	for (size_t i = 0; !r && i < PARTS; i++) {
 		if (!p->urls[i].len)
 			continue;
 		if (is_disk(p->urls[i]))
-			bad = open_disk(p->arena, p->urls[i], false, false, &views[i], &dir, err);
+			r = open_disk(p->arena, p->urls[i], false, false, &views[i], &dir, err);
 		else
 			views[i] = store_view_new(p->parts[i] ? p->parts[i] : p->base, WPATH_ROOT);
 	}
-	if (bad) {
+	if (r) {
 		for (size_t i = 0; i < PARTS; i++)
 			store_destroy(views[i]);
-		return bad;
+		return r;
 	}
 	p->durable = put_together(p, views, false);
 	*ret_store = p->durable;

@@ -15,10 +15,10 @@
 #include <stdlib.h>
 
 #include "base/limits.h"
-#include "workspace/embedded.h"
 #include "text/dotenv.h"
 #include "text/schema.h"
 #include "text/yaml.h"
+#include "workspace/embedded.h"
 
 #define TIMEOUT_MS 30000
 #define WEEK_MS    ((int64_t)7 * 24 * 3600 * 1000)

@@ -19,14 +19,14 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/limits.h"
-#include "workspace/fork.h"
-#include "workspace/gc.h"
 #include "home/notebook/notebook_internal.h"
-#include "workspace/place.h"
 #include "home/prompt/prompt.h"
 #include "home/search/search_internal.h"
-#include "workspace/workspace_internal.h"
 #include "revisions/revisions.h"
+#include "workspace/fork.h"
+#include "workspace/gc.h"
+#include "workspace/place.h"
+#include "workspace/workspace_internal.h"
 
 /* What '/' is for tools. */
 struct root {
@@ -91,10 +91,10 @@ int home_open_store(struct arena *arena, struct str url, bool create, bool relax
 		    struct str *ret_dir, struct err *err)
 {
 	struct place_config config;
-	int bad = place_read(arena, url, &config, err);
+	int r = place_read(arena, url, &config, err);
 
 	*ret_dir = STR_NONE;
-	return bad ? bad : place_open_all(arena, &config, create, relaxed, ret_store, ret_dir, err);
+	return r ? r : place_open_all(arena, &config, create, relaxed, ret_store, ret_dir, err);
 }
 
 int home_bad_name(struct str name, struct err *err)
@@ -109,23 +109,23 @@ int home_bad_name(struct str name, struct err *err)
 
 int home_read(struct ctx *ctx, struct store *home, const char *path, size_t max, struct str *ret, struct err *err)
 {
-	int bad = store_read(home, ctx, (struct wpath){str_of(path)}, STORE_WHOLE, max, ret, NULL, err);
+	int r = store_read(home, ctx, (struct wpath){str_of(path)}, STORE_WHOLE, max, ret, NULL, err);
 
-	if (bad == -ERR_NOT_FOUND)
+	if (r == -ERR_NOT_FOUND)
 		*ret = STR_NONE;
-	return bad == -ERR_NOT_FOUND ? 0 : bad;
+	return r == -ERR_NOT_FOUND ? 0 : r;
 }
 
 int home_load_config(struct arena *arena, struct ctx *ctx, struct store *home, struct config *ret, struct err *err)
 {
 	struct str agent_yaml, dotenv, tools_json;
-	int bad = home_read(ctx, home, "agent.yaml", YAML_LEN_MAX, &agent_yaml, err);
+	int r = home_read(ctx, home, "agent.yaml", YAML_LEN_MAX, &agent_yaml, err);
 
-	if (!bad)
-		bad = home_read(ctx, home, ".env", ENV_LEN_MAX, &dotenv, err);
-	if (!bad)
-		bad = home_read(ctx, home, "tools.json", YAML_LEN_MAX, &tools_json, err);
-	return bad ? bad : config_load(arena, agent_yaml, dotenv, tools_json, ret, err);
+	if (!r)
+		r = home_read(ctx, home, ".env", ENV_LEN_MAX, &dotenv, err);
+	if (!r)
+		r = home_read(ctx, home, "tools.json", YAML_LEN_MAX, &tools_json, err);
+	return r ? r : config_load(arena, agent_yaml, dotenv, tools_json, ret, err);
 }
 
 int home_exists(struct ctx *ctx, struct store *home, bool *ret, struct err *err)
@@ -134,11 +134,11 @@ int home_exists(struct ctx *ctx, struct store *home, bool *ret, struct err *err)
 
 	*ret = false;
 	for (size_t i = 0; !*ret && i < sizeof marks / sizeof marks[0]; i++) {
-		int bad = store_stat(home, ctx, (struct wpath){str_of(marks[i])}, NULL, err);
+		int r = store_stat(home, ctx, (struct wpath){str_of(marks[i])}, NULL, err);
 
-		if (bad && bad != -ERR_NOT_FOUND)
-			return bad;
-		*ret = bad == 0;
+		if (r && r != -ERR_NOT_FOUND)
+			return r;
+		*ret = r == 0;
 	}
 	return 0;
 }
@@ -157,7 +157,7 @@ static const char *const all_fixed[] = {"*"};
 static int parse_root(struct arena *arena, struct str text, struct root *ret, struct err *err)
 {
 	struct str key = str_starts(text, STR("task:")) ? str_from(text, 5) : STR_NONE;
-	int bad = 0;
+	int r = 0;
 
 	*ret = (struct root){0};
 	if (!text.len)
@@ -169,8 +169,8 @@ static int parse_root(struct arena *arena, struct str text, struct root *ret, st
 	if (str_is(text, "workspace"))
 		ret->path = WPATH_ROOT;
 	else
-		bad = wpath_parse_lenient(arena, text, &ret->path, err);
-	if (bad)
+		r = wpath_parse_lenient(arena, text, &ret->path, err);
+	if (r)
 		return err_prefix(err, "the root of the file tools");
 	ret->whole = wpath_is_root(ret->path);
 	ret->fixed = wpath_within(ret->path, (struct wpath){STR("artifacts")}) && !ret->whole;
@@ -249,7 +249,7 @@ int home_record(struct ctx *ctx, const struct home_place *place, struct str name
 	struct wpath path = {arena_printf(ctx->arena, "%.*s/%s", STR_ARG(name), dir)};
 	struct store *log = store_view_new(place->log_base ? place->log_base : place->base, path);
 	struct revisions_opts opts = {.boot_id = boot_id(ctx->arena), .apart = is_forgettable};
-	int bad;
+	int r;
 
 	if (log_is_journal(place)) {
 		opts.journal = true;
@@ -257,14 +257,14 @@ int home_record(struct ctx *ctx, const struct home_place *place, struct str name
 	} else {
 		opts.scratch = store_view_new(place->base, path);
 	}
-	bad = store_revisions_open(inner, log, opts, ctx, ret, err);
+	r = store_revisions_open(inner, log, opts, ctx, ret, err);
 
-	if (bad) {
+	if (r) {
 		store_destroy(inner);
 		store_destroy(log);
 		store_destroy(opts.scratch);
 	}
-	return bad;
+	return r;
 }
 
 static struct home_place place_of(const struct workspace *ws)
@@ -297,7 +297,7 @@ static int open_own_files(struct workspace *ws, struct str dir, struct store **r
 	const char *path = arena_cstr(ws->arena, dir);
 	struct str real;
 	char *resolved;
-	int bad;
+	int r;
 
 	if (memchr(dir.ptr, 0, dir.len))
 		return err_set(err, ERR_INVALID, "the directory of files has a NUL character in its name");
@@ -305,9 +305,9 @@ static int open_own_files(struct workspace *ws, struct str dir, struct store **r
 		opts.tmp_dir = arena_printf(ws->arena, "%s/.stead/tmp", ws->dir.ptr).ptr;
 	ws->own_files = true;
 	ws->place = dir;
-	bad = store_disk_open(path, &opts, &own, err);
-	if (bad)
-		return bad;
+	r = store_disk_open(path, &opts, &own, err);
+	if (r)
+		return r;
 	resolved = realpath(path, NULL);
 	real = hash_hex128(ws->arena, str_of(resolved ? resolved : path));
 	free(resolved);
@@ -368,30 +368,30 @@ static int compose(struct workspace *ws, const struct workspace_opts *opts, stru
 	struct quota_limits limits = {quota->bytes, quota->files, quota->file_size};
 	struct store *files;
 	struct root root;
-	int bad = parse_root(ws->arena, opts->root, &root, err);
+	int r = parse_root(ws->arena, opts->root, &root, err);
 
 	if (!own.len && !ws->is_fork) /* a fork must not work in the directory that its parent works in */
 		own = jv_get_str(ws->config.document, "files_dir");
-	if (!bad)
-		bad = place_namespace(ws->arena, ws->where.scope, &ws->actor, &ws->user_dir, err);
-	if (!bad && !ws->of)
-		bad = record(ws, store_view_new(ws->raw, WPATH_ROOT), ".stead/rev", &ws->shared, err);
-	if (bad)
-		return bad;
+	if (!r)
+		r = place_namespace(ws->arena, ws->where.scope, &ws->actor, &ws->user_dir, err);
+	if (!r && !ws->of)
+		r = record(ws, store_view_new(ws->raw, WPATH_ROOT), ".stead/rev", &ws->shared, err);
+	if (r)
+		return r;
 	ws->tool_root = root;
 	ws->home = user_view(ws, ws->shared, WPATH_ROOT);
 	if (own.len && !opts->root.len) {
-		bad = open_own_files(ws, own, &files, err);
-		if (bad)
-			return bad;
+		r = open_own_files(ws, own, &files, err);
+		if (r)
+			return r;
 		ws->recorded = files;
 		ws->root = WPATH_ROOT;
 	} else {
 		files = user_view(ws, ws->shared, root.path);
 		ws->recorded = ws->shared;
-		bad = wpath_join(ws->arena, ws->user_dir, root.path, &ws->root, err);
-		if (bad)
-			return bad;
+		r = wpath_join(ws->arena, ws->user_dir, root.path, &ws->root, err);
+		if (r)
+			return r;
 		ws->place =
 			arena_printf(ws->arena, "%.*s%s%.*s%s%.*s", STR_ARG(ws->whole), ws->user_dir.s.len ? "/" : "",
 				     STR_ARG(ws->user_dir.s), root.path.s.len ? "/" : "", STR_ARG(root.path.s));
@@ -415,16 +415,16 @@ static int no_workspace(struct workspace *ws, struct err *err)
 static int open_place(struct workspace *ws, const struct workspace_opts *opts, struct str *ret_dir, struct err *err)
 {
 	struct place_want want = {.workspace = ws->actor.workspace, .create = opts->create};
-	int bad = place_read(ws->arena, opts->store_url, &ws->where, err);
+	int r = place_read(ws->arena, opts->store_url, &ws->where, err);
 
 	*ret_dir = STR_NONE;
-	if (!bad)
-		bad = place_open(ws->arena, &ws->where, &want, &ws->stores, ret_dir, err);
-	if (!bad) {
+	if (!r)
+		r = place_open(ws->arena, &ws->where, &want, &ws->stores, ret_dir, err);
+	if (!r) {
 		ws->base = place_store(ws->stores);
 		ws->templates = place_templates(ws->stores);
 	}
-	return bad;
+	return r;
 }
 
 struct str home_place_shown(struct arena *arena, struct str url, struct str name)
@@ -441,7 +441,7 @@ struct str home_place_shown(struct arena *arena, struct str url, struct str name
 static int view_workspace(struct workspace *ws, const struct workspace_opts *opts, struct err *err)
 {
 	struct str dir;
-	int bad = 0;
+	int r = 0;
 
 	if (ws->beside) {
 		dir = ws->beside->store_dir;
@@ -450,16 +450,16 @@ static int view_workspace(struct workspace *ws, const struct workspace_opts *opt
 		ws->log_base = ws->beside->log_base;
 		ws->templates = ws->beside->templates;
 	} else {
-		bad = open_place(ws, opts, &dir, err);
+		r = open_place(ws, opts, &dir, err);
 	}
 	ws->store_dir = dir;
 	if (dir.ptr)
 		ws->dir = arena_printf(ws->arena, "%s/%.*s", dir.ptr, STR_ARG(ws->actor.workspace));
 	ws->place = dir.ptr ? ws->dir : home_place_shown(ws->arena, ws->where.store, ws->actor.workspace);
 	ws->whole = ws->place;
-	if (!bad)
+	if (!r)
 		ws->raw = store_view_new(ws->base, (struct wpath){ws->actor.workspace});
-	return bad;
+	return r;
 }
 
 /* The store that syncs. Only a directory has two ways to be opened. */
@@ -474,29 +474,29 @@ static int open_log_base(struct workspace *ws, struct err *err)
 static int make_from_templates(struct workspace *ws, struct ctx *ctx, const struct init_opts *init, struct err *err)
 {
 	struct store *durable, *over;
-	int bad = open_log_base(ws, err);
+	int r = open_log_base(ws, err);
 
-	if (bad)
-		return bad;
+	if (r)
+		return r;
 	durable = store_view_new(ws->log_base ? ws->log_base : ws->base, (struct wpath){ws->actor.workspace});
 	over = over_templates(ws, durable);
-	bad = home_write_templates(ctx, over, ws->dir, init, jv_array(ctx->arena), err);
-	if (!bad)
-		bad = store_write(durable, ctx, (struct wpath){STR(".stead/from-templates")},
-				  clock_format_utc(ctx->arena, clock_real_ns()), (struct store_cond){0}, NULL, err);
+	r = home_write_templates(ctx, over, ws->dir, init, jv_array(ctx->arena), err);
+	if (!r)
+		r = store_write(durable, ctx, (struct wpath){STR(".stead/from-templates")},
+				clock_format_utc(ctx->arena, clock_real_ns()), (struct store_cond){0}, NULL, err);
 	store_destroy(over);
 	store_destroy(durable);
-	return bad;
+	return r;
 }
 
 /* Configuration is the workspace's own, or else the templates'. */
 static int load_config(struct workspace *ws, struct ctx *ctx, struct err *err)
 {
 	struct store *home = over_templates(ws, ws->raw);
-	int bad = home_load_config(ws->arena, ctx, home, &ws->config, err);
+	int r = home_load_config(ws->arena, ctx, home, &ws->config, err);
 
 	store_destroy(home);
-	return bad;
+	return r;
 }
 
 /* ERR_NOT_FOUND: the workspace is not there. Users' own stores stand in it even then, so that more than their place is
@@ -505,15 +505,15 @@ static int look_for(struct workspace *ws, struct ctx *ctx, struct err *err)
 {
 	struct store_list_req req = {.limit = 8};
 	struct store_page page = {0};
-	int bad = store_stat(ws->base, ctx, (struct wpath){ws->actor.workspace}, NULL, err);
+	int r = store_stat(ws->base, ctx, (struct wpath){ws->actor.workspace}, NULL, err);
 
-	if (bad || ws->beside || !jv_count(ws->where.users))
-		return bad;
-	bad = store_list(ws->raw, ctx, WPATH_ROOT, &req, &page, err);
-	for (size_t i = 0; !bad && i < page.count; i++)
+	if (r || ws->beside || !jv_count(ws->where.users))
+		return r;
+	r = store_list(ws->raw, ctx, WPATH_ROOT, &req, &page, err);
+	for (size_t i = 0; !r && i < page.count; i++)
 		if (!str_is(page.entries[i].path.s, "users"))
 			return 0;
-	return bad ? bad : err_set(err, ERR_NOT_FOUND, "there are only stores of users");
+	return r ? r : err_set(err, ERR_NOT_FOUND, "there are only stores of users");
 }
 
 /* Initialises the workspace if it is missing and may be made. */
@@ -522,28 +522,28 @@ static int ensure_exists(struct workspace *ws, struct ctx *ctx, const struct wor
 	struct init_opts init = {.name = ws->actor.workspace};
 	struct store *durable;
 	bool exists;
-	int bad = look_for(ws, ctx, err);
+	int r = look_for(ws, ctx, err);
 
-	if (bad && bad != -ERR_NOT_FOUND)
-		return bad;
-	if (bad && !opts->create)
+	if (r && r != -ERR_NOT_FOUND)
+		return r;
+	if (r && !opts->create)
 		return no_workspace(ws, err);
 	if (!opts->create)
 		return 0;
-	if (bad && ws->templates) /* what templates have counts as there, so nothing may be written: leave a mark */
+	if (r && ws->templates) /* what templates have counts as there, so nothing may be written: leave a mark */
 		return make_from_templates(ws, ctx, &init, err);
-	bad = fork_is(ctx, ws->raw, &exists, err);
-	if (!bad && !exists)
-		bad = home_exists(ctx, ws->raw, &exists, err);
-	if (bad || exists)
-		return bad;
-	bad = open_log_base(ws, err);
-	if (bad)
-		return bad;
+	r = fork_is(ctx, ws->raw, &exists, err);
+	if (!r && !exists)
+		r = home_exists(ctx, ws->raw, &exists, err);
+	if (r || exists)
+		return r;
+	r = open_log_base(ws, err);
+	if (r)
+		return r;
 	durable = store_view_new(ws->log_base ? ws->log_base : ws->base, (struct wpath){ws->actor.workspace});
-	bad = home_write_templates(ctx, durable, ws->dir, &init, jv_array(ctx->arena), err);
+	r = home_write_templates(ctx, durable, ws->dir, &init, jv_array(ctx->arena), err);
 	store_destroy(durable);
-	return bad;
+	return r;
 }
 
 /* A fork's directory gets its parent's past below it. */
@@ -551,13 +551,13 @@ static int stand_on_parent(struct workspace *ws, struct ctx *ctx, struct err *er
 {
 	struct home_place place = place_of(ws);
 	struct store *raw;
-	int bad = fork_is(ctx, ws->raw, &ws->is_fork, err);
+	int r = fork_is(ctx, ws->raw, &ws->is_fork, err);
 
-	if (bad || !ws->is_fork)
-		return bad;
-	bad = fork_open_raw(ctx, &place, ws->actor.workspace, &raw, err);
-	if (bad)
-		return bad;
+	if (r || !ws->is_fork)
+		return r;
+	r = fork_open_raw(ctx, &place, ws->actor.workspace, &raw, err);
+	if (r)
+		return r;
 	store_destroy(ws->raw);
 	ws->raw = raw;
 	return 0;
@@ -566,19 +566,19 @@ static int stand_on_parent(struct workspace *ws, struct ctx *ctx, struct err *er
 static int open_stack(struct workspace *ws, const struct workspace_opts *opts, struct err *err)
 {
 	struct ctx ctx = {.arena = ws->arena, .actor = ws->actor};
-	int bad = view_workspace(ws, opts, err);
+	int r = view_workspace(ws, opts, err);
 
-	if (bad == -ERR_NOT_FOUND)
+	if (r == -ERR_NOT_FOUND)
 		return no_workspace(ws, err);
-	if (!bad)
-		bad = ensure_exists(ws, &ctx, opts, err);
-	if (!bad)
-		bad = stand_on_parent(ws, &ctx, err);
-	if (!bad)
-		bad = load_config(ws, &ctx, err);
-	if (!bad && !opts->relaxed && !ws->config.relaxed)
-		bad = open_log_base(ws, err);
-	return bad ? bad : compose(ws, opts, err);
+	if (!r)
+		r = ensure_exists(ws, &ctx, opts, err);
+	if (!r)
+		r = stand_on_parent(ws, &ctx, err);
+	if (!r)
+		r = load_config(ws, &ctx, err);
+	if (!r && !opts->relaxed && !ws->config.relaxed)
+		r = open_log_base(ws, err);
+	return r ? r : compose(ws, opts, err);
 }
 
 static struct workspace_opts copy_opts(struct arena *arena, const struct workspace_opts *opts)
@@ -598,10 +598,10 @@ static struct workspace_opts copy_opts(struct arena *arena, const struct workspa
 static int open_temp(struct workspace *ws, struct err *err)
 {
 	struct str dir;
-	int bad = home_temp_new(ws->arena, ws->opts.store_url, &dir, err);
+	int r = home_temp_new(ws->arena, ws->opts.store_url, &dir, err);
 
-	if (bad)
-		return bad;
+	if (r)
+		return r;
 	ws->temp = dir.ptr;
 	ws->opts.store_url = arena_printf(ws->arena, "disk:%s", dir.ptr);
 	ws->opts.create = true;
@@ -612,7 +612,7 @@ static int open_as(const struct workspace_opts *opts, const struct workspace *be
 		   struct err *err)
 {
 	struct workspace *ws;
-	int bad;
+	int r;
 
 	if (opts->name.len && !workspace_name_ok(opts->name))
 		return home_bad_name(opts->name, err);
@@ -624,12 +624,12 @@ static int open_as(const struct workspace_opts *opts, const struct workspace *be
 				   .user = ws->opts.user,
 				   .agent = ws->opts.agent,
 				   .session = ws->opts.session};
-	bad = home_is_temp(ws->opts.store_url) && !beside ? open_temp(ws, err) : 0;
-	if (!bad)
-		bad = open_stack(ws, &ws->opts, err);
-	if (bad) {
+	r = home_is_temp(ws->opts.store_url) && !beside ? open_temp(ws, err) : 0;
+	if (!r)
+		r = open_stack(ws, &ws->opts, err);
+	if (r) {
 		workspace_close(ws);
-		return bad;
+		return r;
 	}
 	ws->gc = gc_auto_new(ws);
 	ws->notebook = notebook_new(ws);
@@ -647,7 +647,7 @@ int workspace_open_for(struct workspace *of, struct str user, struct str agent, 
 		       struct workspace **ret_ws, struct err *err)
 {
 	struct workspace *ws = xcalloc(1, sizeof *ws);
-	int bad;
+	int r;
 
 	while (of->of)
 		of = (struct workspace *)of->of;
@@ -672,10 +672,10 @@ int workspace_open_for(struct workspace *of, struct str user, struct str agent, 
 	ws->templates = of->templates;
 	ws->raw = of->raw;
 	ws->shared = of->shared;
-	bad = compose(ws, &ws->opts, err);
-	if (bad) {
+	r = compose(ws, &ws->opts, err);
+	if (r) {
 		workspace_close(ws);
-		return bad;
+		return r;
 	}
 	ws->notebook = notebook_new(ws);
 	ws->prompt = prompt_kept_new(ws);

@@ -7,8 +7,8 @@
 #define STEAD_WORKSPACE_WORKSPACE_H
 
 #include "base/ctx.h"
-#include "workspace/config.h"
 #include "store/store.h"
+#include "workspace/config.h"
 
 struct workspace;
 

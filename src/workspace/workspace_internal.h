@@ -3,8 +3,8 @@
 #ifndef STEAD_WORKSPACE_WORKSPACE_INTERNAL_H
 #define STEAD_WORKSPACE_WORKSPACE_INTERNAL_H
 
-#include "workspace/workspace.h"
 #include "store/stores.h"
+#include "workspace/workspace.h"
 
 /* Opens the store of all workspaces. `url` empty: the default. `create` makes a directory that is missing. *ret_dir is
    the host directory of a disk store (in the arena), else ptr NULL. */

@@ -272,15 +272,15 @@ static void *work(void *arg)
 	snprintf(line, sizeof(line), "{\"path\":\"log\",\"content\":\"x\\n\"}");
 	for (int i = 0; i < ROUNDS; i++) {
 		char *text = NULL, *data = NULL;
-		int bad = stead_write(w->stead, path, line, (size_t)(i % 20 + 1), NULL, NULL, &error) != 0;
+		int r = stead_write(w->stead, path, line, (size_t)(i % 20 + 1), NULL, NULL, &error) != 0;
 
-		bad |= stead_call(w->stead, "append_file", line, NULL, NULL, &error) != 0;
-		bad |= stead_call(w->stead, "read_file", args, &text, NULL, &error) != 0;
-		bad |= stead_read(w->stead, "log", &data, NULL, &error) != 0;
-		bad |= stead_call(w->stead, "grep", "{\"pattern\":\"path\"}", NULL, NULL, &error) != 0;
+		r |= stead_call(w->stead, "append_file", line, NULL, NULL, &error) != 0;
+		r |= stead_call(w->stead, "read_file", args, &text, NULL, &error) != 0;
+		r |= stead_read(w->stead, "log", &data, NULL, &error) != 0;
+		r |= stead_call(w->stead, "grep", "{\"pattern\":\"path\"}", NULL, NULL, &error) != 0;
 		stead_free(text);
 		stead_free(data);
-		if (bad)
+		if (r)
 			atomic_fetch_add(w->failed, 1);
 	}
 	return NULL;

@@ -2,8 +2,8 @@
 /* Bundles of any size need the same memory. */
 #include <sys/resource.h>
 
-#include "base/limits.h"
 #include "admin/bundle.h"
+#include "base/limits.h"
 #include "store/disk_dir.h"
 #include "test.h"
 

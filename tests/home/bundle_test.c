@@ -3,17 +3,17 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
+#include "admin/bundle.h"
 #include "base/hash.h"
 #include "base/limits.h"
 #include "base/sha256.h"
-#include "admin/bundle.h"
-#include "home/timeline/history.h"
 #include "home/memory/memory.h"
-#include "workspace/workspace_internal.h"
-#include "store/disk_dir.h"
+#include "home/timeline/history.h"
 #include "revisions/revisions.h"
+#include "store/disk_dir.h"
 #include "test.h"
 #include "text/tar.h"
+#include "workspace/workspace_internal.h"
 
 static struct arena *arena;
 static struct ctx ctx;

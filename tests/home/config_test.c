@@ -6,9 +6,9 @@
 #include <stdio.h>
 
 #include "base/limits.h"
-#include "workspace/config.h"
 #include "test.h"
 #include "text/schema.h"
+#include "workspace/config.h"
 
 /* "NAME" stands for any key of a map. */
 static const struct {

@@ -5,12 +5,12 @@
 #include <unistd.h>
 
 #include "base/limits.h"
-#include "workspace/fork.h"
 #include "home/timeline/history.h"
 #include "revisions/revisions.h"
 #include "store/stores.h"
 #include "test.h"
 #include "text/merge.h"
+#include "workspace/fork.h"
 
 struct place {
 	char dir[64], url[80];

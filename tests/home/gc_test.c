@@ -2,11 +2,11 @@
 /* Retention as a workspace asks for it: the limits of agent.yaml, what forks stand on, and that it happens by itself.
  */
 #include "base/limits.h"
+#include "revisions/revisions.h"
+#include "store/disk_dir.h"
+#include "test.h"
 #include "workspace/gc.h"
 #include "workspace/workspace_internal.h"
-#include "store/disk_dir.h"
-#include "revisions/revisions.h"
-#include "test.h"
 
 static struct arena *arena;
 static struct ctx ctx;

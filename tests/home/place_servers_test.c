@@ -11,14 +11,14 @@
 #include <unistd.h>
 
 #include "base/limits.h"
-#include "workspace/place.h"
-#include "workspace/workspace.h"
 #include "find/find.h"
+#include "revisions/revisions.h"
 #include "servers/proxy.h"
 #include "store/disk_dir.h"
-#include "revisions/revisions.h"
 #include "store/s3_fix.h"
 #include "test.h"
+#include "workspace/place.h"
+#include "workspace/workspace.h"
 
 struct site {
 	const char *dir, *prefix, *state_kind;
@@ -241,15 +241,15 @@ static int add_one(struct site *s, struct store *files)
 		struct store_stat stat;
 		struct str now;
 		long n;
-		int bad = store_read(files, &s->ctx, at("count"), STORE_WHOLE, 64, &now, &stat, &s->err);
+		int r = store_read(files, &s->ctx, at("count"), STORE_WHOLE, 64, &now, &stat, &s->err);
 
-		if (bad)
-			return bad;
+		if (r)
+			return r;
 		n = strtol(arena_printf(s->arena, "%.*s", STR_ARG(now)).ptr, NULL, 10);
-		bad = store_write(files, &s->ctx, at("count"), arena_printf(s->arena, "%ld", n + 1),
-				  (struct store_cond){.kind = STORE_VERSION, .version = stat.version}, NULL, &s->err);
-		if (bad != -ERR_CONFLICT)
-			return bad;
+		r = store_write(files, &s->ctx, at("count"), arena_printf(s->arena, "%ld", n + 1),
+				(struct store_cond){.kind = STORE_VERSION, .version = stat.version}, NULL, &s->err);
+		if (r != -ERR_CONFLICT)
+			return r;
 	}
 	return -ERR_CONFLICT;
 }
@@ -259,26 +259,26 @@ static int replica(struct site *s, int id)
 {
 	struct workspace *ws = open_ws(s, (struct workspace_opts){0});
 	struct store *files = workspace_files(ws);
-	int created = 0, bad = 0;
+	int created = 0, r = 0;
 
-	for (int i = 0; i < ROUNDS && !bad; i++) {
+	for (int i = 0; i < ROUNDS && !r; i++) {
 		struct str line = arena_printf(s->arena, "%d-%d\n", id, i);
 
-		bad = store_append(files, &s->ctx, at("log"), line, (struct store_cond){0}, NULL, &s->err);
-		if (!bad)
-			bad = add_one(s, files);
-		if (bad)
+		r = store_append(files, &s->ctx, at("log"), line, (struct store_cond){0}, NULL, &s->err);
+		if (!r)
+			r = add_one(s, files);
+		if (r)
 			break;
-		bad = store_write(files, &s->ctx, (struct wpath){arena_printf(s->arena, "name-%d", i)}, line,
-				  (struct store_cond){.kind = STORE_ABSENT}, NULL, &s->err);
-		created += bad == 0;
-		if (bad == -ERR_EXISTS || bad == -ERR_CONFLICT)
-			bad = 0;
+		r = store_write(files, &s->ctx, (struct wpath){arena_printf(s->arena, "name-%d", i)}, line,
+				(struct store_cond){.kind = STORE_ABSENT}, NULL, &s->err);
+		created += r == 0;
+		if (r == -ERR_EXISTS || r == -ERR_CONFLICT)
+			r = 0;
 	}
-	if (bad)
+	if (r)
 		printf("# replica %d: %s\n", id, s->err.msg);
 	workspace_close(ws);
-	return bad ? 100 : created;
+	return r ? 100 : created;
 }
 
 static void two_replicas_on(const char *kind)

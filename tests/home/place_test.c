@@ -5,15 +5,15 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "admin/bundle.h"
 #include "base/clock.h"
 #include "base/env.h"
 #include "base/limits.h"
-#include "admin/bundle.h"
+#include "revisions/revisions.h"
+#include "store/disk_dir.h"
+#include "test.h"
 #include "workspace/fork.h"
 #include "workspace/workspace.h"
-#include "store/disk_dir.h"
-#include "revisions/revisions.h"
-#include "test.h"
 
 struct site {
 	const char *dir;

@@ -13,9 +13,9 @@
 #include "base/clock.h"
 #include "base/limits.h"
 #include "home/timeline/history.h"
-#include "workspace/workspace.h"
 #include "revisions/revisions.h"
 #include "test.h"
+#include "workspace/workspace.h"
 
 #define FILES_MAX 64
 

@@ -8,8 +8,8 @@
 
 #include "base/clock.h"
 #include "base/limits.h"
-#include "workspace/workspace.h"
 #include "test.h"
+#include "workspace/workspace.h"
 
 /* A store in a directory of its own. */
 struct place {

@@ -26,14 +26,14 @@ static bool run_case(struct store *(*open)(void), const struct conf_case *k)
 static void run_all(struct store *(*open)(void))
 {
 	jmp_buf outer;
-	int cases = 0, bad = 0;
+	int cases = 0, r = 0;
 
 	memcpy(&outer, &test_end, sizeof(outer));
 	for (const struct conf_case *k = conf_first; k; k = k->next, cases++)
-		bad += !run_case(open, k);
+		r += !run_case(open, k);
 	memcpy(&test_end, &outer, sizeof(outer));
 	CHECK(cases >= 60);
-	CHECK_INT(bad, 0);
+	CHECK_INT(r, 0);
 }
 
 #define STACK(id, expr)                                                                                                \

@@ -15,7 +15,7 @@
 static int in_processes(struct fix *f, int n, bool relaxed, int (*run)(struct fix *f, int who))
 {
 	pid_t pids[64];
-	int bad = 0;
+	int r = 0;
 
 	fflush(stdout);
 	for (int i = 0; i < n; i++) {
@@ -32,9 +32,9 @@ static int in_processes(struct fix *f, int n, bool relaxed, int (*run)(struct fi
 		waitpid(pids[i], &status, 0);
 		if (status)
 			printf("# process %d: status %x\n", i, (unsigned)status);
-		bad += status != 0;
+		r += status != 0;
 	}
-	return bad;
+	return r;
 }
 
 /* For children, which have no test to end. */

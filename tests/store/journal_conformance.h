@@ -490,14 +490,14 @@ static bool journal_run_case(struct store *(*open)(void), const struct journal_c
 static void journal_run_all(struct store *(*open)(void))
 {
 	jmp_buf outer;
-	int cases = 0, bad = 0;
+	int cases = 0, r = 0;
 
 	memcpy(&outer, &test_end, sizeof(outer));
 	for (const struct journal_case *k = journal_first; k; k = k->next, cases++)
-		bad += !journal_run_case(open, k);
+		r += !journal_run_case(open, k);
 	memcpy(&test_end, &outer, sizeof(outer));
 	CHECK(cases >= 15);
-	CHECK_INT(bad, 0);
+	CHECK_INT(r, 0);
 }
 
 #endif

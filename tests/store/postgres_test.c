@@ -4,10 +4,10 @@
 #include <pthread.h>
 
 #include "postgres_fix.h"
+#include "revisions/revisions.h"
 #include "servers/proxy.h"
 #include "store/backends/postgres/postgres_schema.h"
 #include "store/journal.h"
-#include "revisions/revisions.h"
 
 #define FIX_SCOPE __attribute__((cleanup(fix_end)))
 
@@ -231,7 +231,7 @@ TEST(a_reader_never_sees_a_mix_of_two_large_files)
 {
 	FIX_SCOPE struct fix f = fix_new("schema=large");
 	pthread_t writer;
-	int bad = 0;
+	int r = 0;
 
 	put(&f.c, "mix", "b");
 	pthread_create(&writer, NULL, write_large_turns, f.c.s);
@@ -239,11 +239,11 @@ TEST(a_reader_never_sees_a_mix_of_two_large_files)
 		struct str bytes = get(&f.c, "mix");
 
 		for (size_t k = 1; k < bytes.len; k++)
-			bad += bytes.ptr[k] != bytes.ptr[0];
+			r += bytes.ptr[k] != bytes.ptr[0];
 		arena_reset(f.c.ctx.arena);
 	}
 	pthread_join(writer, NULL);
-	CHECK_INT(bad, 0);
+	CHECK_INT(r, 0);
 }
 
 /* Journals wake. */
@@ -346,16 +346,16 @@ static void *open_one(void *arg)
 TEST(many_that_open_a_new_schema_together_make_it_once)
 {
 	pthread_t threads[8];
-	int results[8], bad = 0;
+	int results[8], r = 0;
 
 	drop_schema("together");
 	for (int i = 0; i < 8; i++)
 		pthread_create(&threads[i], NULL, open_one, &results[i]);
 	for (int i = 0; i < 8; i++) {
 		pthread_join(threads[i], NULL);
-		bad += results[i] != 0;
+		r += results[i] != 0;
 	}
-	CHECK_INT(bad, 0);
+	CHECK_INT(r, 0);
 }
 
 /* Sentences. */

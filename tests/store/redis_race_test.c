@@ -41,7 +41,7 @@ static void conf_end(struct conf *c)
 static int in_processes(const char *prefix, int (*run)(struct worker *w))
 {
 	pid_t pids[PROCESSES];
-	int bad = 0;
+	int r = 0;
 
 	fflush(stdout);
 	for (int i = 0; i < PROCESSES; i++) {
@@ -56,9 +56,9 @@ static int in_processes(const char *prefix, int (*run)(struct worker *w))
 		int status = 1;
 
 		waitpid(pids[i], &status, 0);
-		bad += status != 0;
+		r += status != 0;
 	}
-	return bad;
+	return r;
 }
 
 static int append_lines(struct worker *w)
@@ -278,7 +278,7 @@ TEST(more_threads_than_connections_take_turns)
 	struct conf c = {.s = redis_open_at(redis_env("STEAD_TEST_REDIS"), redis_prefix(), "&connections=3"),
 			 .ctx = {.arena = arena_new()}};
 	pthread_t threads[12];
-	int bad = 0;
+	int r = 0;
 
 	for (int i = 0; i < 12; i++)
 		CHECK_INT(pthread_create(&threads[i], NULL, thread_appends, c.s), 0);
@@ -286,9 +286,9 @@ TEST(more_threads_than_connections_take_turns)
 		void *failed;
 
 		pthread_join(threads[i], &failed);
-		bad += failed != NULL;
+		r += failed != NULL;
 	}
-	CHECK_INT(bad, 0);
+	CHECK_INT(r, 0);
 	CHECK_INT(stat_of(&c, "d/log").size, 12 * ROUNDS * 707);
 	conf_end(&c);
 }

@@ -2,9 +2,9 @@
 /* The S3 store against a real server: what it costs, what it survives, what it says. Damage is done by the proxy. */
 #include "s3_fix.h"
 
+#include "revisions/revisions.h"
 #include "servers/proxy.h"
 #include "store/backends/s3/s3.h"
-#include "revisions/revisions.h"
 
 struct setup {
 	struct conf c;

@@ -4,8 +4,8 @@
 
 #include <sys/wait.h>
 
-#include "store/jsonl.h"
 #include "home/sessions/sessions.h"
+#include "store/jsonl.h"
 
 static void say(struct bench *b, const char *session, const char *role, const char *text)
 {

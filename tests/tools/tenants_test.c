@@ -8,8 +8,8 @@
 #include <sys/resource.h>
 
 #include "base/clock.h"
-#include "workspace/workspace.h"
 #include "tools.h"
+#include "workspace/workspace.h"
 
 struct tenant {
 	struct workspace *ws;

@@ -11,9 +11,9 @@
 
 #include "test.h"
 
-#include "workspace/workspace.h"
 #include "text/schema.h"
 #include "tool/tool.h"
+#include "workspace/workspace.h"
 
 struct bench {
 	struct arena *arena;

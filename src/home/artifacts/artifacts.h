@@ -9,10 +9,10 @@
 #define STEAD_HOME_ARTIFACTS_ARTIFACTS_H
 
 #include "base/ctx.h"
-#include "workspace/config.h"
 #include "store/store.h"
 #include "text/jv.h"
 #include "text/tokens.h"
+#include "workspace/config.h"
 
 struct artifacts;
 

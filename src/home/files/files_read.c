@@ -5,8 +5,8 @@
  * decided by its bytes, never by its name, and binary bytes reach a model only as base64 that it asked for.
  */
 #include "base/clock.h"
-#include "home/timeline/history.h"
 #include "home/files/files.h"
+#include "home/timeline/history.h"
 #include "home/timeline/history_tools.h"
 
 static int refuse_binary(struct wpath path, uint64_t size, struct err *err)

@@ -4,22 +4,22 @@
  * see it. Descriptions are written for models: what it does, what it refuses, how to go on.
  */
 #include "home/artifacts/artifacts_tools.h"
-#include "tool/dialect.h"
 #include "home/files/files.h"
-#include "home/timeline/fork_tools.h"
-#include "home/timeline/history_tools.h"
 #include "home/knowledge/knowledge_tools.h"
 #include "home/memory/memory_tools.h"
 #include "home/notebook/notebook_tools.h"
 #include "home/plans/plans_tools.h"
 #include "home/prompt/prompt_tools.h"
-#include "tool/schemas.h"
 #include "home/search/search_tools.h"
 #include "home/sessions/sessions_tools.h"
 #include "home/skills/skills_tools.h"
 #include "home/subagents/subagents_tools.h"
 #include "home/tasks/tasks_tools.h"
+#include "home/timeline/fork_tools.h"
+#include "home/timeline/history_tools.h"
 #include "home/uploads/uploads_tools.h"
+#include "tool/dialect.h"
+#include "tool/schemas.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 

@@ -7,8 +7,8 @@
 #ifndef STEAD_HOME_KNOWLEDGE_KNOWLEDGE_H
 #define STEAD_HOME_KNOWLEDGE_KNOWLEDGE_H
 
-#include "workspace/workspace.h"
 #include "text/jv.h"
+#include "workspace/workspace.h"
 
 /* {entry?, files: [{path, size, title?}], more, next?}, by path; paths begin below knowledge/. `under` (may be empty)
    is a directory there, `after` the path to go on behind, `limit` 0: 200, at most KNOWLEDGE_LIST_MAX. */

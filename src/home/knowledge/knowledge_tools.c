@@ -2,9 +2,9 @@
 /* knowledge_list and read_knowledge: knowledge/ lies outside of what native file tools see. */
 #include "home/knowledge/knowledge_tools.h"
 
-#include "home/knowledge/knowledge.h"
 #include "dialects/common.h"
 #include "home/files/home_page.h"
+#include "home/knowledge/knowledge.h"
 
 static int tool_knowledge_list(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
 {

@@ -13,8 +13,8 @@
 #ifndef STEAD_HOME_MEMORY_MEMORY_H
 #define STEAD_HOME_MEMORY_MEMORY_H
 
-#include "workspace/workspace.h"
 #include "text/jv.h"
+#include "workspace/workspace.h"
 
 /* How far a fact can be relied on. What is not known is the lowest. */
 enum memory_trust { TRUST_OUTSIDE = 1, TRUST_AGENT, TRUST_DOCUMENT, TRUST_PERSON };

@@ -13,12 +13,12 @@
 #include "base/clock.h"
 #include "base/limits.h"
 #include "base/sha256.h"
-#include "workspace/fork.h"
-#include "store/jsonl.h"
 #include "home/memory/memory_internal.h"
 #include "home/search/search.h"
-#include "workspace/workspace_internal.h"
 #include "revisions/revisions.h"
+#include "store/jsonl.h"
+#include "workspace/fork.h"
+#include "workspace/workspace_internal.h"
 
 #define RECEIPTS     "memory/forgotten.jsonl"
 #define TEXTS_MAX    16

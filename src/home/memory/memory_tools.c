@@ -6,8 +6,8 @@
 #include "home/memory/memory_tools.h"
 
 #include "base/limits.h"
-#include "home/memory/memory.h"
 #include "dialects/common.h"
+#include "home/memory/memory.h"
 
 #define SEARCH_DEFAULT 10
 #define SEARCH_MOST    50

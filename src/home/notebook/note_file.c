@@ -450,7 +450,7 @@ int note_parse(struct arena *arena, struct wpath path, struct str bytes, int64_t
 	struct note n = {.path = path.s};
 	struct str author, namespace;
 	struct frontmatter f;
-	int bad;
+	int r;
 
 	if (!note_path_split(path, &author, &namespace, &n.slug))
 		return err_set(err, ERR_INVALID, "the path is not notes/<author>/<slug>.md");
@@ -459,9 +459,9 @@ int note_parse(struct arena *arena, struct wpath path, struct str bytes, int64_t
 		return err_set(err, ERR_CORRUPT, "the name is not NNN-title.md; rename it, or move it out of notes/");
 	if (!utf8_valid(bytes))
 		return err_set(err, ERR_CORRUPT, "the file is not UTF-8 text; mend it, or move it out of notes/");
-	bad = note_head(arena, bytes, &f, err);
-	if (bad)
-		return bad;
+	r = note_head(arena, bytes, &f, err);
+	if (r)
+		return r;
 	if (!f.has_head)
 		return err_set(err, ERR_CORRUPT,
 			       "the file has no head between \"---\" lines; add one, or move it out of notes/");
@@ -571,10 +571,10 @@ static int family_documents(struct arena *arena, struct wpath path, struct str b
 {
 	struct search_doc doc;
 	struct note n;
-	int bad = note_parse(arena, path, bytes, mtime_ns, &n, err);
+	int r = note_parse(arena, path, bytes, mtime_ns, &n, err);
 
-	if (bad)
-		return bad;
+	if (r)
+		return r;
 	doc = (struct search_doc){.title = n.title,
 				  .body = n.body,
 				  .kind = n.kind,

@@ -90,24 +90,24 @@ static int highest(struct notebook *nb, struct ctx *ctx, uint64_t *ret, struct e
 	struct ctx own = *ctx;
 	struct store_page page;
 	char *after = NULL;
-	int bad;
+	int r;
 
 	own.arena = arena;
 	*ret = 0;
 	do {
-		bad = store_list(nb->home, &own, NOTES_DIR, &req, &page, err);
-		for (size_t i = 0; !bad && i < page.count; i++) {
+		r = store_list(nb->home, &own, NOTES_DIR, &req, &page, err);
+		for (size_t i = 0; !r && i < page.count; i++) {
 			uint64_t n = note_number(wpath_name(page.entries[i].path));
 
 			if (n > *ret)
 				*ret = n;
 		}
 		free(after);
-		after = !bad && page.next.ptr ? xstrndup(page.next) : NULL;
+		after = !r && page.next.ptr ? xstrndup(page.next) : NULL;
 		req.after = str_of(after);
 		arena_reset(arena);
 	} while (after);
-	return bad == -ERR_NOT_FOUND ? 0 : bad;
+	return r == -ERR_NOT_FOUND ? 0 : r;
 }
 
 /* "<last number> <boot>\n" */
@@ -146,43 +146,43 @@ static int next_number(struct notebook *nb, struct ctx *ctx, uint64_t *ret, stru
 	struct str boot = home_boot(ctx->arena, nb->ws), bytes;
 	struct store_stat stat;
 	uint64_t last;
-	int bad;
+	int r;
 
 	for (unsigned tries = 0; tries < TRIES_MAX; tries++) {
 		struct store_cond cond = {.kind = STORE_ABSENT};
 
-		bad = ctx_check(ctx, err);
-		if (bad)
-			return bad;
-		bad = store_read(nb->shared, ctx, nb->counter, STORE_WHOLE, 4096, &bytes, &stat, err);
-		if (bad && bad != -ERR_NOT_FOUND && bad != -ERR_TOO_LARGE)
-			return bad;
-		if (bad || !counter_parse(bytes, boot, &last)) {
+		r = ctx_check(ctx, err);
+		if (r)
+			return r;
+		r = store_read(nb->shared, ctx, nb->counter, STORE_WHOLE, 4096, &bytes, &stat, err);
+		if (r && r != -ERR_NOT_FOUND && r != -ERR_TOO_LARGE)
+			return r;
+		if (r || !counter_parse(bytes, boot, &last)) {
 			uint64_t before = 0;
 
-			if (!bad && bytes.len) /* never back, also when the machine was started anew */
+			if (!r && bytes.len) /* never back, also when the machine was started anew */
 				counter_parse(
 					arena_printf(ctx->arena, "%.*s x\n", (int)str_find_char(bytes, ' '), bytes.ptr),
 					STR("x"), &before);
-			if (!bad)
+			if (!r)
 				cond = (struct store_cond){STORE_VERSION, stat.version};
-			bad = highest(nb, ctx, &last, err);
-			if (bad)
-				return bad;
+			r = highest(nb, ctx, &last, err);
+			if (r)
+				return r;
 			last = last > before ? last : before;
 		} else {
 			cond = (struct store_cond){STORE_VERSION, stat.version};
 		}
 		last = at_least(nb, last);
-		bad = store_write(nb->shared, ctx, nb->counter,
-				  arena_printf(ctx->arena, "%llu %.*s\n", (unsigned long long)last + 1, STR_ARG(boot)),
-				  cond, NULL, err);
-		if (!bad) {
+		r = store_write(nb->shared, ctx, nb->counter,
+				arena_printf(ctx->arena, "%llu %.*s\n", (unsigned long long)last + 1, STR_ARG(boot)),
+				cond, NULL, err);
+		if (!r) {
 			*ret = last + 1;
 			return 0;
 		}
-		if (bad != -ERR_CONFLICT && bad != -ERR_EXISTS)
-			return bad;
+		if (r != -ERR_CONFLICT && r != -ERR_EXISTS)
+			return r;
 		if (tries > 2)
 			pause_a_little(tries);
 	}
@@ -230,26 +230,26 @@ static int add_note(struct notebook *nb, struct ctx *ctx, struct note *n, struct
 {
 	struct str fragment = note_fragment(ctx->arena, n->title), bytes;
 	struct wpath path;
-	int bad;
+	int r;
 
 	for (unsigned tries = 0; tries < TRIES_MAX; tries++) {
-		bad = next_number(nb, ctx, &n->number, err);
-		if (bad)
-			return bad;
+		r = next_number(nb, ctx, &n->number, err);
+		if (r)
+			return r;
 		n->slug = arena_printf(ctx->arena, "%03llu-%.*s", (unsigned long long)n->number, STR_ARG(fragment));
 		n->created_ns = n->updated_ns = clock_real_ns();
-		bad = path_of(nb, ctx, n, &path, err);
-		if (!bad)
-			bad = note_format(ctx->arena, n, NULL, &bytes, err);
-		if (!bad)
-			bad = store_write(nb->home, ctx, path, bytes, (struct store_cond){.kind = STORE_ABSENT}, NULL,
-					  err);
-		if (bad == -ERR_EXISTS) /* somebody put a file of that name there */
+		r = path_of(nb, ctx, n, &path, err);
+		if (!r)
+			r = note_format(ctx->arena, n, NULL, &bytes, err);
+		if (!r)
+			r = store_write(nb->home, ctx, path, bytes, (struct store_cond){.kind = STORE_ABSENT}, NULL,
+					err);
+		if (r == -ERR_EXISTS) /* somebody put a file of that name there */
 			continue;
 		n->path = path.s;
-		if (!bad)
+		if (!r)
 			index_dirty(nb, n->number);
-		return bad;
+		return r;
 	}
 	return err_set(err, ERR_CONFLICT,
 		       "no free name for the note was found in %d attempts; see notes/ in the workspace", TRIES_MAX);
@@ -275,10 +275,10 @@ static void note_begin(struct notebook *nb, struct ctx *ctx, const struct note_n
 
 int notebook_add(struct notebook *nb, struct ctx *ctx, const struct note_new *in, struct note *ret, struct err *err)
 {
-	int bad = check_new(in, err);
+	int r = check_new(in, err);
 
-	if (bad)
-		return bad;
+	if (r)
+		return r;
 	note_begin(nb, ctx, in, ret);
 	return add_note(nb, ctx, ret, err);
 }
@@ -291,19 +291,19 @@ int notebook_load(struct notebook *nb, struct ctx *ctx, struct wpath path, struc
 	struct store_stat stat;
 	struct frontmatter f;
 	struct str bytes;
-	int bad = store_read(nb->home, ctx, path, STORE_WHOLE, NOTE_FILE_MAX, &bytes, &stat, err);
+	int r = store_read(nb->home, ctx, path, STORE_WHOLE, NOTE_FILE_MAX, &bytes, &stat, err);
 
-	if (!bad)
-		bad = note_parse(ctx->arena, path, bytes, stat.mtime_ns, ret, err);
-	if (!bad && ret_head) {
-		bad = note_head(ctx->arena, bytes, &f, err);
-		*ret_head = bad ? NULL : f.head;
+	if (!r)
+		r = note_parse(ctx->arena, path, bytes, stat.mtime_ns, ret, err);
+	if (!r && ret_head) {
+		r = note_head(ctx->arena, bytes, &f, err);
+		*ret_head = r ? NULL : f.head;
 	}
-	if (!bad && ret_stat)
+	if (!r && ret_stat)
 		*ret_stat = stat;
-	if (bad && err->kind == ERR_CORRUPT)
+	if (r && err->kind == ERR_CORRUPT)
 		return err_prefix(err, "%.*s", STR_ARG(utf8_first(path.s, 150)));
-	return bad;
+	return r;
 }
 
 static bool there(struct notebook *nb, struct ctx *ctx, struct str author_dir, struct str slug, struct wpath *ret)
@@ -334,12 +334,12 @@ static int find_in_dirs(struct notebook *nb, struct ctx *ctx, struct str slug, s
 	struct store_list_req req = {.limit = 1000};
 	struct store_page page = {0};
 	struct str holder = STR("");
-	int bad;
+	int r;
 
 	*ret_found = false;
 	do {
-		bad = store_list(nb->home, ctx, NOTES_DIR, &req, &page, err);
-		for (size_t i = 0; !bad && i < page.count; i++) {
+		r = store_list(nb->home, ctx, NOTES_DIR, &req, &page, err);
+		for (size_t i = 0; !r && i < page.count; i++) {
 			struct str dir = wpath_name(page.entries[i].path);
 
 			if (page.entries[i].stat.kind != STORE_DIR || !there(nb, ctx, dir, slug, ret))
@@ -349,9 +349,9 @@ static int find_in_dirs(struct notebook *nb, struct ctx *ctx, struct str slug, s
 			*ret_found = true;
 			holder = dir;
 		}
-		req.after = bad ? STR_NONE : page.next;
+		req.after = r ? STR_NONE : page.next;
 	} while (req.after.ptr);
-	return bad == -ERR_NOT_FOUND ? 0 : bad;
+	return r == -ERR_NOT_FOUND ? 0 : r;
 }
 
 static struct str small(struct arena *arena, struct str text)
@@ -395,21 +395,21 @@ int notebook_find(struct notebook *nb, struct ctx *ctx, struct str ref, struct w
 {
 	size_t slash = str_find_char(ref, '/');
 	bool found = false;
-	int bad = 0;
+	int r = 0;
 
 	if (slash < ref.len &&
 	    there(nb, ctx, workspace_encode_name(ctx->arena, str_first(ref, slash)), str_from(ref, slash + 1), ret))
 		return 0;
 	if (note_number(ref) && wpath_name_ok(ref))
-		bad = find_in_dirs(nb, ctx, ref, ret, &found, err);
-	if (bad || found)
-		return bad;
+		r = find_in_dirs(nb, ctx, ref, ret, &found, err);
+	if (r || found)
+		return r;
 	pthread_mutex_lock(&nb->lock);
-	bad = catalog_refresh(nb, ctx, err);
-	if (!bad)
-		bad = find_in_catalog(nb, ctx, ref, ret, err);
+	r = catalog_refresh(nb, ctx, err);
+	if (!r)
+		r = find_in_catalog(nb, ctx, ref, ret, err);
 	pthread_mutex_unlock(&nb->lock);
-	return bad;
+	return r;
 }
 
 static void cite(struct notebook *nb, struct str slug)
@@ -431,13 +431,13 @@ static void cite(struct notebook *nb, struct str slug)
 int notebook_read(struct notebook *nb, struct ctx *ctx, struct str ref, struct note *ret, struct err *err)
 {
 	struct wpath path;
-	int bad = notebook_find(nb, ctx, ref, &path, err);
+	int r = notebook_find(nb, ctx, ref, &path, err);
 
-	if (!bad)
-		bad = notebook_load(nb, ctx, path, ret, NULL, NULL, err);
-	if (!bad)
+	if (!r)
+		r = notebook_load(nb, ctx, path, ret, NULL, NULL, err);
+	if (!r)
 		cite(nb, ret->slug);
-	return bad;
+	return r;
 }
 
 /* --- changing --- */
@@ -484,23 +484,23 @@ static int change_note(struct notebook *nb, struct ctx *ctx, struct wpath path, 
 	struct store_stat stat;
 	struct str bytes;
 	struct jv *head;
-	int bad;
+	int r;
 
 	for (unsigned tries = 0; tries < TRIES_MAX; tries++) {
-		bad = ctx_check(ctx, err);
-		if (!bad)
-			bad = notebook_load(nb, ctx, path, ret, &head, &stat, err);
-		if (bad)
-			return bad;
+		r = ctx_check(ctx, err);
+		if (!r)
+			r = notebook_load(nb, ctx, path, ret, &head, &stat, err);
+		if (r)
+			return r;
 		apply(ret, change);
-		bad = note_format(ctx->arena, ret, head, &bytes, err);
-		if (!bad)
-			bad = store_write(nb->home, ctx, path, bytes, (struct store_cond){STORE_VERSION, stat.version},
-					  NULL, err);
-		if (!bad)
+		r = note_format(ctx->arena, ret, head, &bytes, err);
+		if (!r)
+			r = store_write(nb->home, ctx, path, bytes, (struct store_cond){STORE_VERSION, stat.version},
+					NULL, err);
+		if (!r)
 			index_dirty(nb, 0);
-		if (bad != -ERR_CONFLICT)
-			return bad;
+		if (r != -ERR_CONFLICT)
+			return r;
 		if (tries > 2)
 			pause_a_little(tries);
 	}
@@ -511,10 +511,10 @@ static int change_note(struct notebook *nb, struct ctx *ctx, struct wpath path, 
 static int find_own(struct notebook *nb, struct ctx *ctx, struct str slug, struct wpath *ret, struct err *err)
 {
 	struct str author, namespace, name;
-	int bad = notebook_find(nb, ctx, slug, ret, err);
+	int r = notebook_find(nb, ctx, slug, ret, err);
 
-	if (bad)
-		return bad;
+	if (r)
+		return r;
 	if (!note_path_split(*ret, &author, &namespace, &name) || !str_eq(author, nb->author_dir))
 		return err_set(
 			err, ERR_DENIED,
@@ -530,11 +530,11 @@ int notebook_update(struct notebook *nb, struct ctx *ctx, struct str slug, struc
 	struct note_new in = {.body = body, .tags = tags, .tag_count = tags ? tag_count : 0};
 	struct change change = {.body = &body, .tags = tags, .tag_count = tag_count};
 	struct wpath path;
-	int bad = check_new(&in, err);
+	int r = check_new(&in, err);
 
-	if (!bad)
-		bad = find_own(nb, ctx, slug, &path, err);
-	return bad ? bad : change_note(nb, ctx, path, &change, ret, err);
+	if (!r)
+		r = find_own(nb, ctx, slug, &path, err);
+	return r ? r : change_note(nb, ctx, path, &change, ret, err);
 }
 
 int notebook_archive(struct notebook *nb, struct ctx *ctx, struct str slug, bool archived, struct note *ret,
@@ -542,9 +542,9 @@ int notebook_archive(struct notebook *nb, struct ctx *ctx, struct str slug, bool
 {
 	struct change change = {.archive = archived ? 1 : -1};
 	struct wpath path;
-	int bad = find_own(nb, ctx, slug, &path, err);
+	int r = find_own(nb, ctx, slug, &path, err);
 
-	return bad ? bad : change_note(nb, ctx, path, &change, ret, err);
+	return r ? r : change_note(nb, ctx, path, &change, ret, err);
 }
 
 int notebook_ask(struct notebook *nb, struct ctx *ctx, struct str title, struct str body, struct note *ret,
@@ -561,12 +561,12 @@ int notebook_answer(struct notebook *nb, struct ctx *ctx, struct str slug, struc
 	struct note_new in = {.body = body};
 	struct change change = {.answered_by = nb->author};
 	struct wpath path;
-	int bad = notebook_find(nb, ctx, slug, &path, err);
+	int r = notebook_find(nb, ctx, slug, &path, err);
 
-	if (!bad)
-		bad = notebook_load(nb, ctx, path, ret_question, NULL, NULL, err);
-	if (bad)
-		return bad;
+	if (!r)
+		r = notebook_load(nb, ctx, path, ret_question, NULL, NULL, err);
+	if (r)
+		return r;
 	if (!str_is(ret_question->kind, "question"))
 		return err_set(err, ERR_INVALID,
 			       "the note \"%.*s\" is a %.*s, not a question; see list_open_questions for those",
@@ -575,8 +575,8 @@ int notebook_answer(struct notebook *nb, struct ctx *ctx, struct str slug, struc
 				(int)utf8_first(ret_question->title, NOTE_TITLE_MAX - 8).len, ret_question->title.ptr);
 	in.parent_slug = ret_question->slug;
 	in.namespace = ret_question->namespace;
-	bad = notebook_add(nb, ctx, &in, ret, err);
-	return bad ? bad : change_note(nb, ctx, path, &change, ret_question, err);
+	r = notebook_add(nb, ctx, &in, ret, err);
+	return r ? r : change_note(nb, ctx, path, &change, ret_question, err);
 }
 
 /* --- credit --- */
@@ -600,27 +600,27 @@ int notebook_credit(struct notebook *nb, struct ctx *ctx, bool success, const st
 	struct strmap *seen = strmap_new(ctx->arena);
 	struct str *cited;
 	struct note n;
-	int bad = 0;
+	int r = 0;
 
 	*ret_credited = 0;
 	if (!slugs) {
-		bad = notebook_cited(nb, ctx, &cited, &count, err);
+		r = notebook_cited(nb, ctx, &cited, &count, err);
 		slugs = cited;
 		pthread_mutex_lock(&nb->lock);
 		forget_cited(nb);
 		pthread_mutex_unlock(&nb->lock);
 	}
-	for (size_t i = 0; !bad && i < count; i++) {
+	for (size_t i = 0; !r && i < count; i++) {
 		struct wpath path = WPATH_ROOT;
 		bool fresh = false;
 
-		bad = notebook_find(nb, ctx, slugs[i], &path, err);
-		if (!bad)
+		r = notebook_find(nb, ctx, slugs[i], &path, err);
+		if (!r)
 			strmap_put(seen, path.s, &fresh);
-		if (!bad && fresh) {
-			bad = change_note(nb, ctx, path, &change, &n, err);
-			*ret_credited += bad == 0;
+		if (!r && fresh) {
+			r = change_note(nb, ctx, path, &change, &n, err);
+			*ret_credited += r == 0;
 		}
 	}
-	return bad;
+	return r;
 }

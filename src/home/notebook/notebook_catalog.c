@@ -282,17 +282,17 @@ static int visit(void *arg, const struct scan_item *item, struct err *err)
 	struct note n = {.path = item->path};
 	struct err why = {0};
 	struct entry *e;
-	int bad;
+	int r;
 
 	(void)err;
 	if (item->offset)
 		return SCAN_SKIP_FILE;
 	if (item->unreadable)
-		bad = err_set(&why, ERR_CORRUPT, "the file cannot be read");
+		r = err_set(&why, ERR_CORRUPT, "the file cannot be read");
 	else
-		bad = note_parse(arena, (struct wpath){item->path}, item->data, 0, &n, &why);
+		r = note_parse(arena, (struct wpath){item->path}, item->data, 0, &n, &why);
 	n.path = item->path;
-	e = entry_new(&n, bad ? why.msg : NULL);
+	e = entry_new(&n, r ? why.msg : NULL);
 	arena_reset(arena);
 	pthread_mutex_lock(&l->lock);
 	add(l->c, e, false);
@@ -309,17 +309,17 @@ static int load(struct notebook *nb, struct ctx *ctx, struct catalog *c, struct 
 			       .want_file = want_file,
 			       .visit = visit,
 			       .arg = &l};
-	int bad;
+	int r;
 
 	pthread_mutex_init(&l.lock, NULL);
 	for (size_t i = 0; i < WORKERS; i++)
 		l.arenas[i] = arena_new();
-	bad = store_scan(nb->home, ctx, NOTES_DIR, &req, err);
+	r = store_scan(nb->home, ctx, NOTES_DIR, &req, err);
 	for (size_t i = 0; i < WORKERS; i++)
 		arena_destroy(l.arenas[i]);
 	pthread_mutex_destroy(&l.lock);
-	if (bad && bad != -ERR_NOT_FOUND)
-		return bad;
+	if (r && r != -ERR_NOT_FOUND)
+		return r;
 	if (c->count)
 		qsort(c->order, c->count, sizeof(*c->order), order_sort);
 	return 0;
@@ -331,22 +331,22 @@ static int reload(struct notebook *nb, struct ctx *ctx, struct catalog *c, struc
 {
 	struct note n = {0};
 	struct wpath logged;
-	int bad;
+	int r;
 
 	drop(c, path.s);
 	if (!want_file(NULL, path.s) || str_find(path.s, STR("/."), 0) != SIZE_MAX)
 		return 0;
-	bad = wpath_join(ctx->arena, nb->part, path, &logged, err);
-	if (!bad) /* the record may be older than the file */
-		bad = revisions_settle(nb->shared, ctx, logged, NULL, err);
-	if (!bad)
-		bad = notebook_load(nb, ctx, path, &n, NULL, NULL, err);
-	if (bad == -ERR_NOT_FOUND)
+	r = wpath_join(ctx->arena, nb->part, path, &logged, err);
+	if (!r) /* the record may be older than the file */
+		r = revisions_settle(nb->shared, ctx, logged, NULL, err);
+	if (!r)
+		r = notebook_load(nb, ctx, path, &n, NULL, NULL, err);
+	if (r == -ERR_NOT_FOUND)
 		return 0;
-	if (bad == -ERR_CANCELLED || bad == -ERR_TIMEOUT || bad == -ERR_UNAVAILABLE)
-		return bad;
+	if (r == -ERR_CANCELLED || r == -ERR_TIMEOUT || r == -ERR_UNAVAILABLE)
+		return r;
 	n.path = path.s;
-	add(c, entry_new(&n, bad ? err->msg : NULL), true);
+	add(c, entry_new(&n, r ? err->msg : NULL), true);
 	return 0;
 }
 
@@ -357,16 +357,16 @@ static int follow(struct notebook *nb, struct ctx *ctx, struct catalog *c, uint6
 	struct revision *revisions;
 	size_t count;
 	bool more, fresh;
-	int bad = wpath_join(ctx->arena, nb->part, NOTES_DIR, &query.path, err);
+	int r = wpath_join(ctx->arena, nb->part, NOTES_DIR, &query.path, err);
 
-	if (!bad)
-		bad = revisions_query(nb->shared, ctx, &query, &revisions, &count, &more, err);
-	for (size_t i = 0; !bad && i < count; i++) {
+	if (!r)
+		r = revisions_query(nb->shared, ctx, &query, &revisions, &count, &more, err);
+	for (size_t i = 0; !r && i < count; i++) {
 		strmap_put(seen, revisions[i].path.s, &fresh);
 		if (fresh)
-			bad = reload(nb, ctx, c, wpath_relative(revisions[i].path, nb->part), err);
+			r = reload(nb, ctx, c, wpath_relative(revisions[i].path, nb->part), err);
 	}
-	return bad;
+	return r;
 }
 
 int catalog_refresh(struct notebook *nb, struct ctx *ctx, struct err *err)
@@ -375,33 +375,33 @@ int catalog_refresh(struct notebook *nb, struct ctx *ctx, struct err *err)
 	struct ctx own = *ctx;
 	struct catalog *c;
 	uint64_t head;
-	int bad;
+	int r;
 
 	own.arena = arena;
-	bad = revisions_head(nb->shared, &own, &head, err);
-	if (bad)
-		return bad;
+	r = revisions_head(nb->shared, &own, &head, err);
+	if (r)
+		return r;
 	c = nb->catalog;
 	if (c && c->revision == head)
 		return 0;
 	if (c && head - c->revision <= BEHIND_MIN + c->count / 4) {
-		bad = follow(nb, &own, c, head, err);
+		r = follow(nb, &own, c, head, err);
 	} else {
 		c = catalog_new();
 		c->revision = head > IN_FLIGHT ? head - IN_FLIGHT : 0;
-		bad = load(nb, &own, c, err);
-		if (!bad)
-			bad = follow(nb, &own, c, head, err);
-		if (bad) {
+		r = load(nb, &own, c, err);
+		if (!r)
+			r = follow(nb, &own, c, head, err);
+		if (r) {
 			catalog_destroy(c);
-			return bad;
+			return r;
 		}
 		catalog_destroy(nb->catalog);
 		nb->catalog = c;
 	}
-	if (!bad)
+	if (!r)
 		c->revision = head;
-	return bad;
+	return r;
 }
 
 /* --- asking --- */

@@ -215,14 +215,14 @@ static struct str render(struct arena *arena, const struct catalog *c, struct st
 
 int notebook_index(struct notebook *nb, struct ctx *ctx, struct str *ret, struct err *err)
 {
-	int bad;
+	int r;
 
 	pthread_mutex_lock(&nb->lock);
-	bad = catalog_refresh(nb, ctx, err);
-	if (!bad)
+	r = catalog_refresh(nb, ctx, err);
+	if (!r)
 		*ret = render(ctx->arena, nb->catalog, workspace_name(nb->ws));
 	pthread_mutex_unlock(&nb->lock);
-	return bad;
+	return r;
 }
 
 /* --- the file --- */
@@ -257,14 +257,14 @@ static int index_state(struct notebook *nb, struct ctx *ctx, uint64_t *ret_revis
 	struct store_stat stat;
 	struct wpath path;
 	struct str bytes;
-	int bad = index_path(nb, ctx, &path, err);
+	int r = index_path(nb, ctx, &path, err);
 
 	*ret_revision = *ret_number = 0;
 	*ret_cond = (struct store_cond){.kind = STORE_ABSENT};
-	if (!bad)
-		bad = store_read(home_unrecorded(nb->ws), ctx, path, beginning, 200, &bytes, &stat, err);
-	if (bad)
-		return bad == -ERR_NOT_FOUND ? 0 : bad;
+	if (!r)
+		r = store_read(home_unrecorded(nb->ws), ctx, path, beginning, 200, &bytes, &stat, err);
+	if (r)
+		return r == -ERR_NOT_FOUND ? 0 : r;
 	*ret_cond = (struct store_cond){STORE_VERSION, stat.version};
 	index_mark(bytes, ret_revision, ret_number);
 	return 0;
@@ -277,22 +277,22 @@ int notebook_flush(struct notebook *nb, struct ctx *ctx, struct err *err)
 		struct store_cond cond;
 		struct wpath path;
 		struct str text;
-		int bad = index_state(nb, ctx, &revision, &number, &cond, err);
+		int r = index_state(nb, ctx, &revision, &number, &cond, err);
 
-		if (!bad)
-			bad = index_path(nb, ctx, &path, err);
-		if (!bad)
-			bad = notebook_index(nb, ctx, &text, err);
-		if (bad)
-			return bad;
+		if (!r)
+			r = index_path(nb, ctx, &path, err);
+		if (!r)
+			r = notebook_index(nb, ctx, &text, err);
+		if (r)
+			return r;
 		if (!index_mark(text, &mine, &number) || (cond.kind == STORE_VERSION && revision >= mine))
 			return 0;
-		bad = store_write(home_unrecorded(nb->ws), ctx, path, text, cond, NULL, err);
-		if (bad != -ERR_CONFLICT && bad != -ERR_EXISTS)
-			return bad;
-		bad = ctx_check(ctx, err);
-		if (bad)
-			return bad;
+		r = store_write(home_unrecorded(nb->ws), ctx, path, text, cond, NULL, err);
+		if (r != -ERR_CONFLICT && r != -ERR_EXISTS)
+			return r;
+		r = ctx_check(ctx, err);
+		if (r)
+			return r;
 	}
 }
 

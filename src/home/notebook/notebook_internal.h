@@ -7,8 +7,8 @@
 
 #include "base/limits.h"
 #include "home/notebook/notebook.h"
-#include "workspace/workspace_internal.h"
 #include "text/frontmatter.h"
+#include "workspace/workspace_internal.h"
 
 #define NOTE_PROBLEMS_SHOWN 20
 #define NOTES_DIR           ((struct wpath){STR("notes")})

@@ -92,11 +92,11 @@ int tool_note(struct call *call, const struct jv *args, struct outcome *ret, str
 			      .kind = jv_get_str(args, "kind"),
 			      .namespace = jv_get_str(args, "namespace")};
 	struct note n;
-	int bad;
+	int r;
 
 	read_tags(arena, jv_get(args, "tags"), &in.tags, &in.tag_count);
-	bad = notebook_add(workspace_notebook(call->ws), call->ctx, &in, &n, err);
-	if (bad)
+	r = notebook_add(workspace_notebook(call->ws), call->ctx, &in, &n, err);
+	if (r)
 		return err_prefix(err, "note");
 	ret->value = note_value(arena, &n, true);
 	return 0;
@@ -142,22 +142,22 @@ int tool_read_note(struct call *call, const struct jv *args, struct outcome *ret
 	struct note_version *versions;
 	struct note n;
 	size_t count;
-	int bad;
+	int r;
 
 	if (version)
-		bad = notebook_read_version(nb, call->ctx, ref, (uint64_t)version, &n, err);
+		r = notebook_read_version(nb, call->ctx, ref, (uint64_t)version, &n, err);
 	else
-		bad = notebook_read(nb, call->ctx, ref, &n, err);
-	if (bad)
+		r = notebook_read(nb, call->ctx, ref, &n, err);
+	if (r)
 		return err_prefix(err, "read_note");
 	ret->value = note_value(arena, &n, false);
 	set_page(arena, ret->value, &n, (uint64_t)jv_get_int(args, "offset", 0));
 	if (jv_get_bool(args, "versions", false)) {
-		bad = notebook_versions(nb, call->ctx, ref, &versions, &count, err);
-		if (!bad)
+		r = notebook_versions(nb, call->ctx, ref, &versions, &count, err);
+		if (!r)
 			jv_set(arena, ret->value, "versions", versions_value(arena, versions, count));
 	}
-	return bad;
+	return r;
 }
 
 static void set_problems(struct arena *arena, struct jv *v, const struct note_list *list)
@@ -182,10 +182,10 @@ static int list_as_value(struct call *call, const struct note_query *query, stru
 	struct arena *arena = call->ctx->arena;
 	struct jv *notes = jv_array(arena);
 	struct note_list list;
-	int bad = notebook_list(workspace_notebook(call->ws), call->ctx, query, &list, err);
+	int r = notebook_list(workspace_notebook(call->ws), call->ctx, query, &list, err);
 
-	if (bad)
-		return bad;
+	if (r)
+		return r;
 	for (size_t i = 0; i < list.count; i++)
 		jv_push(arena, notes, note_value(arena, &list.notes[i], true));
 	ret->value = jv_object(arena);
@@ -206,9 +206,9 @@ int tool_list_notes(struct call *call, const struct jv *args, struct outcome *re
 				   .with_archived = jv_get_bool(args, "include_archived", false),
 				   .limit = (size_t)jv_get_int(args, "limit", 0),
 				   .cursor = jv_get_str(args, "cursor")};
-	int bad = list_as_value(call, &query, ret, err);
+	int r = list_as_value(call, &query, ret, err);
 
-	return bad ? err_prefix(err, "list_notes") : 0;
+	return r ? err_prefix(err, "list_notes") : 0;
 }
 
 int tool_list_open_questions(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
@@ -216,9 +216,9 @@ int tool_list_open_questions(struct call *call, const struct jv *args, struct ou
 	struct note_query query = {.open_questions = true,
 				   .limit = (size_t)jv_get_int(args, "limit", 100),
 				   .cursor = jv_get_str(args, "cursor")};
-	int bad = list_as_value(call, &query, ret, err);
+	int r = list_as_value(call, &query, ret, err);
 
-	return bad ? err_prefix(err, "list_open_questions") : 0;
+	return r ? err_prefix(err, "list_open_questions") : 0;
 }
 
 int tool_update_note(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
@@ -227,12 +227,12 @@ int tool_update_note(struct call *call, const struct jv *args, struct outcome *r
 	const struct str *tags;
 	struct note n;
 	size_t count;
-	int bad;
+	int r;
 
 	read_tags(arena, jv_get(args, "tags"), &tags, &count);
-	bad = notebook_update(workspace_notebook(call->ws), call->ctx, jv_get_str(args, "slug"),
-			      jv_get_str(args, "content"), tags, count, &n, err);
-	if (bad)
+	r = notebook_update(workspace_notebook(call->ws), call->ctx, jv_get_str(args, "slug"),
+			    jv_get_str(args, "content"), tags, count, &n, err);
+	if (r)
 		return err_prefix(err, "update_note");
 	ret->value = note_value(arena, &n, true);
 	return 0;
@@ -241,10 +241,10 @@ int tool_update_note(struct call *call, const struct jv *args, struct outcome *r
 int tool_archive_note(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
 {
 	struct note n;
-	int bad = notebook_archive(workspace_notebook(call->ws), call->ctx, jv_get_str(args, "slug"),
-				   !jv_get_bool(args, "restore", false), &n, err);
+	int r = notebook_archive(workspace_notebook(call->ws), call->ctx, jv_get_str(args, "slug"),
+				 !jv_get_bool(args, "restore", false), &n, err);
 
-	if (bad)
+	if (r)
 		return err_prefix(err, "archive_note");
 	ret->value = note_value(call->ctx->arena, &n, true);
 	return 0;
@@ -253,10 +253,10 @@ int tool_archive_note(struct call *call, const struct jv *args, struct outcome *
 int tool_ask_question(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
 {
 	struct note n;
-	int bad = notebook_ask(workspace_notebook(call->ws), call->ctx, jv_get_str(args, "title"),
-			       jv_get_str(args, "content"), &n, err);
+	int r = notebook_ask(workspace_notebook(call->ws), call->ctx, jv_get_str(args, "title"),
+			     jv_get_str(args, "content"), &n, err);
 
-	if (bad)
+	if (r)
 		return err_prefix(err, "ask_question");
 	ret->value = note_value(call->ctx->arena, &n, true);
 	return 0;
@@ -265,10 +265,10 @@ int tool_ask_question(struct call *call, const struct jv *args, struct outcome *
 int tool_answer_question(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
 {
 	struct note n, question;
-	int bad = notebook_answer(workspace_notebook(call->ws), call->ctx, jv_get_str(args, "slug"),
-				  jv_get_str(args, "content"), &n, &question, err);
+	int r = notebook_answer(workspace_notebook(call->ws), call->ctx, jv_get_str(args, "slug"),
+				jv_get_str(args, "content"), &n, &question, err);
 
-	if (bad)
+	if (r)
 		return err_prefix(err, "answer_question");
 	ret->value = note_value(call->ctx->arena, &n, true);
 	jv_set(call->ctx->arena, ret->value, "question", note_value(call->ctx->arena, &question, true));
@@ -310,15 +310,15 @@ int tool_search_notes(struct call *call, const struct jv *args, struct outcome *
 				     .limit = (size_t)(limit > SEARCH_MOST ? SEARCH_MOST : limit)};
 	struct jv *notes = jv_array(arena);
 	struct search_hits hits;
-	int bad;
+	int r;
 
 	if (jv_get_str(args, "cursor").len &&
 	    (!str_to_i64(jv_get_str(args, "cursor"), &offset) || offset < 0 || offset > SEARCH_DEEPEST))
 		return err_set(err, ERR_INVALID, "search_notes: the cursor is not next_cursor of the page before");
 	read_tags(arena, jv_get(args, "tags"), &query.tags, &query.tag_count);
 	query.offset = (size_t)offset;
-	bad = home_search(call->ws, call->ctx, &query, &hits, err);
-	if (bad)
+	r = home_search(call->ws, call->ctx, &query, &hits, err);
+	if (r)
 		return err_prefix(err, "search_notes");
 	for (size_t i = 0; i < hits.count; i++)
 		jv_push(arena, notes, found_value(arena, &hits.hits[i]));

@@ -29,12 +29,12 @@ static int list_locked(struct notebook *nb, struct ctx *ctx, const struct note_q
 {
 	const struct note *last = NULL;
 	size_t from;
-	int bad = catalog_refresh(nb, ctx, err);
+	int r = catalog_refresh(nb, ctx, err);
 
-	if (!bad)
-		bad = catalog_seek(nb->catalog, q->cursor, &from, err);
-	if (bad)
-		return bad;
+	if (!r)
+		r = catalog_seek(nb->catalog, q->cursor, &from, err);
+	if (r)
+		return r;
 	for (size_t i = 0; i < catalog_count(nb->catalog); i++) {
 		const struct note *n = catalog_at(nb->catalog, i);
 
@@ -58,14 +58,14 @@ int notebook_list(struct notebook *nb, struct ctx *ctx, const struct note_query 
 		  struct err *err)
 {
 	size_t limit = query->limit ? query->limit : LIST_DEFAULT;
-	int bad;
+	int r;
 
 	limit = limit > NOTES_LIST_MAX ? NOTES_LIST_MAX : limit;
 	*ret = (struct note_list){.notes = ARENA_ARRAY(ctx->arena, struct note, limit)};
 	pthread_mutex_lock(&nb->lock);
-	bad = list_locked(nb, ctx, query, limit, ret, err);
+	r = list_locked(nb, ctx, query, limit, ret, err);
 	pthread_mutex_unlock(&nb->lock);
-	return bad;
+	return r;
 }
 
 /* --- versions --- */
@@ -79,17 +79,17 @@ static int to_buf(void *arg, const void *bytes, size_t len, struct err *err)
 }
 
 /* The note as it was after a revision of its file. */
-static int read_at(struct notebook *nb, struct ctx *ctx, struct wpath path, const struct revision *r, struct note *ret,
-		   struct err *err)
+static int read_at(struct notebook *nb, struct ctx *ctx, struct wpath path, const struct revision *revision,
+		   struct note *ret, struct err *err)
 {
 	struct rev_state state;
 	struct buf b;
 	struct sink sink = {.push = to_buf, .arg = &b};
-	int bad;
+	int r;
 
 	buf_init(&b, ctx->arena, NOTE_FILE_MAX);
-	bad = revisions_read(nb->shared, ctx, r->path, r->number, STORE_WHOLE, &sink, &state, err);
-	return bad ? bad : note_parse(ctx->arena, path, buf_str(&b), r->time_ns, ret, err);
+	r = revisions_read(nb->shared, ctx, revision->path, revision->number, STORE_WHOLE, &sink, &state, err);
+	return r ? r : note_parse(ctx->arena, path, buf_str(&b), revision->time_ns, ret, err);
 }
 
 struct walk {
@@ -101,9 +101,9 @@ static int walk_begin(struct notebook *nb, struct ctx *ctx, struct wpath path, s
 {
 	struct rev_query query = {.newest_first = true, .limit = REVISIONS_MAX};
 	bool more;
-	int bad = wpath_join(ctx->arena, nb->part, path, &query.path, err);
+	int r = wpath_join(ctx->arena, nb->part, path, &query.path, err);
 
-	return bad ? bad : revisions_query(nb->shared, ctx, &query, &ret->revisions, &ret->count, &more, err);
+	return r ? r : revisions_query(nb->shared, ctx, &query, &ret->revisions, &ret->count, &more, err);
 }
 
 int notebook_read_version(struct notebook *nb, struct ctx *ctx, struct str ref, uint64_t version, struct note *ret,
@@ -112,21 +112,21 @@ int notebook_read_version(struct notebook *nb, struct ctx *ctx, struct str ref, 
 	struct wpath path;
 	struct walk walk;
 	struct note now, n;
-	int bad = notebook_find(nb, ctx, ref, &path, err);
+	int r = notebook_find(nb, ctx, ref, &path, err);
 
-	if (!bad)
-		bad = notebook_load(nb, ctx, path, &now, NULL, NULL, err);
-	if (!bad && (version == 0 || version > now.version))
+	if (!r)
+		r = notebook_load(nb, ctx, path, &now, NULL, NULL, err);
+	if (!r && (version == 0 || version > now.version))
 		return err_set(err, ERR_NOT_FOUND, "the note \"%.*s\" has versions 1 to %llu, not %llu",
 			       STR_ARG(utf8_first(now.slug, 100)), (unsigned long long)now.version,
 			       (unsigned long long)version);
-	if (!bad && version == now.version) {
+	if (!r && version == now.version) {
 		*ret = now;
 		return 0;
 	}
-	if (!bad)
-		bad = walk_begin(nb, ctx, path, &walk, err);
-	for (size_t i = 0; !bad && i < walk.count; i++) {
+	if (!r)
+		r = walk_begin(nb, ctx, path, &walk, err);
+	for (size_t i = 0; !r && i < walk.count; i++) {
 		struct err ignored;
 
 		if (!walk.revisions[i].after.exists || read_at(nb, ctx, path, &walk.revisions[i], &n, &ignored))
@@ -136,11 +136,10 @@ int notebook_read_version(struct notebook *nb, struct ctx *ctx, struct str ref, 
 			return 0;
 		}
 	}
-	return bad ? bad
-		   : err_set(err, ERR_NOT_FOUND,
-			     "version %llu of \"%.*s\" is not kept any more; it has now version %llu",
-			     (unsigned long long)version, STR_ARG(utf8_first(now.slug, 100)),
-			     (unsigned long long)now.version);
+	return r ? r
+		 : err_set(err, ERR_NOT_FOUND, "version %llu of \"%.*s\" is not kept any more; it has now version %llu",
+			   (unsigned long long)version, STR_ARG(utf8_first(now.slug, 100)),
+			   (unsigned long long)now.version);
 }
 
 int notebook_versions(struct notebook *nb, struct ctx *ctx, struct str ref, struct note_version **ret,
@@ -152,12 +151,12 @@ int notebook_versions(struct notebook *nb, struct ctx *ctx, struct str ref, stru
 	struct walk walk;
 	struct note n;
 	size_t count = 0;
-	int bad = notebook_find(nb, ctx, ref, &path, err);
+	int r = notebook_find(nb, ctx, ref, &path, err);
 
-	if (!bad)
-		bad = walk_begin(nb, ctx, path, &walk, err);
-	if (bad)
-		return bad;
+	if (!r)
+		r = walk_begin(nb, ctx, path, &walk, err);
+	if (r)
+		return r;
 	all = ARENA_ARRAY(ctx->arena, struct note_version, walk.count + 1);
 	for (size_t i = 0; i < walk.count; i++) {
 		struct err ignored;
@@ -199,16 +198,16 @@ static int prune_one(struct notebook *nb, struct ctx *ctx, const struct note *n,
 	struct wpath path = {n->path};
 	struct store_stat stat;
 	struct note now;
-	int bad = notebook_load(nb, ctx, path, &now, NULL, &stat, err);
+	int r = notebook_load(nb, ctx, path, &now, NULL, &stat, err);
 
 	*ret_gone = false;
-	if (!bad && may_go(&now, want, clock_real_ns())) {
+	if (!r && may_go(&now, want, clock_real_ns())) {
 		if (!want->dry_run)
-			bad = store_remove(nb->home, ctx, path, false, (struct store_cond){STORE_VERSION, stat.version},
-					   NULL, err);
-		*ret_gone = !bad;
+			r = store_remove(nb->home, ctx, path, false, (struct store_cond){STORE_VERSION, stat.version},
+					 NULL, err);
+		*ret_gone = !r;
 	}
-	return bad == -ERR_NOT_FOUND || bad == -ERR_CONFLICT ? 0 : bad;
+	return r == -ERR_NOT_FOUND || r == -ERR_CONFLICT ? 0 : r;
 }
 
 int notebook_prune(struct notebook *nb, struct ctx *ctx, const struct note_prune *want, struct note_list *ret,
@@ -218,19 +217,19 @@ int notebook_prune(struct notebook *nb, struct ctx *ctx, const struct note_prune
 	struct note *chosen;
 	size_t count = 0;
 	bool gone;
-	int bad;
+	int r;
 
 	*ret = (struct note_list){.notes = ARENA_ARRAY(ctx->arena, struct note, NOTES_LIST_MAX)};
 	pthread_mutex_lock(&nb->lock);
-	bad = catalog_refresh(nb, ctx, err);
-	chosen = ARENA_ARRAY(ctx->arena, struct note, bad ? 1 : catalog_count(nb->catalog) + 1);
-	for (size_t i = 0; !bad && i < catalog_count(nb->catalog); i++)
+	r = catalog_refresh(nb, ctx, err);
+	chosen = ARENA_ARRAY(ctx->arena, struct note, r ? 1 : catalog_count(nb->catalog) + 1);
+	for (size_t i = 0; !r && i < catalog_count(nb->catalog); i++)
 		if (may_go(catalog_at(nb->catalog, i), want, now))
 			chosen[count++] = note_copy(ctx->arena, catalog_at(nb->catalog, i));
 	pthread_mutex_unlock(&nb->lock);
-	for (size_t i = 0; !bad && i < count; i++) {
-		bad = prune_one(nb, ctx, &chosen[i], want, &gone, err);
-		if (bad || !gone)
+	for (size_t i = 0; !r && i < count; i++) {
+		r = prune_one(nb, ctx, &chosen[i], want, &gone, err);
+		if (r || !gone)
 			continue;
 		ret->total++;
 		if (ret->count < NOTES_LIST_MAX)
@@ -238,5 +237,5 @@ int notebook_prune(struct notebook *nb, struct ctx *ctx, const struct note_prune
 	}
 	if (ret->total && !want->dry_run)
 		index_dirty(nb, 0);
-	return bad;
+	return r;
 }

@@ -11,8 +11,8 @@
 #ifndef STEAD_HOME_PLANS_PLANS_H
 #define STEAD_HOME_PLANS_PLANS_H
 
-#include "workspace/workspace.h"
 #include "text/jv.h"
+#include "workspace/workspace.h"
 
 /* Where both lie for the session of the call. */
 void plan_places(struct workspace *ws, struct ctx *ctx, struct wpath *ret_plan, struct wpath *ret_state);

@@ -5,8 +5,8 @@
  */
 #include "home/plans/plans_tools.h"
 
-#include "home/plans/plans.h"
 #include "dialects/common.h"
+#include "home/plans/plans.h"
 
 static int tool_plan_enter(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
 {

@@ -12,8 +12,8 @@
 #ifndef STEAD_HOME_PROMPT_PROMPT_H
 #define STEAD_HOME_PROMPT_PROMPT_H
 
-#include "workspace/workspace.h"
 #include "text/jv.h"
+#include "workspace/workspace.h"
 
 enum prompt_class {
 	PROMPT_STATIC,  /* people write it */

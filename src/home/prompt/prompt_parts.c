@@ -2,9 +2,9 @@
 /* From files and from what Stead knows itself to the sections of a prompt, in their order and each whole. */
 #include "base/clock.h"
 #include "base/limits.h"
-#include "workspace/fork.h"
 #include "home/notebook/notebook.h"
 #include "home/prompt/prompt_internal.h"
+#include "workspace/fork.h"
 
 #define NAME_MAX_BYTES ((size_t)100)
 #define QUESTIONS      20

@@ -2,8 +2,8 @@
 /* assemble_prompt: for clients that run a model themselves and want its system prompt from the workspace. */
 #include "home/prompt/prompt_tools.h"
 
-#include "home/prompt/prompt.h"
 #include "dialects/common.h"
+#include "home/prompt/prompt.h"
 
 static int tool_assemble_prompt(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
 {

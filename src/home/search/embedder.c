@@ -81,17 +81,17 @@ bool embedder_is_left_alone(struct embedder *e)
 static int may_ask(struct embedder *e, struct err *err)
 {
 	int64_t now = clock_monotonic_ns();
-	int bad = 0;
+	int r = 0;
 
 	pthread_mutex_lock(&e->lock);
 	if (e->failures && now < e->ask_at) {
 		*err = e->last;
-		bad = -(int)err->kind;
+		r = -(int)err->kind;
 	} else if (e->failures) {
 		e->ask_at = now + (int64_t)e->config->timeout_ms * 1000000;
 	}
 	pthread_mutex_unlock(&e->lock);
-	return bad;
+	return r;
 }
 
 static void answered(struct embedder *e)
@@ -221,14 +221,14 @@ int embedder_parse(struct arena *arena, struct str body, size_t count, float **r
 	for (const struct jv_member *m = jv_first(data); m; m = m->next, place++) {
 		int64_t at = jv_get_int(m->value, "index", (int64_t)place);
 		const struct jv *list = jv_get(m->value, "embedding");
-		int bad;
+		int r;
 
 		if (at < 0 || (uint64_t)at >= count || seen[at] || !list || list->type != JV_ARRAY)
 			return bad_answer(err, "there is not one for each text");
 		seen[at] = true;
-		bad = take_vector(list, (unsigned)dims, values + (size_t)at * dims, err);
-		if (bad)
-			return bad;
+		r = take_vector(list, (unsigned)dims, values + (size_t)at * dims, err);
+		if (r)
+			return r;
 	}
 	*ret_values = values;
 	*ret_dims = (unsigned)dims;
@@ -239,22 +239,22 @@ int embedder_embed(struct embedder *e, struct ctx *ctx, const struct str *texts,
 		   unsigned *ret_dims, struct err *err)
 {
 	struct http_response response = {0};
-	int bad = may_ask(e, err);
+	int r = may_ask(e, err);
 
-	if (bad)
-		return bad;
-	bad = post(e, ctx, body_of(e, ctx->arena, texts, count), &response, err);
-	if (!bad && (response.status < 200 || response.status > 299))
-		bad = refused(&response, err);
-	else if (!bad)
-		bad = embedder_parse(ctx->arena, response.body, count, ret_values, ret_dims, err);
-	if (!bad && e->config->dimensions && *ret_dims != e->config->dimensions)
-		bad = err_set(err, ERR_UNAVAILABLE,
-			      "the embedder answers with %u numbers, embedding.dimensions asks for %llu", *ret_dims,
-			      (unsigned long long)e->config->dimensions);
-	if (!bad || bad == -ERR_INVALID)
+	if (r)
+		return r;
+	r = post(e, ctx, body_of(e, ctx->arena, texts, count), &response, err);
+	if (!r && (response.status < 200 || response.status > 299))
+		r = refused(&response, err);
+	else if (!r)
+		r = embedder_parse(ctx->arena, response.body, count, ret_values, ret_dims, err);
+	if (!r && e->config->dimensions && *ret_dims != e->config->dimensions)
+		r = err_set(err, ERR_UNAVAILABLE,
+			    "the embedder answers with %u numbers, embedding.dimensions asks for %llu", *ret_dims,
+			    (unsigned long long)e->config->dimensions);
+	if (!r || r == -ERR_INVALID)
 		answered(e);
-	else if (bad != -ERR_CANCELLED)
+	else if (r != -ERR_CANCELLED)
 		leave_alone(e, err, retry_after_ns(&response));
-	return bad;
+	return r;
 }

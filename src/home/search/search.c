@@ -10,8 +10,8 @@
 
 #include "base/clock.h"
 #include "base/limits.h"
-#include "home/search/search_meaning.h"
 #include "home/search/search_internal.h"
+#include "home/search/search_meaning.h"
 #include "workspace/workspace_internal.h"
 
 #define FEW_HITS   3
@@ -79,19 +79,19 @@ static int ask(struct ctx *ctx, const struct words_view *view, const struct sear
 	       struct search_plan *plan, struct words_hits *hits, struct err *err)
 {
 	struct words_query q = question_of(query);
-	int bad = 0;
+	int r = 0;
 
 	q.top = q.top > top ? q.top : top;
-	for (int try = 0; !bad && try < 2; try++) {
-		bad = search_plan(ctx->arena, view, query->text, query->exact, try == 1, plan, err);
+	for (int try = 0; !r && try < 2; try++) {
+		r = search_plan(ctx->arena, view, query->text, query->exact, try == 1, plan, err);
 		q.clauses = plan->clauses;
 		q.count = plan->count;
-		if (!bad)
-			bad = words_search(view, ctx, &q, hits, err);
-		if (!bad && (hits->total >= FEW_HITS || !plan->can_widen))
+		if (!r)
+			r = words_search(view, ctx, &q, hits, err);
+		if (!r && (hits->total >= FEW_HITS || !plan->can_widen))
 			break;
 	}
-	return bad;
+	return r;
 }
 
 /* --- by meaning --- */
@@ -201,27 +201,27 @@ static int answer(struct workspace *ws, struct ctx *ctx, struct words_view *view
 	struct meaning_hit *near = NULL;
 	struct err why;
 	size_t count = 0;
-	int bad;
+	int r;
 
 	if (query->mode == SEARCH_BY_MEANING && !m)
 		return err_set(err, ERR_UNSUPPORTED,
 			       "search: there is no embedder to search by meaning with; set embedding.url and "
 			       "embedding.model in agent.yaml, or leave mode out");
-	bad = ask(ctx, view, query, meant ? FUSE_DEPTH : 0, plan, &ret->words, err);
-	if (bad)
-		return bad;
-	bad = meant ? by_meaning(m, ctx, view, query, plan, &near, &count, &why) : -ERR_UNSUPPORTED;
+	r = ask(ctx, view, query, meant ? FUSE_DEPTH : 0, plan, &ret->words, err);
+	if (r)
+		return r;
+	r = meant ? by_meaning(m, ctx, view, query, plan, &near, &count, &why) : -ERR_UNSUPPORTED;
 	if (ctx_check(ctx, err) != 0)
 		return -(int)err->kind;
-	if (bad)
+	if (r)
 		words_only(ctx->arena, ret);
 	else if (query->mode == SEARCH_BY_MEANING)
 		near_only(ctx->arena, near, count, ret);
 	else
 		fuse(ctx->arena, near, count, ret);
-	if (bad && meant)
+	if (r && meant)
 		ret->note = arena_printf(ctx->arena, "found by words only: %s", why.msg);
-	if (!bad)
+	if (!r)
 		ret->meaning = arena_printf(ctx->arena, "%zu documents by meaning, put together with %zu by words\n",
 					    count, query->mode == SEARCH_AUTO ? ret->words.count : 0);
 	return 0;
@@ -260,16 +260,16 @@ int home_search(struct workspace *ws, struct ctx *ctx, const struct search_query
 	struct search_plan plan;
 	struct answer a = {0};
 	struct str note;
-	int bad;
+	int r;
 
 	if (query->offset > SEARCH_OFFSET_MAX)
 		return err_set(err, ERR_INVALID, "search: only the best %d can be paged through; narrow the question",
 			       SEARCH_OFFSET_MAX);
-	bad = home_index_view(ws, ctx, &view, &note, err);
-	if (bad)
+	r = home_index_view(ws, ctx, &view, &note, err);
+	if (r)
 		return err_prefix(err, "search");
-	bad = answer(ws, ctx, view, query, &plan, &a, err);
-	if (!bad) {
+	r = answer(ws, ctx, view, query, &plan, &a, err);
+	if (!r) {
 		size_t limit = query->limit ? query->limit : 10,
 		       from = query->offset < a.count ? query->offset : a.count;
 
@@ -286,7 +286,7 @@ int home_search(struct workspace *ws, struct ctx *ctx, const struct search_query
 	}
 	words_view_unref(view);
 	home_index_wake(ws);
-	return bad;
+	return r;
 }
 
 /* Days since 1970-01-01. */

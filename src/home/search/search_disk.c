@@ -154,17 +154,17 @@ static int open_all(struct arena *arena, const char *dir, const struct index_man
 		    struct words_segment ***ret_segments, struct err *err)
 {
 	struct words_segment **list = ARENA_ARRAY(arena, struct words_segment *, m->count + 1);
-	int bad = 0;
+	int r = 0;
 	size_t n = 0;
 
-	while (!bad && n < m->count) {
-		bad = words_segment_open(path_of(arena, dir, m->names[n]), &list[n], err);
-		n += bad == 0;
+	while (!r && n < m->count) {
+		r = words_segment_open(path_of(arena, dir, m->names[n]), &list[n], err);
+		n += r == 0;
 	}
-	while (bad && n)
+	while (r && n)
 		words_segment_unref(list[--n]);
 	*ret_segments = list;
-	return bad;
+	return r;
 }
 
 int index_open(struct arena *arena, const char *dir, struct index_manifest *ret_manifest,
@@ -174,12 +174,12 @@ int index_open(struct arena *arena, const char *dir, struct index_manifest *ret_
 
 	/* Who merges removes files behind our back: then there is a newer manifest. */
 	for (;;) {
-		int bad;
+		int r;
 
 		index_manifest_read(arena, dir, ret_manifest);
-		bad = open_all(arena, dir, ret_manifest, ret_segments, err);
-		if (bad != -ERR_NOT_FOUND || ret_manifest->generation == before)
-			return bad;
+		r = open_all(arena, dir, ret_manifest, ret_segments, err);
+		if (r != -ERR_NOT_FOUND || ret_manifest->generation == before)
+			return r;
 		before = ret_manifest->generation;
 	}
 }

@@ -19,10 +19,10 @@
 #include "base/limits.h"
 #include "base/strmap.h"
 #include "home/search/search_disk.h"
-#include "home/search/search_meaning.h"
 #include "home/search/search_internal.h"
-#include "workspace/workspace_internal.h"
+#include "home/search/search_meaning.h"
 #include "revisions/revisions.h"
+#include "workspace/workspace_internal.h"
 
 #define NS_PER_S       INT64_C(1000000000)
 #define SWEEP_EVERY_NS (5 * NS_PER_S)
@@ -296,22 +296,22 @@ static void take_file(struct intake *in, struct wpath path, const struct search_
 	struct store_stat stat = {0};
 	struct str bytes = STR_NONE;
 	struct err err;
-	int bad;
+	int r;
 
 	arena_reset(in->scratch);
 	ctx.arena = in->scratch;
-	bad = store_read(in->ix->home, &ctx, path, STORE_WHOLE, SEARCH_FILE_MAX, &bytes, &stat, &err);
-	if (bad == -ERR_TOO_LARGE) {
+	r = store_read(in->ix->home, &ctx, path, STORE_WHOLE, SEARCH_FILE_MAX, &bytes, &stat, &err);
+	if (r == -ERR_TOO_LARGE) {
 		bytes = STR_NONE;
-		bad = store_stat(in->ix->home, &ctx, path, &stat, &err);
+		r = store_stat(in->ix->home, &ctx, path, &stat, &err);
 	}
-	set_trouble(in->ix, path.s, bad && bad != -ERR_NOT_FOUND && bad != -ERR_INVALID, true);
-	if (bad == -ERR_NOT_FOUND || bad == -ERR_INVALID) {
+	set_trouble(in->ix, path.s, r && r != -ERR_NOT_FOUND && r != -ERR_INVALID, true);
+	if (r == -ERR_NOT_FOUND || r == -ERR_INVALID) {
 		words_builder_file(in->builder, path.s, STR(""));
 		in->files++;
 		return;
 	}
-	if (bad)
+	if (r)
 		return;
 	in->area = family->area;
 	words_builder_file(in->builder, path.s, stat.version);
@@ -381,12 +381,12 @@ static int take_revisions(struct home_index *ix, struct ctx *ctx, uint64_t head,
 	struct intake in;
 	size_t count;
 	bool more = false;
-	int bad = revisions_query(shared, ctx, &query, &list, &count, &more, err);
+	int r = revisions_query(shared, ctx, &query, &list, &count, &more, err);
 
-	if (bad || more)
-		return bad ? bad : -ERR_NOT_FOUND;
+	if (r || more)
+		return r ? r : -ERR_NOT_FOUND;
 	intake_begin(&in, ix, ctx);
-	for (size_t i = count; i-- > 0 && !bad;) { /* newest first: one look a path */
+	for (size_t i = count; i-- > 0 && !r;) { /* newest first: one look a path */
 		const struct search_family *family;
 		struct wpath path;
 		bool added;
@@ -397,17 +397,17 @@ static int take_revisions(struct home_index *ix, struct ctx *ctx, uint64_t head,
 		if (!added)
 			continue;
 		if (!list[i].done && !list[i].own)
-			bad = revisions_settle(shared, ctx, list[i].path, NULL, err);
-		if (!bad && !is_known(ix, path, &list[i]))
+			r = revisions_settle(shared, ctx, list[i].path, NULL, err);
+		if (!r && !is_known(ix, path, &list[i]))
 			take_file(&in, path, family);
 	}
 	intake_end(&in);
 	for (size_t i = 0; i < count; i++)
 		if (list[i].own && !list[i].done && list[i].number <= head)
 			head = list[i].number - 1;
-	if (!bad && head > ix->revision)
+	if (!r && head > ix->revision)
 		ix->revision = head;
-	return bad;
+	return r;
 }
 
 /* Compares one file of the list with what the index knows. */
@@ -447,12 +447,12 @@ static int sweep_tree(struct sweep *s, const char *dir, struct err *err)
 	for (;;) {
 		struct ctx ctx = *s->ctx;
 		struct store_page page;
-		int bad;
+		int r;
 
 		ctx.arena = arena;
-		bad = store_list(s->ix->home, &ctx, (struct wpath){str_of(dir)}, &req, &page, err);
-		if (bad)
-			return bad == -ERR_NOT_FOUND || bad == -ERR_INVALID ? 0 : bad;
+		r = store_list(s->ix->home, &ctx, (struct wpath){str_of(dir)}, &req, &page, err);
+		if (r)
+			return r == -ERR_NOT_FOUND || r == -ERR_INVALID ? 0 : r;
 		for (size_t i = 0; i < page.count; i++) {
 			struct wpath path = page.entries[i].path;
 
@@ -492,20 +492,20 @@ static int sweep_look(struct sweep *s, struct err *err)
 	static const char *const trees[] = {"notes", "memory", "agents", "knowledge", "files"};
 	struct store_stat stat;
 	struct store_entry memory = {.path = {STR("MEMORY.md")}};
-	int bad = store_stat(s->ix->home, s->ctx, memory.path, &stat, err);
+	int r = store_stat(s->ix->home, s->ctx, memory.path, &stat, err);
 
-	if (!bad && stat.kind == STORE_FILE) {
+	if (!r && stat.kind == STORE_FILE) {
 		memory.stat = stat;
 		strmap_put(s->seen, memory.path.s, NULL);
 		if (is_news(s->view, &memory))
 			add_changed(s, memory.path);
 	}
-	bad = bad == -ERR_NOT_FOUND ? 0 : bad;
-	for (size_t i = 0; !bad && i < sizeof trees / sizeof trees[0]; i++)
-		bad = sweep_tree(s, trees[i], err);
-	if (!bad)
+	r = r == -ERR_NOT_FOUND ? 0 : r;
+	for (size_t i = 0; !r && i < sizeof trees / sizeof trees[0]; i++)
+		r = sweep_tree(s, trees[i], err);
+	if (!r)
 		find_gone(s);
-	return bad;
+	return r;
 }
 
 /* Compares everything by version. With `held` the caller takes changes in already. */
@@ -515,15 +515,15 @@ static int sweep(struct home_index *ix, struct ctx *ctx, bool held, struct err *
 	struct sweep s = {.ix = ix, .ctx = ctx, .keep = keep, .seen = strmap_new(keep)};
 	int64_t began = clock_monotonic_ns(), took;
 	struct intake in;
-	int bad;
+	int r;
 
 	pthread_mutex_lock(&ix->lock);
 	s.view = words_view_ref(ix->view);
 	pthread_mutex_unlock(&ix->lock);
-	bad = sweep_look(&s, err);
+	r = sweep_look(&s, err);
 	words_view_unref(s.view);
 	took = clock_monotonic_ns() - began;
-	if (!bad && s.count) {
+	if (!r && s.count) {
 		if (!held)
 			pthread_mutex_lock(&ix->catching);
 		intake_begin(&in, ix, ctx);
@@ -542,7 +542,7 @@ static int sweep(struct home_index *ix, struct ctx *ctx, bool held, struct err *
 	pthread_mutex_lock(&ix->lock);
 	ix->sweep_at = clock_monotonic_ns() + (took * 20 > SWEEP_EVERY_NS ? took * 20 : SWEEP_EVERY_NS);
 	pthread_mutex_unlock(&ix->lock);
-	return bad;
+	return r;
 }
 
 /* --- writing out --- */
@@ -590,18 +590,18 @@ static int merge_range(struct home_index *ix, struct words_view *view, size_t fi
 	struct index_manifest m = {.revision = revision};
 	struct words_view *next, *old;
 	struct str name = STR("");
-	int bad = words_merge(view, first, end - first, first == 0, &ix->stop.requested, &one, err);
+	int r = words_merge(view, first, end - first, first == 0, &ix->stop.requested, &one, err);
 
-	if (bad)
-		return bad;
+	if (r)
+		return r;
 	if (ix->dir) {
-		bad = index_save(arena, ix->dir, one, &name, err);
-		if (!bad)
-			bad = words_segment_open(arena_printf(arena, "%s/%.*s", ix->dir, STR_ARG(name)).ptr, &mapped,
-						 err);
+		r = index_save(arena, ix->dir, one, &name, err);
+		if (!r)
+			r = words_segment_open(arena_printf(arena, "%s/%.*s", ix->dir, STR_ARG(name)).ptr, &mapped,
+					       err);
 		words_segment_unref(one);
-		if (bad)
-			return bad;
+		if (r)
+			return r;
 		one = mapped;
 	}
 	pthread_mutex_lock(&ix->lock);
@@ -624,10 +624,10 @@ static int merge_range(struct home_index *ix, struct words_view *view, size_t fi
 	words_segment_unref(one);
 	if (!ix->dir)
 		return 0;
-	bad = index_manifest_write(arena, ix->dir, &m, err);
-	if (!bad)
+	r = index_manifest_write(arena, ix->dir, &m, err);
+	if (!r)
 		index_sweep_dir(arena, ix->dir, &m);
-	return bad;
+	return r;
 }
 
 /* Somebody else wrote meanwhile: his segments take the place of those that we had, and of what we held when he is as
@@ -789,15 +789,15 @@ static int settled_head(struct home_index *ix, struct ctx *ctx, uint64_t *head, 
 	struct store *shared = home_shared(ix->ws);
 	struct revision *list;
 	size_t count = 0;
-	int bad = *head ? revisions_query(shared, ctx, &query, &list, &count, NULL, err) : 0;
+	int r = *head ? revisions_query(shared, ctx, &query, &list, &count, NULL, err) : 0;
 
-	for (size_t i = 0; !bad && i < count; i++) {
+	for (size_t i = 0; !r && i < count; i++) {
 		if (list[i].own && !list[i].done)
 			*head = list[i].number - 1;
 		else if (!list[i].done)
-			bad = revisions_settle(shared, ctx, list[i].path, NULL, err);
+			r = revisions_settle(shared, ctx, list[i].path, NULL, err);
 	}
-	return bad;
+	return r;
 }
 
 static bool view_is_whole(struct home_index *ix)
@@ -813,7 +813,7 @@ static bool view_is_whole(struct home_index *ix)
 static int catch_up(struct home_index *ix, struct ctx *ctx, struct err *err)
 {
 	uint64_t head;
-	int bad;
+	int r;
 
 	if (ix->opened && !view_is_whole(ix)) { /* somebody cut a file off: what is left of it is of no use */
 		set_view(ix, words_view_new(NULL, 0), 0);
@@ -823,39 +823,39 @@ static int catch_up(struct home_index *ix, struct ctx *ctx, struct err *err)
 	if (!ix->opened)
 		open_dir(ix, ctx);
 	ix->opened = true;
-	bad = revisions_head(home_shared(ix->ws), ctx, &head, err);
-	if (bad)
-		return bad;
+	r = revisions_head(home_shared(ix->ws), ctx, &head, err);
+	if (r)
+		return r;
 	if (ix->swept && head > ix->revision) {
-		bad = take_revisions(ix, ctx, head, err);
-		ix->swept = bad != -ERR_NOT_FOUND;
-		bad = ix->swept ? bad : 0;
+		r = take_revisions(ix, ctx, head, err);
+		ix->swept = r != -ERR_NOT_FOUND;
+		r = ix->swept ? r : 0;
 	}
-	if (!bad && !ix->swept) {
-		bad = settled_head(ix, ctx, &head, err);
-		if (!bad)
-			bad = sweep(ix, ctx, true, err);
-		ix->swept = !bad;
-		if (!bad)
+	if (!r && !ix->swept) {
+		r = settled_head(ix, ctx, &head, err);
+		if (!r)
+			r = sweep(ix, ctx, true, err);
+		ix->swept = !r;
+		if (!r)
 			ix->revision = head;
 	}
-	return bad;
+	return r;
 }
 
 int home_index_view(struct workspace *ws, struct ctx *ctx, struct words_view **ret_view, struct str *ret_note,
 		    struct err *err)
 {
 	struct home_index *ix = index_of(ws);
-	int bad;
+	int r;
 
 	*ret_note = STR_NONE;
 	pthread_mutex_lock(&ix->catching);
-	bad = catch_up(ix, ctx, err);
-	if (!bad)
+	r = catch_up(ix, ctx, err);
+	if (!r)
 		*ret_note = trouble_note(ix, ctx->arena);
 	pthread_mutex_unlock(&ix->catching);
-	if (bad)
-		return bad;
+	if (r)
+		return r;
 	pthread_mutex_lock(&ix->lock);
 	*ret_view = words_view_ref(ix->view);
 	pthread_mutex_unlock(&ix->lock);

@@ -342,13 +342,13 @@ static int wrong_vectors(struct meaning *m, unsigned dims, struct err *err)
 
 static int keep(struct meaning *m, const struct batch *b, const float *values, unsigned dims, struct err *err)
 {
-	int bad = vectors_add(m->vectors, (const uint64_t(*)[2])b->keys, values, b->count, dims, err);
+	int r = vectors_add(m->vectors, (const uint64_t(*)[2])b->keys, values, b->count, dims, err);
 
-	if (bad == -ERR_INVALID)
+	if (r == -ERR_INVALID)
 		return wrong_vectors(m, dims, err);
-	for (size_t i = 0; !bad && i < b->count; i++)
+	for (size_t i = 0; !r && i < b->count; i++)
 		atomic_store(&b->tables[i]->records[b->pieces[i]], vectors_find(m->vectors, b->keys[i]));
-	return bad;
+	return r;
 }
 
 /* Embeds the batch. When the embedder refuses it, one text after the other: those that it refuses are left out from
@@ -357,23 +357,23 @@ static int embed_batch(struct meaning *m, struct ctx *ctx, struct batch *b, stru
 {
 	float *values;
 	unsigned dims;
-	int bad = embedder_embed(m->embedder, ctx, b->texts, b->count, &values, &dims, err);
+	int r = embedder_embed(m->embedder, ctx, b->texts, b->count, &values, &dims, err);
 
-	if (!bad)
+	if (!r)
 		return keep(m, b, values, dims, err);
-	if (bad == -ERR_INVALID && b->count == 1) {
+	if (r == -ERR_INVALID && b->count == 1) {
 		atomic_store(&b->tables[0]->records[b->pieces[0]], REFUSED);
 		atomic_fetch_sub(&b->tables[0]->missing, 1);
 		return 0;
 	}
-	for (size_t i = 0; bad == -ERR_INVALID && i < b->count; i++) {
+	for (size_t i = 0; r == -ERR_INVALID && i < b->count; i++) {
 		struct batch one = {b->texts + i, b->keys + i, b->tables + i, b->pieces + i, 1, 1};
-		int r = embed_batch(m, ctx, &one, err);
+		int one_r = embed_batch(m, ctx, &one, err);
 
-		if (r)
-			return r;
+		if (one_r)
+			return one_r;
 	}
-	return bad == -ERR_INVALID ? 0 : bad;
+	return r == -ERR_INVALID ? 0 : r;
 }
 
 bool meaning_is_due(struct meaning *m)
@@ -388,19 +388,19 @@ bool meaning_work(struct meaning *m, struct ctx *ctx, struct words_view *view)
 	struct table **tables;
 	struct batch b;
 	struct err err;
-	int bad = 0;
+	int r = 0;
 
 	own.arena = arena;
 	tables = tables_of(m, arena, view);
 	batch_init(&b, arena, m->config->batch);
 	gather(arena, view, tables, &b);
 	if (b.count)
-		bad = embed_batch(m, &own, &b, &err);
+		r = embed_batch(m, &own, &b, &err);
 	for (size_t i = 0; !b.count && i < words_view_count(view); i++)
 		atomic_store(&tables[i]->done, true);
 	atomic_store(&m->due, b.count > 0);
 	release(tables, words_view_count(view));
-	return b.count && !bad;
+	return b.count && !r;
 }
 
 /* --- the question --- */
@@ -443,7 +443,7 @@ static int embed_question(struct meaning *m, struct ctx *ctx, const struct words
 {
 	uint64_t key[2];
 	struct batch b;
-	int bad;
+	int r;
 
 	text = utf8_first(text, QUESTION_MAX);
 	key_of(m, ctx->arena, text, key);
@@ -453,19 +453,19 @@ static int embed_question(struct meaning *m, struct ctx *ctx, const struct words
 	b.max = m->config->batch - 1;
 	gather(ctx->arena, view, tables, &b);
 	b.texts[b.count] = text;
-	bad = embedder_embed(m->embedder, ctx, b.texts, b.count + 1, ret, ret_dims, err);
-	if (bad == -ERR_INVALID && b.count) { /* one of the others may be what it refuses */
+	r = embedder_embed(m->embedder, ctx, b.texts, b.count + 1, ret, ret_dims, err);
+	if (r == -ERR_INVALID && b.count) { /* one of the others may be what it refuses */
 		b.count = 0;
-		bad = embedder_embed(m->embedder, ctx, &text, 1, ret, ret_dims, err);
+		r = embedder_embed(m->embedder, ctx, &text, 1, ret, ret_dims, err);
 	}
-	if (bad)
-		return bad;
+	if (r)
+		return r;
 	if (b.count)
-		bad = keep(m, &b, *ret, *ret_dims, err);
+		r = keep(m, &b, *ret, *ret_dims, err);
 	*ret += b.count * *ret_dims;
-	if (!bad)
+	if (!r)
 		remember(m, key, *ret, *ret_dims);
-	return bad;
+	return r;
 }
 
 /* --- the nearest --- */
@@ -531,30 +531,30 @@ static int rank(struct meaning *m, struct ctx *ctx, struct words_view *view, str
 	struct vectors_probe probe;
 	float *values;
 	unsigned dims;
-	int bad = embed_question(m, ctx, view, tables, text, &values, &dims, err);
+	int r = embed_question(m, ctx, view, tables, text, &values, &dims, err);
 
-	while (!bad && all && clock_monotonic_ns() < until && meaning_work(m, ctx, view))
+	while (!r && all && clock_monotonic_ns() < until && meaning_work(m, ctx, view))
 		;
-	if (bad)
-		return bad;
+	if (r)
+		return r;
 	if (!vectors_probe(ctx->arena, values, dims, &probe) ||
 	    (vectors_dims(m->vectors) && vectors_dims(m->vectors) != dims))
 		return wrong_vectors(m, dims, err);
 	*ret = ARENA_ARRAY(ctx->arena, struct meaning_hit, MEANING_DEPTH + 1);
 	*ret_count = 0;
-	for (size_t s = 0; !bad && s < words_view_count(view); s++) {
+	for (size_t s = 0; !r && s < words_view_count(view); s++) {
 		rank_segment(m, tables[s], (uint32_t)s, check, &probe, *ret, ret_count);
-		bad = ctx_check(ctx, err);
+		r = ctx_check(ctx, err);
 	}
-	return bad;
+	return r;
 }
 
 int meaning_rank(struct meaning *m, struct ctx *ctx, struct words_view *view, const struct words_query *query,
 		 struct str text, bool all, struct meaning_hit **ret, size_t *ret_count, struct err *err)
 {
 	struct table **tables = tables_of(m, ctx->arena, view);
-	int bad = rank(m, ctx, view, tables, query, text, all, ret, ret_count, err);
+	int r = rank(m, ctx, view, tables, query, text, all, ret, ret_count, err);
 
 	release(tables, words_view_count(view));
-	return bad;
+	return r;
 }

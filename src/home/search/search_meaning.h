@@ -8,8 +8,8 @@
 #ifndef STEAD_HOME_SEARCH_SEARCH_MEANING_H
 #define STEAD_HOME_SEARCH_SEARCH_MEANING_H
 
-#include "workspace/config.h"
 #include "index/words.h"
+#include "workspace/config.h"
 
 #define MEANING_DEPTH 100 /* how many of the nearest are ranked */
 

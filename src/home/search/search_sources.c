@@ -38,10 +38,10 @@ static int markdown(struct arena *arena, struct wpath path, struct str bytes, in
 	struct search_doc doc = {.time_ns = mtime_ns};
 	const struct jv *tags;
 	struct str *list;
-	int bad = frontmatter_parse(arena, bytes, &fm, err);
+	int r = frontmatter_parse(arena, bytes, &fm, err);
 
-	if (bad)
-		return bad;
+	if (r)
+		return r;
 	doc.title = jv_get_str(fm.head, "title");
 	if (!doc.title.len)
 		doc.title = jv_get_str(fm.head, "name");

@@ -7,9 +7,9 @@
 
 #include "base/clock.h"
 #include "base/limits.h"
-#include "workspace/workspace_internal.h"
 #include "home/files/files.h"
 #include "tool/schemas.h"
+#include "workspace/workspace_internal.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -20,10 +20,10 @@ static int take_areas(const struct jv *v, unsigned *ret, struct err *err)
 
 	*ret = 0;
 	for (const struct jv_member *m = v && v->type == JV_ARRAY ? jv_first(v) : NULL; m; m = m->next) {
-		int bad = take_areas(m->value, &area, err);
+		int r = take_areas(m->value, &area, err);
 
-		if (bad)
-			return bad;
+		if (r)
+			return r;
 		*ret |= area;
 	}
 	if (!name.len)
@@ -56,7 +56,7 @@ int search_args(struct arena *arena, const struct jv *args, struct search_query 
 	struct str *list = ARENA_ARRAY(arena, struct str, jv_count(tags) + 1);
 	struct str since = jv_get_str(args, "since"), until = jv_get_str(args, "until");
 	struct wpath under = WPATH_ROOT;
-	int bad;
+	int r;
 
 	*ret = (struct search_query){.text = jv_get_str(args, "query"),
 				     .kind = jv_get_str(args, "kind"),
@@ -67,17 +67,17 @@ int search_args(struct arena *arena, const struct jv *args, struct search_query 
 				     .tags = list};
 	for (const struct jv_member *m = jv_first(tags); m; m = m->next)
 		list[ret->tag_count++] = jv_str_of(m->value);
-	bad = take_areas(jv_get(args, "area"), &ret->areas, err);
-	if (!bad && jv_get_str(args, "mode").len)
-		bad = search_mode_of(jv_get_str(args, "mode"), &ret->mode, err);
-	if (!bad && jv_get_str(args, "under").len)
-		bad = wpath_parse_lenient(arena, jv_get_str(args, "under"), &under, err);
+	r = take_areas(jv_get(args, "area"), &ret->areas, err);
+	if (!r && jv_get_str(args, "mode").len)
+		r = search_mode_of(jv_get_str(args, "mode"), &ret->mode, err);
+	if (!r && jv_get_str(args, "under").len)
+		r = wpath_parse_lenient(arena, jv_get_str(args, "under"), &under, err);
 	ret->under = under.s;
-	if (!bad && since.len)
-		bad = search_time(since, false, &ret->since_ns, err);
-	if (!bad && until.len)
-		bad = search_time(until, true, &ret->until_ns, err);
-	return bad ? bad : take_cursor(jv_get_str(args, "cursor"), &ret->offset, err);
+	if (!r && since.len)
+		r = search_time(since, false, &ret->since_ns, err);
+	if (!r && until.len)
+		r = search_time(until, true, &ret->until_ns, err);
+	return r ? r : take_cursor(jv_get_str(args, "cursor"), &ret->offset, err);
 }
 
 /* What file tools call the file; ptr NULL: they cannot see it. */
@@ -140,13 +140,13 @@ static int tool_search(struct call *call, const struct jv *args, struct outcome 
 {
 	struct search_query query;
 	struct search_hits hits;
-	int bad = search_args(call->ctx->arena, args, &query, err);
+	int r = search_args(call->ctx->arena, args, &query, err);
 
-	if (!bad)
-		bad = home_search(call->ws, call->ctx, &query, &hits, err);
-	if (!bad)
+	if (!r)
+		r = home_search(call->ws, call->ctx, &query, &hits, err);
+	if (!r)
 		ret->value = search_value(call->ctx->arena, call->ws, &query, &hits);
-	return bad;
+	return r;
 }
 
 static void add_tags(struct buf *text, const struct jv *hit)

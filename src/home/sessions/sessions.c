@@ -9,8 +9,8 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/limits.h"
-#include "store/jsonl.h"
 #include "home/search/search.h"
+#include "store/jsonl.h"
 
 #define TITLE_MOST    80
 #define SESSIONS_MOST 100000

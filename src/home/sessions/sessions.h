@@ -13,8 +13,8 @@
 #ifndef STEAD_HOME_SESSIONS_SESSIONS_H
 #define STEAD_HOME_SESSIONS_SESSIONS_H
 
-#include "workspace/workspace.h"
 #include "text/jv.h"
+#include "workspace/workspace.h"
 
 /* Which session. An empty agent is the workspace's own ("default" when it has none). */
 struct session_ref {

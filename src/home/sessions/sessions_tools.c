@@ -7,9 +7,9 @@
 #include "home/sessions/sessions_tools.h"
 
 #include "base/limits.h"
+#include "dialects/common.h"
 #include "home/search/search.h"
 #include "home/sessions/sessions.h"
-#include "dialects/common.h"
 
 #define LAST_DEFAULT 20
 #define LAST_MOST    1000

@@ -11,8 +11,8 @@
 
 #include "base/limits.h"
 #include "base/strmap.h"
-#include "workspace/workspace_internal.h"
 #include "text/markup.h"
+#include "workspace/workspace_internal.h"
 
 #define PROMPT_BUDGET ((size_t)8000)
 #define PROMPT_ABOUT  ((size_t)1024) /* bytes of one description in a prompt */

@@ -14,8 +14,8 @@
 #ifndef STEAD_HOME_SKILLS_SKILLS_H
 #define STEAD_HOME_SKILLS_SKILLS_H
 
-#include "workspace/workspace.h"
 #include "text/jv.h"
+#include "workspace/workspace.h"
 
 struct skill {
 	struct str name, description;

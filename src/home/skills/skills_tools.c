@@ -5,9 +5,9 @@
  */
 #include "home/skills/skills_tools.h"
 
-#include "home/skills/skills.h"
 #include "dialects/common.h"
 #include "home/files/home_page.h"
+#include "home/skills/skills.h"
 
 static int tool_list_skills(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
 {

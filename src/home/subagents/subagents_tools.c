@@ -2,8 +2,8 @@
 /* list_subagents and get_subagent: what subagents/ declares. */
 #include "home/subagents/subagents_tools.h"
 
-#include "home/subagents/subagents.h"
 #include "dialects/common.h"
+#include "home/subagents/subagents.h"
 
 static int tool_list_subagents(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
 {

@@ -59,10 +59,10 @@ static int parse(struct arena *arena, struct str text, struct jv **ret_tasks, st
 {
 	struct jv *document;
 	const struct jv *tasks;
-	int bad = yaml_parse(arena, text, &document, err);
+	int r = yaml_parse(arena, text, &document, err);
 
-	if (bad)
-		return bad;
+	if (r)
+		return r;
 	tasks = jv_get(document, "tasks");
 	if (document->type != JV_OBJECT && document->type != JV_NULL)
 		return err_set(err, ERR_INVALID, "line 1: it has no \"tasks:\" list");
@@ -78,17 +78,17 @@ static int parse(struct arena *arena, struct str text, struct jv **ret_tasks, st
 int tasks_read(struct workspace *ws, struct ctx *ctx, struct jv **ret_tasks, struct err *err)
 {
 	struct str text;
-	int bad = store_read(workspace_home(ws), ctx, TASKS_PATH, STORE_WHOLE, YAML_LEN_MAX, &text, NULL, err);
+	int r = store_read(workspace_home(ws), ctx, TASKS_PATH, STORE_WHOLE, YAML_LEN_MAX, &text, NULL, err);
 
-	if (bad == -ERR_NOT_FOUND) {
+	if (r == -ERR_NOT_FOUND) {
 		*ret_tasks = jv_array(ctx->arena);
 		return 0;
 	}
-	if (bad == 0)
-		bad = parse(ctx->arena, text, ret_tasks, err);
-	if (bad == -ERR_INVALID)
+	if (r == 0)
+		r = parse(ctx->arena, text, ret_tasks, err);
+	if (r == -ERR_INVALID)
 		err_prefix(err, "TASKS.yaml cannot be read (mend it, or the next change sets it aside)");
-	return bad;
+	return r;
 }
 
 /* The item whose id begins with `id`; an id that is exactly that wins. */
@@ -174,12 +174,12 @@ int tasks_list(struct workspace *ws, struct ctx *ctx, struct str status, struct 
 	struct arena *arena = ctx->arena;
 	struct jv *tasks, **sorted;
 	size_t n = 0;
-	int bad = known(status, "status", statuses, COUNT(statuses), err);
+	int r = known(status, "status", statuses, COUNT(statuses), err);
 
-	if (!bad)
-		bad = tasks_read(ws, ctx, &tasks, err);
-	if (bad)
-		return bad;
+	if (!r)
+		r = tasks_read(ws, ctx, &tasks, err);
+	if (r)
+		return r;
 	sorted = ARENA_ARRAY(arena, struct jv *, jv_count(tasks) + 1);
 	for (const struct jv_member *m = jv_first(tasks); m; m = m->next) {
 		if (status.len && !str_eq(jv_get_str(m->value, "status"), status))
@@ -200,13 +200,13 @@ int tasks_get(struct workspace *ws, struct ctx *ctx, struct str id, struct jv **
 {
 	struct jv *tasks;
 	size_t index = 0;
-	int bad = tasks_read(ws, ctx, &tasks, err);
+	int r = tasks_read(ws, ctx, &tasks, err);
 
-	if (!bad)
-		bad = find(tasks, id, &index, err);
-	if (!bad)
+	if (!r)
+		r = find(tasks, id, &index, err);
+	if (!r)
 		*ret_task = (struct jv *)jv_at(tasks, index);
-	return bad;
+	return r;
 }
 
 /* --- changing --- */
@@ -229,11 +229,11 @@ static int set_aside(struct change *c, struct str text, const struct err *why, s
 {
 	struct arena *arena = c->ctx->arena;
 	struct wpath path = {arena_printf(arena, "TASKS.broken-%.8s.yaml", hash_hex128(arena, text).ptr)};
-	int bad = store_write(workspace_home(c->ws), c->ctx, path, text, (struct store_cond){.kind = STORE_ABSENT},
-			      NULL, err);
+	int r = store_write(workspace_home(c->ws), c->ctx, path, text, (struct store_cond){.kind = STORE_ABSENT}, NULL,
+			    err);
 
-	if (bad && bad != -ERR_EXISTS)
-		return bad;
+	if (r && r != -ERR_EXISTS)
+		return r;
 	c->note = arena_printf(arena,
 			       "TASKS.yaml could not be read (%s); it was set aside as %.*s and a new list was begun",
 			       why->msg, STR_ARG(path.s));
@@ -272,9 +272,9 @@ static int clean(struct change *c, const struct jv *tasks, struct str *text, str
 	int64_t at = clock_real_ns();
 	int64_t stale = (int64_t)setting(c, "stale_hours", 48) * 3600 * NS_PER_S;
 	int64_t keep = (int64_t)setting(c, "max_age_days", 3) * 86400 * NS_PER_S;
-	int bad = 0;
+	int r = 0;
 
-	for (size_t i = jv_count(tasks); i-- && !bad;) {
+	for (size_t i = jv_count(tasks); i-- && !r;) {
 		struct jv *task = jv_copy(arena, jv_at(tasks, i));
 		int64_t seen = time_of(task, "last_checked_at"), made = time_of(task, "created_at");
 		int64_t ended = time_of(task, "completed_at");
@@ -282,17 +282,17 @@ static int clean(struct change *c, const struct jv *tasks, struct str *text, str
 		seen = seen > made ? seen : made;
 		if (has_ended(task) && keep && ended && at - ended > keep) {
 			c->removed++;
-			bad = yaml_list_remove(arena, *text, "tasks", i, text, err);
+			r = yaml_list_remove(arena, *text, "tasks", i, text, err);
 		} else if (task_is_active(task) && !str_is(jv_get_str(task, "status"), "awaiting_check") && stale &&
 			   seen && at - seen > stale) {
 			c->failed++;
 			add_note(arena, task, STR("Nobody looked after it for too long; marked as failed."));
 			jv_set_str(arena, task, "status", STR("failed"));
 			jv_set(arena, task, "completed_at", now(arena));
-			bad = yaml_list_set(arena, *text, "tasks", i, task, text, err);
+			r = yaml_list_set(arena, *text, "tasks", i, task, text, err);
 		}
 	}
-	return bad;
+	return r;
 }
 
 static int change_text(void *arg, struct arena *arena, struct str before, struct str *ret_after, struct err *err)
@@ -301,26 +301,26 @@ static int change_text(void *arg, struct arena *arena, struct str before, struct
 	struct str text = before.len ? before : STR("version: 1\ntasks: []\n"), was = text;
 	struct jv *tasks;
 	struct err why;
-	int bad;
+	int r;
 
 	c->failed = c->removed = 0;
 	if (parse(arena, text, &tasks, &why)) {
-		bad = set_aside(c, text, &why, err);
-		if (bad)
-			return bad;
+		r = set_aside(c, text, &why, err);
+		if (r)
+			return r;
 		text = STR("version: 1\ntasks: []\n");
 		tasks = jv_array(arena);
 	}
-	bad = c->edit(c, tasks, &text, err);
-	if (!bad)
-		bad = parse(arena, text, &tasks, err);
-	if (!bad)
-		bad = clean(c, tasks, &text, err);
-	if (!bad && !str_eq(text, was))
-		bad = yaml_set(arena, text, "last_updated", now(arena), &text, err);
-	if (!bad && !str_eq(text, was))
+	r = c->edit(c, tasks, &text, err);
+	if (!r)
+		r = parse(arena, text, &tasks, err);
+	if (!r)
+		r = clean(c, tasks, &text, err);
+	if (!r && !str_eq(text, was))
+		r = yaml_set(arena, text, "last_updated", now(arena), &text, err);
+	if (!r && !str_eq(text, was))
 		*ret_after = text;
-	return bad;
+	return r;
 }
 
 static int run(struct change *c, struct err *err)
@@ -343,19 +343,19 @@ static struct str uuid4(struct arena *arena)
 static int check_fields(const struct jv *fields, struct err *err)
 {
 	static const char *const times[] = {"deadline", "started_at", "completed_at"};
-	int bad = known(jv_get_str(fields, "status"), "status", statuses, COUNT(statuses), err);
+	int r = known(jv_get_str(fields, "status"), "status", statuses, COUNT(statuses), err);
 
-	if (!bad)
-		bad = known(jv_get_str(fields, "priority"), "priority", priorities, COUNT(priorities), err);
-	for (size_t i = 0; i < COUNT(times) && !bad; i++) {
+	if (!r)
+		r = known(jv_get_str(fields, "priority"), "priority", priorities, COUNT(priorities), err);
+	for (size_t i = 0; i < COUNT(times) && !r; i++) {
 		struct str text = jv_get_str(fields, times[i]);
 		int64_t ns;
 
 		if (text.len && !clock_parse(text, &ns))
-			bad = err_set(err, ERR_INVALID, "\"%.*s\" is no time for %s; write 2026-11-15T09:30:00Z",
-				      STR_ARG(utf8_first(text, 60)), times[i]);
+			r = err_set(err, ERR_INVALID, "\"%.*s\" is no time for %s; write 2026-11-15T09:30:00Z",
+				    STR_ARG(utf8_first(text, 60)), times[i]);
 	}
-	return bad;
+	return r;
 }
 
 /* Status and what follows from it, notes, and the other fields as they are given. */
@@ -401,27 +401,27 @@ int tasks_create(struct workspace *ws, struct ctx *ctx, const struct jv *fields,
 		 struct str *ret_note, struct err *err)
 {
 	struct change c = {.ws = ws, .ctx = ctx, .edit = edit_create, .fields = fields, .id = uuid4(ctx->arena)};
-	int bad = check_fields(fields, err);
+	int r = check_fields(fields, err);
 
-	if (!bad && !str_trim(jv_get_str(fields, "description")).len)
-		bad = err_set(err, ERR_INVALID, "the description of the task is empty; say what is to be done");
-	if (!bad)
-		bad = run(&c, err);
-	if (!bad) {
+	if (!r && !str_trim(jv_get_str(fields, "description")).len)
+		r = err_set(err, ERR_INVALID, "the description of the task is empty; say what is to be done");
+	if (!r)
+		r = run(&c, err);
+	if (!r) {
 		*ret_task = c.task;
 		*ret_note = c.note;
 	}
-	return bad;
+	return r;
 }
 
 static int edit_update(struct change *c, const struct jv *tasks, struct str *text, struct err *err)
 {
 	struct arena *arena = c->ctx->arena;
 	size_t index = 0;
-	int bad = find(tasks, c->id, &index, err);
+	int r = find(tasks, c->id, &index, err);
 
-	if (bad)
-		return bad;
+	if (r)
+		return r;
 	c->task = jv_copy(arena, jv_at(tasks, index));
 	merge(arena, c->task, c->fields);
 	jv_set_int(arena, c->task, "check_count", jv_get_int(c->task, "check_count", 0) + 1);
@@ -433,24 +433,24 @@ int tasks_update(struct workspace *ws, struct ctx *ctx, struct str id, const str
 		 struct str *ret_note, struct err *err)
 {
 	struct change c = {.ws = ws, .ctx = ctx, .edit = edit_update, .fields = fields, .id = id};
-	int bad = check_fields(fields, err);
+	int r = check_fields(fields, err);
 
-	if (!bad)
-		bad = run(&c, err);
-	if (!bad) {
+	if (!r)
+		r = run(&c, err);
+	if (!r) {
 		*ret_task = c.task;
 		*ret_note = c.note;
 	}
-	return bad;
+	return r;
 }
 
 static int edit_delete(struct change *c, const struct jv *tasks, struct str *text, struct err *err)
 {
 	size_t index = 0;
-	int bad = find(tasks, c->id, &index, err);
+	int r = find(tasks, c->id, &index, err);
 
-	if (bad)
-		return bad;
+	if (r)
+		return r;
 	c->task = (struct jv *)jv_at(tasks, index);
 	if (!c->force && !has_ended(c->task))
 		return err_set(err, ERR_DENIED,
@@ -464,13 +464,13 @@ int tasks_delete(struct workspace *ws, struct ctx *ctx, struct str id, bool forc
 {
 	struct change c = {.ws = ws, .ctx = ctx, .edit = edit_delete, .id = id, .force = force};
 	struct jv *tasks;
-	int bad = tasks_read(ws, ctx, &tasks, err); /* a broken file is not set aside for a deletion */
+	int r = tasks_read(ws, ctx, &tasks, err); /* a broken file is not set aside for a deletion */
 
-	if (!bad)
-		bad = run(&c, err);
-	if (!bad)
+	if (!r)
+		r = run(&c, err);
+	if (!r)
 		*ret_task = c.task;
-	return bad;
+	return r;
 }
 
 static int edit_nothing(struct change *c, const struct jv *tasks, struct str *text, struct err *err)
@@ -486,11 +486,11 @@ int tasks_clean(struct workspace *ws, struct ctx *ctx, uint64_t *ret_failed, uin
 {
 	struct change c = {.ws = ws, .ctx = ctx, .edit = edit_nothing};
 	struct jv *tasks;
-	int bad = tasks_read(ws, ctx, &tasks, err);
+	int r = tasks_read(ws, ctx, &tasks, err);
 
-	if (!bad)
-		bad = run(&c, err);
+	if (!r)
+		r = run(&c, err);
 	*ret_failed = c.failed;
 	*ret_removed = c.removed;
-	return bad;
+	return r;
 }

@@ -7,8 +7,8 @@
 #ifndef STEAD_HOME_TASKS_TASKS_H
 #define STEAD_HOME_TASKS_TASKS_H
 
-#include "workspace/workspace.h"
 #include "text/jv.h"
+#include "workspace/workspace.h"
 
 /* All in the order of the file, with the keys that the file has. */
 int tasks_read(struct workspace *ws, struct ctx *ctx, struct jv **ret_tasks, struct err *err);

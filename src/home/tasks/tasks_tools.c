@@ -6,8 +6,8 @@
 #include "home/tasks/tasks_tools.h"
 
 #include "base/clock.h"
-#include "home/tasks/tasks.h"
 #include "home/files/files.h"
+#include "home/tasks/tasks.h"
 #include "tool/schemas.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))

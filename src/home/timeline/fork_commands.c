@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Workspaces that stand on others: fork, merge. */
 #include "command/cli.h"
-#include "workspace/fork.h"
 #include "home/timeline/history.h"
+#include "workspace/fork.h"
 
 int run_fork(struct cli *cli, struct err *err)
 {

@@ -5,8 +5,8 @@
  */
 #include "home/timeline/fork_tools.h"
 
-#include "workspace/fork.h"
 #include "home/timeline/history_tools.h"
+#include "workspace/fork.h"
 
 int tool_fork(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
 {

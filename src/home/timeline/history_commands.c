@@ -10,8 +10,8 @@
 #include "base/limits.h"
 #include "command/cli.h"
 #include "home/timeline/history.h"
-#include "text/diff.h"
 #include "home/timeline/history_tools.h"
+#include "text/diff.h"
 
 #define PAGE          1000
 #define WATCH_WAIT_MS 1000

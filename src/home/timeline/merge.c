@@ -20,9 +20,9 @@
 #include "base/hash.h"
 #include "base/limits.h"
 #include "base/strmap.h"
+#include "revisions/revisions.h"
 #include "workspace/fork.h"
 #include "workspace/workspace_internal.h"
-#include "revisions/revisions.h"
 
 #define TRIES_MAX 16
 

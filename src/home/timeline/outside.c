@@ -253,7 +253,7 @@ struct outside *outside_start(struct workspace *ws)
 	struct outside *o;
 	struct str place = workspace_files_place(ws);
 	pthread_attr_t attr;
-	int bad;
+	int r;
 
 	if (str_starts(place, STR("memory:")))
 		return NULL;
@@ -266,9 +266,9 @@ struct outside *outside_start(struct workspace *ws)
 	o->stop = eventfd(0, EFD_CLOEXEC);
 	pthread_attr_init(&attr);
 	pthread_attr_setstacksize(&attr, STACK_SIZE);
-	bad = o->notify < 0 || o->stop < 0 || pthread_create(&o->thread, &attr, run, o);
+	r = o->notify < 0 || o->stop < 0 || pthread_create(&o->thread, &attr, run, o);
 	pthread_attr_destroy(&attr);
-	if (bad) {
+	if (r) {
 		outside_free(o);
 		return NULL;
 	}

@@ -7,8 +7,8 @@
 #ifndef STEAD_HOME_UPLOADS_UPLOADS_H
 #define STEAD_HOME_UPLOADS_UPLOADS_H
 
-#include "workspace/workspace.h"
 #include "text/jv.h"
+#include "workspace/workspace.h"
 
 struct upload {
 	struct str name;      /* as the sender calls it: anything */

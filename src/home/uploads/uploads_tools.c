@@ -2,9 +2,9 @@
 /* save_upload, list_uploads, read_upload: uploads/ lies outside of what native file tools see. */
 #include "home/uploads/uploads_tools.h"
 
-#include "home/uploads/uploads.h"
 #include "dialects/common.h"
 #include "home/files/home_page.h"
+#include "home/uploads/uploads.h"
 
 static int save_bytes(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
 {

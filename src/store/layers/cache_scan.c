@@ -331,7 +331,7 @@ static int give_job(struct run *run, const struct store_entry *e)
 {
 	size_t path_len = e->path.s.len, version_len = e->stat.version.len;
 	struct job job = {.seq = run->seq++, .size = e->stat.size, .path_len = path_len, .version_len = version_len};
-	int bad;
+	int r;
 
 	job.path = xmalloc(path_len + version_len + 1);
 	memcpy(job.path, e->path.s.ptr, path_len);
@@ -341,15 +341,15 @@ static int give_job(struct run *run, const struct store_entry *e)
 	pthread_mutex_lock(&run->lock);
 	while (run->count == QUEUE && !run->bad)
 		pthread_cond_wait(&run->room, &run->lock);
-	bad = run->bad;
-	if (!bad) {
+	r = run->bad;
+	if (!r) {
 		run->queue[(run->first + run->count++) % QUEUE] = job;
 		pthread_cond_signal(&run->jobs);
 	}
 	pthread_mutex_unlock(&run->lock);
-	if (bad)
+	if (r)
 		free(job.path);
-	return bad;
+	return r;
 }
 
 static int take_entry(struct run *run, const struct store_entry *e, struct err *err)
