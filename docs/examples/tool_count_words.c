@@ -44,5 +44,5 @@ const struct tool example_count_words = {
 	.traits = TOOL_READS_ONLY | TOOL_IDEMPOTENT,
 	.call = tool_count_words,
 	.render = render_count_words,
-	.family = "files",
+	.group = "files",
 };

@@ -63,10 +63,8 @@ static void words_of_commands(struct output *out, const char *separator)
 
 static void words_of_dialects(struct output *out, const char *separator)
 {
-	const char *const *names = toolset_dialects();
-
-	for (size_t i = 0; names[i]; i++)
-		output_printf(out, "%s%s", i ? separator : "", names[i]);
+	for (size_t i = 0; toolset_dialect(i); i++)
+		output_printf(out, "%s%s", i ? separator : "", toolset_dialect(i));
 }
 
 static void bash_words(struct output *out, const char *words)

@@ -157,17 +157,17 @@ static int scope_list(struct call *call, const struct jv *args, struct outcome *
 
 /* clang-format off */
 static const struct tool tools[] = {
-	{.name = "read_file", .title = "Read", .family = "files", .acts_as = "read_file", .traits = RO,
+	{.name = "read_file", .title = "Read", .group = "files", .acts_as = "read_file", .traits = RO,
 	 .call = scope_read,
 	 .description = "Reads a file; offset and limit are lines. Binary files come as base64.",
 	 .input_schema = S_OBJ(
 		S_PATH AND
 		S_INT("offset", "first line, from 0 (default 0)") AND
 		S_INT("limit", "lines; 0 is all (default)"), "\"path\"")},
-	{.name = "write_file", .title = "Write", .family = "files", .acts_as = "write_file", .call = scope_write,
+	{.name = "write_file", .title = "Write", .group = "files", .acts_as = "write_file", .call = scope_write,
 	 .description = "Creates a file; an existing one is an error.",
 	 .input_schema = S_OBJ(S_PATH AND S_STR("content", "what to write"), "\"path\",\"content\"")},
-	{.name = "edit_file", .title = "Edit", .family = "files", .acts_as = "edit_file", .traits = TOOL_DESTRUCTIVE,
+	{.name = "edit_file", .title = "Edit", .group = "files", .acts_as = "edit_file", .traits = TOOL_DESTRUCTIVE,
 	 .call = scope_edit,
 	 .description = "Replaces a string that occurs exactly once, or every occurrence with replace_all.",
 	 .input_schema = S_OBJ(
@@ -175,22 +175,23 @@ static const struct tool tools[] = {
 		S_STR("old_string", "string that is there") AND
 		S_STR("new_string", "string in its place") AND
 		S_BOOL("replace_all", "default false"), "\"path\",\"old_string\",\"new_string\"")},
-	{.name = "grep_files", .title = "Grep", .family = "files", .acts_as = "grep", .traits = RO | TOOL_LONG,
+	{.name = "grep_files", .title = "Grep", .group = "files", .acts_as = "grep", .traits = RO | TOOL_LONG,
 	 .call = scope_grep,
 	 .description = "Finds lines that have a string.",
 	 .input_schema = S_OBJ(
 		S_STR("pattern", "the string, as it stands") AND
 		S_STR("path", "file or directory (default: the workspace)") AND
 		S_STR("glob", "only files that match"), "\"pattern\"")},
-	{.name = "glob_files", .title = "Glob", .family = "files", .acts_as = "glob", .traits = RO | TOOL_LONG,
+	{.name = "glob_files", .title = "Glob", .group = "files", .acts_as = "glob", .traits = RO | TOOL_LONG,
 	 .call = scope_glob,
 	 .description = "Finds files by pattern at any depth, with sizes.",
 	 .input_schema = S_OBJ(
 		S_STR("pattern", "for example *.md") AND
 		S_STR("path", "directory (default: the workspace)"), "\"pattern\"")},
-	{.name = "list_files", .title = "List", .family = "files", .acts_as = "ls", .traits = RO, .call = scope_list,
+	{.name = "list_files", .title = "List", .group = "files", .acts_as = "ls", .traits = RO, .call = scope_list,
 	 .description = "Lists one directory.",
 	 .input_schema = S_OBJ(S_STR("path", "directory"), "\"path\"")},
+	{0},
 };
 /* clang-format on */
 

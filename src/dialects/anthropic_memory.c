@@ -464,9 +464,10 @@ static const struct tool tools[] = {
 			S_STR("new_path", "rename: to"), "\"command\""),
 		.traits = TOOL_DESTRUCTIVE,
 		.call = call_memory,
-		.family = "files",
+		.group = "files",
 		.acts_as = "ls read_file write_file edit_file insert_file delete_file move_file",
 	},
+	{0},
 };
 /* clang-format on */
 

@@ -329,21 +329,21 @@ static int loom_ls(struct call *call, const struct jv *args, struct outcome *ret
 #define S_MAYBE(name, text) "\"" name "\":{\"type\":[\"string\",\"null\"],\"description\":\"" text "\"}"
 
 static const struct tool tools[] = {
-	{.name = "note", .title = "Note", .family = "notes", .acts_as = "note", .call = loom_note,
+	{.name = "note", .title = "Note", .group = "notes", .acts_as = "note", .call = loom_note,
 	 .description = "Writes a new note into the shared notebook. You are its author.",
 	 .input_schema = S_OBJ(
 		S_STR("title", "short and findable") AND
 		S_STR("content", "the note, in Markdown") AND
 		S_KIND AND
 		S_TAGS, "\"title\",\"content\"")},
-	{.name = "read_note", .title = "Read note", .family = "notes", .acts_as = "read_note", .traits = RO,
+	{.name = "read_note", .title = "Read note", .group = "notes", .acts_as = "read_note", .traits = RO,
 	 .call = loom_read_note,
 	 .description = "Reads one note by its slug or part of its title.",
 	 .input_schema = S_OBJ(
 		S_STR("slug_or_title", "slug, or part of the title") AND
 		S_INT1("version", "an earlier version (default: the present one)") AND
 		S_INT("offset", "first byte, for long notes"), "\"slug_or_title\"")},
-	{.name = "list_notes", .title = "List notes", .family = "notes", .acts_as = "list_notes", .traits = RO,
+	{.name = "list_notes", .title = "List notes", .group = "notes", .acts_as = "list_notes", .traits = RO,
 	 .call = loom_list_notes,
 	 .description = "Lists notes, newest first: slug, author, kind, title and first line.",
 	 .input_schema = S_OBJ(
@@ -352,50 +352,50 @@ static const struct tool tools[] = {
 		S_MAYBE("kind", "only of this kind") AND
 		S_INT1("limit", "how many (default 50)") AND
 		S_CURSOR, "")},
-	{.name = "search_notes", .title = "Search notes", .family = "notes", .acts_as = "search_notes",
+	{.name = "search_notes", .title = "Search notes", .group = "notes", .acts_as = "search_notes",
 	 .traits = RO | TOOL_LONG, .call = loom_search,
 	 .description = "Searches the notebook by words, best first.",
 	 .input_schema = S_OBJ(
 		S_STR("query", "words") AND
 		S_MAYBE("kind", "only of this kind") AND
 		S_CURSOR, "\"query\"")},
-	{.name = "update_note", .title = "Update note", .family = "notes", .acts_as = "update_note",
+	{.name = "update_note", .title = "Update note", .group = "notes", .acts_as = "update_note",
 	 .call = loom_update_note,
 	 .description = "Rewrites a note of your own; what it said before is kept as a version.",
 	 .input_schema = S_OBJ(
 		S_STR("slug", "of your note") AND
 		S_STR("content", "the new text, whole") AND
 		S_TAGS, "\"slug\",\"content\"")},
-	{.name = "archive_note", .title = "Archive note", .family = "notes", .acts_as = "archive_note",
+	{.name = "archive_note", .title = "Archive note", .group = "notes", .acts_as = "archive_note",
 	 .traits = TOOL_IDEMPOTENT, .call = loom_archive_note,
 	 .description = "Hides a note of your own from lists and searches; it stays readable by its slug.",
 	 .input_schema = S_OBJ(S_STR("slug", "of your note"), "\"slug\"")},
-	{.name = "ask_question", .title = "Ask", .family = "notes", .acts_as = "ask_question", .call = loom_ask,
+	{.name = "ask_question", .title = "Ask", .group = "notes", .acts_as = "ask_question", .call = loom_ask,
 	 .description = "Leaves a question for teammates.",
 	 .input_schema = S_OBJ(
 		S_STR("title", "the question") AND
 		S_STR("content", "what one has to know to answer it"), "\"title\",\"content\"")},
-	{.name = "answer_question", .title = "Answer", .family = "notes", .acts_as = "answer_question",
+	{.name = "answer_question", .title = "Answer", .group = "notes", .acts_as = "answer_question",
 	 .call = loom_answer,
 	 .description = "Answers an open question of anyone with a finding.",
 	 .input_schema = S_OBJ(
 		S_STR("slug", "of the question") AND
 		S_STR("content", "the answer"), "\"slug\",\"content\"")},
-	{.name = "list_open_questions", .title = "Open questions", .family = "notes",
+	{.name = "list_open_questions", .title = "Open questions", .group = "notes",
 	 .acts_as = "list_open_questions", .traits = RO, .call = loom_questions,
 	 .description = "Lists questions that nobody has answered.",
 	 .input_schema = S_OBJ(S_CURSOR, "")},
-	{.name = "read", .title = "Read", .family = "files", .acts_as = "read_file", .traits = RO, .call = loom_read,
+	{.name = "read", .title = "Read", .group = "files", .acts_as = "read_file", .traits = RO, .call = loom_read,
 	 .description = "Reads a text file with line numbers.",
 	 .input_schema = S_OBJ(
 		S_PATH AND
 		S_INT("offset", "first line, from 0 (default 0)") AND
 		S_INT("limit", "lines (default 2000)"), "\"path\"")},
-	{.name = "write", .title = "Write", .family = "files", .acts_as = "write_file", .traits = TOOL_DESTRUCTIVE,
+	{.name = "write", .title = "Write", .group = "files", .acts_as = "write_file", .traits = TOOL_DESTRUCTIVE,
 	 .call = loom_write,
 	 .description = "Writes a file; what it had before is replaced.",
 	 .input_schema = S_OBJ(S_PATH AND S_STR("content", "what to write"), "\"path\",\"content\"")},
-	{.name = "edit", .title = "Edit", .family = "files", .acts_as = "edit_file", .traits = TOOL_DESTRUCTIVE,
+	{.name = "edit", .title = "Edit", .group = "files", .acts_as = "edit_file", .traits = TOOL_DESTRUCTIVE,
 	 .call = loom_edit,
 	 .description = "Replaces a string that occurs exactly once, or every occurrence with replace_all.",
 	 .input_schema = S_OBJ(
@@ -403,7 +403,7 @@ static const struct tool tools[] = {
 		S_STR("old_string", "string that is there") AND
 		S_STR("new_string", "string in its place") AND
 		S_BOOL("replace_all", "default false"), "\"path\",\"old_string\",\"new_string\"")},
-	{.name = "grep", .title = "Grep", .family = "files", .acts_as = "grep", .traits = RO | TOOL_LONG,
+	{.name = "grep", .title = "Grep", .group = "files", .acts_as = "grep", .traits = RO | TOOL_LONG,
 	 .call = loom_grep,
 	 .description = "Finds lines that match a regular expression.",
 	 .input_schema = S_OBJ(
@@ -411,15 +411,16 @@ static const struct tool tools[] = {
 		S_STR("path", "file or directory (default .)") AND
 		S_STR("glob", "only files that match") AND
 		S_BOOL("ignore_case", "default false"), "\"pattern\"")},
-	{.name = "find", .title = "Find", .family = "files", .acts_as = "glob", .traits = RO | TOOL_LONG,
+	{.name = "find", .title = "Find", .group = "files", .acts_as = "glob", .traits = RO | TOOL_LONG,
 	 .call = loom_find,
 	 .description = "Finds files by a glob pattern at any depth.",
 	 .input_schema = S_OBJ(
 		S_STR("glob", "for example *.md") AND
 		S_STR("path", "directory (default .)"), "\"glob\"")},
-	{.name = "ls", .title = "List", .family = "files", .acts_as = "ls", .traits = RO, .call = loom_ls,
+	{.name = "ls", .title = "List", .group = "files", .acts_as = "ls", .traits = RO, .call = loom_ls,
 	 .description = "Lists a directory with sizes.",
 	 .input_schema = S_OBJ(S_STR("path", "directory (default .)"), "")},
+	{0},
 };
 /* clang-format on */
 

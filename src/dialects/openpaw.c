@@ -295,23 +295,23 @@ static int paw_info(struct call *call, const struct jv *args, struct outcome *re
 #define S_FILE S_STR("file_path", "relative path in the workspace")
 
 static const struct tool tools[] = {
-	{.name = "ls", .title = "List", .family = "files", .acts_as = "ls", .traits = RO, .call = paw_ls,
+	{.name = "ls", .title = "List", .group = "files", .acts_as = "ls", .traits = RO, .call = paw_ls,
 	 .description = "Lists one directory of the workspace with sizes and times.",
 	 .input_schema = S_OBJ(S_STR("path", "relative directory (default .)"), "")},
-	{.name = "read_file", .title = "Read", .family = "files", .acts_as = "read_file", .traits = RO, .call = paw_read,
+	{.name = "read_file", .title = "Read", .group = "files", .acts_as = "read_file", .traits = RO, .call = paw_read,
 	 .description = "Reads a text file with line numbers, 2000 lines at a time.",
 	 .input_schema = S_OBJ(
 		S_FILE AND
 		S_INT("offset", "first line, from 0 (default 0)") AND
 		S_INT1("limit", "lines (default 2000)"), "\"file_path\"")},
-	{.name = "write_file", .title = "Write", .family = "files", .acts_as = "write_file", .call = paw_write,
+	{.name = "write_file", .title = "Write", .group = "files", .acts_as = "write_file", .call = paw_write,
 	 .description = "Creates a file; an existing one is an error.",
 	 .input_schema = S_OBJ(S_FILE AND S_STR("content", "what to write"), "\"file_path\",\"content\"")},
-	{.name = "overwrite_file", .title = "Overwrite", .family = "files", .acts_as = "write_file",
+	{.name = "overwrite_file", .title = "Overwrite", .group = "files", .acts_as = "write_file",
 	 .traits = TOOL_DESTRUCTIVE | TOOL_IDEMPOTENT, .call = paw_overwrite,
 	 .description = "Creates a file or replaces all of it.",
 	 .input_schema = S_OBJ(S_FILE AND S_STR("content", "what to write"), "\"file_path\",\"content\"")},
-	{.name = "edit_file", .title = "Edit", .family = "files", .acts_as = "edit_file", .traits = TOOL_DESTRUCTIVE,
+	{.name = "edit_file", .title = "Edit", .group = "files", .acts_as = "edit_file", .traits = TOOL_DESTRUCTIVE,
 	 .call = paw_edit,
 	 .description = "Replaces text that occurs exactly once, or every occurrence with replace_all.",
 	 .input_schema = S_OBJ(
@@ -319,12 +319,12 @@ static const struct tool tools[] = {
 		S_STR("old_text", "text that is there") AND
 		S_STR("new_text", "text in its place") AND
 		S_BOOL("replace_all", "default false"), "\"file_path\",\"old_text\",\"new_text\"")},
-	{.name = "glob_files", .title = "Glob", .family = "files", .acts_as = "glob", .traits = RO | TOOL_LONG,
+	{.name = "glob_files", .title = "Glob", .group = "files", .acts_as = "glob", .traits = RO | TOOL_LONG,
 	 .call = paw_glob,
 	 .description = "Finds files by pattern; ** goes into directories.",
 	 .input_schema = S_OBJ(S_STR("pattern", "for example **/*.py") AND S_STR("path", "relative directory (default .)"),
 		"\"pattern\"")},
-	{.name = "grep_files", .title = "Grep", .family = "files", .acts_as = "grep", .traits = RO | TOOL_LONG,
+	{.name = "grep_files", .title = "Grep", .group = "files", .acts_as = "grep", .traits = RO | TOOL_LONG,
 	 .call = paw_grep,
 	 .description = "Finds lines by regular expression, with lines around them if asked.",
 	 .input_schema = S_OBJ(
@@ -334,10 +334,11 @@ static const struct tool tools[] = {
 		S_BOOL("case_sensitive", "default true") AND
 		S_INT1("max_matches", "default 100") AND
 		S_INT("context_lines", "default 0"), "\"pattern\"")},
-	{.name = "file_info", .title = "File info", .family = "files", .acts_as = "file_info", .traits = RO,
+	{.name = "file_info", .title = "File info", .group = "files", .acts_as = "file_info", .traits = RO,
 	 .call = paw_info,
 	 .description = "Size, kind, number of lines and how to read a file, as JSON.",
 	 .input_schema = S_OBJ(S_STR("path", "relative path"), "\"path\"")},
+	{0},
 };
 /* clang-format on */
 

@@ -256,7 +256,7 @@ static int wacht_exists(struct call *call, const struct jv *args, struct outcome
 	S_BARE("modified_at", "string"), "\"name\",\"kind\",\"size_bytes\"")
 
 static const struct tool tools[] = {
-	{.name = "read_file", .title = "Read", .family = "files", .acts_as = "read_file", .traits = RO,
+	{.name = "read_file", .title = "Read", .group = "files", .acts_as = "read_file", .traits = RO,
 	 .call = wacht_read,
 	 .description = "Reads a text file of the task, whole or by 1-based lines or characters; up to 100 KiB at once.",
 	 .input_schema = S_OBJ(
@@ -269,16 +269,16 @@ static const struct tool tools[] = {
 		S_BARE("slice_hash", "string") AND S_BARE("start_line", "integer") AND S_BARE("end_line", "integer") AND
 		S_BARE("start_char", "integer") AND S_BARE("end_char", "integer"),
 		"\"success\",\"tool\",\"path\",\"content\",\"total_lines\",\"total_chars\",\"slice_hash\"")},
-	{.name = "write_file", .title = "Write", .family = "files", .acts_as = "write_file",
+	{.name = "write_file", .title = "Write", .group = "files", .acts_as = "write_file",
 	 .traits = TOOL_DESTRUCTIVE | TOOL_IDEMPOTENT, .call = wacht_write,
 	 .description = "Writes a file of the task, replacing what is there.",
 	 .input_schema = S_OBJ(S_TASK AND S_STR("content", "what to write"), "\"path\",\"content\""),
 	 .output_schema = R_LINES},
-	{.name = "append_file", .title = "Append", .family = "files", .acts_as = "append_file", .call = wacht_append,
+	{.name = "append_file", .title = "Append", .group = "files", .acts_as = "append_file", .call = wacht_append,
 	 .description = "Adds text to a file on a new line; creates the file.",
 	 .input_schema = S_OBJ(S_TASK AND S_STR("content", "what to add"), "\"path\",\"content\""),
 	 .output_schema = R_LINES},
-	{.name = "edit_file", .title = "Edit", .family = "files", .acts_as = "edit_file", .traits = TOOL_DESTRUCTIVE,
+	{.name = "edit_file", .title = "Edit", .group = "files", .acts_as = "edit_file", .traits = TOOL_DESTRUCTIVE,
 	 .call = wacht_edit,
 	 .description = "Replaces a string that occurs exactly once, or every occurrence with replace_all.",
 	 .input_schema = S_OBJ(
@@ -288,17 +288,18 @@ static const struct tool tools[] = {
 		S_BOOL("replace_all", "default false"), "\"path\",\"old_string\",\"new_string\""),
 	 .output_schema = S_OBJ(R_DONE AND S_BARE("replacements", "integer") AND S_BARE("total_lines", "integer"),
 		"\"success\",\"tool\",\"path\",\"replacements\"")},
-	{.name = "list_directory", .title = "List", .family = "files", .acts_as = "ls", .traits = RO, .call = wacht_list,
+	{.name = "list_directory", .title = "List", .group = "files", .acts_as = "ls", .traits = RO, .call = wacht_list,
 	 .description = "Lists one directory of the task.",
 	 .input_schema = S_OBJ(S_STR("path", "directory (default /task)") AND S_CURSOR, ""),
 	 .output_schema = S_OBJ(
 		R_DONE AND S_LIST("entries", ENTRY, "in order") AND S_BARE("total", "integer") AND
 		S_BARE("next_cursor", "string"), "\"success\",\"tool\",\"path\",\"entries\",\"total\"")},
-	{.name = "exists", .title = "Exists", .family = "files", .acts_as = "exists", .traits = RO, .call = wacht_exists,
+	{.name = "exists", .title = "Exists", .group = "files", .acts_as = "exists", .traits = RO, .call = wacht_exists,
 	 .description = "Says whether there is a file or directory at the path.",
 	 .input_schema = S_OBJ(S_TASK, "\"path\""),
 	 .output_schema = S_OBJ(R_DONE AND S_BARE("exists", "boolean") AND S_BARE("kind", "string"),
 		"\"success\",\"tool\",\"path\",\"exists\"")},
+	{0},
 };
 /* clang-format on */
 

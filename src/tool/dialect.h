@@ -6,9 +6,9 @@
 #ifndef STEAD_TOOL_DIALECT_H
 #define STEAD_TOOL_DIALECT_H
 
-#include "tool/tool.h"
+#include "tool/family.h"
 
-/* One family's tools, from the file that describes them. */
+/* A table of tools that ends with {0}. */
 struct tool_group {
 	const struct tool *tools;
 	size_t count;
@@ -17,18 +17,25 @@ struct tool_group {
 struct dialect {
 	const char *name;
 	const char *root;                       /* dialect_root(); NULL: the file area */
-	const struct tool_group *const *groups; /* NULL at the end */
-	/* Stands before the sentence of a failure; NULL: nothing. */
+	const struct tool_group *const *groups; /* NULL at the end; of the native dialect NULL: the families' tools */
+	/* Precedes the sentence of a failure; NULL: nothing. */
 	const char *error_prefix;
 };
 
-extern const struct dialect dialect_native, dialect_omnicoreagent, dialect_openpaw, dialect_wacht, dialect_agentscope,
-	dialect_anthropic_memory, dialect_loomflow;
-
-/* All of them, NULL at the end, in the order of toolset_dialects(). */
+/* Those of other systems, NULL at the end (src/dialects). */
 extern const struct dialect *const dialects[];
-/* Its tools in the order of the table: the first, then the one behind `tool`; NULL behind the last. */
-const struct tool *dialect_next(const struct dialect *dialect, const struct tool *tool);
+/* The native one and those above by their index; NULL after the last. */
+const struct dialect *dialect_at(size_t index);
+
+/* A walk over the tools of a dialect in their order. `family` is NULL for the tools of other systems. */
+struct tool_walk {
+	const struct dialect *dialect;
+	size_t at; /* index of the family or the group */
+	const struct family *family;
+	const struct tool *tool;
+};
+/* The first when walk->tool is NULL, then the next; NULL after the last. */
+const struct tool *tool_next(struct tool_walk *walk);
 
 /* Which tools configuration leaves (policy.c). A name in allow or deny that no dialect has is an error that names the
    nearest; so is a list that is not one of names. */
@@ -36,6 +43,7 @@ struct policy {
 	const struct jv *allow, *deny; /* NULL: everything, nothing */
 };
 int policy_init(struct policy *policy, const struct config *config, struct err *err);
-bool policy_offers(const struct policy *policy, const struct tool *tool);
+/* `family` as in struct tool_walk. */
+bool policy_offers(const struct policy *policy, const struct tool *tool, const struct family *family);
 
 #endif

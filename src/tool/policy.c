@@ -5,6 +5,7 @@
  * power it has: denying write_file takes away OpenPaw's overwrite_file as well, otherwise a change of dialect would
  * open the gate. A name that nobody has stops the start: a misspelt denial must not pass as one.
  */
+#include "tool/call.h"
 #include "tool/dialect.h"
 
 #define NAMES_MAX 1024
@@ -41,61 +42,43 @@ static const char *const elsewhere[] = {"execute",
 					"text_to_speech",
 					"markdown_to_pdf"};
 
-static bool has_name(struct str name)
+/* All names that a list may have: families and parts of them as "group:NAME", and every dialect's tools. Repeats do no
+   harm. */
+static size_t all_names(struct arena *arena, const char **names)
 {
-	for (size_t i = 0; i < sizeof(elsewhere) / sizeof(elsewhere[0]); i++)
-		if (str_is(name, elsewhere[i]))
-			return true;
-	for (const struct dialect *const *d = dialects; *d; d++)
-		for (const struct tool *t = dialect_next(*d, NULL); t; t = dialect_next(*d, t)) {
-			if (str_is(name, t->name))
-				return true;
-			if (str_starts(name, STR("group:")) && str_is(str_from(name, 6), t->family))
-				return true;
-		}
-	return false;
-}
-
-static const char *nearest_name(struct str name)
-{
-	/* clang-format off */
-	static const char *const families[] = {
-		"group:files",
-		"group:artifacts",
-		"group:history",
-		"group:forks",
-		"group:notes",
-		"group:tasks",
-		"group:sessions",
-		"group:plan",
-		"group:memory",
-		"group:skills",
-		"group:knowledge",
-		"group:subagents",
-		"group:uploads",
-	};
-	/* clang-format on */
-	const char *names[NAMES_MAX];
+	const struct dialect *d;
 	size_t n = 0;
 
-	for (; n < sizeof(families) / sizeof(families[0]); n++)
-		names[n] = families[n];
-	for (const struct dialect *const *d = dialects; *d; d++)
-		for (const struct tool *t = dialect_next(*d, NULL); t && n < NAMES_MAX; t = dialect_next(*d, t))
-			names[n++] = t->name;
-	return str_nearest(name, names, n);
+	for (size_t i = 0; families[i]; i++)
+		names[n++] = arena_printf(arena, "group:%s", families[i]->name).ptr;
+	for (size_t i = 0; (d = dialect_at(i)); i++)
+		for (struct tool_walk w = {.dialect = d}; tool_next(&w) && n + 2 < NAMES_MAX;) {
+			names[n++] = w.tool->name;
+			if (w.tool->group)
+				names[n++] = arena_printf(arena, "group:%s", w.tool->group).ptr;
+		}
+	for (size_t i = 0; i < COUNT(elsewhere); i++)
+		names[n++] = elsewhere[i];
+	return n;
 }
 
 /* With servers of others, a name may be a tool of theirs; one that is nearly a tool's is a slip all the same. */
 static int check_list(const struct jv *list, const char *key, bool has_servers, struct err *err)
 {
+	ARENA_SCOPE struct arena *arena = arena_new();
+	const char *names[NAMES_MAX + COUNT(elsewhere)];
+	size_t count = jv_count(list) ? all_names(arena, names) : 0;
+
 	for (const struct jv_member *m = jv_first(list); m; m = m->next) {
 		struct str name = jv_str_of(m->value);
 		const char *nearest;
+		size_t i = 0;
 
-		if (has_name(name))
+		while (i < count && !str_is(name, names[i]))
+			i++;
+		if (i < count)
 			continue;
-		nearest = nearest_name(name);
+		nearest = str_nearest(name, names, count);
 		if (nearest)
 			return err_set(err, ERR_INVALID, "tools %s: there is no tool \"%.*s\"; did you mean \"%s\"?",
 				       key, STR_ARG(name), nearest);
@@ -118,36 +101,72 @@ int policy_init(struct policy *policy, const struct config *config, struct err *
 	return r ? r : check_list(policy->deny, "deny", has_servers, err);
 }
 
-static bool lists(const struct jv *list, struct str name, const char *family)
+static bool lists(const struct jv *list, struct str name)
 {
-	for (const struct jv_member *m = jv_first(list); m; m = m->next) {
+	for (const struct jv_member *m = jv_first(list); m; m = m->next)
+		if (str_eq(jv_str_of(m->value), name))
+			return true;
+	return false;
+}
+
+static bool lists_group(const struct jv *list, const char *group)
+{
+	for (const struct jv_member *m = jv_first(list); m && group; m = m->next) {
 		struct str entry = jv_str_of(m->value);
 
-		if (str_eq(entry, name))
-			return true;
-		if (family && str_starts(entry, STR("group:")) && str_is(str_from(entry, 6), family))
+		if (str_starts(entry, STR("group:")) && str_is(str_from(entry, 6), group))
 			return true;
 	}
 	return false;
 }
 
-bool policy_offers(const struct policy *policy, const struct tool *tool)
+/* The family of a dialect's tool: the one of that name, or the one that has such a part. */
+static const struct family *group_family(const char *group)
 {
-	struct str name = str_of(tool->name), powers = str_of(tool->acts_as), needs = str_of(tool->needs), power;
+	for (size_t i = 0; group && families[i]; i++)
+		if (str_is(str_of(group), families[i]->name))
+			return families[i];
+	for (struct tool_walk w = {.dialect = dialect_at(0)}; group && tool_next(&w);)
+		if (w.tool->group && str_is(str_of(group), w.tool->group))
+			return w.family;
+	return NULL;
+}
+
+/* By its name, its part of the family, or its family. */
+static bool lists_tool(const struct jv *list, const struct tool *tool, const struct family *family)
+{
+	if (jv_count(list) == 0)
+		return false;
+	family = family ? family : group_family(tool->group);
+	return lists(list, str_of(tool->name)) || lists_group(list, tool->group) ||
+	       (family && lists_group(list, family->name));
+}
+
+static bool lists_native(const struct jv *list, struct str name)
+{
+	for (struct tool_walk w = {.dialect = dialect_at(0)}; list && tool_next(&w);)
+		if (str_is(name, w.tool->name))
+			return lists_tool(list, w.tool, w.family);
+	return false;
+}
+
+bool policy_offers(const struct policy *policy, const struct tool *tool, const struct family *family)
+{
+	struct str powers = str_of(tool->acts_as), needs = str_of(tool->needs), power;
 	bool allowed = true;
 
-	if (lists(policy->deny, name, tool->family))
+	if (lists_tool(policy->deny, tool, family))
 		return false;
 	while (needs.len && str_cut(&needs, ' ', &power))
-		if (lists(policy->deny, power, "files"))
+		if (lists_native(policy->deny, power))
 			return false;
 	while (powers.len && str_cut(&powers, ' ', &power)) {
-		if (lists(policy->deny, power, NULL))
+		if (lists(policy->deny, power))
 			return false;
-		if (policy->allow && !lists(policy->allow, power, NULL))
+		if (policy->allow && !lists(policy->allow, power))
 			allowed = false;
 	}
-	if (!policy->allow || lists(policy->allow, name, tool->family))
+	if (!policy->allow || lists_tool(policy->allow, tool, family))
 		return true;
 	return tool->acts_as && allowed;
 }

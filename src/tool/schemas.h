@@ -27,4 +27,9 @@
 /* What results of one file have in common. */
 #define R_FILE S_BARE("path", "string") "," S_BARE("size", "integer") "," S_BARE("version", "string")
 
+#define S_REV(name, text)                                                                                              \
+	"\"" name "\":{\"anyOf\":[{\"type\":\"integer\",\"minimum\":0},{\"type\":\"string\"}],"                        \
+	"\"description\":\"" text ": a number, a checkpoint or head\"}"
+#define S_ENCODING S_ENUM("encoding", "\"utf-8\",\"base64\"", "of the content (default utf-8)")
+
 #endif

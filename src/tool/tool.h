@@ -23,14 +23,11 @@ enum {
 	TOOL_PLANS = 64, /* part of planning: allowed while plan mode is on, although it changes something */
 };
 
-struct artifacts;
-
 /* What a handler works with. */
 struct call {
 	struct ctx *ctx;
 	struct workspace *ws;
 	struct store *files; /* workspace_files(ws) */
-	struct artifacts *artifacts;
 };
 
 /* What a handler gives back, all in the call's arena. */
@@ -49,7 +46,8 @@ struct tool {
 	int (*call)(struct call *call, const struct jv *args, struct outcome *ret, struct err *err);
 	/* The text for the model; NULL: the value as JSON. */
 	void (*render)(const struct jv *args, const struct jv *value, struct buf *text);
-	const char *family; /* "files", "artifacts": `group:files` in allow and deny */
+	const char *group; /* "forks": a part of its family that `group:forks` in allow and deny names; NULL: none.
+			      In a dialect: the family or the part that it belongs to. */
 	/* Dialects: the native tools whose power this one uses, separated by blanks. Denying one of them denies it. */
 	const char *acts_as;
 	/* Native tools whose denial denies this one too, because it could be used in their place. */
@@ -65,8 +63,8 @@ void toolset_destroy(struct toolset *set);
 /* The same tools over another user's handle of the same workspace, sharing what `of` has parsed. `of` and `ws` must
    outlive it. */
 struct toolset *toolset_for(struct toolset *of, struct workspace *ws);
-/* Names of all dialects, NULL at the end; the first is "native". */
-const char *const *toolset_dialects(void);
+/* The name of the `index`-th dialect; the first is "native"; NULL after the last. */
+const char *toolset_dialect(size_t index);
 /* What '/' is for a dialect's tools when nobody says otherwise, for workspace_opts.root: "workspace", "task:default",
    …; empty for the file area, and for a dialect that is not known. */
 struct str dialect_root(struct str dialect);

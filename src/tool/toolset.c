@@ -8,11 +8,8 @@
 #include <stdatomic.h>
 
 #include "base/limits.h"
-#include "home/artifacts/artifacts.h"
-#include "home/artifacts/artifacts_tools.h"
-#include "home/files/files.h"
-#include "home/plans/plans.h"
 #include "text/schema.h"
+#include "tool/call.h"
 #include "tool/dialect.h"
 
 struct entry {
@@ -24,7 +21,6 @@ struct entry {
 struct toolset {
 	struct workspace *ws;
 	const struct dialect *dialect;
-	struct artifacts *artifacts;
 	struct entry *entries;
 	size_t count;
 	struct toolset *of;   /* whose entries these are; NULL: its own */
@@ -32,38 +28,52 @@ struct toolset {
 	struct arena *arena;
 };
 
-const struct dialect *const dialects[] = {
-	&dialect_native,     &dialect_omnicoreagent,    &dialect_openpaw,  &dialect_wacht,
-	&dialect_agentscope, &dialect_anthropic_memory, &dialect_loomflow, NULL};
+static const struct dialect native = {.name = "native"};
 
-const char *const *toolset_dialects(void)
+const struct dialect *dialect_at(size_t index)
 {
-	static const char *const names[] = {"native",     "omnicoreagent",    "openpaw",  "wacht",
-					    "agentscope", "anthropic-memory", "loomflow", NULL};
-
-	return names;
+	return index == 0 ? &native : dialects[index - 1];
 }
 
-const struct tool *dialect_next(const struct dialect *dialect, const struct tool *tool)
+const char *toolset_dialect(size_t index)
 {
-	const struct tool_group *const *g = dialect->groups;
+	const struct dialect *d = dialect_at(index);
 
-	if (!tool)
-		return g[0]->tools;
-	while (tool < (*g)->tools || tool >= (*g)->tools + (*g)->count)
-		g++;
-	if (++tool < (*g)->tools + (*g)->count)
-		return tool;
-	return g[1] ? g[1]->tools : NULL;
+	return d ? d->name : NULL;
+}
+
+/* The table at walk->at; NULL after the last one. */
+static const struct tool *table_at(struct tool_walk *w)
+{
+	if (w->dialect->groups)
+		return w->dialect->groups[w->at] ? w->dialect->groups[w->at]->tools : NULL;
+	while (families[w->at] && !families[w->at]->tools)
+		w->at++;
+	w->family = families[w->at];
+	return w->family ? w->family->tools : NULL;
+}
+
+const struct tool *tool_next(struct tool_walk *w)
+{
+	if (!w->tool)
+		return w->tool = table_at(w);
+	w->tool++;
+	if (!w->tool->name) {
+		w->at++;
+		w->tool = table_at(w);
+	}
+	return w->tool;
 }
 
 static const struct dialect *find_dialect(struct str name)
 {
+	const struct dialect *d;
+
 	if (name.len == 0)
-		return &dialect_native;
-	for (const struct dialect *const *d = dialects; *d; d++)
-		if (str_is(name, (*d)->name))
-			return *d;
+		return &native;
+	for (size_t i = 0; (d = dialect_at(i)); i++)
+		if (str_is(name, d->name))
+			return d;
 	return NULL;
 }
 
@@ -79,15 +89,14 @@ static int unknown_dialect(struct str name, struct err *err)
 	char list[200] = "";
 	size_t len = 0;
 
-	for (const struct dialect *const *d = dialects; *d && len < sizeof(list); d++)
-		len += (size_t)snprintf(list + len, sizeof(list) - len, "%s%s", len ? ", " : "", (*d)->name);
+	for (size_t i = 0; toolset_dialect(i) && len < sizeof(list); i++)
+		len += (size_t)snprintf(list + len, sizeof(list) - len, "%s%s", len ? ", " : "", toolset_dialect(i));
 	return err_set(err, ERR_NOT_FOUND, "there is no dialect \"%.*s\"; there are %s", STR_ARG(name), list);
 }
 
 int toolset_new(struct workspace *ws, struct str dialect, struct toolset **ret_set, struct err *err)
 {
 	const struct dialect *d = find_dialect(dialect);
-	const struct config *config = workspace_config(ws);
 	struct policy policy;
 	struct toolset *set;
 	size_t count = 0;
@@ -95,22 +104,22 @@ int toolset_new(struct workspace *ws, struct str dialect, struct toolset **ret_s
 
 	if (!d)
 		return unknown_dialect(dialect, err);
-	r = policy_init(&policy, config, err);
+	r = policy_init(&policy, workspace_config(ws), err);
 	if (r)
 		return r;
 	set = xcalloc(1, sizeof(*set));
 	set->ws = ws;
 	set->dialect = d;
 	set->arena = arena_new();
-	set->artifacts = artifacts_new(workspace_home(ws), &config->offload);
 	pthread_mutex_init(&set->lock, NULL);
-	for (const struct tool *t = dialect_next(d, NULL); t; t = dialect_next(d, t))
+	for (struct tool_walk w = {.dialect = d}; tool_next(&w);)
 		count++;
 	set->entries = xcalloc(count, sizeof(*set->entries));
-	for (const struct tool *t = dialect_next(d, NULL); t; t = dialect_next(d, t)) {
+	for (struct tool_walk w = {.dialect = d}; tool_next(&w);) {
 		struct entry *e = &set->entries[set->count];
+		const struct tool *t = w.tool;
 
-		if (!policy_offers(&policy, t))
+		if (!policy_offers(&policy, t, w.family))
 			continue;
 		e->tool = t;
 		e->info = (struct tool_info){.name = str_of(t->name),
@@ -129,7 +138,6 @@ struct toolset *toolset_for(struct toolset *of, struct workspace *ws)
 
 	of = of->of ? of->of : of;
 	*set = (struct toolset){.ws = ws, .dialect = of->dialect, .entries = of->entries, .count = of->count, .of = of};
-	set->artifacts = artifacts_new(workspace_home(ws), &workspace_config(ws)->offload);
 	return set;
 }
 
@@ -137,7 +145,6 @@ void toolset_destroy(struct toolset *set)
 {
 	if (!set)
 		return;
-	artifacts_destroy(set->artifacts);
 	if (set->of) {
 		free(set);
 		return;
@@ -271,11 +278,38 @@ static void name_actor(struct workspace *ws, struct ctx *ctx)
 		a->call_id = call_id_new(ctx->arena);
 }
 
+/* Families may refuse a change (plan mode is on). */
+static int ask_families(struct call *call, const struct tool *tool, struct err *err)
+{
+	int r = 0;
+
+	if (tool->traits & (TOOL_READS_ONLY | TOOL_PLANS))
+		return 0;
+	for (size_t i = 0; r == 0 && families[i]; i++)
+		if (families[i]->before_change)
+			r = families[i]->before_change(call, tool, err);
+	return r;
+}
+
+/* Families may replace a result (it is so large that it becomes an artifact). */
+static int show_families(struct call *call, const struct tool *tool, const struct jv *args, struct outcome *out,
+			 struct err *err)
+{
+	int r = 0;
+
+	if (!(tool->traits & TOOL_PARKS))
+		return 0;
+	for (size_t i = 0; r == 0 && families[i]; i++)
+		if (families[i]->after_call)
+			r = families[i]->after_call(call, tool, args, out, err);
+	return r;
+}
+
 int toolset_call(struct toolset *set, struct ctx *ctx, struct str name, const struct jv *args,
 		 struct tool_result *ret_result, struct err *err)
 {
 	struct ctx own = *ctx;
-	struct call call = {.ctx = &own, .ws = set->ws, .files = workspace_files(set->ws), .artifacts = set->artifacts};
+	struct call call = {.ctx = &own, .ws = set->ws, .files = workspace_files(set->ws)};
 	struct entry *e = find_entry(set, name);
 	struct outcome out = {0};
 	int r;
@@ -290,14 +324,14 @@ int toolset_call(struct toolset *set, struct ctx *ctx, struct str name, const st
 	r = schema_check(entry_info(set, e)->input_schema, args, "arguments", &ret_result->err);
 	if (r == 0)
 		r = ctx_check(ctx, &ret_result->err);
-	if (r == 0 && !(e->tool->traits & (TOOL_READS_ONLY | TOOL_PLANS)))
-		r = plan_refuses(set->ws, &own, e->tool->name, &ret_result->err);
+	if (r == 0)
+		r = ask_families(&call, e->tool, &ret_result->err);
 	if (r == 0)
 		r = e->tool->call(&call, args, &out, &ret_result->err);
 	if (r == 0 && !out.text.ptr)
 		out.text = render(e->tool, ctx, args, out.value);
-	if (r == 0 && (e->tool->traits & TOOL_PARKS))
-		r = park_outcome(&call, e->tool, args, &out, &ret_result->err);
+	if (r == 0)
+		r = show_families(&call, e->tool, args, &out, &ret_result->err);
 	if (r) {
 		error_result(set, ctx, &out, ret_result);
 		return 0;

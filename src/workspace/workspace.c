@@ -12,6 +12,7 @@
  */
 #include <errno.h>
 #include <limits.h>
+#include <pthread.h>
 #include <pwd.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -19,14 +20,13 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/limits.h"
-#include "home/notebook/notebook_internal.h"
-#include "home/prompt/prompt.h"
-#include "home/search/search_internal.h"
 #include "revisions/revisions.h"
 #include "workspace/fork.h"
 #include "workspace/gc.h"
 #include "workspace/place.h"
 #include "workspace/workspace_internal.h"
+
+#define SLOTS_MAX 64
 
 /* What '/' is for tools. */
 struct root {
@@ -61,10 +61,14 @@ struct workspace {
 	struct wpath user_dir;
 	struct root tool_root;
 	struct gc_auto *gc;
-	struct notebook *notebook;
-	struct prompt_kept *prompt;
-	const char *temp;         /* a directory that goes with the handle; NULL: none */
-	struct home_index *index; /* search's; NULL until the first search */
+	const char *temp;           /* a directory that goes with the handle; NULL: none */
+	pthread_mutex_t slots_lock; /* recursive: opening one may ask for another */
+	struct slot {
+		const void *key;
+		void *state;
+		void (*close)(void *state);
+	} slots[SLOTS_MAX];
+	size_t slot_count;
 };
 
 /* The past as tools see it: a guard over views over the store of a revision. */
@@ -608,6 +612,19 @@ static int open_temp(struct workspace *ws, struct err *err)
 	return 0;
 }
 
+static struct workspace *handle_new(void)
+{
+	struct workspace *ws = xcalloc(1, sizeof *ws);
+	pthread_mutexattr_t attr;
+
+	ws->arena = arena_new();
+	pthread_mutexattr_init(&attr);
+	pthread_mutexattr_settype(&attr, PTHREAD_MUTEX_RECURSIVE);
+	pthread_mutex_init(&ws->slots_lock, &attr);
+	pthread_mutexattr_destroy(&attr);
+	return ws;
+}
+
 static int open_as(const struct workspace_opts *opts, const struct workspace *beside, struct workspace **ret_ws,
 		   struct err *err)
 {
@@ -616,8 +633,7 @@ static int open_as(const struct workspace_opts *opts, const struct workspace *be
 
 	if (opts->name.len && !workspace_name_ok(opts->name))
 		return home_bad_name(opts->name, err);
-	ws = xcalloc(1, sizeof *ws);
-	ws->arena = arena_new();
+	ws = handle_new();
 	ws->beside = beside;
 	ws->opts = copy_opts(ws->arena, opts);
 	ws->actor = (struct actor){.workspace = ws->opts.name,
@@ -632,8 +648,6 @@ static int open_as(const struct workspace_opts *opts, const struct workspace *be
 		return r;
 	}
 	ws->gc = gc_auto_new(ws);
-	ws->notebook = notebook_new(ws);
-	ws->prompt = prompt_kept_new(ws);
 	*ret_ws = ws;
 	return 0;
 }
@@ -646,13 +660,12 @@ int workspace_open(const struct workspace_opts *opts, struct workspace **ret_ws,
 int workspace_open_for(struct workspace *of, struct str user, struct str agent, struct str session,
 		       struct workspace **ret_ws, struct err *err)
 {
-	struct workspace *ws = xcalloc(1, sizeof *ws);
+	struct workspace *ws = handle_new();
 	int r;
 
 	while (of->of)
 		of = (struct workspace *)of->of;
 	ws->of = of;
-	ws->arena = arena_new();
 	ws->config = of->config;
 	ws->opts = of->opts;
 	ws->opts.user = arena_str(ws->arena, user);
@@ -677,8 +690,6 @@ int workspace_open_for(struct workspace *of, struct str user, struct str agent, 
 		workspace_close(ws);
 		return r;
 	}
-	ws->notebook = notebook_new(ws);
-	ws->prompt = prompt_kept_new(ws);
 	*ret_ws = ws;
 	return 0;
 }
@@ -697,13 +708,35 @@ struct store *home_store_of(const struct workspace *ws, bool durable)
 	return durable && ws->log_base ? ws->log_base : ws->base;
 }
 
+void *workspace_slot(struct workspace *ws, const void *key, void *(*open)(struct workspace *ws),
+		     void (*close)(void *state))
+{
+	void *state = NULL;
+
+	pthread_mutex_lock(&ws->slots_lock);
+	for (size_t i = 0; i < ws->slot_count && !state; i++)
+		if (ws->slots[i].key == key)
+			state = ws->slots[i].state;
+	if (!state) {
+		if (ws->slot_count == SLOTS_MAX)
+			abort(); /* there are fewer families */
+		state = open(ws);
+		ws->slots[ws->slot_count++] = (struct slot){key, state, close};
+	}
+	pthread_mutex_unlock(&ws->slots_lock);
+	return state;
+}
+
 void workspace_close(struct workspace *ws)
 {
 	if (!ws)
 		return;
-	prompt_kept_destroy(ws->prompt);
-	notebook_destroy(ws->notebook);
-	home_index_close(ws->index);
+	while (ws->slot_count > 0) {
+		struct slot *slot = &ws->slots[--ws->slot_count];
+
+		slot->close(slot->state);
+	}
+	pthread_mutex_destroy(&ws->slots_lock);
 	gc_auto_end(ws->gc);
 	store_destroy(ws->files);
 	store_destroy(ws->home);
@@ -768,16 +801,6 @@ struct str home_boot(struct arena *arena, const struct workspace *ws)
 	return ws->dir.ptr ? boot_id(arena) : STR("");
 }
 
-struct prompt_kept *home_prompt(struct workspace *ws)
-{
-	return ws->prompt;
-}
-
-struct notebook *workspace_notebook(struct workspace *ws)
-{
-	return ws->notebook;
-}
-
 struct store *workspace_revisions(struct workspace *ws)
 {
 	return ws->recorded;
@@ -801,11 +824,6 @@ struct str home_dir(const struct workspace *ws)
 struct str home_url_of(const struct workspace *ws)
 {
 	return ws->opts.store_url;
-}
-
-struct home_index **home_index_slot(struct workspace *ws)
-{
-	return &ws->index;
 }
 
 struct past_files *workspace_files_at(struct workspace *ws, uint64_t number, struct store **ret_files)

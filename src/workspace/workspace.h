@@ -56,6 +56,10 @@ struct past_files *workspace_files_at(struct workspace *ws, uint64_t number, str
 void workspace_files_at_close(struct past_files *past);
 /* Where the leases of this workspace lie (store/lease.h), unrecorded. The caller destroys it, before the workspace. */
 struct store *workspace_leases_new(struct workspace *ws);
+/* What a family keeps for this handle under `key`: made by `open` at the first use, ended by `close` with the handle,
+   before its stores, the newest first. Thread-safe; `open` may ask for other slots. */
+void *workspace_slot(struct workspace *ws, const void *key, void *(*open)(struct workspace *ws),
+		     void (*close)(void *state));
 /* True when the file area is a directory of the person's own (files_dir): .gitignore is honoured. */
 bool workspace_files_are_own(const struct workspace *ws);
 /* "workspace" as the person would name the place of '/': a host path for disk, else a URL. For people, not models. */

@@ -28,12 +28,9 @@ int home_record(struct ctx *ctx, const struct home_place *place, struct str name
 		struct store **ret, struct err *err);
 /* Another workspace of the same store, opened as `ws` was (user, root). `ws` must outlive it. */
 int home_open_beside(struct workspace *ws, struct str name, struct workspace **ret_ws, struct err *err);
-/* The host directory of a workspace on disk, else ptr NULL; the URL it was opened with; where its search index is
-   held. */
+/* The host directory of a workspace on disk, else ptr NULL; the URL it was opened with. */
 struct str home_dir(const struct workspace *ws);
 struct str home_url_of(const struct workspace *ws);
-struct home_index;
-struct home_index **home_index_slot(struct workspace *ws);
 /* The store of all workspaces. */
 struct store *home_store_of(const struct workspace *ws, bool durable);
 
@@ -54,8 +51,6 @@ struct store *home_shared(struct workspace *ws);
 struct store *home_unrecorded(struct workspace *ws);
 /* Where workspace_home() lies in both: the part of the user, whatever the file area is. */
 struct wpath home_part(const struct workspace *ws);
-/* What it keeps for the prompt (prompt.h). */
-struct prompt_kept *home_prompt(struct workspace *ws);
 /* Another one after each start of the machine, where a write may be lost by that; else empty. */
 struct str home_boot(struct arena *arena, const struct workspace *ws);
 /* agent.yaml, .env and tools.json of the workspace in `home`; those that are missing count as empty. */

@@ -12,10 +12,12 @@
 #include "store/store.h"
 #include "text/jv.h"
 #include "text/tokens.h"
-#include "workspace/config.h"
+#include "workspace/workspace.h"
 
 struct artifacts;
 
+/* Those of an open workspace. */
+struct artifacts *workspace_artifacts(struct workspace *ws);
 /* `home` is the whole workspace (workspace_home); both are borrowed. */
 struct artifacts *artifacts_new(struct store *home, const struct config_offload *offload);
 void artifacts_destroy(struct artifacts *artifacts);

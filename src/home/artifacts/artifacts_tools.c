@@ -40,10 +40,12 @@ int park_outcome(struct call *call, const struct tool *tool, const struct jv *ar
 	struct buf text;
 	int r;
 
-	if (!artifacts_too_large(call->artifacts, out->text) && !(own && jv_get_bool(args, "always", false)))
+	if (!artifacts_too_large(workspace_artifacts(call->ws), out->text) &&
+	    !(own && jv_get_bool(args, "always", false)))
 		return 0;
 	name = name.len ? name : STR("result");
-	r = artifacts_park(call->artifacts, call->ctx, name, own ? jv_get(args, "args") : args, out->text, &p, err);
+	r = artifacts_park(workspace_artifacts(call->ws), call->ctx, name, own ? jv_get(args, "args") : args, out->text,
+			   &p, err);
 	if (r)
 		return r;
 	out->value = jv_object(arena);
@@ -63,7 +65,7 @@ int park_outcome(struct call *call, const struct tool *tool, const struct jv *ar
 static struct jv *artifact_value(struct call *call, const struct artifact *a)
 {
 	struct arena *arena = call->ctx->arena;
-	const struct jv *meta = artifacts_meta(call->artifacts, call->ctx, a->id);
+	const struct jv *meta = artifacts_meta(workspace_artifacts(call->ws), call->ctx, a->id);
 	struct jv *v = jv_object(arena);
 
 	jv_set_str(arena, v, "artifact_id", a->id);
@@ -85,8 +87,8 @@ int tool_list_artifacts(struct call *call, const struct jv *args, struct outcome
 	size_t count, i = 0;
 	int r;
 
-	artifacts_sweep(call->artifacts, call->ctx);
-	r = artifacts_list(call->artifacts, call->ctx, &all, &count, err);
+	artifacts_sweep(workspace_artifacts(call->ws), call->ctx);
+	r = artifacts_list(workspace_artifacts(call->ws), call->ctx, &all, &count, err);
 	if (r)
 		return r;
 	for (size_t k = 0; after.len && k < count; k++)
@@ -128,12 +130,13 @@ static int open_artifact(struct call *call, const struct jv *args, struct call *
 {
 	struct arena *arena = call->ctx->arena;
 	struct wpath path;
-	int r = artifacts_find(call->artifacts, call->ctx, jv_get_str(args, "artifact_id"), &path, ret_id, err);
+	int r = artifacts_find(workspace_artifacts(call->ws), call->ctx, jv_get_str(args, "artifact_id"), &path, ret_id,
+			       err);
 
 	if (r)
 		return r;
 	*ret_call = *call;
-	ret_call->files = artifacts_store(call->artifacts);
+	ret_call->files = artifacts_store(workspace_artifacts(call->ws));
 	*ret_args = jv_copy(arena, args);
 	jv_remove(*ret_args, "artifact_id");
 	jv_set_str(arena, *ret_args, "path", path.s);
@@ -183,11 +186,12 @@ int tool_tail_artifact(struct call *call, const struct jv *args, struct outcome 
 	struct store_stat stat;
 	struct wpath path;
 	struct str bytes, tail, id;
-	int r = artifacts_find(call->artifacts, call->ctx, jv_get_str(args, "artifact_id"), &path, &id, err);
+	int r = artifacts_find(workspace_artifacts(call->ws), call->ctx, jv_get_str(args, "artifact_id"), &path, &id,
+			       err);
 
 	if (r == 0)
-		r = store_read(artifacts_store(call->artifacts), call->ctx, path, STORE_WHOLE, TOOL_FILE_MAX, &bytes,
-			       &stat, err);
+		r = store_read(artifacts_store(workspace_artifacts(call->ws)), call->ctx, path, STORE_WHOLE,
+			       TOOL_FILE_MAX, &bytes, &stat, err);
 	if (r)
 		return r;
 	total = count_lines(bytes);
@@ -229,13 +233,14 @@ int tool_search_artifact(struct call *call, const struct jv *args, struct outcom
 	struct grep_result found;
 	struct jv *lines;
 	struct str id;
-	int r = artifacts_find(call->artifacts, call->ctx, jv_get_str(args, "artifact_id"), &req.path, &id, err);
+	int r = artifacts_find(workspace_artifacts(call->ws), call->ctx, jv_get_str(args, "artifact_id"), &req.path,
+			       &id, err);
 
 	if (r == 0 && (req.pattern.len == 0 || req.pattern.len > PATTERN_LEN_MAX))
 		return err_set(err, ERR_INVALID, "search_artifact: the query has %zu bytes; give 1 to %zu",
 			       req.pattern.len, PATTERN_LEN_MAX);
 	if (r == 0)
-		r = find_grep(artifacts_store(call->artifacts), call->ctx, &req, NULL, NULL, &found, err);
+		r = find_grep(artifacts_store(workspace_artifacts(call->ws)), call->ctx, &req, NULL, NULL, &found, err);
 	if (r)
 		return r;
 	lines = jv_array(arena);

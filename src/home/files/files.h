@@ -7,32 +7,13 @@
 #define STEAD_HOME_FILES_FILES_H
 
 #include "base/base64.h"
-#include "base/buf.h"
-#include "base/limits.h"
-#include "store/store.h"
 #include "text/diff.h"
-#include "tool/tool.h"
+#include "tool/call.h"
 
-/* Arguments and results (files_common.c). */
-int arg_path(struct call *call, const struct jv *args, const char *key, struct wpath *ret, struct err *err);
-/* The same, refusing the root. */
-int arg_file(struct call *call, const struct jv *args, const char *key, struct wpath *ret, struct err *err);
-/* if_version as a condition; {0} when it is not given. */
-struct store_cond arg_cond(const struct jv *args);
-/* A count from the arguments, at most `max`. */
-uint64_t arg_count(const struct jv *args, const char *key, uint64_t fallback, uint64_t max);
-/* {path, size, version}. */
-struct jv *value_file(struct arena *arena, struct wpath path, const struct store_stat *stat);
-/* The path as a model sees it: the root is "/". */
-struct str path_shown(struct wpath path);
+/* Refusals (files_common.c). */
 /* After ERR_CONFLICT: tells the version that is there now. */
 void explain_conflict(struct call *call, struct wpath path, struct outcome *ret);
-/* "1.5 KB" */
-void buf_size(struct buf *buf, uint64_t bytes);
-/* A count from 0 on as " 1 line", "2 lines". */
-const char *plural(uint64_t n);
-bool bytes_are_binary(struct str bytes);
-/* "its first lines are:" and up to five lines of the file, for refusals. */
+/* "It begins with:" and up to five lines of the file. */
 struct str first_lines(struct call *call, struct store *store, struct wpath path);
 
 /* The pager (pager.c): a window of lines of a file of any size, in bounded memory and bounded work. */

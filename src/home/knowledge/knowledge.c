@@ -222,4 +222,4 @@ static int documents(struct arena *arena, struct wpath path, struct str bytes, i
 	return 0;
 }
 
-const struct search_family knowledge_family = {SEARCH_KNOWLEDGE, owns, documents};
+const struct search_source knowledge_source = {SEARCH_KNOWLEDGE, owns, documents};

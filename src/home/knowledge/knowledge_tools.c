@@ -2,9 +2,11 @@
 /* knowledge_list and read_knowledge: knowledge/ lies outside of what native file tools see. */
 #include "home/knowledge/knowledge_tools.h"
 
-#include "dialects/common.h"
 #include "home/files/home_page.h"
 #include "home/knowledge/knowledge.h"
+#include "tool/call.h"
+#include "tool/family.h"
+#include "tool/schemas.h"
 
 static int tool_knowledge_list(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
 {
@@ -53,7 +55,7 @@ static int tool_read_knowledge(struct call *call, const struct jv *args, struct 
 
 /* clang-format off */
 static const struct tool native[] = {
-	{.name = "knowledge_list", .title = "List knowledge", .family = "knowledge", .call = tool_knowledge_list,
+	{.name = "knowledge_list", .title = "List knowledge", .group = "knowledge", .call = tool_knowledge_list,
 	 .render = render_list, .traits = RO,
 	 .description = "The files that people wrote down for you, with their titles, by path.",
 	 .input_schema = S_OBJ(
@@ -65,12 +67,16 @@ static const struct tool native[] = {
 		S_LIST("files", S_OBJ(S_BARE("path", "string") AND S_BARE("size", "integer") AND S_BARE("title", "string"),
 			"\"path\",\"size\""), "by path") AND
 		S_BARE("next", "string"), "\"entry\",\"files\"")},
-	{.name = "read_knowledge", .title = "Read knowledge", .family = "knowledge", .call = tool_read_knowledge,
+	{.name = "read_knowledge", .title = "Read knowledge", .group = "knowledge", .call = tool_read_knowledge,
 	 .render = render_home_page, .traits = RO,
 	 .description = "Reads a file of knowledge_list, by pages of lines.",
 	 .input_schema = S_OBJ(S_STR("path", "of knowledge_list (default KNOWLEDGE.md)") AND S_PAGE, ""),
 	 .output_schema = S_OBJ(S_BARE("path", "string") AND R_PAGE, "\"path\",\"content\"")},
+	{0},
 };
 /* clang-format on */
 
-const struct tool_group knowledge_tools = {native, COUNT(native)};
+const struct family knowledge_family = {
+	.name = "knowledge",
+	.tools = native,
+};

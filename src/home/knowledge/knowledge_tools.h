@@ -4,6 +4,4 @@
 
 #include "tool/dialect.h"
 
-extern const struct tool_group knowledge_tools;
-
 #endif

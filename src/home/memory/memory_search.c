@@ -59,7 +59,7 @@ static int documents(struct arena *arena, struct wpath path, struct str bytes, i
 	return 0;
 }
 
-const struct search_family memory_family = {SEARCH_MEMORY, owns, documents};
+const struct search_source memory_source = {SEARCH_MEMORY, owns, documents};
 
 /* --- searching --- */
 

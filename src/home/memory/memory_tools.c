@@ -6,8 +6,10 @@
 #include "home/memory/memory_tools.h"
 
 #include "base/limits.h"
-#include "dialects/common.h"
 #include "home/memory/memory.h"
+#include "tool/call.h"
+#include "tool/family.h"
+#include "tool/schemas.h"
 
 #define SEARCH_DEFAULT 10
 #define SEARCH_MOST    50
@@ -251,7 +253,7 @@ static int scope_get(struct call *call, const struct jv *args, struct outcome *r
 #define TEXTS(name, text) S_LIST(name, "{\"type\":\"string\"}", text)
 
 static const struct tool native[] = {
-	{.name = "memory_save", .title = "Remember", .family = "memory", .call = tool_memory_save, .render = render_saved,
+	{.name = "memory_save", .title = "Remember", .group = "memory", .call = tool_memory_save, .render = render_saved,
 	 .description =
 		"Saves facts to MEMORY.md and to today's ledger: a bullet each, whole sentences that can be understood "
 		"later and alone. With supersedes, older facts stop to hold. Who saved it, when and in which session is "
@@ -269,7 +271,7 @@ static const struct tool native[] = {
 		TEXTS("known", "what was there already") AND
 		TEXTS("superseded", "ids") AND
 		S_BARE("path", "string") AND S_BARE("ledger", "string"), "\"saved\",\"known\",\"superseded\",\"path\"")},
-	{.name = "memory_search", .title = "Search memory", .family = "memory", .call = tool_memory_search,
+	{.name = "memory_search", .title = "Search memory", .group = "memory", .call = tool_memory_search,
 	 .render = render_matches, .traits = RO,
 	 .description =
 		"Finds facts in MEMORY.md and the daily ledgers, the best first: words, \"phrases\", -without; any "
@@ -281,7 +283,7 @@ static const struct tool native[] = {
 	 .output_schema = S_OBJ(
 		S_LIST("matches", MATCH, "the best first") AND S_BARE("total", "integer") AND S_BARE("note", "string"),
 		"\"matches\",\"total\"")},
-	{.name = "memory_get", .title = "Read memory", .family = "memory", .call = tool_memory_get, .render = render_lines,
+	{.name = "memory_get", .title = "Read memory", .group = "memory", .call = tool_memory_get, .render = render_lines,
 	 .traits = RO,
 	 .description = "Gives lines of MEMORY.md or of a file below memory/, with their provenance.",
 	 .input_schema = S_OBJ(
@@ -292,7 +294,7 @@ static const struct tool native[] = {
 		S_BARE("path", "string") AND S_BARE("start_line", "integer") AND S_BARE("end_line", "integer") AND
 		S_BARE("total_lines", "integer") AND S_BARE("content", "string"),
 		"\"path\",\"start_line\",\"end_line\",\"total_lines\",\"content\"")},
-	{.name = "memory_list", .title = "List facts", .family = "memory", .call = tool_memory_list, .render = render_facts,
+	{.name = "memory_list", .title = "List facts", .group = "memory", .call = tool_memory_list, .render = render_facts,
 	 .traits = RO,
 	 .description = "Lists the facts of MEMORY.md with their ids and trust.",
 	 .input_schema = S_OBJ(
@@ -300,7 +302,7 @@ static const struct tool native[] = {
 		S_ENUM("trust", TRUSTS, "only those that can be relied on at least so"), ""),
 	 .output_schema = S_OBJ(S_LIST("facts", FACT, "in the order of the file") AND S_BARE("total", "integer"),
 		"\"facts\",\"total\"")},
-	{.name = "memory_consolidate", .title = "Consolidate memory", .family = "memory",
+	{.name = "memory_consolidate", .title = "Consolidate memory", .group = "memory",
 	 .call = tool_memory_consolidate, .render = render_consolidated,
 	 .description =
 		"Without text: what to merge, MEMORY.md and the ledger entries that are new to it, with ids and a basis. "
@@ -315,7 +317,7 @@ static const struct tool native[] = {
 		S_LIST("entries", FACT, "of ledgers") AND S_BARE("budget_bytes", "integer") AND
 		S_BARE("total", "integer") AND S_BARE("merged", "integer") AND S_BARE("kept", "integer") AND S_BARE("dropped", "integer") AND
 		S_BARE("bytes", "integer") AND S_BARE("consolidated_at", "string"), "")},
-	{.name = "memory_forget", .title = "Forget", .family = "memory", .call = tool_memory_forget,
+	{.name = "memory_forget", .title = "Forget", .group = "memory", .call = tool_memory_forget,
 	 .render = render_forgotten, .traits = TOOL_DESTRUCTIVE | TOOL_LONG,
 	 .description =
 		"Forgets a fact for good: it goes from MEMORY.md, ledgers and archives, from history and from the index. "
@@ -332,23 +334,29 @@ static const struct tool native[] = {
 		TEXTS("derived", "facts that were merged from it, and stay") AND
 		TEXTS("mentions", "other files that have the words, and stay"),
 		"\"receipt\",\"sha256\",\"time\",\"files\",\"history\"")},
+	{0},
 };
 
 static const struct tool agentscope[] = {
-	{.name = "memory_save", .title = "Save memory", .family = "memory", .acts_as = "memory_save", .call = scope_save,
+	{.name = "memory_save", .title = "Save memory", .group = "memory", .acts_as = "memory_save", .call = scope_save,
 	 .description = "Saves important information to long-term memory (MEMORY.md), as Markdown bullets.",
 	 .input_schema = S_OBJ(S_STR("content", "Markdown bullets, one fact each"), "\"content\"")},
-	{.name = "memory_search", .title = "Search memory", .family = "memory", .acts_as = "memory_search", .traits = RO,
+	{.name = "memory_search", .title = "Search memory", .group = "memory", .acts_as = "memory_search", .traits = RO,
 	 .call = scope_search, .description = "Searches MEMORY.md and the daily ledgers.",
 	 .input_schema = S_OBJ(S_STR("query", "what to look for"), "\"query\"")},
-	{.name = "memory_get", .title = "Read memory lines", .family = "memory", .acts_as = "memory_get", .traits = RO,
+	{.name = "memory_get", .title = "Read memory lines", .group = "memory", .acts_as = "memory_get", .traits = RO,
 	 .call = scope_get, .description = "Reads lines of a memory file.",
 	 .input_schema = S_OBJ(
 		S_STR("path", "MEMORY.md or a path below memory/") AND
 		S_INT1("startLine", "the first line, from 1") AND
 		S_INT1("endLine", "the last line"), "\"path\",\"startLine\",\"endLine\"")},
+	{0},
 };
 /* clang-format on */
 
-const struct tool_group memory_tools = {native, COUNT(native)};
 const struct tool_group agentscope_memory_tools = {agentscope, COUNT(agentscope)};
+
+const struct family memory_family = {
+	.name = "memory",
+	.tools = native,
+};

@@ -5,6 +5,6 @@
 
 #include "tool/dialect.h"
 
-extern const struct tool_group memory_tools, agentscope_memory_tools;
+extern const struct tool_group agentscope_memory_tools;
 
 #endif

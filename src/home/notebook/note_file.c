@@ -588,4 +588,4 @@ static int family_documents(struct arena *arena, struct wpath path, struct str b
 	return 0;
 }
 
-const struct search_family notebook_family = {SEARCH_NOTES, family_owns, family_documents};
+const struct search_source notebook_source = {SEARCH_NOTES, family_owns, family_documents};

@@ -7,7 +7,9 @@
 #include "home/notebook/notebook_tools.h"
 
 #include "base/limits.h"
+#include "home/notebook/notebook_internal.h"
 #include "home/search/search.h"
+#include "tool/family.h"
 #include "tool/schemas.h"
 
 #define COUNT(array)   (sizeof(array) / sizeof((array)[0]))
@@ -501,7 +503,7 @@ static const struct tool tools[] = {
 		.traits = 0,
 		.call = tool_note,
 		.render = render_written,
-		.family = "notes",
+		.group = "notes",
 	},
 	{
 		.name = "read_note",
@@ -523,7 +525,7 @@ static const struct tool tools[] = {
 		.traits = TOOL_READS_ONLY | TOOL_IDEMPOTENT,
 		.call = tool_read_note,
 		.render = render_note,
-		.family = "notes",
+		.group = "notes",
 	},
 	{
 		.name = "list_notes",
@@ -543,7 +545,7 @@ static const struct tool tools[] = {
 		.traits = TOOL_READS_ONLY | TOOL_IDEMPOTENT,
 		.call = tool_list_notes,
 		.render = render_list,
-		.family = "notes",
+		.group = "notes",
 	},
 	{
 		.name = "search_notes",
@@ -567,7 +569,7 @@ static const struct tool tools[] = {
 		.traits = TOOL_READS_ONLY | TOOL_IDEMPOTENT | TOOL_LONG,
 		.call = tool_search_notes,
 		.render = render_found,
-		.family = "notes",
+		.group = "notes",
 	},
 	{
 		.name = "update_note",
@@ -583,7 +585,7 @@ static const struct tool tools[] = {
 		.traits = 0,
 		.call = tool_update_note,
 		.render = render_written,
-		.family = "notes",
+		.group = "notes",
 	},
 	{
 		.name = "archive_note",
@@ -598,7 +600,7 @@ static const struct tool tools[] = {
 		.traits = TOOL_IDEMPOTENT,
 		.call = tool_archive_note,
 		.render = render_archived,
-		.family = "notes",
+		.group = "notes",
 	},
 	{
 		.name = "ask_question",
@@ -611,7 +613,7 @@ static const struct tool tools[] = {
 		.traits = 0,
 		.call = tool_ask_question,
 		.render = render_written,
-		.family = "notes",
+		.group = "notes",
 		.acts_as = "note",
 	},
 	{
@@ -629,7 +631,7 @@ static const struct tool tools[] = {
 		.traits = 0,
 		.call = tool_answer_question,
 		.render = render_answer,
-		.family = "notes",
+		.group = "notes",
 		.acts_as = "note",
 	},
 	{
@@ -641,9 +643,30 @@ static const struct tool tools[] = {
 		.traits = TOOL_READS_ONLY | TOOL_IDEMPOTENT,
 		.call = tool_list_open_questions,
 		.render = render_list,
-		.family = "notes",
+		.group = "notes",
 	},
+	{0},
 };
 /* clang-format on */
 
-const struct tool_group note_tools = {tools, COUNT(tools)};
+static void *open_notebook(struct workspace *ws)
+{
+	return notebook_new(ws);
+}
+
+static void close_notebook(void *state)
+{
+	notebook_destroy(state);
+}
+
+const struct family notebook_family = {
+	.name = "notebook",
+	.tools = tools,
+	.open = open_notebook,
+	.close = close_notebook,
+};
+
+struct notebook *workspace_notebook(struct workspace *ws)
+{
+	return family_state(&notebook_family, ws);
+}

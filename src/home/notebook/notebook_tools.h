@@ -6,8 +6,6 @@
 #include "home/notebook/notebook.h"
 #include "tool/dialect.h"
 
-extern const struct tool_group note_tools;
-
 int tool_note(struct call *call, const struct jv *args, struct outcome *ret, struct err *err);
 int tool_read_note(struct call *call, const struct jv *args, struct outcome *ret, struct err *err);
 int tool_list_notes(struct call *call, const struct jv *args, struct outcome *ret, struct err *err);

@@ -5,8 +5,10 @@
  */
 #include "home/plans/plans_tools.h"
 
-#include "dialects/common.h"
 #include "home/plans/plans.h"
+#include "tool/call.h"
+#include "tool/family.h"
+#include "tool/schemas.h"
 
 static int tool_plan_enter(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
 {
@@ -132,20 +134,20 @@ static int paw_read_plan(struct call *call, const struct jv *args, struct outcom
 	"\"todos\",\"open\"")
 
 #define PLAN_TOOLS(OUT, OUT_TODOS) \
-	{.name = "plan_enter", .title = "Begin to plan", .family = "plan", .call = tool_plan_enter, .render = render_plan, \
+	{.name = "plan_enter", .title = "Begin to plan", .group = "plan", .call = tool_plan_enter, .render = render_plan, \
 	 .description = "Switches plan mode on for this session: until plan_exit, tools that change something are refused.", \
 	 .traits = TOOL_IDEMPOTENT | TOOL_PLANS, .input_schema = S_NONE, OUT}, \
-	{.name = "plan_write", .title = "Write the plan", .family = "plan", .call = tool_plan_write, .render = render_plan, \
+	{.name = "plan_write", .title = "Write the plan", .group = "plan", .call = tool_plan_write, .render = render_plan, \
 	 .description = "Writes the whole plan as Markdown; the file is named in the answer.", \
 	 .traits = TOOL_IDEMPOTENT | TOOL_PLANS, \
 	 .input_schema = S_OBJ(S_STR("content", "the whole plan, Markdown"), "\"content\""), OUT}, \
-	{.name = "plan_read", .title = "Read the plan", .family = "plan", .call = tool_plan_read, .render = render_plan, \
+	{.name = "plan_read", .title = "Read the plan", .group = "plan", .call = tool_plan_read, .render = render_plan, \
 	 .description = "The plan of this session, and whether plan mode is on.", \
 	 .traits = RO | TOOL_PLANS, .input_schema = S_NONE, OUT}, \
-	{.name = "plan_exit", .title = "End planning", .family = "plan", .call = tool_plan_exit, .render = render_plan, \
+	{.name = "plan_exit", .title = "End planning", .group = "plan", .call = tool_plan_exit, .render = render_plan, \
 	 .description = "Switches plan mode off when the plan is written and agreed on.", \
 	 .traits = TOOL_PLANS, .input_schema = S_OBJ(S_STR("summary", "the plan in a sentence"), ""), OUT}, \
-	{.name = "todo_write", .title = "Write the to-do list", .family = "plan", .call = tool_todo_write, \
+	{.name = "todo_write", .title = "Write the to-do list", .group = "plan", .call = tool_todo_write, \
 	 .render = render_todos, \
 	 .description = "Replaces the list of what is to do in this session. An empty list clears it.", \
 	 .traits = TOOL_IDEMPOTENT | TOOL_PLANS, \
@@ -153,23 +155,35 @@ static int paw_read_plan(struct call *call, const struct jv *args, struct outcom
 
 static const struct tool native[] = {
 	PLAN_TOOLS(.output_schema = R_PLAN, .output_schema = R_TODOS)
-	{.name = "todo_read", .title = "Read the to-do list", .family = "plan", .call = tool_todo_read, .render = render_todos,
+	{.name = "todo_read", .title = "Read the to-do list", .group = "plan", .call = tool_todo_read, .render = render_todos,
 	 .description = "What is to do in this session.",
 	 .traits = RO | TOOL_PLANS, .input_schema = S_NONE, .output_schema = R_TODOS},
+	{0},
 };
-static const struct tool agentscope[] = {PLAN_TOOLS(.output_schema = NULL, .output_schema = NULL)};
+static const struct tool agentscope[] = {PLAN_TOOLS(.output_schema = NULL, .output_schema = NULL) {0}};
 
 #define STEP S_OBJ(S_STR("step", "what is to do") AND \
 	S_ENUM("status", "\"pending\",\"in_progress\",\"completed\"", "default pending"), "\"step\"")
 static const struct tool openpaw[] = {
-	{.name = "write_plan", .title = "Write the plan", .family = "plan", .acts_as = "todo_write", .call = paw_write_plan,
+	{.name = "write_plan", .title = "Write the plan", .group = "plan", .acts_as = "todo_write", .call = paw_write_plan,
 	 .traits = TOOL_IDEMPOTENT | TOOL_PLANS, .description = "Replaces the steps of the plan of this session.",
 	 .input_schema = S_OBJ(S_LIST("steps", STEP, "all steps, in order"), "\"steps\"")},
-	{.name = "read_plan", .title = "Read the plan", .family = "plan", .acts_as = "todo_read", .call = paw_read_plan,
+	{.name = "read_plan", .title = "Read the plan", .group = "plan", .acts_as = "todo_read", .call = paw_read_plan,
 	 .traits = RO | TOOL_PLANS, .description = "The steps of the plan of this session.", .input_schema = S_NONE},
+	{0},
 };
 /* clang-format on */
 
-const struct tool_group plan_tools = {native, COUNT(native)};
 const struct tool_group agentscope_plan_tools = {agentscope, COUNT(agentscope)};
 const struct tool_group openpaw_plan_tools = {openpaw, COUNT(openpaw)};
+
+static int refuse_in_plan_mode(struct call *call, const struct tool *tool, struct err *err)
+{
+	return plan_refuses(call->ws, call->ctx, tool->name, err);
+}
+
+const struct family plans_family = {
+	.name = "plans",
+	.tools = native,
+	.before_change = refuse_in_plan_mode,
+};

@@ -5,6 +5,6 @@
 
 #include "tool/dialect.h"
 
-extern const struct tool_group plan_tools, agentscope_plan_tools, openpaw_plan_tools;
+extern const struct tool_group agentscope_plan_tools, openpaw_plan_tools;
 
 #endif

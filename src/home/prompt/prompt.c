@@ -49,7 +49,7 @@ struct prompt_kept {
 	struct slot *slots; /* SLOTS of them; NULL until the first prompt */
 };
 
-struct prompt_kept *prompt_kept_new(struct workspace *ws)
+void *prompt_kept_new(struct workspace *ws)
 {
 	struct prompt_kept *kept = xcalloc(1, sizeof *kept);
 
@@ -66,10 +66,10 @@ static void slot_empty(struct slot *slot)
 	*slot = (struct slot){0};
 }
 
-void prompt_kept_destroy(struct prompt_kept *kept)
+void prompt_kept_destroy(void *state)
 {
-	if (!kept)
-		return;
+	struct prompt_kept *kept = state;
+
 	for (size_t i = 0; kept->slots && i < SLOTS; i++)
 		slot_empty(&kept->slots[i]);
 	free(kept->slots);
@@ -285,7 +285,7 @@ static int assemble(struct prompt_kept *kept, struct ctx *ctx, struct str key, u
 int prompt_assemble(struct workspace *ws, struct ctx *ctx, const struct prompt_opts *opts, struct prompt *ret,
 		    struct err *err)
 {
-	struct prompt_kept *kept = home_prompt(ws);
+	struct prompt_kept *kept = family_state(&prompt_family, ws);
 	uint64_t max = opts->max_tokens ? opts->max_tokens : workspace_config(ws)->prompt_tokens;
 	struct actor own = workspace_actor(ws);
 	struct buf key;

@@ -13,7 +13,7 @@
 #define STEAD_HOME_PROMPT_PROMPT_H
 
 #include "text/jv.h"
-#include "workspace/workspace.h"
+#include "tool/family.h"
 
 enum prompt_class {
 	PROMPT_STATIC,  /* people write it */
@@ -57,7 +57,8 @@ struct jv *prompt_value(struct arena *arena, const struct prompt *prompt);
 
 /* What the workspace keeps between turns; belongs to its handle. */
 struct prompt_kept;
-struct prompt_kept *prompt_kept_new(struct workspace *ws);
-void prompt_kept_destroy(struct prompt_kept *kept);
+extern const struct family prompt_family;
+void *prompt_kept_new(struct workspace *ws);
+void prompt_kept_destroy(void *state);
 
 #endif

@@ -2,8 +2,10 @@
 /* assemble_prompt: for clients that run a model themselves and want its system prompt from the workspace. */
 #include "home/prompt/prompt_tools.h"
 
-#include "dialects/common.h"
 #include "home/prompt/prompt.h"
+#include "tool/call.h"
+#include "tool/family.h"
+#include "tool/schemas.h"
 
 static int tool_assemble_prompt(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
 {
@@ -36,7 +38,7 @@ static void render_prompt(const struct jv *args, const struct jv *value, struct 
 	S_BARE("tokens", "integer"), "\"class\",\"after\",\"bytes\",\"tokens\"")
 
 static const struct tool native[] = {
-	{.name = "assemble_prompt", .title = "Assemble the prompt", .family = "prompt", .call = tool_assemble_prompt,
+	{.name = "assemble_prompt", .title = "Assemble the prompt", .group = "prompt", .call = tool_assemble_prompt,
 	 .render = render_prompt, .traits = RO,
 	 .description =
 		"Gives the system prompt that the workspace makes: identity, knowledge, skills, memory, notes, tasks and "
@@ -52,7 +54,13 @@ static const struct tool native[] = {
 		S_LIST("breakpoints", BREAKPOINT, "where a class of sections ends: bytes and tokens up to there") AND
 		S_LIST("problems", "{\"type\":\"string\"}", "files that could not be used"),
 		"\"text\",\"tokens\",\"max_tokens\",\"sections\",\"breakpoints\"")},
+	{0},
 };
 /* clang-format on */
 
-const struct tool_group prompt_tools = {native, COUNT(native)};
+const struct family prompt_family = {
+	.name = "prompt",
+	.tools = native,
+	.open = prompt_kept_new,
+	.close = prompt_kept_destroy,
+};

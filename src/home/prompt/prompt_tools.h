@@ -5,6 +5,4 @@
 
 #include "tool/dialect.h"
 
-extern const struct tool_group prompt_tools;
-
 #endif

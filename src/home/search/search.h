@@ -93,13 +93,13 @@ struct search_doc {
 typedef void (*search_emit)(void *arg, const struct search_doc *doc);
 /* Called with the bytes of a file of the area; emits its documents. A file that cannot be parsed is emitted as plain
    text by the caller when this fails. */
-struct search_family {
+struct search_source {
 	enum search_area area;
 	bool (*owns)(struct wpath path); /* a path in the home of a user */
 	int (*documents)(struct arena *arena, struct wpath path, struct str bytes, int64_t mtime_ns, search_emit emit,
 			 void *arg, struct err *err);
 };
 /* Each stands in its family's file: notebook.c, memory.c, sessions.c, knowledge.c. search.c has the list. */
-extern const struct search_family notebook_family, memory_family, sessions_family, knowledge_family;
+extern const struct search_source notebook_source, memory_source, sessions_source, knowledge_source;
 
 #endif

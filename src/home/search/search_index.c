@@ -85,7 +85,7 @@ static char *place_of(struct workspace *ws, struct arena *arena)
 	return NULL;
 }
 
-static struct home_index *index_new(struct workspace *ws)
+void *home_index_new(struct workspace *ws)
 {
 	ARENA_SCOPE struct arena *arena = arena_new();
 	struct home_index *ix = xcalloc(1, sizeof *ix);
@@ -102,15 +102,7 @@ static struct home_index *index_new(struct workspace *ws)
 
 static struct home_index *index_of(struct workspace *ws)
 {
-	static pthread_mutex_t making = PTHREAD_MUTEX_INITIALIZER;
-	struct home_index **slot = home_index_slot(ws), *ix;
-
-	pthread_mutex_lock(&making);
-	if (!*slot)
-		*slot = index_new(ws);
-	ix = *slot;
-	pthread_mutex_unlock(&making);
-	return ix;
+	return family_state(&search_family, ws);
 }
 
 static void set_view(struct home_index *ix, struct words_view *view, size_t disk)
@@ -290,7 +282,7 @@ static struct str trouble_note(const struct home_index *ix, struct arena *arena)
 }
 
 /* Reads a file of the home and puts what it says into the builder. */
-static void take_file(struct intake *in, struct wpath path, const struct search_family *family)
+static void take_file(struct intake *in, struct wpath path, const struct search_source *family)
 {
 	struct ctx ctx = *in->ctx;
 	struct store_stat stat = {0};
@@ -387,11 +379,11 @@ static int take_revisions(struct home_index *ix, struct ctx *ctx, uint64_t head,
 		return r ? r : -ERR_NOT_FOUND;
 	intake_begin(&in, ix, ctx);
 	for (size_t i = count; i-- > 0 && !r;) { /* newest first: one look a path */
-		const struct search_family *family;
+		const struct search_source *family;
 		struct wpath path;
 		bool added;
 
-		if (!home_path(ix, list[i].path, &path) || !(family = search_family_of(path)))
+		if (!home_path(ix, list[i].path, &path) || !(family = search_source_of(path)))
 			continue;
 		strmap_put(seen, path.s, &added);
 		if (!added)
@@ -456,7 +448,7 @@ static int sweep_tree(struct sweep *s, const char *dir, struct err *err)
 		for (size_t i = 0; i < page.count; i++) {
 			struct wpath path = page.entries[i].path;
 
-			if (!search_family_of(path))
+			if (!search_source_of(path))
 				continue;
 			strmap_put(s->seen, arena_str(s->keep, path.s), NULL);
 			if (is_news(s->view, &page.entries[i]))
@@ -528,7 +520,7 @@ static int sweep(struct home_index *ix, struct ctx *ctx, bool held, struct err *
 			pthread_mutex_lock(&ix->catching);
 		intake_begin(&in, ix, ctx);
 		for (size_t i = 0; i < s.count && !atomic_load(&ix->stop.requested); i++) {
-			const struct search_family *family = search_family_of(s.changed[i]);
+			const struct search_source *family = search_source_of(s.changed[i]);
 
 			if (family)
 				take_file(&in, s.changed[i], family);
@@ -903,10 +895,10 @@ void home_search_forget(struct workspace *ws)
 	pthread_mutex_unlock(&ix->catching);
 }
 
-void home_index_close(struct home_index *ix)
+void home_index_close(void *state)
 {
-	if (!ix)
-		return;
+	struct home_index *ix = state;
+
 	atomic_store(&ix->stop.requested, true);
 	if (ix->has_worker)
 		pthread_join(ix->worker, NULL);

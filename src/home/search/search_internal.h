@@ -5,6 +5,7 @@
 
 #include "home/search/search.h"
 #include "index/words.h"
+#include "tool/family.h"
 
 /* --- the index (search_index.c) --- */
 
@@ -19,12 +20,14 @@ void home_index_wake(struct workspace *ws);
 /* Vectors beside the index; NULL: no embedder is configured. */
 struct meaning;
 struct meaning *home_index_meaning(struct workspace *ws);
-void home_index_close(struct home_index *index);
+void *home_index_new(struct workspace *ws);
+void home_index_close(void *state);
+extern const struct family search_family;
 
 /* Which family a file belongs to, and its documents; NULL: it is not searched (search_families.c). */
-const struct search_family *search_family_of(struct wpath path);
+const struct search_source *search_source_of(struct wpath path);
 /* Emits nothing for what is not text. False: the family could not parse it, and it was emitted as plain text. */
-bool search_documents(struct arena *arena, const struct search_family *family, struct wpath path, struct str bytes,
+bool search_documents(struct arena *arena, const struct search_source *family, struct wpath path, struct str bytes,
 		      int64_t mtime_ns, search_emit emit, void *arg);
 
 /* --- the question (search_query.c) --- */

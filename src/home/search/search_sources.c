@@ -76,21 +76,21 @@ static bool owns_files(struct wpath path)
 	return below(path, "files");
 }
 
-static const struct search_family files_family = {SEARCH_FILES, owns_files, NULL};
-static const struct search_family plain_notes = {SEARCH_NOTES, owns_notes, markdown};
+static const struct search_source files_family = {SEARCH_FILES, owns_files, NULL};
+static const struct search_source plain_notes = {SEARCH_NOTES, owns_notes, markdown};
 
-static const struct search_family *const families[] = {&notebook_family, &plain_notes,      &memory_family,
-						       &sessions_family, &knowledge_family, &files_family};
+static const struct search_source *const sources[] = {&notebook_source, &plain_notes,      &memory_source,
+						      &sessions_source, &knowledge_source, &files_family};
 
-const struct search_family *search_family_of(struct wpath path)
+const struct search_source *search_source_of(struct wpath path)
 {
-	for (size_t i = 0; i < sizeof families / sizeof families[0]; i++)
-		if (families[i]->owns(path))
-			return families[i];
+	for (size_t i = 0; i < sizeof sources / sizeof sources[0]; i++)
+		if (sources[i]->owns(path))
+			return sources[i];
 	return NULL;
 }
 
-bool search_documents(struct arena *arena, const struct search_family *family, struct wpath path, struct str bytes,
+bool search_documents(struct arena *arena, const struct search_source *family, struct wpath path, struct str bytes,
 		      int64_t mtime_ns, search_emit emit, void *arg)
 {
 	struct err err;

@@ -4,14 +4,14 @@
  * do next (read the file, narrow, go on) is in the text.
  */
 #include "home/search/search_tools.h"
+#include "home/search/search_internal.h"
 
 #include "base/clock.h"
 #include "base/limits.h"
-#include "home/files/files.h"
+#include "tool/call.h"
+#include "tool/family.h"
 #include "tool/schemas.h"
 #include "workspace/workspace_internal.h"
-
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 static int take_areas(const struct jv *v, unsigned *ret, struct err *err)
 {
@@ -228,10 +228,16 @@ static const struct tool tools[] = {
 		.traits = TOOL_READS_ONLY | TOOL_IDEMPOTENT | TOOL_LONG,
 		.call = tool_search,
 		.render = render_search,
-		.family = "search",
+		.group = "search",
 		.needs = "read_file",
 	},
+	{0},
 };
 /* clang-format on */
 
-const struct tool_group search_tools = {tools, COUNT(tools)};
+const struct family search_family = {
+	.name = "search",
+	.tools = tools,
+	.open = home_index_new,
+	.close = home_index_close,
+};

@@ -6,8 +6,6 @@
 #include "home/search/search.h"
 #include "tool/dialect.h"
 
-extern const struct tool_group search_tools;
-
 /* A question from the tool's arguments, for other doors too. */
 int search_args(struct arena *arena, const struct jv *args, struct search_query *ret, struct err *err);
 /* The answer as the tool gives it. */

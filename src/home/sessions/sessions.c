@@ -538,4 +538,4 @@ static int log_documents(struct arena *arena, struct wpath path, struct str byte
 	return 0;
 }
 
-const struct search_family sessions_family = {SEARCH_SESSIONS, owns_log, log_documents};
+const struct search_source sessions_source = {SEARCH_SESSIONS, owns_log, log_documents};

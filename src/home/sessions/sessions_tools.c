@@ -7,9 +7,11 @@
 #include "home/sessions/sessions_tools.h"
 
 #include "base/limits.h"
-#include "dialects/common.h"
 #include "home/search/search.h"
 #include "home/sessions/sessions.h"
+#include "tool/call.h"
+#include "tool/family.h"
+#include "tool/schemas.h"
 
 #define LAST_DEFAULT 20
 #define LAST_MOST    1000
@@ -308,7 +310,7 @@ static int paw_conversations(struct call *call, const struct jv *args, struct ou
 #define ENTRY "{\"type\":\"object\",\"required\":[\"type\"],\"properties\":{\"type\":{\"type\":\"string\",\"minLength\":1}}}"
 
 static const struct tool native[] = {
-	{.name = "session_list", .title = "List sessions", .family = "sessions", .call = tool_session_list,
+	{.name = "session_list", .title = "List sessions", .group = "sessions", .call = tool_session_list,
 	 .render = render_sessions, .traits = RO,
 	 .description = "Lists conversations with their sizes, times and first words, the newest first.",
 	 .input_schema = S_OBJ(
@@ -316,7 +318,7 @@ static const struct tool native[] = {
 		S_INT1("limit", "how many (default 50, at most 1000)"), ""),
 	 .output_schema = S_OBJ(S_LIST("sessions", SESSION, "the newest first") AND S_BARE("total", "integer"),
 		"\"sessions\",\"total\"")},
-	{.name = "session_history", .title = "Read a session", .family = "sessions", .call = tool_session_history,
+	{.name = "session_history", .title = "Read a session", .group = "sessions", .call = tool_session_history,
 	 .render = render_history, .traits = RO,
 	 .description = "Gives the last entries of a conversation, whole and in order; go back with next_cursor.",
 	 .input_schema = S_OBJ(
@@ -329,7 +331,7 @@ static const struct tool native[] = {
 		S_LIST("entries", "{\"type\":\"object\"}", "in order") AND
 		S_BARE("next_cursor", "string") AND
 		S_BARE("unreadable", "integer"), "\"session\",\"entries\"")},
-	{.name = "session_search", .title = "Search sessions", .family = "sessions", .call = tool_session_search,
+	{.name = "session_search", .title = "Search sessions", .group = "sessions", .call = tool_session_search,
 	 .render = render_hits, .traits = RO | TOOL_LONG,
 	 .description = "Finds what was said in any conversation, best first: words (any may match), \"phrases\", -without.",
 	 .input_schema = S_OBJ(
@@ -341,7 +343,7 @@ static const struct tool native[] = {
 		S_LIST("hits", "{\"type\":\"object\"}", "best first") AND
 		S_BARE("total", "integer") AND
 		S_BARE("note", "string"), "\"hits\",\"total\"")},
-	{.name = "session_append", .title = "Write to a session", .family = "sessions", .call = tool_session_append,
+	{.name = "session_append", .title = "Write to a session", .group = "sessions", .call = tool_session_append,
 	 .render = render_append,
 	 .description =
 		"Adds entries to a conversation's log, which is never shortened: objects with type message (role, "
@@ -351,7 +353,7 @@ static const struct tool native[] = {
 	 .output_schema = S_OBJ(
 		S_BARE("session", "string") AND
 		S_LIST("ids", "{\"type\":\"string\"}", "of what was added"), "\"session\",\"ids\"")},
-	{.name = "session_archive", .title = "Archive a session", .family = "sessions", .call = tool_session_archive,
+	{.name = "session_archive", .title = "Archive a session", .group = "sessions", .call = tool_session_archive,
 	 .render = render_archive,
 	 .description =
 		"Writes what was said since the last archive to memory/conversations/, as Markdown and JSON.",
@@ -362,7 +364,7 @@ static const struct tool native[] = {
 	 .output_schema = S_OBJ(
 		S_BARE("conversation_id", "string") AND S_BARE("path", "string") AND S_BARE("messages", "integer"),
 		"\"conversation_id\",\"path\",\"messages\"")},
-	{.name = "session_state", .title = "State of a session", .family = "sessions", .call = tool_session_state,
+	{.name = "session_state", .title = "State of a session", .group = "sessions", .call = tool_session_state,
 	 .description =
 		"Gives the snapshot that a runtime left for a session, with its version; with state it is replaced, "
 		"with if_version only when it still has that version.",
@@ -373,35 +375,42 @@ static const struct tool native[] = {
 	 .output_schema = S_OBJ(
 		S_BARE("session", "string") AND S_BARE("state", "object") AND S_BARE("version", "string"),
 		"\"session\"")},
+	{0},
 };
 
 static const struct tool agentscope[] = {
-	{.name = "session_list", .title = "List sessions", .family = "sessions", .acts_as = "session_list", .traits = RO,
+	{.name = "session_list", .title = "List sessions", .group = "sessions", .acts_as = "session_list", .traits = RO,
 	 .call = scope_list, .description = "Lists the sessions of an agent.",
 	 .input_schema = S_OBJ(S_STR("agentId", "the agent"), "")},
-	{.name = "session_history", .title = "Session history", .family = "sessions", .acts_as = "session_history",
+	{.name = "session_history", .title = "Session history", .group = "sessions", .acts_as = "session_history",
 	 .traits = RO, .call = scope_history, .description = "Shows the last entries of a session.",
 	 .input_schema = S_OBJ(
 		S_STR("agentId", "the agent") AND
 		S_STR("sessionId", "the session") AND
 		S_INT1("lastN", "entries (default 20)"), "\"sessionId\"")},
-	{.name = "session_search", .title = "Search sessions", .family = "sessions", .acts_as = "session_search",
+	{.name = "session_search", .title = "Search sessions", .group = "sessions", .acts_as = "session_search",
 	 .traits = RO | TOOL_LONG, .call = scope_search, .description = "Finds entries of sessions.",
 	 .input_schema = S_OBJ(
 		S_STR("query", "what to look for") AND
 		S_STR("agentId", "only this agent") AND
 		S_INT1("maxResults", "entries (default 10)"), "\"query\"")},
+	{0},
 };
 static const struct tool openpaw[] = {
-	{.name = "search_conversations", .title = "Search conversations", .family = "sessions", .acts_as = "session_search",
+	{.name = "search_conversations", .title = "Search conversations", .group = "sessions", .acts_as = "session_search",
 	 .traits = RO | TOOL_LONG, .call = paw_conversations,
 	 .description = "Finds passages of archived conversations, best first.",
 	 .input_schema = S_OBJ(
 		S_STR("query", "what to look for") AND
 		S_INT1("limit", "passages (default 5, at most 20)"), "\"query\"")},
+	{0},
 };
 /* clang-format on */
 
-const struct tool_group session_tools = {native, COUNT(native)};
 const struct tool_group agentscope_session_tools = {agentscope, COUNT(agentscope)};
 const struct tool_group openpaw_session_tools = {openpaw, COUNT(openpaw)};
+
+const struct family sessions_family = {
+	.name = "sessions",
+	.tools = native,
+};

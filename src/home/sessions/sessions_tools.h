@@ -5,7 +5,7 @@
 
 #include "tool/dialect.h"
 
-extern const struct tool_group session_tools, agentscope_session_tools, openpaw_session_tools;
+extern const struct tool_group agentscope_session_tools, openpaw_session_tools;
 
 /* "[user]: text", cut at `most` bytes; also the command line prints entries so. */
 void session_line(struct arena *arena, struct buf *text, const struct jv *entry, size_t most);

@@ -5,9 +5,11 @@
  */
 #include "home/skills/skills_tools.h"
 
-#include "dialects/common.h"
 #include "home/files/home_page.h"
 #include "home/skills/skills.h"
+#include "tool/call.h"
+#include "tool/family.h"
+#include "tool/schemas.h"
 
 static int tool_list_skills(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
 {
@@ -199,7 +201,7 @@ static int scope_load(struct call *call, const struct jv *args, struct outcome *
 	"\"name\",\"action\",\"path\",\"draft\",\"verdict\",\"note\"")
 
 #define AUTHOR_TOOLS(OUT) \
-	{.name = "skill_manage", .title = "Write a skill", .family = "skills", .call = tool_skill_manage, \
+	{.name = "skill_manage", .title = "Write a skill", .group = "skills", .call = tool_skill_manage, \
 	 .render = render_managed, .traits = TOOL_DESTRUCTIVE, \
 	 .description = "Makes or changes a skill as a draft, which counts when a person has promoted it. create and edit take " \
 		"the whole SKILL.md (a head with name and description between --- lines, then instructions); patch replaces " \
@@ -215,7 +217,7 @@ static int scope_load(struct call *call, const struct jv *args, struct outcome *
 		S_STR("file_path", "patch, write_file, remove_file: a file of the skill (patch: default SKILL.md)") AND \
 		S_STR("file_content", "write_file: what to write") AND \
 		S_STR("absorbed_into", "delete: the skill that has it now"), "\"action\",\"name\""), OUT}, \
-	{.name = "propose_skill", .title = "Propose a skill", .family = "skills", .acts_as = PROPOSE_AS, \
+	{.name = "propose_skill", .title = "Propose a skill", .group = "skills", .acts_as = PROPOSE_AS, \
 	 .call = tool_propose_skill, .render = render_managed, \
 	 .description = "Writes a new skill as a draft for a person to look at: what it is for, instructions, and scripts.", \
 	 .input_schema = S_OBJ( \
@@ -228,13 +230,13 @@ static int scope_load(struct call *call, const struct jv *args, struct outcome *
 
 #define PROPOSE_AS NULL
 static const struct tool native[] = {
-	{.name = "list_skills", .title = "List skills", .family = "skills", .call = tool_list_skills, .render = render_list,
+	{.name = "list_skills", .title = "List skills", .group = "skills", .call = tool_list_skills, .render = render_list,
 	 .description = "What skills there are and when to use them; also drafts, and those that could not be read.",
 	 .traits = RO, .input_schema = S_NONE,
 	 .output_schema = S_OBJ(S_LIST("skills", S_OBJ(R_SKILL, "\"name\",\"description\",\"source\",\"path\""), "by name") AND
 		S_LIST("drafts", "{\"type\":\"object\"}", "not promoted yet") AND
 		S_LIST("problems", "{\"type\":\"object\"}", "what was left out and why"), "\"skills\"")},
-	{.name = "load_skill", .title = "Load a skill", .family = "skills", .call = tool_load_skill, .render = render_load,
+	{.name = "load_skill", .title = "Load a skill", .group = "skills", .call = tool_load_skill, .render = render_load,
 	 .description = "Reads the instructions of a skill, or another of its files.",
 	 .traits = RO, .input_schema = S_OBJ(
 		S_STR("name", "of list_skills") AND
@@ -242,19 +244,25 @@ static const struct tool native[] = {
 	 .output_schema = S_OBJ(R_SKILL AND S_BARE("file", "string") AND R_PAGE AND
 		S_LIST("resources", "{\"type\":\"object\"}", "its other files: path, size"), "\"name\",\"file\",\"content\"")},
 	AUTHOR_TOOLS(.output_schema = R_MANAGED)
+	{0},
 };
 #undef PROPOSE_AS
 #define PROPOSE_AS "skill_manage"
 static const struct tool agentscope[] = {
-	{.name = "load_skill_through_path", .title = "Load a skill", .family = "skills", .acts_as = "load_skill",
+	{.name = "load_skill_through_path", .title = "Load a skill", .group = "skills", .acts_as = "load_skill",
 	 .call = scope_load, .traits = RO,
 	 .description = "Reads a skill's SKILL.md, or one of the files that it lists.",
 	 .input_schema = S_OBJ(
 		S_STR("skillId", "the id or the name of the skill") AND
 		S_STR("path", "SKILL.md, or a file of the skill"), "\"skillId\",\"path\"")},
 	AUTHOR_TOOLS(.output_schema = NULL)
+	{0},
 };
 /* clang-format on */
 
-const struct tool_group skill_tools = {native, COUNT(native)};
 const struct tool_group agentscope_skill_tools = {agentscope, COUNT(agentscope)};
+
+const struct family skills_family = {
+	.name = "skills",
+	.tools = native,
+};

@@ -5,6 +5,6 @@
 
 #include "tool/dialect.h"
 
-extern const struct tool_group skill_tools, agentscope_skill_tools;
+extern const struct tool_group agentscope_skill_tools;
 
 #endif

@@ -2,8 +2,10 @@
 /* list_subagents and get_subagent: what subagents/ declares. */
 #include "home/subagents/subagents_tools.h"
 
-#include "dialects/common.h"
 #include "home/subagents/subagents.h"
+#include "tool/call.h"
+#include "tool/family.h"
+#include "tool/schemas.h"
 
 static int tool_list_subagents(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
 {
@@ -48,17 +50,21 @@ static int tool_get_subagent(struct call *call, const struct jv *args, struct ou
 #define NEEDED "\"id\",\"description\",\"workspace\",\"steps\",\"mode\""
 
 static const struct tool native[] = {
-	{.name = "list_subagents", .title = "List subagents", .family = "subagents", .call = tool_list_subagents,
+	{.name = "list_subagents", .title = "List subagents", .group = "subagents", .call = tool_list_subagents,
 	 .render = render_list, .traits = RO,
 	 .description = "The subagents that are declared, what each is for, and what could not be read.",
 	 .input_schema = S_NONE,
 	 .output_schema = S_OBJ(S_LIST("subagents", S_OBJ(R_SUBAGENT, NEEDED), "by id") AND
 		S_LIST("problems", "{\"type\":\"object\"}", "what was left out and why"), "\"subagents\"")},
-	{.name = "get_subagent", .title = "Show a subagent", .family = "subagents", .call = tool_get_subagent, .traits = RO,
+	{.name = "get_subagent", .title = "Show a subagent", .group = "subagents", .call = tool_get_subagent, .traits = RO,
 	 .description = "One declared subagent, with its system prompt.",
 	 .input_schema = S_OBJ(S_STR("id", "of list_subagents"), "\"id\""),
 	 .output_schema = S_OBJ(R_SUBAGENT, NEEDED)},
+	{0},
 };
 /* clang-format on */
 
-const struct tool_group subagent_tools = {native, COUNT(native)};
+const struct family subagents_family = {
+	.name = "subagents",
+	.tools = native,
+};

@@ -6,12 +6,12 @@
 #include "home/tasks/tasks_tools.h"
 
 #include "base/clock.h"
-#include "home/files/files.h"
 #include "home/tasks/tasks.h"
+#include "tool/call.h"
+#include "tool/family.h"
 #include "tool/schemas.h"
 
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
-#define NS_PER_MIN   (INT64_C(60) * 1000000000)
+#define NS_PER_MIN (INT64_C(60) * 1000000000)
 
 /* --- text --- */
 
@@ -200,19 +200,19 @@ static int tool_list_tasks(struct call *call, const struct jv *args, struct outc
 
 /* name, title, what it says, arguments, result, traits, handler, text */
 #define TASK_TOOLS(OUT, OUT_LIST) \
-	{.name = "create_task", .title = "Create a task", .family = "tasks", .call = tool_create_task, .render = render_task, \
+	{.name = "create_task", .title = "Create a task", .group = "tasks", .call = tool_create_task, .render = render_task, \
 	 .description = "Adds a task to TASKS.yaml: work that goes on beyond this conversation. Gives its id.", \
 	 .input_schema = CREATE_IN, OUT}, \
-	{.name = "list_tasks", .title = "List tasks", .family = "tasks", .call = tool_list_tasks, .render = render_list, \
+	{.name = "list_tasks", .title = "List tasks", .group = "tasks", .call = tool_list_tasks, .render = render_list, \
 	 .description = "Lists tasks, the most urgent and oldest first, with short ids that the other task tools take.", \
 	 .traits = TOOL_READS_ONLY | TOOL_IDEMPOTENT, .input_schema = LIST_IN, OUT_LIST}, \
-	{.name = "update_task", .title = "Update a task", .family = "tasks", .call = tool_update_task, .render = render_task, \
+	{.name = "update_task", .title = "Update a task", .group = "tasks", .call = tool_update_task, .render = render_task, \
 	 .description = "Changes a task's status or fields; notes are added to those there are.", \
 	 .input_schema = UPDATE_IN, OUT}, \
-	{.name = "get_task", .title = "Show a task", .family = "tasks", .call = tool_get_task, .render = render_task, \
+	{.name = "get_task", .title = "Show a task", .group = "tasks", .call = tool_get_task, .render = render_task, \
 	 .description = "All that is kept of one task.", \
 	 .traits = TOOL_READS_ONLY | TOOL_IDEMPOTENT, .input_schema = ID_IN, OUT}, \
-	{.name = "delete_task", .title = "Delete a task", .family = "tasks", .call = tool_delete_task, .render = render_task, \
+	{.name = "delete_task", .title = "Delete a task", .group = "tasks", .call = tool_delete_task, .render = render_task, \
 	 .description = "Removes a task that is completed, failed or cancelled.", \
 	 .traits = TOOL_DESTRUCTIVE, .input_schema = ID_IN, OUT},
 
@@ -220,9 +220,14 @@ static const struct tool native[] = {
 	TASK_TOOLS(.output_schema = R_TASK,
 		.output_schema = S_OBJ(S_LIST("tasks", "{\"type\":\"object\"}", "with all their fields") AND
 			S_BARE("total", "integer"), "\"tasks\",\"total\""))
+	{0},
 };
-static const struct tool openpaw[] = {TASK_TOOLS(.output_schema = NULL, .output_schema = NULL)};
+static const struct tool openpaw[] = {TASK_TOOLS(.output_schema = NULL, .output_schema = NULL) {0}};
 /* clang-format on */
 
-const struct tool_group task_tools = {native, COUNT(native)};
 const struct tool_group openpaw_task_tools = {openpaw, COUNT(openpaw)};
+
+const struct family tasks_family = {
+	.name = "tasks",
+	.tools = native,
+};

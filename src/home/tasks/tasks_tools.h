@@ -5,7 +5,7 @@
 
 #include "tool/dialect.h"
 
-extern const struct tool_group task_tools, openpaw_task_tools;
+extern const struct tool_group openpaw_task_tools;
 
 /* One line: "[ ] 1a2b3c4d research, high, 2 h old: Compare the two drafts". */
 void task_line(struct buf *text, const struct jv *task);

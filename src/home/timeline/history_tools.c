@@ -9,8 +9,8 @@
 #include <stdatomic.h>
 
 #include "base/clock.h"
-#include "home/files/files.h"
 #include "home/timeline/history.h"
+#include "tool/call.h"
 
 #define WAIT_MS_MAX    60000
 #define NAMES_SHOWN    50

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A family is everything that a workspace can do with one kind of thing: notes, tasks, memory, files. It is one folder
+ * of src/home: the model of its files, its tools, its commands, its page in docs/. The folder exports one table, and
+ * src/home/families.txt lists the folders. Nothing else in the tree names a family, so adding one needs a folder and
+ * one line (docs/adding-a-family.md). The keys of agent.yaml that a family acts on are in config.json of its folder.
+ */
+#ifndef STEAD_TOOL_FAMILY_H
+#define STEAD_TOOL_FAMILY_H
+
+#include "tool/tool.h"
+
+struct command;
+struct search_source;
+struct prompt_section;
+
+/* A line of `stead doctor`. `fix` NULL: all is well. Everything is copied. */
+struct findings;
+void finding_add(struct findings *findings, const char *check, struct str detail, const char *fix);
+
+struct family {
+	const char *name;                     /* "notebook": also the name of its toolset (`group:notebook`) */
+	const struct tool *tools;             /* ends with {0}, as do the other tables; NULL: none */
+	const struct command *commands;       /* command/command.h */
+	const struct search_source *search;   /* files that are searched, and the documents in them */
+	const struct prompt_section *prompt;  /* its sections of the prompt */
+	/* What it keeps for an open workspace: made at its first use, ended with the workspace. */
+	void *(*open)(struct workspace *ws);
+	void (*close)(void *state);
+	/* Asked before each tool that changes something, whatever its family: an error refuses the call. */
+	int (*before_change)(struct call *call, const struct tool *tool, struct err *err);
+	/* Given each successful result of a tool with TOOL_PARKS: it may replace it. */
+	int (*after_call)(struct call *call, const struct tool *tool, const struct jv *args, struct outcome *out,
+			  struct err *err);
+	/* What `stead doctor` reports of it. */
+	int (*check)(struct workspace *ws, struct ctx *ctx, struct findings *findings, struct err *err);
+};
+
+/* All of them in the order of families.txt, NULL at the end. */
+extern const struct family *const families[];
+
+/* What the family keeps for this workspace, opened when this is the first use. */
+void *family_state(const struct family *family, struct workspace *ws);
+
+#endif
