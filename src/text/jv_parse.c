@@ -5,7 +5,7 @@
  * bits, a real the range of double): whoever sent such a thing meant something else than what we would understand.
  *
  * A library in this place (jansson) took a quarter of the time of a call that reads a small file: its tree of counted
- * references is built on the heap, copied into the arena and torn down. It is now what tests/unit/json_test.c holds
+ * references is built on the heap, copied into the arena and torn down. It is now what tests/text/json_test.c holds
  * this parser to.
  */
 #include <errno.h>

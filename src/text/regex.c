@@ -2,7 +2,7 @@
 /*
  * A recursive descent over PCRE2's syntax. It errs on one side only: whatever it does not know makes the whole tree
  * opaque and leaves the pattern to PCRE2. So each construct here must mean exactly what PCRE2 means by it (UTF, no UCP,
- * newline is LF); tests/find compares the two on generated patterns.
+ * newline is LF); tests/text compares the two on generated patterns.
  */
 #include "text/regex.h"
 

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { main, test } from "./peer.mjs";
+import { main, test } from "../peers/peer.mjs";
 
 const run = promisify(execFile);
 const inspector = join(process.env.PEERS, "node_modules/@modelcontextprotocol/inspector/clients/launcher/build/index.js");

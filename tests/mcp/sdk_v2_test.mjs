@@ -2,7 +2,7 @@
 // The server under the official client of the 2.x line, in each of its three ways to agree on a version.
 import assert from "node:assert/strict";
 import { createRequire } from "node:module";
-import { main, once, test } from "./peer.mjs";
+import { main, once, test } from "../peers/peer.mjs";
 
 const load = createRequire(process.env.PEERS + "/package.json");
 const { Client } = load("@modelcontextprotocol/client");

@@ -7,7 +7,7 @@
 #ifndef STEAD_TESTS_STORE_CONFORMANCE_H
 #define STEAD_TESTS_STORE_CONFORMANCE_H
 
-#include "store_fix.h"
+#include "store/store_fix.h"
 
 struct conf_case {
 	const char *name;

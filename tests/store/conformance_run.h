@@ -3,7 +3,7 @@
 #ifndef STEAD_TESTS_STORE_CONFORMANCE_RUN_H
 #define STEAD_TESTS_STORE_CONFORMANCE_RUN_H
 
-#include "conformance.h"
+#include "store/conformance.h"
 
 /* One case on a fresh store. A failed check ends the case, not the list, so that one run shows all that is wrong. */
 static bool run_case(struct store *(*open)(void), const struct conf_case *k)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Runs the list of conformance.h over every store. A new backend or layer adds one STACK line. */
-#include "conformance_run.h"
-#include "rev_form.h"
+#include "revisions/rev_form.h"
 #include "revisions/revisions.h"
+#include "store/conformance_run.h"
 
 static struct store *open_revisions(int form, struct store *inner, struct store *meta)
 {
@@ -37,7 +37,7 @@ STACK(retry, store_retry_new(store_memory_new(), (struct retry_policy){.tries = 
 STACK(cache_in_memory, store_cache_new(store_memory_new(), (struct cache_opts){.identity = STR("m"), .bytes = 8 * MIB}))
 STACK(cache_on_disk,
       store_cache_new(store_memory_new(),
-		      (struct cache_opts){.identity = STR("d"), .bytes = 64 * MIB, .dir = disk_dir_new()}))
+		      (struct cache_opts){.identity = STR("d"), .bytes = 64 * MIB, .dir = temp_dir_new()}))
 
 static struct store *mounted(void)
 {

@@ -10,7 +10,7 @@
 #include <pthread.h>
 
 #include "store/journal.h"
-#include "store_fix.h"
+#include "store/store_fix.h"
 
 struct journal_case {
 	const char *name;

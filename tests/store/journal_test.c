@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The list of journal_conformance.h over every store that needs no server, and what is true of the generic form only.
  */
-#include "journal_conformance.h"
-#include "plain_fix.h"
+#include "store/journal_conformance.h"
+#include "store/plain_fix.h"
 
 #define STACK(id, expr)                                                                                                \
 	static struct store *id##_open(void)                                                                           \

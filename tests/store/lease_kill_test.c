@@ -7,7 +7,7 @@
 #include <sys/wait.h>
 
 #include "store/lease.h"
-#include "store_fix.h"
+#include "store/store_fix.h"
 
 static const char *server_url(void)
 {
@@ -39,7 +39,7 @@ static void begin(void)
 	if (given)
 		snprintf(url, sizeof url, "%s", given);
 	else
-		snprintf(url, sizeof url, "disk:%s", disk_dir_new());
+		snprintf(url, sizeof url, "disk:%s", temp_dir_new());
 }
 
 static struct lease_want want_as(const char *name, const char *holder)

@@ -4,7 +4,7 @@
  * a server's variable names (tests/servers/with).
  */
 #include "store/lease.h"
-#include "store_fix.h"
+#include "store/store_fix.h"
 
 static const char *server_url(void)
 {

@@ -6,9 +6,9 @@
  *
  * Where a call is wrong in two ways at once, either error is right: the reference gives the set of those allowed.
  */
-#include "rev_form.h"
+#include "revisions/rev_form.h"
 #include "revisions/revisions.h"
-#include "store_fix.h"
+#include "store/store_fix.h"
 
 #define FILES_MAX 64
 #define OPS       160

@@ -6,8 +6,8 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/limits.h"
-#include "disk_dir.h"
 #include "store/stores.h"
+#include "temp_dir.h"
 #include "test.h"
 
 /* No test uses all of these. */
@@ -190,11 +190,11 @@ static struct str scan_paths(struct conf *c, const char *dir, struct seen *seen,
 /* A disk store in a directory of its own. */
 static struct store *open_disk(bool relaxed, bool tmp_dir)
 {
-	struct store_disk_opts opts = {.relaxed = relaxed, .tmp_dir = tmp_dir ? disk_dir_new() : NULL};
+	struct store_disk_opts opts = {.relaxed = relaxed, .tmp_dir = tmp_dir ? temp_dir_new() : NULL};
 	struct store *s;
 	struct err err;
 
-	CHECK_OK(store_disk_open(disk_dir_new(), &opts, &s, &err), err);
+	CHECK_OK(store_disk_open(temp_dir_new(), &opts, &s, &err), err);
 	return s;
 }
 

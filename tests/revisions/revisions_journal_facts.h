@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What is true of revisions in a journal on any store, with several replicas on it: for the tests in memory, and for
+ * those over real servers. A replica is a layer of its own; `open_base` gives another connection to the same place.
+ */
+#ifndef STEAD_TESTS_REVISIONS_JOURNAL_FACTS_H
+#define STEAD_TESTS_REVISIONS_JOURNAL_FACTS_H
+
+#include <pthread.h>
+
+#include "revisions/revisions.h"
+#include "store/store_fix.h"
+
+/* The layer as the home puts it on a store: the log lies within it. Owns `base`. */
+static struct store *replica_on(struct store *base)
+{
+	ARENA_SCOPE struct arena *arena = arena_new();
+	struct ctx ctx = {.arena = arena};
+	struct revisions_opts opts = {.journal = true, .own = P(".stead/rev")};
+	struct store *s, *meta = store_view_new(base, P(".stead/rev"));
+	struct err err;
+
+	CHECK_OK(store_revisions_open(base, meta, opts, &ctx, &s, &err), err);
+	return s;
+}
+
+struct replica {
+	struct store *s;
+	unsigned id, rounds;
+	bool failed;
+	struct err err;
+};
+
+/* Reads a number, and writes the next one if nobody did meanwhile. */
+static int count_up(struct replica *r, struct ctx *ctx)
+{
+	for (;;) {
+		struct store_stat stat;
+		struct str bytes, next;
+		int64_t n;
+		int bad = store_read(r->s, ctx, P("count"), STORE_WHOLE, 100, &bytes, &stat, &r->err);
+
+		if (bad || !str_to_i64(bytes, &n))
+			return -1;
+		next = arena_printf(ctx->arena, "%lld", (long long)n + 1);
+		bad = store_write(r->s, ctx, P("count"), next, VERS(stat.version), NULL, &r->err);
+		if (bad != -ERR_CONFLICT)
+			return bad;
+	}
+}
+
+static void *replica_work(void *arg)
+{
+	struct replica *r = arg;
+
+	for (unsigned i = 0; i < r->rounds && !r->failed; i++) {
+		ARENA_SCOPE struct arena *arena = arena_new();
+		struct ctx ctx = {.arena = arena};
+		struct str line = arena_printf(arena, "%u:%u;", r->id, i);
+		struct wpath name = {arena_printf(arena, "name/%u", i)};
+		int bad = store_append(r->s, &ctx, P("all"), line, ANY, NULL, &r->err);
+
+		if (bad == 0)
+			bad = count_up(r, &ctx);
+		if (bad == 0)
+			bad = store_write(r->s, &ctx, name, line, ABSENT, NULL, &r->err);
+		r->failed = bad && bad != -ERR_EXISTS;
+	}
+	return NULL;
+}
+
+/* All lines of all replicas, each once and in its own order. */
+static void check_appended(struct conf *c, unsigned replicas, unsigned rounds)
+{
+	struct str rest = get(c, "all"), line;
+	unsigned *next = ARENA_ARRAY(c->ctx.arena, unsigned, replicas), lines = 0;
+
+	while (str_cut(&rest, ';', &line) && line.len) {
+		struct str id;
+		int64_t who, which;
+
+		CHECK(str_cut(&line, ':', &id) && str_to_i64(id, &who) && str_to_i64(line, &which));
+		CHECK(who >= 0 && who < replicas);
+		CHECK_INT(which, next[who]++);
+		lines++;
+	}
+	CHECK_INT(lines, replicas * rounds);
+}
+
+/* The past of every revision leads to the present: what a record says was before is what the one before left. */
+static void check_history(struct conf *c, uint64_t creates)
+{
+	struct revision *list;
+	size_t count;
+	uint64_t made = 0, outside = 0;
+
+	CHECK_OK(revisions_query(c->s, &c->ctx, &(struct rev_query){.path = P("name")}, &list, &count, NULL, &c->err),
+		 c->err);
+	for (size_t i = 0; i < count; i++)
+		made += !list[i].before.exists;
+	CHECK_INT(made, creates);
+	CHECK_INT(count, creates);
+	CHECK_OK(revisions_query(c->s, &c->ctx, &(struct rev_query){.path = P("count")}, &list, &count, NULL, &c->err),
+		 c->err);
+	/* A replica that looks while another one is writing may record that write as another program's: then who made
+	   it is not told right, but what was there is. */
+	for (size_t i = 1; i < count; i++) {
+		CHECK(list[i].op == REV_WRITE || list[i].op == REV_OUTSIDE);
+		CHECK(list[i].before.hash[0] == list[i - 1].after.hash[0]);
+		outside += list[i].op == REV_OUTSIDE;
+	}
+	if (outside)
+		printf("# %llu writes were taken for another program's\n", (unsigned long long)outside);
+}
+
+/* `count` replicas at once; what they have done is looked at through another one. */
+static void replicas_lose_nothing(struct store *(*open_base)(void *arg), void *arg, unsigned count, unsigned rounds)
+{
+	struct replica *all = xcalloc(count, sizeof(*all));
+	pthread_t *threads = xcalloc(count, sizeof(*threads));
+	struct conf c = {.s = replica_on(open_base(arg)), .ctx = {.arena = arena_new()}};
+
+	put(&c, "count", "0");
+	for (unsigned i = 0; i < count; i++) {
+		all[i] = (struct replica){.s = replica_on(open_base(arg)), .id = i, .rounds = rounds};
+		CHECK_INT(pthread_create(&threads[i], NULL, replica_work, &all[i]), 0);
+	}
+	for (unsigned i = 0; i < count; i++) {
+		pthread_join(threads[i], NULL);
+		if (all[i].failed)
+			TEST_FAIL("replica %u: %s", i, all[i].err.msg);
+		store_destroy(all[i].s);
+	}
+	CHECK_STR(get(&c, "count"), arena_printf(c.ctx.arena, "%u", count * rounds));
+	check_appended(&c, count, rounds);
+	check_history(&c, rounds);
+	store_destroy(c.s);
+	arena_destroy(c.ctx.arena);
+	free(all);
+	free(threads);
+}
+
+#endif

@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Revisions in a journal: how many requests they cost, and several replicas on one workspace. The memory store makes a
+ * change and its record in one step; a plain store over it has two, as S3 has.
+ */
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "revisions/revisions_journal_facts.h"
+#include "store/plain_fix.h"
+
+/* A store that is counted, and the layer on it. */
+struct rig {
+	struct store *memory, *fault;
+	struct conf c;
+};
+
+static struct rig rig_on(struct store *memory, bool plain)
+{
+	struct rig r = {.memory = memory, .fault = store_fault_new(store_view_new(memory, WPATH_ROOT))};
+
+	r.c = (struct conf){.s = replica_on(plain ? plain_new(r.fault) : r.fault), .ctx = {.arena = arena_new()}};
+	return r;
+}
+
+static void rig_end(struct rig *r)
+{
+	store_destroy(r->c.s);
+	arena_destroy(r->c.ctx.arena);
+}
+
+static uint64_t requests(struct rig *r)
+{
+	uint64_t n = store_fault_count(r->fault);
+
+	store_fault_arm(r->fault, 0, ERR_UNAVAILABLE, false);
+	return n;
+}
+
+/* write new, write known, write under a condition, append, read, remove. */
+static struct str costs(struct rig *r)
+{
+	struct conf *c = &r->c;
+	struct buf out;
+	struct str bytes;
+	struct store_stat st;
+
+	buf_init(&out, c->ctx.arena, 200);
+	put(c, "first", "reads the log");
+	requests(r);
+	CHECK_OK(store_write(c->s, &c->ctx, P("a"), STR("one"), ANY, &st, &c->err), c->err);
+	buf_printf(&out, "new %d", (int)requests(r));
+	CHECK_OK(store_write(c->s, &c->ctx, P("a"), STR("two"), ANY, &st, &c->err), c->err);
+	buf_printf(&out, ", known %d", (int)requests(r));
+	CHECK_OK(store_write(c->s, &c->ctx, P("a"), STR("three"), VERS(st.version), &st, &c->err), c->err);
+	buf_printf(&out, ", condition %d", (int)requests(r));
+	CHECK_OK(store_append(c->s, &c->ctx, P("a"), STR("four"), ANY, &st, &c->err), c->err);
+	buf_printf(&out, ", append %d", (int)requests(r));
+	CHECK_OK(store_read(c->s, &c->ctx, P("a"), STORE_WHOLE, MIB, &bytes, NULL, &c->err), c->err);
+	CHECK_STR(bytes, STR("threefour"));
+	buf_printf(&out, ", read %d", (int)requests(r));
+	CHECK_OK(store_remove(c->s, &c->ctx, P("first"), false, ANY, NULL, &c->err), c->err);
+	buf_printf(&out, ", remove %d", (int)requests(r));
+	CHECK_OK(store_write(c->s, &c->ctx, P("large"), str_n(arena_alloc(c->ctx.arena, 100000), 100000), ANY, &st,
+			     &c->err),
+		 c->err);
+	buf_printf(&out, ", large %d", (int)requests(r));
+	return buf_str(&out);
+}
+
+TEST(a_change_with_its_revision_is_one_request_where_the_store_can)
+{
+	struct store *memory = store_memory_new();
+	struct rig r = rig_on(memory, false);
+
+	CHECK_STR(costs(&r), STR("new 1, known 1, condition 1, append 1, read 1, remove 1, large 2"));
+	rig_end(&r);
+	store_destroy(memory);
+}
+
+TEST(a_change_on_plain_objects_is_two_requests)
+{
+	struct store *memory = store_memory_new();
+	struct rig r = rig_on(memory, true);
+
+	CHECK_STR(costs(&r), STR("new 2, known 2, condition 2, append 2, read 1, remove 2, large 3"));
+	rig_end(&r);
+	store_destroy(memory);
+}
+
+TEST(a_thousand_changes_are_opened_with_few_requests)
+{
+	struct store *memory = store_memory_new();
+	struct rig r = rig_on(memory, true), again;
+	uint64_t head;
+
+	for (int i = 0; i < 1000; i++)
+		put(&r.c, "a", arena_printf(r.c.ctx.arena, "%d", i).ptr);
+	CHECK(requests(&r) <= 2000 + 1000 / 64 + 10);
+	rig_end(&r);
+	again = rig_on(memory, true);
+	CHECK_OK(revisions_head(again.c.s, &again.c.ctx, &head, &again.c.err), again.c.err);
+	CHECK_INT(head, 1000);
+	CHECK(requests(&again) < 100);
+	put(&again.c, "a", "more");
+	CHECK(requests(&again) <= 2);
+	rig_end(&again);
+	store_destroy(memory);
+}
+
+TEST(a_workspace_is_opened_without_a_request)
+{
+	struct store *memory = store_memory_new();
+	struct rig r = rig_on(memory, true);
+
+	CHECK_INT(requests(&r), 0);
+	rig_end(&r);
+	store_destroy(memory);
+}
+
+/* Nothing is known of the file, and its bytes are by chance those that are to be written. */
+TEST(a_file_that_nobody_recorded_is_not_taken_for_what_was_just_made)
+{
+	struct store *memory = store_memory_new();
+	struct rig r = rig_on(memory, true);
+	struct conf direct = {.s = memory, .ctx = r.c.ctx};
+	struct revision *list;
+	size_t count;
+
+	put(&r.c, "first", "two steps are known");
+	put(&direct, "old", "same");
+	CHECK_ERR(store_write(r.c.s, &r.c.ctx, P("old"), STR("same"), ABSENT, NULL, &r.c.err), r.c.err, ERR_EXISTS);
+	put(&r.c, "old", "same");
+	CHECK_OK(revisions_query(r.c.s, &r.c.ctx, &(struct rev_query){.path = P("old")}, &list, &count, NULL, &r.c.err),
+		 r.c.err);
+	CHECK_INT(count, 1);
+	CHECK(list[0].before.exists);
+	rig_end(&r);
+	store_destroy(memory);
+}
+
+/* --- several replicas --- */
+
+static struct store *another_memory(void *arg)
+{
+	return store_view_new(arg, WPATH_ROOT);
+}
+
+static struct store *another_plain(void *arg)
+{
+	return plain_new(store_view_new(arg, WPATH_ROOT));
+}
+
+TEST(what_another_replica_changed_is_not_overwritten_unseen)
+{
+	struct store *memory = store_memory_new();
+	struct conf a = {.s = replica_on(another_memory(memory)), .ctx = {.arena = arena_new()}}, b = a;
+	struct str version = put(&a, "f", "one");
+	struct revision *list;
+	size_t count;
+
+	b.s = replica_on(another_memory(memory));
+	put(&b, "f", "two");
+	CHECK_ERR(store_write(a.s, &a.ctx, P("f"), STR("x"), VERS(version), NULL, &a.err), a.err, ERR_CONFLICT);
+	CHECK_ERR(store_write(a.s, &a.ctx, P("f"), STR("x"), ABSENT, NULL, &a.err), a.err, ERR_EXISTS);
+	put(&a, "f", "three");
+	CHECK_OK(store_remove(b.s, &b.ctx, P("f"), false, ANY, NULL, &b.err), b.err);
+	CHECK_OK(store_append(a.s, &a.ctx, P("f"), STR("four"), ANY, NULL, &a.err), a.err);
+	CHECK_STR(get(&b, "f"), STR("four"));
+	CHECK_OK(revisions_query(b.s, &b.ctx, &(struct rev_query){.with_aborted = true}, &list, &count, NULL, &b.err),
+		 b.err);
+	CHECK_INT(count, 5);
+	CHECK(list[3].op == REV_REMOVE && list[4].op == REV_APPEND && !list[4].before.exists);
+	store_destroy(a.s);
+	store_destroy(b.s);
+	store_destroy(memory);
+	arena_destroy(a.ctx.arena);
+}
+
+static void *write_once(void *arg)
+{
+	struct conf c = {.s = arg, .ctx = {.arena = arena_new()}};
+	int r = store_write(c.s, &c.ctx, P("f"), STR("x"), ANY, NULL, &c.err);
+
+	arena_destroy(c.ctx.arena);
+	return r ? arg : NULL;
+}
+
+static void hears_of(struct store *(*open_base)(void *arg))
+{
+	struct store *memory = store_memory_new(), *other = replica_on(open_base(memory));
+	struct conf c = {.s = replica_on(open_base(memory)), .ctx = {.arena = arena_new()}};
+	pthread_t writer;
+	void *failed;
+
+	c.ctx.deadline_ns = clock_monotonic_ns() + INT64_C(20000000000);
+	CHECK_INT(pthread_create(&writer, NULL, write_once, other), 0);
+	CHECK_OK(revisions_wait(c.s, &c.ctx, 0, 50, &c.err), c.err);
+	pthread_join(writer, &failed);
+	CHECK(!failed);
+	store_destroy(other);
+	store_destroy(c.s);
+	store_destroy(memory);
+	arena_destroy(c.ctx.arena);
+}
+
+TEST(who_waits_hears_of_another_replica)
+{
+	hears_of(another_memory);
+	hears_of(another_plain);
+}
+
+TEST(eight_replicas_lose_nothing_and_double_nothing)
+{
+	struct store *memory = store_memory_new();
+
+	replicas_lose_nothing(another_memory, memory, 8, 15);
+	store_destroy(memory);
+}
+
+TEST(eight_replicas_on_plain_objects_lose_nothing_and_double_nothing)
+{
+	struct store *memory = store_memory_new();
+
+	replicas_lose_nothing(another_plain, memory, 8, 10);
+	store_destroy(memory);
+}
+
+/* --- processes --- */
+
+static struct store *on_disk(void *arg)
+{
+	struct store_disk_opts opts = {.relaxed = true};
+	struct store *s;
+	struct err err;
+
+	CHECK_OK(store_disk_open(arg, &opts, &s, &err), err);
+	return s;
+}
+
+TEST(eight_processes_on_one_journal_lose_nothing_and_double_nothing)
+{
+	char *dir = (char *)temp_dir_new();
+	struct conf c = {.s = replica_on(on_disk(dir)), .ctx = {.arena = arena_new()}};
+	pid_t children[8];
+
+	put(&c, "count", "0");
+	for (unsigned i = 0; i < 8; i++) {
+		children[i] = fork();
+		if (children[i] == 0) {
+			struct replica r = {.s = replica_on(on_disk(dir)), .id = i, .rounds = 10};
+
+			replica_work(&r);
+			store_destroy(r.s);
+			_exit(r.failed ? 1 : 0);
+		}
+	}
+	for (unsigned i = 0; i < 8; i++) {
+		int status;
+
+		CHECK_INT(waitpid(children[i], &status, 0), children[i]);
+		CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+	}
+	CHECK_STR(get(&c, "count"), STR("80"));
+	check_appended(&c, 8, 10);
+	check_history(&c, 10);
+	store_destroy(c.s);
+	arena_destroy(c.ctx.arena);
+}
+
+/* --- where a log comes from --- */
+
+TEST(a_log_that_began_in_segments_goes_on_in_a_journal)
+{
+	struct store *memory = store_memory_new(), *s, *past;
+	struct conf c = {.ctx = {.arena = arena_new()}};
+	struct rev_retained kept;
+	struct str bytes;
+	uint64_t head;
+
+	CHECK_OK(store_revisions_open(store_view_new(memory, WPATH_ROOT), store_view_new(memory, P(".stead/rev")),
+				      (struct revisions_opts){0}, &c.ctx, &s, &c.err),
+		 c.err);
+	c.s = s;
+	put(&c, "a", "one");
+	put(&c, "a", "two");
+	store_destroy(s);
+	c.s = replica_on(another_memory(memory));
+	put(&c, "a", "three");
+	store_destroy(c.s);
+	c.s = replica_on(another_memory(memory));
+	CHECK_OK(revisions_head(c.s, &c.ctx, &head, &c.err), c.err);
+	CHECK_INT(head, 3);
+	past = store_at_revision_new(c.s, 1);
+	CHECK_OK(store_read(past, &c.ctx, P("a"), STORE_WHOLE, MIB, &bytes, NULL, &c.err), c.err);
+	CHECK_STR(bytes, STR("one"));
+	store_destroy(past);
+	CHECK_OK(revisions_retain(c.s, &c.ctx, &(struct rev_retain){.limits = {.revisions = 1}, .grace_ns = -1}, &kept,
+				  &c.err),
+		 c.err);
+	CHECK_INT(kept.first, 3);
+	past = store_at_revision_new(c.s, 2);
+	CHECK_OK(store_read(past, &c.ctx, P("a"), STORE_WHOLE, MIB, &bytes, NULL, &c.err), c.err);
+	CHECK_STR(bytes, STR("two"));
+	store_destroy(past);
+	store_destroy(c.s);
+	store_destroy(memory);
+	arena_destroy(c.ctx.arena);
+}

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The set itself: what is offered, what configuration takes away, and that the reference page says the same. */
+#include "tool/tool_fix.h"
+
+#include "base/clock.h"
+
+static void write_home(struct bench *b, const char *path, struct str text)
+{
+	struct err err = {0};
+
+	CHECK_OK(store_write(workspace_home(b->ws), &b->ctx, (struct wpath){str_of(path)}, text, (struct store_cond){0},
+			     NULL, &err),
+		 err);
+}
+
+/* A disk workspace whose tools.json is `config`; opening the set again gives `kind`. */
+static void reopen_with(struct bench *b, struct str config, const char *dialect, enum err_kind kind, struct err *err)
+{
+	struct workspace_opts opts = {.name = STR("test"), .relaxed = true};
+	int r;
+
+	bench_open_disk(b, dialect);
+	write_home(b, "tools.json", config);
+	toolset_destroy(b->set);
+	workspace_close(b->ws);
+	b->set = NULL;
+	opts.store_url = arena_printf(b->arena, "disk:%s", b->dir);
+	CHECK_OK(workspace_open(&opts, &b->ws, err), *err);
+	r = toolset_new(b->ws, str_of(dialect), &b->set, err);
+	CHECK_INT(r, -(int)kind);
+}
+
+TEST(every_dialect_has_tools_whose_schemas_are_sound_and_named_once)
+{
+	for (size_t d = 0; toolset_dialect(d); d++) {
+		struct bench b;
+
+		bench_open(&b, toolset_dialect(d));
+		CHECK(toolset_count(b.set) > 0);
+		for (size_t i = 0; i < toolset_count(b.set); i++) {
+			const struct tool_info *info = toolset_at(b.set, i);
+
+			CHECK(info->title.len && info->description.len);
+			CHECK_STR(jv_get_str(info->input_schema, "type"), STR("object"));
+			CHECK(toolset_find(b.set, info->name) == info);
+		}
+		CHECK(toolset_at(b.set, toolset_count(b.set)) == NULL);
+		bench_close(&b);
+	}
+}
+
+TEST(an_unknown_tool_or_dialect_names_what_there_is)
+{
+	struct bench b;
+	struct err err = {0};
+	struct toolset *none;
+
+	bench_open(&b, "native");
+	CHECK_ERR(toolset_call(b.set, &b.ctx, STR("read_fil"), NULL, &b.result, &err), err, ERR_NOT_FOUND);
+	CHECK_HAS(str_of(err.msg), STR("did you mean \"read_file\""));
+	CHECK_ERR(toolset_new(b.ws, STR("klingon"), &none, &err), err, ERR_NOT_FOUND);
+	CHECK_HAS(str_of(err.msg), STR("openpaw"));
+	refused(&b, "read_file", "{'pth':'x','path':'y'}", ERR_INVALID);
+	CHECK_HAS(b.result.text, STR("path"));
+	bench_close(&b);
+}
+
+TEST(deny_wins_over_allow_and_follows_a_tool_into_every_dialect)
+{
+	struct bench b;
+	struct err err = {0};
+
+	reopen_with(&b, STR("{\"allow\":[\"read_file\",\"write_file\"],\"deny\":[\"write_file\"]}"), "native", ERR_NONE,
+		    &err);
+	CHECK_INT(toolset_count(b.set), 1);
+	CHECK(toolset_find(b.set, STR("read_file")) != NULL);
+	bench_close(&b);
+	reopen_with(&b, STR("{\"deny\":[\"write_file\"]}"), "openpaw", ERR_NONE, &err);
+	CHECK(toolset_find(b.set, STR("overwrite_file")) == NULL);
+	CHECK(toolset_find(b.set, STR("edit_file")) != NULL);
+	bench_close(&b);
+	reopen_with(&b, STR("{\"deny\":[\"delete_file\"]}"), "anthropic-memory", ERR_NONE, &err);
+	CHECK_INT(toolset_count(b.set), 0);
+	bench_close(&b);
+	reopen_with(&b, STR("{\"allow\":[\"group:artifacts\"]}"), "native", ERR_NONE, &err);
+	CHECK_INT(toolset_count(b.set), 5);
+	bench_close(&b);
+}
+
+TEST(a_name_that_no_tool_has_stops_the_start)
+{
+	struct bench b;
+	struct err err = {0};
+
+	reopen_with(&b, STR("{\"deny\":[\"write_fil\"]}"), "native", ERR_INVALID, &err);
+	CHECK_HAS(str_of(err.msg), STR("write_file"));
+	bench_close(&b);
+}
+
+TEST(a_cancelled_call_is_a_result_that_says_so)
+{
+	struct bench b;
+	struct cancel cancel = {true};
+
+	bench_open(&b, "native");
+	b.ctx.cancel = &cancel;
+	refused(&b, "ls", "{}", ERR_CANCELLED);
+	bench_close(&b);
+}
+
+TEST(a_set_is_ready_in_less_than_a_millisecond)
+{
+	struct bench b;
+	struct toolset *set;
+	struct err err = {0};
+	int64_t best = INT64_MAX;
+
+	bench_open(&b, "native");
+	for (int i = 0; i < 20; i++) {
+		int64_t start = clock_monotonic_ns(), took;
+
+		CHECK_OK(toolset_new(b.ws, STR("native"), &set, &err), err);
+		took = clock_monotonic_ns() - start;
+		best = took < best ? took : best;
+		toolset_destroy(set);
+	}
+	CHECK(best < 1000000);
+	bench_close(&b);
+}
+
+/* --- the reference page --- */
+
+static void describe_type(const struct jv *schema, struct buf *out)
+{
+	struct str type = jv_get_str(schema, "type");
+
+	if (jv_get(schema, "enum")) {
+		for (const struct jv_member *m = jv_first(jv_get(schema, "enum")); m; m = m->next)
+			buf_printf(out, "%s`%.*s`", m == jv_first(jv_get(schema, "enum")) ? "" : ", ",
+				   STR_ARG(jv_str_of(m->value)));
+	} else if (str_is(type, "array")) {
+		buf_lit(out, "list");
+	} else if (jv_get(schema, "anyOf")) {
+		buf_lit(out, "string or list");
+	} else {
+		buf_add(out, type.len ? type : STR("any"));
+	}
+}
+
+static bool is_required(const struct jv *schema, struct str key)
+{
+	for (const struct jv_member *m = jv_first(jv_get(schema, "required")); m; m = m->next)
+		if (str_eq(jv_str_of(m->value), key))
+			return true;
+	return false;
+}
+
+static void describe_tool(const struct tool_info *t, struct buf *out)
+{
+	buf_printf(out, "### `%.*s`\n\n%.*s\n\n", STR_ARG(t->name), STR_ARG(t->description));
+	buf_printf(out, "%s%s%s\n\n", t->traits & TOOL_READS_ONLY ? "Reads only." : "Changes files.",
+		   t->traits & TOOL_DESTRUCTIVE ? " May destroy what is there." : "",
+		   t->traits & TOOL_IDEMPOTENT ? " Calling it again changes nothing more." : "");
+	if (jv_count(jv_get(t->input_schema, "properties")))
+		buf_lit(out, "| argument | type | |\n|---|---|---|\n");
+	for (const struct jv_member *m = jv_first(jv_get(t->input_schema, "properties")); m; m = m->next) {
+		buf_printf(out, "| `%.*s`%s | ", STR_ARG(m->key), is_required(t->input_schema, m->key) ? " *" : "");
+		describe_type(m->value, out);
+		buf_printf(out, " | %.*s |\n", STR_ARG(jv_get_str(m->value, "description")));
+	}
+	if (t->output_schema) {
+		buf_lit(out, "\nResult:");
+		for (const struct jv_member *m = jv_first(jv_get(t->output_schema, "properties")); m; m = m->next)
+			buf_printf(out, "%s `%.*s`%s", m == jv_first(jv_get(t->output_schema, "properties")) ? "" : ",",
+				   STR_ARG(m->key), is_required(t->output_schema, m->key) ? "" : "?");
+		buf_char(out, '\n');
+	}
+	buf_char(out, '\n');
+}
+
+/* What stands behind the mark on the page is written from the table: STEAD_GOLDEN=write does it. */
+TEST(the_reference_page_says_what_the_table_says)
+{
+	static const char mark[] = "<!-- from here on the page is written from the tool table -->\n";
+	struct bench b;
+	struct buf page, want;
+	char path[300], chunk[4096];
+	size_t n, at;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/tools.md", DOCS_DIR);
+	bench_open(&b, "native");
+	buf_init(&page, b.arena, (size_t)1 << 20);
+	f = fopen(path, "rb");
+	CHECK(f != NULL);
+	while ((n = fread(chunk, 1, sizeof(chunk), f)) > 0)
+		buf_add(&page, str_n(chunk, n));
+	fclose(f);
+	at = str_find(buf_str(&page), str_of(mark), 0);
+	CHECK(at != SIZE_MAX);
+	buf_init(&want, b.arena, (size_t)1 << 20);
+	buf_add(&want, str_n(page.ptr, at + sizeof(mark) - 1));
+	buf_char(&want, '\n');
+	for (size_t i = 0; i < toolset_count(b.set); i++)
+		describe_tool(toolset_at(b.set, i), &want);
+	want.len--;
+	if (getenv("STEAD_GOLDEN")) {
+		f = fopen(path, "wb");
+		CHECK(f && fwrite(want.ptr, 1, want.len, f) == want.len && fclose(f) == 0);
+	} else {
+		CHECK(page.len == want.len && memcmp(page.ptr, want.ptr, want.len) == 0);
+	}
+	bench_close(&b);
+}
