@@ -5,6 +5,8 @@
  */
 #include "tool/call.h"
 
+#include "workspace/past.h"
+
 int arg_path(struct call *call, const struct jv *args, const char *key, struct wpath *ret, struct err *err)
 {
 	struct str text = jv_get_str(args, key);
@@ -118,4 +120,18 @@ struct str utf8_points(struct str s, size_t n)
 			i++;
 	}
 	return str_first(s, i);
+}
+
+int arg_revision(struct call *call, const struct jv *args, const char *key, uint64_t *ret, bool *ret_given,
+		 struct err *err)
+{
+	const struct jv *v = jv_get(args, key);
+	struct str text = jv_str_of(v);
+
+	*ret_given = !jv_is_null(v);
+	if (!*ret_given)
+		return 0;
+	if (v->type == JV_INT)
+		text = arena_printf(call->ctx->arena, "%lld", (long long)v->u.i);
+	return past_revision(call->ws, call->ctx, text, ret, err);
 }

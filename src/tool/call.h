@@ -21,6 +21,9 @@ int arg_file(struct call *call, const struct jv *args, const char *key, struct w
 struct store_cond arg_cond(const struct jv *args);
 /* A count from the arguments, at most `max`. */
 uint64_t arg_count(const struct jv *args, const char *key, uint64_t fallback, uint64_t max);
+/* A revision from the arguments: a number, a checkpoint's name or "head". */
+int arg_revision(struct call *call, const struct jv *args, const char *key, uint64_t *ret, bool *ret_given,
+		 struct err *err);
 /* A copy of the arguments with names changed: pairs of (theirs, ours), NULL at the end. What is not named is left out;
    a null value counts as not given. */
 struct jv *args_map(struct arena *arena, const struct jv *args, const char *const *pairs);

@@ -238,7 +238,7 @@ TEST(a_fork_at_an_earlier_revision_shows_that_one)
 	put(&p, ws, "a.md", "one\n");
 	CHECK_OK(history_checkpoint(ws, &p.ctx, STR("first"), &mark, &p.err), p.err);
 	put(&p, ws, "a.md", "two\n");
-	CHECK_OK(history_rev(ws, &p.ctx, STR("first"), &number, &p.err), p.err);
+	CHECK_OK(past_revision(ws, &p.ctx, STR("first"), &number, &p.err), p.err);
 	CHECK_STR(get(&p, fork_at(&p, ws, "old", number), "a.md"), STR("one\n"));
 	CHECK_STR(tree(&p, workspace_files(fork_at(&p, ws, "before", 0)), 10), STR(""));
 }

@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "base/limits.h"
 #include "command/cli.h"
-#include "home/timeline/history.h"
+#include "workspace/past.h"
 
 /* Errors of stores and tools name a tool's arguments; this says how the command spells them. */
 static int hint(struct cli *cli, int r, enum err_kind kind, const char *text)
@@ -146,10 +146,10 @@ static int cat_file(struct cli *cli, struct str name, struct err *err)
 	bool is_past = false;
 	int r = str_find_char(name, '@') == name.len
 			? cli_path(cli, name, &path, err)
-			: history_path_at(cli->ws, &cli->ctx, name, &path, &number, &is_past, err);
+			: past_path_at(cli->ws, &cli->ctx, name, &path, &number, &is_past, err);
 
 	if (r == 0 && is_past)
-		r = history_settle(cli->ws, &cli->ctx, path, err);
+		r = past_settle(cli->ws, &cli->ctx, path, err);
 	if (r)
 		return r;
 	if (is_past)

@@ -6,8 +6,7 @@
  */
 #include "base/clock.h"
 #include "home/files/files.h"
-#include "home/timeline/history.h"
-#include "home/timeline/history_tools.h"
+#include "workspace/past.h"
 
 static int refuse_binary(struct wpath path, uint64_t size, struct err *err)
 {
@@ -150,7 +149,7 @@ static int read_at(struct call *call, const struct jv *args, struct wpath path, 
 {
 	struct call then = *call;
 	struct past_files *past;
-	int r = history_settle(call->ws, call->ctx, path, err);
+	int r = past_settle(call->ws, call->ctx, path, err);
 
 	if (r)
 		return r;

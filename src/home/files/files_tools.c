@@ -6,6 +6,7 @@
 #include "home/files/files.h"
 #include "tool/family.h"
 #include "tool/schemas.h"
+#include "tool/search_source.h"
 
 /* The tables are laid out by hand, one argument a line. */
 /* clang-format off */
@@ -316,7 +317,16 @@ static const struct tool tools[] = {
 };
 /* clang-format on */
 
+static bool owns(struct wpath path)
+{
+	return wpath_within(path, (struct wpath){STR("files")}) && path.s.len > strlen("files");
+}
+
+static const char *const places[] = {"files", NULL};
+static const struct search_source sources[] = {{"files", places, owns, NULL}, {0}};
+
 const struct family files_family = {
 	.name = "files",
 	.tools = tools,
+	.search = sources,
 };

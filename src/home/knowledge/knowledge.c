@@ -222,4 +222,5 @@ static int documents(struct arena *arena, struct wpath path, struct str bytes, i
 	return 0;
 }
 
-const struct search_source knowledge_source = {SEARCH_KNOWLEDGE, owns, documents};
+static const char *const places[] = {DIR, NULL};
+const struct search_source knowledge_sources[] = {{"knowledge", places, owns, documents}, {0}};

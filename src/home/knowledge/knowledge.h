@@ -8,6 +8,7 @@
 #define STEAD_HOME_KNOWLEDGE_KNOWLEDGE_H
 
 #include "text/jv.h"
+#include "tool/search_source.h"
 #include "workspace/workspace.h"
 
 /* {entry?, files: [{path, size, title?}], more, next?}, by path; paths begin below knowledge/. `under` (may be empty)
@@ -24,5 +25,8 @@ int knowledge_path(struct arena *arena, struct str text, struct wpath *ret, stru
    others with how many did not fit; nothing is escaped yet. Empty when there is no knowledge. `budget` in bytes. */
 int knowledge_prompt(struct workspace *ws, struct ctx *ctx, size_t budget, struct str *ret_entry, struct str *ret_index,
 		     struct err *err);
+
+/* For search. */
+extern const struct search_source knowledge_sources[];
 
 #endif

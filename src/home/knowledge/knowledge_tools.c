@@ -79,4 +79,5 @@ static const struct tool native[] = {
 const struct family knowledge_family = {
 	.name = "knowledge",
 	.tools = native,
+	.search = knowledge_sources,
 };

@@ -14,6 +14,7 @@
 #define STEAD_HOME_MEMORY_MEMORY_H
 
 #include "text/jv.h"
+#include "tool/search_source.h"
 #include "workspace/workspace.h"
 
 /* How far a fact can be relied on. What is not known is the lowest. */
@@ -81,5 +82,8 @@ int memory_archive(struct workspace *ws, struct ctx *ctx, struct jv **ret, struc
    is done to its end by forgetting the same words again. */
 int memory_forget(struct workspace *ws, struct ctx *ctx, struct str id, struct str text, enum memory_trust caller,
 		  struct jv **ret, struct err *err);
+
+/* For search. */
+extern const struct search_source memory_sources[];
 
 #endif

@@ -59,7 +59,8 @@ static int documents(struct arena *arena, struct wpath path, struct str bytes, i
 	return 0;
 }
 
-const struct search_source memory_source = {SEARCH_MEMORY, owns, documents};
+static const char *const places[] = {MEMORY_PATH, "memory", NULL};
+const struct search_source memory_sources[] = {{"memory", places, owns, documents}, {0}};
 
 /* --- searching --- */
 
@@ -152,7 +153,8 @@ static int match_of(struct finding *f, const struct search_hit *hit, bool all, s
 int memory_search(struct workspace *ws, struct ctx *ctx, struct str query, size_t limit, bool all, struct jv **ret,
 		  struct err *err)
 {
-	struct search_query q = {.text = query, .areas = SEARCH_MEMORY, .with_archived = all, .limit = HITS_MAX};
+	struct search_query q = {
+		.text = query, .areas = search_area(STR("memory")), .with_archived = all, .limit = HITS_MAX};
 	struct finding f = {.ws = ws, .ctx = ctx, .now = clock_real_ns()};
 	struct search_hits hits;
 	struct jv *matches = jv_array(ctx->arena), *match;

@@ -359,4 +359,5 @@ const struct tool_group agentscope_memory_tools = {agentscope, COUNT(agentscope)
 const struct family memory_family = {
 	.name = "memory",
 	.tools = native,
+	.search = memory_sources,
 };

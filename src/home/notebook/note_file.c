@@ -559,15 +559,15 @@ double note_credit(const struct note *note)
 	return log1p((double)note->cited) + 2 * log1p((double)note->succeeded);
 }
 
-static bool family_owns(struct wpath path)
+static bool owns_note(struct wpath path)
 {
 	struct str author, namespace, slug;
 
 	return note_path_split(path, &author, &namespace, &slug);
 }
 
-static int family_documents(struct arena *arena, struct wpath path, struct str bytes, int64_t mtime_ns,
-			    search_emit emit, void *arg, struct err *err)
+static int note_documents(struct arena *arena, struct wpath path, struct str bytes, int64_t mtime_ns, search_emit emit,
+			  void *arg, struct err *err)
 {
 	struct search_doc doc;
 	struct note n;
@@ -588,4 +588,59 @@ static int family_documents(struct arena *arena, struct wpath path, struct str b
 	return 0;
 }
 
-const struct search_source notebook_source = {SEARCH_NOTES, family_owns, family_documents};
+static struct str first_heading(struct str text)
+{
+	struct str rest = text, line;
+
+	for (int i = 0; i < 20 && str_cut(&rest, '\n', &line); i++)
+		if (str_starts(line, STR("# ")))
+			return str_trim(str_from(line, 2));
+	return STR_NONE;
+}
+
+/* --- Markdown that people put into notes/ by hand --- */
+
+static int markdown(struct arena *arena, struct wpath path, struct str bytes, int64_t mtime_ns, search_emit emit,
+		    void *arg, struct err *err)
+{
+	struct frontmatter fm;
+	struct search_doc doc = {.time_ns = mtime_ns};
+	const struct jv *tags;
+	struct str *list;
+	int r = frontmatter_parse(arena, bytes, &fm, err);
+
+	if (r)
+		return r;
+	doc.title = jv_get_str(fm.head, "title");
+	if (!doc.title.len)
+		doc.title = jv_get_str(fm.head, "name");
+	if (!doc.title.len)
+		doc.title = first_heading(fm.body);
+	if (!doc.title.len)
+		doc.title = wpath_name(path);
+	doc.body = fm.body;
+	doc.kind = jv_get_str(fm.head, "kind");
+	doc.author = jv_get_str(fm.head, "author");
+	doc.archived = jv_get_bool(fm.head, "archived", false) || str_find(path.s, STR("/archive/"), 0) != SIZE_MAX;
+	tags = jv_get(fm.head, "tags");
+	list = ARENA_ARRAY(arena, struct str, jv_count(tags) + 1);
+	for (const struct jv_member *m = jv_first(tags); m; m = m->next)
+		if (jv_str_of(m->value).len)
+			list[doc.tag_count++] = jv_str_of(m->value);
+	doc.tags = list;
+	emit(arg, &doc);
+	return 0;
+}
+
+static bool owns_notes(struct wpath path)
+{
+	return wpath_within(path, (struct wpath){STR("notes")}) && str_ends(path.s, STR(".md")) &&
+	       !str_is(path.s, "notes/WORKSPACE.md") && str_find(path.s, STR("/."), 0) == SIZE_MAX;
+}
+
+static const char *const places[] = {"notes", NULL};
+const struct search_source notebook_sources[] = {
+	{"notes", places, owns_note, note_documents},
+	{"notes", places, owns_notes, markdown},
+	{0},
+};

@@ -8,6 +8,7 @@
 #include "base/limits.h"
 #include "home/notebook/notebook.h"
 #include "text/frontmatter.h"
+#include "tool/search_source.h"
 #include "workspace/workspace_internal.h"
 
 #define NOTE_PROBLEMS_SHOWN 20
@@ -86,5 +87,8 @@ int notebook_find(struct notebook *nb, struct ctx *ctx, struct str ref, struct w
 void index_dirty(struct notebook *nb, uint64_t number);
 /* Ends the thread that writes it, after a last time. */
 void index_end(struct notebook *nb);
+
+/* For search. */
+extern const struct search_source notebook_sources[];
 
 #endif

@@ -305,7 +305,7 @@ int tool_search_notes(struct call *call, const struct jv *args, struct outcome *
 	struct arena *arena = call->ctx->arena;
 	int64_t limit = jv_get_int(args, "limit", SEARCH_DEFAULT), offset = 0;
 	struct search_query query = {.text = jv_get_str(args, "query"),
-				     .areas = SEARCH_NOTES,
+				     .areas = search_area(STR("notes")),
 				     .kind = jv_get_str(args, "kind"),
 				     .author = jv_get_str(args, "author"),
 				     .with_archived = jv_get_bool(args, "include_archived", false),
@@ -662,6 +662,7 @@ static void close_notebook(void *state)
 const struct family notebook_family = {
 	.name = "notebook",
 	.tools = tools,
+	.search = notebook_sources,
 	.open = open_notebook,
 	.close = close_notebook,
 };

@@ -44,7 +44,7 @@ static void fill_hit(struct ctx *ctx, const struct words_view *view, const struc
 	tags = ARENA_ARRAY(arena, struct str, doc.tag_count + 1);
 	for (size_t i = 0; i < doc.tag_count; i++)
 		tags[i] = arena_str(arena, doc.tags[i]);
-	*hit = (struct search_hit){.area = doc.area,
+	*hit = (struct search_hit){.area = search_area_name(doc.area),
 				   .path = arena_str(arena, path),
 				   .id = arena_str(arena, doc.id),
 				   .title = arena_str(arena, doc.title),
@@ -62,7 +62,7 @@ static struct words_query question_of(const struct search_query *query)
 {
 	size_t limit = query->limit ? query->limit : 10;
 
-	return (struct words_query){.areas = query->areas ? query->areas : SEARCH_ALL,
+	return (struct words_query){.areas = query->areas ? query->areas : UINT32_MAX,
 				    .kind = query->kind,
 				    .author = query->author,
 				    .under = query->under,
@@ -339,24 +339,6 @@ int search_time(struct str text, bool end, int64_t *ret_ns, struct err *err)
 		       "search: \"%.*s\" is not a time; write 2026-11-15, 2026-11-15T10:00:00Z, or how long ago: 30m, "
 		       "12h, 7d, 2w",
 		       STR_ARG(utf8_first(text, 60)));
-}
-
-const char *search_area_name(enum search_area area)
-{
-	static const char *const names[] = {"notes", "memory", "sessions", "knowledge", "files"};
-
-	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-		if ((unsigned)area == 1u << i)
-			return names[i];
-	return "";
-}
-
-unsigned search_area_of(struct str name)
-{
-	for (unsigned area = 1; area & SEARCH_ALL; area <<= 1)
-		if (str_is(name, search_area_name(area)))
-			return area;
-	return 0;
 }
 
 int search_mode_of(struct str name, enum search_mode *ret, struct err *err)

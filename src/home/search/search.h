@@ -2,22 +2,14 @@
 /*
  * Search over everything a workspace knows: notes, memory, sessions, knowledge and files. One index per workspace and
  * user, derived from the files: it follows the change feed, so whatever was written before a search is found by it; it
- * can be deleted at any time, and never holds up a writer. Families (notebook, memory, sessions, knowledge) say how
- * their files become documents; everything else is here and in src/index/.
+ * can be deleted at any time, and never holds up a writer. Families say how their files become documents
+ * (tool/search_source.h); everything else is here and in src/index/.
  */
 #ifndef STEAD_HOME_SEARCH_SEARCH_H
 #define STEAD_HOME_SEARCH_SEARCH_H
 
+#include "tool/search_source.h"
 #include "workspace/workspace.h"
-
-enum search_area {
-	SEARCH_NOTES = 1,
-	SEARCH_MEMORY = 2,
-	SEARCH_SESSIONS = 4,
-	SEARCH_KNOWLEDGE = 8,
-	SEARCH_FILES = 16,
-	SEARCH_ALL = 31
-};
 
 /* By words, by meaning (which needs an embedder), or both rankings as one (reciprocal rank fusion). */
 enum search_mode {
@@ -29,7 +21,7 @@ enum search_mode {
 struct search_query {
 	enum search_mode mode;
 	struct str text;  /* words (any may match), "phrases", -without; empty: everything, newest first */
-	unsigned areas;   /* of enum search_area; 0: all */
+	unsigned areas;   /* bits of search_area(); 0: all */
 	struct str under; /* only paths below this directory of the workspace; empty: all */
 	struct str kind, author;
 	const struct str *tags; /* all of them */
@@ -43,9 +35,9 @@ struct search_query {
 };
 
 struct search_hit {
-	enum search_area area;
-	struct str path; /* in the workspace */
-	struct str id;   /* within the file (a memory entry, a session line); empty: the file as a whole */
+	const char *area; /* as its source names it: "notes" */
+	struct str path;  /* in the workspace */
+	struct str id;    /* within the file (a memory entry, a session line); empty: the file as a whole */
 	struct str title, kind, author;
 	const struct str *tags;
 	size_t tag_count;
@@ -70,36 +62,15 @@ int home_search(struct workspace *ws, struct ctx *ctx, const struct search_query
 /* Deletes the index of every user of the workspace, on disk and in this handle: what was taken out of the files is then
    nowhere in it. The next search builds it again. Other processes let go of it when they next take changes in. */
 void home_search_forget(struct workspace *ws);
-/* "notes" and so on; the area of such a name, 0: there is none. */
-const char *search_area_name(enum search_area area);
-unsigned search_area_of(struct str name);
+/* The bit of the area of that name; 0: there is none. */
+unsigned search_area(struct str name);
+/* The names of all areas, in one order, with `separator` between them. */
+struct str search_areas(struct arena *arena, const char *separator);
 /* "auto", "text", "semantic" ("hybrid" is as auto). */
 int search_mode_of(struct str name, enum search_mode *ret, struct err *err);
 
 /* "2026-11-15", "2026-11-15T10:00:00Z", or a time ago: "30m", "12h", "7d", "2w". A date alone is its first instant,
    with `end` its last. */
 int search_time(struct str text, bool end, int64_t *ret_ns, struct err *err);
-
-/* What a family's file contributes. One file may give several documents. */
-struct search_doc {
-	struct str id; /* empty: the only one */
-	struct str title, body, kind, author;
-	const struct str *tags;
-	size_t tag_count;
-	int64_t time_ns;
-	double credit; /* >= 0: raises it among equals (citations, outcomes) */
-	bool archived;
-};
-typedef void (*search_emit)(void *arg, const struct search_doc *doc);
-/* Called with the bytes of a file of the area; emits its documents. A file that cannot be parsed is emitted as plain
-   text by the caller when this fails. */
-struct search_source {
-	enum search_area area;
-	bool (*owns)(struct wpath path); /* a path in the home of a user */
-	int (*documents)(struct arena *arena, struct wpath path, struct str bytes, int64_t mtime_ns, search_emit emit,
-			 void *arg, struct err *err);
-};
-/* Each stands in its family's file: notebook.c, memory.c, sessions.c, knowledge.c. search.c has the list. */
-extern const struct search_source notebook_source, memory_source, sessions_source, knowledge_source;
 
 #endif

@@ -5,6 +5,8 @@
  */
 #include "home/search/search_disk.h"
 
+#include "home/search/search.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -57,6 +59,12 @@ static bool is_name(struct str name)
 
 /* --- the manifest --- */
 
+/* Rows have numbers of areas, so an index made with another list of areas is of no use. */
+static struct str first_line(struct arena *arena)
+{
+	return arena_printf(arena, "stead-index 2 %.*s", STR_ARG(search_areas(arena, " ")));
+}
+
 bool index_manifest_parse(struct arena *arena, struct str text, struct index_manifest *ret)
 {
 	struct str rest = text, line;
@@ -70,7 +78,7 @@ bool index_manifest_parse(struct arena *arena, struct str text, struct index_man
 		return false;
 	rest.len -= 21;
 	*ret = (struct index_manifest){.names = ARENA_ARRAY(arena, struct str, SEGMENTS_MAX)};
-	if (!str_cut(&rest, '\n', &line) || !str_is(line, "stead-index 1"))
+	if (!str_cut(&rest, '\n', &line) || !str_eq(line, first_line(arena)))
 		return false;
 	while (str_cut(&rest, '\n', &line)) {
 		if (!line.len)
@@ -117,7 +125,8 @@ int index_manifest_write(struct arena *arena, const char *dir, const struct inde
 	FD_SCOPE int fd = -1;
 
 	buf_init(&buf, arena, MANIFEST_MAX);
-	buf_printf(&buf, "stead-index 1\nrevision %llu\ngeneration %llu\n", (unsigned long long)manifest->revision,
+	buf_add(&buf, first_line(arena));
+	buf_printf(&buf, "\nrevision %llu\ngeneration %llu\n", (unsigned long long)manifest->revision,
 		   (unsigned long long)manifest->generation);
 	for (size_t i = 0; i < manifest->count; i++)
 		buf_printf(&buf, "%.*s\n", STR_ARG(manifest->names[i]));

@@ -282,7 +282,7 @@ static struct str trouble_note(const struct home_index *ix, struct arena *arena)
 }
 
 /* Reads a file of the home and puts what it says into the builder. */
-static void take_file(struct intake *in, struct wpath path, const struct search_source *family)
+static void take_file(struct intake *in, struct wpath path, const struct search_source *source)
 {
 	struct ctx ctx = *in->ctx;
 	struct store_stat stat = {0};
@@ -305,10 +305,10 @@ static void take_file(struct intake *in, struct wpath path, const struct search_
 	}
 	if (r)
 		return;
-	in->area = family->area;
+	in->area = search_area(str_of(source->area));
 	words_builder_file(in->builder, path.s, stat.version);
 	in->files++;
-	if (!search_documents(in->scratch, family, path, bytes, stat.mtime_ns, take_doc, in))
+	if (!search_documents(in->scratch, source, path, bytes, stat.mtime_ns, take_doc, in))
 		set_trouble(in->ix, path.s, true, false);
 	if (words_builder_size(in->builder) > BUILD_MAX)
 		put_segment(in);
@@ -379,11 +379,11 @@ static int take_revisions(struct home_index *ix, struct ctx *ctx, uint64_t head,
 		return r ? r : -ERR_NOT_FOUND;
 	intake_begin(&in, ix, ctx);
 	for (size_t i = count; i-- > 0 && !r;) { /* newest first: one look a path */
-		const struct search_source *family;
+		const struct search_source *source;
 		struct wpath path;
 		bool added;
 
-		if (!home_path(ix, list[i].path, &path) || !(family = search_source_of(path)))
+		if (!home_path(ix, list[i].path, &path) || !(source = search_source_of(path)))
 			continue;
 		strmap_put(seen, path.s, &added);
 		if (!added)
@@ -391,7 +391,7 @@ static int take_revisions(struct home_index *ix, struct ctx *ctx, uint64_t head,
 		if (!list[i].done && !list[i].own)
 			r = revisions_settle(shared, ctx, list[i].path, NULL, err);
 		if (!r && !is_known(ix, path, &list[i]))
-			take_file(&in, path, family);
+			take_file(&in, path, source);
 	}
 	intake_end(&in);
 	for (size_t i = 0; i < count; i++)
@@ -479,22 +479,36 @@ static void find_gone(struct sweep *s)
 	}
 }
 
+/* A place is a directory or a single file. */
+static int sweep_place(struct sweep *s, const char *place, struct err *err)
+{
+	struct store_entry entry = {.path = {str_of(place)}};
+	int r = store_stat(s->ix->home, s->ctx, entry.path, &entry.stat, err);
+
+	if (r)
+		return r == -ERR_NOT_FOUND ? 0 : r;
+	if (entry.stat.kind != STORE_FILE)
+		return sweep_tree(s, place, err);
+	strmap_put(s->seen, entry.path.s, NULL);
+	if (is_news(s->view, &entry))
+		add_changed(s, entry.path);
+	return 0;
+}
+
 static int sweep_look(struct sweep *s, struct err *err)
 {
-	static const char *const trees[] = {"notes", "memory", "agents", "knowledge", "files"};
-	struct store_stat stat;
-	struct store_entry memory = {.path = {STR("MEMORY.md")}};
-	int r = store_stat(s->ix->home, s->ctx, memory.path, &stat, err);
+	ARENA_SCOPE struct arena *arena = arena_new();
+	struct strmap *done = strmap_new(arena);
+	const char *place;
+	int r = 0;
 
-	if (!r && stat.kind == STORE_FILE) {
-		memory.stat = stat;
-		strmap_put(s->seen, memory.path.s, NULL);
-		if (is_news(s->view, &memory))
-			add_changed(s, memory.path);
+	for (size_t i = 0; !r && (place = search_place(i)); i++) {
+		bool is_new;
+
+		strmap_put(done, str_of(place), &is_new);
+		if (is_new)
+			r = sweep_place(s, place, err);
 	}
-	r = r == -ERR_NOT_FOUND ? 0 : r;
-	for (size_t i = 0; !r && i < sizeof trees / sizeof trees[0]; i++)
-		r = sweep_tree(s, trees[i], err);
 	if (!r)
 		find_gone(s);
 	return r;
@@ -520,10 +534,10 @@ static int sweep(struct home_index *ix, struct ctx *ctx, bool held, struct err *
 			pthread_mutex_lock(&ix->catching);
 		intake_begin(&in, ix, ctx);
 		for (size_t i = 0; i < s.count && !atomic_load(&ix->stop.requested); i++) {
-			const struct search_source *family = search_source_of(s.changed[i]);
+			const struct search_source *source = search_source_of(s.changed[i]);
 
-			if (family)
-				take_file(&in, s.changed[i], family);
+			if (source)
+				take_file(&in, s.changed[i], source);
 			if (i % 1024 == 1023)
 				ctx_progress(ctx, i, s.count, STR("files"));
 		}

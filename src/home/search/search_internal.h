@@ -24,10 +24,14 @@ void *home_index_new(struct workspace *ws);
 void home_index_close(void *state);
 extern const struct family search_family;
 
-/* Which family a file belongs to, and its documents; NULL: it is not searched (search_families.c). */
+/* The source that a file belongs to; NULL: it is not searched (search_sources.c). */
 const struct search_source *search_source_of(struct wpath path);
+/* The places of all sources by their index; NULL after the last. A place may come twice. */
+const char *search_place(size_t index);
+/* The name of an area by its bit. */
+const char *search_area_name(unsigned area);
 /* Emits nothing for what is not text. False: the family could not parse it, and it was emitted as plain text. */
-bool search_documents(struct arena *arena, const struct search_source *family, struct wpath path, struct str bytes,
+bool search_documents(struct arena *arena, const struct search_source *source, struct wpath path, struct str bytes,
 		      int64_t mtime_ns, search_emit emit, void *arg);
 
 /* --- the question (search_query.c) --- */

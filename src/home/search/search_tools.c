@@ -13,14 +13,14 @@
 #include "tool/schemas.h"
 #include "workspace/workspace_internal.h"
 
-static int take_areas(const struct jv *v, unsigned *ret, struct err *err)
+static int take_areas(struct arena *arena, const struct jv *v, unsigned *ret, struct err *err)
 {
 	struct str name = jv_str_of(v);
 	unsigned area;
 
 	*ret = 0;
 	for (const struct jv_member *m = v && v->type == JV_ARRAY ? jv_first(v) : NULL; m; m = m->next) {
-		int r = take_areas(m->value, &area, err);
+		int r = take_areas(arena, m->value, &area, err);
 
 		if (r)
 			return r;
@@ -28,12 +28,10 @@ static int take_areas(const struct jv *v, unsigned *ret, struct err *err)
 	}
 	if (!name.len)
 		return 0;
-	*ret = str_is(name, "all") ? SEARCH_ALL : search_area_of(name);
+	*ret = str_is(name, "all") ? UINT32_MAX : search_area(name);
 	return *ret ? 0
-		    : err_set(err, ERR_INVALID,
-			      "search: there is no area \"%.*s\"; the areas are notes, memory, sessions, knowledge and "
-			      "files",
-			      STR_ARG(utf8_first(name, 60)));
+		    : err_set(err, ERR_INVALID, "search: there is no area \"%.*s\"; the areas are %.*s",
+			      STR_ARG(utf8_first(name, 60)), STR_ARG(search_areas(arena, ", ")));
 }
 
 /* "o10": how many were given already. */
@@ -67,7 +65,7 @@ int search_args(struct arena *arena, const struct jv *args, struct search_query 
 				     .tags = list};
 	for (const struct jv_member *m = jv_first(tags); m; m = m->next)
 		list[ret->tag_count++] = jv_str_of(m->value);
-	r = take_areas(jv_get(args, "area"), &ret->areas, err);
+	r = take_areas(arena, jv_get(args, "area"), &ret->areas, err);
 	if (!r && jv_get_str(args, "mode").len)
 		r = search_mode_of(jv_get_str(args, "mode"), &ret->mode, err);
 	if (!r && jv_get_str(args, "under").len)
@@ -99,7 +97,7 @@ static struct jv *hit_value(struct arena *arena, struct workspace *ws, const str
 	jv_set_str(arena, v, "path", hit->path);
 	if (hit->id.len)
 		jv_set_str(arena, v, "id", hit->id);
-	jv_set_str(arena, v, "area", str_of(search_area_name(hit->area)));
+	jv_set_str(arena, v, "area", str_of(hit->area));
 	if (file.len)
 		jv_set_str(arena, v, "file", file);
 	jv_set_str(arena, v, "title", hit->title);

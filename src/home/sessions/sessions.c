@@ -538,4 +538,5 @@ static int log_documents(struct arena *arena, struct wpath path, struct str byte
 	return 0;
 }
 
-const struct search_source sessions_source = {SEARCH_SESSIONS, owns_log, log_documents};
+static const char *const places[] = {"agents", NULL};
+const struct search_source sessions_sources[] = {{"sessions", places, owns_log, log_documents}, {0}};

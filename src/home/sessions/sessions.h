@@ -14,6 +14,7 @@
 #define STEAD_HOME_SESSIONS_SESSIONS_H
 
 #include "text/jv.h"
+#include "tool/search_source.h"
 #include "workspace/workspace.h"
 
 /* Which session. An empty agent is the workspace's own ("default" when it has none). */
@@ -60,5 +61,8 @@ int usage_sum(struct workspace *ws, struct ctx *ctx, struct str agent, int64_t s
 
 /* Text of an entry for people and models: the words of a message, or the call. */
 struct str session_entry_text(struct arena *arena, const struct jv *entry);
+
+/* For search. */
+extern const struct search_source sessions_sources[];
 
 #endif

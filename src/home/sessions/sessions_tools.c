@@ -177,7 +177,7 @@ static int tool_session_search(struct call *call, const struct jv *args, struct 
 {
 	struct arena *arena = call->ctx->arena;
 	struct search_query query = {.text = jv_get_str(args, "query"),
-				     .areas = SEARCH_SESSIONS,
+				     .areas = search_area(STR("sessions")),
 				     .author = jv_get_str(args, "role"),
 				     .limit = arg_count(args, "limit", 10, 100)};
 	struct str agent = jv_get_str(args, "agent");
@@ -282,7 +282,7 @@ static int paw_conversations(struct call *call, const struct jv *args, struct ou
 {
 	START(NULL);
 	struct search_query query = {.text = jv_get_str(args, "query"),
-				     .areas = SEARCH_MEMORY,
+				     .areas = search_area(STR("memory")),
 				     .under = STR("memory/conversations"),
 				     .limit = arg_count(args, "limit", 5, 20)};
 	struct search_hits hits;
@@ -413,4 +413,5 @@ const struct tool_group openpaw_session_tools = {openpaw, COUNT(openpaw)};
 const struct family sessions_family = {
 	.name = "sessions",
 	.tools = native,
+	.search = sessions_sources,
 };

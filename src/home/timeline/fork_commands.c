@@ -11,7 +11,7 @@ int run_fork(struct cli *cli, struct err *err)
 	int r = cli_open(cli, CLI_WRITES, err);
 
 	if (r == 0 && args_has(&cli->args, OPT_AT))
-		r = history_rev(cli->ws, &cli->ctx, args_get(&cli->args, OPT_AT), &number, err);
+		r = past_revision(cli->ws, &cli->ctx, args_get(&cli->args, OPT_AT), &number, err);
 	if (r == 0)
 		r = fork_create(cli->ws, &cli->ctx, cli->args.operands[0], number, &made, err);
 	if (r)

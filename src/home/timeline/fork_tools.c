@@ -6,6 +6,7 @@
 #include "home/timeline/fork_tools.h"
 
 #include "home/timeline/history_tools.h"
+#include "tool/call.h"
 #include "workspace/fork.h"
 
 int tool_fork(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)

@@ -15,92 +15,6 @@
 
 /* --- names of revisions --- */
 
-/* The users of a workspace share one log, but nobody's names: a user's checkpoints stand in it as "@<user>@<name>",
-   which no name can be, because '@' is refused in one. */
-static struct str name_space(struct workspace *ws, struct ctx *ctx)
-{
-	struct str user = workspace_actor(ws).user;
-
-	return user.len ? arena_printf(ctx->arena, "@%.*s@", STR_ARG(workspace_encode_name(ctx->arena, user)))
-			: STR("");
-}
-
-/* The checkpoints of this user, under the names that he gave them. */
-static int own_checkpoints(struct workspace *ws, struct ctx *ctx, struct rev_checkpoint **ret, size_t *ret_count,
-			   struct err *err)
-{
-	struct str space = name_space(ws, ctx);
-	struct rev_checkpoint *all;
-	size_t count, n = 0;
-	int r = revisions_checkpoints(workspace_revisions(ws), ctx, &all, &count, err);
-
-	for (size_t i = 0; r == 0 && i < count; i++) {
-		if (!str_starts(all[i].name, space.len ? space : STR("@")) != !space.len)
-			continue;
-		all[n] = all[i];
-		all[n++].name = str_from(all[i].name, space.len);
-	}
-	*ret = all;
-	*ret_count = n;
-	return r;
-}
-
-int history_rev(struct workspace *ws, struct ctx *ctx, struct str text, uint64_t *ret_number, struct err *err)
-{
-	struct store *rev = workspace_revisions(ws);
-	struct rev_checkpoint *marks;
-	const char **names;
-	const char *near;
-	size_t count;
-	int64_t number;
-	uint64_t head;
-	int r = revisions_head(rev, ctx, &head, err);
-
-	if (r == 0)
-		r = own_checkpoints(ws, ctx, &marks, &count, err);
-	if (r)
-		return r;
-	if (str_to_i64(text, &number) && number >= 0 && (uint64_t)number <= head) {
-		*ret_number = (uint64_t)number;
-		return 0;
-	}
-	if (str_is(text, "head")) {
-		*ret_number = head;
-		return 0;
-	}
-	names = ARENA_ARRAY(ctx->arena, const char *, count);
-	for (size_t i = 0; i < count; i++) {
-		if (str_eq(marks[i].name, text)) {
-			*ret_number = marks[i].number;
-			return 0;
-		}
-		names[i] = arena_cstr(ctx->arena, marks[i].name);
-	}
-	near = str_nearest(text, names, count);
-	return err_set(err, ERR_NOT_FOUND, "there is no revision \"%.*s\"; the newest is %llu%s%s%s",
-		       STR_ARG(utf8_first(text, 80)), (unsigned long long)head, near ? "; did you mean \"" : "",
-		       near ? near : "", near ? "\"?" : "");
-}
-
-int history_path_at(struct workspace *ws, struct ctx *ctx, struct str text, struct wpath *ret_path,
-		    uint64_t *ret_number, bool *ret_has_rev, struct err *err)
-{
-	size_t at = str_rfind_char(text, '@');
-	struct err ignored;
-	int r = wpath_parse_lenient(ctx->arena, text, ret_path, err);
-
-	*ret_has_rev = false;
-	if (at + 1 >= text.len)
-		return r;
-	if (r == 0 && store_stat(workspace_files(ws), ctx, *ret_path, NULL, &ignored) == 0)
-		return 0; /* a file of that very name */
-	r = history_rev(ws, ctx, str_from(text, at + 1), ret_number, err);
-	if (r)
-		return r;
-	*ret_has_rev = true;
-	return wpath_parse_lenient(ctx->arena, str_first(text, at), ret_path, err);
-}
-
 /* --- as values --- */
 
 static void set_copy(struct arena *arena, struct jv *v, const char *key, struct str text)
@@ -287,7 +201,7 @@ int history_changes(struct workspace *ws, struct ctx *ctx, uint64_t since, struc
 
 int history_checkpoint(struct workspace *ws, struct ctx *ctx, struct str name, struct jv **ret, struct err *err)
 {
-	struct str space = name_space(ws, ctx);
+	struct str space = past_namespace(ws, ctx);
 	struct str stored = arena_printf(ctx->arena, "%.*s%.*s", STR_ARG(space), STR_ARG(name));
 	uint64_t head;
 	int r;
@@ -313,7 +227,7 @@ int history_checkpoints(struct workspace *ws, struct ctx *ctx, struct jv **ret, 
 {
 	struct rev_checkpoint *marks;
 	size_t count;
-	int r = own_checkpoints(ws, ctx, &marks, &count, err);
+	int r = past_checkpoints(ws, ctx, &marks, &count, err);
 
 	if (r)
 		return r;
@@ -329,17 +243,10 @@ int history_checkpoints(struct workspace *ws, struct ctx *ctx, struct jv **ret, 
 	return 0;
 }
 
-int history_settle(struct workspace *ws, struct ctx *ctx, struct wpath path, struct err *err)
-{
-	int r = past_visible(ws, path, err);
-
-	return r ? r : revisions_settle(workspace_revisions(ws), ctx, past_logged(ws, ctx, path), NULL, err);
-}
-
 int history_read(struct workspace *ws, struct ctx *ctx, struct wpath path, uint64_t number, size_t max,
 		 struct str *ret_bytes, struct err *err)
 {
-	int r = history_settle(ws, ctx, path, err);
+	int r = past_settle(ws, ctx, path, err);
 
 	return r ? r : past_read(ws, ctx, past_logged(ws, ctx, path), number, max, ret_bytes, err);
 }

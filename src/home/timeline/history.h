@@ -9,14 +9,7 @@
 #ifndef STEAD_HOME_TIMELINE_HISTORY_H
 #define STEAD_HOME_TIMELINE_HISTORY_H
 
-#include "workspace/workspace.h"
-
-/* Number of a revision that a person named. ERR_NOT_FOUND names the nearest checkpoint. */
-int history_rev(struct workspace *ws, struct ctx *ctx, struct str text, uint64_t *ret_number, struct err *err);
-/* "PATH@REV", cut at the last '@'; "@REV" is the root. Without '@', or when a file of that whole name is there,
- *ret_has_rev is false. */
-int history_path_at(struct workspace *ws, struct ctx *ctx, struct str text, struct wpath *ret_path,
-		    uint64_t *ret_number, bool *ret_has_rev, struct err *err);
+#include "workspace/past.h"
 
 struct history_req {
 	struct wpath path;     /* root: everything below the tool root */
@@ -73,9 +66,6 @@ int history_checkpoints(struct workspace *ws, struct ctx *ctx, struct jv **ret, 
 int history_changes(struct workspace *ws, struct ctx *ctx, uint64_t since, struct wpath path, unsigned wait_ms,
 		    size_t limit, struct jv **ret, struct err *err);
 
-/* Records what another program did to one file, so that its past is told from its present. Before a file of
-   workspace_files_at() is read. */
-int history_settle(struct workspace *ws, struct ctx *ctx, struct wpath path, struct err *err);
 /* The bytes of a file at a revision, whole. workspace_files_at() is the way for pages and large files. */
 int history_read(struct workspace *ws, struct ctx *ctx, struct wpath path, uint64_t number, size_t max,
 		 struct str *ret_bytes, struct err *err);

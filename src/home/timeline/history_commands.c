@@ -20,7 +20,7 @@
 static int option_rev(struct cli *cli, enum option_id id, uint64_t *ret, bool *ret_given, struct err *err)
 {
 	*ret_given = args_has(&cli->args, id);
-	return *ret_given ? history_rev(cli->ws, &cli->ctx, args_get(&cli->args, id), ret, err) : 0;
+	return *ret_given ? past_revision(cli->ws, &cli->ctx, args_get(&cli->args, id), ret, err) : 0;
 }
 
 /* --- history --- */
@@ -154,9 +154,9 @@ static int parse_range(struct cli *cli, struct str text, uint64_t *ret_from, uin
 	*ret_from = 0;
 	*ret_now = to.len == 0;
 	if (from.len || dots == SIZE_MAX)
-		r = history_rev(cli->ws, &cli->ctx, from, ret_from, err);
+		r = past_revision(cli->ws, &cli->ctx, from, ret_from, err);
 	if (r == 0 && to.len)
-		r = history_rev(cli->ws, &cli->ctx, to, ret_to, err);
+		r = past_revision(cli->ws, &cli->ctx, to, ret_to, err);
 	return r;
 }
 
@@ -259,7 +259,7 @@ int run_diff(struct cli *cli, struct err *err)
 	if (r == 0 && now)
 		r = history_notice(cli->ws, &cli->ctx, path, err);
 	if (r == 0 && now)
-		r = history_rev(cli->ws, &cli->ctx, STR("head"), &to, err);
+		r = past_revision(cli->ws, &cli->ctx, STR("head"), &to, err);
 	p.words = args_has(&cli->args, OPT_WORDS) || (cli->out.to_terminal && !args_has(&cli->args, OPT_LINES));
 	if (r == 0)
 		r = history_diff_each(cli->ws, &cli->ctx, path, from, to, print_file, &p, err);
@@ -301,7 +301,7 @@ int run_restore(struct cli *cli, struct err *err)
 	int r = cli_open(cli, CLI_WRITES, err);
 
 	if (r == 0)
-		r = history_path_at(cli->ws, &cli->ctx, cli->args.operands[0], &path, &number, &has_rev, err);
+		r = past_path_at(cli->ws, &cli->ctx, cli->args.operands[0], &path, &number, &has_rev, err);
 	if (r == 0 && !has_rev)
 		return err_set(err, ERR_INVALID, "restore: say which revision, as in %.*s@12; history lists them",
 			       STR_ARG(utf8_first(cli->args.operands[0], 200)));
@@ -425,7 +425,7 @@ int run_watch(struct cli *cli, struct err *err)
 	if (r == 0)
 		r = history_notice(cli->ws, &cli->ctx, path, err);
 	if (r == 0 && !given && !once)
-		r = history_rev(cli->ws, &cli->ctx, STR("head"), &since, err);
+		r = past_revision(cli->ws, &cli->ctx, STR("head"), &since, err);
 	if (r)
 		return r;
 	sigaction(SIGINT, &action, NULL);

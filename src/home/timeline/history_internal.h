@@ -7,13 +7,6 @@
 #include "revisions/revisions.h"
 #include "store/stores.h"
 
-/* The path as the log has it. */
-struct wpath past_logged(struct workspace *ws, struct ctx *ctx, struct wpath path);
-/* The path as tools have it; false for what lies outside of the tool root or is hidden from tools. */
-bool past_shown(struct workspace *ws, struct wpath logged, struct wpath *ret);
-/* ERR_DENIED for what is hidden. */
-int past_visible(struct workspace *ws, struct wpath path, struct err *err);
-
 /* Calls `each` for the revisions of the query, page by page: `r` is good during the call only. It returns 0 to go on,
    PAST_ENOUGH to end, or an error. The query's limit is not used. */
 #define PAST_ENOUGH 1

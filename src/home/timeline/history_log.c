@@ -15,32 +15,6 @@
 
 #define PAGE 2048
 
-struct wpath past_logged(struct workspace *ws, struct ctx *ctx, struct wpath path)
-{
-	struct wpath joined = WPATH_ROOT;
-	struct err ignored;
-
-	if (wpath_join(ctx->arena, workspace_root(ws), path, &joined, &ignored))
-		return path; /* too long to have ever been written: nothing in the log has that name */
-	return joined;
-}
-
-bool past_shown(struct workspace *ws, struct wpath logged, struct wpath *ret)
-{
-	if (!wpath_within(logged, workspace_root(ws)))
-		return false;
-	*ret = wpath_relative(logged, workspace_root(ws));
-	return store_guard_says(workspace_files(ws), *ret) != GUARD_HIDDEN;
-}
-
-int past_visible(struct workspace *ws, struct wpath path, struct err *err)
-{
-	if (store_guard_says(workspace_files(ws), path) != GUARD_HIDDEN)
-		return 0;
-	return err_set(err, ERR_DENIED, "\"%.*s\" is protected, and so is its history; work without it",
-		       STR_ARG(path.s));
-}
-
 int past_each(struct workspace *ws, struct ctx *ctx, struct rev_query query, past_fn each, void *arg, struct err *err)
 {
 	bool more = true;

@@ -16,20 +16,6 @@
 #define NAMES_SHOWN    50
 #define CONFLICTS_TEXT (64 * KIB)
 
-int arg_revision(struct call *call, const struct jv *args, const char *key, uint64_t *ret, bool *ret_given,
-		 struct err *err)
-{
-	const struct jv *v = jv_get(args, key);
-	struct str text = jv_str_of(v);
-
-	*ret_given = !jv_is_null(v);
-	if (!*ret_given)
-		return 0;
-	if (v->type == JV_INT)
-		text = arena_printf(call->ctx->arena, "%lld", (long long)v->u.i);
-	return history_rev(call->ws, call->ctx, text, ret, err);
-}
-
 static void add_lines_of(struct buf *text, const struct jv *list)
 {
 	for (const struct jv_member *m = jv_first(list); m; m = m->next)
@@ -123,7 +109,7 @@ int tool_diff(struct call *call, const struct jv *args, struct outcome *ret, str
 	if (r == 0 && !given) {
 		r = history_notice(call->ws, call->ctx, path, err);
 		if (r == 0)
-			r = history_rev(call->ws, call->ctx, STR("head"), &to, err);
+			r = past_revision(call->ws, call->ctx, STR("head"), &to, err);
 	}
 	return r ? r : history_diff(call->ws, call->ctx, path, from, to, &ret->value, err);
 }

@@ -5,9 +5,6 @@
 
 #include "tool/tool.h"
 
-/* A revision from the arguments: a number, a checkpoint's name or "head". */
-int arg_revision(struct call *call, const struct jv *args, const char *key, uint64_t *ret, bool *ret_given,
-		 struct err *err);
 /* One line for one change. */
 void render_revision(const struct jv *revision, struct buf *text);
 /* What stands in the way of an undo, with the differences. */

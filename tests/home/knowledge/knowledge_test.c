@@ -115,7 +115,7 @@ TEST(knowledge_is_found_by_search_with_its_title)
 {
 	struct bench b;
 	struct err err = {0};
-	struct search_query query = {.text = STR("teapot"), .areas = SEARCH_KNOWLEDGE};
+	struct search_query query = {.text = STR("teapot"), .areas = search_area(STR("knowledge"))};
 	struct search_hits hits;
 
 	bench_open(&b, "native");

@@ -119,7 +119,7 @@ TEST(a_file_moved_away_is_found_where_it_went)
 TEST(every_area_is_searched_and_can_be_chosen)
 {
 	struct fix f;
-	struct search_query q = {.text = STR("heron"), .areas = SEARCH_MEMORY | SEARCH_FILES};
+	struct search_query q = {.text = STR("heron"), .areas = search_area(STR("memory")) | search_area(STR("files"))};
 
 	setup(&f);
 	put(&f, f.ws, "notes/n.md", "heron one");
@@ -132,7 +132,7 @@ TEST(every_area_is_searched_and_can_be_chosen)
 	put(&f, f.ws, "files/.env", "SECRET=heron");
 	CHECK_INT(ask_query(&f, f.ws, (struct search_query){.text = STR("heron")}).total, 5);
 	CHECK_INT(ask_query(&f, f.ws, q).total, 2);
-	q = (struct search_query){.text = STR("heron"), .areas = SEARCH_SESSIONS};
+	q = (struct search_query){.text = STR("heron"), .areas = search_area(STR("sessions"))};
 	CHECK_HAS(paths_of(&f, ask_query(&f, f.ws, q)), STR("s1.log.jsonl#"));
 	teardown(&f);
 }
