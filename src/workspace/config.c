@@ -133,31 +133,6 @@ static int read_quota(const struct jv *document, struct config *config, struct e
 	return size_of(quota, "quota", "file_size", 0, &config->quota.file_size, err);
 }
 
-static int read_offload(const struct jv *document, struct config *config, struct err *err)
-{
-	const struct jv *offload = jv_get(document, "tool_offload");
-	struct config_offload *to = &config->offload;
-
-	to->enabled = jv_get_bool(offload, "enabled", true);
-	to->threshold_tokens = (uint64_t)jv_get_int(offload, "threshold_tokens", 500);
-	to->max_preview_tokens = (uint64_t)jv_get_int(offload, "max_preview_tokens", 150);
-	to->max_preview_lines = (uint64_t)jv_get_int(offload, "max_preview_lines", 10);
-	to->retention_days = (uint64_t)jv_get_int(offload, "retention_days", 7);
-	return size_of(offload, "tool_offload", "threshold_bytes", 2000, &to->threshold_bytes, err);
-}
-
-static void read_embedding(const struct jv *document, struct config_embedding *to)
-{
-	const struct jv *embedding = jv_get(document, "embedding");
-
-	to->url = jv_get_str(embedding, "url");
-	to->model = jv_get_str(embedding, "model");
-	to->api_key = jv_get_str(embedding, "api_key");
-	to->dimensions = (uint64_t)jv_get_int(embedding, "dimensions", 0);
-	to->batch = (uint64_t)jv_get_int(embedding, "batch", 32);
-	to->timeout_ms = (uint64_t)jv_get_int(embedding, "timeout_ms", 3000);
-}
-
 /* --- what a schema cannot say --- */
 
 /* A zone is a file of the system's database that begins with "TZif". The schema lets no '.' and no leading '/' through,
@@ -335,8 +310,7 @@ static int check_document(const struct jv *document, struct config *config, stru
 		r = read_quota(document, config, err);
 	if (!r)
 		r = read_history(document, config, err);
-	read_embedding(document, &config->embedding);
-	return r ? r : read_offload(document, config, err);
+	return r;
 }
 
 int config_load(struct arena *arena, struct str agent_yaml, struct str dotenv, struct str tools_json,

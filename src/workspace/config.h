@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * agent.yaml, typed and checked. The schema is one JSON Schema document (home/agent_schema.json, embedded): it checks
- * the file, documents it (`stead schema agent.yaml`), and serves editors. ${VAR} is filled in after parsing, from the
- * workspace's .env and then the environment. Unknown keys are errors that name the nearest known key and the line.
+ * agent.yaml, typed and checked. The schema is one JSON Schema document, which the build makes of agent_schema.json and
+ * the families' config.json: it checks the file, documents it (`stead schema agent.yaml`), and serves editors. ${VAR}
+ * is filled in after parsing, from the workspace's .env and then the environment. Unknown keys are errors that name the
+ * nearest known key and the line.
  */
 #ifndef STEAD_WORKSPACE_CONFIG_H
 #define STEAD_WORKSPACE_CONFIG_H
@@ -18,30 +19,16 @@ struct config_history {
 	uint64_t revisions, age_days, bytes; /* 0: unlimited */
 };
 
-struct config_offload {
-	bool enabled;
-	uint64_t threshold_tokens, threshold_bytes, max_preview_tokens, max_preview_lines, retention_days;
-};
-
-/* Who makes vectors for search by meaning. */
-struct config_embedding {
-	struct str url, model, api_key; /* url empty: nobody */
-	uint64_t dimensions;            /* 0: as many as the model gives */
-	uint64_t batch, timeout_ms;
-};
-
 struct config {
-	const struct jv *document; /* the whole, checked and expanded, for sections that have no struct yet */
+	const struct jv *document; /* the whole, checked and expanded: families read their own keys from it */
 	struct str name, description, timezone;
 	bool relaxed; /* durability: relaxed */
 	struct config_quota quota;
 	struct config_history history;
-	struct config_offload offload;
 	uint64_t prompt_tokens; /* what a prompt may have */
 	const struct jv
 		*prompt_files; /* more files that stand in it, and who shares the notebook: arrays; may be NULL */
 	const struct jv *teammates;
-	struct config_embedding embedding;
 	const struct jv *tools_allow, *tools_deny; /* arrays of names, from tools.json and builtins; may be NULL */
 	const struct jv *mcp_servers;              /* by name, in the form of tools_json.h; may be NULL */
 };

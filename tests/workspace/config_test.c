@@ -486,13 +486,8 @@ TEST(an_empty_configuration_has_the_defaults)
 
 	CHECK_OK(config_load(arena, STR_NONE, STR_NONE, STR_NONE, &config, &err), err);
 	CHECK_STR(config.timezone, STR("UTC"));
-	CHECK(!config.relaxed && config.offload.enabled && !config.tools_allow && !config.tools_deny);
+	CHECK(!config.relaxed && !config.tools_allow && !config.tools_deny);
 	CHECK_INT(config.quota.bytes + config.quota.files + config.quota.file_size, 0);
-	CHECK_INT(config.offload.threshold_bytes, 2000);
-	CHECK_INT(config.offload.threshold_tokens, 500);
-	CHECK_INT(config.offload.max_preview_tokens, 150);
-	CHECK_INT(config.offload.max_preview_lines, 10);
-	CHECK_INT(config.offload.retention_days, 7);
 }
 
 TEST(sizes_are_read_with_their_units)

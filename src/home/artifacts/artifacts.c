@@ -24,12 +24,27 @@
 
 struct artifacts {
 	struct store *home;
-	struct config_offload offload;
+	struct offload_config offload;
 	_Atomic int64_t swept_ns; /* 0: not yet */
 	atomic_bool has_ignore;
 };
 
-struct artifacts *artifacts_new(struct store *home, const struct config_offload *offload)
+void offload_read(const struct jv *document, struct offload_config *ret)
+{
+	const struct jv *offload = jv_get(document, "tool_offload");
+
+	*ret = (struct offload_config){
+		.enabled = jv_get_bool(offload, "enabled", true),
+		.threshold_tokens = (uint64_t)jv_get_int(offload, "threshold_tokens", 500),
+		.max_preview_tokens = (uint64_t)jv_get_int(offload, "max_preview_tokens", 150),
+		.max_preview_lines = (uint64_t)jv_get_int(offload, "max_preview_lines", 10),
+		.retention_days = (uint64_t)jv_get_int(offload, "retention_days", 7),
+	};
+	if (!config_size(jv_get(offload, "threshold_bytes"), 2000, &ret->threshold_bytes))
+		ret->threshold_bytes = UINT64_MAX;
+}
+
+struct artifacts *artifacts_new(struct store *home, const struct offload_config *offload)
 {
 	struct artifacts *a = xcalloc(1, sizeof(*a));
 
@@ -114,7 +129,7 @@ static bool id_time(struct str id, int64_t *ret_ns)
 }
 
 /* The first lines; when those are still too many tokens, a part of them by length. */
-static void make_preview(const struct config_offload *o, struct str text, struct parked *ret)
+static void make_preview(const struct offload_config *o, struct str text, struct parked *ret)
 {
 	struct str rest = text, preview;
 	uint64_t lines = 0, tokens;

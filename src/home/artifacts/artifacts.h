@@ -16,10 +16,18 @@
 
 struct artifacts;
 
+/* The key `tool_offload` of agent.yaml. */
+struct offload_config {
+	bool enabled;
+	uint64_t threshold_tokens, threshold_bytes, max_preview_tokens, max_preview_lines, retention_days;
+};
+
+void offload_read(const struct jv *document, struct offload_config *ret);
+
 /* Those of an open workspace. */
 struct artifacts *workspace_artifacts(struct workspace *ws);
 /* `home` is the whole workspace (workspace_home); both are borrowed. */
-struct artifacts *artifacts_new(struct store *home, const struct config_offload *offload);
+struct artifacts *artifacts_new(struct store *home, const struct offload_config *offload);
 void artifacts_destroy(struct artifacts *artifacts);
 struct store *artifacts_store(struct artifacts *artifacts);
 

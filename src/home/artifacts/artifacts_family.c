@@ -129,7 +129,10 @@ static const struct tool tools[] = {
 
 static void *open_artifacts(struct workspace *ws)
 {
-	return artifacts_new(workspace_home(ws), &workspace_config(ws)->offload);
+	struct offload_config config;
+
+	offload_read(workspace_config(ws)->document, &config);
+	return artifacts_new(workspace_home(ws), &config);
 }
 
 static void close_artifacts(void *state)

@@ -24,6 +24,18 @@ struct embedder {
 	struct err last;
 };
 
+void embedding_read(const struct jv *document, struct config_embedding *ret)
+{
+	const struct jv *embedding = jv_get(document, "embedding");
+
+	ret->url = jv_get_str(embedding, "url");
+	ret->model = jv_get_str(embedding, "model");
+	ret->api_key = jv_get_str(embedding, "api_key");
+	ret->dimensions = (uint64_t)jv_get_int(embedding, "dimensions", 0);
+	ret->batch = (uint64_t)jv_get_int(embedding, "batch", 32);
+	ret->timeout_ms = (uint64_t)jv_get_int(embedding, "timeout_ms", 3000);
+}
+
 struct embedder *embedder_new(const struct config_embedding *config)
 {
 	struct http_opts opts = {.connect_ms = (unsigned)config->timeout_ms, .stall_ms = (unsigned)config->timeout_ms};

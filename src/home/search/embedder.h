@@ -11,6 +11,15 @@
 
 struct embedder;
 
+/* Who makes vectors for search by meaning. */
+struct config_embedding {
+	struct str url, model, api_key; /* url empty: nobody */
+	uint64_t dimensions;            /* 0: as many as the model gives */
+	uint64_t batch, timeout_ms;
+};
+/* The key `embedding` of agent.yaml. */
+void embedding_read(const struct jv *document, struct config_embedding *ret);
+
 /* NULL when the configuration names none. What `config` points to must outlive it. */
 struct embedder *embedder_new(const struct config_embedding *config);
 void embedder_destroy(struct embedder *e); /* when no request runs */

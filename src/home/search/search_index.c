@@ -18,6 +18,7 @@
 #include "base/hash.h"
 #include "base/limits.h"
 #include "base/strmap.h"
+#include "home/search/embedder.h"
 #include "home/search/search_disk.h"
 #include "home/search/search_internal.h"
 #include "home/search/search_meaning.h"
@@ -61,6 +62,7 @@ struct home_index {
 	struct cancel stop;
 	struct trouble troubles[TROUBLES]; /* under `catching` */
 	size_t trouble_count;
+	struct config_embedding embedding;
 	struct meaning *meaning; /* NULL: no embedder */
 };
 
@@ -94,7 +96,8 @@ void *home_index_new(struct workspace *ws)
 	ix->home = store_guard_new(store_view_new(workspace_home(ws), WPATH_ROOT), &guard_defaults);
 	ix->dir = place_of(ws, arena);
 	ix->view = words_view_new(NULL, 0);
-	ix->meaning = meaning_new(&workspace_config(ws)->embedding, ix->dir);
+	embedding_read(workspace_config(ws)->document, &ix->embedding);
+	ix->meaning = meaning_new(&ix->embedding, ix->dir);
 	pthread_mutex_init(&ix->catching, NULL);
 	pthread_mutex_init(&ix->lock, NULL);
 	return ix;

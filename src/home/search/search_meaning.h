@@ -8,6 +8,7 @@
 #ifndef STEAD_HOME_SEARCH_SEARCH_MEANING_H
 #define STEAD_HOME_SEARCH_SEARCH_MEANING_H
 
+#include "home/search/embedder.h"
 #include "index/words.h"
 #include "workspace/config.h"
 

@@ -32,6 +32,19 @@ static const struct jv *park(struct bench *b, const char *unit, size_t len, cons
 	return b->result.value;
 }
 
+TEST(an_empty_configuration_has_the_default_thresholds)
+{
+	struct offload_config config;
+
+	offload_read(NULL, &config);
+	CHECK(config.enabled);
+	CHECK_INT(config.threshold_bytes, 2000);
+	CHECK_INT(config.threshold_tokens, 500);
+	CHECK_INT(config.max_preview_tokens, 150);
+	CHECK_INT(config.max_preview_lines, 10);
+	CHECK_INT(config.retention_days, 7);
+}
+
 TEST(a_result_is_parked_past_the_byte_threshold_only)
 {
 	struct bench b;
