@@ -13,9 +13,11 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "admin/doctor.h"
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/limits.h"
+#include "tool/dialect.h"
 #include "workspace/fork.h"
 #include "workspace/workspace_internal.h"
 
@@ -32,24 +34,9 @@ struct doctor {
 	struct str url, dir; /* dir: of a disk store, else ptr NULL */
 };
 
-void home_finding(struct arena *arena, struct jv *list, struct str workspace, const char *check, struct str detail,
-		  const char *fix)
-{
-	struct jv *line = jv_object(arena);
-
-	if (workspace.len)
-		jv_set_str(arena, line, "workspace", workspace);
-	jv_set_str(arena, line, "check", str_of(check));
-	jv_set_bool(arena, line, "ok", fix == NULL);
-	jv_set_str(arena, line, "detail", detail);
-	if (fix)
-		jv_set_str(arena, line, "fix", str_of(fix));
-	jv_push(arena, list, line);
-}
-
 static void report(struct doctor *d, struct str workspace, const char *check, struct str detail, const char *fix)
 {
-	home_finding(d->ctx->arena, d->checks, workspace, check, detail, fix);
+	finding_add(&(struct findings){d->ctx->arena, d->checks, workspace}, check, detail, fix);
 }
 
 static struct str sentence(struct doctor *d, const struct err *err)
@@ -131,7 +118,7 @@ static bool open_store(struct doctor *d, struct str url)
 
 	d->url = url.len ? url : workspace_default_store(d->ctx->arena);
 	shown = store_url_shown(d->ctx->arena, d->url);
-	if (!home_check_place(d->ctx, d->url, d->checks))
+	if (!doctor_check_place(d->ctx, d->url, d->checks))
 		return false;
 	r = home_open_store(d->ctx->arena, d->url, false, false, &d->base, &d->dir, &err);
 	if (r == -ERR_NOT_FOUND)
@@ -345,6 +332,24 @@ static bool check_fork(struct doctor *d, struct str name, struct store **home)
 	return true;
 }
 
+/* What a start would refuse, and what each family reports. */
+static void check_families(struct doctor *d, struct str name)
+{
+	struct workspace_opts opts = {.store_url = d->url, .name = name};
+	struct findings findings = {d->ctx->arena, d->checks, name};
+	struct workspace *ws = NULL;
+	struct toolset *set = NULL;
+	struct err err;
+
+	if (workspace_open(&opts, &ws, &err) != 0 || toolset_new(ws, STR_NONE, &set, &err) != 0)
+		report(d, name, "start", sentence(d, &err), "do as it says; nothing can be served before");
+	for (size_t i = 0; ws && families[i]; i++)
+		if (families[i]->check)
+			families[i]->check(ws, d->ctx, &findings);
+	toolset_destroy(set);
+	workspace_close(ws);
+}
+
 static void check_workspace(struct doctor *d, struct str name)
 {
 	struct store *home = store_view_new(d->base, (struct wpath){name});
@@ -361,6 +366,8 @@ static void check_workspace(struct doctor *d, struct str name)
 		check_leftovers(d, name);
 		check_tools(d, name, &config);
 		check_quota(d, home, name, &config.quota);
+		if (ok)
+			check_families(d, name);
 	}
 	store_destroy(home);
 }

@@ -4,6 +4,7 @@
  * stands on: that it answers, how long that takes, that a condition is kept, and that its clock is about ours. What is
  * written for that lies in .stead/ of the store and is removed. URLs are shown without their passwords.
  */
+#include "admin/doctor.h"
 #include "base/clock.h"
 #include "base/limits.h"
 #include "workspace/place.h"
@@ -19,8 +20,8 @@ struct place_check {
 
 static void tell(struct place_check *c, const char *check, struct str detail, const char *fix)
 {
-	home_finding(c->ctx->arena, c->checks, STR_NONE,
-		     arena_printf(c->ctx->arena, "%s%s%s", c->key, check[0] ? " " : "", check).ptr, detail, fix);
+	finding_add(&(struct findings){c->ctx->arena, c->checks, STR_NONE},
+		    arena_printf(c->ctx->arena, "%s%s%s", c->key, check[0] ? " " : "", check).ptr, detail, fix);
 }
 
 static void tell_err(struct place_check *c, const char *check, const struct err *err, const char *fix)
@@ -136,7 +137,7 @@ static void check_store(struct ctx *ctx, struct jv *checks, const char *key, str
 	store_destroy(s);
 }
 
-bool home_check_place(struct ctx *ctx, struct str url, struct jv *checks)
+bool doctor_check_place(struct ctx *ctx, struct str url, struct jv *checks)
 {
 	struct place_check c = {.ctx = ctx, .checks = checks, .key = "stead.yaml"};
 	struct place_config config;

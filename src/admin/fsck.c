@@ -15,6 +15,7 @@
 #include "base/strmap.h"
 #include "revisions/revisions.h"
 #include "store/lease.h"
+#include "tool/family.h"
 #include "workspace/place.h"
 #include "workspace/workspace_internal.h"
 
@@ -30,7 +31,7 @@ struct fsck {
 
 static void tell(struct fsck *f, struct str workspace, const char *check, struct str detail, const char *fix)
 {
-	home_finding(f->ctx->arena, f->lines, workspace, check, detail, fix);
+	finding_add(&(struct findings){f->ctx->arena, f->lines, workspace}, check, detail, fix);
 }
 
 static struct str sentence(struct fsck *f, const struct err *err)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Workspaces as a whole: init, list, doctor, schema. */
+#include "admin/doctor.h"
 #include "base/clock.h"
 #include "command/cli.h"
 #include "workspace/place.h"

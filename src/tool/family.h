@@ -14,16 +14,25 @@ struct command;
 struct search_source;
 struct prompt_section;
 
-/* A line of `stead doctor`. `fix` NULL: all is well. Everything is copied. */
-struct findings;
-void finding_add(struct findings *findings, const char *check, struct str detail, const char *fix);
+/* Lines of `stead doctor` and `stead fsck`: [{workspace?, check, ok, detail, fix?}]. */
+struct findings {
+	struct arena *arena;
+	struct jv *list;
+	struct str workspace; /* empty: they are about no single one */
+};
+/* `fix` says what to do; NULL: all is well. */
+void finding_add(const struct findings *findings, const char *check, struct str detail, const char *fix);
+/* What went wrong while it was looked at. */
+void finding_error(const struct findings *findings, const char *check, const struct err *err, const char *fix);
+/* One line for each of `problems`: [{path, problem}]. */
+void finding_problems(const struct findings *findings, const char *check, const struct jv *problems, const char *fix);
 
 struct family {
-	const char *name;                     /* "notebook": also the name of its toolset (`group:notebook`) */
-	const struct tool *tools;             /* ends with {0}, as do the other tables; NULL: none */
-	const struct command *commands;       /* command/command.h */
-	const struct search_source *search;   /* files that are searched, and the documents in them */
-	const struct prompt_section *prompt;  /* its sections of the prompt */
+	const char *name;                    /* "notebook": also the name of its toolset (`group:notebook`) */
+	const struct tool *tools;            /* ends with {0}, as do the other tables; NULL: none */
+	const struct command *commands;      /* command/command.h */
+	const struct search_source *search;  /* files that are searched, and the documents in them */
+	const struct prompt_section *prompt; /* its sections of the prompt */
 	/* What it keeps for an open workspace: made at its first use, ended with the workspace. */
 	void *(*open)(struct workspace *ws);
 	void (*close)(void *state);
@@ -32,8 +41,8 @@ struct family {
 	/* Given each successful result of a tool with TOOL_PARKS: it may replace it. */
 	int (*after_call)(struct call *call, const struct tool *tool, const struct jv *args, struct outcome *out,
 			  struct err *err);
-	/* What `stead doctor` reports of it. */
-	int (*check)(struct workspace *ws, struct ctx *ctx, struct findings *findings, struct err *err);
+	/* Adds what `stead doctor` should report of it; nothing when it has no files here. */
+	void (*check)(struct workspace *ws, struct ctx *ctx, const struct findings *findings);
 };
 
 /* All of them in the order of families.txt, NULL at the end. */

@@ -73,9 +73,6 @@ struct init_opts {
 int workspace_init(struct ctx *ctx, const struct init_opts *opts, struct jv **ret_report, struct err *err);
 /* `stead list`: an array of {name, files, bytes, modified, fork_of?, fork_revision?, problem?}. */
 int workspace_list(struct ctx *ctx, struct str store_url, struct jv **ret_list, struct err *err);
-/* `stead doctor`: an array of {check, ok, detail, fix?}; never fails for what it finds. `name` empty: all workspaces.
- */
-int workspace_doctor(struct ctx *ctx, struct str store_url, struct str name, struct jv **ret_checks, struct err *err);
 /* True when HEARTBEAT.md says nothing: missing, blank, only headings and comments, or the untouched template. */
 bool workspace_heartbeat_is_empty(struct str text);
 

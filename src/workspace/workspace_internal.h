@@ -70,12 +70,6 @@ struct store *home_assets_new(struct store *inner);
 /* True for the root and for what the store above may show. */
 bool home_may_be_asset(struct wpath path);
 
-/* A line of doctor or fsck: {workspace?, check, ok, detail, fix?}. `fix` NULL: all is well. */
-void home_finding(struct arena *arena, struct jv *list, struct str workspace, const char *check, struct str detail,
-		  const char *fix);
-/* Checks stead.yaml and each store that it names, or a remote store that `url` is. False: it cannot be opened. */
-bool home_check_place(struct ctx *ctx, struct str url, struct jv *checks);
-
 /* Where this user's own part lies in the workspace; the root without a user. */
 struct wpath home_user_dir(const struct workspace *ws);
 

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "admin/doctor.h"
 #include "base/limits.h"
 #include "home/timeline/history.h"
 #include "revisions/revisions.h"

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "admin/doctor.h"
 #include "base/clock.h"
 #include "base/limits.h"
 #include "test.h"

@@ -340,3 +340,18 @@ int skills_prompt(struct workspace *ws, struct ctx *ctx, size_t budget, struct s
 	*ret_text = skills.count ? buf_str(&text) : STR_NONE;
 	return 0;
 }
+
+void skills_check(struct workspace *ws, struct ctx *ctx, const struct findings *findings)
+{
+	struct skills skills;
+	struct err err;
+
+	if (skills_open(ws, ctx, &skills, &err) != 0) {
+		finding_error(findings, "skills", &err, "correct `skills` in agent.yaml");
+		return;
+	}
+	finding_problems(findings, "skills", skills.problems, "correct the file; it is left out until then");
+	if (skills.count)
+		finding_add(findings, "skills", arena_printf(ctx->arena, "%zu can be loaded", skills.count), NULL);
+	skills_close(&skills);
+}

@@ -15,7 +15,7 @@
 #define STEAD_HOME_SKILLS_SKILLS_H
 
 #include "text/jv.h"
-#include "workspace/workspace.h"
+#include "tool/family.h"
 
 struct skill {
 	struct str name, description;
@@ -53,6 +53,9 @@ int skill_files(struct ctx *ctx, const struct skill *skill, struct jv **ret, str
 /* The block for a system prompt: names and descriptions, escaped, at most `budget` bytes, with how many were left out.
    Empty when there is no skill. `budget` 0: skills.prompt_budget of agent.yaml. */
 int skills_prompt(struct workspace *ws, struct ctx *ctx, size_t budget, struct str *ret_text, struct err *err);
+
+/* For `stead doctor`. */
+void skills_check(struct workspace *ws, struct ctx *ctx, const struct findings *findings);
 
 /* --- one document (skill_file.c) --- */
 

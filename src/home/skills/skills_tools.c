@@ -265,4 +265,5 @@ const struct tool_group agentscope_skill_tools = {agentscope, COUNT(agentscope)}
 const struct family skills_family = {
 	.name = "skills",
 	.tools = native,
+	.check = skills_check,
 };

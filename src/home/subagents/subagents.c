@@ -399,3 +399,19 @@ int subagents_prompt(struct workspace *ws, struct ctx *ctx, size_t budget, struc
 	*ret_text = shown || left_out ? buf_str(&text) : STR_NONE;
 	return 0;
 }
+
+void subagents_check(struct workspace *ws, struct ctx *ctx, const struct findings *findings)
+{
+	struct jv *list;
+	struct err err;
+
+	if (subagents_list(ws, ctx, false, &list, &err) != 0) {
+		finding_error(findings, "subagents", &err, "look at the directory subagents/");
+		return;
+	}
+	finding_problems(findings, "subagents", jv_get(list, "problems"),
+			 "correct the file; it is left out until then");
+	if (jv_count(jv_get(list, "subagents")))
+		finding_add(findings, "subagents",
+			    arena_printf(ctx->arena, "%zu are declared", jv_count(jv_get(list, "subagents"))), NULL);
+}

@@ -7,7 +7,7 @@
 #define STEAD_HOME_SUBAGENTS_SUBAGENTS_H
 
 #include "text/jv.h"
-#include "workspace/workspace.h"
+#include "tool/family.h"
 
 /* One file: {id, description, workspace: {mode, path?, root}, model?, steps, temperature?, top_p?, variant?, mode,
    hidden, expose_to_user, tools?, skills?, prompt?, warnings?}. `root` is where it works: "." for the workspace itself.
@@ -20,5 +20,8 @@ int subagents_list(struct workspace *ws, struct ctx *ctx, bool with_prompt, stru
 int subagent_get(struct workspace *ws, struct ctx *ctx, struct str id, struct jv **ret, struct err *err);
 /* For a prompt: a line for each that is not hidden, escaped, with how many did not fit. Empty when there are none. */
 int subagents_prompt(struct workspace *ws, struct ctx *ctx, size_t budget, struct str *ret_text, struct err *err);
+
+/* For `stead doctor`. */
+void subagents_check(struct workspace *ws, struct ctx *ctx, const struct findings *findings);
 
 #endif

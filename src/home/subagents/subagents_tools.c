@@ -67,4 +67,5 @@ static const struct tool native[] = {
 const struct family subagents_family = {
 	.name = "subagents",
 	.tools = native,
+	.check = subagents_check,
 };

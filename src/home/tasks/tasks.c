@@ -494,3 +494,14 @@ int tasks_clean(struct workspace *ws, struct ctx *ctx, uint64_t *ret_failed, uin
 	*ret_removed = c.removed;
 	return r;
 }
+
+void tasks_check(struct workspace *ws, struct ctx *ctx, const struct findings *findings)
+{
+	struct jv *tasks;
+	struct err err;
+
+	if (tasks_read(ws, ctx, &tasks, &err) != 0)
+		finding_error(findings, "tasks", &err, "correct TASKS.yaml; the next change sets it aside");
+	else if (jv_count(tasks))
+		finding_add(findings, "tasks", arena_printf(ctx->arena, "%zu in TASKS.yaml", jv_count(tasks)), NULL);
+}

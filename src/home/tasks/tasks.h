@@ -8,7 +8,7 @@
 #define STEAD_HOME_TASKS_TASKS_H
 
 #include "text/jv.h"
-#include "workspace/workspace.h"
+#include "tool/family.h"
 
 /* All in the order of the file, with the keys that the file has. */
 int tasks_read(struct workspace *ws, struct ctx *ctx, struct jv **ret_tasks, struct err *err);
@@ -33,5 +33,8 @@ int tasks_delete(struct workspace *ws, struct ctx *ctx, struct str id, bool forc
 int tasks_clean(struct workspace *ws, struct ctx *ctx, uint64_t *ret_failed, uint64_t *ret_removed, struct err *err);
 /* True for pending, in_progress and awaiting_check. */
 bool task_is_active(const struct jv *task);
+
+/* For `stead doctor`. */
+void tasks_check(struct workspace *ws, struct ctx *ctx, const struct findings *findings);
 
 #endif

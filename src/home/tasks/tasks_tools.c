@@ -230,4 +230,5 @@ const struct tool_group openpaw_task_tools = {openpaw, COUNT(openpaw)};
 const struct family tasks_family = {
 	.name = "tasks",
 	.tools = native,
+	.check = tasks_check,
 };
