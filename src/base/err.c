@@ -103,8 +103,8 @@ static void drop_cut_tail(char *msg, size_t len)
 
 static void finish(struct err *err, int written)
 {
-	if ((size_t)written >= sizeof(err->msg))
-		drop_cut_tail(err->msg, sizeof(err->msg) - 1);
+	if (written < 0 || (size_t)written >= sizeof(err->msg))
+		drop_cut_tail(err->msg, strlen(err->msg));
 	make_one_line(err->msg);
 }
 

@@ -19,7 +19,7 @@ struct memory {
 static int fail(struct memory *m, enum err_kind kind)
 {
 	m->ret->text = buf_str(&m->text);
-	return err_set(m->err, kind, "%.*s", STR_ARG(str_first(m->ret->text, 400)));
+	return err_set(m->err, kind, "%.*s", STR_ARG(utf8_first(m->ret->text, 400)));
 }
 
 static int memory_path(struct memory *m, struct str text, struct wpath *ret)

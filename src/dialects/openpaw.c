@@ -22,7 +22,7 @@ static int paw_path(struct call *call, const struct jv *args, const char *from, 
 	if (str_starts(path, STR("/")) || str_starts(path, STR("~")))
 		return err_set(err, ERR_INVALID,
 			       "the path \"%.*s\" is not relative; use a path inside the workspace, see ls('.')",
-			       STR_ARG(str_first(path, 150)));
+			       STR_ARG(utf8_first(path, 150)));
 	jv_set_str(call->ctx->arena, out, "path", path);
 	return 0;
 }

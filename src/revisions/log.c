@@ -949,14 +949,14 @@ int revlog_set_horizon(struct revlog *log, struct ctx *ctx, uint64_t number, str
 	return r;
 }
 
-/* Lines of another log behind the tail segment's end. The lock is held. */
+/* Lines of another log after the tail segment's end. The lock is held. */
 static int take_up_tail(struct revlog *log, struct ctx *ctx, struct str lines, struct err *err)
 {
 	struct segment *s = &log->segments[log->segment_count - 1];
 	uint64_t offset;
 	int r;
 
-	if (s->size > s->parsed) /* behind the torn line of a killed writer */
+	if (s->size > s->parsed) /* ends the torn line of a killed writer */
 		lines = arena_printf(ctx->arena, "\n%.*s", STR_ARG(lines));
 	r = append_tail(log, lines, &offset, err);
 	if (r == 0)

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+
 #include "base/buf.h"
 #include "store/wpath.h"
 #include "test.h"
@@ -84,6 +86,34 @@ TEST(a_real_is_written_so_that_it_reads_back_the_same)
 		jv_write(&b, jv_real(arena, values[i]));
 		CHECK_OK(jv_parse(arena, buf_str(&b), &v, &err), err);
 		CHECK(v->type == JV_REAL && v->u.d == values[i]);
+	}
+}
+
+TEST(a_string_is_printed_whole_however_long_it_is)
+{
+	ARENA_SCOPE struct arena *arena = arena_new();
+	char *text = arena_alloc(arena, 100001);
+
+	memset(text, 'x', 100000);
+	CHECK_INT(arena_printf(arena, "<%.*s>", STR_ARG(str_of(text))).len, 100002);
+}
+
+/* Whichever byte of a character the message's end falls on. */
+TEST(a_message_that_is_cut_ends_with_a_whole_character)
+{
+	ARENA_SCOPE struct arena *arena = arena_new();
+	char *text = arena_alloc(arena, 4 * 1000 + 1);
+	struct err err;
+
+	for (int i = 0; i < 1000; i++)
+		memcpy(text + 4 * i, "\xF0\x9F\x8F\xA0", 4);
+	for (int i = 0; i < 4; i++) {
+		err_set(&err, ERR_INVALID, "%.*s%.*s", i, "abc", STR_ARG(str_of(text)));
+		CHECK(utf8_valid(str_of(err.msg)) && strlen(err.msg) > sizeof(err.msg) - 5);
+		err_sys(&err, ENOENT, "%.*s%.*s", i, "abc", STR_ARG(str_of(text)));
+		CHECK(utf8_valid(str_of(err.msg)) && strlen(err.msg) > sizeof(err.msg) - 5);
+		err_prefix(&err, "%.*s", i, "abc");
+		CHECK(utf8_valid(str_of(err.msg)) && strlen(err.msg) > sizeof(err.msg) - 5);
 	}
 }
 

@@ -244,7 +244,7 @@ static void look_at_settings(struct redis *rd, struct ctx *ctx)
 		snprintf(rd->advice, sizeof(rd->advice),
 			 "this Redis server throws files away when it is full (maxmemory-policy %.*s); set it to "
 			 "noeviction%s%s",
-			 STR_ARG(str_first(policy, 40)), *durable ? "; " : "", durable);
+			 STR_ARG(utf8_first(policy, 40)), *durable ? "; " : "", durable);
 	else
 		snprintf(rd->advice, sizeof(rd->advice), "%s", durable);
 }
@@ -263,7 +263,7 @@ static int check_format(struct redis *rd, struct ctx *ctx, struct err *err)
 		r = err_set(err, ERR_UNSUPPORTED,
 			    "what lies under this prefix in Redis has the form %.*s, this build knows " FORMAT
 			    "; use a newer Stead or another prefix",
-			    STR_ARG(str_first(v.s, 40)));
+			    STR_ARG(utf8_first(v.s, 40)));
 	return r;
 }
 
