@@ -361,7 +361,7 @@ static void check_leftovers(struct fsck *f)
 /* --- what belongs to no workspace --- */
 
 /* Uploads that killed processes left in S3: they cost money and are not seen in any list. */
-static void check_uploads(struct fsck *f, struct str url)
+static void check_uploads(struct fsck *f, const struct place_config *config, struct str url)
 {
 	struct arena *arena = f->ctx->arena;
 	struct store *s;
@@ -370,7 +370,7 @@ static void check_uploads(struct fsck *f, struct str url)
 
 	if (!str_starts(url, STR("s3:")) && !str_starts(url, STR("r2:")))
 		return;
-	if (store_open_url(url, &s, &err)) {
+	if (store_open_url(url, &config->env, &s, &err)) {
 		tell(f, STR_NONE, "uploads", sentence(f, &err), "correct the URL or its credentials");
 		return;
 	}
@@ -416,11 +416,11 @@ static void check_place(struct fsck *f, struct str url)
 
 	if (place_read(f->ctx->arena, url, &config, &err))
 		return; /* it was opened, so it can be read */
-	check_uploads(f, config.store);
+	check_uploads(f, &config, config.store);
 	if (config.state.len && !str_eq(config.state, config.store))
-		check_uploads(f, config.state);
+		check_uploads(f, &config, config.state);
 	for (const struct jv_member *m = jv_first(config.users); m; m = m->next)
-		check_uploads(f, jv_get_str(m->value, "store"));
+		check_uploads(f, &config, jv_get_str(m->value, "store"));
 	check_cache(f, &config);
 }
 

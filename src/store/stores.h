@@ -6,6 +6,7 @@
 #ifndef STEAD_STORE_STORES_H
 #define STEAD_STORE_STORES_H
 
+#include "base/env.h"
 #include "store/store.h"
 
 /* Backends. */
@@ -13,7 +14,7 @@ struct store *store_memory_new(void);
 
 /* redis://[user@]host[:port][/db][?prefix=…], rediss:// (TLS), redis+unix:///path/of.sock; docs/stores.md has the
    options. Connects, so that what is wrong is known at once. */
-int store_redis_open(struct str url, struct store **ret_store, struct err *err);
+int store_redis_open(struct str url, const struct env *env, struct store **ret_store, struct err *err);
 /* What the server's settings mean for the files, when that is not "they are safe"; NULL: nothing to say. */
 const char *store_redis_advice(struct store *s);
 /* Round trips so far. */
@@ -29,23 +30,23 @@ struct store_disk_opts {
 int store_disk_open(const char *dir, const struct store_disk_opts *opts, struct store **ret_store, struct err *err);
 
 /* "postgres://USER@HOST/DATABASE?schema=…&prefix=…" (docs/stores.md). The schema is made, or brought up to date. */
-int store_postgres_open(struct str url, struct store **ret_store, struct err *err);
+int store_postgres_open(struct str url, const struct env *env, struct store **ret_store, struct err *err);
 /* Of the schema that an open store has. */
 int store_postgres_schema_version(void);
 /* Round trips made so far, of a store without a prefix: for tests and benchmarks. */
 uint64_t store_postgres_trips(struct store *postgres);
 
 /* "s3://bucket/prefix?…" and "r2://…" (docs/stores.md); the server is not asked before the first operation. Keys come
-   from the environment. */
-int store_s3_open(struct str url, struct store **ret_store, struct err *err);
+   from `env`. */
+int store_s3_open(struct str url, const struct env *env, struct store **ret_store, struct err *err);
 /* Unfinished uploads below the store's prefix that are older than a day; `abort` ends them. */
 int store_s3_uploads(struct store *s3, struct ctx *ctx, bool abort, uint64_t *ret_count, struct err *err);
 /* Requests sent so far. */
 uint64_t store_s3_requests(struct store *s3);
 
-/* "disk:./dir", "memory:", "postgres://…", "s3://…". A URL of a kind that this build has not is ERR_UNSUPPORTED and
- * names those it has. */
-int store_open_url(struct str url, struct store **ret_store, struct err *err);
+/* "disk:./dir", "memory:", "postgres://…", "s3://…". Credentials come from `env` (env_get(); used during the call
+ * only). A URL of a kind that this build does not have is ERR_UNSUPPORTED; the message names those that it has. */
+int store_open_url(struct str url, const struct env *env, struct store **ret_store, struct err *err);
 /* True when only this machine, or this process, sees what is stored there. */
 bool store_url_is_local(struct str url);
 /* The URL as it may be shown and logged: without a password. */

@@ -2,11 +2,12 @@
 /*
  * From configuration to stores. The stack of one deployment, outermost first:
  *
- *   mounts   users' own parts in the stores that stead.yaml names for them; outside the split, for all of it is theirs
- *   split    what a running system needs (.stead/, agents/, tasks/) in the state store, all else in the files store;
- * the two are one tree to everything above, so that no layer knows of it cache    around each remote store of files:
- * bytes that were read once. State is not cached: it is read to be changed retry    inside the cache: what is repeated
- * is a request, not a search in the cache backend
+ *  - mounts: the users' own parts, in the stores that stead.yaml names for them;
+ *  - split: what a running system needs (.stead/, agents/, tasks/) in the state store, all else in the files store; the
+ *    two are one tree to everything above;
+ *  - cache: around each remote store, the bytes of files that were read once;
+ *  - retry: inside the cache, so that a request is repeated and not a search in the cache;
+ *  - the backend.
  *
  * Directories are opened twice, as a workspace without stead.yaml does: once without waiting for the disk, for files,
  * and once with, for the log that makes them durable. Every other store is opened once and looked at twice.
@@ -19,7 +20,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/env.h"
 #include "base/fd.h"
 #include "base/limits.h"
 #include "text/dotenv.h"
@@ -107,12 +107,20 @@ static int read_env(struct arena *arena, struct str file, struct jv **ret_vars, 
 		r = dotenv_parse(arena, text, ret_vars, err);
 	if (r)
 		return err_prefix(err, "%.*s", STR_ARG(path));
-	for (const struct jv_member *m = jv_first(*ret_vars); m; m = m->next)
-		env_set(m->key, jv_str_of(m->value));
 	return 0;
 }
 
-static int read_document(struct arena *arena, struct str file, struct jv **ret, struct err *err)
+static struct env env_of(struct arena *arena, const struct jv *vars)
+{
+	struct env_var *list = ARENA_ARRAY(arena, struct env_var, jv_count(vars));
+	size_t n = 0;
+
+	for (const struct jv_member *m = jv_first(vars); m; m = m->next)
+		list[n++] = (struct env_var){arena_cstr(arena, m->key), arena_cstr(arena, jv_str_of(m->value))};
+	return (struct env){list, n};
+}
+
+static int read_document(struct arena *arena, struct str file, struct jv **ret, struct env *ret_env, struct err *err)
 {
 	const char *path = arena_cstr(arena, file);
 	struct jv *vars, *schema;
@@ -131,6 +139,7 @@ static int read_document(struct arena *arena, struct str file, struct jv **ret, 
 		r = dotenv_expand(arena, *ret, vars, err);
 	if (r)
 		return err_prefix(err, "%s", path);
+	*ret_env = env_of(arena, vars);
 	r = jv_parse(arena, embedded_stead_schema, &schema, err);
 	return r ? r : schema_check(schema, *ret, path, err);
 }
@@ -230,7 +239,7 @@ int place_read(struct arena *arena, struct str url, struct place_config *ret, st
 	c.file = arena_str(arena, str_from(url, sizeof CONFIG_SCHEME - 1));
 	if (!c.file.len || memchr(c.file.ptr, 0, c.file.len) || c.file.len > 4 * PATH_LEN_MAX)
 		return err_set(err, ERR_INVALID, "\"config:\" names no file; write \"config:stead.yaml\"");
-	r = read_document(arena, c.file, &document, err);
+	r = read_document(arena, c.file, &document, &c.env, err);
 	if (r)
 		return r;
 	c.store = url_in(arena, c.file, jv_get_str(document, "store"));
@@ -309,7 +318,7 @@ int place_open_one(struct arena *arena, const struct place_config *config, struc
 	*ret_dir = STR_NONE;
 	if (str_starts(url, STR("disk:")) && url.len > 5)
 		return open_disk(arena, url, create, relaxed, ret_store, ret_dir, err);
-	r = store_open_url(url, &s, err);
+	r = store_open_url(url, &config->env, &s, err);
 	if (r)
 		return r;
 	if (!store_url_is_local(url)) {
@@ -371,7 +380,8 @@ static struct store *lazy_new(const struct place_config *config, struct str url,
 	pthread_mutex_init(&l->lock, NULL);
 	l->arena = arena_new();
 	l->config = (struct place_config){.cache_bytes = config->cache_bytes,
-					  .cache_dir = arena_str(l->arena, config->cache_dir)};
+					  .cache_dir = arena_str(l->arena, config->cache_dir),
+					  .env = env_copy(l->arena, &config->env)};
 	l->url = arena_str(l->arena, url);
 	l->create = true;
 	l->relaxed = relaxed;

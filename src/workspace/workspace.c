@@ -756,6 +756,11 @@ struct str workspace_name(const struct workspace *ws)
 	return ws->actor.workspace;
 }
 
+const struct env *workspace_env(const struct workspace *ws)
+{
+	return &ws->where.env;
+}
+
 const struct config *workspace_config(const struct workspace *ws)
 {
 	return &ws->config;

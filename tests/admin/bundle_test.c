@@ -532,7 +532,7 @@ TEST(what_a_killed_import_left_goes_with_a_later_one)
 	set_up();
 	source = (struct source){.bytes = small_bundle()};
 	dir = url.ptr + 5;
-	CHECK_OK(store_open_url(url, &base, &err), err);
+	CHECK_OK(store_open_url(url, NULL, &base, &err), err);
 	put(base, ".import-old/a", STR("x"));
 	put(base, ".import-new/a", STR("x"));
 	CHECK_INT(utimensat(AT_FDCWD, arena_printf(arena, "%s/.import-old/a", dir).ptr, old, 0), 0);

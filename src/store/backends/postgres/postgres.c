@@ -455,12 +455,12 @@ static int prepare_database(const struct pg_config *config, struct err *err)
 	return r;
 }
 
-int store_postgres_open(struct str url, struct store **ret_store, struct err *err)
+int store_postgres_open(struct str url, const struct env *env, struct store **ret_store, struct err *err)
 {
 	struct pg_config config;
 	struct wpath prefix;
 	struct postgres *p;
-	int r = pg_config_parse(url, &config, err);
+	int r = pg_config_parse(url, env, &config, err);
 
 	if (r)
 		return r;

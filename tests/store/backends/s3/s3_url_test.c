@@ -26,7 +26,7 @@ static struct s3 *opened(const char *url)
 	struct store *s;
 	struct err err;
 
-	CHECK_OK(store_open_url(str_of(url), &s, &err), err);
+	CHECK_OK(store_open_url(str_of(url), NULL, &s, &err), err);
 	return s3_of(s);
 }
 
@@ -35,7 +35,7 @@ static void refused(const char *url, const char *because)
 	struct store *s;
 	struct err err;
 
-	CHECK(store_open_url(str_of(url), &s, &err) != 0);
+	CHECK(store_open_url(str_of(url), NULL, &s, &err) != 0);
 	CHECK_HAS(str_of(err.msg), str_of(because));
 	CHECK(!strstr(err.msg, "s3cr3t"));
 }
