@@ -54,7 +54,7 @@ static void report(struct doctor *d, struct str workspace, const char *check, st
 
 static struct str sentence(struct doctor *d, const struct err *err)
 {
-	return arena_str(d->ctx->arena, str_of(err->msg));
+	return err_text(d->ctx->arena, err);
 }
 
 /* --- the machine --- */

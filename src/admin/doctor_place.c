@@ -25,7 +25,7 @@ static void tell(struct place_check *c, const char *check, struct str detail, co
 
 static void tell_err(struct place_check *c, const char *check, const struct err *err, const char *fix)
 {
-	tell(c, check, arena_str(c->ctx->arena, str_of(err->msg)), fix);
+	tell(c, check, err_text(c->ctx->arena, err), fix);
 }
 
 /* The second create of one name and a write over another version have to be refused. */

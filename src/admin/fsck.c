@@ -35,7 +35,7 @@ static void tell(struct fsck *f, struct str workspace, const char *check, struct
 
 static struct str sentence(struct fsck *f, const struct err *err)
 {
-	return arena_str(f->ctx->arena, str_of(err->msg));
+	return err_text(f->ctx->arena, err);
 }
 
 /* --- history --- */

@@ -119,7 +119,7 @@ static int dispatch(struct store *s, struct ctx *ctx, struct store_call *c, stru
 	int r = store_forward(s, ctx, c, err);
 
 	if (r)
-		err_prefix(err, "%s %.*s", store_op_info[c->op].name,
+		err_prefix(err, "%s " ERR_PATH_BARE, store_op_info[c->op].name,
 			   STR_ARG(wpath_is_root(c->path) ? STR("/") : c->path.s));
 	return r;
 }
@@ -278,7 +278,8 @@ static int check_two_paths(enum store_op op, struct wpath from, struct wpath to,
 	if (r)
 		return r;
 	if (wpath_within(to, from) || wpath_within(from, to))
-		return err_set(err, ERR_INVALID, "%s %.*s: the target \"%.*s\" is the same or one lies in the other",
+		return err_set(err, ERR_INVALID,
+			       "%s " ERR_PATH_BARE ": the target " ERR_PATH " is the same or one lies in the other",
 			       store_op_info[op].name, STR_ARG(from.s), STR_ARG(to.s));
 	return 0;
 }
@@ -380,6 +381,23 @@ int store_cond_check(struct store_cond cond, bool exists, struct str version, st
 			       "it changed since it was read (it is version %.*s, not %.*s); read again",
 			       STR_ARG(version), STR_ARG(cond.version));
 	return 0;
+}
+
+int store_refuse(enum store_refusal why, struct str path, struct err *err)
+{
+	static const char *const sentences[] = {
+		[REFUSE_DIR] = "is a directory; name a file",
+		[REFUSE_FILE] = "is a file; name a directory",
+		[REFUSE_BELOW_FILE] = "is a file, so nothing can lie below it",
+		[REFUSE_FILE_TARGET] = "is a file; a directory cannot replace it",
+		[REFUSE_NOT_RECURSIVE] = "is a directory; remove it recursively",
+		[REFUSE_DIR_VERSION] = "is a directory, which has no version; leave the condition out",
+	};
+
+	if (why == REFUSE_LONG_PATH)
+		return err_set(err, ERR_INVALID, ERR_PATH " would get a path of more than %zu bytes", STR_ARG(path),
+			       PATH_LEN_MAX);
+	return err_set(err, ERR_INVALID, ERR_PATH " %s", STR_ARG(path), sentences[why]);
 }
 
 bool store_is_local(const struct store *s)

@@ -275,6 +275,18 @@ bool store_is_local(const struct store *s);
  */
 int store_cond_check(struct store_cond cond, bool exists, struct str version, struct err *err);
 
+/* What all stores refuse (ERR_INVALID) with the same sentence about a path. */
+enum store_refusal {
+	REFUSE_DIR,           /* a file is wanted */
+	REFUSE_FILE,          /* a directory is wanted */
+	REFUSE_BELOW_FILE,    /* a part of the path is a file */
+	REFUSE_FILE_TARGET,   /* a directory would replace it */
+	REFUSE_NOT_RECURSIVE, /* a directory is removed only recursively */
+	REFUSE_DIR_VERSION,   /* a version is the condition, and a directory has none */
+	REFUSE_LONG_PATH,     /* after a move it would have a path longer than PATH_LEN_MAX */
+};
+int store_refuse(enum store_refusal why, struct str path, struct err *err);
+
 /* Shared by backends that hold the whole of a file's directory at once. The byte order of lists: a directory counts as
    its name with a '/' behind it. */
 int store_entry_cmp(const struct store_entry *a, const struct store_entry *b);

@@ -234,6 +234,7 @@ static void error_result(struct toolset *set, struct ctx *ctx, const struct outc
 
 	ret->is_error = true;
 	ret->value = out->failed_value;
+	ret->detail = out->detail;
 	if (out->text.ptr) {
 		ret->text = out->text;
 		return;

@@ -87,7 +87,7 @@ static int load_one(struct gather *g, const struct layer *layer, struct wpath di
 	if (r == 0)
 		r = skill_parse(ctx->arena, wpath_name(dir), text, &skill, err);
 	if (r) {
-		problem(g, layer, dir.s, str_of(err->msg));
+		problem(g, layer, dir.s, err_text(g->ctx->arena, err));
 		return 0;
 	}
 	skill.version = stat.version;
@@ -153,7 +153,7 @@ static int load_place(struct gather *g, struct str place, struct str source, str
 	}
 	if (r == 0 || r == -ERR_CANCELLED)
 		return r;
-	problem(g, &layer, STR(""), str_of(err->msg));
+	problem(g, &layer, STR(""), err_text(g->ctx->arena, err));
 	return 0;
 }
 

@@ -235,8 +235,8 @@ static int set_aside(struct change *c, struct str text, const struct err *why, s
 	if (r && r != -ERR_EXISTS)
 		return r;
 	c->note = arena_printf(arena,
-			       "TASKS.yaml could not be read (%s); it was set aside as %.*s and a new list was begun",
-			       why->msg, STR_ARG(path.s));
+			       "TASKS.yaml could not be read (%.*s); it was set aside as %.*s and a new list was begun",
+			       STR_ARG(err_text(arena, why)), STR_ARG(path.s));
 	return 0;
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A directory of another store as a store of its own: how workspaces share one store without seeing each other. Paths
- * get the directory put before them on the way in and taken off on the way out: in entries, cursors, scans, and in the
- * text of errors, so that nobody inside learns where the workspace lies.
+ * get the directory put before them on the way in and taken off on the way out: in entries, cursors, scans and the
+ * paths of errors, so that nobody inside learns where the workspace is stored.
  *
  * The root of a store always exists, the directory only when something is in it; this layer makes up the difference.
  */
@@ -18,31 +18,6 @@ struct prefix {
 static struct prefix *prefix_of(struct store *s)
 {
 	return (struct prefix *)s;
-}
-
-/* Takes "dir/" off wherever the message names a path below the directory. */
-static void hide_dir(const struct prefix *p, struct err *err)
-{
-	size_t len = p->dir.s.len, in = 0, out = 0;
-	char *msg = err->msg;
-
-	if (len == 0)
-		return;
-	while (msg[in]) {
-		bool begins = in == 0 || msg[in - 1] == '"' || msg[in - 1] == ' ';
-
-		if (begins && strncmp(msg + in, p->dir.s.ptr, len) == 0 &&
-		    (msg[in + len] == '/' || msg[in + len] == '"')) {
-			in += len;
-			if (msg[in] == '/')
-				in++;
-			else
-				msg[out++] = '/'; /* the directory itself is the root here */
-			continue;
-		}
-		msg[out++] = msg[in++];
-	}
-	msg[out] = '\0';
 }
 
 struct prefix_scan {
@@ -146,7 +121,7 @@ static int prefix_around(struct store *s, struct ctx *ctx, struct store_call *ca
 	if (r == -ERR_NOT_FOUND && wpath_is_root(call->path))
 		return answer_empty_root(call);
 	if (r)
-		hide_dir(p, err);
+		err_leave_dir(err, p->dir.s);
 	else if (call->ret_page)
 		strip_page(p, call->ret_page);
 	return r;

@@ -225,21 +225,19 @@ int redis_refused(const struct resp_value *answer, struct store_cond cond, struc
 		return err_set(err, ERR_NOT_FOUND,
 			       "there is no such file or directory; list its parent to see what is there");
 	if (redis_says(answer, "dir"))
-		return err_set(err, ERR_INVALID, "\"%.*s\" is a directory; name a file", STR_ARG(what));
+		return store_refuse(REFUSE_DIR, what, err);
 	if (redis_says(answer, "is file"))
-		return err_set(err, ERR_INVALID, "\"%.*s\" is a file; name a directory", STR_ARG(what));
+		return store_refuse(REFUSE_FILE, what, err);
 	if (redis_says(answer, "file"))
-		return err_set(err, ERR_INVALID, "\"%.*s\" is a file, so nothing can lie below it", STR_ARG(what));
+		return store_refuse(REFUSE_BELOW_FILE, what, err);
 	if (redis_says(answer, "replace"))
-		return err_set(err, ERR_INVALID, "\"%.*s\" is a file; a directory cannot replace it", STR_ARG(what));
+		return store_refuse(REFUSE_FILE_TARGET, what, err);
 	if (redis_says(answer, "recursive"))
-		return err_set(err, ERR_INVALID, "\"%.*s\" is a directory; remove it recursively", STR_ARG(what));
+		return store_refuse(REFUSE_NOT_RECURSIVE, what, err);
 	if (redis_says(answer, "no version"))
-		return err_set(err, ERR_INVALID,
-			       "\"%.*s\" is a directory, which has no version; leave the condition out", STR_ARG(what));
+		return store_refuse(REFUSE_DIR_VERSION, what, err);
 	if (redis_says(answer, "long"))
-		return err_set(err, ERR_INVALID, "\"%.*s\" would get a path of more than %zu bytes", STR_ARG(what),
-			       PATH_LEN_MAX);
+		return store_refuse(REFUSE_LONG_PATH, what, err);
 	if (redis_says(answer, "lost"))
 		return err_set(
 			err, ERR_UNAVAILABLE,
