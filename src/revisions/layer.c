@@ -994,6 +994,7 @@ static void revisions_destroy(struct store *s)
 
 static const struct store_ops revisions_ops = {
 	.name = "revisions",
+	.cannot = STORE_ONE_STEP,
 	.write = revisions_write,
 	.append = revisions_append,
 	.remove = revisions_remove,

@@ -548,8 +548,7 @@ int revlog_open(struct store *meta, struct store *at, struct wpath journal, stru
 	log->meta = meta;
 	log->memory = arena_new();
 	log->journal = (struct log_journal){.at = at, .path.s = arena_str(log->memory, journal.s)};
-	if (at == meta)
-		log->journal.steps = STEPS_TWO; /* the files are elsewhere */
+	log->journal.one_step = at && at != meta && store_can(at, STORE_ONE_STEP); /* in meta: the files are elsewhere */
 	log->batch = arena_new();
 	log->slot_cap = 1024;
 	log->slots = xcalloc(log->slot_cap, sizeof(struct path_slot *));

@@ -400,11 +400,11 @@ int store_refuse(enum store_refusal why, struct str path, struct err *err)
 	return err_set(err, ERR_INVALID, ERR_PATH " %s", STR_ARG(path), sentences[why]);
 }
 
-bool store_is_local(const struct store *s)
+bool store_can(const struct store *s, enum store_ability ability)
 {
-	while (s->inner || s->ops->stands_on)
+	while ((s->inner || s->ops->stands_on) && !(s->ops->cannot & ability))
 		s = s->inner ? s->inner : s->ops->stands_on(s);
-	return s->ops->local;
+	return s->ops->can & ability;
 }
 
 void store_destroy(struct store *s)

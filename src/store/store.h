@@ -175,6 +175,14 @@ struct store_call {
 
 struct store;
 
+/* What a store can do beyond the contract. A layer can what the store below it can, less what it takes away. */
+enum store_ability {
+	STORE_LOCAL = 1,    /* a file that grows is cheap, and only this machine sees it: a log is better kept in files
+			       than in a journal */
+	STORE_JOURNAL = 2,  /* journals are its own operations: reading one can wait for the next entry */
+	STORE_ONE_STEP = 4, /* an entry of a journal and a change of a file are made in one step */
+};
+
 /* One const table per backend or layer. An operation that is NULL goes to `around`; with no `around` either, it is
    unsupported (copy, scan and the journal then fall back to a generic form over the same store's read, write and list).
  */
@@ -203,9 +211,8 @@ struct store_ops {
 			   struct err *err);
 	int (*journal_cut)(struct store *s, struct ctx *ctx, struct wpath journal, uint64_t before, struct err *err);
 	int (*around)(struct store *s, struct ctx *ctx, struct store_call *call, struct err *err);
-	/* Backends: a file that grows is cheap here, and only this machine sees it. A log is then better kept in files
-	   than in a journal. */
-	bool local;
+	unsigned can;    /* enum store_ability: backends */
+	unsigned cannot; /* layers: abilities of the store below that they do not pass on */
 	/* Layers that have no `inner`: the store whose place counts as theirs, the one that has the log. */
 	const struct store *(*stands_on)(const struct store *s);
 	void (*destroy)(struct store *s); /* frees what is its own; the inner store is destroyed by store_destroy() */
@@ -268,8 +275,11 @@ int store_forward(struct store *inner, struct ctx *ctx, struct store_call *call,
 /* Destroys the layers from the outside in, and the backend. NULL is allowed. */
 void store_destroy(struct store *s);
 
-/* What the backend at the bottom says (ops->local). */
-bool store_is_local(const struct store *s);
+bool store_can(const struct store *s, enum store_ability ability);
+static inline bool store_is_local(const struct store *s)
+{
+	return store_can(s, STORE_LOCAL);
+}
 
 /* 0 when the condition holds for what is there (`version` only when it exists); else the sentence that all stores use.
  */

@@ -976,7 +976,7 @@ static const struct store_ops memory_ops = {
 	.journal_read = memory_journal_read,
 	.journal_add = memory_journal_add,
 	.journal_cut = memory_journal_cut,
-	.local = true,
+	.can = STORE_LOCAL | STORE_JOURNAL | STORE_ONE_STEP,
 	.destroy = memory_destroy,
 };
 

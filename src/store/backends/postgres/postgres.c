@@ -417,6 +417,7 @@ static void postgres_destroy(struct store *s)
 
 static const struct store_ops postgres_ops = {
 	.name = "PostgreSQL",
+	.can = STORE_JOURNAL | STORE_ONE_STEP,
 	.stat = postgres_stat,
 	.read = postgres_read,
 	.write = postgres_write,
