@@ -297,7 +297,7 @@ static void check_quota(struct doctor *d, struct store *home, struct str workspa
 	struct str detail;
 	int r;
 
-	files = store_view_new(home, (struct wpath){STR("files")});
+	files = store_prefix_new(store_share(home), (struct wpath){STR("files")});
 	r = home_count(d->ctx, files, &usage, &err);
 	store_destroy(files);
 	if (r && r != -ERR_NOT_FOUND) {
@@ -347,7 +347,7 @@ static bool check_fork(struct doctor *d, struct str name, struct store **home)
 
 static void check_workspace(struct doctor *d, struct str name)
 {
-	struct store *home = store_view_new(d->base, (struct wpath){name});
+	struct store *home = store_prefix_new(store_share(d->base), (struct wpath){name});
 	struct config config = {0};
 	struct err err;
 	bool ok;

@@ -270,7 +270,7 @@ static void check_files(struct fsck *f, struct str name, struct store *raw, stru
 
 static void check_leases(struct fsck *f, struct str name, struct store *view)
 {
-	struct store *leases = store_view_new(view, (struct wpath){STR(".stead/leases")});
+	struct store *leases = store_prefix_new(store_share(view), (struct wpath){STR(".stead/leases")});
 	struct store_list_req req = {.limit = 1000};
 	struct store_page page;
 	struct err err;
@@ -302,7 +302,7 @@ static void check_copy(struct fsck *f, struct str name, struct store *view)
 
 static void check_workspace(struct fsck *f, struct str name)
 {
-	struct store *view = store_view_new(f->base, (struct wpath){name}), *raw = NULL, *log = NULL;
+	struct store *view = store_prefix_new(store_share(f->base), (struct wpath){name}), *raw = NULL, *log = NULL;
 	struct home_place place = {.base = f->base};
 	struct rev_carry carry = {0};
 	struct config config;
@@ -313,11 +313,11 @@ static void check_workspace(struct fsck *f, struct str name)
 	if (!r && is_fork)
 		r = fork_open_raw(f->ctx, &place, name, &raw, &err);
 	else if (!r)
-		raw = store_view_new(view, WPATH_ROOT);
+		raw = store_share(view);
 	if (!r && home_load_config(f->ctx->arena, f->ctx, raw, &config, &err) != 0)
 		tell(f, name, "configuration", sentence(f, &err), "correct the line");
 	if (!r)
-		r = home_record(f->ctx, &place, name, store_view_new(raw, WPATH_ROOT), ".stead/rev", &log, &err);
+		r = home_record(f->ctx, &place, name, store_share(raw), ".stead/rev", &log, &err);
 	if (r) {
 		tell(f, name, "history", sentence(f, &err), "restore .stead of this workspace from a backup");
 	} else if (check_log(f, name, log, &carry)) {

@@ -407,9 +407,15 @@ bool store_can(const struct store *s, enum store_ability ability)
 	return s->ops->can & ability;
 }
 
+struct store *store_share(struct store *s)
+{
+	atomic_fetch_add(&s->shares, 1);
+	return s;
+}
+
 void store_destroy(struct store *s)
 {
-	while (s) {
+	while (s && atomic_fetch_sub(&s->shares, 1) == 0) {
 		struct store *inner = s->inner;
 
 		s->ops->destroy(s);

@@ -24,6 +24,7 @@
 #ifndef STEAD_STORE_STORE_H
 #define STEAD_STORE_STORE_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -222,6 +223,7 @@ struct store_ops {
 struct store {
 	const struct store_ops *ops;
 	struct store *inner; /* layers: owned; backends: NULL */
+	atomic_uint shares;  /* owners besides the first */
 };
 
 /* The front doors. Outputs may be NULL where a caller does not care; they are written on success only. An error gets
@@ -272,7 +274,10 @@ int store_change(struct store *s, struct ctx *ctx, struct wpath path, const stru
 /* For layers: the call made on `inner`, without a prefix to its error. */
 int store_forward(struct store *inner, struct ctx *ctx, struct store_call *call, struct err *err);
 
-/* Destroys the layers from the outside in, and the backend. NULL is allowed. */
+/* Another owner of the same store: returns `s`. Each owner calls store_destroy() once. */
+struct store *store_share(struct store *s);
+/* Ends one ownership. With the last one the layers are destroyed from the outside in, and the backend. NULL is allowed.
+ */
 void store_destroy(struct store *s);
 
 bool store_can(const struct store *s, enum store_ability ability);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Constructors of every backend and layer. A layer owns the store it is put on: destroying the outermost destroys all.
- * A constructor that fails leaves the inner store to its caller.
+ * A store that has another owner too is given as store_share(inner). A constructor that fails leaves the inner store to
+ * its caller.
  */
 #ifndef STEAD_STORE_STORES_H
 #define STEAD_STORE_STORES_H
@@ -55,8 +56,6 @@ struct str store_url_shown(struct arena *arena, struct str url);
 /* Layers. */
 /* The subtree `dir` of inner as a store of its own. Errors and events name paths within it. */
 struct store *store_prefix_new(struct store *inner, struct wpath dir);
-/* The same without owning `inner`: it must outlive the view. */
-struct store *store_view_new(struct store *shared, struct wpath dir);
 struct store *store_readonly_new(struct store *inner);
 
 /* Globs, compared without regard to case; one without '/' is an element at any depth, and a directory that matches

@@ -75,7 +75,7 @@ static int describe_fork(struct ctx *ctx, struct store *base, struct str name, s
 
 static struct jv *describe(struct ctx *ctx, struct store *base, struct str name)
 {
-	struct store *home = store_view_new(base, (struct wpath){name});
+	struct store *home = store_prefix_new(store_share(base), (struct wpath){name});
 	struct jv *line = jv_object(ctx->arena);
 	struct home_usage usage;
 	struct config config;

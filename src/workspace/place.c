@@ -10,7 +10,7 @@
  *  - the backend.
  *
  * Directories are opened twice, as a workspace without stead.yaml does: once without waiting for the disk, for files,
- * and once with, for the log that makes them durable. Every other store is opened once and looked at twice.
+ * and once with, for the log that makes them durable. Every other store is opened once and shared.
  */
 #include "workspace/place.h"
 
@@ -394,11 +394,11 @@ enum { PART_FILES, PART_STATE, PARTS };
 
 struct place {
 	struct arena *arena;
-	struct place_config config;   /* the strings are the opener's, and outlive this */
-	struct str workspace;         /* whose users have their stores mounted; empty: none's */
-	struct str urls[PARTS];       /* empty: there is none */
-	struct store *parts[PARTS];   /* owned */
-	struct store *base, *durable; /* over views of the parts */
+	struct place_config config; /* the strings are the opener's, and outlive this */
+	struct str workspace;       /* whose users have their stores mounted; empty: none's */
+	struct str urls[PARTS];     /* empty: there is none */
+	struct store *parts[PARTS];
+	struct store *base, *durable; /* they share the parts */
 	struct store *templates;
 };
 
@@ -470,12 +470,7 @@ int place_open(struct arena *arena, const struct place_config *config, const str
 		if (i == PART_FILES)
 			*ret_dir = dir;
 		if (!r)
-			views[i] = store_view_new(p->parts[i], WPATH_ROOT);
-	}
-	if (!r && !views[PART_STATE]) { /* one store is its own view */
-		store_destroy(views[PART_FILES]);
-		views[PART_FILES] = p->parts[PART_FILES];
-		p->parts[PART_FILES] = NULL;
+			views[i] = store_share(p->parts[i]);
 	}
 	if (!r)
 		r = open_templates(p, config, err);
@@ -550,7 +545,7 @@ int place_durable(struct place *p, struct store **ret_store, struct err *err)
 		if (is_disk(p->urls[i]))
 			r = open_disk(p->arena, p->urls[i], false, false, &views[i], &dir, err);
 		else
-			views[i] = store_view_new(p->parts[i] ? p->parts[i] : p->base, WPATH_ROOT);
+			views[i] = store_share(p->parts[i]);
 	}
 	if (r) {
 		for (size_t i = 0; i < PARTS; i++)

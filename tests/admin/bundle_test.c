@@ -508,7 +508,7 @@ TEST(a_failure_at_any_step_leaves_nothing)
 	bundle = small_bundle();
 	for (uint64_t nth = 1; r && nth < 500; nth++) {
 		struct store *memory = store_memory_new();
-		struct store *fault = store_fault_new(store_view_new(memory, WPATH_ROOT));
+		struct store *fault = store_fault_new(store_share(memory));
 
 		store_fault_arm(fault, nth, ERR_UNAVAILABLE, false);
 		r = import_into(fault, bundle, "");

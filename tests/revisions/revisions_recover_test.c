@@ -27,8 +27,8 @@ static void rig_open(struct rig *r, const char *boot)
 
 	opts.boot_id = str_of(boot);
 
-	r->fault_inner = store_fault_new(store_view_new(r->inner, WPATH_ROOT));
-	r->fault_meta = store_fault_new(store_view_new(r->meta, WPATH_ROOT));
+	r->fault_inner = store_fault_new(store_share(r->inner));
+	r->fault_meta = store_fault_new(store_share(r->meta));
 	CHECK_OK(store_revisions_open(r->fault_inner, r->fault_meta, opts, &r->c.ctx, &r->c.s, &r->c.err), r->c.err);
 }
 
@@ -450,14 +450,12 @@ static void overtake_move(const char *from, const char *to, const char *path, st
 	static const struct store_ops ops = {.name = "slow", .around = slow_around, .destroy = slow_destroy};
 	struct rig r = rig_new(store_memory_new(), form_meta(REV_FORM));
 	struct rig other = {.arena = r.arena, .inner = r.inner, .meta = r.meta, .c = {.ctx = r.c.ctx}};
-	struct slow slow = {
-		.base = {.ops = &ops, .inner = store_view_new(r.inner, WPATH_ROOT)}, .other = &other, .path = path};
+	struct slow slow = {.base = {.ops = &ops, .inner = store_share(r.inner)}, .other = &other, .path = path};
 	struct str tree;
 
 	rig_open(&other, "");
 	store_destroy(r.c.s);
-	CHECK_OK(store_revisions_open(&slow.base, store_view_new(r.meta, WPATH_ROOT), form_opts(REV_FORM), &r.c.ctx,
-				      &r.c.s, &r.c.err),
+	CHECK_OK(store_revisions_open(&slow.base, store_share(r.meta), form_opts(REV_FORM), &r.c.ctx, &r.c.s, &r.c.err),
 		 r.c.err);
 	put(&r.c, "d/one", "1");
 	put(&r.c, "d/two", "2");

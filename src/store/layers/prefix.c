@@ -10,8 +10,7 @@
 #include "store/stores.h"
 
 struct prefix {
-	struct store base; /* inner is NULL for a view: it is not ours to destroy */
-	struct store *target;
+	struct store base;
 	struct wpath dir; /* owned */
 };
 
@@ -117,7 +116,7 @@ static int prefix_around(struct store *s, struct ctx *ctx, struct store_call *ca
 
 	if (r)
 		return r;
-	r = store_forward(p->target, ctx, &own.call, err);
+	r = store_forward(s->inner, ctx, &own.call, err);
 	if (r == -ERR_NOT_FOUND && wpath_is_root(call->path))
 		return answer_empty_root(call);
 	if (r)
@@ -135,32 +134,18 @@ static void prefix_destroy(struct store *s)
 	free(p);
 }
 
-static const struct store *prefix_stands_on(const struct store *s)
-{
-	return ((const struct prefix *)s)->target;
-}
-
 static const struct store_ops prefix_ops = {
 	.name = "prefix",
-	.stands_on = prefix_stands_on,
 	.around = prefix_around,
 	.destroy = prefix_destroy,
 };
 
-struct store *store_view_new(struct store *shared, struct wpath dir)
+struct store *store_prefix_new(struct store *inner, struct wpath dir)
 {
 	struct prefix *p = xcalloc(1, sizeof(*p));
 
 	p->base.ops = &prefix_ops;
-	p->target = shared;
+	p->base.inner = inner;
 	p->dir.s = str_n(xstrndup(dir.s), dir.s.len);
 	return &p->base;
-}
-
-struct store *store_prefix_new(struct store *inner, struct wpath dir)
-{
-	struct store *s = store_view_new(inner, dir);
-
-	s->inner = inner;
-	return s;
 }

@@ -58,7 +58,7 @@ TEST(an_error_below_a_prefix_does_not_name_it)
 TEST(a_view_leaves_the_shared_store_alive)
 {
 	WITH(store_memory_new());
-	struct store *view = store_view_new(c->s, P("d"));
+	struct store *view = store_prefix_new(store_share(c->s), P("d"));
 	struct conf v = beside(c, view);
 
 	put(&v, "a", "x");

@@ -139,11 +139,11 @@ TEST(a_conditional_write_with_its_revision_is_one_round_trip_and_a_read_is_one)
 	FIX_SCOPE struct fix f = proxied("schema=trips");
 	struct conf *c = &f.c;
 	struct revisions_opts opts = {.journal = true, .own = P(".stead/rev")};
-	struct store *meta = store_view_new(c->s, P(".stead/rev")), *rev;
+	struct store *meta = store_prefix_new(store_share(c->s), P(".stead/rev")), *rev;
 	struct str v;
 	uint64_t got[4];
 
-	CHECK_OK(store_revisions_open(store_view_new(c->s, WPATH_ROOT), meta, opts, &c->ctx, &rev, &c->err), c->err);
+	CHECK_OK(store_revisions_open(store_share(c->s), meta, opts, &c->ctx, &rev, &c->err), c->err);
 	f.below = f.c.s;
 	f.c.s = rev;
 	v = put(c, "a", "one");

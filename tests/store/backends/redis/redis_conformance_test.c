@@ -53,7 +53,8 @@ static struct store *open_revisions(void)
 	struct revisions_opts opts = {.journal = true, .own = P(".stead/rev")};
 	struct err err;
 
-	CHECK_OK(store_revisions_open(inner, store_view_new(inner, opts.own), opts, &ctx, &s, &err), err);
+	CHECK_OK(store_revisions_open(inner, store_prefix_new(store_share(inner), opts.own), opts, &ctx, &s, &err),
+		 err);
 	return s;
 }
 
