@@ -141,7 +141,6 @@ enum store_op {
 struct store_op_info {
 	const char *name;
 	bool reads_only;
-	bool idempotent; /* repeating it after an unknown outcome does no harm */
 };
 extern const struct store_op_info store_op_info[STORE_OPS];
 

@@ -101,14 +101,6 @@ enum split_side { SPLIT_FIRST, SPLIT_SECOND, SPLIT_BOTH };
    that both may have parts of. Owns both. */
 struct store *store_split_new(struct store *first, struct store *second, enum split_side (*side)(struct wpath path));
 
-struct retry_policy {
-	unsigned tries;    /* in all; 0 and 1: no retry */
-	unsigned first_ms; /* then doubled, with jitter */
-	unsigned longest_ms;
-};
-/* Repeats retryable failures of idempotent operations, and of conditional ones. */
-struct store *store_retry_new(struct store *inner, struct retry_policy policy);
-
 struct cache_opts {
 	struct str identity; /* of the inner store: unlike that of any other that shares the directory */
 	uint64_t bytes;      /* how much is kept */

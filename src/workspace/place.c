@@ -6,8 +6,7 @@
  *  - split: what a running system needs (.stead/, agents/, tasks/) in the state store, all else in the files store; the
  *    two are one tree to everything above;
  *  - cache: around each remote store, the bytes of files that were read once;
- *  - retry: inside the cache, so that a request is repeated and not a search in the cache;
- *  - the backend.
+ *  - the backend, which repeats requests that failed for a passing reason: nothing above it does.
  *
  * Directories are opened twice, as a workspace without stead.yaml does: once without waiting for the disk, for files,
  * and once with, for the log that makes them durable. Every other store is opened once and shared.
@@ -31,8 +30,6 @@
 
 #define CONFIG_SCHEME "config:"
 #define CACHE_DEFAULT ((uint64_t)1024 * MIB)
-
-static const struct retry_policy retry_remote = {.tries = 4, .first_ms = 50, .longest_ms = 2000};
 
 struct str place_schema(void)
 {
@@ -322,7 +319,6 @@ int place_open_one(struct arena *arena, const struct place_config *config, struc
 	if (r)
 		return r;
 	if (!store_url_is_local(url)) {
-		s = store_retry_new(s, retry_remote);
 		cache.identity = store_url_shown(arena, url);
 		cache.dir = config->cache_dir.len ? arena_cstr(arena, config->cache_dir) : NULL;
 		if (cache.bytes)

@@ -188,6 +188,28 @@ TEST(two_deployments_in_one_process_each_use_their_own_credentials)
 	loopback_stop(server);
 }
 
+/* Retries happen in the backend alone: no layer above it makes them again. */
+TEST(a_server_that_only_fails_is_asked_as_often_as_its_store_asks)
+{
+	SITE s = site_new("");
+	struct loopback *server = loopback_start();
+	struct place_config c = {.cache_bytes = MIB};
+	struct store *store;
+	struct str bytes, dir;
+
+	setenv("AWS_ACCESS_KEY_ID", "ONE", 1);
+	setenv("AWS_SECRET_ACCESS_KEY", "s3cret", 1);
+	CHECK_OK(
+		place_open_one(s.arena, &c,
+			       arena_printf(s.arena, "s3://status?endpoint=http://127.0.0.1:%u", loopback_port(server)),
+			       false, false, &store, &dir, &s.err),
+		s.err);
+	CHECK_ERR(store_read(store, &s.ctx, at("503"), STORE_WHOLE, MIB, &bytes, NULL, &s.err), s.err, ERR_UNAVAILABLE);
+	CHECK_INT(loopback_requests(server), 7);
+	store_destroy(store);
+	loopback_stop(server);
+}
+
 TEST(a_url_is_shown_without_its_password)
 {
 	SITE s = site_new("");
