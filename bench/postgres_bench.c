@@ -93,7 +93,7 @@ int main(int argc, char **argv)
 	run = strcmp(argv[2], "read") == 0 ? run_read : strcmp(argv[2], "write") == 0 ? run_write : run_journal;
 	memset(bytes, 'x', sizeof(bytes));
 	b.bytes = str_n(bytes, sizeof(bytes));
-	must(store_open_url(str_of(argv[1]), &b.s, &err), &err);
+	must(store_open_url(str_of(argv[1]), NULL, &b.s, &err), &err);
 	must(store_write(b.s, &b.ctx, path_of("bench/ours"), b.bytes, (struct store_cond){0}, NULL, &err), &err);
 	for (int64_t i = -10; i < count; i++) {
 		if (i == 0)

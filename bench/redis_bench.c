@@ -300,7 +300,7 @@ int main(int argc, char **argv)
 		fprintf(stderr, "give 1 to %d rounds\n", ROUNDS_MAX);
 		return 2;
 	}
-	must(store_open_url(str_of(need("STEAD_TEST_REDIS")), &b.s, &err), &err);
+	must(store_open_url(str_of(need("STEAD_TEST_REDIS")), NULL, &b.s, &err), &err);
 	rows(&b, rounds, 1 * KIB);
 	rows(&b, rounds, 64 * KIB);
 	floor_row(rounds);

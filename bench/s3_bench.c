@@ -78,10 +78,11 @@ static struct store *open_store(const char *url, bool with_revisions)
 	struct store *bare, *s;
 	struct err err;
 
-	must(store_open_url(str_of(url), &bare, &err), &err);
+	must(store_open_url(str_of(url), NULL, &bare, &err), &err);
 	s = bare;
 	if (with_revisions)
-		must(store_revisions_open(bare, store_view_new(bare, opts.own), opts, &ctx, &s, &err), &err);
+		must(store_revisions_open(bare, store_prefix_new(store_share(bare), opts.own), opts, &ctx, &s, &err),
+		     &err);
 	arena_destroy(ctx.arena);
 	return s;
 }

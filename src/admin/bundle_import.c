@@ -397,7 +397,8 @@ static int settle(struct ctx *ctx, struct store *base, struct str name, struct e
 	struct home_place place = {.base = base};
 	struct store *rev;
 	uint64_t head;
-	int r = home_record(ctx, &place, name, store_view_new(base, (struct wpath){name}), ".stead/rev", &rev, err);
+	int r = home_record(ctx, &place, name, store_prefix_new(store_share(base), (struct wpath){name}), ".stead/rev",
+			    &rev, err);
 
 	if (r)
 		return r;

@@ -408,7 +408,7 @@ static int open_log(struct copying *c, const struct side *side, struct store *vi
 	if (is_fork)
 		r = fork_open_raw(c->ctx, &place, c->name, &raw, err);
 	else
-		raw = store_view_new(view, WPATH_ROOT);
+		raw = store_share(view);
 	return r ? r : home_record(c->ctx, &place, c->name, raw, ".stead/rev", ret, err);
 }
 
@@ -550,8 +550,8 @@ static int copy_workspace(struct ctx *ctx, const struct copy_req *req, struct si
 
 	c.id = hash_hex128(ctx->arena, arena_printf(ctx->arena, "%.*s\n%.*s", STR_ARG(from->shown), STR_ARG(name)));
 	c.known = strmap_new(c.arena);
-	c.source = store_view_new(from->base, (struct wpath){name});
-	c.target = store_view_new(to->base, (struct wpath){name});
+	c.source = store_prefix_new(store_share(from->base), (struct wpath){name});
+	c.target = store_prefix_new(store_share(to->base), (struct wpath){name});
 	pthread_mutex_init(&c.lock, NULL);
 	r = copy_all(&c, &carry, err);
 	if (!r)

@@ -41,7 +41,7 @@ static void report(struct doctor *d, struct str workspace, const char *check, st
 
 static struct str sentence(struct doctor *d, const struct err *err)
 {
-	return arena_str(d->ctx->arena, str_of(err->msg));
+	return err_text(d->ctx->arena, err);
 }
 
 /* --- the machine --- */
@@ -284,7 +284,7 @@ static void check_quota(struct doctor *d, struct store *home, struct str workspa
 	struct str detail;
 	int r;
 
-	files = store_view_new(home, (struct wpath){STR("files")});
+	files = store_prefix_new(store_share(home), (struct wpath){STR("files")});
 	r = home_count(d->ctx, files, &usage, &err);
 	store_destroy(files);
 	if (r && r != -ERR_NOT_FOUND) {
@@ -352,7 +352,7 @@ static void check_families(struct doctor *d, struct str name)
 
 static void check_workspace(struct doctor *d, struct str name)
 {
-	struct store *home = store_view_new(d->base, (struct wpath){name});
+	struct store *home = store_prefix_new(store_share(d->base), (struct wpath){name});
 	struct config config = {0};
 	struct err err;
 	bool ok;

@@ -26,7 +26,7 @@ static void tell(struct place_check *c, const char *check, struct str detail, co
 
 static void tell_err(struct place_check *c, const char *check, const struct err *err, const char *fix)
 {
-	tell(c, check, arena_str(c->ctx->arena, str_of(err->msg)), fix);
+	tell(c, check, err_text(c->ctx->arena, err), fix);
 }
 
 /* The second create of one name and a write over another version have to be refused. */
@@ -103,18 +103,17 @@ static void check_server(struct place_check *c, struct store *s, struct str url)
 		     NULL);
 }
 
-static void check_store(struct ctx *ctx, struct jv *checks, const char *key, struct str url, bool is_read_only)
+static void check_store(struct place_check c, const struct place_config *config, struct str url, bool is_read_only)
 {
-	struct place_check c = {.ctx = ctx, .checks = checks, .key = key};
+	struct ctx *ctx = c.ctx;
 	struct str shown = store_url_shown(ctx->arena, url);
-	struct place_config none = {0};
 	struct store_list_req req = {.limit = 1};
 	struct store_page page;
 	struct store *s;
 	struct str dir;
 	struct err err;
-	int r = store_url_is_local(url) ? place_open_one(ctx->arena, &none, url, false, false, &s, &dir, &err)
-					: store_open_url(url, &s, &err);
+	int r = store_url_is_local(url) ? place_open_one(ctx->arena, config, url, false, false, &s, &dir, &err)
+					: store_open_url(url, &config->env, &s, &err);
 
 	if (r == -ERR_NOT_FOUND && !is_read_only) {
 		tell(&c, "", arena_printf(ctx->arena, "%.*s does not exist yet", STR_ARG(shown)),
@@ -154,14 +153,16 @@ bool doctor_check_place(struct ctx *ctx, struct str url, struct jv *checks)
 		     NULL);
 	else if (store_url_is_local(config.store))
 		return true;
-	check_store(ctx, checks, "store", config.store, false);
+	check_store((struct place_check){ctx, checks, "store"}, &config, config.store, false);
 	if (config.state.len)
-		check_store(ctx, checks, "state", config.state, false);
+		check_store((struct place_check){ctx, checks, "state"}, &config, config.state, false);
 	if (config.templates.len)
-		check_store(ctx, checks, "templates", config.templates, true);
+		check_store((struct place_check){ctx, checks, "templates"}, &config, config.templates, true);
 	for (const struct jv_member *m = jv_first(config.users); m; m = m->next)
 		if (jv_get_str(m->value, "store").len)
-			check_store(ctx, checks, arena_printf(ctx->arena, "users.%.*s.store", STR_ARG(m->key)).ptr,
-				    jv_get_str(m->value, "store"), false);
+			check_store(
+				(struct place_check){ctx, checks,
+						     arena_printf(ctx->arena, "users.%.*s.store", STR_ARG(m->key)).ptr},
+				&config, jv_get_str(m->value, "store"), false);
 	return true;
 }

@@ -36,7 +36,7 @@ static void tell(struct fsck *f, struct str workspace, const char *check, struct
 
 static struct str sentence(struct fsck *f, const struct err *err)
 {
-	return arena_str(f->ctx->arena, str_of(err->msg));
+	return err_text(f->ctx->arena, err);
 }
 
 /* --- history --- */
@@ -271,7 +271,7 @@ static void check_files(struct fsck *f, struct str name, struct store *raw, stru
 
 static void check_leases(struct fsck *f, struct str name, struct store *view)
 {
-	struct store *leases = store_view_new(view, (struct wpath){STR(".stead/leases")});
+	struct store *leases = store_prefix_new(store_share(view), (struct wpath){STR(".stead/leases")});
 	struct store_list_req req = {.limit = 1000};
 	struct store_page page;
 	struct err err;
@@ -303,7 +303,7 @@ static void check_copy(struct fsck *f, struct str name, struct store *view)
 
 static void check_workspace(struct fsck *f, struct str name)
 {
-	struct store *view = store_view_new(f->base, (struct wpath){name}), *raw = NULL, *log = NULL;
+	struct store *view = store_prefix_new(store_share(f->base), (struct wpath){name}), *raw = NULL, *log = NULL;
 	struct home_place place = {.base = f->base};
 	struct rev_carry carry = {0};
 	struct config config;
@@ -314,11 +314,11 @@ static void check_workspace(struct fsck *f, struct str name)
 	if (!r && is_fork)
 		r = fork_open_raw(f->ctx, &place, name, &raw, &err);
 	else if (!r)
-		raw = store_view_new(view, WPATH_ROOT);
+		raw = store_share(view);
 	if (!r && home_load_config(f->ctx->arena, f->ctx, raw, &config, &err) != 0)
 		tell(f, name, "configuration", sentence(f, &err), "correct the line");
 	if (!r)
-		r = home_record(f->ctx, &place, name, store_view_new(raw, WPATH_ROOT), ".stead/rev", &log, &err);
+		r = home_record(f->ctx, &place, name, store_share(raw), ".stead/rev", &log, &err);
 	if (r) {
 		tell(f, name, "history", sentence(f, &err), "restore .stead of this workspace from a backup");
 	} else if (check_log(f, name, log, &carry)) {
@@ -362,7 +362,7 @@ static void check_leftovers(struct fsck *f)
 /* --- what belongs to no workspace --- */
 
 /* Uploads that killed processes left in S3: they cost money and are not seen in any list. */
-static void check_uploads(struct fsck *f, struct str url)
+static void check_uploads(struct fsck *f, const struct place_config *config, struct str url)
 {
 	struct arena *arena = f->ctx->arena;
 	struct store *s;
@@ -371,7 +371,7 @@ static void check_uploads(struct fsck *f, struct str url)
 
 	if (!str_starts(url, STR("s3:")) && !str_starts(url, STR("r2:")))
 		return;
-	if (store_open_url(url, &s, &err)) {
+	if (store_open_url(url, &config->env, &s, &err)) {
 		tell(f, STR_NONE, "uploads", sentence(f, &err), "correct the URL or its credentials");
 		return;
 	}
@@ -417,11 +417,11 @@ static void check_place(struct fsck *f, struct str url)
 
 	if (place_read(f->ctx->arena, url, &config, &err))
 		return; /* it was opened, so it can be read */
-	check_uploads(f, config.store);
+	check_uploads(f, &config, config.store);
 	if (config.state.len && !str_eq(config.state, config.store))
-		check_uploads(f, config.state);
+		check_uploads(f, &config, config.state);
 	for (const struct jv_member *m = jv_first(config.users); m; m = m->next)
-		check_uploads(f, jv_get_str(m->value, "store"));
+		check_uploads(f, &config, jv_get_str(m->value, "store"));
 	check_cache(f, &config);
 }
 

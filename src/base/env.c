@@ -1,56 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * A list that is only added to: who got a value may keep the pointer, and a look needs no lock. There are as many
- * entries as a .env file has lines.
- */
 #include "base/env.h"
 
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 
-#include "base/arena.h"
-
-struct setting {
-	struct setting *next;
-	char *name, *value;
-};
-
-static struct setting *_Atomic settings;
-static pthread_mutex_t adding = PTHREAD_MUTEX_INITIALIZER;
-
-static const struct setting *find(const char *name)
+const char *env_get(const struct env *env, const char *name)
 {
-	const struct setting *s = atomic_load(&settings);
-
-	while (s && strcmp(s->name, name) != 0)
-		s = s->next;
-	return s;
+	for (size_t i = 0; env && i < env->count; i++)
+		if (strcmp(env->vars[i].name, name) == 0)
+			return env->vars[i].value;
+	return getenv(name);
 }
 
-const char *env_get(const char *name)
+struct env env_copy(struct arena *arena, const struct env *env)
 {
-	const struct setting *s = find(name);
+	struct env_var *vars = ARENA_ARRAY(arena, struct env_var, env->count);
 
-	return s ? s->value : getenv(name);
-}
-
-void env_set(struct str name, struct str value)
-{
-	struct setting *s = xcalloc(1, sizeof *s);
-	const struct setting *known;
-
-	s->name = xstrndup(name);
-	s->value = xstrndup(value);
-	pthread_mutex_lock(&adding);
-	known = find(s->name);
-	if (known && strcmp(known->value, s->value) == 0) { /* the same file, read again */
-		free(s->name);
-		free(s->value);
-		free(s);
-	} else {
-		s->next = atomic_load(&settings);
-		atomic_store(&settings, s);
-	}
-	pthread_mutex_unlock(&adding);
+	for (size_t i = 0; i < env->count; i++)
+		vars[i] = (struct env_var){arena_cstr(arena, str_of(env->vars[i].name)),
+					   arena_cstr(arena, str_of(env->vars[i].value))};
+	return (struct env){vars, env->count};
 }

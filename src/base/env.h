@@ -1,16 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Settings by name: those that a deployment's .env file gives, then the environment of the process. What came from a
- * file stays in this process: it is not put into its environment, so that no child gets it.
+ * Settings by name: those of one deployment (its .env file), then the environment of the process. Each deployment has
+ * its own, so that two of them in one process do not use each other's credentials. A value from a file is not put into
+ * the environment of the process, so that no child gets it.
  */
 #ifndef STEAD_BASE_ENV_H
 #define STEAD_BASE_ENV_H
 
-#include "base/str.h"
+#include "base/arena.h"
 
-/* NULL: neither has it. Good until the process ends. Thread-safe. */
-const char *env_get(const char *name);
-/* From now on env_get() gives this value. The bytes are copied, and kept. */
-void env_set(struct str name, struct str value);
+struct env_var {
+	const char *name, *value;
+};
+
+struct env {
+	const struct env_var *vars;
+	size_t count;
+};
+
+/* `env` NULL: only the environment of the process. NULL: neither has it. */
+const char *env_get(const struct env *env, const char *name);
+/* A copy that lives as long as the arena. */
+struct env env_copy(struct arena *arena, const struct env *env);
 
 #endif

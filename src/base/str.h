@@ -16,10 +16,11 @@ struct str {
 	size_t len;
 };
 
-/* STR("literal") costs nothing at run time; STR_ARG is for printf's "%.*s". */
+/* STR("literal") costs nothing at run time. STR_ARG is for printf's "%.*s" and gives the whole string, up to INT32_MAX
+ * bytes; a message that quotes what an outsider wrote shortens it with utf8_first(). */
 #define STR(lit)   ((struct str){"" lit, sizeof(lit) - 1})
 #define STR_NONE   ((struct str){NULL, 0})
-#define STR_ARG(s) (int)((s).len > 4096 ? 4096 : (s).len), (s).ptr ? (s).ptr : ""
+#define STR_ARG(s) (int)((s).len > INT32_MAX ? INT32_MAX : (s).len), (s).ptr ? (s).ptr : ""
 
 static inline struct str str_of(const char *z)
 {
@@ -81,7 +82,7 @@ size_t str_find_char(struct str s, char c);
 size_t str_rfind_char(struct str s, char c);
 /* Index of the first `needle` at or after `from`, or SIZE_MAX. An empty needle is never found. */
 size_t str_find(struct str s, struct str needle, size_t from);
-/* Cuts `*rest` at the first `sep`: returns what stands before, leaves what stands behind. False when `*rest` is used
+/* Cuts `*rest` at the first `sep`: gives the part before it and leaves the part after it. False when `*rest` is used
  * up. */
 bool str_cut(struct str *rest, char sep, struct str *ret_part);
 /* Without ASCII white space at both ends. */

@@ -117,7 +117,7 @@ int run_lease(struct cli *cli, struct err *err)
 
 	if (!shows && !str_is(verb, "acquire") && !str_is(verb, "renew") && !str_is(verb, "release"))
 		return err_set(err, ERR_INVALID, "lease: '%.*s' is not acquire, renew, release or show",
-			       STR_ARG(str_first(verb, 80)));
+			       STR_ARG(utf8_first(verb, 80)));
 	if (!shows && !named)
 		return err_set(err, ERR_INVALID, "lease %.*s: the name of the lease is missing", STR_ARG(verb));
 	r = cli_open(cli, shows ? CLI_READS : CLI_WRITES, err);

@@ -76,10 +76,10 @@ static int add_pair(struct arena *arena, const struct jv *schema, struct str pai
 
 	if (eq == pair.len || eq == 0)
 		return err_set(err, ERR_INVALID, "call: '%.*s' is not KEY=VALUE, nor a JSON object, nor '-'",
-			       STR_ARG(str_first(pair, 80)));
+			       STR_ARG(utf8_first(pair, 80)));
 	if (!utf8_valid(pair))
 		return err_set(err, ERR_INVALID, "call: the argument '%.*s' is not UTF-8; send bytes as base64",
-			       STR_ARG(str_first(key, 80)));
+			       STR_ARG(utf8_first(key, 80)));
 	property = jv_get_key(jv_get(schema, "properties"), key);
 	value = typed_value(arena, property, str_from(pair, eq + 1));
 	before = jv_get_key(args, key);

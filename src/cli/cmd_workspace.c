@@ -105,6 +105,6 @@ int run_schema(struct cli *cli, struct err *err)
 		return err_set(err, ERR_NOT_FOUND,
 			       "schema: there is none for '%.*s'; there is one each for agent.yaml, tools.json "
 			       "and stead.yaml",
-			       STR_ARG(str_first(file, 80)));
+			       STR_ARG(utf8_first(file, 80)));
 	return 0;
 }

@@ -792,7 +792,7 @@ int command_unknown(struct str name, struct err *err)
 	nearest = str_nearest(name, names, command_count);
 	if (nearest)
 		return err_set(err, ERR_INVALID, "unknown command '%.*s'; did you mean '%s'?",
-			       STR_ARG(str_first(name, 80)), nearest);
+			       STR_ARG(utf8_first(name, 80)), nearest);
 	return err_set(err, ERR_INVALID, "unknown command '%.*s'; 'stead help' shows the commands",
-		       STR_ARG(str_first(name, 80)));
+		       STR_ARG(utf8_first(name, 80)));
 }

@@ -398,6 +398,6 @@ int run_completion(struct cli *cli, struct err *err)
 		fish_script(&cli->out);
 	else
 		return err_set(err, ERR_INVALID, "completion: there is no script for '%.*s'; give bash, zsh or fish",
-			       STR_ARG(str_first(shell, 80)));
+			       STR_ARG(utf8_first(shell, 80)));
 	return 0;
 }

@@ -89,7 +89,7 @@ static int add_option(struct parser *p, const struct option *option, struct str 
 
 	if (option->words && !word_of(option->words, value))
 		return err_set(err, ERR_INVALID, "--%s is '%.*s'; give one of: %s", option->name,
-			       STR_ARG(str_first(value, 80)), option->words);
+			       STR_ARG(utf8_first(value, 80)), option->words);
 	args->options[args->option_count++] = (struct args_option){option->id, value};
 	return 0;
 }
@@ -191,7 +191,7 @@ int args_check_operands(const struct args *args, struct err *err)
 			       c->operands);
 	if (args->operand_count > c->operands_max)
 		return err_set(err, ERR_INVALID, "%s: '%.*s' is one argument too many; usage: stead %s%s%s", c->name,
-			       STR_ARG(str_first(args->operands[c->operands_max], 80)), c->name,
+			       STR_ARG(utf8_first(args->operands[c->operands_max], 80)), c->name,
 			       c->operands[0] ? " " : "", c->operands);
 	return 0;
 }
@@ -240,7 +240,8 @@ int args_number(const struct args *args, enum option_id id, uint64_t max, uint64
 			option = &args->command->options[i];
 	if (!str_to_i64(text, &n) || n < 0 || (uint64_t)n > max)
 		return err_set(err, ERR_INVALID, "--%s is '%.*s'; give a number from 0 to %llu",
-			       option ? option->name : "option", STR_ARG(str_first(text, 80)), (unsigned long long)max);
+			       option ? option->name : "option", STR_ARG(utf8_first(text, 80)),
+			       (unsigned long long)max);
 	*ret = (uint64_t)n;
 	return 0;
 }

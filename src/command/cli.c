@@ -73,15 +73,8 @@ int cli_print_result(struct cli *cli, const struct tool_result *result, struct e
 	struct str text = result->text;
 
 	if (result->is_error) {
-		struct str sentence = str_of(result->err.msg);
-
 		*err = result->err;
-		/* a dialect may say the same in its own form; the sentence is printed once */
-		if (str_starts(text, STR("Error: ")))
-			text = str_from(text, 7);
-		if (str_starts(text, sentence))
-			text = str_from(text, sentence.len);
-		cli->detail = str_trim(text);
+		cli->detail = str_trim(result->detail);
 		return -(int)err->kind;
 	}
 	if (cli->json && result->value) {

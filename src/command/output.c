@@ -212,10 +212,10 @@ static void report(void *arg, uint64_t done, uint64_t total, struct str what)
 
 		n = snprintf(line, sizeof(line), "\r\033[K%s [%.*s%.*s] %llu of %llu %.*s", out->verb, full,
 			     "====================", BAR_WIDTH - full, "--------------------", (unsigned long long)done,
-			     (unsigned long long)total, STR_ARG(str_first(what, 40)));
+			     (unsigned long long)total, STR_ARG(utf8_first(what, 40)));
 	} else {
 		n = snprintf(line, sizeof(line), "\r\033[K%s %llu %.*s", out->verb, (unsigned long long)done,
-			     STR_ARG(str_first(what, 60)));
+			     STR_ARG(utf8_first(what, 60)));
 	}
 	if (n > 0 && write(STDERR_FILENO, line, (size_t)n < sizeof(line) ? (size_t)n : sizeof(line) - 1) > 0)
 		out->drawn = true;

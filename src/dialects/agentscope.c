@@ -65,9 +65,9 @@ static int scope_edit(struct call *call, const struct jv *args, struct outcome *
 
 	scope_path(call, args, mapped);
 	r = tool_edit_file(call, mapped, ret, err);
-	if (r && err->kind == ERR_NOT_FOUND && str_find(str_of(err->msg), STR("text to replace"), 0) != SIZE_MAX)
+	if (r && err->detail == DETAIL_TEXT_ABSENT)
 		return err_prefix(err, "string not found");
-	if (r && err->kind == ERR_INVALID && str_find(str_of(err->msg), STR(" times "), 0) != SIZE_MAX)
+	if (r && err->detail == DETAIL_TEXT_REPEATED)
 		return err_prefix(err, "string appears more than once");
 	if (r)
 		return r;

@@ -18,8 +18,11 @@ struct memory {
 /* Ends the call with the sentence in m->text, whole, also when it is longer than an error's message. */
 static int fail(struct memory *m, enum err_kind kind)
 {
+	struct str sentence = utf8_first(buf_str(&m->text), 400);
+
 	m->ret->text = buf_str(&m->text);
-	return err_set(m->err, kind, "%.*s", STR_ARG(str_first(m->ret->text, 400)));
+	m->ret->detail = str_from(m->ret->text, sentence.len);
+	return err_set(m->err, kind, "%.*s", STR_ARG(sentence));
 }
 
 static int memory_path(struct memory *m, struct str text, struct wpath *ret)

@@ -56,7 +56,7 @@ static int omni_path(struct call *call, struct str text, struct str *ret, struct
 	if (absolute && !taken && path.len)
 		return err_set(err, ERR_INVALID,
 			       "the path \"%.*s\" is absolute; use a path inside the workspace, for example \"%.*s\"",
-			       STR_ARG(str_first(text, 150)), STR_ARG(str_first(path, 150)));
+			       STR_ARG(utf8_first(text, 150)), STR_ARG(utf8_first(path, 150)));
 	*ret = path;
 	return 0;
 }

@@ -22,7 +22,7 @@ static int paw_path(struct call *call, const struct jv *args, const char *from, 
 	if (str_starts(path, STR("/")) || str_starts(path, STR("~")))
 		return err_set(err, ERR_INVALID,
 			       "the path \"%.*s\" is not relative; use a path inside the workspace, see ls('.')",
-			       STR_ARG(str_first(path, 150)));
+			       STR_ARG(utf8_first(path, 150)));
 	jv_set_str(call->ctx->arena, out, "path", path);
 	return 0;
 }
@@ -279,7 +279,7 @@ static int paw_info(struct call *call, const struct jv *args, struct outcome *re
 	jv_set_str(arena, out, "path", jv_get_str(args, "path"));
 	jv_set_bool(arena, out, "exists", r == 0);
 	if (r) {
-		jv_set_str(arena, out, "error", arena_str(arena, str_of(err->msg)));
+		jv_set_str(arena, out, "error", err_text(arena, err));
 	} else if (str_is(jv_get_str(ret->value, "kind"), "directory")) {
 		jv_set_str(arena, out, "error", STR("it is a directory; use ls"));
 	} else {

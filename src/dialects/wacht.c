@@ -19,7 +19,7 @@ static int task_path(struct call *call, const struct jv *args, struct wpath *ret
 		path = str_from(path, 5);
 	else if (str_starts(path, STR("/")))
 		return err_set(err, ERR_INVALID, "the path \"%.*s\" is not in /task; use /task/… or a relative path",
-			       STR_ARG(str_first(path, 150)));
+			       STR_ARG(utf8_first(path, 150)));
 	return wpath_parse_lenient(call->ctx->arena, path, ret, err);
 }
 

@@ -198,7 +198,7 @@ static int parse_cursor(struct grep_run *g, struct str cursor, struct err *err)
 	    wpath_parse(rest, &path, &ignored) != 0 || wpath_is_root(path))
 		return err_set(err, ERR_INVALID,
 			       "the cursor \"%.*s\" is not one that a search gave; leave it out to start again",
-			       STR_ARG(str_first(cursor, 80)));
+			       STR_ARG(utf8_first(cursor, 80)));
 	g->job.cursor_path = path.s;
 	g->job.cursor_line = (uint64_t)line;
 	return 0;

@@ -183,7 +183,7 @@ static int conn_setup(struct resp_client *c, struct resp_conn *conn, struct ctx 
 		else if (r == 0 && left <= c->opts.script_count)
 			keep_hash(c, c->opts.script_count - left, v.s);
 	}
-	if (r && c->opts.password && *c->opts.password && strstr(err->msg, c->opts.password))
+	if (r && c->opts.password && *c->opts.password && err_mentions(err, c->opts.password))
 		r = err_set(err, ERR_UNAVAILABLE, "the server refused the connection and echoed the password");
 	return r;
 }

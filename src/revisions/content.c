@@ -244,7 +244,7 @@ static int file_pull(void *arg, void *buf, size_t cap, size_t *ret_len, struct e
 	if (r)
 		return r;
 	if (f->version.len && !str_eq(stat.version, f->version))
-		return err_set(err, ERR_CONFLICT, "\"%.*s\" changed while it was read", STR_ARG(f->path.s));
+		return err_set(err, ERR_CONFLICT, ERR_PATH " changed while it was read", STR_ARG(f->path.s));
 	f->offset += piece.len;
 	*ret_len = piece.len;
 	return 0;
@@ -309,7 +309,7 @@ static int push_range(struct str data, struct store_range range, const struct si
 
 static int not_kept(const struct rev_record *record, struct err *err)
 {
-	return err_set(err, ERR_NOT_FOUND, "the content of \"%.*s\" around revision %llu is not kept any more",
+	return err_set(err, ERR_NOT_FOUND, "the content of " ERR_PATH " around revision %llu is not kept any more",
 		       STR_ARG(record->r.path.s), (unsigned long long)record->r.number);
 }
 

@@ -229,7 +229,7 @@ static int hold(struct revisions *rv, struct ctx *ctx, struct wpath path, struct
 		return 0;
 	r = content_keep_file(rv, ctx, path, &l->state, err);
 	if (r == 0 && !str_eq(l->state.version, version))
-		return err_set(err, ERR_CONFLICT, "\"%.*s\" changed meanwhile", STR_ARG(path.s));
+		return err_set(err, ERR_CONFLICT, ERR_PATH " changed meanwhile", STR_ARG(path.s));
 	return r;
 }
 
@@ -994,6 +994,7 @@ static void revisions_destroy(struct store *s)
 
 static const struct store_ops revisions_ops = {
 	.name = "revisions",
+	.cannot = STORE_ONE_STEP,
 	.write = revisions_write,
 	.append = revisions_append,
 	.remove = revisions_remove,

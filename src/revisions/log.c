@@ -548,8 +548,7 @@ int revlog_open(struct store *meta, struct store *at, struct wpath journal, stru
 	log->meta = meta;
 	log->memory = arena_new();
 	log->journal = (struct log_journal){.at = at, .path.s = arena_str(log->memory, journal.s)};
-	if (at == meta)
-		log->journal.steps = STEPS_TWO; /* the files are elsewhere */
+	log->journal.one_step = at && at != meta && store_can(at, STORE_ONE_STEP); /* in meta: the files are elsewhere */
 	log->batch = arena_new();
 	log->slot_cap = 1024;
 	log->slots = xcalloc(log->slot_cap, sizeof(struct path_slot *));
@@ -949,14 +948,14 @@ int revlog_set_horizon(struct revlog *log, struct ctx *ctx, uint64_t number, str
 	return r;
 }
 
-/* Lines of another log behind the tail segment's end. The lock is held. */
+/* Lines of another log after the tail segment's end. The lock is held. */
 static int take_up_tail(struct revlog *log, struct ctx *ctx, struct str lines, struct err *err)
 {
 	struct segment *s = &log->segments[log->segment_count - 1];
 	uint64_t offset;
 	int r;
 
-	if (s->size > s->parsed) /* behind the torn line of a killed writer */
+	if (s->size > s->parsed) /* ends the torn line of a killed writer */
 		lines = arena_printf(ctx->arena, "\n%.*s", STR_ARG(lines));
 	r = append_tail(log, lines, &offset, err);
 	if (r == 0)

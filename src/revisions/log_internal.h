@@ -42,8 +42,6 @@ struct entry {
 	struct entry *next;
 };
 
-enum log_steps { STEPS_UNKNOWN, STEPS_ONE, STEPS_TWO };
-
 /* The journal that a log goes on in. */
 struct log_journal {
 	struct store *at;  /* borrowed; NULL: there is none */
@@ -52,9 +50,9 @@ struct log_journal {
 	uint64_t entry;    /* the last one that was taken in */
 	int64_t known_ns;  /* when it was known to be the last there is; 0: not */
 	bool skipped;      /* entries were cut away before they were read here */
-	enum log_steps steps;
+	bool one_step;     /* a change is made with its entry */
 	uint64_t bytes;
-	struct journal_entry *recent; /* the newest entries (malloc), for a store that gathers; STEPS_TWO only */
+	struct journal_entry *recent; /* the newest entries (malloc), for a store that gathers them */
 	size_t recent_count, recent_bytes;
 };
 

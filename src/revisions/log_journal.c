@@ -38,7 +38,7 @@ static void recent_drop(struct log_journal *j, size_t count)
 
 static void recent_add(struct log_journal *j, uint64_t number, struct str bytes)
 {
-	if (j->steps != STEPS_TWO)
+	if (store_can(j->at, STORE_JOURNAL))
 		return;
 	if (!j->recent)
 		j->recent = xcalloc(RECENT_MAX + 1, sizeof(*j->recent));
@@ -231,7 +231,6 @@ static void added(struct revlog *log, struct adding *a)
 	struct log_journal *j = &log->journal;
 
 	if (a->step) {
-		j->steps = STEPS_ONE;
 		a->step->made = true;
 		a->step->stat = a->added.stat;
 		a->step->stat.version = a->step->version;
@@ -307,7 +306,7 @@ int journal_lead(struct revlog *log, struct entry *taken, struct err *err)
 		struct adding a = {.taken = taken, .notes_taken = log->notes.len};
 
 		arena_reset(log->batch);
-		if (taken && !taken->next && taken->step && log->journal.steps != STEPS_TWO)
+		if (taken && !taken->next && taken->step && log->journal.one_step)
 			a.step = taken->step;
 		buf_init(&a.out, log->batch, BATCH_MAX);
 		log_build_batch(log, taken, a.step ? a.step->version : STR_NONE, &a.out, &a.notes_len);
@@ -323,10 +322,6 @@ int journal_lead(struct revlog *log, struct entry *taken, struct err *err)
 		if (r == 0) {
 			added(log, &a);
 			return 0;
-		}
-		if (r == -ERR_UNSUPPORTED && a.step) {
-			log->journal.steps = STEPS_TWO;
-			continue;
 		}
 		if (is_overtaken(&a, r)) {
 			r = let_pass(log, &a, tries, err);
@@ -367,29 +362,10 @@ int journal_take_up(struct revlog *log, struct ctx *ctx, struct str lines, struc
 
 bool revlog_one_step(const struct revlog *log)
 {
-	return log->journal.at && log->journal.steps != STEPS_TWO;
+	return log->journal.one_step;
 }
 
 /* --- waiting --- */
-
-/* Whether the store has a journal of its own is found out by a change that cannot be. */
-static void probe(struct revlog *log)
-{
-	ARENA_SCOPE struct arena *arena = arena_new();
-	struct ctx ctx = {.arena = arena};
-	struct journal_add add = {
-		.after = UINT64_MAX - 1, .bytes = STR("{}\n"), .change = JOURNAL_REMOVE, .version = STR("none")};
-	struct wpath none = {arena_printf(arena, "%.*s-none", STR_ARG(log->journal.path.s))};
-	struct store_cond cond = {.kind = STORE_VERSION, .version = STR("none")};
-	struct journal_added ignored_added;
-	struct err ignored;
-	int r = store_journal_add(log->journal.at, &ctx, log->journal.path, none, cond, &add, &ignored_added, &ignored);
-
-	revlog_lock(log);
-	if (log->journal.steps == STEPS_UNKNOWN && (r == -ERR_UNSUPPORTED || r == -ERR_CONFLICT))
-		log->journal.steps = r == -ERR_UNSUPPORTED ? STEPS_TWO : STEPS_ONE;
-	revlog_unlock(log);
-}
 
 bool revlog_listen(struct revlog *log, struct ctx *ctx, int64_t deadline_ns)
 {
@@ -398,22 +374,13 @@ bool revlog_listen(struct revlog *log, struct ctx *ctx, int64_t deadline_ns)
 	struct journal_read req = {.max_bytes = 1, .wait_ns = deadline_ns - clock_monotonic_ns()};
 	struct journal_page page;
 	struct err ignored;
-	enum log_steps steps;
 
-	if (!log->journal.at)
+	if (!log->journal.at || !store_can(log->journal.at, STORE_JOURNAL))
 		return false;
 	c.arena = arena;
 	revlog_lock(log);
-	steps = log->journal.steps;
-	revlog_unlock(log);
-	if (steps == STEPS_UNKNOWN)
-		probe(log);
-	revlog_lock(log);
-	steps = log->journal.steps;
 	req.after = log->journal.entry;
 	revlog_unlock(log);
-	if (steps != STEPS_ONE)
-		return false;
 	if (req.wait_ns > LISTEN_NS)
 		req.wait_ns = LISTEN_NS;
 	return req.wait_ns <= 0 ||

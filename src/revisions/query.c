@@ -147,7 +147,7 @@ int revisions_state(struct store *revisions, struct ctx *ctx, struct wpath path,
 
 static int absent_then(struct wpath path, uint64_t number, struct err *err)
 {
-	return err_set(err, ERR_NOT_FOUND, "\"%.*s\" did not exist at revision %llu; `history` lists its revisions",
+	return err_set(err, ERR_NOT_FOUND, ERR_PATH " did not exist at revision %llu; `history` lists its revisions",
 		       STR_ARG(path.s), (unsigned long long)number);
 }
 

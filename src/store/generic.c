@@ -56,7 +56,7 @@ static int copy_pull(void *arg, void *buf, size_t cap, size_t *ret_len, struct e
 	if (r)
 		return r;
 	if (!str_eq(stat.version, c->version))
-		return err_set(err, ERR_CONFLICT, "\"%.*s\" changed while it was copied; copy it again",
+		return err_set(err, ERR_CONFLICT, ERR_PATH " changed while it was copied; copy it again",
 			       STR_ARG(c->path.s));
 	c->offset += piece.len;
 	*ret_len = piece.len;
@@ -84,7 +84,8 @@ int store_copy_between(struct store *from_store, struct ctx *ctx, struct wpath f
 	if (r)
 		return r;
 	if (stat.kind == STORE_DIR)
-		return err_set(err, ERR_INVALID, "\"%.*s\" is a directory; copy its files one by one", STR_ARG(from.s));
+		return err_set(err, ERR_INVALID, ERR_PATH " is a directory; copy its files one by one",
+			       STR_ARG(from.s));
 	c.version = stat.version;
 	return store_forward(to_store, ctx, &put, err);
 }

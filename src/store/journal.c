@@ -281,7 +281,7 @@ static int take_run(struct reading *rd, const struct run *run, struct err *err)
 		return r;
 	for (; at <= run->last && !rd->full; at++) {
 		if (!run_next(&rest, &number, &bytes) || number != at)
-			return err_set(err, ERR_CORRUPT, "\"%.*s\" does not hold the entries that its name says",
+			return err_set(err, ERR_CORRUPT, ERR_PATH " does not hold the entries that its name says",
 				       STR_ARG(run->path.s));
 		if (number == rd->after + 1)
 			take(rd, bytes);

@@ -21,8 +21,8 @@ int jsonl_append(struct store *store, struct ctx *ctx, struct wpath path, const 
 	int r = -ERR_EXISTS;
 
 	if (!line.ptr)
-		return err_set(err, ERR_TOO_LARGE, "append %.*s: the entry has more than %zu bytes", STR_ARG(path.s),
-			       JSON_LEN_MAX);
+		return err_set(err, ERR_TOO_LARGE, "append " ERR_PATH_BARE ": the entry has more than %zu bytes",
+			       STR_ARG(path.s), JSON_LEN_MAX);
 	if (first && store_stat(store, ctx, path, NULL, err) == -ERR_NOT_FOUND) {
 		head = line_of(ctx->arena, first);
 		buf_init(&both, ctx->arena, head.len + line.len);
@@ -98,7 +98,8 @@ int jsonl_read_back(struct store *store, struct ctx *ctx, struct wpath path, str
 			return 0;
 		if (left == bytes.len && range.offset) { /* one line is longer than the window */
 			if (window > JSON_LEN_MAX)
-				return err_set(err, ERR_TOO_LARGE, "read %.*s: a line has more than %zu bytes",
+				return err_set(err, ERR_TOO_LARGE,
+					       "read " ERR_PATH_BARE ": a line has more than %zu bytes",
 					       STR_ARG(path.s), JSON_LEN_MAX);
 			window *= 4;
 			continue;

@@ -75,7 +75,8 @@ static int parse_record(struct ctx *ctx, struct str bytes, struct record *record
 
 	if (jv_parse(ctx->arena, bytes, &v, &why) != 0)
 		return err_set(err, ERR_CORRUPT,
-			       "the file of the lease is not one (%s); remove it when nobody holds it", why.msg);
+			       "the file of the lease is not one (%.*s); remove it when nobody holds it",
+			       STR_ARG(err_text(ctx->arena, &why)));
 	fence = jv_get_int(v, "fence", 0);
 	ttl_ms = jv_get_int(v, "ttl_ms", 0);
 	record->holder = jv_get_str(v, "holder");

@@ -4,8 +4,8 @@
  * itself), builds the operation as a value, and hands it to store_forward(), which is also what layers call: one path
  * through the code, so an operation behaves the same from outside and from a layer.
  *
- * The alternative, typed forwarding functions in every layer, was rejected: eleven layers times nine operations of
- * boilerplate, in which an operation added later is forwarded by accident.
+ * The alternative, typed forwarding functions in every layer, was rejected: most of them would only pass their
+ * arguments on, and an operation that is added later would be forwarded by accident.
  */
 #include "store/store.h"
 
@@ -15,18 +15,18 @@
 #include "store/journal.h"
 
 const struct store_op_info store_op_info[STORE_OPS] = {
-	[STORE_OP_STAT] = {.name = "stat", .reads_only = true, .idempotent = true},
-	[STORE_OP_READ] = {.name = "read", .reads_only = true, .idempotent = true},
-	[STORE_OP_WRITE] = {.name = "write", .idempotent = true},
+	[STORE_OP_STAT] = {.name = "stat", .reads_only = true},
+	[STORE_OP_READ] = {.name = "read", .reads_only = true},
+	[STORE_OP_WRITE] = {.name = "write"},
 	[STORE_OP_APPEND] = {.name = "append"},
 	[STORE_OP_REMOVE] = {.name = "remove"},
 	[STORE_OP_MOVE] = {.name = "move"},
-	[STORE_OP_COPY] = {.name = "copy", .idempotent = true},
-	[STORE_OP_LIST] = {.name = "list", .reads_only = true, .idempotent = true},
+	[STORE_OP_COPY] = {.name = "copy"},
+	[STORE_OP_LIST] = {.name = "list", .reads_only = true},
 	[STORE_OP_SCAN] = {.name = "scan", .reads_only = true},
-	[STORE_OP_JOURNAL_READ] = {.name = "read the journal", .reads_only = true, .idempotent = true},
+	[STORE_OP_JOURNAL_READ] = {.name = "read the journal", .reads_only = true},
 	[STORE_OP_JOURNAL_ADD] = {.name = "add to the journal"},
-	[STORE_OP_JOURNAL_CUT] = {.name = "cut the journal", .idempotent = true},
+	[STORE_OP_JOURNAL_CUT] = {.name = "cut the journal"},
 };
 
 static bool has_typed(const struct store_ops *ops, enum store_op op)
@@ -119,7 +119,7 @@ static int dispatch(struct store *s, struct ctx *ctx, struct store_call *c, stru
 	int r = store_forward(s, ctx, c, err);
 
 	if (r)
-		err_prefix(err, "%s %.*s", store_op_info[c->op].name,
+		err_prefix(err, "%s " ERR_PATH_BARE, store_op_info[c->op].name,
 			   STR_ARG(wpath_is_root(c->path) ? STR("/") : c->path.s));
 	return r;
 }
@@ -278,7 +278,8 @@ static int check_two_paths(enum store_op op, struct wpath from, struct wpath to,
 	if (r)
 		return r;
 	if (wpath_within(to, from) || wpath_within(from, to))
-		return err_set(err, ERR_INVALID, "%s %.*s: the target \"%.*s\" is the same or one lies in the other",
+		return err_set(err, ERR_INVALID,
+			       "%s " ERR_PATH_BARE ": the target " ERR_PATH " is the same or one lies in the other",
 			       store_op_info[op].name, STR_ARG(from.s), STR_ARG(to.s));
 	return 0;
 }
@@ -382,16 +383,39 @@ int store_cond_check(struct store_cond cond, bool exists, struct str version, st
 	return 0;
 }
 
-bool store_is_local(const struct store *s)
+int store_refuse(enum store_refusal why, struct str path, struct err *err)
 {
-	while (s->inner || s->ops->stands_on)
+	static const char *const sentences[] = {
+		[REFUSE_DIR] = "is a directory; name a file",
+		[REFUSE_FILE] = "is a file; name a directory",
+		[REFUSE_BELOW_FILE] = "is a file, so nothing can lie below it",
+		[REFUSE_FILE_TARGET] = "is a file; a directory cannot replace it",
+		[REFUSE_NOT_RECURSIVE] = "is a directory; remove it recursively",
+		[REFUSE_DIR_VERSION] = "is a directory, which has no version; leave the condition out",
+	};
+
+	if (why == REFUSE_LONG_PATH)
+		return err_set(err, ERR_INVALID, ERR_PATH " would get a path of more than %zu bytes", STR_ARG(path),
+			       PATH_LEN_MAX);
+	return err_set(err, ERR_INVALID, ERR_PATH " %s", STR_ARG(path), sentences[why]);
+}
+
+bool store_can(const struct store *s, enum store_ability ability)
+{
+	while ((s->inner || s->ops->stands_on) && !(s->ops->cannot & ability))
 		s = s->inner ? s->inner : s->ops->stands_on(s);
-	return s->ops->local;
+	return s->ops->can & ability;
+}
+
+struct store *store_share(struct store *s)
+{
+	atomic_fetch_add(&s->shares, 1);
+	return s;
 }
 
 void store_destroy(struct store *s)
 {
-	while (s) {
+	while (s && atomic_fetch_sub(&s->shares, 1) == 0) {
 		struct store *inner = s->inner;
 
 		s->ops->destroy(s);

@@ -24,6 +24,7 @@
 #ifndef STEAD_STORE_STORE_H
 #define STEAD_STORE_STORE_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -140,7 +141,6 @@ enum store_op {
 struct store_op_info {
 	const char *name;
 	bool reads_only;
-	bool idempotent; /* repeating it after an unknown outcome does no harm */
 };
 extern const struct store_op_info store_op_info[STORE_OPS];
 
@@ -175,6 +175,14 @@ struct store_call {
 
 struct store;
 
+/* What a store can do beyond the contract. A layer can what the store below it can, less what it takes away. */
+enum store_ability {
+	STORE_LOCAL = 1,    /* a file that grows is cheap, and only this machine sees it: a log is better kept in files
+			       than in a journal */
+	STORE_JOURNAL = 2,  /* journals are its own operations: reading one can wait for the next entry */
+	STORE_ONE_STEP = 4, /* an entry of a journal and a change of a file are made in one step */
+};
+
 /* One const table per backend or layer. An operation that is NULL goes to `around`; with no `around` either, it is
    unsupported (copy, scan and the journal then fall back to a generic form over the same store's read, write and list).
  */
@@ -203,9 +211,8 @@ struct store_ops {
 			   struct err *err);
 	int (*journal_cut)(struct store *s, struct ctx *ctx, struct wpath journal, uint64_t before, struct err *err);
 	int (*around)(struct store *s, struct ctx *ctx, struct store_call *call, struct err *err);
-	/* Backends: a file that grows is cheap here, and only this machine sees it. A log is then better kept in files
-	   than in a journal. */
-	bool local;
+	unsigned can;    /* enum store_ability: backends */
+	unsigned cannot; /* layers: abilities of the store below that they do not pass on */
 	/* Layers that have no `inner`: the store whose place counts as theirs, the one that has the log. */
 	const struct store *(*stands_on)(const struct store *s);
 	void (*destroy)(struct store *s); /* frees what is its own; the inner store is destroyed by store_destroy() */
@@ -215,6 +222,7 @@ struct store_ops {
 struct store {
 	const struct store_ops *ops;
 	struct store *inner; /* layers: owned; backends: NULL */
+	atomic_uint shares;  /* owners besides the first */
 };
 
 /* The front doors. Outputs may be NULL where a caller does not care; they are written on success only. An error gets
@@ -265,15 +273,33 @@ int store_change(struct store *s, struct ctx *ctx, struct wpath path, const stru
 /* For layers: the call made on `inner`, without a prefix to its error. */
 int store_forward(struct store *inner, struct ctx *ctx, struct store_call *call, struct err *err);
 
-/* Destroys the layers from the outside in, and the backend. NULL is allowed. */
+/* Another owner of the same store: returns `s`. Each owner calls store_destroy() once. */
+struct store *store_share(struct store *s);
+/* Ends one ownership. With the last one the layers are destroyed from the outside in, and the backend. NULL is allowed.
+ */
 void store_destroy(struct store *s);
 
-/* What the backend at the bottom says (ops->local). */
-bool store_is_local(const struct store *s);
+bool store_can(const struct store *s, enum store_ability ability);
+static inline bool store_is_local(const struct store *s)
+{
+	return store_can(s, STORE_LOCAL);
+}
 
 /* 0 when the condition holds for what is there (`version` only when it exists); else the sentence that all stores use.
  */
 int store_cond_check(struct store_cond cond, bool exists, struct str version, struct err *err);
+
+/* What all stores refuse (ERR_INVALID) with the same sentence about a path. */
+enum store_refusal {
+	REFUSE_DIR,           /* a file is wanted */
+	REFUSE_FILE,          /* a directory is wanted */
+	REFUSE_BELOW_FILE,    /* a part of the path is a file */
+	REFUSE_FILE_TARGET,   /* a directory would replace it */
+	REFUSE_NOT_RECURSIVE, /* a directory is removed only recursively */
+	REFUSE_DIR_VERSION,   /* a version is the condition, and a directory has none */
+	REFUSE_LONG_PATH,     /* after a move it would have a path longer than PATH_LEN_MAX */
+};
+int store_refuse(enum store_refusal why, struct str path, struct err *err);
 
 /* Shared by backends that hold the whole of a file's directory at once. The byte order of lists: a directory counts as
    its name with a '/' behind it. */

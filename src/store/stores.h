@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Constructors of every backend and layer. A layer owns the store it is put on: destroying the outermost destroys all.
- * A constructor that fails leaves the inner store to its caller.
+ * A store that has another owner too is given as store_share(inner). A constructor that fails leaves the inner store to
+ * its caller.
  */
 #ifndef STEAD_STORE_STORES_H
 #define STEAD_STORE_STORES_H
 
+#include "base/env.h"
 #include "store/store.h"
 
 /* Backends. */
@@ -13,7 +15,7 @@ struct store *store_memory_new(void);
 
 /* redis://[user@]host[:port][/db][?prefix=…], rediss:// (TLS), redis+unix:///path/of.sock; docs/stores.md has the
    options. Connects, so that what is wrong is known at once. */
-int store_redis_open(struct str url, struct store **ret_store, struct err *err);
+int store_redis_open(struct str url, const struct env *env, struct store **ret_store, struct err *err);
 /* What the server's settings mean for the files, when that is not "they are safe"; NULL: nothing to say. */
 const char *store_redis_advice(struct store *s);
 /* Round trips so far. */
@@ -29,23 +31,23 @@ struct store_disk_opts {
 int store_disk_open(const char *dir, const struct store_disk_opts *opts, struct store **ret_store, struct err *err);
 
 /* "postgres://USER@HOST/DATABASE?schema=…&prefix=…" (docs/stores.md). The schema is made, or brought up to date. */
-int store_postgres_open(struct str url, struct store **ret_store, struct err *err);
+int store_postgres_open(struct str url, const struct env *env, struct store **ret_store, struct err *err);
 /* Of the schema that an open store has. */
 int store_postgres_schema_version(void);
 /* Round trips made so far, of a store without a prefix: for tests and benchmarks. */
 uint64_t store_postgres_trips(struct store *postgres);
 
 /* "s3://bucket/prefix?…" and "r2://…" (docs/stores.md); the server is not asked before the first operation. Keys come
-   from the environment. */
-int store_s3_open(struct str url, struct store **ret_store, struct err *err);
+   from `env`. */
+int store_s3_open(struct str url, const struct env *env, struct store **ret_store, struct err *err);
 /* Unfinished uploads below the store's prefix that are older than a day; `abort` ends them. */
 int store_s3_uploads(struct store *s3, struct ctx *ctx, bool abort, uint64_t *ret_count, struct err *err);
 /* Requests sent so far. */
 uint64_t store_s3_requests(struct store *s3);
 
-/* "disk:./dir", "memory:", "postgres://…", "s3://…". A URL of a kind that this build has not is ERR_UNSUPPORTED and
- * names those it has. */
-int store_open_url(struct str url, struct store **ret_store, struct err *err);
+/* "disk:./dir", "memory:", "postgres://…", "s3://…". Credentials come from `env` (env_get(); used during the call
+ * only). A URL of a kind that this build does not have is ERR_UNSUPPORTED; the message names those that it has. */
+int store_open_url(struct str url, const struct env *env, struct store **ret_store, struct err *err);
 /* True when only this machine, or this process, sees what is stored there. */
 bool store_url_is_local(struct str url);
 /* The URL as it may be shown and logged: without a password. */
@@ -54,8 +56,6 @@ struct str store_url_shown(struct arena *arena, struct str url);
 /* Layers. */
 /* The subtree `dir` of inner as a store of its own. Errors and events name paths within it. */
 struct store *store_prefix_new(struct store *inner, struct wpath dir);
-/* The same without owning `inner`: it must outlive the view. */
-struct store *store_view_new(struct store *shared, struct wpath dir);
 struct store *store_readonly_new(struct store *inner);
 
 /* Globs, compared without regard to case; one without '/' is an element at any depth, and a directory that matches
@@ -100,14 +100,6 @@ enum split_side { SPLIT_FIRST, SPLIT_SECOND, SPLIT_BOTH };
 /* One tree in two stores, at the same paths. `side` tells whose a path is, with all below it; SPLIT_BOTH is a directory
    that both may have parts of. Owns both. */
 struct store *store_split_new(struct store *first, struct store *second, enum split_side (*side)(struct wpath path));
-
-struct retry_policy {
-	unsigned tries;    /* in all; 0 and 1: no retry */
-	unsigned first_ms; /* then doubled, with jitter */
-	unsigned longest_ms;
-};
-/* Repeats retryable failures of idempotent operations, and of conditional ones. */
-struct store *store_retry_new(struct store *inner, struct retry_policy policy);
 
 struct cache_opts {
 	struct str identity; /* of the inner store: unlike that of any other that shares the directory */

@@ -20,23 +20,23 @@ static int open_disk(struct str dir, struct store **ret_store, struct err *err)
 	return r;
 }
 
-int store_open_url(struct str url, struct store **ret_store, struct err *err)
+int store_open_url(struct str url, const struct env *env, struct store **ret_store, struct err *err)
 {
 	struct arena *arena;
 
 	if (str_starts(url, STR("s3://")) || str_starts(url, STR("r2://")))
-		return store_s3_open(url, ret_store, err);
+		return store_s3_open(url, env, ret_store, err);
 	if (str_starts(url, STR("disk:")))
 		return open_disk(str_from(url, 5), ret_store, err);
 	if (str_starts(url, STR("redis://")) || str_starts(url, STR("rediss://")) ||
 	    str_starts(url, STR("redis+unix://")))
-		return store_redis_open(url, ret_store, err);
+		return store_redis_open(url, env, ret_store, err);
 	if (str_is(url, "memory:")) {
 		*ret_store = store_memory_new();
 		return 0;
 	}
 	if (str_starts(url, STR("postgres://")) || str_starts(url, STR("postgresql://")))
-		return store_postgres_open(url, ret_store, err);
+		return store_postgres_open(url, env, ret_store, err);
 	arena = arena_new();
 	err_set(err, ERR_UNSUPPORTED,
 		"cannot open the store \"%.*s\": this build has \"disk:DIR\", \"memory:\", \"s3://…\", \"r2://…\", "
@@ -51,8 +51,8 @@ bool store_url_is_local(struct str url)
 	return str_starts(url, STR("disk:")) || str_starts(url, STR("memory:"));
 }
 
-/* Everything from the first ':' behind "scheme://" to the last '@', and the values of such parameters. A password may
-   have any character, so what cannot be told from one is hidden too. */
+/* Hides everything from the first ':' after "scheme://" to the last '@', and the values of such parameters. A password
+   may have any character, so what cannot be told from one is hidden too. */
 struct str store_url_shown(struct arena *arena, struct str url)
 {
 	static const struct str secret[] = {STR("password="), STR("secret="), STR("token="), STR("key=")};

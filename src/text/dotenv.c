@@ -57,6 +57,21 @@ static void skip_blanks(struct lines *in)
 		in->at++;
 }
 
+/* `line` 0: of a JSON value, which has none. */
+__attribute__((format(printf, 3, 4))) static int refuse(struct err *err, unsigned line, const char *fmt, ...)
+{
+	char text[400];
+	va_list args;
+
+	va_start(args, fmt);
+	vsnprintf(text, sizeof text, fmt, args);
+	va_end(args);
+	if (!line)
+		return err_set(err, ERR_INVALID, "%s", text);
+	err_set(err, ERR_INVALID, "line %u: %s", line, text);
+	return err_detail(err, DETAIL_AT_LINE);
+}
+
 static void skip_line(struct lines *in)
 {
 	while (!at_end(in) && peek(in) != '\n')
@@ -66,14 +81,13 @@ static void skip_line(struct lines *in)
 	in->line++;
 }
 
-/* Behind a quoted value: blanks and a comment, nothing else. */
+/* After a quoted value: blanks and a comment, nothing else. */
 static int end_of_line(struct lines *in, struct str name)
 {
 	skip_blanks(in);
 	if (peek(in) != '\n' && peek(in) != '#')
-		return err_set(in->err, ERR_INVALID,
-			       "line %u: text follows the closing quote of %.*s; quote the whole value", in->line,
-			       STR_ARG(name));
+		return refuse(in->err, in->line, "text follows the closing quote of %.*s; quote the whole value",
+			      STR_ARG(name));
 	skip_line(in);
 	return 0;
 }
@@ -104,8 +118,7 @@ static int quoted(struct lines *in, struct arena *arena, struct str name, struct
 			c = unescape(in->text.ptr[++in->at]);
 		buf_char(&b, c);
 	}
-	return err_set(in->err, ERR_INVALID, "line %u: the value of %.*s has no closing %c", begin, STR_ARG(name),
-		       quote);
+	return refuse(in->err, begin, "the value of %.*s has no closing %c", STR_ARG(name), quote);
 }
 
 /* To the end of the line, or to a '#' with a blank before it. */
@@ -137,8 +150,7 @@ static int assignment(struct lines *in, struct arena *arena, struct jv *vars)
 	in->at += name.len;
 	skip_blanks(in);
 	if (!name.len || peek(in) != '=')
-		return err_set(in->err, ERR_INVALID,
-			       "line %u: expected NAME=value, where NAME has letters, digits and '_'", in->line);
+		return refuse(in->err, in->line, "expected NAME=value, where NAME has letters, digits and '_'");
 	in->at++;
 	skip_blanks(in);
 	if (!at_end(in) && (peek(in) == '"' || peek(in) == '\''))
@@ -177,20 +189,6 @@ int dotenv_parse(struct arena *arena, struct str text, struct jv **ret_vars, str
 }
 
 /* --- ${NAME} --- */
-
-/* JSON values have no lines. */
-__attribute__((format(printf, 3, 4))) static int refuse(struct err *err, unsigned line, const char *fmt, ...)
-{
-	char text[400];
-	va_list args;
-
-	va_start(args, fmt);
-	vsnprintf(text, sizeof text, fmt, args);
-	va_end(args);
-	if (line)
-		return err_set(err, ERR_INVALID, "line %u: %s", line, text);
-	return err_set(err, ERR_INVALID, "%s", text);
-}
 
 static struct str look_up(struct arena *arena, const struct jv *vars, struct str name)
 {

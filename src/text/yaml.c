@@ -54,19 +54,20 @@ __attribute__((format(printf, 3, 4))) static int refuse(struct reader *reader, u
 	va_start(args, fmt);
 	vsnprintf(text, sizeof text, fmt, args);
 	va_end(args);
-	return err_set(reader->err, ERR_INVALID, "line %u: %s", line, text);
+	err_set(reader->err, ERR_INVALID, "line %u: %s", line, text);
+	return err_detail(reader->err, DETAIL_AT_LINE);
 }
 
 /* What the library says about text that it cannot parse. */
 static int refuse_syntax(struct reader *reader)
 {
-	struct fy_diag_error *why;
+	struct fy_diag_error *found;
 	void *at = NULL;
 
-	why = fy_diag_errors_iterate(reader->diag, &at);
-	if (!why || !why->msg)
+	found = fy_diag_errors_iterate(reader->diag, &at);
+	if (!found || !found->msg)
 		return err_set(reader->err, ERR_INVALID, "not YAML");
-	return refuse(reader, why->line > 0 ? (unsigned)why->line : 1, "not YAML: %s", why->msg);
+	return refuse(reader, found->line > 0 ? (unsigned)found->line : 1, "not YAML: %s", found->msg);
 }
 
 /* The next event, or NULL with the error set. */

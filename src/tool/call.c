@@ -14,7 +14,7 @@ int arg_path(struct call *call, const struct jv *args, const char *key, struct w
 	if (text.len && text.ptr[0] == '~')
 		return err_set(err, ERR_INVALID,
 			       "the path \"%.*s\" starts with \"~\"; paths are relative to the tool root",
-			       STR_ARG(str_first(text, 200)));
+			       STR_ARG(utf8_first(text, 200)));
 	if (text.len == 0) {
 		*ret = WPATH_ROOT;
 		return 0;

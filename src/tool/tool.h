@@ -83,6 +83,7 @@ struct tool_result {
 	bool is_error;
 	struct err err;         /* when is_error */
 	struct str text;        /* for the model; on error the sentence, then details */
+	struct str detail;      /* on error: what the text has besides the sentence */
 	const struct jv *value; /* structured content, or NULL (in dialects without it, and nearly always on error) */
 };
 

@@ -222,9 +222,9 @@ static int unknown_tool(const struct toolset *set, struct str name, struct err *
 	nearest = str_nearest(name, names, n);
 	if (nearest)
 		return err_set(err, ERR_NOT_FOUND, "there is no tool \"%.*s\"; did you mean \"%s\"?",
-			       STR_ARG(str_first(name, 100)), nearest);
+			       STR_ARG(utf8_first(name, 100)), nearest);
 	return err_set(err, ERR_NOT_FOUND, "there is no tool \"%.*s\"; list the tools to see what there is",
-		       STR_ARG(str_first(name, 100)));
+		       STR_ARG(utf8_first(name, 100)));
 }
 
 static void error_result(struct toolset *set, struct ctx *ctx, const struct outcome *out, struct tool_result *ret)
@@ -234,6 +234,7 @@ static void error_result(struct toolset *set, struct ctx *ctx, const struct outc
 
 	ret->is_error = true;
 	ret->value = out->failed_value;
+	ret->detail = out->detail;
 	if (out->text.ptr) {
 		ret->text = out->text;
 		return;

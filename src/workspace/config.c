@@ -36,18 +36,6 @@ struct str config_tools_schema(void)
 	return embedded_tools_schema;
 }
 
-/* "line 3: …" becomes "agent.yaml line 3: …", the form in which schema_check speaks as well. */
-static int name_file(struct err *err, const char *file)
-{
-	struct err inner = *err;
-
-	if (strncmp(inner.msg, "line ", 5) == 0)
-		err_set(err, inner.kind, "%s %s", file, inner.msg);
-	else
-		err_set(err, inner.kind, "%s: %s", file, inner.msg);
-	return -err->kind;
-}
-
 __attribute__((format(printf, 3, 4))) static int refuse(struct err *err, const struct jv *where, const char *fmt, ...)
 {
 	char text[400];
@@ -292,7 +280,7 @@ static int read_document(struct arena *arena, struct str text, const struct jv *
 	if (!r)
 		r = dotenv_expand(arena, *ret, vars, err);
 	if (r)
-		return name_file(err, "agent.yaml");
+		return err_in_file(err, "agent.yaml");
 	/* nothing stands in it: nothing is wrong, and the schema need not be read */
 	if ((*ret)->type == JV_OBJECT && (jv_count(*ret) == 0 || fits_used_keys(arena, *ret)))
 		return 0;
@@ -321,7 +309,7 @@ int config_load(struct arena *arena, struct str agent_yaml, struct str dotenv, s
 	int r = dotenv_parse(arena, dotenv, &vars, err);
 
 	if (r)
-		return name_file(err, ".env");
+		return err_in_file(err, ".env");
 	r = read_document(arena, agent_yaml, vars, &document, err);
 	if (!r)
 		r = check_document(document, &config, err);

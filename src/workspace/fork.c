@@ -239,7 +239,7 @@ static int open_parent(struct ctx *ctx, const struct home_place *place, const st
 static int open_raw(struct ctx *ctx, const struct home_place *place, struct str name, unsigned depth,
 		    struct store **ret_raw, struct err *err)
 {
-	struct store *own = store_view_new(place->base, (struct wpath){name}), *past;
+	struct store *own = store_prefix_new(store_share(place->base), (struct wpath){name}), *past;
 	struct fork_info info;
 	bool is_fork;
 	int r = fork_read(ctx, own, &info, &is_fork, err);
@@ -293,7 +293,7 @@ static int count_parents(struct ctx *ctx, struct store *base, struct str name, u
 	bool is_fork = true;
 
 	for (*ret = 0; is_fork && *ret <= FORK_DEPTH_MAX; ++*ret) {
-		struct store *home = store_view_new(base, (struct wpath){name});
+		struct store *home = store_prefix_new(store_share(base), (struct wpath){name});
 		struct fork_info info = {0};
 		int r = fork_read(ctx, home, &info, &is_fork, err);
 
@@ -327,7 +327,7 @@ int fork_create(struct workspace *ws, struct ctx *ctx, struct str name, uint64_t
 		return err_set(err, ERR_NOT_FOUND, "there is no revision %llu of \"%.*s\"; the newest is %llu",
 			       (unsigned long long)number, STR_ARG(workspace_name(ws)), (unsigned long long)head);
 	info.revision = number == FORK_AT_HEAD ? head : number;
-	home = store_view_new(home_store_of(ws, true), (struct wpath){name});
+	home = store_prefix_new(store_share(home_store_of(ws, true)), (struct wpath){name});
 	r = fork_write(ctx, home, &info, err);
 	store_destroy(home);
 	if (r)

@@ -122,7 +122,7 @@ int home_write_templates(struct ctx *ctx, struct store *home, struct str dir, co
 static int init_in(struct ctx *ctx, struct store *base, struct str dir, const struct init_opts *opts, struct jv *report,
 		   struct err *err)
 {
-	struct store *home = store_view_new(base, (struct wpath){opts->name});
+	struct store *home = store_prefix_new(store_share(base), (struct wpath){opts->name});
 	struct jv *written = jv_array(ctx->arena);
 	struct str own_dir = dir.ptr ? arena_printf(ctx->arena, "%s/%.*s", dir.ptr, STR_ARG(opts->name)) : STR("");
 	struct str place = dir.ptr ? own_dir : home_place_shown(ctx->arena, opts->store_url, opts->name);

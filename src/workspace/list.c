@@ -75,7 +75,7 @@ static int describe_fork(struct ctx *ctx, struct store *base, struct str name, s
 
 static struct jv *describe(struct ctx *ctx, struct store *base, struct str name)
 {
-	struct store *home = store_view_new(base, (struct wpath){name});
+	struct store *home = store_prefix_new(store_share(base), (struct wpath){name});
 	struct jv *line = jv_object(ctx->arena);
 	struct home_usage usage;
 	struct config config;
@@ -90,11 +90,11 @@ static struct jv *describe(struct ctx *ctx, struct store *base, struct str name)
 		if (usage.partial)
 			jv_set_bool(ctx->arena, line, "partial", true);
 	} else {
-		jv_set_str(ctx->arena, line, "problem", arena_str(ctx->arena, str_of(err.msg)));
+		jv_set_str(ctx->arena, line, "problem", err_text(ctx->arena, &err));
 	}
 	if (!jv_get(line, "problem") && (describe_fork(ctx, base, name, &home, line, &err) != 0 ||
 					 home_load_config(ctx->arena, ctx, home, &config, &err) != 0))
-		jv_set_str(ctx->arena, line, "problem", arena_str(ctx->arena, str_of(err.msg)));
+		jv_set_str(ctx->arena, line, "problem", err_text(ctx->arena, &err));
 	store_destroy(home);
 	return line;
 }

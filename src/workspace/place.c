@@ -2,14 +2,14 @@
 /*
  * From configuration to stores. The stack of one deployment, outermost first:
  *
- *   mounts   users' own parts in the stores that stead.yaml names for them; outside the split, for all of it is theirs
- *   split    what a running system needs (.stead/, agents/, tasks/) in the state store, all else in the files store;
- * the two are one tree to everything above, so that no layer knows of it cache    around each remote store of files:
- * bytes that were read once. State is not cached: it is read to be changed retry    inside the cache: what is repeated
- * is a request, not a search in the cache backend
+ *  - mounts: the users' own parts, in the stores that stead.yaml names for them;
+ *  - split: what a running system needs (.stead/, agents/, tasks/) in the state store, all else in the files store; the
+ *    two are one tree to everything above;
+ *  - cache: around each remote store, the bytes of files that were read once;
+ *  - the backend, which repeats requests that failed for a passing reason: nothing above it does.
  *
  * Directories are opened twice, as a workspace without stead.yaml does: once without waiting for the disk, for files,
- * and once with, for the log that makes them durable. Every other store is opened once and looked at twice.
+ * and once with, for the log that makes them durable. Every other store is opened once and shared.
  */
 #include "workspace/place.h"
 
@@ -19,7 +19,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/env.h"
 #include "base/fd.h"
 #include "base/limits.h"
 #include "text/dotenv.h"
@@ -31,8 +30,6 @@
 
 #define CONFIG_SCHEME "config:"
 #define CACHE_DEFAULT ((uint64_t)1024 * MIB)
-
-static const struct retry_policy retry_remote = {.tries = 4, .first_ms = 50, .longest_ms = 2000};
 
 struct str place_schema(void)
 {
@@ -107,12 +104,20 @@ static int read_env(struct arena *arena, struct str file, struct jv **ret_vars, 
 		r = dotenv_parse(arena, text, ret_vars, err);
 	if (r)
 		return err_prefix(err, "%.*s", STR_ARG(path));
-	for (const struct jv_member *m = jv_first(*ret_vars); m; m = m->next)
-		env_set(m->key, jv_str_of(m->value));
 	return 0;
 }
 
-static int read_document(struct arena *arena, struct str file, struct jv **ret, struct err *err)
+static struct env env_of(struct arena *arena, const struct jv *vars)
+{
+	struct env_var *list = ARENA_ARRAY(arena, struct env_var, jv_count(vars));
+	size_t n = 0;
+
+	for (const struct jv_member *m = jv_first(vars); m; m = m->next)
+		list[n++] = (struct env_var){arena_cstr(arena, m->key), arena_cstr(arena, jv_str_of(m->value))};
+	return (struct env){list, n};
+}
+
+static int read_document(struct arena *arena, struct str file, struct jv **ret, struct env *ret_env, struct err *err)
 {
 	const char *path = arena_cstr(arena, file);
 	struct jv *vars, *schema;
@@ -131,6 +136,7 @@ static int read_document(struct arena *arena, struct str file, struct jv **ret, 
 		r = dotenv_expand(arena, *ret, vars, err);
 	if (r)
 		return err_prefix(err, "%s", path);
+	*ret_env = env_of(arena, vars);
 	r = jv_parse(arena, embedded_stead_schema, &schema, err);
 	return r ? r : schema_check(schema, *ret, path, err);
 }
@@ -230,7 +236,7 @@ int place_read(struct arena *arena, struct str url, struct place_config *ret, st
 	c.file = arena_str(arena, str_from(url, sizeof CONFIG_SCHEME - 1));
 	if (!c.file.len || memchr(c.file.ptr, 0, c.file.len) || c.file.len > 4 * PATH_LEN_MAX)
 		return err_set(err, ERR_INVALID, "\"config:\" names no file; write \"config:stead.yaml\"");
-	r = read_document(arena, c.file, &document, err);
+	r = read_document(arena, c.file, &document, &c.env, err);
 	if (r)
 		return r;
 	c.store = url_in(arena, c.file, jv_get_str(document, "store"));
@@ -309,11 +315,10 @@ int place_open_one(struct arena *arena, const struct place_config *config, struc
 	*ret_dir = STR_NONE;
 	if (str_starts(url, STR("disk:")) && url.len > 5)
 		return open_disk(arena, url, create, relaxed, ret_store, ret_dir, err);
-	r = store_open_url(url, &s, err);
+	r = store_open_url(url, &config->env, &s, err);
 	if (r)
 		return r;
 	if (!store_url_is_local(url)) {
-		s = store_retry_new(s, retry_remote);
 		cache.identity = store_url_shown(arena, url);
 		cache.dir = config->cache_dir.len ? arena_cstr(arena, config->cache_dir) : NULL;
 		if (cache.bytes)
@@ -371,7 +376,8 @@ static struct store *lazy_new(const struct place_config *config, struct str url,
 	pthread_mutex_init(&l->lock, NULL);
 	l->arena = arena_new();
 	l->config = (struct place_config){.cache_bytes = config->cache_bytes,
-					  .cache_dir = arena_str(l->arena, config->cache_dir)};
+					  .cache_dir = arena_str(l->arena, config->cache_dir),
+					  .env = env_copy(l->arena, &config->env)};
 	l->url = arena_str(l->arena, url);
 	l->create = true;
 	l->relaxed = relaxed;
@@ -384,11 +390,11 @@ enum { PART_FILES, PART_STATE, PARTS };
 
 struct place {
 	struct arena *arena;
-	struct place_config config;   /* the strings are the opener's, and outlive this */
-	struct str workspace;         /* whose users have their stores mounted; empty: none's */
-	struct str urls[PARTS];       /* empty: there is none */
-	struct store *parts[PARTS];   /* owned */
-	struct store *base, *durable; /* over views of the parts */
+	struct place_config config; /* the strings are the opener's, and outlive this */
+	struct str workspace;       /* whose users have their stores mounted; empty: none's */
+	struct str urls[PARTS];     /* empty: there is none */
+	struct store *parts[PARTS];
+	struct store *base, *durable; /* they share the parts */
 	struct store *templates;
 };
 
@@ -460,12 +466,7 @@ int place_open(struct arena *arena, const struct place_config *config, const str
 		if (i == PART_FILES)
 			*ret_dir = dir;
 		if (!r)
-			views[i] = store_view_new(p->parts[i], WPATH_ROOT);
-	}
-	if (!r && !views[PART_STATE]) { /* one store is its own view */
-		store_destroy(views[PART_FILES]);
-		views[PART_FILES] = p->parts[PART_FILES];
-		p->parts[PART_FILES] = NULL;
+			views[i] = store_share(p->parts[i]);
 	}
 	if (!r)
 		r = open_templates(p, config, err);
@@ -540,7 +541,7 @@ int place_durable(struct place *p, struct store **ret_store, struct err *err)
 		if (is_disk(p->urls[i]))
 			r = open_disk(p->arena, p->urls[i], false, false, &views[i], &dir, err);
 		else
-			views[i] = store_view_new(p->parts[i] ? p->parts[i] : p->base, WPATH_ROOT);
+			views[i] = store_share(p->parts[i]);
 	}
 	if (r) {
 		for (size_t i = 0; i < PARTS; i++)

@@ -21,10 +21,11 @@ struct place_config {
 	uint64_t cache_bytes; /* 0: no cache */
 	struct str cache_dir; /* empty: in memory */
 	const struct jv *users;
+	struct env env; /* of the .env file next to stead.yaml: stores are opened with it */
 };
 
-/* `url` empty: the person's data directory. Reads and checks the file of "config:FILE"; what .env beside it says is
-   from now on in env_get(). ERR_INVALID names line and key, or what cannot work with several replicas and why. */
+/* `url` empty: the person's data directory. Reads and checks the file of "config:FILE"; the .env
+   file next to it is in ret->env. ERR_INVALID names line and key, or what cannot work with several replicas and why. */
 int place_read(struct arena *arena, struct str url, struct place_config *ret, struct err *err);
 /* The JSON Schema text of stead.yaml. */
 struct str place_schema(void);

@@ -290,12 +290,8 @@ static int check(struct arena *arena, struct jv *tools, const struct jv *vars, s
 	struct jv *schema;
 	int r = dotenv_expand(arena, tools, vars, err);
 
-	if (r) {
-		struct err inner = *err;
-
-		return err_set(err, inner.kind, strncmp(inner.msg, "line ", 5) ? "tools.json: %s" : "tools.json %s",
-			       inner.msg);
-	}
+	if (r)
+		return err_in_file(err, "tools.json");
 	settle_transports(arena, tools);
 	r = jv_parse(arena, embedded_tools_schema, &schema, err);
 	if (r == 0)

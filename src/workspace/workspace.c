@@ -251,7 +251,7 @@ int home_record(struct ctx *ctx, const struct home_place *place, struct str name
 		struct store **ret, struct err *err)
 {
 	struct wpath path = {arena_printf(ctx->arena, "%.*s/%s", STR_ARG(name), dir)};
-	struct store *log = store_view_new(place->log_base ? place->log_base : place->base, path);
+	struct store *log = store_prefix_new(store_share(place->log_base ? place->log_base : place->base), path);
 	struct revisions_opts opts = {.boot_id = boot_id(ctx->arena), .apart = is_forgettable};
 	int r;
 
@@ -259,7 +259,7 @@ int home_record(struct ctx *ctx, const struct home_place *place, struct str name
 		opts.journal = true;
 		opts.own = str_is(str_of(dir), ".stead/rev") ? (struct wpath){STR(".stead/rev")} : WPATH_ROOT;
 	} else {
-		opts.scratch = store_view_new(place->base, path);
+		opts.scratch = store_prefix_new(store_share(place->base), path);
 	}
 	r = store_revisions_open(inner, log, opts, ctx, ret, err);
 
@@ -318,31 +318,29 @@ static int open_own_files(struct workspace *ws, struct str dir, struct store **r
 	return record(ws, own, arena_printf(ws->arena, ".stead/own/%s", real.ptr).ptr, ret, err);
 }
 
-/* The workspace over the deployment's templates. `shared` is borrowed. */
+/* The workspace over the deployment's templates. */
 static struct store *over_templates(const struct workspace *ws, struct store *shared)
 {
-	struct store *view = store_view_new(shared, WPATH_ROOT);
+	struct store *view = store_share(shared);
 
-	return ws->templates ? store_overlay_new(view, store_view_new(ws->templates, WPATH_ROOT)) : view;
+	return ws->templates ? store_overlay_new(view, store_share(ws->templates)) : view;
 }
 
-/* `dir` of what this user has: his own part of the workspace over what people wrote for everybody. Without a user it is
-   the workspace itself. Where nothing of that can lie (files/, tasks/), his own part is all there is, and the overlay
-   would only ask twice. `shared` is borrowed. */
+/* `dir` of what this user has: their own part of the workspace over what people wrote for everybody. Without a user it
+   is the workspace itself. Where nothing of that can be (files/, tasks/), their own part is all there is, and an
+   overlay would only ask twice. */
 static struct store *user_view(const struct workspace *ws, struct store *shared, struct wpath dir)
 {
 	struct wpath user_dir = ws->user_dir;
 	struct store *view;
 
 	if (wpath_is_root(user_dir)) {
-		if (!ws->templates)
-			return store_view_new(shared, dir);
 		view = over_templates(ws, shared);
-		return wpath_is_root(dir) ? view : store_prefix_new(view, dir);
+	} else {
+		view = store_prefix_new(store_share(shared), user_dir);
+		if (home_may_be_asset(dir))
+			view = store_overlay_new(view, home_assets_new(over_templates(ws, shared)));
 	}
-	view = store_view_new(shared, user_dir);
-	if (home_may_be_asset(dir))
-		view = store_overlay_new(view, home_assets_new(over_templates(ws, shared)));
 	return wpath_is_root(dir) ? view : store_prefix_new(view, dir);
 }
 
@@ -379,7 +377,7 @@ static int compose(struct workspace *ws, const struct workspace_opts *opts, stru
 	if (!r)
 		r = place_namespace(ws->arena, ws->where.scope, &ws->actor, &ws->user_dir, err);
 	if (!r && !ws->of)
-		r = record(ws, store_view_new(ws->raw, WPATH_ROOT), ".stead/rev", &ws->shared, err);
+		r = record(ws, store_share(ws->raw), ".stead/rev", &ws->shared, err);
 	if (r)
 		return r;
 	ws->tool_root = root;
@@ -462,7 +460,7 @@ static int view_workspace(struct workspace *ws, const struct workspace_opts *opt
 	ws->place = dir.ptr ? ws->dir : home_place_shown(ws->arena, ws->where.store, ws->actor.workspace);
 	ws->whole = ws->place;
 	if (!r)
-		ws->raw = store_view_new(ws->base, (struct wpath){ws->actor.workspace});
+		ws->raw = store_prefix_new(store_share(ws->base), (struct wpath){ws->actor.workspace});
 	return r;
 }
 
@@ -482,7 +480,8 @@ static int make_from_templates(struct workspace *ws, struct ctx *ctx, const stru
 
 	if (r)
 		return r;
-	durable = store_view_new(ws->log_base ? ws->log_base : ws->base, (struct wpath){ws->actor.workspace});
+	durable = store_prefix_new(store_share(ws->log_base ? ws->log_base : ws->base),
+				   (struct wpath){ws->actor.workspace});
 	over = over_templates(ws, durable);
 	r = home_write_templates(ctx, over, ws->dir, init, jv_array(ctx->arena), err);
 	if (!r)
@@ -544,7 +543,8 @@ static int ensure_exists(struct workspace *ws, struct ctx *ctx, const struct wor
 	r = open_log_base(ws, err);
 	if (r)
 		return r;
-	durable = store_view_new(ws->log_base ? ws->log_base : ws->base, (struct wpath){ws->actor.workspace});
+	durable = store_prefix_new(store_share(ws->log_base ? ws->log_base : ws->base),
+				   (struct wpath){ws->actor.workspace});
 	r = home_write_templates(ctx, durable, ws->dir, &init, jv_array(ctx->arena), err);
 	store_destroy(durable);
 	return r;
@@ -756,6 +756,11 @@ struct str workspace_name(const struct workspace *ws)
 	return ws->actor.workspace;
 }
 
+const struct env *workspace_env(const struct workspace *ws)
+{
+	return &ws->where.env;
+}
+
 const struct config *workspace_config(const struct workspace *ws)
 {
 	return &ws->config;
@@ -833,7 +838,7 @@ struct past_files *workspace_files_at(struct workspace *ws, uint64_t number, str
 
 	past->at = store_at_revision_new(ws->recorded, number);
 	if (ws->own_files)
-		view = store_view_new(past->at, WPATH_ROOT);
+		view = store_share(past->at);
 	else
 		view = user_view(ws, past->at, ws->tool_root.path);
 	past->files = store_readonly_new(guarded(view, &ws->tool_root, ws->own_files));
@@ -854,7 +859,7 @@ struct store *workspace_leases_new(struct workspace *ws)
 {
 	struct str dir = arena_printf(ws->arena, "%.*s/.stead/leases", STR_ARG(ws->actor.workspace));
 
-	return store_view_new(home_store_of(ws, true), (struct wpath){dir});
+	return store_prefix_new(store_share(home_store_of(ws, true)), (struct wpath){dir});
 }
 
 bool workspace_files_are_own(const struct workspace *ws)

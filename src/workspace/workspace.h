@@ -40,6 +40,8 @@ int workspace_open_for(struct workspace *of, struct str user, struct str agent, 
 
 struct str workspace_name(const struct workspace *ws);
 const struct config *workspace_config(const struct workspace *ws);
+/* The settings of the deployment, with which other stores of it are opened. */
+const struct env *workspace_env(const struct workspace *ws);
 struct actor workspace_actor(const struct workspace *ws);
 /* What file tools see: '/' is the tool root, protected paths are absent. */
 struct store *workspace_files(struct workspace *ws);

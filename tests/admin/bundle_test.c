@@ -508,7 +508,7 @@ TEST(a_failure_at_any_step_leaves_nothing)
 	bundle = small_bundle();
 	for (uint64_t nth = 1; r && nth < 500; nth++) {
 		struct store *memory = store_memory_new();
-		struct store *fault = store_fault_new(store_view_new(memory, WPATH_ROOT));
+		struct store *fault = store_fault_new(store_share(memory));
 
 		store_fault_arm(fault, nth, ERR_UNAVAILABLE, false);
 		r = import_into(fault, bundle, "");
@@ -532,7 +532,7 @@ TEST(what_a_killed_import_left_goes_with_a_later_one)
 	set_up();
 	source = (struct source){.bytes = small_bundle()};
 	dir = url.ptr + 5;
-	CHECK_OK(store_open_url(url, &base, &err), err);
+	CHECK_OK(store_open_url(url, NULL, &base, &err), err);
 	put(base, ".import-old/a", STR("x"));
 	put(base, ".import-new/a", STR("x"));
 	CHECK_INT(utimensat(AT_FDCWD, arena_printf(arena, "%s/.import-old/a", dir).ptr, old, 0), 0);

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+
 #include "base/buf.h"
 #include "store/wpath.h"
 #include "test.h"
@@ -85,6 +87,74 @@ TEST(a_real_is_written_so_that_it_reads_back_the_same)
 		CHECK_OK(jv_parse(arena, buf_str(&b), &v, &err), err);
 		CHECK(v->type == JV_REAL && v->u.d == values[i]);
 	}
+}
+
+TEST(a_string_is_printed_whole_however_long_it_is)
+{
+	ARENA_SCOPE struct arena *arena = arena_new();
+	char *text = arena_alloc(arena, 100001);
+
+	memset(text, 'x', 100000);
+	CHECK_INT(arena_printf(arena, "<%.*s>", STR_ARG(str_of(text))).len, 100002);
+}
+
+/* Whichever byte of a character the message's end falls on. */
+TEST(a_message_that_is_cut_ends_with_a_whole_character)
+{
+	ARENA_SCOPE struct arena *arena = arena_new();
+	char *text = arena_alloc(arena, 4 * 1000 + 1);
+	struct err err;
+
+	for (int i = 0; i < 1000; i++)
+		memcpy(text + 4 * i, "\xF0\x9F\x8F\xA0", 4);
+	for (int i = 0; i < 4; i++) {
+		err_set(&err, ERR_INVALID, "%.*s%.*s", i, "abc", STR_ARG(str_of(text)));
+		CHECK(utf8_valid(str_of(err.msg)) && strlen(err.msg) > sizeof(err.msg) - 5);
+		err_sys(&err, ENOENT, "%.*s%.*s", i, "abc", STR_ARG(str_of(text)));
+		CHECK(utf8_valid(str_of(err.msg)) && strlen(err.msg) > sizeof(err.msg) - 5);
+		err_prefix(&err, "%.*s", i, "abc");
+		CHECK(utf8_valid(str_of(err.msg)) && strlen(err.msg) > sizeof(err.msg) - 5);
+	}
+}
+
+TEST(a_layer_takes_its_directory_off_the_paths_of_a_message)
+{
+	struct err err;
+
+	err_set(&err, ERR_INVALID, ERR_PATH " is below " ERR_PATH ", ws/a is not a path", STR_ARG(STR("ws/a/b")),
+		STR_ARG(STR("ws")));
+	err_prefix(&err, "stat " ERR_PATH_BARE, STR_ARG(STR("ws/x")));
+	err_prefix(&err, "read " ERR_PATH_BARE, STR_ARG(STR("wss/x")));
+	CHECK_STR(str_of(err.msg), STR("read wss/x: stat ws/x: \"ws/a/b\" is below \"ws\", ws/a is not a path"));
+	err_leave_dir(&err, STR("ws"));
+	CHECK_STR(str_of(err.msg), STR("read wss/x: stat x: \"a/b\" is below \"/\", ws/a is not a path"));
+	err_leave_dir(&err, STR("a"));
+	CHECK_STR(str_of(err.msg), STR("read wss/x: stat x: \"b\" is below \"/\", ws/a is not a path"));
+}
+
+TEST(a_message_with_more_paths_than_can_be_noted_shows_none_of_the_others)
+{
+	struct err err;
+
+	err_set(&err, ERR_INVALID, "end");
+	for (int i = 0; i < ERR_PATHS_MAX + 2; i++)
+		err_prefix(&err, ERR_PATH_BARE, STR_ARG(STR("ws/x")));
+	err_leave_dir(&err, STR("ws"));
+	CHECK_INT(str_find(str_of(err.msg), STR("ws"), 0), SIZE_MAX);
+	CHECK_HAS(str_of(err.msg), STR("x: x: "));
+	CHECK_HAS(str_of(err.msg), STR("????: end"));
+}
+
+TEST(the_line_of_an_error_follows_the_name_of_its_file)
+{
+	struct err err;
+
+	err_set(&err, ERR_INVALID, "line 3: no colon");
+	err_detail(&err, DETAIL_AT_LINE);
+	CHECK_INT(err_in_file(&err, "agent.yaml"), -ERR_INVALID);
+	CHECK_STR(str_of(err.msg), STR("agent.yaml line 3: no colon"));
+	err_in_file(&err, ".env");
+	CHECK_STR(str_of(err.msg), STR(".env: agent.yaml line 3: no colon"));
 }
 
 TEST(json_nesting_is_bounded)

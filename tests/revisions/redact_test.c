@@ -24,9 +24,7 @@ static struct store *open_again(void)
 	struct store *s;
 
 	opts.apart = is_apart;
-	CHECK_OK(store_revisions_open(store_view_new(inner_shared, WPATH_ROOT), store_view_new(meta_shared, WPATH_ROOT),
-				      opts, &ctx, &s, &err),
-		 err);
+	CHECK_OK(store_revisions_open(store_share(inner_shared), store_share(meta_shared), opts, &ctx, &s, &err), err);
 	return s;
 }
 
@@ -265,8 +263,8 @@ static bool ends_before(unsigned n, bool after)
 	set_up();
 	fill(rev);
 	opts.apart = is_apart;
-	faulty = store_fault_new(store_view_new(meta_shared, WPATH_ROOT));
-	CHECK_OK(store_revisions_open(store_view_new(inner_shared, WPATH_ROOT), faulty, opts, &ctx, &s, &err), err);
+	faulty = store_fault_new(store_share(meta_shared));
+	CHECK_OK(store_revisions_open(store_share(inner_shared), faulty, opts, &ctx, &s, &err), err);
 	store_fault_arm(faulty, n, ERR_UNAVAILABLE, after);
 	revisions_redact(s, &ctx, &want, &got, &err);
 	ended = store_fault_count(faulty) < n;

@@ -23,8 +23,8 @@ static struct store *open_again(void)
 {
 	struct store *s;
 
-	CHECK_OK(store_revisions_open(store_view_new(inner_shared, WPATH_ROOT), store_view_new(meta_shared, WPATH_ROOT),
-				      form_opts(REV_FORM), &ctx, &s, &err),
+	CHECK_OK(store_revisions_open(store_share(inner_shared), store_share(meta_shared), form_opts(REV_FORM), &ctx,
+				      &s, &err),
 		 err);
 	return s;
 }
@@ -376,8 +376,8 @@ TEST(a_failure_at_any_step_loses_nothing_that_is_kept)
 		put_numbers("a", 1, 30);
 		put(rev, "old", STR("the new text"));
 		store_destroy(rev);
-		fault = store_fault_new(store_view_new(one_step ? inner_shared : meta_shared, WPATH_ROOT));
-		beside = store_view_new(one_step ? meta_shared : inner_shared, WPATH_ROOT);
+		fault = store_fault_new(store_share(one_step ? inner_shared : meta_shared));
+		beside = store_share(one_step ? meta_shared : inner_shared);
 		CHECK_OK(store_revisions_open(one_step ? fault : beside, one_step ? beside : fault, form_opts(REV_FORM),
 					      &ctx, &s, &err),
 			 err);

@@ -17,7 +17,7 @@ static struct store *replica_on(struct store *base)
 	ARENA_SCOPE struct arena *arena = arena_new();
 	struct ctx ctx = {.arena = arena};
 	struct revisions_opts opts = {.journal = true, .own = P(".stead/rev")};
-	struct store *s, *meta = store_view_new(base, P(".stead/rev"));
+	struct store *s, *meta = store_prefix_new(store_share(base), P(".stead/rev"));
 	struct err err;
 
 	CHECK_OK(store_revisions_open(base, meta, opts, &ctx, &s, &err), err);

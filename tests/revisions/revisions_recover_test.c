@@ -27,8 +27,8 @@ static void rig_open(struct rig *r, const char *boot)
 
 	opts.boot_id = str_of(boot);
 
-	r->fault_inner = store_fault_new(store_view_new(r->inner, WPATH_ROOT));
-	r->fault_meta = store_fault_new(store_view_new(r->meta, WPATH_ROOT));
+	r->fault_inner = store_fault_new(store_share(r->inner));
+	r->fault_meta = store_fault_new(store_share(r->meta));
 	CHECK_OK(store_revisions_open(r->fault_inner, r->fault_meta, opts, &r->c.ctx, &r->c.s, &r->c.err), r->c.err);
 }
 
@@ -307,6 +307,41 @@ TEST(a_log_that_is_cut_at_any_byte_is_read_up_to_there)
 	rig_open(&r, "");
 	rig_end(&r);
 }
+
+static bool every_path(void *arg, struct wpath path)
+{
+	(void)arg;
+	(void)path;
+	return true;
+}
+
+/* A copy of the log was killed within a line; the next run adds several KiB of lines in one batch. */
+TEST(a_batch_of_lines_that_follows_a_torn_one_is_kept_whole)
+{
+	struct rig from = rig_new(store_memory_new(), form_meta(REV_FORM));
+	struct rig to = {.arena = arena_new(), .inner = store_memory_new(), .meta = store_memory_new()};
+	struct rev_carry carry = {.until = 100, .wanted = every_path};
+	struct str whole;
+	uint64_t ends, differs;
+
+	for (int i = 0; i < 100; i++)
+		put(&from.c, arena_printf(from.arena, "a-name-that-takes-some-room-%d", i).ptr, "text");
+	CHECK_OK(store_read(from.meta, &from.c.ctx, log_file(&from), STORE_WHOLE, MIB, &whole, NULL, &from.c.err),
+		 from.c.err);
+	to.c.ctx.arena = to.arena;
+	CHECK_OK(store_write(to.meta, &to.c.ctx, log_file(&from), str_first(whole, str_find(whole, STR("room-5"), 0)),
+			     ANY, NULL, &to.c.err),
+		 to.c.err);
+	rig_open(&to, "");
+	CHECK_OK(revisions_carry(from.c.s, &from.c.ctx, &carry, &from.c.err), from.c.err);
+	CHECK_OK(revisions_follow(to.c.s, &to.c.ctx, from.c.s, &carry, &to.c.err), to.c.err);
+	rig_reopen(&to, "");
+	CHECK_OK(revisions_compare(to.c.s, &to.c.ctx, from.c.s, &ends, &differs, &to.c.err), to.c.err);
+	CHECK_INT(ends, 100);
+	CHECK_INT(differs, 0);
+	rig_end(&to);
+	rig_end(&from);
+}
 #endif
 
 TEST(appends_of_any_size_are_recorded)
@@ -415,14 +450,12 @@ static void overtake_move(const char *from, const char *to, const char *path, st
 	static const struct store_ops ops = {.name = "slow", .around = slow_around, .destroy = slow_destroy};
 	struct rig r = rig_new(store_memory_new(), form_meta(REV_FORM));
 	struct rig other = {.arena = r.arena, .inner = r.inner, .meta = r.meta, .c = {.ctx = r.c.ctx}};
-	struct slow slow = {
-		.base = {.ops = &ops, .inner = store_view_new(r.inner, WPATH_ROOT)}, .other = &other, .path = path};
+	struct slow slow = {.base = {.ops = &ops, .inner = store_share(r.inner)}, .other = &other, .path = path};
 	struct str tree;
 
 	rig_open(&other, "");
 	store_destroy(r.c.s);
-	CHECK_OK(store_revisions_open(&slow.base, store_view_new(r.meta, WPATH_ROOT), form_opts(REV_FORM), &r.c.ctx,
-				      &r.c.s, &r.c.err),
+	CHECK_OK(store_revisions_open(&slow.base, store_share(r.meta), form_opts(REV_FORM), &r.c.ctx, &r.c.s, &r.c.err),
 		 r.c.err);
 	put(&r.c, "d/one", "1");
 	put(&r.c, "d/two", "2");

@@ -17,7 +17,7 @@ struct rig {
 
 static struct rig rig_on(struct store *memory, bool plain)
 {
-	struct rig r = {.memory = memory, .fault = store_fault_new(store_view_new(memory, WPATH_ROOT))};
+	struct rig r = {.memory = memory, .fault = store_fault_new(store_share(memory))};
 
 	r.c = (struct conf){.s = replica_on(plain ? plain_new(r.fault) : r.fault), .ctx = {.arena = arena_new()}};
 	return r;
@@ -143,12 +143,12 @@ TEST(a_file_that_nobody_recorded_is_not_taken_for_what_was_just_made)
 
 static struct store *another_memory(void *arg)
 {
-	return store_view_new(arg, WPATH_ROOT);
+	return store_share(arg);
 }
 
 static struct store *another_plain(void *arg)
 {
-	return plain_new(store_view_new(arg, WPATH_ROOT));
+	return plain_new(store_share(arg));
 }
 
 TEST(what_another_replica_changed_is_not_overwritten_unseen)
@@ -278,7 +278,7 @@ TEST(a_log_that_began_in_segments_goes_on_in_a_journal)
 	struct str bytes;
 	uint64_t head;
 
-	CHECK_OK(store_revisions_open(store_view_new(memory, WPATH_ROOT), store_view_new(memory, P(".stead/rev")),
+	CHECK_OK(store_revisions_open(store_share(memory), store_prefix_new(store_share(memory), P(".stead/rev")),
 				      (struct revisions_opts){0}, &c.ctx, &s, &c.err),
 		 c.err);
 	c.s = s;

@@ -40,7 +40,7 @@ static struct store *server_open(void *place)
 	} else {
 		TEST_FAIL("no server; run this with tests/servers/with NAME -- TEST");
 	}
-	CHECK_OK(store_open_url(str_of(url), &s, &err), err);
+	CHECK_OK(store_open_url(str_of(url), NULL, &s, &err), err);
 	return s;
 }
 

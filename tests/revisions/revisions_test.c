@@ -151,8 +151,8 @@ TEST(the_log_is_read_again_at_the_next_start)
 	put("a", "one \xFF binary");
 	put("a", "two");
 	CHECK_OK(revisions_checkpoint(rev, &ctx, STR("before"), 1, &err), err);
-	keep_inner = store_view_new(inner, WPATH_ROOT);
-	keep_meta = store_view_new(meta, WPATH_ROOT);
+	keep_inner = store_share(inner);
+	keep_meta = store_share(meta);
 	struct store *again;
 	struct rev_checkpoint *marks;
 	size_t count;

@@ -32,7 +32,6 @@ STACK(fault_that_is_not_armed, store_fault_new(store_memory_new()))
 STACK(guard, store_guard_new(store_memory_new(), &guard_defaults))
 STACK(quota, store_quota_new(store_memory_new(),
 			     (struct quota_limits){.bytes = 64 * MIB, .files = 2000, .file_size = 32 * MIB}))
-STACK(retry, store_retry_new(store_memory_new(), (struct retry_policy){.tries = 3, .first_ms = 1, .longest_ms = 2}))
 
 STACK(cache_in_memory, store_cache_new(store_memory_new(), (struct cache_opts){.identity = STR("m"), .bytes = 8 * MIB}))
 STACK(cache_on_disk,

@@ -30,7 +30,6 @@ STACK(mounts, mounted())
 STACK(an_overlay, store_overlay_new(store_memory_new(), store_memory_new()))
 STACK(events, store_events_new(store_memory_new()))
 STACK(quota, store_quota_new(store_memory_new(), (struct quota_limits){.bytes = 64 * MIB}))
-STACK(retry, store_retry_new(store_memory_new(), (struct retry_policy){.tries = 3, .first_ms = 1, .longest_ms = 2}))
 STACK(a_fault_that_is_not_armed, store_fault_new(plain_new(store_memory_new())))
 
 /* --- the generic form --- */
@@ -180,27 +179,6 @@ TEST(a_failure_at_any_request_loses_no_entry)
 			return;
 	}
 	TEST_FAIL("the scenario never ended");
-}
-
-TEST(retry_finds_an_entry_whose_answer_was_lost_and_gives_the_version)
-{
-	struct store *fault = store_fault_new(store_memory_new());
-	struct conf c = {.s = store_retry_new(fault, (struct retry_policy){.tries = 3, .first_ms = 1, .longest_ms = 2}),
-			 .ctx = {.arena = arena_new()}};
-	struct journal_added added;
-	int r;
-
-	store_fault_arm(fault, 1, ERR_UNAVAILABLE, true);
-	CHECK(journal_change(&c, JOURNAL_WRITE, 0, "a", ABSENT, "text", "v1-x", &added, &r));
-	CHECK_OK(r, c.err);
-	CHECK_STR(added.stat.version, STR("v1-x"));
-	CHECK_INT(journal_end(&c), 1);
-	store_fault_arm(fault, 1, ERR_UNAVAILABLE, true);
-	CHECK(journal_change(&c, JOURNAL_REMOVE, 1, "a", VERS(STR("v1-x")), "", "-", &added, &r));
-	CHECK_OK(r, c.err);
-	CHECK_GONE(&c, "a");
-	store_destroy(c.s);
-	arena_destroy(c.ctx.arena);
 }
 
 TEST(a_journal_and_a_file_of_another_mount_are_not_one_step)

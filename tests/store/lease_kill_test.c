@@ -25,7 +25,7 @@ static struct store *open_shared(void)
 	struct store *s;
 	struct err err;
 
-	if (store_open_url(str_of(url), &s, &err)) {
+	if (store_open_url(str_of(url), NULL, &s, &err)) {
 		printf("# %s\n", err.msg);
 		abort();
 	}

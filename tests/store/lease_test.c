@@ -251,7 +251,7 @@ TEST(leases_hold_on_disk_or_in_the_store_that_the_environment_names)
 	struct err err;
 
 	if (url)
-		CHECK_OK(store_open_url(str_of(url), &s, &err), err);
+		CHECK_OK(store_open_url(str_of(url), NULL, &s, &err), err);
 	run_cases(s ? s : open_disk(true, false));
 }
 

@@ -627,7 +627,6 @@ MODEL(disk, open_disk(true, false), false)
 MODEL(prefix, store_prefix_new(store_memory_new(), P("w/x")), false)
 MODEL(guard, store_guard_new(store_memory_new(), &guard_defaults), false)
 MODEL(quota, store_quota_new(store_memory_new(), (struct quota_limits){.bytes = MIB, .files = 1000}), false)
-MODEL(retry, store_retry_new(store_memory_new(), (struct retry_policy){.tries = 2}), false)
 MODEL(events, store_events_new(store_memory_new()), false)
 static struct store *recorded(int form, struct store *inner, struct store *meta)
 {

@@ -137,7 +137,7 @@ static struct store *bare(struct site *s, bool state, const char *behind)
 
 	s3_url(buf, sizeof buf, NULL, arena_printf(s->arena, "%s%s", s->prefix, behind).ptr, "");
 	url = state ? state_url(s, s->prefix) : str_of(buf);
-	CHECK_OK(store_open_url(url, &store, &s->err), s->err);
+	CHECK_OK(store_open_url(url, NULL, &store, &s->err), s->err);
 	return store;
 }
 

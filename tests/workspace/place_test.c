@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/env.h"
 #include "base/limits.h"
+#include "net/loopback.h"
 #include "revisions/revisions.h"
 #include "temp_dir.h"
 #include "test.h"
@@ -140,8 +141,73 @@ TEST(env_beside_the_file_fills_in_and_stays_in_this_process)
 	host_write(s.dir, ".env", "PLACE_TEST_DIR=here\nPLACE_TEST_SECRET='s3cret'\n");
 	CHECK_OK(place_read(s.arena, s.url, &c, &s.err), s.err);
 	CHECK_STR(c.store, arena_printf(s.arena, "disk:%s/here", s.dir));
-	CHECK_STR(str_of(env_get("PLACE_TEST_SECRET")), STR("s3cret"));
+	CHECK_STR(str_of(env_get(&c.env, "PLACE_TEST_SECRET")), STR("s3cret"));
 	CHECK(getenv("PLACE_TEST_SECRET") == NULL);
+}
+
+/* What the S3 store of the user ann answers: the server's echo of the request, with the name of the key. */
+static struct str request_of(struct site *s, struct place *place)
+{
+	struct str text;
+
+	CHECK_OK(store_read(place_store(place), &s->ctx, at("scout/users/ann/x"), STORE_WHOLE, MIB, &text, NULL,
+			    &s->err),
+		 s->err);
+	return text;
+}
+
+TEST(two_deployments_in_one_process_each_use_their_own_credentials)
+{
+	static const char *const vars[] = {"AWS_ACCESS_KEY_ID=ONE\nAWS_SECRET_ACCESS_KEY=s3cret\n",
+					   "AWS_ACCESS_KEY_ID=TWO\nAWS_SECRET_ACCESS_KEY=s3cret\n"};
+	const struct place_want want = {.workspace = STR("scout"), .create = true};
+	struct site s[2] = {site_new(""), site_new("")};
+	struct loopback *server = loopback_start();
+	struct place_config c[2];
+	struct place *places[2];
+	struct str dir;
+	char yaml[200];
+
+	snprintf(yaml, sizeof yaml,
+		 "store: disk:./files\ncache: {bytes: 0}\n"
+		 "users: {ann: {store: \"s3://echo?endpoint=http://127.0.0.1:%u\"}}\n",
+		 loopback_port(server));
+	for (size_t i = 0; i < 2; i++) {
+		host_write(s[i].dir, "stead.yaml", yaml);
+		host_write(s[i].dir, ".env", vars[i]);
+		CHECK_OK(place_read(s[i].arena, s[i].url, &c[i], &s[i].err), s[i].err);
+		CHECK_OK(place_open(s[i].arena, &c[i], &want, &places[i], &dir, &s[i].err), s[i].err);
+	}
+	/* a user's store is opened now, after both deployments were read */
+	CHECK_HAS(request_of(&s[0], places[0]), STR("Credential=ONE/"));
+	CHECK_HAS(request_of(&s[1], places[1]), STR("Credential=TWO/"));
+	for (size_t i = 0; i < 2; i++) {
+		place_close(places[i]);
+		site_end(&s[i]);
+	}
+	loopback_stop(server);
+}
+
+/* Retries happen in the backend alone: no layer above it makes them again. */
+TEST(a_server_that_only_fails_is_asked_as_often_as_its_store_asks)
+{
+	SITE s = site_new("");
+	struct loopback *server = loopback_start();
+	struct place_config c = {.cache_bytes = MIB};
+	struct store *store;
+	struct str bytes, dir;
+
+	setenv("AWS_ACCESS_KEY_ID", "ONE", 1);
+	setenv("AWS_SECRET_ACCESS_KEY", "s3cret", 1);
+	CHECK_OK(
+		place_open_one(s.arena, &c,
+			       arena_printf(s.arena, "s3://status?endpoint=http://127.0.0.1:%u", loopback_port(server)),
+			       false, false, &store, &dir, &s.err),
+		s.err);
+	CHECK_ERR(store_read(store, &s.ctx, at("503"), STORE_WHOLE, MIB, &bytes, NULL, &s.err), s.err, ERR_UNAVAILABLE);
+	CHECK_INT(loopback_requests(server), 7);
+	store_destroy(store);
+	loopback_stop(server);
 }
 
 TEST(a_url_is_shown_without_its_password)

@@ -290,10 +290,10 @@ int artifacts_find(struct artifacts *a, struct ctx *ctx, struct str id, struct w
 	}
 	if (hits == 0)
 		return err_set(err, ERR_NOT_FOUND, "there is no artifact \"%.*s\"; list_artifacts shows what there is",
-			       STR_ARG(str_first(id, 100)));
+			       STR_ARG(utf8_first(id, 100)));
 	if (hits > 1)
 		return err_set(err, ERR_INVALID, "%zu artifacts begin with \"%.*s\"; give more of the id", hits,
-			       STR_ARG(str_first(id, 100)));
+			       STR_ARG(utf8_first(id, 100)));
 	*ret_path = area_path(ctx->arena, list[at].file, "");
 	*ret_id = list[at].id;
 	return 0;

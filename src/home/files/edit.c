@@ -101,10 +101,10 @@ static int not_found(struct arena *arena, struct str bytes, const struct edit *e
 		     struct str *ret_detail, struct err *err)
 {
 	*ret_detail = nearest_text(arena, bytes, edit->old_text);
-	return err_set(
-		err, ERR_NOT_FOUND,
+	err_set(err, ERR_NOT_FOUND,
 		"edit %.*s: the text to replace does not occur; copy it exactly from the file, with its white space",
 		STR_ARG(what));
+	return err_detail(err, DETAIL_TEXT_ABSENT);
 }
 
 static void replace(struct arena *arena, struct str bytes, const struct edit *edit, uint64_t hits,
@@ -152,10 +152,10 @@ static int apply_one(struct arena *arena, struct str *bytes, struct edit edit, s
 	if (hits > 1 && !edit.replace_all) {
 		struct str lines = hit_lines(arena, *bytes, edit.old_text);
 
-		return err_set(
-			err, ERR_INVALID,
+		err_set(err, ERR_INVALID,
 			"edit %.*s: the text to replace occurs %llu times (lines %.*s); add context or set replace_all",
 			STR_ARG(what), (unsigned long long)hits, STR_ARG(lines));
+		return err_detail(err, DETAIL_TEXT_REPEATED);
 	}
 	if (edit.new_text.len > edit.old_text.len &&
 	    hits > (TOOL_FILE_MAX - bytes->len) / (edit.new_text.len - edit.old_text.len))

@@ -238,7 +238,7 @@ static int clean_forks(struct forgetting *f, struct err *err)
 	int r = home_names(f->ctx, base, names, unused, err);
 
 	for (const struct jv_member *m = jv_first(names); r == 0 && m; m = m->next) {
-		struct store *home = store_view_new(base, (struct wpath){jv_str_of(m->value)});
+		struct store *home = store_prefix_new(store_share(base), (struct wpath){jv_str_of(m->value)});
 		struct forgetting in = *f;
 		struct fork_info info;
 		bool is = false;

@@ -292,7 +292,7 @@ static int visit(void *arg, const struct scan_item *item, struct err *err)
 	else
 		r = note_parse(arena, (struct wpath){item->path}, item->data, 0, &n, &why);
 	n.path = item->path;
-	e = entry_new(&n, r ? why.msg : NULL);
+	e = entry_new(&n, r ? err_text(arena, &why).ptr : NULL);
 	arena_reset(arena);
 	pthread_mutex_lock(&l->lock);
 	add(l->c, e, false);
@@ -346,7 +346,7 @@ static int reload(struct notebook *nb, struct ctx *ctx, struct catalog *c, struc
 	if (r == -ERR_CANCELLED || r == -ERR_TIMEOUT || r == -ERR_UNAVAILABLE)
 		return r;
 	n.path = path.s;
-	add(c, entry_new(&n, r ? err->msg : NULL), true);
+	add(c, entry_new(&n, r ? err_text(ctx->arena, err).ptr : NULL), true);
 	return 0;
 }
 

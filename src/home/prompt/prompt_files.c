@@ -70,7 +70,7 @@ static void render_head(struct arena *arena, const struct prompt_found *f, struc
 			prompt_entry(b, jv_get_str(agent, "id"), jv_get_str(agent, "description"));
 	}
 	if (r)
-		*ret_problem = arena_str(arena, str_of(err.msg));
+		*ret_problem = err_text(arena, &err);
 }
 
 static void add_field(struct buf *b, const char *before, struct str value)
@@ -88,7 +88,7 @@ static void render_tasks(struct workspace *ws, struct ctx *ctx, struct buf *b, s
 	struct jv *tasks;
 
 	if (tasks_list(ws, ctx, STR_NONE, STR_NONE, &tasks, &err)) {
-		*ret_problem = arena_str(ctx->arena, str_of(err.msg));
+		*ret_problem = err_text(ctx->arena, &err);
 		return;
 	}
 	for (const struct jv_member *m = jv_first(tasks); m; m = m->next) {
@@ -109,7 +109,7 @@ static void render_todo(struct workspace *ws, struct ctx *ctx, struct buf *b, st
 	struct jv *plan, *todo;
 
 	if (plan_look(ws, ctx, false, &plan, &err) || todo_read(ws, ctx, &todo, &err)) {
-		*ret_problem = arena_str(ctx->arena, str_of(err.msg));
+		*ret_problem = err_text(ctx->arena, &err);
 		return;
 	}
 	if (jv_get_bool(plan, "active", false))

@@ -220,7 +220,7 @@ static int answer(struct workspace *ws, struct ctx *ctx, struct words_view *view
 	else
 		fuse(ctx->arena, near, count, ret);
 	if (r && meant)
-		ret->note = arena_printf(ctx->arena, "found by words only: %s", why.msg);
+		ret->note = arena_printf(ctx->arena, "found by words only: %.*s", STR_ARG(err_text(ctx->arena, &why)));
 	if (!r)
 		ret->meaning = arena_printf(ctx->arena, "%zu documents by meaning, put together with %zu by words\n",
 					    count, query->mode == SEARCH_AUTO ? ret->words.count : 0);

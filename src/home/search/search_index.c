@@ -93,7 +93,7 @@ void *home_index_new(struct workspace *ws)
 	struct home_index *ix = xcalloc(1, sizeof *ix);
 
 	ix->ws = ws;
-	ix->home = store_guard_new(store_view_new(workspace_home(ws), WPATH_ROOT), &guard_defaults);
+	ix->home = store_guard_new(store_share(workspace_home(ws)), &guard_defaults);
 	ix->dir = place_of(ws, arena);
 	ix->view = words_view_new(NULL, 0);
 	embedding_read(workspace_config(ws)->document, &ix->embedding);

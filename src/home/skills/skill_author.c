@@ -598,7 +598,7 @@ int skill_drafts(struct workspace *ws, struct ctx *ctx, struct jv **ret, struct 
 		if (store_read(home, ctx, main_file(ctx->arena, dir), STORE_WHOLE, SKILL_FILE_MAX, &text, NULL, &why) ||
 		    skill_parse(ctx->arena, wpath_name(dir), text, &skill, &why) ||
 		    scan_dir(ctx, home, dir, findings, &why))
-			jv_set_str(ctx->arena, v, "problem", arena_str(ctx->arena, str_of(why.msg)));
+			jv_set_str(ctx->arena, v, "problem", err_text(ctx->arena, &why));
 		else
 			jv_set_str(ctx->arena, v, "description", skill.description);
 		jv_set_str(ctx->arena, v, "verdict", str_of(skill_verdict_name(skill_verdict(findings))));

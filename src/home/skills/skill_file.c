@@ -120,8 +120,8 @@ static int read_head(struct arena *arena, struct str text, struct skill *skill, 
 	int r = frontmatter_parse(arena, text, &fm, err);
 
 	if (r == -ERR_INVALID && frontmatter_parse(arena, repaired(arena, text), &fm, &second) == 0) {
-		warn(arena, skill, "the head is no YAML (%.150s); it was read as if the value were in quotes",
-		     err->msg);
+		warn(arena, skill, "the head is no YAML (%.*s); it was read as if the value were in quotes",
+		     STR_ARG(utf8_first(err_text(arena, err), 150)));
 		r = 0;
 	}
 	if (r)

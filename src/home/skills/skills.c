@@ -26,6 +26,7 @@ struct layer {
 
 struct gather {
 	struct ctx *ctx;
+	const struct env *env; /* of the deployment: for other stores */
 	struct skills *out;
 	struct strmap *places; /* name -> place in the list + 1 */
 	size_t cap;
@@ -86,7 +87,7 @@ static int load_one(struct gather *g, const struct layer *layer, struct wpath di
 	if (r == 0)
 		r = skill_parse(ctx->arena, wpath_name(dir), text, &skill, err);
 	if (r) {
-		problem(g, layer, dir.s, str_of(err->msg));
+		problem(g, layer, dir.s, err_text(g->ctx->arena, err));
 		return 0;
 	}
 	skill.version = stat.version;
@@ -121,8 +122,9 @@ static int load_layer(struct gather *g, const struct layer *layer, struct err *e
 /* --- other places --- */
 
 /* A directory of the host, or the URL of a store. */
-static int open_place(struct arena *arena, struct str place, struct store **ret, struct err *err)
+static int open_place(struct gather *g, struct str place, struct store **ret, struct err *err)
 {
+	struct arena *arena = g->ctx->arena;
 	const char *home = getenv("HOME");
 	struct store_disk_opts opts = {0};
 	size_t scheme = str_find_char(place, ':');
@@ -134,7 +136,7 @@ static int open_place(struct arena *arena, struct str place, struct store **ret,
 	if (scheme >= place.len)
 		return err_set(err, ERR_INVALID, "\"%.*s\" is neither an absolute path nor the URL of a store",
 			       STR_ARG(utf8_first(place, 100)));
-	return store_open_url(place, ret, err);
+	return store_open_url(place, g->env, ret, err);
 }
 
 /* One that cannot be reached is told of; the others are there all the same. */
@@ -142,7 +144,7 @@ static int load_place(struct gather *g, struct str place, struct str source, str
 {
 	struct layer layer = {.source = source};
 	struct store *store;
-	int r = open_place(g->ctx->arena, place, &store, err);
+	int r = open_place(g, place, &store, err);
 
 	if (r == 0) {
 		layer.store = store_readonly_new(store);
@@ -151,7 +153,7 @@ static int load_place(struct gather *g, struct str place, struct str source, str
 	}
 	if (r == 0 || r == -ERR_CANCELLED)
 		return r;
-	problem(g, &layer, STR(""), str_of(err->msg));
+	problem(g, &layer, STR(""), err_text(g->ctx->arena, err));
 	return 0;
 }
 
@@ -179,7 +181,7 @@ static int by_name(const void *a, const void *b)
 
 int skills_open(struct workspace *ws, struct ctx *ctx, struct skills *ret, struct err *err)
 {
-	struct gather g = {.ctx = ctx, .out = ret, .places = strmap_new(ctx->arena)};
+	struct gather g = {.ctx = ctx, .env = workspace_env(ws), .out = ret, .places = strmap_new(ctx->arena)};
 	struct layer own = {.store = workspace_home(ws),
 			    .dir = {STR("skills")},
 			    .source = STR("workspace"),

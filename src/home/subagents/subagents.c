@@ -319,7 +319,7 @@ static void add_file(struct workspace *ws, struct ctx *ctx, struct wpath path, b
 	}
 	p = jv_object(ctx->arena);
 	jv_set_str(ctx->arena, p, "path", path.s);
-	jv_set_str(ctx->arena, p, "problem", arena_str(ctx->arena, str_of(err.msg)));
+	jv_set_str(ctx->arena, p, "problem", err_text(ctx->arena, &err));
 	jv_push(ctx->arena, problems, p);
 }
 

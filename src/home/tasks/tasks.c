@@ -113,8 +113,8 @@ static int find(const struct jv *tasks, struct str id, size_t *ret_index, struct
 		else if (hits == 2)
 			err_set(err, ERR_INVALID,
 				"several tasks have ids that begin with \"%.*s\" (%.*s and %.*s); give more of it",
-				STR_ARG(str_first(id, 60)), STR_ARG(str_first(jv_get_str(first->value, "id"), 60)),
-				STR_ARG(str_first(own, 60)));
+				STR_ARG(utf8_first(id, 60)), STR_ARG(utf8_first(jv_get_str(first->value, "id"), 60)),
+				STR_ARG(utf8_first(own, 60)));
 	}
 	if (hits == 0)
 		return err_set(err, ERR_NOT_FOUND, "there is no task whose id begins with \"%.*s\"; see list_tasks",
@@ -235,8 +235,8 @@ static int set_aside(struct change *c, struct str text, const struct err *why, s
 	if (r && r != -ERR_EXISTS)
 		return r;
 	c->note = arena_printf(arena,
-			       "TASKS.yaml could not be read (%s); it was set aside as %.*s and a new list was begun",
-			       why->msg, STR_ARG(path.s));
+			       "TASKS.yaml could not be read (%.*s); it was set aside as %.*s and a new list was begun",
+			       STR_ARG(err_text(arena, why)), STR_ARG(path.s));
 	return 0;
 }
 

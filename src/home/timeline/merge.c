@@ -643,7 +643,7 @@ static int look_at_fork(struct merge *m, struct err *err)
 {
 	struct store *revisions = workspace_revisions(m->fork);
 	struct store *origin = store_at_revision_new(workspace_revisions(m->ws), m->info.revision);
-	struct store *own = store_view_new(home_store_of(m->ws, false), (struct wpath){m->req->name});
+	struct store *own = store_prefix_new(store_share(home_store_of(m->ws, false)), (struct wpath){m->req->name});
 	uint64_t noticed;
 	int r = revisions_notice(revisions, &m->ctx, WPATH_ROOT, &noticed, err);
 
@@ -723,7 +723,7 @@ int fork_merge(struct workspace *ws, struct ctx *ctx, const struct merge_req *re
 	m.index = strmap_new(ctx->arena);
 	if (!m.ctx.actor.call_id.len)
 		m.ctx.actor.call_id = arena_printf(ctx->arena, "merge-%016llx", (unsigned long long)random_u64());
-	m.fork_home = store_view_new(home_store_of(ws, true), (struct wpath){req->name});
+	m.fork_home = store_prefix_new(store_share(home_store_of(ws, true)), (struct wpath){req->name});
 	r = check_fork(&m, err);
 	if (r == 0)
 		r = home_open_beside(ws, req->name, &m.fork, err);

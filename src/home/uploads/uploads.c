@@ -366,7 +366,8 @@ static int make_text(struct workspace *ws, struct ctx *ctx, const struct jv *con
 		return r;
 	if (r) {
 		jv_set_str(ctx->arena, value, "note",
-			   arena_printf(ctx->arena, "no text was made of it: %s; the file is kept", err->msg));
+			   arena_printf(ctx->arena, "no text was made of it: %.*s; the file is kept",
+					STR_ARG(err_text(ctx->arena, err))));
 		return 0;
 	}
 	jv_set_str(ctx->arena, sibling, "path", to.s);

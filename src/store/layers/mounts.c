@@ -49,13 +49,13 @@ static const struct store_mount *mount_within(const struct mounts *m, struct wpa
 
 static int refuse_dir(struct wpath path, struct err *err)
 {
-	return err_set(err, ERR_INVALID, "\"%.*s\" is a directory with a mount point; name a file", STR_ARG(path.s));
+	return err_set(err, ERR_INVALID, ERR_PATH " is a directory with a mount point; name a file", STR_ARG(path.s));
 }
 
 static int refuse_read_only(const struct store_mount *mount, struct err *err)
 {
 	return err_set(err, ERR_DENIED,
-		       "\"%.*s\" is mounted read-only; copy the file to another directory and change that",
+		       ERR_PATH " is mounted read-only; copy the file to another directory and change that",
 		       STR_ARG(mount->at.s));
 }
 
@@ -69,10 +69,10 @@ static int on_mount_point(const struct store_call *call, const struct store_moun
 	case STORE_OP_REMOVE:
 		if (!call->recursive)
 			return refuse_dir(call->path, err);
-		return err_set(err, ERR_DENIED, "\"%.*s\" is a mount point; remove what is in it by name",
+		return err_set(err, ERR_DENIED, ERR_PATH " is a mount point; remove what is in it by name",
 			       STR_ARG(mount->at.s));
 	case STORE_OP_MOVE:
-		return err_set(err, ERR_DENIED, "\"%.*s\" is a mount point, which stays where it is",
+		return err_set(err, ERR_DENIED, ERR_PATH " is a mount point, which stays where it is",
 			       STR_ARG(mount->at.s));
 	default:
 		return refuse_dir(call->path, err);
@@ -211,7 +211,7 @@ static int mounts_list(struct mounts *m, struct ctx *ctx, const struct store_cal
 		if (r)
 			return r;
 		if (stat.kind == STORE_FILE)
-			return err_set(err, ERR_INVALID, "\"%.*s\" is a file; name a directory", STR_ARG(call->path.s));
+			return store_refuse(REFUSE_FILE, call->path.s, err);
 	}
 	return call->list->recursive ? list_all(m, ctx, call, err) : list_level(m, ctx, call, err);
 }
@@ -384,7 +384,7 @@ static int move_dir(const struct store_mount *a, const struct store_mount *b, st
 	int r = forward_stat(b, ctx, call->to, &stat, err);
 
 	if (r == 0)
-		return err_set(err, ERR_INVALID, "\"%.*s\" exists; a directory replaces nothing", STR_ARG(call->to.s));
+		return err_set(err, ERR_INVALID, ERR_PATH " exists; a directory replaces nothing", STR_ARG(call->to.s));
 	if (r != -ERR_NOT_FOUND)
 		return r;
 	r = collect(a, ctx, call->path, &files, err);
@@ -494,7 +494,7 @@ static void mounts_destroy(struct store *s)
 }
 
 static const struct store_ops mounts_ops = {
-	.name = "mounts",
+	.name = "mounts", .cannot = STORE_ONE_STEP,
 	.around = mounts_around,
 	.destroy = mounts_destroy,
 };

@@ -262,7 +262,7 @@ static int not_found(struct err *err)
 
 static int is_a_dir(struct wpath path, struct err *err)
 {
-	return err_set(err, ERR_INVALID, "\"%.*s\" is a directory; name a file", STR_ARG(path.s));
+	return store_refuse(REFUSE_DIR, path.s, err);
 }
 
 /* A condition on what shows, when that is lower's or nothing. */
@@ -349,8 +349,7 @@ static int check_place(struct overlay *o, struct ctx *ctx, struct wpath path, st
 		if (r || !stat.kind)
 			return r;
 		if (stat.kind == STORE_FILE && !covered)
-			return err_set(err, ERR_INVALID, "\"%.*s\" is a file, so nothing can lie below it",
-				       STR_ARG(part.s));
+			return store_refuse(REFUSE_BELOW_FILE, part.s, err);
 	}
 	return 0;
 }
@@ -565,7 +564,7 @@ static int remove_locked(struct overlay *o, struct ctx *ctx, struct wpath path, 
 	if (f.kind == STORE_DIR && cond.kind != STORE_ANY)
 		return err_set(err, ERR_INVALID, "it is a directory, which has no version; leave the condition out");
 	if (f.kind == STORE_DIR && !recursive)
-		return err_set(err, ERR_INVALID, "\"%.*s\" is a directory; remove it recursively", STR_ARG(path.s));
+		return store_refuse(REFUSE_NOT_RECURSIVE, path.s, err);
 	if (f.kind == STORE_FILE) {
 		count = 1;
 		r = remove_file(o, ctx, path, &f, cond, err);
@@ -634,8 +633,7 @@ static int check_way(struct overlay *o, struct ctx *ctx, struct wpath to, struct
 		if (r || !stat.kind)
 			return r;
 		if (stat.kind == STORE_FILE)
-			return err_set(err, ERR_INVALID, "\"%.*s\" is a file, so nothing can lie below it",
-				       STR_ARG(str_first(to.s, i)));
+			return store_refuse(REFUSE_BELOW_FILE, str_first(to.s, i), err);
 	}
 	return 0;
 }
@@ -661,7 +659,7 @@ static int move_locked(struct overlay *o, struct ctx *ctx, struct store_call *ca
 	if (r == 0)
 		r = find(o, ctx, call->to, &to, err);
 	if (r == 0 && to.kind && (from.kind == STORE_DIR || to.kind == STORE_DIR))
-		return err_set(err, ERR_INVALID, "\"%.*s\" exists; a directory neither replaces nor is replaced",
+		return err_set(err, ERR_INVALID, ERR_PATH " exists; a directory neither replaces nor is replaced",
 			       STR_ARG(call->to.s));
 	if (r == 0)
 		r = check_cond(&to, call->to_cond, err);
@@ -864,8 +862,7 @@ static int overlay_list(struct store *s, struct ctx *ctx, struct wpath path, con
 	if (r == 0)
 		r = find(o, ctx, path, &f, err);
 	if (r == 0 && f.kind != STORE_DIR)
-		r = f.kind ? err_set(err, ERR_INVALID, "\"%.*s\" is a file; name a directory", STR_ARG(path.s))
-			   : not_found(err);
+		r = f.kind ? store_refuse(REFUSE_FILE, path.s, err) : not_found(err);
 	if (r == 0)
 		r = find_in(o->lower, ctx, path, &in_lower, err);
 	if (r == 0 && in_lower.kind == STORE_DIR)
@@ -978,7 +975,7 @@ static int overlay_journal_cut(struct store *s, struct ctx *ctx, struct wpath jo
 }
 
 static const struct store_ops overlay_ops = {
-	.name = "overlay",
+	.name = "overlay", .cannot = STORE_ONE_STEP,
 	.stat = overlay_stat,
 	.read = overlay_read,
 	.write = overlay_write,

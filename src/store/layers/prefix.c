@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A directory of another store as a store of its own: how workspaces share one store without seeing each other. Paths
- * get the directory put before them on the way in and taken off on the way out: in entries, cursors, scans, and in the
- * text of errors, so that nobody inside learns where the workspace lies.
+ * get the directory put before them on the way in and taken off on the way out: in entries, cursors, scans and the
+ * paths of errors, so that nobody inside learns where the workspace is stored.
  *
  * The root of a store always exists, the directory only when something is in it; this layer makes up the difference.
  */
@@ -10,39 +10,13 @@
 #include "store/stores.h"
 
 struct prefix {
-	struct store base; /* inner is NULL for a view: it is not ours to destroy */
-	struct store *target;
+	struct store base;
 	struct wpath dir; /* owned */
 };
 
 static struct prefix *prefix_of(struct store *s)
 {
 	return (struct prefix *)s;
-}
-
-/* Takes "dir/" off wherever the message names a path below the directory. */
-static void hide_dir(const struct prefix *p, struct err *err)
-{
-	size_t len = p->dir.s.len, in = 0, out = 0;
-	char *msg = err->msg;
-
-	if (len == 0)
-		return;
-	while (msg[in]) {
-		bool begins = in == 0 || msg[in - 1] == '"' || msg[in - 1] == ' ';
-
-		if (begins && strncmp(msg + in, p->dir.s.ptr, len) == 0 &&
-		    (msg[in + len] == '/' || msg[in + len] == '"')) {
-			in += len;
-			if (msg[in] == '/')
-				in++;
-			else
-				msg[out++] = '/'; /* the directory itself is the root here */
-			continue;
-		}
-		msg[out++] = msg[in++];
-	}
-	msg[out] = '\0';
 }
 
 struct prefix_scan {
@@ -142,11 +116,11 @@ static int prefix_around(struct store *s, struct ctx *ctx, struct store_call *ca
 
 	if (r)
 		return r;
-	r = store_forward(p->target, ctx, &own.call, err);
+	r = store_forward(s->inner, ctx, &own.call, err);
 	if (r == -ERR_NOT_FOUND && wpath_is_root(call->path))
 		return answer_empty_root(call);
 	if (r)
-		hide_dir(p, err);
+		err_leave_dir(err, p->dir.s);
 	else if (call->ret_page)
 		strip_page(p, call->ret_page);
 	return r;
@@ -160,32 +134,18 @@ static void prefix_destroy(struct store *s)
 	free(p);
 }
 
-static const struct store *prefix_stands_on(const struct store *s)
-{
-	return ((const struct prefix *)s)->target;
-}
-
 static const struct store_ops prefix_ops = {
 	.name = "prefix",
-	.stands_on = prefix_stands_on,
 	.around = prefix_around,
 	.destroy = prefix_destroy,
 };
 
-struct store *store_view_new(struct store *shared, struct wpath dir)
+struct store *store_prefix_new(struct store *inner, struct wpath dir)
 {
 	struct prefix *p = xcalloc(1, sizeof(*p));
 
 	p->base.ops = &prefix_ops;
-	p->target = shared;
+	p->base.inner = inner;
 	p->dir.s = str_n(xstrndup(dir.s), dir.s.len);
 	return &p->base;
-}
-
-struct store *store_prefix_new(struct store *inner, struct wpath dir)
-{
-	struct store *s = store_view_new(inner, dir);
-
-	s->inner = inner;
-	return s;
 }

@@ -448,7 +448,7 @@ static void quota_destroy(struct store *s)
 }
 
 static const struct store_ops quota_ops = {
-	.name = "quota",
+	.name = "quota", .cannot = STORE_ONE_STEP,
 	.around = quota_around,
 	.destroy = quota_destroy,
 };

@@ -268,11 +268,11 @@ TEST(another_process_finds_what_is_kept_on_disk)
 {
 	const char *dir = temp_dir_new();
 	struct store *inner = store_memory_new();
-	struct far a = far_new(store_view_new(inner, P("")), dir, 64 * MIB), b;
+	struct far a = far_new(store_share(inner), dir, 64 * MIB), b;
 
 	put(&a.c, "x/1", "text");
 	scan_all(&a, "");
-	b = far_new(store_view_new(inner, P("")), dir, 64 * MIB);
+	b = far_new(store_share(inner), dir, 64 * MIB);
 	scan_all(&b, "");
 	CHECK_INT(asked(&b), 1);
 	far_end(&a);

@@ -31,7 +31,7 @@ static int write_to(struct conf *c, const char *path, const char *bytes)
 	return store_write(c->s, &c->ctx, P(path), str_of(bytes), ANY, NULL, &c->err);
 }
 
-/* prefix, view, readonly */
+/* prefix, owners, abilities, readonly */
 
 TEST(a_prefix_keeps_its_files_below_its_directory)
 {
@@ -55,10 +55,31 @@ TEST(an_error_below_a_prefix_does_not_name_it)
 	CHECK_HAS(str_of(c->err.msg), STR("\"a\" is a file"));
 }
 
+TEST(a_store_lives_as_long_as_one_of_its_owners)
+{
+	struct store *inner = store_memory_new(), *first = store_prefix_new(store_share(inner), P("d"));
+	WITH(store_prefix_new(inner, P("d")));
+	struct conf f = beside(c, first);
+
+	put(&f, "a", "x");
+	store_destroy(first);
+	CHECK_STR(get(c, "a"), STR("x"));
+}
+
+TEST(a_layer_can_what_the_store_below_can_less_what_it_takes_away)
+{
+	struct store *guarded = store_guard_new(store_prefix_new(store_memory_new(), P("d")), &guard_defaults);
+	WITH(store_quota_new(guarded, (struct quota_limits){0}));
+
+	CHECK(store_can(guarded, STORE_LOCAL) && store_can(guarded, STORE_JOURNAL) &&
+	      store_can(guarded, STORE_ONE_STEP));
+	CHECK(store_can(c->s, STORE_LOCAL) && store_can(c->s, STORE_JOURNAL) && !store_can(c->s, STORE_ONE_STEP));
+}
+
 TEST(a_view_leaves_the_shared_store_alive)
 {
 	WITH(store_memory_new());
-	struct store *view = store_view_new(c->s, P("d"));
+	struct store *view = store_prefix_new(store_share(c->s), P("d"));
 	struct conf v = beside(c, view);
 
 	put(&v, "a", "x");
@@ -475,96 +496,6 @@ TEST(a_directory_with_a_mount_point_is_not_removed)
 	CHECK_ERR(store_remove(c->s, &c->ctx, P("docs"), true, ANY, NULL, &c->err), c->err, ERR_DENIED);
 	CHECK_HAS(str_of(c->err.msg), STR("\"docs/team\" is a mount point"));
 	CHECK_STR(get(c, "docs/a"), STR("1"));
-}
-
-/* retry */
-
-static struct store *retried(struct store **ret_fault)
-{
-	*ret_fault = store_fault_new(store_memory_new());
-	return store_retry_new(*ret_fault, (struct retry_policy){.tries = 3, .first_ms = 1, .longest_ms = 2});
-}
-
-TEST(a_passing_failure_is_not_seen)
-{
-	struct store *fault;
-	WITH(retried(&fault));
-
-	put(c, "a", "x");
-	for (int after = 0; after < 2; after++) {
-		store_fault_arm(fault, 1, ERR_UNAVAILABLE, after);
-		CHECK_INT(stat_of(c, "a").size, 1);
-		store_fault_arm(fault, 1, ERR_UNAVAILABLE, after);
-		put(c, "b", "y");
-		CHECK(store_fault_count(fault) >= 2);
-	}
-	store_fault_arm(fault, 1, ERR_UNAVAILABLE, false);
-	CHECK_STR(get(c, "a"), STR("x"));
-}
-
-TEST(a_lost_answer_is_not_taken_for_a_conflict)
-{
-	struct store *fault;
-	struct store_stat st;
-	WITH(retried(&fault));
-	struct str v;
-
-	store_fault_arm(fault, 1, ERR_UNAVAILABLE, true);
-	CHECK_OK(store_write(c->s, &c->ctx, P("a"), STR("one"), ABSENT, &st, &c->err), c->err);
-	v = stat_of(c, "a").version;
-	CHECK_STR(st.version, v);
-	store_fault_arm(fault, 1, ERR_UNAVAILABLE, true);
-	CHECK_OK(store_write(c->s, &c->ctx, P("a"), STR("two"), VERS(v), &st, &c->err), c->err);
-	store_fault_arm(fault, 1, ERR_UNAVAILABLE, true);
-	CHECK_OK(store_remove(c->s, &c->ctx, P("a"), false, VERS(st.version), NULL, &c->err), c->err);
-	CHECK_TREE(c, "");
-}
-
-TEST(a_real_conflict_after_a_retry_is_one)
-{
-	struct store *fault;
-	WITH(retried(&fault));
-
-	put(c, "a", "theirs");
-	store_fault_arm(fault, 1, ERR_UNAVAILABLE, false);
-	CHECK_ERR(store_write(c->s, &c->ctx, P("a"), STR("mine"), ABSENT, NULL, &c->err), c->err, ERR_EXISTS);
-	CHECK_STR(get(c, "a"), STR("theirs"));
-}
-
-TEST(an_append_of_unknown_outcome_is_not_repeated)
-{
-	struct store *fault;
-	WITH(retried(&fault));
-
-	put(c, "a", "1");
-	store_fault_arm(fault, 1, ERR_UNAVAILABLE, true);
-	CHECK_ERR(store_append(c->s, &c->ctx, P("a"), STR("2"), ANY, NULL, &c->err), c->err, ERR_UNAVAILABLE);
-	CHECK_STR(get(c, "a"), STR("12"));
-}
-
-TEST(what_is_not_retryable_is_not_repeated)
-{
-	struct store *fault;
-	WITH(retried(&fault));
-
-	store_fault_arm(fault, 1, ERR_CORRUPT, false);
-	CHECK_ERR(store_stat(c->s, &c->ctx, P(""), NULL, &c->err), c->err, ERR_CORRUPT);
-	CHECK_INT(store_fault_count(fault), 1);
-}
-
-TEST(a_retry_ends_with_the_call)
-{
-	struct store *fault = store_fault_new(store_memory_new());
-	struct cancel cancel = {true};
-	WITH(store_retry_new(fault, (struct retry_policy){.tries = 9, .first_ms = 60000, .longest_ms = 60000}));
-
-	store_fault_arm(fault, 1, ERR_UNAVAILABLE, false);
-	c->ctx.deadline_ns = clock_monotonic_ns() + 1000000000;
-	CHECK_ERR(store_stat(c->s, &c->ctx, P(""), NULL, &c->err), c->err, ERR_UNAVAILABLE);
-	c->ctx.deadline_ns = 0;
-	c->ctx.cancel = &cancel;
-	store_fault_arm(fault, 1, ERR_UNAVAILABLE, false);
-	CHECK_ERR(store_stat(c->s, &c->ctx, P(""), NULL, &c->err), c->err, ERR_UNAVAILABLE);
 }
 
 /* events */

@@ -142,7 +142,7 @@ static const struct store_ops disk_ops = {
 	.copy = disk_copy,
 	.list = disk_list,
 	.scan = disk_scan,
-	.local = true,
+	.can = STORE_LOCAL,
 	.destroy = disk_destroy,
 };
 

@@ -133,7 +133,7 @@ int disk_not_found(struct err *err)
 
 int disk_is_dir(struct wpath path, struct err *err)
 {
-	return err_set(err, ERR_INVALID, "\"%.*s\" is a directory; name a file", STR_ARG(path.s));
+	return store_refuse(REFUSE_DIR, path.s, err);
 }
 
 int disk_fail_kind(struct err *err, mode_t mode)
@@ -198,9 +198,10 @@ int disk_fail_parent(const struct disk *d, struct wpath path, int sys, struct er
 			continue;
 		if (!S_ISREG(st.st_mode))
 			return disk_fail_kind(err, st.st_mode);
-		return err_set(err, ERR_INVALID, "\"%.*s\" is a file, so nothing can lie below it", STR_ARG(part.s));
+		return store_refuse(REFUSE_BELOW_FILE, part.s, err);
 	}
-	return err_set(err, ERR_INVALID, "a part of \"%.*s\" is a file, so nothing can lie below it", STR_ARG(path.s));
+	return err_set(err, ERR_INVALID, "a part of " ERR_PATH " is a file, so nothing can lie below it",
+		       STR_ARG(path.s));
 }
 
 bool disk_name_reserved(const char *name)

@@ -238,7 +238,7 @@ static int fail_open(const struct disk *d, struct wpath path, int sys, struct er
 		return disk_not_found(err); /* a part of the path is a file */
 	if (!S_ISREG(st.st_mode))
 		return disk_fail_kind(err, st.st_mode);
-	return err_set(err, ERR_INVALID, "\"%.*s\" is a file; name a directory", STR_ARG(path.s));
+	return store_refuse(REFUSE_FILE, path.s, err);
 }
 
 int disk_list(struct store *s, struct ctx *ctx, struct wpath path, const struct store_list_req *req,

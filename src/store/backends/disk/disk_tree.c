@@ -145,8 +145,7 @@ static int missing(struct store_cond cond, struct err *err)
 
 static int dir_has_no_version(struct wpath path, struct err *err)
 {
-	return err_set(err, ERR_INVALID, "\"%.*s\" is a directory, which has no version; leave the condition out",
-		       STR_ARG(path.s));
+	return store_refuse(REFUSE_DIR_VERSION, path.s, err);
 }
 
 /* Under the lock of `dir`: unlinks a file, or tells that it is a directory that may be removed. */
@@ -165,7 +164,7 @@ static int remove_locked(int dir, struct wpath path, bool recursive, struct stor
 	if (*ret_tree && cond.kind != STORE_ANY)
 		return dir_has_no_version(path, err);
 	if (*ret_tree && !recursive)
-		return err_set(err, ERR_INVALID, "\"%.*s\" is a directory; remove it recursively", STR_ARG(path.s));
+		return store_refuse(REFUSE_NOT_RECURSIVE, path.s, err);
 	if (*ret_tree)
 		return 0;
 	if (!S_ISREG(st.st_mode))
@@ -288,8 +287,7 @@ static int check_to(struct end *to, const struct end *from, struct err *err)
 		return disk_fail_kind(err, to->st.st_mode);
 	r = disk_check_cond(to->exists ? &to->st : NULL, to->cond, err);
 	if (r == 0 && to->exists && S_ISDIR(from->st.st_mode))
-		return err_set(err, ERR_INVALID, "\"%.*s\" is a file; a directory cannot replace it",
-			       STR_ARG(to->path.s));
+		return store_refuse(REFUSE_FILE_TARGET, to->path.s, err);
 	return r;
 }
 

@@ -284,7 +284,7 @@ static int not_found(struct err *err)
 
 static int is_a_dir(struct str path, struct err *err)
 {
-	return err_set(err, ERR_INVALID, "\"%.*s\" is a directory; name a file", STR_ARG(path));
+	return store_refuse(REFUSE_DIR, path, err);
 }
 
 /* A file may lie at `path`: it is no directory, and no part of it is a file. */
@@ -294,8 +294,7 @@ static int check_place(struct memory *m, struct str path, struct err *err)
 		return is_a_dir(path, err);
 	for (size_t i = 0; i < path.len; i++)
 		if (path.ptr[i] == '/' && tree_find(m->root, str_first(path, i)))
-			return err_set(err, ERR_INVALID, "\"%.*s\" is a file, so nothing can lie below it",
-				       STR_ARG(str_first(path, i)));
+			return store_refuse(REFUSE_BELOW_FILE, str_first(path, i), err);
 	return 0;
 }
 
@@ -499,8 +498,7 @@ static int find_source(struct memory *m, struct str path, struct store_cond cond
 	if (!is_dir(m, path))
 		return cond.kind == STORE_VERSION ? check_cond(NULL, cond, err) : not_found(err);
 	if (cond.kind != STORE_ANY)
-		return err_set(err, ERR_INVALID,
-			       "\"%.*s\" is a directory, which has no version; leave the condition out", STR_ARG(path));
+		return store_refuse(REFUSE_DIR_VERSION, path, err);
 	return 0;
 }
 
@@ -541,7 +539,7 @@ static int memory_remove(struct store *s, struct ctx *ctx, struct wpath path, bo
 	pthread_rwlock_wrlock(&m->lock);
 	r = find_source(m, path.s, cond, &n, err);
 	if (r == 0 && !n && !recursive)
-		r = err_set(err, ERR_INVALID, "\"%.*s\" is a directory; remove it recursively", STR_ARG(path.s));
+		r = store_refuse(REFUSE_NOT_RECURSIVE, path.s, err);
 	if (r == 0 && n) {
 		drop_file(m, path.s);
 		*ret_count = 1;
@@ -560,8 +558,7 @@ static int check_lengths(const struct node *n, size_t from_len, size_t to_len, s
 	if (!n)
 		return 0;
 	if (n->path.len - from_len + to_len > PATH_LEN_MAX)
-		return err_set(err, ERR_INVALID, "\"%.*s\" would get a path of more than %zu bytes", STR_ARG(n->path),
-			       PATH_LEN_MAX);
+		return store_refuse(REFUSE_LONG_PATH, n->path, err);
 	r = check_lengths(n->left, from_len, to_len, err);
 	return r ? r : check_lengths(n->right, from_len, to_len, err);
 }
@@ -628,7 +625,7 @@ static int memory_move(struct store *s, struct ctx *ctx, struct wpath from, stru
 	if (r == 0)
 		r = find_for_write(m, to.s, to_cond, &target, err);
 	if (r == 0 && !n && target)
-		r = err_set(err, ERR_INVALID, "\"%.*s\" is a file; a directory cannot replace it", STR_ARG(to.s));
+		r = store_refuse(REFUSE_FILE_TARGET, to.s, err);
 	if (r == 0 && n)
 		move_file(m, n, to.s);
 	else if (r == 0)
@@ -753,7 +750,7 @@ static int memory_list(struct store *s, struct ctx *ctx, struct wpath path, cons
 		walk_begin(&w, req->after);
 		fill_page(&w, ctx, req->limit, ret_page);
 	} else if (tree_find(m->root, path.s)) {
-		r = err_set(err, ERR_INVALID, "\"%.*s\" is a file; name a directory", STR_ARG(path.s));
+		r = store_refuse(REFUSE_FILE, path.s, err);
 	} else {
 		r = not_found(err);
 	}
@@ -861,7 +858,7 @@ static int change_file(struct memory *m, struct ctx *ctx, struct str path, struc
 	if (add->change == JOURNAL_REMOVE) {
 		r = find_source(m, path, cond, &n, err);
 		if (r == 0 && !n)
-			r = err_set(err, ERR_INVALID, "\"%.*s\" is a directory; remove it recursively", STR_ARG(path));
+			r = store_refuse(REFUSE_NOT_RECURSIVE, path, err);
 		if (r == 0)
 			drop_file(m, path);
 		return r;
@@ -979,7 +976,7 @@ static const struct store_ops memory_ops = {
 	.journal_read = memory_journal_read,
 	.journal_add = memory_journal_add,
 	.journal_cut = memory_journal_cut,
-	.local = true,
+	.can = STORE_LOCAL | STORE_JOURNAL | STORE_ONE_STEP,
 	.destroy = memory_destroy,
 };
 

@@ -41,7 +41,7 @@ static int not_found(struct err *err)
 
 static int is_a_dir(struct str path, struct err *err)
 {
-	return err_set(err, ERR_INVALID, "\"%.*s\" is a directory; name a file", STR_ARG(path));
+	return store_refuse(REFUSE_DIR, path, err);
 }
 
 int pg_outcome_check(enum pg_outcome outcome, struct str detail, struct str path, struct store_cond cond,
@@ -61,15 +61,13 @@ int pg_outcome_check(enum pg_outcome outcome, struct str detail, struct str path
 	case PG_IS_DIR:
 		return is_a_dir(path, err);
 	case PG_BELOW_FILE:
-		return err_set(err, ERR_INVALID, "\"%.*s\" is a file, so nothing can lie below it", STR_ARG(detail));
+		return store_refuse(REFUSE_BELOW_FILE, detail, err);
 	case PG_TOO_LONG:
-		return err_set(err, ERR_INVALID, "\"%.*s\" would get a path of more than %zu bytes", STR_ARG(detail),
-			       PATH_LEN_MAX);
+		return store_refuse(REFUSE_LONG_PATH, detail, err);
 	case PG_IS_FILE:
-		return err_set(err, ERR_INVALID, "\"%.*s\" is a file; a directory cannot replace it", STR_ARG(path));
+		return store_refuse(REFUSE_FILE_TARGET, path, err);
 	case PG_DIR_COND:
-		return err_set(err, ERR_INVALID,
-			       "\"%.*s\" is a directory, which has no version; leave the condition out", STR_ARG(path));
+		return store_refuse(REFUSE_DIR_VERSION, path, err);
 	case PG_OVERTAKEN:
 		return err_set(err, ERR_CONFLICT,
 			       "another entry was added to the journal first; read it and try again");
@@ -276,7 +274,7 @@ static int postgres_remove(struct store *s, struct ctx *ctx, struct wpath path, 
 		return r;
 	outcome = (enum pg_outcome)pg_i64(res, 0, 0);
 	if (outcome == PG_IS_DIR)
-		return err_set(err, ERR_INVALID, "\"%.*s\" is a directory; remove it recursively", STR_ARG(path.s));
+		return store_refuse(REFUSE_NOT_RECURSIVE, path.s, err);
 	r = pg_outcome_check(outcome, pg_str(res, 0, 1), path.s, cond, err);
 	if (r == 0)
 		*ret_count = (uint64_t)pg_i64(res, 0, 2);
@@ -374,7 +372,7 @@ static int list_page(struct arena *arena, struct wpath dir, size_t limit, const 
 	if (pg_i64(res, 0, 0) == -1)
 		return not_found(err);
 	if (pg_i64(res, 0, 0) == -2)
-		return err_set(err, ERR_INVALID, "\"%.*s\" is a file; name a directory", STR_ARG(dir.s));
+		return store_refuse(REFUSE_FILE, dir.s, err);
 	for (int i = 0; pg_i64(res, 0, 0) > 0 && i < pg_rows(res); i++) {
 		struct store_entry e = {.path.s = arena_str(arena, pg_str(res, i, 1))};
 
@@ -419,6 +417,7 @@ static void postgres_destroy(struct store *s)
 
 static const struct store_ops postgres_ops = {
 	.name = "PostgreSQL",
+	.can = STORE_JOURNAL | STORE_ONE_STEP,
 	.stat = postgres_stat,
 	.read = postgres_read,
 	.write = postgres_write,
@@ -455,12 +454,12 @@ static int prepare_database(const struct pg_config *config, struct err *err)
 	return r;
 }
 
-int store_postgres_open(struct str url, struct store **ret_store, struct err *err)
+int store_postgres_open(struct str url, const struct env *env, struct store **ret_store, struct err *err)
 {
 	struct pg_config config;
 	struct wpath prefix;
 	struct postgres *p;
-	int r = pg_config_parse(url, &config, err);
+	int r = pg_config_parse(url, env, &config, err);
 
 	if (r)
 		return r;

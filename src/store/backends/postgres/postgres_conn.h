@@ -11,6 +11,7 @@
 
 #include "base/buf.h"
 #include "base/ctx.h"
+#include "base/env.h"
 
 /* What the URL says, all owned. */
 struct pg_config {
@@ -25,7 +26,7 @@ struct pg_config {
 };
 
 /* postgres://user@host:port/db?schema=…&prefix=…&pool=…&timeout=…&pooler=transaction and libpq's own parameters. */
-int pg_config_parse(struct str url, struct pg_config *ret, struct err *err);
+int pg_config_parse(struct str url, const struct env *env, struct pg_config *ret, struct err *err);
 void pg_config_release(struct pg_config *config);
 
 /* A statement: prepared once per connection under its name. */

@@ -4,7 +4,6 @@
  * what is left goes to libpq as it is, so that several hosts, sockets, certificates and target_session_attrs mean what
  * they mean to psql.
  */
-#include "base/env.h"
 #include "base/limits.h"
 #include "store/backends/postgres/postgres_conn.h"
 #include "store/wpath.h"
@@ -130,10 +129,10 @@ static int split_query(struct pg_config *c, struct str query, struct buf *libpq,
 	return 0;
 }
 
-int pg_config_parse(struct str url, struct pg_config *ret, struct err *err)
+int pg_config_parse(struct str url, const struct env *env, struct pg_config *ret, struct err *err)
 {
 	struct pg_config c = {.timeout_ns = 30000000000, .pool = 8};
-	const char *password = env_get("STEAD_POSTGRES_PASSWORD");
+	const char *password = env_get(env, "STEAD_POSTGRES_PASSWORD");
 	size_t mark = str_find_char(url, '?'), at;
 	struct str server = str_first(url, mark);
 	struct buf libpq;

@@ -56,7 +56,7 @@ int redis_missing(struct redis *rd, struct ctx *ctx, struct wpath path, struct e
 	if (r)
 		return r;
 	if (v.type == RESP_ARRAY && v.count)
-		return err_set(err, ERR_INVALID, "\"%.*s\" is a directory; name a file", STR_ARG(path.s));
+		return store_refuse(REFUSE_DIR, path.s, err);
 	return err_set(err, ERR_NOT_FOUND, "there is no such file or directory; list its parent to see what is there");
 }
 
@@ -315,6 +315,7 @@ static void redis_destroy(struct store *s)
 
 const struct store_ops redis_ops = {
 	.name = "redis",
+	.can = STORE_JOURNAL | STORE_ONE_STEP,
 	.stat = redis_stat,
 	.read = redis_read,
 	.write = redis_write,

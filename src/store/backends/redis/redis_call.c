@@ -12,6 +12,7 @@
 #include "store/backends/redis/redis.h"
 
 #define AGAIN_PAUSE_NS 50000000
+#define TRIES_UNSENT   4 /* while nothing reached the server, or it refused for a passing reason */
 #define MOVES_MAX      4
 
 enum outcome { OUTCOME_DONE, OUTCOME_NO_SERVER, OUTCOME_LOST, OUTCOME_REFUSED };
@@ -117,10 +118,10 @@ static int try_once(struct redis *rd, struct ctx *ctx, const struct call *call, 
 	return r;
 }
 
-static bool pause_before_again(const struct ctx *ctx, int64_t give_up_ns)
+static bool pause_before_again(const struct ctx *ctx, unsigned tries, int64_t give_up_ns)
 {
-	struct timespec t = {.tv_nsec = AGAIN_PAUSE_NS};
-	int64_t end = clock_monotonic_ns() + AGAIN_PAUSE_NS;
+	struct timespec t = {.tv_nsec = AGAIN_PAUSE_NS * (long)(tries < TRIES_UNSENT ? tries : TRIES_UNSENT)};
+	int64_t end = clock_monotonic_ns() + t.tv_nsec;
 	struct err ignored;
 
 	if (end > give_up_ns || (ctx->deadline_ns && end > ctx->deadline_ns))
@@ -153,11 +154,11 @@ static int until_known(struct redis *rd, struct ctx *ctx, const struct call *cal
 			return 0;
 		if (outcome == OUTCOME_LOST)
 			lost = true;
-		else if (!lost || (outcome == OUTCOME_REFUSED && !err->retryable))
+		else if ((!lost && tries == TRIES_UNSENT) || (outcome == OUTCOME_REFUSED && !err->retryable))
 			return r;
-		if (err->kind == ERR_UNAVAILABLE && err->retryable && pause_before_again(ctx, give_up_ns))
+		if (err->kind == ERR_UNAVAILABLE && err->retryable && pause_before_again(ctx, tries, give_up_ns))
 			continue;
-		return call->change ? unknown_outcome(err) : r;
+		return lost && call->change ? unknown_outcome(err) : r;
 	}
 }
 
@@ -225,21 +226,19 @@ int redis_refused(const struct resp_value *answer, struct store_cond cond, struc
 		return err_set(err, ERR_NOT_FOUND,
 			       "there is no such file or directory; list its parent to see what is there");
 	if (redis_says(answer, "dir"))
-		return err_set(err, ERR_INVALID, "\"%.*s\" is a directory; name a file", STR_ARG(what));
+		return store_refuse(REFUSE_DIR, what, err);
 	if (redis_says(answer, "is file"))
-		return err_set(err, ERR_INVALID, "\"%.*s\" is a file; name a directory", STR_ARG(what));
+		return store_refuse(REFUSE_FILE, what, err);
 	if (redis_says(answer, "file"))
-		return err_set(err, ERR_INVALID, "\"%.*s\" is a file, so nothing can lie below it", STR_ARG(what));
+		return store_refuse(REFUSE_BELOW_FILE, what, err);
 	if (redis_says(answer, "replace"))
-		return err_set(err, ERR_INVALID, "\"%.*s\" is a file; a directory cannot replace it", STR_ARG(what));
+		return store_refuse(REFUSE_FILE_TARGET, what, err);
 	if (redis_says(answer, "recursive"))
-		return err_set(err, ERR_INVALID, "\"%.*s\" is a directory; remove it recursively", STR_ARG(what));
+		return store_refuse(REFUSE_NOT_RECURSIVE, what, err);
 	if (redis_says(answer, "no version"))
-		return err_set(err, ERR_INVALID,
-			       "\"%.*s\" is a directory, which has no version; leave the condition out", STR_ARG(what));
+		return store_refuse(REFUSE_DIR_VERSION, what, err);
 	if (redis_says(answer, "long"))
-		return err_set(err, ERR_INVALID, "\"%.*s\" would get a path of more than %zu bytes", STR_ARG(what),
-			       PATH_LEN_MAX);
+		return store_refuse(REFUSE_LONG_PATH, what, err);
 	if (redis_says(answer, "lost"))
 		return err_set(
 			err, ERR_UNAVAILABLE,

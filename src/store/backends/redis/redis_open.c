@@ -8,7 +8,6 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "base/env.h"
 #include "store/backends/redis/redis.h"
 
 #define FORMAT         "2" /* of the keys below a prefix */
@@ -193,14 +192,14 @@ static int parse_url(struct arena *arena, struct str url, struct parsed *p, stru
 	return r ? r : parse_options(arena, p, query, err);
 }
 
-/* A secret in the environment stands in no list of processes. */
-static void from_environment(struct parsed *p)
+/* A secret in the environment does not appear in a list of processes. */
+static void from_environment(struct parsed *p, const struct env *env)
 {
 	static const char *const secrets[] = {"STEAD_REDIS_PASSWORD", "REDIS_PASSWORD"};
-	const char *ca = env_get("STEAD_REDIS_CA");
+	const char *ca = env_get(env, "STEAD_REDIS_CA");
 
 	for (size_t i = 0; i < 2 && !p->opts.password; i++) {
-		const char *value = env_get(secrets[i]);
+		const char *value = env_get(env, secrets[i]);
 
 		if (value && *value)
 			p->opts.password = value;
@@ -244,7 +243,7 @@ static void look_at_settings(struct redis *rd, struct ctx *ctx)
 		snprintf(rd->advice, sizeof(rd->advice),
 			 "this Redis server throws files away when it is full (maxmemory-policy %.*s); set it to "
 			 "noeviction%s%s",
-			 STR_ARG(str_first(policy, 40)), *durable ? "; " : "", durable);
+			 STR_ARG(utf8_first(policy, 40)), *durable ? "; " : "", durable);
 	else
 		snprintf(rd->advice, sizeof(rd->advice), "%s", durable);
 }
@@ -263,7 +262,7 @@ static int check_format(struct redis *rd, struct ctx *ctx, struct err *err)
 		r = err_set(err, ERR_UNSUPPORTED,
 			    "what lies under this prefix in Redis has the form %.*s, this build knows " FORMAT
 			    "; use a newer Stead or another prefix",
-			    STR_ARG(str_first(v.s, 40)));
+			    STR_ARG(utf8_first(v.s, 40)));
 	return r;
 }
 
@@ -312,7 +311,7 @@ static struct str owned_key(struct str prefix, const char *rest)
 	return str_n(key, len);
 }
 
-int store_redis_open(struct str url, struct store **ret_store, struct err *err)
+int store_redis_open(struct str url, const struct env *env, struct store **ret_store, struct err *err)
 {
 	ARENA_SCOPE struct arena *arena = arena_new();
 	struct ctx ctx = {.arena = arena};
@@ -323,7 +322,7 @@ int store_redis_open(struct str url, struct store **ret_store, struct err *err)
 
 	if (r)
 		return r;
-	from_environment(&p);
+	from_environment(&p, env);
 	if (p.opts.connect_ms > p.opts.answer_ms)
 		p.opts.connect_ms = p.opts.answer_ms;
 	rd = xcalloc(1, sizeof(*rd));

@@ -213,7 +213,7 @@ int s3_absent(struct s3 *s3, struct ctx *ctx, struct str path, struct err *err)
 
 	if (r)
 		return r;
-	return any ? err_set(err, ERR_INVALID, "\"%.*s\" is a directory; name a file", STR_ARG(path)) : not_found(err);
+	return any ? store_refuse(REFUSE_DIR, path, err) : not_found(err);
 }
 
 static int s3_stat(struct store *s, struct ctx *ctx, struct wpath path, struct store_stat *ret_stat, struct err *err)
@@ -805,8 +805,7 @@ static int s3_list_op(struct store *s, struct ctx *ctx, struct wpath path, const
 		r = s3_head(s3, ctx, s3_key(s3, ctx->arena, path.s), &head, err);
 		if (r)
 			return r;
-		return head.exists ? err_set(err, ERR_INVALID, "\"%.*s\" is a file; name a directory", STR_ARG(path.s))
-				   : not_found(err);
+		return head.exists ? store_refuse(REFUSE_FILE, path.s, err) : not_found(err);
 	}
 	page_builder_finish(&l.page, ret_page);
 	return 0;

@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * From "s3://bucket/prefix?region=…" and the environment to a store. The URL says where, the environment says who: a
- * secret never stands in a URL, which ends up in logs and lists of processes. The names are those that other programs
+ * secret is never part of a URL, which ends up in logs and lists of processes. The names are those that other programs
  * use already (AWS_…, R2_…).
  */
 #include <stdlib.h>
 
-#include "base/env.h"
 #include "base/limits.h"
 #include "store/backends/s3/s3.h"
 
 #define URL_MAX (4 * KIB)
 
-/* What may stand behind the '?'. */
+/* The options that may follow the '?'. */
 struct options {
 	struct str region, endpoint, account, jurisdiction, sse, sse_key, path_style, create, single_writer;
 };
@@ -87,9 +86,9 @@ static bool only(struct str text, const char *chars)
 
 #define NAME_CHARS "abcdefghijklmnopqrstuvwxyz0123456789-"
 
-static struct str env(const char *name)
+static struct str setting(const struct env *env, const char *name)
 {
-	const char *value = env_get(name);
+	const char *value = env_get(env, name);
 
 	return str_of(value ? value : "");
 }
@@ -100,7 +99,7 @@ static struct str first_of(struct str a, struct str b)
 }
 
 /* The bucket and the prefix of "bucket/prefix". */
-static int parse_place(struct str place, bool r2, struct s3_conf *conf, struct err *err)
+static int parse_place(struct str place, bool r2, const struct env *env, struct s3_conf *conf, struct err *err)
 {
 	struct str bucket = str_first(place, str_find_char(place, '/')), prefix = str_from(place, bucket.len);
 	struct wpath path;
@@ -110,7 +109,7 @@ static int parse_place(struct str place, bool r2, struct s3_conf *conf, struct e
 		return err_set(err, ERR_INVALID, "the store's URL must hold no key or secret; put them into %s",
 			       r2 ? "R2_ACCESS_KEY_ID and R2_SECRET_ACCESS_KEY"
 				  : "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY");
-	bucket = first_of(bucket, env(r2 ? "R2_BUCKET_NAME" : "AWS_S3_BUCKET"));
+	bucket = first_of(bucket, setting(env, r2 ? "R2_BUCKET_NAME" : "AWS_S3_BUCKET"));
 	if (!only(bucket, NAME_CHARS "._ABCDEFGHIJKLMNOPQRSTUVWXYZ") || bucket.len > 63)
 		return err_set(err, ERR_INVALID, "the store's URL names no bucket; write \"%s://BUCKET/PREFIX\"",
 			       r2 ? "r2" : "s3");
@@ -153,11 +152,13 @@ static int credentials(struct str id, struct str secret, const char *id_name, co
 	return 0;
 }
 
-static int configure_s3(const struct options *o, struct s3_conf *conf, struct err *err)
+static int configure_s3(const struct options *o, const struct env *env, struct s3_conf *conf, struct err *err)
 {
-	struct str region = first_of(o->region, first_of(env("AWS_REGION"), env("AWS_DEFAULT_REGION")));
-	struct str endpoint = first_of(o->endpoint, first_of(env("AWS_ENDPOINT_URL_S3"), env("AWS_ENDPOINT_URL")));
-	struct str session = env("AWS_SESSION_TOKEN");
+	struct str region =
+		first_of(o->region, first_of(setting(env, "AWS_REGION"), setting(env, "AWS_DEFAULT_REGION")));
+	struct str endpoint =
+		first_of(o->endpoint, first_of(setting(env, "AWS_ENDPOINT_URL_S3"), setting(env, "AWS_ENDPOINT_URL")));
+	struct str session = setting(env, "AWS_SESSION_TOKEN");
 	int r;
 
 	region = first_of(region, STR("us-east-1"));
@@ -179,13 +180,13 @@ static int configure_s3(const struct options *o, struct s3_conf *conf, struct er
 		endpoint = STR("https://s3.amazonaws.com");
 	r = set_endpoint(endpoint, conf, err);
 	return r ? r
-		 : credentials(env("AWS_ACCESS_KEY_ID"), env("AWS_SECRET_ACCESS_KEY"), "AWS_ACCESS_KEY_ID",
-			       "AWS_SECRET_ACCESS_KEY", conf, err);
+		 : credentials(setting(env, "AWS_ACCESS_KEY_ID"), setting(env, "AWS_SECRET_ACCESS_KEY"),
+			       "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", conf, err);
 }
 
-static int configure_r2(const struct options *o, struct s3_conf *conf, struct err *err)
+static int configure_r2(const struct options *o, const struct env *env, struct s3_conf *conf, struct err *err)
 {
-	struct str account = first_of(o->account, env("R2_ACCOUNT_ID")), area = o->jurisdiction;
+	struct str account = first_of(o->account, setting(env, "R2_ACCOUNT_ID")), area = o->jurisdiction;
 	char endpoint[256];
 	int r;
 
@@ -205,11 +206,11 @@ static int configure_r2(const struct options *o, struct s3_conf *conf, struct er
 		r = set_endpoint(str_of(endpoint), conf, err);
 	}
 	return r ? r
-		 : credentials(env("R2_ACCESS_KEY_ID"), env("R2_SECRET_ACCESS_KEY"), "R2_ACCESS_KEY_ID",
-			       "R2_SECRET_ACCESS_KEY", conf, err);
+		 : credentials(setting(env, "R2_ACCESS_KEY_ID"), setting(env, "R2_SECRET_ACCESS_KEY"),
+			       "R2_ACCESS_KEY_ID", "R2_SECRET_ACCESS_KEY", conf, err);
 }
 
-int store_s3_open(struct str url, struct store **ret_store, struct err *err)
+int store_s3_open(struct str url, const struct env *env, struct store **ret_store, struct err *err)
 {
 	bool r2 = str_starts(url, STR("r2://"));
 	struct str rest = str_from(url, 5), place = str_first(rest, str_find_char(rest, '?'));
@@ -221,9 +222,9 @@ int store_s3_open(struct str url, struct store **ret_store, struct err *err)
 		return err_set(err, ERR_INVALID, "this is no URL of an S3 store; write \"s3://BUCKET/PREFIX\"");
 	r = parse_options(str_from(rest, place.len + 1), r2, &o, err);
 	if (r == 0)
-		r = parse_place(place, r2, &conf, err);
+		r = parse_place(place, r2, env, &conf, err);
 	if (r == 0)
-		r = r2 ? configure_r2(&o, &conf, err) : configure_s3(&o, &conf, err);
+		r = r2 ? configure_r2(&o, env, &conf, err) : configure_s3(&o, env, &conf, err);
 	if (r == 0)
 		r = parse_switch("path_style", o.path_style, &conf.path_style, err);
 	if (r == 0)

@@ -225,8 +225,7 @@ static int check_dirs(struct s3 *s3, struct ctx *ctx, struct str dir, bool *ret_
 		if (r)
 			return r;
 		if (head.exists)
-			return err_set(err, ERR_INVALID, "\"%.*s\" is a file, so nothing can lie below it",
-				       STR_ARG(at.s));
+			return store_refuse(REFUSE_BELOW_FILE, at.s, err);
 	}
 }
 
@@ -247,6 +246,6 @@ int s3_place_check(struct s3 *s3, struct ctx *ctx, struct str path, struct err *
 		return 0;
 	r = s3_any_below(s3, ctx, s3_dir_key(s3, ctx->arena, path), &any, err);
 	if (r == 0 && any)
-		r = err_set(err, ERR_INVALID, "\"%.*s\" is a directory; name a file", STR_ARG(path));
+		r = store_refuse(REFUSE_DIR, path, err);
 	return r;
 }

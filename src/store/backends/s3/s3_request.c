@@ -169,7 +169,7 @@ int s3_refused(struct s3 *s3, const struct s3_answer *a, struct err *err)
 	else
 		r = err_set(err, status >= 500 ? ERR_UNAVAILABLE : ERR_INVALID,
 			    "the S3 server at %.*s answered %d %.*s", STR_ARG(host), status,
-			    STR_ARG(str_first(code, 64)));
+			    STR_ARG(utf8_first(code, 64)));
 	err->retryable = status == 429 || status >= 500;
 	return r;
 }

@@ -202,8 +202,7 @@ static int find_source(struct s3 *s3, struct ctx *ctx, struct str path, struct s
 	if (r)
 		return r;
 	if (any)
-		return err_set(err, ERR_INVALID,
-			       "\"%.*s\" is a directory, which has no version; leave the condition out", STR_ARG(path));
+		return store_refuse(REFUSE_DIR_VERSION, path, err);
 	return cond.kind == STORE_VERSION ? store_cond_check(cond, false, STR(""), err) : not_found(err);
 }
 
@@ -221,8 +220,7 @@ int s3_remove(struct store *s, struct ctx *ctx, struct wpath path, bool recursiv
 	if (!head.exists && !recursive) {
 		r = s3_absent(s3, ctx, path.s, err);
 		if (r == -ERR_INVALID)
-			r = err_set(err, ERR_INVALID, "\"%.*s\" is a directory; remove it recursively",
-				    STR_ARG(path.s));
+			r = store_refuse(REFUSE_NOT_RECURSIVE, path.s, err);
 		return r;
 	}
 	if (!head.exists)
@@ -407,7 +405,7 @@ static int move_file(const struct move *m, struct str from_key, const struct s3_
 		r = s3_head(s3, m->ctx, to_key, &target, err);
 	if (r == 0 && target.exists && !str_eq(target.moved, put.moved))
 		r = err_set(err, ERR_CONFLICT,
-			    "a move was interrupted, and its target \"%.*s\" changed since; remove one of the two",
+			    "a move was interrupted, and its target " ERR_PATH " changed since; remove one of the two",
 			    STR_ARG(str_from(to_key, strlen(s3->conf.prefix))));
 	if (r == 0 && !target.exists)
 		r = copy_file(s3, m->ctx, from_key, head, &put, ret_stat, err);
@@ -555,8 +553,7 @@ static int move_dir_check(const struct move *m, bool *ret_resumed, struct err *e
 		if (r == 0 && target.exists && m->to_cond.kind == STORE_ABSENT)
 			return store_cond_check(m->to_cond, true, target.etag, err);
 		if (r == 0 && target.exists)
-			r = err_set(err, ERR_INVALID, "\"%.*s\" is a file; a directory cannot replace it",
-				    STR_ARG(m->to));
+			r = store_refuse(REFUSE_FILE_TARGET, m->to, err);
 		return r;
 	}
 	first = *err;

@@ -511,13 +511,13 @@ TEST(a_url_opens_the_store_it_names)
 	struct str url = arena_printf(f.ctx.arena, "disk:%s", f.dir);
 	struct store *s;
 
-	CHECK_OK(store_open_url(url, &s, &f.err), f.err);
+	CHECK_OK(store_open_url(url, NULL, &s, &f.err), f.err);
 	CHECK_OK(store_write(s, &f.ctx, P("file"), STR("x"), ANY, NULL, &f.err), f.err);
 	store_destroy(s);
 	CHECK(raw_exists(f.fd, "file"));
-	CHECK_OK(store_open_url(STR("memory:"), &s, &f.err), f.err);
+	CHECK_OK(store_open_url(STR("memory:"), NULL, &s, &f.err), f.err);
 	store_destroy(s);
-	CHECK_ERR(store_open_url(STR("disk:"), &s, &f.err), f.err, ERR_INVALID);
-	CHECK_ERR(store_open_url(STR("ftp://x"), &s, &f.err), f.err, ERR_UNSUPPORTED);
+	CHECK_ERR(store_open_url(STR("disk:"), NULL, &s, &f.err), f.err, ERR_INVALID);
+	CHECK_ERR(store_open_url(STR("ftp://x"), NULL, &s, &f.err), f.err, ERR_UNSUPPORTED);
 	CHECK_HAS(str_of(f.err.msg), STR("\"disk:DIR\", \"memory:\""));
 }

@@ -29,7 +29,7 @@ static struct fix fix_new(const char *params)
 	f.proxy = proxy_start(arena_cstr(f.c.ctx.arena, str_n(at, strcspn(at, "/"))));
 	CHECK_OK(store_open_url(arena_printf(f.c.ctx.arena, "postgres://stead@127.0.0.1:%u/stead?%s&sslmode=disable",
 					     (unsigned)proxy_port(f.proxy), params),
-				&f.c.s, &f.c.err),
+				NULL, &f.c.s, &f.c.err),
 		 f.c.err);
 	return f;
 }

@@ -30,7 +30,7 @@ static struct store *postgres_open(const char *params)
 	struct store *s = NULL;
 	struct err err;
 
-	CHECK_OK(store_open_url(str_of(postgres_url(params)), &s, &err), err);
+	CHECK_OK(store_open_url(str_of(postgres_url(params)), NULL, &s, &err), err);
 	return s;
 }
 

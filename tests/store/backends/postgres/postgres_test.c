@@ -50,7 +50,7 @@ static struct fix proxied(const char *params)
 	struct str url = arena_printf(f.c.ctx.arena, "postgres://stead@127.0.0.1:%u/stead?%s&sslmode=disable",
 				      (unsigned)proxy_port(f.proxy), params);
 
-	CHECK_OK(store_open_url(url, &f.c.s, &f.c.err), f.c.err);
+	CHECK_OK(store_open_url(url, NULL, &f.c.s, &f.c.err), f.c.err);
 	CHECK_OK(store_remove(f.c.s, &f.c.ctx, WPATH_ROOT, true, ANY, NULL, &f.c.err), f.c.err);
 	return f;
 }
@@ -64,7 +64,8 @@ static void as_owner(const char *sql)
 	struct pg_link *link;
 	struct err err;
 
-	CHECK_OK(pg_config_parse(arena_printf(arena, "postgres://owner@%s/stead", server_address()), &config, &err),
+	CHECK_OK(pg_config_parse(arena_printf(arena, "postgres://owner@%s/stead", server_address()), NULL, &config,
+				 &err),
 		 err);
 	CHECK_OK(pg_open(&config, &ctx, &link, &err), err);
 	CHECK_OK(pg_exec_text(link, &ctx, sql, NULL, &err), err);
@@ -138,11 +139,11 @@ TEST(a_conditional_write_with_its_revision_is_one_round_trip_and_a_read_is_one)
 	FIX_SCOPE struct fix f = proxied("schema=trips");
 	struct conf *c = &f.c;
 	struct revisions_opts opts = {.journal = true, .own = P(".stead/rev")};
-	struct store *meta = store_view_new(c->s, P(".stead/rev")), *rev;
+	struct store *meta = store_prefix_new(store_share(c->s), P(".stead/rev")), *rev;
 	struct str v;
 	uint64_t got[4];
 
-	CHECK_OK(store_revisions_open(store_view_new(c->s, WPATH_ROOT), meta, opts, &c->ctx, &rev, &c->err), c->err);
+	CHECK_OK(store_revisions_open(store_share(c->s), meta, opts, &c->ctx, &rev, &c->err), c->err);
 	f.below = f.c.s;
 	f.c.s = rev;
 	v = put(c, "a", "one");
@@ -296,7 +297,7 @@ TEST(a_schema_of_version_1_is_brought_up_with_what_is_in_it)
 	struct pg_link *link;
 
 	drop_schema("old");
-	CHECK_OK(pg_config_parse(str_of(postgres_url("schema=old")), &config, &c.err), c.err);
+	CHECK_OK(pg_config_parse(str_of(postgres_url("schema=old")), NULL, &config, &c.err), c.err);
 	CHECK_OK(pg_open(&config, &c.ctx, &link, &c.err), c.err);
 	CHECK_OK(pg_migrate_to(link, &c.ctx, &config, 1, &c.err), c.err);
 	CHECK_OK(pg_exec_text(link, &c.ctx,
@@ -327,7 +328,7 @@ TEST(a_schema_of_a_newer_version_is_refused)
 	drop_schema("newer");
 	store_destroy(postgres_open("schema=newer"));
 	as_owner("UPDATE newer.stead_meta SET version = 99");
-	CHECK_ERR(store_open_url(str_of(postgres_url("schema=newer")), &s, &err), err, ERR_UNSUPPORTED);
+	CHECK_ERR(store_open_url(str_of(postgres_url("schema=newer")), NULL, &s, &err), err, ERR_UNSUPPORTED);
 	CHECK_HAS(str_of(err.msg), STR("is of version 99, this Stead knows up to 2; use a newer Stead"));
 }
 
@@ -336,7 +337,7 @@ static void *open_one(void *arg)
 	struct store *s = NULL;
 	struct err err;
 
-	*(int *)arg = store_open_url(str_of(postgres_url("schema=together")), &s, &err);
+	*(int *)arg = store_open_url(str_of(postgres_url("schema=together")), NULL, &s, &err);
 	if (*(int *)arg)
 		printf("# %s\n", err.msg);
 	store_destroy(s);
@@ -365,7 +366,7 @@ static void check_refused(const char *url, enum err_kind kind, const char *says)
 	struct store *s = NULL;
 	struct err err = {0};
 
-	CHECK_ERR(store_open_url(str_of(url), &s, &err), err, kind);
+	CHECK_ERR(store_open_url(str_of(url), NULL, &s, &err), err, kind);
 	CHECK_HAS(str_of(err.msg), str_of(says));
 	CHECK(!strstr(err.msg, "sesame"));
 }
@@ -423,8 +424,8 @@ TEST(a_password_is_taken_from_the_environment)
 
 	as_owner("GRANT CREATE ON DATABASE stead TO locked");
 	setenv("STEAD_POSTGRES_PASSWORD", "open sesame", 1);
-	CHECK_OK(store_open_url(arena_printf(arena, "%s?schema=locked", postgres_env("STEAD_TEST_POSTGRES_LOCKED")), &s,
-				&err),
+	CHECK_OK(store_open_url(arena_printf(arena, "%s?schema=locked", postgres_env("STEAD_TEST_POSTGRES_LOCKED")),
+				NULL, &s, &err),
 		 err);
 	store_destroy(s);
 	unsetenv("STEAD_POSTGRES_PASSWORD");

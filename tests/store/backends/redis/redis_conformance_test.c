@@ -53,7 +53,8 @@ static struct store *open_revisions(void)
 	struct revisions_opts opts = {.journal = true, .own = P(".stead/rev")};
 	struct err err;
 
-	CHECK_OK(store_revisions_open(inner, store_view_new(inner, opts.own), opts, &ctx, &s, &err), err);
+	CHECK_OK(store_revisions_open(inner, store_prefix_new(store_share(inner), opts.own), opts, &ctx, &s, &err),
+		 err);
 	return s;
 }
 
@@ -90,8 +91,6 @@ STACK(redis_over_tls, open_tls())
 STACK(redis_on_a_unix_socket, redis_open_at(redis_env("STEAD_TEST_REDIS_UNIX"), redis_prefix(), "&db=3"))
 STACK(redis_as_an_acl_user, open_user())
 STACK(a_prefix_in_redis, store_prefix_new(redis_open_new(), P("ws/one")))
-STACK(retry_over_redis,
-      store_retry_new(redis_open_new(), (struct retry_policy){.tries = 3, .first_ms = 1, .longest_ms = 2}))
 
 TEST(move_and_copy_honour_a_version_of_the_target)
 {

@@ -37,7 +37,7 @@ static void refused(const char *url, enum err_kind kind, const char *words)
 	struct store *s;
 	struct err err;
 
-	CHECK_ERR(store_open_url(str_of(url), &s, &err), err, kind);
+	CHECK_ERR(store_open_url(str_of(url), NULL, &s, &err), err, kind);
 	CHECK_HAS(str_of(err.msg), str_of(words));
 	CHECK(!strstr(err.msg, SECRET));
 	CHECK(!strchr(err.msg, '\n'));
@@ -121,7 +121,7 @@ TEST(a_server_without_tls_does_not_speak_it)
 	struct err err;
 
 	snprintf(url, sizeof(url), "rediss://127.0.0.1:%s?timeout_ms=300", redis_env("STEAD_TEST_REDIS_PORT"));
-	CHECK_ERR(store_open_url(str_of(url), &s, &err), err, ERR_TIMEOUT);
+	CHECK_ERR(store_open_url(str_of(url), NULL, &s, &err), err, ERR_TIMEOUT);
 	CHECK_HAS(str_of(err.msg), STR("Redis at 127.0.0.1"));
 }
 

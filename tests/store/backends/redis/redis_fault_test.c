@@ -311,6 +311,39 @@ TEST(a_server_that_is_away_is_unavailable_and_works_when_it_is_back)
 	CHECK_OK(do_write(&r.c), r.c.err);
 }
 
+/* As after a restart: it answers, and not with what was asked for. */
+TEST(a_server_that_is_loading_for_a_moment_is_asked_again)
+{
+	RIG_SCOPE r = rig_new("");
+
+	for (size_t i = 0; i < OPERATIONS; i++) {
+		fresh(&r);
+		proxy_forget(r.proxy);
+		proxy_arm(r.proxy,
+			  &(struct proxy_plan){.fault = PROXY_ANSWER,
+					       .count = 2,
+					       .answer = "-LOADING Redis is loading the dataset in memory\r\n"});
+		CHECK_OK(operations[i].run(&r.c), r.c.err);
+		CHECK_INT(proxy_faults(r.proxy), 2);
+		proxy_disarm(r.proxy);
+		check_done(&r, &operations[i]);
+	}
+}
+
+TEST(a_server_that_only_refuses_is_asked_four_times)
+{
+	RIG_SCOPE r = rig_new("");
+
+	fresh(&r);
+	proxy_forget(r.proxy);
+	proxy_arm(r.proxy, &(struct proxy_plan){.fault = PROXY_ANSWER,
+						.count = PROXY_ALWAYS,
+						.answer = "-LOADING Redis is loading the dataset in memory\r\n"});
+	CHECK_ERR(do_write(&r.c), r.c.err, ERR_UNAVAILABLE);
+	CHECK_HAS(str_of(r.c.err.msg), STR("loading"));
+	CHECK_INT(proxy_faults(r.proxy), 4);
+}
+
 TEST(idle_connections_that_were_dropped_are_not_noticed)
 {
 	RIG_SCOPE r = rig_new("");

@@ -36,7 +36,7 @@ static struct store *redis_open_at(const char *base, const char *prefix, const c
 	struct err err;
 
 	snprintf(url, sizeof(url), "%s?prefix=%s%s", base, prefix, options);
-	CHECK_OK(store_open_url(str_of(url), &s, &err), err);
+	CHECK_OK(store_open_url(str_of(url), NULL, &s, &err), err);
 	return s;
 }
 

@@ -54,7 +54,7 @@ static struct store *s3_at(const char *endpoint, const char *prefix, const char 
 
 	s3_keys();
 	s3_url(url, sizeof(url), endpoint, prefix, more);
-	CHECK_OK(store_open_url(str_of(url), &s, &err), err);
+	CHECK_OK(store_open_url(str_of(url), NULL, &s, &err), err);
 	return s;
 }
 

@@ -264,7 +264,7 @@ static struct err failing(const char *url)
 	struct err err = {0};
 	struct store *s;
 
-	if (store_open_url(str_of(url), &s, &err) == 0) {
+	if (store_open_url(str_of(url), NULL, &s, &err) == 0) {
 		CHECK(store_write(s, &ctx, P("a"), STR("x"), ANY, NULL, &err) != 0);
 		store_destroy(s);
 	}
@@ -648,7 +648,7 @@ TEST(an_r2_store_writes_and_reads_with_its_own_names_in_the_environment)
 	setenv("R2_ACCESS_KEY_ID", s3_env("_KEY"), 1);
 	setenv("R2_SECRET_ACCESS_KEY", s3_env("_SECRET"), 1);
 	snprintf(url, sizeof(url), "r2://" S3_BUCKET "/%s?create=1&endpoint=%s", s3_prefix(), s3_env(""));
-	CHECK_OK(store_open_url(str_of(url), &c.s, &c.err), c.err);
+	CHECK_OK(store_open_url(str_of(url), NULL, &c.s, &c.err), c.err);
 	put(&c, "d/a", "x");
 	CHECK_STR(get(&c, "d/a"), STR("x"));
 	CHECK_ERR(store_write(c.s, &c.ctx, P("d/a"), STR("y"), ABSENT, NULL, &c.err), c.err, ERR_EXISTS);

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the URL of an S3 store may say, what the environment adds, and the XML of answers. No server is asked. */
+/* What the URL of an S3 store may say, what the environment adds, the address of a request, and the XML of answers. No
+ * S3 server is asked. */
 #include "store/backends/s3/s3.h"
 
+#include "net/loopback.h"
 #include "store/store_fix.h"
 
 static void clean_env(void)
@@ -24,7 +26,7 @@ static struct s3 *opened(const char *url)
 	struct store *s;
 	struct err err;
 
-	CHECK_OK(store_open_url(str_of(url), &s, &err), err);
+	CHECK_OK(store_open_url(str_of(url), NULL, &s, &err), err);
 	return s3_of(s);
 }
 
@@ -33,7 +35,7 @@ static void refused(const char *url, const char *because)
 	struct store *s;
 	struct err err;
 
-	CHECK(store_open_url(str_of(url), &s, &err) != 0);
+	CHECK(store_open_url(str_of(url), NULL, &s, &err) != 0);
 	CHECK_HAS(str_of(err.msg), str_of(because));
 	CHECK(!strstr(err.msg, "s3cr3t"));
 }
@@ -86,6 +88,37 @@ TEST(an_r2_url_goes_to_the_account_in_its_jurisdiction)
 	s3 = opened("r2://bucket/p?account=def&jurisdiction=eu");
 	CHECK_STR(str_of(s3->conf.endpoint), STR("https://def.eu.r2.cloudflarestorage.com"));
 	store_destroy(&s3->base);
+}
+
+static int keep(void *arg, const void *bytes, size_t len, struct err *err)
+{
+	(void)err;
+	buf_add(arg, str_n(bytes, len));
+	return 0;
+}
+
+/* The bucket's name makes the server answer with the request that it got. */
+TEST(a_request_has_its_whole_query_however_long_it_is)
+{
+	ARENA_SCOPE struct arena *arena = arena_new();
+	struct loopback *server = loopback_start();
+	struct ctx ctx = {.arena = arena};
+	struct s3_answer answer;
+	struct err err;
+	struct buf request;
+	struct str name = {arena_alloc(arena, 3000), 3000};
+	struct s3_call call = {.method = "GET", .query = {{"prefix", name}, {"start-after", name}}, .push = keep};
+	struct s3 *s3;
+
+	clean_env();
+	s3 = opened(arena_printf(arena, "s3://echo?endpoint=http://127.0.0.1:%d", loopback_port(server)).ptr);
+	memset((char *)name.ptr, '"', name.len);
+	buf_init(&request, arena, MIB);
+	call.arg = &request;
+	CHECK_OK(s3_call(s3, &ctx, &call, &answer, &err), err);
+	CHECK_INT(str_find_char(str_from(buf_str(&request), 4), ' '), strlen("/echo?prefix=&start-after=") + 3 * 6000);
+	store_destroy(&s3->base);
+	loopback_stop(server);
 }
 
 TEST(a_url_that_is_wrong_says_what_to_write)
