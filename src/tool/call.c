@@ -107,15 +107,3 @@ void text_reply(struct outcome *ret, const struct buf *text)
 	ret->value = NULL;
 	ret->text = text->ptr ? buf_str(text) : STR("");
 }
-
-struct str utf8_points(struct str s, size_t n)
-{
-	size_t i = 0;
-
-	while (i < s.len && n--) {
-		i++;
-		while (i < s.len && ((unsigned char)s.ptr[i] & 0xC0) == 0x80)
-			i++;
-	}
-	return str_first(s, i);
-}
