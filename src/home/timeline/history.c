@@ -11,8 +11,6 @@
 
 #define FEED_POLL_MS 200
 
-#define NS_PER_MS INT64_C(1000000)
-
 /* --- names of revisions --- */
 
 /* The users of a workspace share one log, but nobody's names: a user's checkpoints stand in it as "@<user>@<name>",
@@ -334,12 +332,4 @@ int history_settle(struct workspace *ws, struct ctx *ctx, struct wpath path, str
 	int r = past_visible(ws, path, err);
 
 	return r ? r : revisions_settle(workspace_revisions(ws), ctx, past_logged(ws, ctx, path), NULL, err);
-}
-
-int history_read(struct workspace *ws, struct ctx *ctx, struct wpath path, uint64_t number, size_t max,
-		 struct str *ret_bytes, struct err *err)
-{
-	int r = history_settle(ws, ctx, path, err);
-
-	return r ? r : past_read(ws, ctx, past_logged(ws, ctx, path), number, max, ret_bytes, err);
 }

@@ -76,8 +76,5 @@ int history_changes(struct workspace *ws, struct ctx *ctx, uint64_t since, struc
 /* Records what another program did to one file, so that its past is told from its present. Before a file of
    workspace_files_at() is read. */
 int history_settle(struct workspace *ws, struct ctx *ctx, struct wpath path, struct err *err);
-/* The bytes of a file at a revision, whole. workspace_files_at() is the way for pages and large files. */
-int history_read(struct workspace *ws, struct ctx *ctx, struct wpath path, uint64_t number, size_t max,
-		 struct str *ret_bytes, struct err *err);
 
 #endif
