@@ -61,7 +61,7 @@ static int check_pattern(struct str pattern, struct err *err)
 
 static int compile_pcre2(struct str pattern, unsigned flags, bool broken, pcre2_code **ret, struct err *err)
 {
-	uint32_t options = PCRE2_UTF | PCRE2_NEVER_UCP | PCRE2_NEVER_BACKSLASH_C;
+	uint32_t options = PCRE2_UTF | PCRE2_NEVER_UCP | PCRE2_NEVER_BACKSLASH_C | PCRE2_DOLLAR_ENDONLY;
 	pcre2_compile_context *cc = pcre2_compile_context_create(NULL);
 	int code;
 	PCRE2_SIZE at;
@@ -306,4 +306,43 @@ int searcher_next(struct searcher *s, size_t from, struct str *ret_line, size_t 
 		return too_much(err);
 	*ret_line = line_at(s, from, at, ret_next);
 	return 1;
+}
+
+int pattern_check(struct str pattern, struct err *err)
+{
+	ARENA_SCOPE struct arena *arena = arena_new();
+	pcre2_code *code = NULL;
+	struct re re;
+	int r = check_pattern(pattern, err);
+
+	if (r == 0)
+		r = compile_pcre2(pattern, 0, true, &code, err);
+	if (r)
+		return r;
+	pcre2_code_free(code);
+	regex_parse(arena, pattern, false, &re);
+	return re.regular
+		       ? 0
+		       : err_set(err, ERR_INVALID, "the pattern \"%.*s\" looks around or refers back; write it without",
+				 STR_ARG(utf8_first(pattern, 120)));
+}
+
+bool pattern_found(struct str pattern, struct str text)
+{
+	pcre2_match_context *context = pcre2_match_context_create(NULL);
+	pcre2_match_data *data = pcre2_match_data_create(1, NULL);
+	pcre2_code *code = NULL;
+	struct err ignored;
+	bool found = false;
+
+	if (!data || !context)
+		abort();
+	pcre2_set_match_limit(context, MATCH_LIMIT);
+	pcre2_set_heap_limit(context, HEAP_LIMIT_KIB);
+	if (compile_pcre2(pattern, 0, true, &code, &ignored) == 0)
+		found = pcre2_match(code, (PCRE2_SPTR)(text.ptr ? text.ptr : ""), text.len, 0, 0, data, context) >= 0;
+	pcre2_code_free(code);
+	pcre2_match_data_free(data);
+	pcre2_match_context_free(context);
+	return found;
 }

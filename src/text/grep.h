@@ -34,4 +34,11 @@ void searcher_begin(struct searcher *searcher, struct str text);
    -kind: the pattern took too much work. `from` is the start of a line; give *ret_next back to go on. */
 int searcher_next(struct searcher *searcher, size_t from, struct str *ret_line, size_t *ret_next, struct err *err);
 
+/* For one short text that is not cut into lines, such as a string that a schema describes: `^` and `$` are the ends of
+   the text. A schema may come from outside, so pattern_check() refuses what needs backtracking (ERR_INVALID). */
+int pattern_check(struct str pattern, struct err *err);
+/* True when the pattern is found somewhere in the text. A pattern that is not valid, or that takes too much work, finds
+   nothing. */
+bool pattern_found(struct str pattern, struct str text);
+
 #endif

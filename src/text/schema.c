@@ -18,7 +18,7 @@
 #include <math.h>
 
 #include "base/limits.h"
-#include "text/pattern.h"
+#include "text/grep.h"
 
 /* $ref may lead in circles; a value cannot nest deeper than JSON_DEPTH_MAX, but a circle needs no value to descend. */
 #define DEPTH_MAX     (4 * JSON_DEPTH_MAX)
@@ -654,6 +654,8 @@ static bool ref_known(const struct jv *root, const struct jv *schema)
 static bool rule_is_well_formed(enum keyword keyword, const struct jv *root, const struct jv *schema,
 				const struct jv *rule)
 {
+	struct err ignored;
+
 	switch (keyword) {
 	case KW_TYPE:
 		return type_known(rule);
@@ -675,7 +677,7 @@ static bool rule_is_well_formed(enum keyword keyword, const struct jv *root, con
 	case KW_UNIQUE_ITEMS:
 		return rule->type == JV_BOOL;
 	case KW_PATTERN:
-		return rule->type == JV_STR && pattern_ok(rule->u.s);
+		return rule->type == JV_STR && pattern_check(rule->u.s, &ignored) == 0;
 	case KW_MINIMUM:
 	case KW_MAXIMUM:
 	case KW_ABOVE:

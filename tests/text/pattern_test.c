@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/clock.h"
 #include "test.h"
-#include "text/pattern.h"
+#include "text/grep.h"
 
 TEST(a_pattern_finds_what_it_should)
 {
@@ -49,6 +49,14 @@ TEST(a_pattern_finds_what_it_should)
 		{"^[a\\]]+$", "a]", true},
 		{"(^a|b)c", "xbc", true},
 		{"(^a|b)c", "xac", false},
+		{"^[a-z]+$", "one\ntwo", false},
+		{"^[a-z]+$", "one\n", false},
+		{"^[^/ ]+$", "one\ntwo", true},
+		{"\\bword\\b", "a word.", true},
+		{"\\bword\\b", "swords", false},
+		{"^(?<n>a)$", "a", true},
+		{"^(a{2}){3}$", "aaaaaa", true},
+		{"^a{999}$", "aaa", false},
 	};
 
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
@@ -59,11 +67,12 @@ TEST(a_pattern_finds_what_it_should)
 TEST(what_is_not_understood_is_refused)
 {
 	static const char *const bad[] = {
-		"(",     ")",       "a)",  "[a",  "*a", "a**",   "a{2,1}",          "a{999}", "a{",
-		"(?=a)", "(?<n>a)", "\\1", "\\b", "\\", "[\\b]", "((a{200}){200})", "a{2}{2}"};
+		"(",       ")",      "a)",  "[a", "*a",         "a{2,1}", "(?=a)",  "(?!a)",
+		"(?<=a)b", "(a)\\1", "\\1", "\\", "(*COMMIT)a", "a++b",   "(?>a)b", "(((ab){2000}){2000})"};
+	struct err err = {0};
 
 	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
-		if (pattern_ok(str_of(bad[i])))
+		if (pattern_check(str_of(bad[i]), &err) == 0)
 			TEST_FAIL("%s is accepted", bad[i]);
 }
 
@@ -75,5 +84,6 @@ TEST(no_text_makes_a_pattern_slow)
 	memset(text, 'a', sizeof text);
 	CHECK(!pattern_found(STR("^(a|aa|a*)*(a*)*$b"), str_n(text, sizeof text)));
 	CHECK(!pattern_found(STR("^(a+)+b$"), str_n(text, sizeof text)));
+	CHECK(!pattern_found(STR("^((a|aa)+)+$b|^(a?){99}a{99}[b]$|^((a+)*)+[bc]$"), str_n(text, sizeof text)));
 	CHECK(clock_monotonic_ns() - start < 2000000000);
 }

@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The scan of skills that agents wrote: a table of what honest skills seldom have, in six classes. Each rule has a word
- * that must stand in a line before its pattern is tried on it, so a large file costs one search per rule. Text is
- * compared in small letters.
+ * that the text must have before its pattern is compiled, so an honest file costs one search per rule. Text is compared
+ * in small letters.
  *
- * It is no boundary. Whoever wants to hide something from it can.
+ * It is not a security boundary: somebody who wants to hide something from it can.
  */
 #include "base/limits.h"
 #include "home/skills/skills.h"
-#include "text/pattern.h"
+#include "text/grep.h"
 
 #define FINDINGS_MAX 100
-#define LINE_MOST    ((size_t)2000)
 
 enum severity { LOW, MEDIUM, HIGH, CRITICAL };
 static const char *const severities[] = {"LOW", "MEDIUM", "HIGH", "CRITICAL"};
@@ -93,19 +92,6 @@ static struct str small_letters(struct arena *arena, struct str text)
 	return str_n(out, text.len);
 }
 
-/* The part of the line at `at` that a pattern is tried on; *ret_end is where the search goes on. */
-static struct str line_around(struct str text, size_t at, size_t *ret_end)
-{
-	size_t from = at, to = at;
-
-	while (from > 0 && text.ptr[from - 1] != '\n' && at - from < LINE_MOST)
-		from--;
-	while (to < text.len && text.ptr[to] != '\n' && to - at < LINE_MOST)
-		to++;
-	*ret_end = to;
-	return str_n(text.ptr + from, to - from);
-}
-
 static size_t line_number(struct str text, size_t at)
 {
 	size_t n = 1;
@@ -115,19 +101,25 @@ static size_t line_number(struct str text, size_t at)
 	return n;
 }
 
-/* The first place of each rule is told. */
+/* Reports the first line that the rule matches. */
 static void try_rule(struct arena *arena, struct str path, struct str text, const struct rule *rule,
 		     struct jv *findings)
 {
-	size_t at = 0, end;
+	struct err ignored; /* the patterns are our own */
+	struct matcher *matcher = NULL;
+	struct searcher *searcher;
+	struct str line;
+	size_t next;
 
-	while ((at = str_find(text, str_of(rule->word), at)) != SIZE_MAX) {
-		if (pattern_found(str_of(rule->pattern), line_around(text, at, &end))) {
-			find(arena, findings, path, line_number(text, at), rule);
-			return;
-		}
-		at = end > at ? end : at + 1;
-	}
+	if (str_find(text, str_of(rule->word), 0) == SIZE_MAX ||
+	    matcher_new(arena, str_of(rule->pattern), 0, &matcher, &ignored))
+		return;
+	searcher = searcher_new(matcher);
+	searcher_begin(searcher, text);
+	if (searcher_next(searcher, 0, &line, &next, &ignored) == 1)
+		find(arena, findings, path, line_number(text, (size_t)(line.ptr - text.ptr)), rule);
+	searcher_destroy(searcher);
+	matcher_destroy(matcher);
 }
 
 /* Characters that nobody sees: zero width, directions, tags. */
