@@ -53,7 +53,7 @@ uint64_t random_u64(void)
 	return v;
 }
 
-/* A number of exactly `digits` digits at *at, which moves behind it. */
+/* A number of exactly `digits` digits at *at, which moves past it. */
 static bool take_digits(struct str s, size_t *at, unsigned digits, int *ret)
 {
 	*ret = 0;
@@ -73,7 +73,7 @@ static bool take_char(struct str s, size_t *at, const char *one_of)
 	return true;
 }
 
-/* Nanoseconds behind a '.'; further digits are dropped. */
+/* Nanoseconds after a '.'; further digits are dropped. */
 static int64_t take_fraction(struct str s, size_t *at)
 {
 	int64_t ns = 0, unit = 100000000;
@@ -128,8 +128,8 @@ bool clock_parse(struct str text, int64_t *ret_real_ns)
 	back = tm;
 	t = timegm(&back);
 	if (back.tm_mday != tm.tm_mday || back.tm_mon != tm.tm_mon || back.tm_hour != tm.tm_hour ||
-	    back.tm_min != tm.tm_min || tm.tm_sec > 60 || tm.tm_year < 70 || tm.tm_year > 300)
+	    back.tm_min != tm.tm_min || tm.tm_sec > 60 || tm.tm_year < 70 || tm.tm_year > 361)
 		return false;
-	*ret_real_ns = ((int64_t)t - zone) * 1000000000 + ns;
+	*ret_real_ns = ((int64_t)t - zone) * NS_PER_S + ns;
 	return true;
 }

@@ -3,6 +3,7 @@
 #ifndef STEAD_DIALECTS_COMMON_H
 #define STEAD_DIALECTS_COMMON_H
 
+#include "base/utf8.h"
 #include "home/files/files.h"
 #include "tool/dialect.h"
 #include "tool/schemas.h"

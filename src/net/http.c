@@ -24,6 +24,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/limits.h"
+#include "base/utf8.h"
 #include "net/dynlib.h"
 
 #define CONNECT_MS_DEFAULT 5000
@@ -321,7 +322,6 @@ static bool head_end(struct transfer *t)
 static bool head_line(struct transfer *t, struct str line)
 {
 	size_t colon = str_find_char(line, ':');
-	char *name;
 
 	t->head_bytes += line.len;
 	if (t->head_count >= HTTP_HEADERS_MAX || t->head_bytes > HTTP_HEAD_MAX) {
@@ -338,11 +338,8 @@ static bool head_line(struct transfer *t, struct str line)
 		t->head = arena_grow(t->ctx->arena, t->head, t->head_cap * sizeof(*t->head), cap * sizeof(*t->head));
 		t->head_cap = cap;
 	}
-	name = arena_alloc_raw(t->ctx->arena, colon + 1);
-	for (size_t i = 0; i < colon; i++)
-		name[i] = line.ptr[i] >= 'A' && line.ptr[i] <= 'Z' ? (char)(line.ptr[i] | 0x20) : line.ptr[i];
-	t->head[t->head_count++] =
-		(struct http_header){str_n(name, colon), arena_str(t->ctx->arena, str_trim(str_from(line, colon + 1)))};
+	t->head[t->head_count++] = (struct http_header){str_lower(t->ctx->arena, str_first(line, colon)),
+							arena_str(t->ctx->arena, str_trim(str_from(line, colon + 1)))};
 	return true;
 }
 

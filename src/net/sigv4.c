@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "base/buf.h"
+#include "base/utf8.h"
 
 #define TEXT_MAX SIZE_MAX /* what is signed is bounded by who made it */
 
@@ -92,15 +93,6 @@ static bool is_space(char c)
 	return c == ' ' || (c >= '\t' && c <= '\r');
 }
 
-static struct str lower(struct arena *arena, struct str text)
-{
-	char *out = arena_alloc_raw(arena, text.len + 1);
-
-	for (size_t i = 0; i < text.len; i++)
-		out[i] = text.ptr[i] >= 'A' && text.ptr[i] <= 'Z' ? (char)(text.ptr[i] | 0x20) : text.ptr[i];
-	return str_n(out, text.len);
-}
-
 /* Without white space at the ends, and with one blank for each run of it inside. */
 static void add_value(struct buf *out, struct str value)
 {
@@ -139,7 +131,7 @@ struct str sigv4_canonical(struct arena *arena, const char *method, struct str p
 	struct buf names, out;
 
 	for (size_t i = 0; i < count; i++)
-		sorted[i] = (struct http_header){lower(arena, headers[i].name), headers[i].value};
+		sorted[i] = (struct http_header){str_lower(arena, headers[i].name), headers[i].value};
 	sort_headers(sorted, count);
 	buf_init(&names, arena, TEXT_MAX);
 	buf_init(&out, arena, TEXT_MAX);

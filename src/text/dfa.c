@@ -12,6 +12,7 @@
 
 #include "base/hash.h"
 #include "base/limits.h"
+#include "base/utf8.h"
 
 #define NFA_MAX     20000 /* instructions */
 #define CACHE_BYTES (4 * MIB)
@@ -91,30 +92,6 @@ static uint32_t emit_set(struct nfa *n, const struct byte_set *set, uint32_t nex
 	return emit(n, OP_SET, next, i);
 }
 
-static unsigned encode(uint32_t c, uint8_t out[4])
-{
-	if (c < 0x80) {
-		out[0] = (uint8_t)c;
-		return 1;
-	}
-	if (c < 0x800) {
-		out[0] = (uint8_t)(0xC0 | c >> 6);
-		out[1] = (uint8_t)(0x80 | (c & 0x3F));
-		return 2;
-	}
-	if (c < 0x10000) {
-		out[0] = (uint8_t)(0xE0 | c >> 12);
-		out[1] = (uint8_t)(0x80 | (c >> 6 & 0x3F));
-		out[2] = (uint8_t)(0x80 | (c & 0x3F));
-		return 3;
-	}
-	out[0] = (uint8_t)(0xF0 | c >> 18);
-	out[1] = (uint8_t)(0x80 | (c >> 12 & 0x3F));
-	out[2] = (uint8_t)(0x80 | (c >> 6 & 0x3F));
-	out[3] = (uint8_t)(0x80 | (c & 0x3F));
-	return 4;
-}
-
 /* Where a wide class stands under construction: the ways so far, and what comes behind. */
 struct ways {
 	struct nfa *n;
@@ -131,15 +108,15 @@ static void add_way(struct ways *w, uint32_t pc)
 /* A range of code points with encodings of one length in which each byte has its own range. */
 static void add_sequence(struct ways *w, uint32_t lo, uint32_t hi)
 {
-	uint8_t a[4] = {0}, b[4] = {0};
-	unsigned len = encode(lo, a);
+	char a[UTF8_LEN_MAX], b[UTF8_LEN_MAX];
+	size_t len = utf8_put(a, lo);
 	uint32_t pc = w->next;
 
-	encode(hi, b);
-	for (unsigned i = len; i-- > 0;) {
+	utf8_put(b, hi);
+	for (size_t i = len; i-- > 0;) {
 		struct byte_set set = {{0}};
 
-		set_fill(&set, a[i], b[i]);
+		set_fill(&set, (unsigned char)a[i], (unsigned char)b[i]);
 		pc = emit_set(w->n, &set, pc);
 	}
 	add_way(w, pc);

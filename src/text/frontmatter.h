@@ -7,7 +7,7 @@
 
 struct frontmatter {
 	struct jv *head; /* an object; empty when the text has no head */
-	struct str body; /* what stands behind the head, byte for byte */
+	struct str body; /* what follows the head, byte for byte */
 	bool has_head;
 };
 

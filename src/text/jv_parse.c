@@ -15,6 +15,7 @@
 
 #include "base/limits.h"
 #include "base/strmap.h"
+#include "base/utf8.h"
 #include "text/jv.h"
 #include "text/jv_scan.h"
 
@@ -75,26 +76,6 @@ static bool hex4(const char *s, const char *end, unsigned *ret)
 	return true;
 }
 
-static char *put_utf8(char *to, unsigned c)
-{
-	if (c < 0x80) {
-		*to++ = (char)c;
-	} else if (c < 0x800) {
-		*to++ = (char)(0xC0 | c >> 6);
-		*to++ = (char)(0x80 | (c & 0x3F));
-	} else if (c < 0x10000) {
-		*to++ = (char)(0xE0 | c >> 12);
-		*to++ = (char)(0x80 | (c >> 6 & 0x3F));
-		*to++ = (char)(0x80 | (c & 0x3F));
-	} else {
-		*to++ = (char)(0xF0 | c >> 18);
-		*to++ = (char)(0x80 | (c >> 12 & 0x3F));
-		*to++ = (char)(0x80 | (c >> 6 & 0x3F));
-		*to++ = (char)(0x80 | (c & 0x3F));
-	}
-	return to;
-}
-
 /* What follows "\u" at *from; moves behind it. NULL: it is no code point. */
 static char *put_unicode(char *to, const char **from, const char *end)
 {
@@ -114,7 +95,7 @@ static char *put_unicode(char *to, const char **from, const char *end)
 		return NULL;
 	}
 	*from = s;
-	return put_utf8(to, c);
+	return to + utf8_put(to, c);
 }
 
 /* The escape behind the backslash at from[-1]. */

@@ -9,6 +9,7 @@
  * first bytes: slower, but the same answers.
  */
 #include "text/literal.h"
+#include "base/utf8.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -37,11 +38,6 @@ struct literals {
 	_Alignas(32) uint8_t low[FINGERPRINT][32], high[FINGERPRINT][32];
 	bool first[256]; /* without AVX2 */
 };
-
-static unsigned char lower(unsigned char c)
-{
-	return c >= 'A' && c <= 'Z' ? (unsigned char)(c | 0x20) : c;
-}
 
 static bool is_letter(unsigned char c)
 {
@@ -158,8 +154,8 @@ const struct literals *literals_new(struct arena *arena, const struct str *texts
 		char *copy = arena_alloc_raw(arena, texts[i].len + 1);
 
 		for (size_t j = 0; j < texts[i].len; j++)
-			copy[j] =
-				(char)(nocase ? lower((unsigned char)texts[i].ptr[j]) : (unsigned char)texts[i].ptr[j]);
+			copy[j] = (char)(nocase ? ascii_lower((unsigned char)texts[i].ptr[j])
+						: (unsigned char)texts[i].ptr[j]);
 		l->lits[i].text = str_n(copy, texts[i].len);
 		shortest = texts[i].len < shortest ? texts[i].len : shortest;
 		l->longest = texts[i].len > l->longest ? texts[i].len : l->longest;
@@ -184,7 +180,7 @@ static bool equal_at(const struct literals *l, const struct one *one, const char
 	if (!l->nocase)
 		return memcmp(p, one->text.ptr, one->text.len) == 0;
 	for (size_t i = 0; i < one->text.len; i++)
-		if (lower((unsigned char)p[i]) != (unsigned char)one->text.ptr[i])
+		if (ascii_lower((unsigned char)p[i]) != (unsigned char)one->text.ptr[i])
 			return false;
 	return true;
 }

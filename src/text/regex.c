@@ -7,6 +7,7 @@
 #include "text/regex.h"
 
 #include "base/limits.h"
+#include "base/utf8.h"
 
 struct parser {
 	struct arena *arena;
@@ -167,17 +168,9 @@ static struct re_node *char_node(struct parser *p, uint32_t c)
 	return set_node(p, &set);
 }
 
-/* The code point at the cursor; the pattern is valid UTF-8. */
 static uint32_t next_code_point(struct parser *p)
 {
-	const unsigned char *s = (const unsigned char *)p->s.ptr + p->at;
-	size_t n = s[0] < 0x80 ? 1 : s[0] < 0xE0 ? 2 : s[0] < 0xF0 ? 3 : 4;
-	uint32_t c = n == 1 ? s[0] : s[0] & (0x7Fu >> n);
-
-	for (size_t i = 1; i < n; i++)
-		c = c << 6 | (s[i] & 0x3F);
-	p->at += n;
-	return c;
+	return utf8_next(p->s, &p->at);
 }
 
 /* \d \w \s and their opposites. */

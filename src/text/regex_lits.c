@@ -4,6 +4,7 @@
  * with a set of texts of which every match has one ("need"). A concatenation multiplies exact answers as long as the
  * product stays small, and of all the pieces between its inexact parts takes the rarest.
  */
+#include "base/utf8.h"
 #include "text/literal.h"
 #include "text/regex.h"
 
@@ -60,28 +61,9 @@ static bool add_text(struct texts *t, struct str s)
 
 static struct str encode(struct arena *arena, uint32_t c)
 {
-	char *p = arena_alloc_raw(arena, 4);
+	char *p = arena_alloc_raw(arena, UTF8_LEN_MAX);
 
-	if (c < 0x80) {
-		p[0] = (char)c;
-		return str_n(p, 1);
-	}
-	if (c < 0x800) {
-		p[0] = (char)(0xC0 | c >> 6);
-		p[1] = (char)(0x80 | (c & 0x3F));
-		return str_n(p, 2);
-	}
-	if (c < 0x10000) {
-		p[0] = (char)(0xE0 | c >> 12);
-		p[1] = (char)(0x80 | (c >> 6 & 0x3F));
-		p[2] = (char)(0x80 | (c & 0x3F));
-		return str_n(p, 3);
-	}
-	p[0] = (char)(0xF0 | c >> 18);
-	p[1] = (char)(0x80 | (c >> 12 & 0x3F));
-	p[2] = (char)(0x80 | (c >> 6 & 0x3F));
-	p[3] = (char)(0x80 | (c & 0x3F));
-	return str_n(p, 4);
+	return str_n(p, utf8_put(p, c));
 }
 
 static void of_class(struct finder *f, const struct re_node *n, struct answer *a)

@@ -6,6 +6,7 @@
  * first.
  */
 #include "text/terms.h"
+#include "base/utf8.h"
 
 #include "text/unicode.h"
 
@@ -67,7 +68,7 @@ static size_t lower(char *to, struct str s, bool drop_apostrophes)
 
 		if (c == '\'' && drop_apostrophes)
 			continue;
-		to[n++] = c >= 'A' && c <= 'Z' ? (char)(c | 0x20) : c;
+		to[n++] = (char)ascii_lower((unsigned char)c);
 	}
 	return n;
 }

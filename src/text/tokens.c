@@ -8,6 +8,7 @@
  * that is a special token to some model is just letters and punctuation here.
  */
 #include "text/tokens.h"
+#include "base/utf8.h"
 
 enum run { PUNCTUATION, WORD, DIGIT, SPACE, TWO_BYTES, MORE_BYTES };
 
@@ -60,7 +61,7 @@ uint64_t tokens_estimate(struct str text)
 			units++;
 			i++;
 			/* the rest of a code point belongs to its first byte */
-			while (i < text.len && ((unsigned char)text.ptr[i] & 0xC0) == 0x80)
+			while (i < text.len && utf8_inside(text.ptr[i]))
 				i++;
 		}
 		tokens += run_tokens(c, units,

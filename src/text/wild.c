@@ -6,6 +6,7 @@
  * usual recursion doubles with every `*`.
  */
 #include "text/wild.h"
+#include "base/utf8.h"
 
 enum { TOK_BYTE, TOK_ANY, TOK_STAR, TOK_CLASS, TOK_NEVER };
 
@@ -27,38 +28,15 @@ struct wild_token {
 	const struct class *class;
 };
 
-static unsigned char lower(unsigned char c)
-{
-	return c >= 'A' && c <= 'Z' ? (unsigned char)(c | 0x20) : c;
-}
-
-/* One code point at the start of `s`; a malformed byte is one of its own, outside Unicode. */
-static uint32_t decode(struct str s, size_t *ret_len)
-{
-	const unsigned char *p = (const unsigned char *)s.ptr;
-	size_t n = p[0] < 0x80 ? 1 : p[0] < 0xC2 ? 0 : p[0] < 0xE0 ? 2 : p[0] < 0xF0 ? 3 : p[0] < 0xF5 ? 4 : 0;
-	uint32_t c = p[0] & (0x7Fu >> n);
-
-	*ret_len = 1;
-	if (n == 1)
-		return p[0];
-	if (n == 0 || n > s.len)
-		return 0x110000u | p[0];
-	for (size_t i = 1; i < n; i++) {
-		if ((p[i] & 0xC0) != 0x80)
-			return 0x110000u | p[0];
-		c = c << 6 | (p[i] & 0x3F);
-	}
-	*ret_len = n;
-	return c;
-}
-
 static uint32_t next_char(struct str s, bool bytes, size_t *ret_len)
 {
-	if (!bytes && (unsigned char)s.ptr[0] >= 0x80)
-		return decode(s, ret_len);
+	uint32_t c = (unsigned char)s.ptr[0];
+
 	*ret_len = 1;
-	return (unsigned char)s.ptr[0];
+	if (bytes || c < 0x80)
+		return c;
+	*ret_len = 0;
+	return utf8_next(s, ret_len);
 }
 
 static bool is_posix(struct str name, unsigned char c)
@@ -88,7 +66,7 @@ static bool is_posix(struct str name, unsigned char c)
 	if (str_is(name, "cntrl"))
 		return c < ' ' || c == 0x7F;
 	if (str_is(name, "xdigit"))
-		return digit || (lower(c) >= 'a' && lower(c) <= 'f');
+		return digit || (ascii_lower(c) >= 'a' && ascii_lower(c) <= 'f');
 	return false;
 }
 
@@ -254,7 +232,7 @@ void wild_compile(struct arena *arena, struct str pattern, unsigned flags, struc
 
 	for (size_t i = 0; i < n; i++) {
 		if (tokens[i].kind == TOK_BYTE && (flags & WILD_NOCASE))
-			tokens[i].byte = lower(tokens[i].byte);
+			tokens[i].byte = ascii_lower(tokens[i].byte);
 		if (tokens[i].kind == TOK_BYTE)
 			lit[len++] = (char)tokens[i].byte;
 	}
@@ -278,7 +256,7 @@ static size_t take(const struct wild *w, const struct wild_token *t, struct str 
 		return 0;
 	switch (t->kind) {
 	case TOK_BYTE:
-		return (w->nocase ? lower((unsigned char)s.ptr[0]) : (unsigned char)s.ptr[0]) == t->byte;
+		return (w->nocase ? ascii_lower((unsigned char)s.ptr[0]) : (unsigned char)s.ptr[0]) == t->byte;
 	case TOK_ANY:
 		next_char(s, w->bytes, &len);
 		return len;

@@ -13,12 +13,15 @@ int yaml_parse(struct arena *arena, struct str text, struct jv **ret, struct err
    same value. */
 void yaml_write(struct buf *buf, const struct jv *object, unsigned columns);
 
+/* True when the text needs no quotes: it begins with a letter and has nothing that any YAML, 1.1 or 1.2, gives a
+   meaning to. */
+bool yaml_is_plain(struct str s);
+
 /* Changes of a document that leave every other line as it is, comments among them (yaml_edit.c). The document is a
    mapping; `list` is a key of it whose value is a list of mappings, or is missing. ERR_INVALID with the line when the
    text is not such a document. */
-/* Item `index` (0 …) becomes `item`; only the keys that differ are written anew. index = the number of items: a new
- * one.
- */
+/* Item `index` (0 …) becomes `item`; only the keys that differ are written again. index = the number of items: adds
+   one. */
 int yaml_list_set(struct arena *arena, struct str text, const char *list, size_t index, const struct jv *item,
 		  struct str *ret_text, struct err *err);
 int yaml_list_remove(struct arena *arena, struct str text, const char *list, size_t index, struct str *ret_text,

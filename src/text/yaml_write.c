@@ -5,6 +5,7 @@
  * "null", "1e3", a line break or a quote in a title come back as they went in, however often the file is rewritten.
  * Text of several lines stands as a block, when it can be told apart by nothing but its indentation.
  */
+#include "base/utf8.h"
 #include "text/yaml.h"
 
 #define FLOW_ITEMS_MAX 16
@@ -15,33 +16,19 @@ static bool plain_char(char c)
 	       c == '.' || c == '/' || c == ' ';
 }
 
-/* Only what begins with a letter and has nothing that any YAML, 1.1 or 1.2, gives a meaning to. */
-static bool may_stand_plain(struct str s)
+bool yaml_is_plain(struct str s)
 {
 	static const char *const words[] = {"null", "true", "false", "yes", "no", "on", "off", "y", "n"};
 
-	if (!s.len || s.len > 200 || s.ptr[s.len - 1] == ' ' ||
-	    !((s.ptr[0] >= 'a' && s.ptr[0] <= 'z') || (s.ptr[0] >= 'A' && s.ptr[0] <= 'Z')))
+	if (!s.len || s.len > 200 || s.ptr[s.len - 1] == ' ' || !((s.ptr[0] | 32) >= 'a' && (s.ptr[0] | 32) <= 'z'))
 		return false;
 	for (size_t i = 0; i < s.len; i++)
 		if (!plain_char(s.ptr[i]))
 			return false;
-	for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+	for (size_t i = 0; s.len <= 5 && i < sizeof words / sizeof words[0]; i++)
 		if (str_eq_nocase(s, str_of(words[i])))
 			return false;
 	return true;
-}
-
-/* Decodes the code point at s[*i] of valid UTF-8 and moves on. */
-static uint32_t code_point(struct str s, size_t *i)
-{
-	unsigned char c = (unsigned char)s.ptr[(*i)++];
-	unsigned more = c >= 0xF0 ? 3 : c >= 0xE0 ? 2 : c >= 0xC0 ? 1 : 0;
-	uint32_t v = more == 3 ? c & 7U : more == 2 ? c & 15U : more == 1 ? c & 31U : c;
-
-	while (more-- && *i < s.len)
-		v = v << 6 | ((unsigned char)s.ptr[(*i)++] & 63U);
-	return v;
 }
 
 static bool must_escape(uint32_t c)
@@ -55,7 +42,7 @@ static void write_quoted(struct buf *buf, struct str s)
 	buf_char(buf, '"');
 	for (size_t i = 0; i < s.len;) {
 		size_t from = i;
-		uint32_t c = code_point(s, &i);
+		uint32_t c = utf8_next(s, &i);
 
 		if (c == '"' || c == '\\')
 			buf_printf(buf, "\\%c", (char)c);
@@ -87,7 +74,7 @@ static void write_text(struct buf *buf, struct str s)
 			return;
 		s = clean->u.s;
 	}
-	if (may_stand_plain(s))
+	if (yaml_is_plain(s))
 		buf_add(buf, s);
 	else
 		write_quoted(buf, s);
@@ -131,7 +118,7 @@ static bool may_stand_as_block(struct str s)
 	    str_ends(s, STR("\n\n")))
 		return false;
 	for (size_t i = 0; i < s.len;) {
-		uint32_t c = code_point(s, &i);
+		uint32_t c = utf8_next(s, &i);
 
 		if (c != '\n' && must_escape(c))
 			return false;

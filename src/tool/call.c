@@ -110,18 +110,6 @@ void text_reply(struct outcome *ret, const struct buf *text)
 	ret->text = text->ptr ? buf_str(text) : STR("");
 }
 
-struct str utf8_points(struct str s, size_t n)
-{
-	size_t i = 0;
-
-	while (i < s.len && n--) {
-		i++;
-		while (i < s.len && ((unsigned char)s.ptr[i] & 0xC0) == 0x80)
-			i++;
-	}
-	return str_first(s, i);
-}
-
 int arg_revision(struct call *call, const struct jv *args, const char *key, uint64_t *ret, bool *ret_given,
 		 struct err *err)
 {

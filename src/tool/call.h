@@ -46,7 +46,5 @@ void buf_size(struct buf *buf, uint64_t bytes);
 /* "s" unless `n` is 1. */
 const char *plural(uint64_t n);
 bool bytes_are_binary(struct str bytes);
-/* The first `n` code points. */
-struct str utf8_points(struct str s, size_t n);
 
 #endif

@@ -2,6 +2,7 @@
 #include <errno.h>
 
 #include "base/buf.h"
+#include "base/utf8.h"
 #include "store/wpath.h"
 #include "test.h"
 #include "text/jv.h"
@@ -24,6 +25,43 @@ TEST(utf8_refuses_surrogates_overlong_and_cut_sequences)
 	CHECK(!utf8_valid(STR("\xC0\xAF")));
 	CHECK(!utf8_valid(STR("\xE2\x82")));
 	CHECK_STR(utf8_first(STR("a\xC3\xA9"), 2), STR("a"));
+}
+
+TEST(code_points_come_back_as_they_were_written)
+{
+	static const uint32_t points[] = {0x41, 0x7F, 0x80, 0x7FF, 0x800, 0xFFFD, 0x10000, 0x10FFFF};
+	char text[UTF8_LEN_MAX];
+
+	for (size_t i = 0; i < sizeof points / sizeof points[0]; i++) {
+		struct str s = str_n(text, utf8_put(text, points[i]));
+		size_t at = 0;
+
+		CHECK(utf8_valid(s));
+		CHECK_INT(utf8_next(s, &at), points[i]);
+		CHECK_INT(at, s.len);
+		CHECK_INT(utf8_unfinished(s), 0);
+		for (s.len--; s.len; s.len--)
+			CHECK_INT(utf8_unfinished(s), s.len);
+	}
+}
+
+TEST(a_malformed_byte_is_one_code_point_outside_unicode)
+{
+	struct str s = STR("\xE2\x82z\xFF");
+	size_t at = 0;
+
+	CHECK_INT(utf8_next(s, &at), UTF8_BAD | 0xE2);
+	CHECK_INT(utf8_next(s, &at), UTF8_BAD | 0x82);
+	CHECK_INT(utf8_next(s, &at), 'z');
+	CHECK_INT(utf8_next(s, &at), UTF8_BAD | 0xFF);
+	CHECK_INT(at, s.len);
+}
+
+TEST(text_is_cut_between_code_points)
+{
+	CHECK_STR(utf8_points(STR("\xC3\xA9\xE2\x82\xACz"), 2), STR("\xC3\xA9\xE2\x82\xAC"));
+	CHECK_STR(utf8_skip_inside(STR("\x82\xACz")), STR("z"));
+	CHECK_STR(utf8_skip_inside(STR("z\x82")), STR("z\x82"));
 }
 
 TEST(the_nearest_word_is_named_and_a_far_one_is_not)

@@ -111,21 +111,13 @@ static struct str make_id(struct arena *arena, struct str tool, int64_t now_ns)
 static bool id_time(struct str id, int64_t *ret_ns)
 {
 	struct str s = str_from(id, id.len > STAMP_LEN ? id.len - STAMP_LEN : 0);
-	int64_t day, clock;
-	struct tm tm = {0};
+	const char *d = s.ptr + 1, *t = d + 9;
+	char text[24];
 
 	if (id.len <= STAMP_LEN || s.ptr[0] != '_' || s.ptr[9] != '_' || s.ptr[16] != '_')
 		return false;
-	if (!str_to_i64(str_n(s.ptr + 1, 8), &day) || !str_to_i64(str_n(s.ptr + 10, 6), &clock) || day < 0 || clock < 0)
-		return false;
-	tm.tm_year = (int)(day / 10000) - 1900;
-	tm.tm_mon = (int)(day / 100 % 100) - 1;
-	tm.tm_mday = (int)(day % 100);
-	tm.tm_hour = (int)(clock / 10000);
-	tm.tm_min = (int)(clock / 100 % 100);
-	tm.tm_sec = (int)(clock % 100);
-	*ret_ns = (int64_t)timegm(&tm) * NS_PER_S;
-	return true;
+	snprintf(text, sizeof(text), "%.4s-%.2s-%.2sT%.2s:%.2s:%.2s", d, d + 4, d + 6, t, t + 2, t + 4);
+	return clock_parse(str_of(text), ret_ns);
 }
 
 /* The first lines; when those are still too many tokens, a part of them by length. */

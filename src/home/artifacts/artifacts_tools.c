@@ -6,6 +6,7 @@
 #include "home/artifacts/artifacts_tools.h"
 
 #include "base/clock.h"
+#include "base/utf8.h"
 #include "find/find.h"
 #include "home/artifacts/artifacts.h"
 #include "home/files/files.h"
@@ -196,9 +197,7 @@ int tool_tail_artifact(struct call *call, const struct jv *args, struct outcome 
 		return r;
 	total = count_lines(bytes);
 	tail = str_from(bytes, bytes.len > TAIL_WINDOW ? bytes.len - TAIL_WINDOW : 0);
-	while (tail.len && tail.ptr != bytes.ptr && ((unsigned char)tail.ptr[0] & 0xC0) == 0x80)
-		tail = str_from(tail, 1);
-	tail = last_lines(tail, want);
+	tail = last_lines(utf8_skip_inside(tail), want);
 	ret->value = jv_object(arena);
 	jv_set_str(arena, ret->value, "artifact_id", id);
 	jv_set_str(arena, ret->value, "content", tail);

@@ -4,6 +4,7 @@
  * answer comes at once for a file of any size; past that the count is "at least".
  */
 #include "base/clock.h"
+#include "base/utf8.h"
 #include "home/files/files.h"
 
 #define INFO_READ_MOST (10 * MIB)
@@ -22,11 +23,11 @@ struct survey {
 static bool valid_so_far(struct survey *s, struct str bytes)
 {
 	char joined[8];
-	size_t take = 0, open = 0;
+	size_t take = 0, open;
 
 	if (s->tail_len) {
 		memcpy(joined, s->tail, s->tail_len);
-		while (take < bytes.len && take < 3 && ((unsigned char)bytes.ptr[take] & 0xC0) == 0x80) {
+		while (take < bytes.len && take < 3 && utf8_inside(bytes.ptr[take])) {
 			joined[s->tail_len + take] = bytes.ptr[take];
 			take++;
 		}
@@ -35,18 +36,7 @@ static bool valid_so_far(struct survey *s, struct str bytes)
 		s->tail_len = 0;
 		bytes = str_from(bytes, take);
 	}
-	while (open < 3 && open < bytes.len) {
-		unsigned char c = (unsigned char)bytes.ptr[bytes.len - 1 - open];
-
-		open++;
-		if ((c & 0xC0) == 0x80)
-			continue;
-		if (c < 0xC0 || open >= (c >= 0xF0 ? 4u : c >= 0xE0 ? 3u : 2u))
-			open = 0;
-		break;
-	}
-	if (open && ((unsigned char)bytes.ptr[bytes.len - open] & 0xC0) == 0x80)
-		open = 0;
+	open = utf8_unfinished(bytes);
 	memcpy(s->tail, bytes.ptr + bytes.len - open, open);
 	s->tail_len = open;
 	return utf8_valid(str_first(bytes, bytes.len - open));

@@ -5,6 +5,7 @@
  * decided by its bytes, never by its name, and binary bytes reach a model only as base64 that it asked for.
  */
 #include "base/clock.h"
+#include "base/utf8.h"
 #include "home/files/files.h"
 #include "workspace/past.h"
 
@@ -19,28 +20,12 @@ static int refuse_binary(struct wpath path, uint64_t size, struct err *err)
 /* Moves both ends of a window of UTF-8 text to code points; `before` is how many bytes at the front were dropped. */
 static struct str whole_points(struct str bytes, bool at_end, size_t *ret_before)
 {
-	size_t drop = 0;
+	struct str whole = utf8_skip_inside(bytes);
 
-	while (drop < 3 && drop < bytes.len && ((unsigned char)bytes.ptr[drop] & 0xC0) == 0x80)
-		drop++;
-	*ret_before = drop;
-	bytes = str_from(bytes, drop);
-	if (!at_end && bytes.len > 4) {
-		size_t n = bytes.len;
-
-		for (size_t i = 0; i < 4; i++) {
-			unsigned char c = (unsigned char)bytes.ptr[bytes.len - 1 - i];
-
-			if ((c & 0xC0) == 0x80)
-				continue;
-			/* a lead byte whose sequence is not all here */
-			if (c >= 0xC0 && i + 1 < (c >= 0xF0 ? 4u : c >= 0xE0 ? 3u : 2u))
-				n = bytes.len - 1 - i;
-			break;
-		}
-		bytes.len = n;
-	}
-	return bytes;
+	*ret_before = bytes.len - whole.len;
+	if (!at_end)
+		whole.len -= utf8_unfinished(whole);
+	return whole;
 }
 
 static int read_bytes(struct call *call, const struct jv *args, struct wpath path, bool base64, struct outcome *ret,

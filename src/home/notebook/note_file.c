@@ -15,6 +15,7 @@
 
 #include "base/clock.h"
 #include "base/limits.h"
+#include "base/utf8.h"
 #include "home/notebook/notebook_internal.h"
 #include "home/search/search.h"
 
@@ -35,37 +36,6 @@ struct str note_kind(struct str kind)
 }
 
 /* --- text --- */
-
-/* Decodes one code point of valid UTF-8. */
-static uint32_t next_char(struct str s, size_t *i)
-{
-	unsigned char c = (unsigned char)s.ptr[(*i)++];
-	unsigned more = c >= 0xF0 ? 3 : c >= 0xE0 ? 2 : c >= 0xC0 ? 1 : 0;
-	uint32_t v = more == 3 ? c & 7U : more == 2 ? c & 15U : more == 1 ? c & 31U : c;
-
-	while (more-- && *i < s.len)
-		v = v << 6 | ((unsigned char)s.ptr[(*i)++] & 63U);
-	return v;
-}
-
-static void add_char(struct buf *b, uint32_t c)
-{
-	if (c < 0x80) {
-		buf_char(b, (char)c);
-	} else if (c < 0x800) {
-		buf_char(b, (char)(0xC0 | c >> 6));
-		buf_char(b, (char)(0x80 | (c & 63)));
-	} else if (c < 0x10000) {
-		buf_char(b, (char)(0xE0 | c >> 12));
-		buf_char(b, (char)(0x80 | (c >> 6 & 63)));
-		buf_char(b, (char)(0x80 | (c & 63)));
-	} else {
-		buf_char(b, (char)(0xF0 | c >> 18));
-		buf_char(b, (char)(0x80 | (c >> 12 & 63)));
-		buf_char(b, (char)(0x80 | (c >> 6 & 63)));
-		buf_char(b, (char)(0x80 | (c & 63)));
-	}
-}
 
 static locale_t letters;
 static pthread_once_t letters_once = PTHREAD_ONCE_INIT;
@@ -91,6 +61,7 @@ static uint32_t word_char(uint32_t c)
 struct str note_fragment(struct arena *arena, struct str title)
 {
 	size_t chars = 0;
+	char utf8[UTF8_LEN_MAX];
 	bool gap = false;
 	struct buf b;
 
@@ -98,7 +69,7 @@ struct str note_fragment(struct arena *arena, struct str title)
 	if (!utf8_valid(title))
 		title = STR("untitled");
 	for (size_t i = 0; i < title.len && chars < SLUG_CHARS && b.len < SLUG_BYTES;) {
-		uint32_t c = word_char(next_char(title, &i));
+		uint32_t c = word_char(utf8_next(title, &i));
 
 		if (!c) {
 			gap = b.len > 0;
@@ -110,7 +81,7 @@ struct str note_fragment(struct arena *arena, struct str title)
 		}
 		gap = false;
 		if (chars < SLUG_CHARS)
-			add_char(&b, c);
+			buf_add(&b, str_n(utf8, utf8_put(utf8, c)));
 		chars++;
 	}
 	while (b.len && b.ptr[b.len - 1] == '-')
@@ -120,14 +91,9 @@ struct str note_fragment(struct arena *arena, struct str title)
 
 struct str note_cut(struct arena *arena, struct str text, size_t max)
 {
-	size_t i = 0, chars = 0;
+	struct str first = utf8_points(text, max);
 
-	for (; i < text.len && chars < max; chars++)
-		for (i++; i < text.len && ((unsigned char)text.ptr[i] & 0xC0) == 0x80;)
-			i++;
-	if (i >= text.len)
-		return text;
-	return arena_printf(arena, "%.*s…", (int)i, text.ptr);
+	return first.len < text.len ? arena_printf(arena, "%.*s…", (int)first.len, first.ptr) : text;
 }
 
 static struct str lede_of(struct arena *arena, struct str body)
@@ -163,198 +129,6 @@ struct str note_time(struct arena *arena, int64_t ns)
 
 	return arena_printf(arena, "%.*s.%06lldZ", (int)(whole.len - 1), whole.ptr,
 			    (long long)(ns % 1000000000 / 1000));
-}
-
-static bool digits(struct str *s, size_t n, int *ret)
-{
-	int v = 0;
-
-	if (s->len < n)
-		return false;
-	for (size_t i = 0; i < n; i++) {
-		if (s->ptr[i] < '0' || s->ptr[i] > '9')
-			return false;
-		v = v * 10 + (s->ptr[i] - '0');
-	}
-	*s = str_from(*s, n);
-	*ret = v;
-	return true;
-}
-
-static bool take(struct str *s, const char *any)
-{
-	if (!s->len || !strchr(any, s->ptr[0]))
-		return false;
-	*s = str_from(*s, 1);
-	return true;
-}
-
-bool note_time_parse(struct str s, int64_t *ret_ns)
-{
-	struct tm tm = {0};
-	int64_t fraction = 0, unit = 100000000;
-	int hours = 0, minutes = 0, sign = 1;
-
-	if (!digits(&s, 4, &tm.tm_year) || !take(&s, "-") || !digits(&s, 2, &tm.tm_mon) || !take(&s, "-") ||
-	    !digits(&s, 2, &tm.tm_mday))
-		return false;
-	if (take(&s, "Tt ") && (!digits(&s, 2, &tm.tm_hour) || !take(&s, ":") || !digits(&s, 2, &tm.tm_min)))
-		return false;
-	if (take(&s, ":") && !digits(&s, 2, &tm.tm_sec))
-		return false;
-	if (take(&s, ".,"))
-		for (; s.len && s.ptr[0] >= '0' && s.ptr[0] <= '9'; s = str_from(s, 1), unit /= 10)
-			fraction += unit * (s.ptr[0] - '0');
-	if (s.len && (s.ptr[0] == '+' || s.ptr[0] == '-')) {
-		sign = s.ptr[0] == '+' ? 1 : -1;
-		s = str_from(s, 1);
-		if (!digits(&s, 2, &hours) || (take(&s, ":"), s.len && !digits(&s, 2, &minutes)))
-			return false;
-	} else {
-		take(&s, "Zz");
-	}
-	if (s.len || tm.tm_year < 1970 || tm.tm_year > 2261 || tm.tm_mon < 1 || tm.tm_mon > 12)
-		return false;
-	tm.tm_year -= 1900;
-	tm.tm_mon--;
-	*ret_ns = ((int64_t)timegm(&tm) - sign * (hours * 3600 + minutes * 60)) * 1000000000 + fraction;
-	return true;
-}
-
-/* --- the head as we write it --- */
-
-/* Most heads were written by frontmatter_write(), in a small part of YAML: this reads that part, at a tenth of the
-   price, and gives up on everything else, which the YAML parser then reads. */
-
-static bool is_plain(struct str s)
-{
-	static const char *const words[] = {"null", "true", "false", "yes", "no", "on", "off", "y", "n"};
-
-	if (!s.len || s.ptr[s.len - 1] == ' ' || !((s.ptr[0] | 32) >= 'a' && (s.ptr[0] | 32) <= 'z'))
-		return false;
-	for (size_t i = 0; i < s.len; i++) {
-		char c = s.ptr[i];
-
-		if (!((c | 32) >= 'a' && (c | 32) <= 'z') && !(c >= '0' && c <= '9') && !strchr("_-./ ", c))
-			return false;
-	}
-	for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
-		if (str_eq_nocase(s, str_of(words[i])))
-			return false;
-	return true;
-}
-
-/* A string in double quotes at the beginning of *rest, with the escapes that we write. */
-static struct jv *quick_quoted(struct arena *arena, struct str *rest)
-{
-	struct str s = str_from(*rest, 1);
-	struct buf b;
-	size_t i = 0;
-
-	buf_init(&b, arena, FRONTMATTER_LEN_MAX);
-	for (; i < s.len && s.ptr[i] != '"'; i++) {
-		int64_t code = 0;
-
-		if (s.ptr[i] != '\\') {
-			buf_char(&b, s.ptr[i]);
-			continue;
-		}
-		if (++i == s.len)
-			return NULL;
-		if (s.ptr[i] == 'n' || s.ptr[i] == 't' || s.ptr[i] == '"' || s.ptr[i] == '\\') {
-			buf_char(&b, s.ptr[i] == 'n' ? '\n' : s.ptr[i] == 't' ? '\t' : s.ptr[i]);
-			continue;
-		}
-		if (s.ptr[i] != 'u' || s.len - i < 5)
-			return NULL;
-		for (size_t k = 1; k <= 4; k++) {
-			char c = s.ptr[i + k];
-
-			if (!(c >= '0' && c <= '9') && !(c >= 'a' && c <= 'f'))
-				return NULL;
-			code = code * 16 + (c <= '9' ? c - '0' : c - 'a' + 10);
-		}
-		if (code >= 0xD800 && code <= 0xDFFF)
-			return NULL;
-		add_char(&b, (uint32_t)code);
-		i += 4;
-	}
-	if (i >= s.len || b.overflow)
-		return NULL;
-	*rest = str_from(s, i + 1);
-	return jv_str(arena, b.len ? buf_str(&b) : STR(""));
-}
-
-/* A value that ends before one of `ends` (or the end of the line). */
-static struct jv *quick_scalar(struct arena *arena, struct str *rest, const char *ends)
-{
-	struct str word;
-	size_t n = 0;
-	int64_t number;
-
-	if (rest->len && rest->ptr[0] == '"')
-		return quick_quoted(arena, rest);
-	while (n < rest->len && (!*ends || !strchr(ends, rest->ptr[n])))
-		n++;
-	word = str_first(*rest, n);
-	*rest = str_from(*rest, n);
-	if (str_is(word, "true") || str_is(word, "false"))
-		return jv_bool(arena, word.ptr[0] == 't');
-	if (word.len && word.len <= 18 && word.ptr[0] >= '1' && word.ptr[0] <= '9' && str_to_i64(word, &number))
-		return jv_int(arena, number);
-	return is_plain(word) ? jv_str(arena, word) : NULL;
-}
-
-static struct jv *quick_list(struct arena *arena, struct str *rest)
-{
-	struct jv *list = jv_array(arena), *item;
-
-	*rest = str_from(*rest, 1);
-	while (rest->len && rest->ptr[0] != ']') {
-		item = quick_scalar(arena, rest, ",]");
-		if (!item || !rest->len)
-			return NULL;
-		jv_push(arena, list, item);
-		if (str_starts(*rest, STR(", ")))
-			*rest = str_from(*rest, 2);
-		else if (rest->ptr[0] != ']')
-			return NULL;
-	}
-	if (!rest->len)
-		return NULL;
-	*rest = str_from(*rest, 1);
-	return list;
-}
-
-/* False: let the YAML parser say what it is. */
-static bool quick_head(struct arena *arena, struct str text, struct frontmatter *ret)
-{
-	struct str rest = str_from(text, 4), line;
-	struct jv *head = jv_object(arena), *value;
-
-	if (!str_starts(text, STR("---\n")))
-		return false;
-	while (str_cut(&rest, '\n', &line)) {
-		struct str key = str_first(line, str_find_char(line, ':')), left = str_from(line, key.len + 2);
-
-		if (str_is(line, "---")) {
-			*ret = (struct frontmatter){head, rest.ptr ? rest : STR(""), true};
-			return (size_t)(line.ptr - text.ptr) <= FRONTMATTER_LEN_MAX;
-		}
-		if (!is_plain(key) || str_find_char(key, ' ') < key.len ||
-		    !str_starts(str_from(line, key.len), STR(": ")) || !left.len || jv_get_key(head, key))
-			return false;
-		value = left.ptr[0] == '[' ? quick_list(arena, &left) : quick_scalar(arena, &left, "");
-		if (!value || left.len)
-			return false;
-		jv_set_key(arena, head, key, value);
-	}
-	return false;
-}
-
-int note_head(struct arena *arena, struct str bytes, struct frontmatter *ret, struct err *err)
-{
-	return quick_head(arena, bytes, ret) ? 0 : frontmatter_parse(arena, bytes, ret, err);
 }
 
 /* --- reading --- */
@@ -399,7 +173,7 @@ static int64_t time_of(const struct jv *head, const char *key, int64_t fallback)
 {
 	int64_t ns;
 
-	return note_time_parse(jv_get_str(head, key), &ns) ? ns : fallback;
+	return clock_parse(jv_get_str(head, key), &ns) ? ns : fallback;
 }
 
 static uint64_t count_of(const struct jv *head, const char *key, int64_t fallback)
@@ -459,7 +233,7 @@ int note_parse(struct arena *arena, struct wpath path, struct str bytes, int64_t
 		return err_set(err, ERR_CORRUPT, "the name is not NNN-title.md; rename it, or move it out of notes/");
 	if (!utf8_valid(bytes))
 		return err_set(err, ERR_CORRUPT, "the file is not UTF-8 text; mend it, or move it out of notes/");
-	r = note_head(arena, bytes, &f, err);
+	r = frontmatter_parse(arena, bytes, &f, err);
 	if (r)
 		return r;
 	if (!f.has_head)

@@ -15,6 +15,7 @@
 
 #include "base/clock.h"
 #include "base/strmap.h"
+#include "base/utf8.h"
 #include "home/notebook/notebook_internal.h"
 
 #define TRIES_MAX 10000
@@ -296,7 +297,7 @@ int notebook_load(struct notebook *nb, struct ctx *ctx, struct wpath path, struc
 	if (!r)
 		r = note_parse(ctx->arena, path, bytes, stat.mtime_ns, ret, err);
 	if (!r && ret_head) {
-		r = note_head(ctx->arena, bytes, &f, err);
+		r = frontmatter_parse(ctx->arena, bytes, &f, err);
 		*ret_head = r ? NULL : f.head;
 	}
 	if (!r && ret_stat)
@@ -354,20 +355,11 @@ static int find_in_dirs(struct notebook *nb, struct ctx *ctx, struct str slug, s
 	return r == -ERR_NOT_FOUND ? 0 : r;
 }
 
-static struct str small(struct arena *arena, struct str text)
-{
-	char *copy = arena_alloc_raw(arena, text.len + 1);
-
-	for (size_t i = 0; i < text.len; i++)
-		copy[i] = text.ptr[i] >= 'A' && text.ptr[i] <= 'Z' ? (char)(text.ptr[i] + 32) : text.ptr[i];
-	return str_n(copy, text.len);
-}
-
 /* Titles and slugs, in the catalogue: the slug; a beginning of one; part of a title. */
 static int find_in_catalog(struct notebook *nb, struct ctx *ctx, struct str ref, struct wpath *ret, struct err *err)
 {
 	const struct note *n = catalog_slug(nb->catalog, ref, NULL), *by_prefix = NULL, *by_title = NULL;
-	struct str wanted = small(ctx->arena, ref);
+	struct str wanted = str_lower(ctx->arena, ref);
 	size_t prefixes = 0;
 
 	if (n && catalog_slug(nb->catalog, ref, n))
@@ -378,7 +370,7 @@ static int find_in_catalog(struct notebook *nb, struct ctx *ctx, struct str ref,
 		if (str_starts(at->slug, ref) && prefixes++ == 0)
 			by_prefix = at;
 		if (!by_title && at->title.len >= ref.len &&
-		    str_find(small(ctx->arena, at->title), wanted, 0) != SIZE_MAX)
+		    str_find(str_lower(ctx->arena, at->title), wanted, 0) != SIZE_MAX)
 			by_title = at;
 	}
 	if (!n)

@@ -134,8 +134,6 @@ int note_parse(struct arena *arena, struct wpath path, struct str bytes, int64_t
 	       struct err *err);
 /* "2026-11-15T09:50:42.000001Z" */
 struct str note_time(struct arena *arena, int64_t ns);
-/* Takes what ISO 8601 allows for a date with a time; false: it is none. */
-bool note_time_parse(struct str text, int64_t *ret_ns);
 /* The part of a slug behind the number. */
 struct str note_fragment(struct arena *arena, struct str title);
 /* The first `max` characters, with "…" when there are more. */

@@ -19,8 +19,6 @@
 
 /* The nearest kind there is: finding for nothing, note for what is not known. */
 struct str note_kind(struct str kind);
-/* The head and what stands behind it, as frontmatter_parse() has it. */
-int note_head(struct arena *arena, struct str bytes, struct frontmatter *ret, struct err *err);
 /* False when the path is not one of a note. Names as they stand in the path. */
 bool note_path_split(struct wpath path, struct str *ret_author, struct str *ret_namespace, struct str *ret_slug);
 /* The number before the first '-', of 3 or more digits; else 0. */

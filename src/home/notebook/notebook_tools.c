@@ -7,6 +7,7 @@
 #include "home/notebook/notebook_tools.h"
 
 #include "base/limits.h"
+#include "base/utf8.h"
 #include "home/notebook/notebook_internal.h"
 #include "home/search/search.h"
 #include "tool/family.h"
@@ -125,8 +126,7 @@ static void set_page(struct arena *arena, struct jv *v, const struct note *n, ui
 {
 	struct str rest = str_from(n->body, (size_t)offset), page;
 
-	while (rest.len && offset && ((unsigned char)rest.ptr[0] & 0xC0) == 0x80)
-		rest = str_from(rest, 1);
+	rest = utf8_skip_inside(rest);
 	page = utf8_first(rest, READ_BYTES_DEFAULT);
 	jv_set_str(arena, v, "content", page.len ? page : STR(""));
 	if (offset)

@@ -9,6 +9,7 @@
  * file may believe it whether or not Stead has such a tag.
  */
 #include "base/limits.h"
+#include "base/utf8.h"
 #include "home/prompt/prompt_internal.h"
 #include "text/tokens.h"
 
@@ -140,9 +141,7 @@ static struct str cut_line(struct str line, uint64_t max, bool tail)
 		struct str part;
 
 		if (tail) {
-			while (from < line.len && ((unsigned char)line.ptr[from] & 0xC0) == 0x80)
-				from++;
-			part = str_from(line, from);
+			part = utf8_skip_inside(str_from(line, from));
 		} else {
 			part = utf8_first(line, mid);
 		}

@@ -289,37 +289,6 @@ int home_search(struct workspace *ws, struct ctx *ctx, const struct search_query
 	return r;
 }
 
-/* Days since 1970-01-01. */
-static int64_t days_of(int64_t y, int64_t m, int64_t d)
-{
-	y -= m <= 2;
-	return 365 * y + y / 4 - y / 100 + y / 400 + (153 * (m + (m > 2 ? -3 : 9)) + 2) / 5 + d - 1 - 719468;
-}
-
-static bool digits(struct str s, size_t at, size_t n, int64_t *ret)
-{
-	return at + n <= s.len && s.ptr[at] != '-' && str_to_i64(str_n(s.ptr + at, n), ret);
-}
-
-static bool parse_date(struct str s, bool end, int64_t *ret_ns)
-{
-	int64_t y, mo, d, h = 0, mi = 0, sec = 0;
-
-	if (!digits(s, 0, 4, &y) || !digits(s, 5, 2, &mo) || !digits(s, 8, 2, &d) || s.ptr[4] != '-' ||
-	    s.ptr[7] != '-' || mo < 1 || mo > 12 || d < 1 || d > 31 || y < 1970)
-		return false;
-	if (s.len > 10 &&
-	    (s.len < 16 || (s.ptr[10] != 'T' && s.ptr[10] != ' ') || !digits(s, 11, 2, &h) || !digits(s, 14, 2, &mi) ||
-	     (s.len >= 19 && !digits(s, 17, 2, &sec)) || h > 23 || mi > 59 || sec > 60))
-		return false;
-	if (s.len > 20 || (s.len == 20 && s.ptr[19] != 'Z'))
-		return false;
-	*ret_ns = (days_of(y, mo, d) * 86400 + h * 3600 + mi * 60 + sec) * 1000000000;
-	if (s.len == 10 && end)
-		*ret_ns += INT64_C(86400) * 1000000000 - 1;
-	return true;
-}
-
 int search_time(struct str text, bool end, int64_t *ret_ns, struct err *err)
 {
 	static const struct {
@@ -328,10 +297,14 @@ int search_time(struct str text, bool end, int64_t *ret_ns, struct err *err)
 	} units[] = {{'m', 60}, {'h', 3600}, {'d', 86400}, {'w', 604800}};
 	int64_t n;
 
-	if (parse_date(text, end, ret_ns))
+	if (clock_parse(text, ret_ns)) {
+		if (text.len == 10 && end) /* a day lasts until the next one */
+			*ret_ns += INT64_C(86400) * 1000000000 - 1;
 		return 0;
+	}
 	for (size_t i = 0; text.len > 1 && text.len < 8 && i < sizeof units / sizeof units[0]; i++)
-		if (text.ptr[text.len - 1] == units[i].unit && digits(text, 0, text.len - 1, &n)) {
+		if (text.ptr[text.len - 1] == units[i].unit && str_to_i64(str_first(text, text.len - 1), &n) &&
+		    n >= 0) {
 			*ret_ns = clock_real_ns() - n * units[i].seconds * 1000000000;
 			return 0;
 		}

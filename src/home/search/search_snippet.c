@@ -6,6 +6,7 @@
  */
 #include "base/limits.h"
 #include "base/strmap.h"
+#include "base/utf8.h"
 #include "home/search/search_internal.h"
 #include "text/terms.h"
 
@@ -93,7 +94,7 @@ static size_t word_start(struct str s, size_t at, size_t low)
 		i--;
 	if (i > low || at == low)
 		return i;
-	for (i = at; i > low && ((unsigned char)s.ptr[i] & 0xC0) == 0x80; i--)
+	for (i = at; i > low && utf8_inside(s.ptr[i]); i--)
 		;
 	return i;
 }
@@ -107,7 +108,7 @@ static size_t stretch_end(struct str s, size_t start)
 	for (size_t i = end; i > end - 40; i--)
 		if ((unsigned char)s.ptr[i] <= ' ')
 			return i;
-	while (end > start && ((unsigned char)s.ptr[end] & 0xC0) == 0x80)
+	while (end > start && utf8_inside(s.ptr[end]))
 		end--;
 	return end;
 }

@@ -7,6 +7,7 @@
 #include "home/sessions/sessions_tools.h"
 
 #include "base/limits.h"
+#include "base/utf8.h"
 #include "home/search/search.h"
 #include "home/sessions/sessions.h"
 #include "tool/call.h"

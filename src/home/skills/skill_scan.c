@@ -7,6 +7,7 @@
  * It is not a security boundary: somebody who wants to hide something from it can.
  */
 #include "base/limits.h"
+#include "base/utf8.h"
 #include "home/skills/skills.h"
 #include "text/grep.h"
 
@@ -83,15 +84,6 @@ static void find(struct arena *arena, struct jv *findings, struct str path, size
 	jv_push(arena, findings, f);
 }
 
-static struct str small_letters(struct arena *arena, struct str text)
-{
-	char *out = arena_alloc_raw(arena, text.len + 1);
-
-	for (size_t i = 0; i < text.len; i++)
-		out[i] = text.ptr[i] >= 'A' && text.ptr[i] <= 'Z' ? (char)(text.ptr[i] + 32) : text.ptr[i];
-	return str_n(out, text.len);
-}
-
 static size_t line_number(struct str text, size_t at)
 {
 	size_t n = 1;
@@ -135,7 +127,7 @@ static bool is_invisible(const unsigned char *p, size_t left)
 void skill_scan_text(struct arena *arena, struct str path, struct str text, struct jv *findings)
 {
 	static const struct rule invisible = {"obfuscation", HIGH, "", "", "has characters that nobody sees"};
-	struct str small = small_letters(arena, text);
+	struct str small = str_lower(arena, text);
 
 	for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++)
 		try_rule(arena, path, small, &rules[i], findings);

@@ -12,6 +12,7 @@
  * what stands in the way. Emptying the root is the exception: it removes all but what is protected.
  */
 #include "base/limits.h"
+#include "base/utf8.h"
 #include "store/journal.h"
 #include "store/stores.h"
 #include "text/glob.h"
@@ -51,11 +52,6 @@ static struct guard *guard_of(struct store *s)
 }
 
 /* Rules. */
-
-static unsigned char lower(char c)
-{
-	return (unsigned char)(c >= 'A' && c <= 'Z' ? c + 32 : c);
-}
 
 static bool is_plain(struct str s)
 {
@@ -100,10 +96,10 @@ static void add_rule(struct arena *arena, struct rules *rules, struct str text)
 	if (r->form == RULE_GLOB) {
 		rules->always = true;
 	} else if (r->form == RULE_NAME || r->form == RULE_START) {
-		r->byte = lower(r->text.ptr[0]);
+		r->byte = ascii_lower((unsigned char)r->text.ptr[0]);
 		rules->first[r->byte] = true;
 	} else {
-		r->byte = lower(r->text.ptr[r->text.len - 1]);
+		r->byte = ascii_lower((unsigned char)r->text.ptr[r->text.len - 1]);
 		rules->last[r->byte] = true;
 	}
 }
@@ -130,7 +126,8 @@ static bool rule_matches(const struct rule *r, struct str path, struct str name)
 {
 	bool at_start = r->form == RULE_NAME || r->form == RULE_START;
 
-	if (r->form != RULE_GLOB && r->byte != lower(at_start ? name.ptr[0] : name.ptr[name.len - 1]))
+	if (r->form != RULE_GLOB &&
+	    r->byte != ascii_lower((unsigned char)at_start ? name.ptr[0] : name.ptr[name.len - 1]))
 		return false;
 	switch (r->form) {
 	case RULE_NAME:
@@ -151,7 +148,8 @@ static bool rule_matches(const struct rule *r, struct str path, struct str name)
 /* Whether the rules match `path` itself, whose last element is `name`. The last rule that matches decides. */
 static bool matches_here(const struct rules *rules, struct str path, struct str name)
 {
-	if (!rules->always && !rules->first[lower(name.ptr[0])] && !rules->last[lower(name.ptr[name.len - 1])])
+	if (!rules->always && !rules->first[ascii_lower((unsigned char)name.ptr[0])] &&
+	    !rules->last[ascii_lower((unsigned char)name.ptr[name.len - 1])])
 		return false;
 	for (size_t i = rules->count; i > 0; i--)
 		if (rule_matches(&rules->rules[i - 1], path, name))

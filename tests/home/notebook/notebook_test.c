@@ -503,9 +503,9 @@ TEST(times_are_read_as_others_write_them)
 	int64_t ns;
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		CHECK(note_time_parse(cases[i].text, &ns));
+		CHECK(clock_parse(cases[i].text, &ns));
 		CHECK_INT(ns / 1000000000, cases[i].seconds);
 	}
-	CHECK(!note_time_parse(STR("yesterday"), &ns));
-	CHECK(!note_time_parse(STR("2026-13-01"), &ns));
+	CHECK(!clock_parse(STR("yesterday"), &ns));
+	CHECK(!clock_parse(STR("2026-13-01"), &ns));
 }
