@@ -35,7 +35,6 @@ struct block {
 
 struct arena {
 	struct block *head; /* the block being bumped; older ones behind it */
-	size_t used;
 	size_t next_size;
 };
 
@@ -127,13 +126,7 @@ void arena_reset(struct arena *arena)
 		keep->next = NULL;
 	}
 	arena->head = keep;
-	arena->used = 0;
 	arena->next_size = BLOCK_FIRST;
-}
-
-size_t arena_used(const struct arena *arena)
-{
-	return arena->used;
 }
 
 static struct block *add_block(struct arena *arena, size_t size)
@@ -165,7 +158,6 @@ void *arena_alloc_raw(struct arena *arena, size_t size)
 		block = add_block(arena, EACH_ALONE ? (size ? size : 1) : room);
 	p = block->bytes + block->used;
 	block->used += EACH_ALONE ? block->size : room;
-	arena->used += room;
 	return p;
 }
 
@@ -196,7 +188,6 @@ void *arena_grow(struct arena *arena, void *old, size_t old_size, size_t new_siz
 	if (!EACH_ALONE && old && block && (char *)old + old_room == block->bytes + block->used &&
 	    block->size - block->used >= new_room - old_room) {
 		block->used += new_room - old_room;
-		arena->used += new_room - old_room;
 		return old;
 	}
 	p = arena_alloc_raw(arena, new_size);

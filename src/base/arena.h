@@ -18,8 +18,6 @@ struct arena *arena_new(void);
 void arena_destroy(struct arena *arena);
 /* Frees all allocations but keeps one block for the next call. */
 void arena_reset(struct arena *arena);
-/* Bytes handed out since the last reset. */
-size_t arena_used(const struct arena *arena);
 
 /* Zeroed, aligned for any type. */
 void *arena_alloc(struct arena *arena, size_t size);

@@ -178,7 +178,7 @@ static struct str scope_of(struct arena *arena, const struct sigv4 *signer)
 	return buf_str(&out);
 }
 
-struct str sigv4_signature(struct arena *arena, const struct sigv4 *signer, struct str canonical)
+static struct str sigv4_signature(struct arena *arena, const struct sigv4 *signer, struct str canonical)
 {
 	uint8_t digest[SHA256_LEN];
 	char *hex = arena_alloc(arena, 2 * SHA256_LEN + 1);
@@ -228,46 +228,4 @@ void sigv4_sign(struct arena *arena, const struct sigv4 *signer, const struct si
 	all[n++] = (struct http_header){STR("authorization"), buf_str(&out)};
 	*ret_headers = all;
 	*ret_count = n;
-}
-
-/* The names of the signed headers of a request that carries its signature in the query. */
-static struct str presigned_names(struct arena *arena, const struct http_header *headers, size_t count)
-{
-	struct str names;
-
-	sigv4_canonical(arena, "", STR_NONE, STR_NONE, headers, count, STR_NONE, &names);
-	return names;
-}
-
-struct str sigv4_presign(struct arena *arena, const struct sigv4 *signer, const struct sigv4_request *req,
-			 uint32_t expires_s)
-{
-	struct http_header *headers = ARENA_ARRAY(arena, struct http_header, req->header_count + 1);
-	struct sigv4_param *params = ARENA_ARRAY(arena, struct sigv4_param, req->param_count + 6);
-	size_t n = req->param_count;
-	struct str scope = scope_of(arena, signer), names, query;
-	struct buf out;
-
-	if (req->header_count > 0)
-		memcpy(headers, req->headers, req->header_count * sizeof(*headers));
-	headers[req->header_count] = (struct http_header){STR("host"), req->host};
-	if (n > 0)
-		memcpy(params, req->params, n * sizeof(*params));
-	names = presigned_names(arena, headers, req->header_count + 1);
-	params[n++] = (struct sigv4_param){STR("X-Amz-Algorithm"), STR("AWS4-HMAC-SHA256")};
-	params[n++] = (struct sigv4_param){
-		STR("X-Amz-Credential"), arena_printf(arena, "%.*s/%.*s", STR_ARG(signer->access_key), STR_ARG(scope))};
-	params[n++] = (struct sigv4_param){STR("X-Amz-Date"), str_n(signer->when.text, 16)};
-	params[n++] = (struct sigv4_param){STR("X-Amz-Expires"), arena_printf(arena, "%u", expires_s)};
-	params[n++] = (struct sigv4_param){STR("X-Amz-SignedHeaders"), names};
-	if (signer->token.len > 0)
-		params[n++] = (struct sigv4_param){STR("X-Amz-Security-Token"), signer->token};
-	query = sigv4_query(arena, params, n);
-	buf_init(&out, arena, TEXT_MAX);
-	buf_add(&out, query);
-	buf_lit(&out, "&X-Amz-Signature=");
-	buf_add(&out, sigv4_signature(arena, signer,
-				      sigv4_canonical(arena, req->method, req->path, query, headers,
-						      req->header_count + 1, SIGV4_UNSIGNED, &names)));
-	return buf_str(&out);
 }

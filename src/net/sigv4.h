@@ -61,14 +61,9 @@ struct str sigv4_query(struct arena *arena, const struct sigv4_param *params, si
    x-amz-content-sha256, x-amz-security-token where there is one, and authorization. */
 void sigv4_sign(struct arena *arena, const struct sigv4 *signer, const struct sigv4_request *req,
 		const struct http_header **ret_headers, size_t *ret_count);
-/* The query of an address that carries its signature and is valid for `expires_s` from `when` (at most 7 days). The
-   body is not signed, whatever `payload` says; who uses it must send `headers` as they were signed. */
-struct str sigv4_presign(struct arena *arena, const struct sigv4 *signer, const struct sigv4_request *req,
-			 uint32_t expires_s);
 
 /* The steps, for tests against published vectors. `headers` in any order, with host. */
 struct str sigv4_canonical(struct arena *arena, const char *method, struct str path, struct str query,
 			   const struct http_header *headers, size_t count, struct str payload, struct str *ret_signed);
-struct str sigv4_signature(struct arena *arena, const struct sigv4 *signer, struct str canonical);
 
 #endif

@@ -25,10 +25,9 @@
 
 struct lease {
 	struct store *leases;
-	struct lease_clock clock;
 	char *name, *holder;
 	uint64_t fence;
-	int64_t ttl_ns, until_ns;
+	int64_t ttl_ns;
 	char *version; /* of its file */
 	size_t version_len;
 };
@@ -160,7 +159,6 @@ static struct lease *handle_new(struct store *leases, const struct lease_want *w
 	struct lease *l = xcalloc(1, sizeof *l);
 
 	l->leases = leases;
-	l->clock = want->clock ? *want->clock : boot_clock;
 	l->name = xstrndup(want->name);
 	l->holder = xstrndup(want->holder);
 	l->fence = record->fence;
@@ -177,18 +175,6 @@ void lease_destroy(struct lease *lease)
 	free(lease->holder);
 	free(lease->version);
 	free(lease);
-}
-
-uint64_t lease_fence(const struct lease *lease)
-{
-	return lease->fence;
-}
-
-int64_t lease_left_ns(const struct lease *lease)
-{
-	int64_t left = lease->until_ns - now_of(&lease->clock);
-
-	return left > 0 ? left : 0;
 }
 
 /* --- acquiring --- */
@@ -272,14 +258,13 @@ int lease_acquire(struct store *leases, struct ctx *ctx, const struct lease_want
 		ARENA_SCOPE struct arena *arena = arena_new();
 		struct ctx step = *ctx;
 		struct record got = {0};
-		int64_t before = now_of(clock), pause;
+		int64_t pause;
 		bool again;
 
 		step.arena = arena;
 		r = try_once(leases, &step, want, watch, &got, &again, err);
 		if (r == 0) {
 			*ret_lease = handle_new(leases, want, &got);
-			(*ret_lease)->until_ns = before + want->ttl_ns;
 			return 0;
 		}
 		if (!again || now_of(clock) >= end)
@@ -347,49 +332,14 @@ static int rewrite(struct lease *l, struct ctx *ctx, struct str holder, struct e
 
 int lease_renew(struct lease *lease, struct ctx *ctx, struct err *err)
 {
-	int64_t before = now_of(&lease->clock);
-	int r = rewrite(lease, ctx, str_of(lease->holder), err);
-
-	if (r == 0)
-		lease->until_ns = before + lease->ttl_ns;
-	else if (r == -ERR_CONFLICT || r == -ERR_NOT_FOUND)
-		lease->until_ns = 0;
-	return r;
+	return rewrite(lease, ctx, str_of(lease->holder), err);
 }
 
 int lease_release(struct lease *lease, struct ctx *ctx, struct err *err)
 {
 	int r = rewrite(lease, ctx, STR(""), err);
 
-	lease->until_ns = 0;
 	return r == -ERR_CONFLICT || r == -ERR_NOT_FOUND ? 0 : r;
-}
-
-int lease_check(struct lease *lease, struct ctx *ctx, struct err *err)
-{
-	struct record now;
-	int r = read_record(lease->leases, ctx, str_of(lease->name), &now, err);
-
-	return r ? r : is_held_so(&now, str_of(lease->name), str_of(lease->holder), lease->fence, err);
-}
-
-int lease_write(struct lease *lease, struct ctx *ctx, struct store *store, struct wpath path, struct str bytes,
-		struct err *err)
-{
-	struct store_cond cond = {.kind = STORE_ABSENT};
-	struct store_stat stat;
-	int r = store_stat(store, ctx, path, &stat, err);
-
-	if (r && r != -ERR_NOT_FOUND)
-		return r;
-	if (r == 0)
-		cond = (struct store_cond){.kind = STORE_VERSION, .version = stat.version};
-	r = lease_check(lease, ctx, err);
-	if (r == 0)
-		r = store_write(store, ctx, path, bytes, cond, NULL, err);
-	if (r == -ERR_EXISTS)
-		err->kind = ERR_CONFLICT;
-	return r == -ERR_EXISTS ? -ERR_CONFLICT : r;
 }
 
 int lease_show(struct store *leases, struct ctx *ctx, struct str name, struct lease_info *ret_info, struct err *err)

@@ -4,13 +4,13 @@
  * machines that share a store, and lost by itself when its holder is gone. It is a small file that is changed by
  * conditional writes only.
  *
- * No clocks are compared. A holder counts the time to live by its own clock from before it asked; whoever wants the
- * lease must see its file unchanged for the whole of that time by his own clock before he takes it. So a holder that
- * renews in time is never overtaken, whatever the wall clocks say.
+ * No clocks are compared. A holder counts the time to live by its own clock from before it asked; a contender must see
+ * the file of the lease unchanged for the whole of that time by its own clock before it takes the lease. So a holder
+ * that renews in time is never overtaken, whatever the wall clocks say.
  *
  * A holder that was paused (a stopped process, a machine that slept) may wake up after its time. That is what the fence
- * is for: a number that only grows, greater with every acquisition. Who keeps the greatest he has seen can refuse an
- * older one; lease_check() and lease_write() do so through the store.
+ * is for: a number that only grows, greater with every acquisition. Whoever keeps the greatest that it has seen can
+ * refuse an older one.
  */
 #ifndef STEAD_STORE_LEASE_H
 #define STEAD_STORE_LEASE_H
@@ -59,23 +59,12 @@ int lease_acquire(struct store *leases, struct ctx *ctx, const struct lease_want
    ERR_CONFLICT: it is held by another, or with another fence. The time of its file is not known here: renew it. */
 int lease_resume(struct store *leases, struct ctx *ctx, const struct lease_want *want, uint64_t fence,
 		 struct lease **ret_lease, struct err *err);
-/* The time begins anew. ERR_CONFLICT: it was lost, for good; the fence says which came first. */
+/* The time begins again. ERR_CONFLICT: it was lost, for good; the fence says which came first. */
 int lease_renew(struct lease *lease, struct ctx *ctx, struct err *err);
-/* Others need not wait any more. Lost already: no error. The fence stays known. */
+/* Others no longer have to wait. Lost already: no error. The fence stays known. */
 int lease_release(struct lease *lease, struct ctx *ctx, struct err *err);
 /* Frees the handle; the lease itself stays until its time is over. NULL is allowed. */
 void lease_destroy(struct lease *lease);
-
-uint64_t lease_fence(const struct lease *lease);
-/* Time left by this holder's own clock; 0 when it is over. Costs nothing: for every step of the work. */
-int64_t lease_left_ns(const struct lease *lease);
-/* ERR_CONFLICT when another one has it by now. Asks the store. */
-int lease_check(struct lease *lease, struct ctx *ctx, struct err *err);
-/* Writes a file of `store` as the holder: looks at the file, then at the lease, then writes on the condition that the
-   file is the one it looked at. A holder that sleeps anywhere in between cannot undo what its successor wrote: either
-   the lease or the file has changed. ERR_CONFLICT: it has. */
-int lease_write(struct lease *lease, struct ctx *ctx, struct store *store, struct wpath path, struct str bytes,
-		struct err *err);
 
 /* ERR_NOT_FOUND: it was never acquired. */
 int lease_show(struct store *leases, struct ctx *ctx, struct str name, struct lease_info *ret_info, struct err *err);

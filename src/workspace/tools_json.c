@@ -128,7 +128,9 @@ static bool iso_seconds(struct str s, double *ret)
 	return s.len == 0;
 }
 
-bool tools_json_duration(const struct jv *v, int64_t *ret_ms)
+/* ISO 8601 ("PT30S", "P1DT2H", any case) or seconds, in milliseconds; false for what is none, not above 0, or over a
+   week. */
+static bool tools_json_duration(const struct jv *v, int64_t *ret_ms)
 {
 	double seconds;
 

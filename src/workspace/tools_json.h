@@ -13,8 +13,5 @@
    one form: {transport: stdio | http | sse, command?, args?, env?, cwd?, url?, headers?, queryParams?, timeout_ms,
    initialization_timeout_ms, disabled, enableTools?, disableTools?}. `vars` as for dotenv_expand. */
 int tools_json_read(struct arena *arena, struct str text, const struct jv *vars, struct jv **ret, struct err *err);
-/* ISO 8601 ("PT30S", "P1DT2H", any case) or seconds, in milliseconds; false for what is none, not above 0, or over a
-   week. */
-bool tools_json_duration(const struct jv *v, int64_t *ret_ms);
 
 #endif

@@ -129,6 +129,16 @@ static void check_refused(struct str bundle, const char *what)
 	store_destroy(base);
 }
 
+static int past(struct workspace *ws, const char *path, uint64_t revision, struct str *ret_text)
+{
+	struct store *files;
+	struct past_files *then = workspace_files_at(ws, revision, &files);
+	int r = store_read(files, &ctx, (struct wpath){str_of(path)}, STORE_WHOLE, MIB, ret_text, NULL, &err);
+
+	workspace_files_at_close(then);
+	return r;
+}
+
 TEST(a_round_trip_gives_the_same_bytes_and_the_same_past)
 {
 	struct workspace *ws, *copy;
@@ -148,10 +158,10 @@ TEST(a_round_trip_gives_the_same_bytes_and_the_same_past)
 	for (uint64_t n = 1; n <= 3; n++) {
 		static const char *const want[] = {"one", "two", "two and more"};
 
-		CHECK_OK(history_read(copy, &ctx, (struct wpath){STR("a.md")}, n, MIB, &text, &err), err);
+		CHECK_OK(past(copy, "a.md", n, &text), err);
 		CHECK_STR(text, str_of(want[n - 1]));
 	}
-	CHECK_OK(history_read(copy, &ctx, (struct wpath){STR("gone")}, 6, MIB, &text, &err), err);
+	CHECK_OK(past(copy, "gone", 6, &text), err);
 	CHECK_STR(text, STR("bytes \x01\xff"));
 	CHECK_OK(history_undo(copy, &ctx, &(struct undo_req){.has_since = true, .since = 6}, &report, &err), err);
 	CHECK_OK(store_read(workspace_files(copy), &ctx, (struct wpath){STR("gone")}, STORE_WHOLE, MIB, &text, NULL,
@@ -189,7 +199,7 @@ TEST(large_appends_make_the_trip_and_what_was_forgotten_does_not)
 	CHECK_OK(bundle_import(&ctx, other, &source, STR_NONE, &report, &err), err);
 	copy = open_in(other, "one", false);
 	CHECK(str_eq(first, export_ws(copy)));
-	CHECK_OK(history_read(copy, &ctx, (struct wpath){STR("log")}, 1, MIB, &text, &err), err);
+	CHECK_OK(past(copy, "log", 1, &text), err);
 	CHECK_INT(text.len, 100 * KIB);
 	workspace_close(copy);
 	workspace_close(ws);

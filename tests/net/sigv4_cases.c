@@ -111,7 +111,6 @@ static void one(struct arena *arena)
 	size_t signed_count;
 	struct buf path;
 	int64_t when = (int64_t)draw(2000000000);
-	unsigned expires = 1 + draw(604800);
 
 	buf_init(&path, arena, MIB);
 	buf_char(&path, '/');
@@ -130,7 +129,7 @@ static void one(struct arena *arena)
 	signer.when = sigv4_time(when);
 	req.payload = draw(2) ? SIGV4_UNSIGNED : SIGV4_EMPTY;
 	sigv4_key_derive(&key, secret, signer.when, region, STR("s3"));
-	printf("{\"when\":%lld,\"expires\":%u,\"method\":\"%s\",", (long long)when, expires, req.method);
+	printf("{\"when\":%lld,\"method\":\"%s\",", (long long)when, req.method);
 	put("secret", secret, ",");
 	put("region", region, ",");
 	put("token", signer.token, ",");
@@ -142,8 +141,7 @@ static void one(struct arena *arena)
 	for (size_t i = 0; i < req.header_count; i++)
 		put_pair(headers[i].name, headers[i].value, i == 0);
 	printf("],");
-	put("query", sigv4_query(arena, params, req.param_count), ",");
-	put("presigned", sigv4_presign(arena, &signer, &req, expires), ",\"signed\":[");
+	put("query", sigv4_query(arena, params, req.param_count), ",\"signed\":[");
 	sigv4_sign(arena, &signer, &req, &signed_headers, &signed_count);
 	for (size_t i = req.header_count; i < signed_count; i++)
 		put_pair(signed_headers[i].name, signed_headers[i].value, i == req.header_count);

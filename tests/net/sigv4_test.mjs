@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Our signer beside the one of the AWS SDK for JavaScript, over made-up requests. Every header, query and presigned
-// address must be the same to the byte.
+// Our signer beside the one of the AWS SDK for JavaScript, over made-up requests. Every header and query must be the
+// same to the byte.
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { createRequire } from "node:module";
@@ -49,13 +49,6 @@ async function compare(c) {
   const signed = await signer.sign(request(c, text(c.payload)), { signingDate });
   for (const { name, value } of c.signed) assert.equal(text(value), signed.headers[text(name)], text(name));
   assert.equal(text(c.query), flat(grouped(c.params)), "query");
-  const names = new Set(["x-amz-content-sha256"]);
-  const unhoistableHeaders = new Set([...c.headers.map((h) => text(h.name).toLowerCase()), ...names]);
-  const presigned = await signer.presign(request(c, "UNSIGNED-PAYLOAD"), {
-    signingDate, expiresIn: c.expires, unsignableHeaders: names, unhoistableHeaders });
-  const signature = presigned.query["X-Amz-Signature"];
-  delete presigned.query["X-Amz-Signature"];
-  assert.equal(text(c.presigned), `${flat(presigned.query)}&X-Amz-Signature=${signature}`, "presigned");
 }
 
 const lines = execFileSync(process.env.STEAD, [String(count), "20260728"], { encoding: "utf8", maxBuffer: 1 << 28 }).trim().split("\n");

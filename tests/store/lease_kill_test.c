@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Holders as processes of their own: killed, they are followed; paused beyond their time, they find out before they do
- * harm. On disk, and on the server's store that the environment names.
+ * Holders as processes of their own: killed, they are followed; paused beyond their time, they find out when they go
+ * on. On disk, and on the server's store that the environment names.
  */
 #include <signal.h>
 #include <sys/wait.h>
@@ -48,14 +48,13 @@ static struct lease_want want_as(const char *name, const char *holder)
 		.name = str_of(name), .holder = str_of(holder), .ttl_ns = TTL_NS, .wait_ns = 120 * INT64_C(1000000000)};
 }
 
-/* A child that acquires the lease as `holder`, says so, and then lives on: renewing, or (when told to) writing once a
-   byte comes. Its exit code is 0 when what it tried was refused. */
+/* A child that acquires the lease as `holder`, says so, and renews it. Its exit code is 0 when that was refused. */
 struct child {
 	pid_t pid;
-	int said, told;
+	int said;
 };
 
-static void live(const char *name, const char *holder, bool renews, int say, int told)
+static void live(const char *name, const char *holder, int say)
 {
 	struct conf c = {.s = open_shared(), .ctx.arena = arena_new()};
 	struct lease_want want = want_as(name, holder);
@@ -64,39 +63,40 @@ static void live(const char *name, const char *holder, bool renews, int say, int
 
 	if (lease_acquire(c.s, &c.ctx, &want, &l, &c.err) || write(say, &byte, 1) != 1)
 		_exit(2);
-	while (renews) {
+	for (;;) {
 		if (lease_renew(l, &c.ctx, &c.err))
 			_exit(c.err.kind == ERR_CONFLICT ? 0 : 3);
 		usleep((useconds_t)(TTL_NS / 10000));
 	}
-	if (read(told, &byte, 1) != 1)
-		_exit(4);
-	if (lease_left_ns(l) != 0)
-		_exit(5);
-	_exit(lease_write(l, &c.ctx, c.s, P("protected"), STR("late"), &c.err) == -ERR_CONFLICT ? 0 : 6);
 }
 
-static struct child start(const char *name, const char *holder, bool renews)
+static struct child start(const char *name, const char *holder)
 {
-	int say[2], tell[2];
+	int say[2];
 	struct child child;
 	char byte;
 
-	CHECK(pipe(say) == 0 && pipe(tell) == 0);
+	CHECK(pipe(say) == 0);
 	fflush(stdout);
 	child.pid = fork();
 	CHECK(child.pid >= 0);
 	if (child.pid == 0) {
 		close(say[0]);
-		close(tell[1]);
-		live(name, holder, renews, say[1], tell[0]);
+		live(name, holder, say[1]);
 	}
 	close(say[1]);
-	close(tell[0]);
 	child.said = say[0];
-	child.told = tell[1];
 	CHECK(read(child.said, &byte, 1) == 1); /* it holds the lease */
 	return child;
+}
+
+static void check_second_holds(struct conf *c, const char *name)
+{
+	struct lease_info info;
+
+	CHECK_OK(lease_show(c->s, &c->ctx, str_of(name), &info, &c->err), c->err);
+	CHECK_STR(info.holder, STR("second"));
+	CHECK_INT(info.fence, 2);
 }
 
 static int end_of(struct child child)
@@ -105,7 +105,6 @@ static int end_of(struct child child)
 
 	CHECK(waitpid(child.pid, &status, 0) == child.pid);
 	close(child.said);
-	close(child.told);
 	return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
 }
 
@@ -117,12 +116,12 @@ TEST(a_killed_holder_is_followed_by_one_that_waits)
 	struct lease *l;
 
 	begin();
-	first = start("killed", "first", true);
+	first = start("killed", "first");
 	kill(first.pid, SIGKILL);
 	CHECK_INT(end_of(first), -SIGKILL);
 	c.s = open_shared();
 	CHECK_OK(lease_acquire(c.s, &c.ctx, &want, &l, &c.err), c.err);
-	CHECK_INT(lease_fence(l), 2);
+	check_second_holds(&c, "killed");
 	CHECK_OK(lease_release(l, &c.ctx, &c.err), c.err);
 	lease_destroy(l);
 	store_destroy(c.s);
@@ -138,40 +137,15 @@ TEST(a_paused_holder_finds_out_when_it_goes_on)
 	int status;
 
 	begin();
-	first = start("paused", "first", true);
+	first = start("paused", "first");
 	kill(first.pid, SIGSTOP);
 	CHECK(waitpid(first.pid, &status, WUNTRACED) == first.pid && WIFSTOPPED(status));
 	c.s = open_shared();
 	CHECK_OK(lease_acquire(c.s, &c.ctx, &want, &l, &c.err), c.err);
-	CHECK_INT(lease_fence(l), 2);
+	check_second_holds(&c, "paused");
 	kill(first.pid, SIGCONT);
 	CHECK_INT(end_of(first), 0); /* its renewal was refused */
-	CHECK_OK(lease_check(l, &c.ctx, &c.err), c.err);
-	lease_destroy(l);
-	store_destroy(c.s);
-	arena_destroy(c.ctx.arena);
-}
-
-TEST(a_paused_holder_cannot_write_what_the_next_one_protects)
-{
-	struct conf c = {.ctx.arena = arena_new()};
-	struct lease_want want = want_as("writer", "second");
-	struct child first;
-	struct lease *l;
-	int status;
-
-	begin();
-	first = start("writer", "first", false);
-	kill(first.pid, SIGSTOP);
-	CHECK(waitpid(first.pid, &status, WUNTRACED) == first.pid && WIFSTOPPED(status));
-	c.s = open_shared();
-	CHECK_OK(lease_acquire(c.s, &c.ctx, &want, &l, &c.err), c.err);
-	CHECK_OK(lease_write(l, &c.ctx, c.s, P("protected"), STR("of the second"), &c.err), c.err);
-	CHECK_OK(lease_release(l, &c.ctx, &c.err), c.err);
-	kill(first.pid, SIGCONT);
-	CHECK(write(first.told, "g", 1) == 1);
-	CHECK_INT(end_of(first), 0);
-	CHECK_STR(get(&c, "protected"), STR("of the second"));
+	check_second_holds(&c, "paused");
 	lease_destroy(l);
 	store_destroy(c.s);
 	arena_destroy(c.ctx.arena);

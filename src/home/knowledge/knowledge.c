@@ -10,12 +10,11 @@
 #include "home/search/search.h"
 #include "text/frontmatter.h"
 
-#define DIR           "knowledge"
-#define ENTRY         "knowledge/KNOWLEDGE.md"
-#define LIST_DEFAULT  ((size_t)200)
-#define TITLE_BYTES   (4 * KIB) /* of a file, in which its title is looked for */
-#define TITLE_MAX     ((size_t)120)
-#define PROMPT_TITLES ((size_t)500) /* files that a prompt's index looks at */
+#define DIR          "knowledge"
+#define ENTRY        "knowledge/KNOWLEDGE.md"
+#define LIST_DEFAULT ((size_t)200)
+#define TITLE_BYTES  (4 * KIB) /* of a file, in which its title is looked for */
+#define TITLE_MAX    ((size_t)120)
 
 /* --- titles --- */
 
@@ -124,68 +123,6 @@ int knowledge_list(struct workspace *ws, struct ctx *ctx, const struct knowledge
 	if (page.next.ptr)
 		jv_set_str(arena, v, "next", wpath_relative((struct wpath){page.next}, (struct wpath){STR(DIR)}).s);
 	*ret = v;
-	return 0;
-}
-
-/* --- the prompt --- */
-
-static void index_line(struct buf *buf, const struct jv *file)
-{
-	struct str title = jv_get_str(file, "title");
-
-	buf_printf(buf, "- knowledge/%.*s (%lld bytes)", STR_ARG(jv_get_str(file, "path")),
-		   (long long)jv_get_int(file, "size", 0));
-	if (title.len)
-		buf_printf(buf, ": %.*s", STR_ARG(title));
-	buf_char(buf, '\n');
-}
-
-static struct str index_text(struct arena *arena, const struct jv *list, size_t room)
-{
-	const struct jv_member *m = jv_first(jv_get(list, "files"));
-	struct buf text, line;
-	size_t left_out = 0;
-
-	buf_init(&text, arena, TOOL_TEXT_MAX);
-	for (; m; m = m->next) {
-		if (str_is(jv_get_str(m->value, "path"), "KNOWLEDGE.md"))
-			continue;
-		buf_init(&line, arena, 8 * KIB);
-		index_line(&line, m->value);
-		if (text.len + line.len + 80 > room)
-			left_out++;
-		else
-			buf_add(&text, buf_str(&line));
-	}
-	if (left_out || jv_get(list, "next"))
-		buf_printf(&text, "%zu%s more did not fit here; knowledge_list shows them.\n", left_out,
-			   jv_get(list, "next") ? " or" : "");
-	return buf_str(&text);
-}
-
-int knowledge_prompt(struct workspace *ws, struct ctx *ctx, size_t budget, struct str *ret_entry, struct str *ret_index,
-		     struct err *err)
-{
-	struct knowledge_query query = {.limit = PROMPT_TITLES};
-	struct store_range range = {0, budget};
-	struct store_stat stat = {0};
-	struct str entry = STR_NONE;
-	struct jv *list;
-	int r = store_read(workspace_home(ws), ctx, (struct wpath){STR(ENTRY)}, range, budget, &entry, &stat, err);
-
-	if (r == -ERR_NOT_FOUND)
-		r = 0;
-	if (r == 0)
-		r = knowledge_list(ws, ctx, &query, &list, err);
-	if (r)
-		return r;
-	entry = utf8_first(entry, budget);
-	if (entry.len < stat.size)
-		entry = arena_printf(ctx->arena, "%s\n[cut: %llu of %llu bytes; read_knowledge has the rest]\n",
-				     arena_cstr(ctx->arena, entry), (unsigned long long)entry.len,
-				     (unsigned long long)stat.size);
-	*ret_entry = entry;
-	*ret_index = index_text(ctx->arena, list, budget > entry.len ? budget - entry.len : 0);
 	return 0;
 }
 

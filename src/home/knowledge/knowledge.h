@@ -21,10 +21,6 @@ int knowledge_list(struct workspace *ws, struct ctx *ctx, const struct knowledge
 		   struct err *err);
 /* A path below knowledge/ (which may stand before it) as one of the home. */
 int knowledge_path(struct arena *arena, struct str text, struct wpath *ret, struct err *err);
-/* For a prompt: KNOWLEDGE.md whole, unless it alone is over the budget (then its beginning), and the index of the
-   others with how many did not fit; nothing is escaped yet. Empty when there is no knowledge. `budget` in bytes. */
-int knowledge_prompt(struct workspace *ws, struct ctx *ctx, size_t budget, struct str *ret_entry, struct str *ret_index,
-		     struct err *err);
 
 /* For search. */
 extern const struct search_source knowledge_sources[];

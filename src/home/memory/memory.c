@@ -418,44 +418,6 @@ int memory_list(struct workspace *ws, struct ctx *ctx, bool all, enum memory_tru
 	return 0;
 }
 
-int memory_text(struct workspace *ws, struct ctx *ctx, size_t max, struct str *ret, uint64_t *ret_left_out,
-		struct err *err)
-{
-	struct arena *arena = ctx->arena;
-	int64_t now = clock_real_ns();
-	struct buf out;
-	struct parts parts;
-	struct str bytes, *lines;
-	size_t used = 0;
-	int r = memory_read(ws, ctx, STR(MEMORY_PATH), &bytes, NULL, err);
-
-	if (r)
-		return r;
-	memory_parse(arena, bytes, &parts);
-	lines = ARENA_ARRAY(arena, struct str, parts.count + 1);
-	*ret_left_out = 0;
-	for (size_t i = parts.count; i--;) { /* the newest stand at the end */
-		const struct part *p = &parts.list[i];
-		struct buf line;
-
-		if (!p->is_fact || !memory_holds(&p->fact, now))
-			continue;
-		buf_init(&line, arena, 4 * FACT_FILE_MAX);
-		memory_write_fact(&line, p->fact.text, NULL);
-		if (*ret_left_out || used + line.len > max) {
-			(*ret_left_out)++;
-			continue;
-		}
-		used += line.len;
-		lines[i] = buf_str(&line);
-	}
-	buf_init(&out, arena, used + 1);
-	for (size_t i = 0; i < parts.count; i++)
-		buf_add(&out, lines[i]);
-	*ret = out.len ? buf_str(&out) : STR("");
-	return 0;
-}
-
 static bool is_memory_path(struct wpath path)
 {
 	bool below = wpath_within(path, (struct wpath){STR("memory")}) && path.s.len > 6;

@@ -50,9 +50,6 @@ int memory_get(struct workspace *ws, struct ctx *ctx, struct str path, uint64_t 
    unless `all`. */
 int memory_search(struct workspace *ws, struct ctx *ctx, struct str query, size_t limit, bool all, struct jv **ret,
 		  struct err *err);
-/* What holds now, as bullets without provenance, at most `max` bytes: the newest, in the order of the file. */
-int memory_text(struct workspace *ws, struct ctx *ctx, size_t max, struct str *ret, uint64_t *ret_left_out,
-		struct err *err);
 /* {bytes,budget_bytes,facts,current,by_trust:{…},ledgers,ledger_bytes,archived,consolidated_at?,pending} */
 int memory_stats(struct workspace *ws, struct ctx *ctx, struct jv **ret, struct err *err);
 

@@ -9,8 +9,6 @@
 #include <locale.h>
 #include <math.h>
 #include <pthread.h>
-#include <stdio.h>
-#include <time.h>
 #include <wctype.h>
 
 #include "base/clock.h"
@@ -328,7 +326,8 @@ int note_format(struct arena *arena, const struct note *n, const struct jv *old_
 
 /* --- search --- */
 
-double note_credit(const struct note *note)
+/* What ranking multiplies with: 1 + ln(1 + cited) + 2 ln(1 + succeeded), less 1. */
+static double note_credit(const struct note *note)
 {
 	return log1p((double)note->cited) + 2 * log1p((double)note->succeeded);
 }

@@ -76,11 +76,6 @@ void notebook_destroy(struct notebook *nb)
 	free(nb);
 }
 
-struct str notebook_author(const struct notebook *nb)
-{
-	return nb->author;
-}
-
 /* --- numbers --- */
 
 /* The highest number that a file has. */
@@ -573,7 +568,8 @@ int notebook_answer(struct notebook *nb, struct ctx *ctx, struct str slug, struc
 
 /* --- credit --- */
 
-int notebook_cited(struct notebook *nb, struct ctx *ctx, struct str **ret, size_t *ret_count, struct err *err)
+/* Slugs that were read through this handle since the last credit, at most 1000. */
+static int notebook_cited(struct notebook *nb, struct ctx *ctx, struct str **ret, size_t *ret_count, struct err *err)
 {
 	(void)err;
 	pthread_mutex_lock(&nb->lock);

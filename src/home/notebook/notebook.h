@@ -17,8 +17,6 @@ struct notebook;
 
 /* The workspace's own; goes with it. */
 struct notebook *workspace_notebook(struct workspace *ws);
-/* Who writes here: the agent that the workspace was opened for, else "agent". */
-struct str notebook_author(const struct notebook *nb);
 
 enum note_answer { NOTE_NOT_ASKED, NOTE_OPEN, NOTE_ANSWERED };
 
@@ -100,14 +98,10 @@ int notebook_ask(struct notebook *nb, struct ctx *ctx, struct str title, struct 
 int notebook_answer(struct notebook *nb, struct ctx *ctx, struct str slug, struct str body, struct note *ret,
 		    struct note *ret_question, struct err *err);
 
-/* Slugs that were read through this handle since the last credit, at most 1000. */
-int notebook_cited(struct notebook *nb, struct ctx *ctx, struct str **ret, size_t *ret_count, struct err *err);
 /* Credits notes with an outcome: one more citation each, one more success when it was one. `slugs` NULL: those that
    were read since the last time, which are then forgotten, so that an outcome counts once. */
 int notebook_credit(struct notebook *nb, struct ctx *ctx, bool success, const struct str *slugs, size_t count,
 		    uint64_t *ret_credited, struct err *err);
-/* What ranking multiplies with: 1 + ln(1 + cited) + 2 ln(1 + succeeded), less 1. */
-double note_credit(const struct note *note);
 
 struct note_prune {
 	int64_t idle_ns;    /* neither updated nor cited for this long; 0: whatever its age */

@@ -32,7 +32,7 @@ struct catalog {
 	uint64_t revision, number, problems;
 };
 
-struct catalog *catalog_new(void)
+static struct catalog *catalog_new(void)
 {
 	struct catalog *c = xcalloc(1, sizeof *c);
 

@@ -32,7 +32,6 @@ int note_format(struct arena *arena, const struct note *note, const struct jv *o
 struct entry;
 struct catalog;
 
-struct catalog *catalog_new(void);
 void catalog_destroy(struct catalog *c);
 
 struct notebook {

@@ -11,11 +11,7 @@
 
 #include "base/limits.h"
 #include "base/strmap.h"
-#include "text/markup.h"
 #include "workspace/workspace_internal.h"
-
-#define PROMPT_BUDGET ((size_t)8000)
-#define PROMPT_ABOUT  ((size_t)1024) /* bytes of one description in a prompt */
 
 struct layer {
 	struct store *store;
@@ -290,56 +286,6 @@ int skill_files(struct ctx *ctx, const struct skill *skill, struct jv **ret, str
 		jv_push(ctx->arena, list, file);
 	}
 	*ret = list;
-	return 0;
-}
-
-/* --- the prompt --- */
-
-static void prompt_entry(struct buf *buf, const struct skill *skill)
-{
-	struct str about = utf8_first(skill->description, PROMPT_ABOUT);
-
-	buf_lit(buf, "<skill>\n<name>");
-	markup_escape(buf, skill->name);
-	buf_lit(buf, "</name>\n<description>");
-	markup_escape(buf, about);
-	if (about.len < skill->description.len)
-		buf_lit(buf, " …");
-	buf_lit(buf, "</description>\n</skill>\n");
-}
-
-#define PROMPT_HEAD                                                                                                    \
-	"## Available skills\n\nBefore a task that one of these describes, read it with load_skill(name) and follow "  \
-	"it.\n\n<available_skills>\n"
-#define PROMPT_ROOM ((size_t)120) /* for the closing tag and the number of those left out */
-
-int skills_prompt(struct workspace *ws, struct ctx *ctx, size_t budget, struct str *ret_text, struct err *err)
-{
-	const struct jv *settings = jv_get(workspace_config(ws)->document, "skills");
-	struct skills skills;
-	struct buf text, one;
-	size_t left_out = 0;
-	int r = skills_open(ws, ctx, &skills, err);
-
-	if (r)
-		return r;
-	if (!budget)
-		budget = (size_t)jv_get_int(settings, "prompt_budget", (int64_t)PROMPT_BUDGET);
-	buf_init(&text, ctx->arena, TOOL_TEXT_MAX);
-	buf_lit(&text, PROMPT_HEAD);
-	for (size_t i = 0; i < skills.count; i++) {
-		buf_init(&one, ctx->arena, 16 * KIB);
-		prompt_entry(&one, &skills.skills[i]);
-		if (text.len + one.len + PROMPT_ROOM > budget)
-			left_out++;
-		else
-			buf_add(&text, buf_str(&one));
-	}
-	buf_lit(&text, "</available_skills>\n");
-	if (left_out)
-		buf_printf(&text, "%zu more did not fit here; list_skills shows them.\n", left_out);
-	skills_close(&skills);
-	*ret_text = skills.count ? buf_str(&text) : STR_NONE;
 	return 0;
 }
 

@@ -50,10 +50,6 @@ struct jv *skill_value(struct arena *arena, const struct skill *skill);
 /* Paths of its files but SKILL.md, in the skill: [{path, size}], at most SKILL_FILES_MAX. */
 int skill_files(struct ctx *ctx, const struct skill *skill, struct jv **ret, struct err *err);
 
-/* The block for a system prompt: names and descriptions, escaped, at most `budget` bytes, with how many were left out.
-   Empty when there is no skill. `budget` 0: skills.prompt_budget of agent.yaml. */
-int skills_prompt(struct workspace *ws, struct ctx *ctx, size_t budget, struct str *ret_text, struct err *err);
-
 /* For `stead doctor`. */
 void skills_check(struct workspace *ws, struct ctx *ctx, const struct findings *findings);
 

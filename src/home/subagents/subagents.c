@@ -13,12 +13,10 @@
 
 #include "base/limits.h"
 #include "text/frontmatter.h"
-#include "text/markup.h"
 
 #define STEPS_DEFAULT 10
 #define STEPS_MAX     10000
 #define NAMES_MAX     500
-#define ABOUT_MAX     ((size_t)4096)
 
 /* --- keys --- */
 
@@ -366,38 +364,6 @@ int subagent_get(struct workspace *ws, struct ctx *ctx, struct str id, struct jv
 	if (r == 0)
 		jv_set_str(ctx->arena, *ret, "prompt", text);
 	return r == -ERR_NOT_FOUND ? 0 : r;
-}
-
-int subagents_prompt(struct workspace *ws, struct ctx *ctx, size_t budget, struct str *ret_text, struct err *err)
-{
-	struct buf text, one;
-	size_t shown = 0, left_out = 0;
-	struct jv *all;
-	int r = subagents_list(ws, ctx, false, &all, err);
-
-	if (r)
-		return r;
-	buf_init(&text, ctx->arena, TOOL_TEXT_MAX);
-	for (const struct jv_member *m = jv_first(jv_get(all, "subagents")); m; m = m->next) {
-		if (jv_get_bool(m->value, "hidden", false) || str_is(jv_get_str(m->value, "mode"), "primary"))
-			continue;
-		buf_init(&one, ctx->arena, 4 * ABOUT_MAX + KIB);
-		buf_lit(&one, "- ");
-		markup_escape(&one, jv_get_str(m->value, "id"));
-		buf_lit(&one, ": ");
-		markup_escape(&one, utf8_first(jv_get_str(m->value, "description"), ABOUT_MAX));
-		buf_char(&one, '\n');
-		if (text.len + one.len + 80 > budget) {
-			left_out++;
-			continue;
-		}
-		buf_add(&text, buf_str(&one));
-		shown++;
-	}
-	if (left_out)
-		buf_printf(&text, "%zu more did not fit here; list_subagents shows them.\n", left_out);
-	*ret_text = shown || left_out ? buf_str(&text) : STR_NONE;
-	return 0;
 }
 
 void subagents_check(struct workspace *ws, struct ctx *ctx, const struct findings *findings)

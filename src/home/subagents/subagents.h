@@ -18,8 +18,6 @@ int subagent_parse(struct arena *arena, struct str id, struct str text, struct j
 int subagents_list(struct workspace *ws, struct ctx *ctx, bool with_prompt, struct jv **ret, struct err *err);
 /* One, with its prompt; when its workspace has a path, that is AGENTS.md there. */
 int subagent_get(struct workspace *ws, struct ctx *ctx, struct str id, struct jv **ret, struct err *err);
-/* For a prompt: a line for each that is not hidden, escaped, with how many did not fit. Empty when there are none. */
-int subagents_prompt(struct workspace *ws, struct ctx *ctx, size_t budget, struct str *ret_text, struct err *err);
 
 /* For `stead doctor`. */
 void subagents_check(struct workspace *ws, struct ctx *ctx, const struct findings *findings);

@@ -75,7 +75,8 @@ static int parse(struct arena *arena, struct str text, struct jv **ret_tasks, st
 	return 0;
 }
 
-int tasks_read(struct workspace *ws, struct ctx *ctx, struct jv **ret_tasks, struct err *err)
+/* All in the order of the file, with the keys that the file has. */
+static int tasks_read(struct workspace *ws, struct ctx *ctx, struct jv **ret_tasks, struct err *err)
 {
 	struct str text;
 	int r = store_read(workspace_home(ws), ctx, TASKS_PATH, STORE_WHOLE, YAML_LEN_MAX, &text, NULL, err);

@@ -10,8 +10,6 @@
 #include "text/jv.h"
 #include "tool/family.h"
 
-/* All in the order of the file, with the keys that the file has. */
-int tasks_read(struct workspace *ws, struct ctx *ctx, struct jv **ret_tasks, struct err *err);
 /* `status` and `type` may be empty. Urgent first, then the oldest. Each gets "short_id": the least of its id, at least
    8 characters, that names it alone. */
 int tasks_list(struct workspace *ws, struct ctx *ctx, struct str status, struct str type, struct jv **ret_tasks,

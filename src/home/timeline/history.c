@@ -11,8 +11,6 @@
 
 #define FEED_POLL_MS 200
 
-#define NS_PER_MS INT64_C(1000000)
-
 /* --- names of revisions --- */
 
 /* --- as values --- */
@@ -241,12 +239,4 @@ int history_checkpoints(struct workspace *ws, struct ctx *ctx, struct jv **ret, 
 		jv_push(ctx->arena, *ret, v);
 	}
 	return 0;
-}
-
-int history_read(struct workspace *ws, struct ctx *ctx, struct wpath path, uint64_t number, size_t max,
-		 struct str *ret_bytes, struct err *err)
-{
-	int r = past_settle(ws, ctx, path, err);
-
-	return r ? r : past_read(ws, ctx, past_logged(ws, ctx, path), number, max, ret_bytes, err);
 }

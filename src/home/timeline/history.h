@@ -66,8 +66,4 @@ int history_checkpoints(struct workspace *ws, struct ctx *ctx, struct jv **ret, 
 int history_changes(struct workspace *ws, struct ctx *ctx, uint64_t since, struct wpath path, unsigned wait_ms,
 		    size_t limit, struct jv **ret, struct err *err);
 
-/* The bytes of a file at a revision, whole. workspace_files_at() is the way for pages and large files. */
-int history_read(struct workspace *ws, struct ctx *ctx, struct wpath path, uint64_t number, size_t max,
-		 struct str *ret_bytes, struct err *err);
-
 #endif

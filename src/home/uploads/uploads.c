@@ -75,7 +75,8 @@ static struct str ending_of(struct str name)
 	return dot > 0 && dot < name.len ? str_from(name, dot + 1) : STR_NONE;
 }
 
-struct str upload_mime(struct str name)
+/* By the ending; "application/octet-stream" when nothing is known. */
+static struct str upload_mime(struct str name)
 {
 	struct str ending = ending_of(name);
 

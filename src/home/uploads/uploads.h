@@ -19,8 +19,6 @@ struct upload {
 
 /* What it is called here: small letters, digits, '_', '-', one dot before the ending; never empty, never a path. */
 struct str upload_safe_name(struct arena *arena, struct str name, struct str mime);
-/* By the ending; "application/octet-stream" when nothing is known. */
-struct str upload_mime(struct str name);
 
 /* {path, name, original_name, size, mime, text?: {path, size}, note?, receipt}. ERR_TOO_LARGE over uploads.max_size. */
 int upload_save(struct workspace *ws, struct ctx *ctx, const struct upload *upload, struct jv **ret, struct err *err);

@@ -71,27 +71,6 @@ TEST(knowledge_is_read_by_its_path_and_nothing_else_is)
 	bench_close(&b);
 }
 
-TEST(a_prompt_has_the_entry_and_an_index_within_its_budget)
-{
-	struct bench b;
-	struct err err = {0};
-	struct str entry, list;
-
-	bench_open(&b, "native");
-	CHECK_OK(knowledge_prompt(b.ws, &b.ctx, 4000, &entry, &list, &err), err);
-	CHECK_INT(entry.len + list.len, 0);
-	fill(&b);
-	CHECK_OK(knowledge_prompt(b.ws, &b.ctx, 4000, &entry, &list, &err), err);
-	CHECK_STR(entry, STR("# Entry\n\nRead api first.\n"));
-	CHECK(has(list, "- knowledge/api/errors.md (55 bytes): Errors: all\n"));
-	CHECK(!has(list, "KNOWLEDGE.md") && !has(list, "teapot"));
-	CHECK_OK(knowledge_prompt(b.ws, &b.ctx, 200, &entry, &list, &err), err);
-	CHECK(has(list, "more did not fit"));
-	CHECK_OK(knowledge_prompt(b.ws, &b.ctx, 10, &entry, &list, &err), err);
-	CHECK(has(entry, "# Entry\n\nR\n[cut: 10 of 25 bytes"));
-	bench_close(&b);
-}
-
 TEST(a_users_knowledge_stands_over_the_shared_one)
 {
 	struct bench b;

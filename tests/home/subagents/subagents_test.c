@@ -141,14 +141,6 @@ TEST(one_bad_file_is_told_of_and_users_have_their_own)
 	CHECK_STR(jv_get_str(good(&b, "get_subagent", "{'id':'team'}"), "prompt"), STR("You are the team."));
 	refused(&b, "get_subagent", "{'id':'../agent'}", ERR_NOT_FOUND);
 	refused(&b, "get_subagent", "{'id':'bad'}", ERR_INVALID);
-	{
-		struct str text;
-
-		CHECK_OK(subagents_prompt(b.ws, &b.ctx, 1000, &text, &err), err);
-		CHECK_STR(text, STR("- reviewer: Reviews &lt;code&gt;.\n- team: Team.\n"));
-		CHECK_OK(subagents_prompt(b.ws, &b.ctx, 90, &text, &err), err);
-		CHECK_STR(text, STR("2 more did not fit here; list_subagents shows them.\n"));
-	}
 	opts.store_url = arena_printf(b.arena, "disk:%s", b.dir);
 	toolset_destroy(b.set);
 	workspace_close(b.ws);
