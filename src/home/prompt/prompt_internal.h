@@ -28,13 +28,14 @@ struct prompt_watch;
 /* NULL: not to be had, or not to be trusted on that file system. */
 struct prompt_watch *prompt_watch_new(const char *dir);
 void prompt_watch_destroy(struct prompt_watch *w);
-/* Before all directories are named anew. */
+/* Before all directories are named again. */
 void prompt_watch_begin(struct prompt_watch *w);
 /* Watches `path` below the directory, those above it for its coming and going, and with `with_below` all in it. What is
    read after this call and changed later is noticed. */
 void prompt_watch_add(struct prompt_watch *w, struct str path, bool with_below);
 /* What happened since it was last asked. */
 struct prompt_news {
+	struct arena *arena;  /* of the paths */
 	bool anything;        /* more than what follows, and it is not known what */
 	struct str paths[32]; /* files below the directory that came, changed or went */
 	bool came[32];        /* it came or went */

@@ -8,14 +8,12 @@
  * instances or watches left. Then files are looked at one by one at each turn. A file that is changed through another
  * hard link to it, or through mapped memory, is noticed with the next change beside it.
  */
-#include <dirent.h>
 #include <errno.h>
 #include <stdatomic.h>
-#include <sys/inotify.h>
 #include <sys/vfs.h>
-#include <unistd.h>
 
 #include "base/limits.h"
+#include "base/watch.h"
 #include "home/prompt/prompt_internal.h"
 
 #define INSTANCES_MAX 32   /* of one process: a person has few, and other programs want them too */
@@ -24,17 +22,12 @@
 
 #define COMES_AND_GOES (IN_CREATE | IN_MOVED_TO | IN_MOVED_FROM | IN_DELETE)
 #define CHANGES        (COMES_AND_GOES | IN_MODIFY | IN_CLOSE_WRITE | IN_ATTRIB)
-#define HOW            (IN_ONLYDIR | IN_DONT_FOLLOW | IN_EXCL_UNLINK | IN_MASK_ADD)
 
 static atomic_int instances;
 
 struct prompt_watch {
-	int fd;
-	char *dir;
-	char **dirs; /* by watch number: the path below dir; NULL: none */
-	size_t cap;
-	size_t added; /* in this round */
-	bool full;
+	struct watch watch;
+	bool full; /* some directories could not be watched */
 };
 
 static bool is_trusted(const char *dir)
@@ -61,16 +54,15 @@ static bool is_trusted(const char *dir)
 struct prompt_watch *prompt_watch_new(const char *dir)
 {
 	struct prompt_watch *w;
-	int fd = atomic_load(&instances) < INSTANCES_MAX && strlen(dir) <= PATH_LEN_MAX * 2 && is_trusted(dir)
-			 ? inotify_init1(IN_NONBLOCK | IN_CLOEXEC)
-			 : -1;
 
-	if (fd < 0)
+	if (atomic_load(&instances) >= INSTANCES_MAX || strlen(dir) > PATH_LEN_MAX * 2 || !is_trusted(dir))
 		return NULL;
-	atomic_fetch_add(&instances, 1);
 	w = xcalloc(1, sizeof *w);
-	w->fd = fd;
-	w->dir = xstrndup(str_of(dir));
+	if (!watch_open(&w->watch, dir)) {
+		free(w);
+		return NULL;
+	}
+	atomic_fetch_add(&instances, 1);
 	return w;
 }
 
@@ -79,117 +71,62 @@ void prompt_watch_destroy(struct prompt_watch *w)
 	if (!w)
 		return;
 	atomic_fetch_sub(&instances, 1);
-	close(w->fd);
-	for (size_t i = 0; i < w->cap; i++)
-		free(w->dirs[i]);
-	free(w->dirs);
-	free(w->dir);
+	watch_close(&w->watch);
 	free(w);
-}
-
-/* `whole` is the path with the directory before it. */
-static void remember(struct prompt_watch *w, size_t wd, const char *whole)
-{
-	const char *below = whole + strlen(w->dir);
-
-	while (wd >= w->cap) {
-		size_t cap = w->cap ? w->cap * 2 : 128;
-
-		w->dirs = xrealloc(w->dirs, cap * sizeof(char *));
-		memset(w->dirs + w->cap, 0, (cap - w->cap) * sizeof(char *));
-		w->cap = cap;
-	}
-	while (*below == '/')
-		below++;
-	if (w->dirs[wd] && strcmp(w->dirs[wd], below) == 0)
-		return;
-	free(w->dirs[wd]);
-	w->dirs[wd] = xstrndup(str_of(below));
-}
-
-static bool add_one(struct prompt_watch *w, const char *whole, uint32_t events)
-{
-	int wd = inotify_add_watch(w->fd, whole, events | HOW);
-
-	if ((wd < 0 && errno != ENOENT && errno != ENOTDIR) || ++w->added > DIRS_MAX)
-		w->full = true;
-	if (wd >= 0)
-		remember(w, (size_t)wd, whole);
-	return wd >= 0;
 }
 
 void prompt_watch_begin(struct prompt_watch *w)
 {
-	w->added = 0;
 	w->full = false;
 }
 
-/* A directory is watched before it is read: one that is made in it meanwhile is an event. */
-static void add_below(struct prompt_watch *w, const char *whole, unsigned depth)
+static bool is_hidden(const char *name)
 {
-	char sub[PATH_LEN_MAX * 4];
-	DIR *dir;
-
-	if (!add_one(w, whole, CHANGES) || depth == 0 || w->full)
-		return;
-	dir = opendir(whole);
-	for (struct dirent *e; dir && (e = readdir(dir));)
-		if (e->d_type == DT_DIR && e->d_name[0] != '.' &&
-		    snprintf(sub, sizeof sub, "%s/%s", whole, e->d_name) < (int)sizeof sub)
-			add_below(w, sub, depth - 1);
-	if (dir)
-		closedir(dir);
+	return name[0] == '.';
 }
 
 void prompt_watch_add(struct prompt_watch *w, struct str path, bool with_below)
 {
-	char whole[PATH_LEN_MAX * 4];
-	int base = snprintf(whole, sizeof whole, "%s", w->dir);
+	static const struct watch_tree how = {CHANGES | IN_MASK_ADD, DIRS_MAX, is_hidden};
+	char below[PATH_LEN_MAX + 1];
+	int r = 0;
 
-	for (size_t i = 0; i < path.len; i++) {
-		if (path.ptr[i] != '/')
+	for (size_t i = 0; i <= path.len; i++) {
+		if (i < path.len && path.ptr[i] != '/')
 			continue;
-		snprintf(whole + base, sizeof whole - (size_t)base, "/%.*s", STR_ARG(str_first(path, i)));
-		add_one(w, whole, COMES_AND_GOES);
+		snprintf(below, sizeof below, "%.*s", STR_ARG(str_first(path, i)));
+		if (i < path.len)
+			r = watch_add(&w->watch, below, COMES_AND_GOES | IN_MASK_ADD);
+		else
+			r = watch_add_tree(&w->watch, below, &how, with_below ? DEPTH_MAX : 0);
+		w->full = w->full || (r && r != ENOENT && r != ENOTDIR);
 	}
-	snprintf(whole + base, sizeof whole - (size_t)base, "/%.*s", STR_ARG(path));
-	add_below(w, whole, with_below ? DEPTH_MAX : 0);
 }
 
 /* A file that changed in a directory that is known; anything else that happens is about directories. */
-static bool take_event(struct prompt_watch *w, struct arena *arena, const struct inotify_event *e,
-		       struct prompt_news *news)
+static void take_event(void *arg, const struct inotify_event *e, const char *name)
 {
-	const char *dir = e->wd >= 0 && (size_t)e->wd < w->cap ? w->dirs[e->wd] : NULL;
-	struct str path;
+	struct prompt_news *news = arg;
+	struct str path = str_of(name);
+	bool known = news->count && str_eq(news->paths[news->count - 1], path);
 
-	if (dir && e->len && (e->name[0] == '.' || ((e->mask & IN_ISDIR) && !(e->mask & COMES_AND_GOES))))
-		return true; /* unfinished, Stead's own, or nothing that is read */
-	if (!dir || !e->len || (e->mask & (IN_ISDIR | IN_IGNORED | IN_Q_OVERFLOW | IN_UNMOUNT)))
-		return false;
-	path = arena_printf(arena, "%s%s%s", dir, dir[0] ? "/" : "", e->name);
-	if (!news->count || !str_eq(news->paths[news->count - 1], path)) {
-		if (news->count == sizeof news->paths / sizeof news->paths[0])
-			return false;
-		news->paths[news->count] = path;
+	if (name && (e->name[0] == '.' || ((e->mask & IN_ISDIR) && !(e->mask & COMES_AND_GOES))))
+		return; /* unfinished, Stead's own, or nothing that is read */
+	if (!name || (e->mask & (IN_ISDIR | IN_IGNORED | IN_Q_OVERFLOW | IN_UNMOUNT)) ||
+	    (!known && news->count == sizeof news->paths / sizeof news->paths[0])) {
+		news->anything = true;
+		return;
+	}
+	if (!known) {
+		news->paths[news->count] = arena_str(news->arena, path);
 		news->came[news->count++] = false;
 	}
 	news->came[news->count - 1] |= (e->mask & COMES_AND_GOES) != 0;
-	return true;
 }
 
 void prompt_watch_ask(struct prompt_watch *w, struct arena *arena, struct prompt_news *ret)
 {
-	char buf[16 * 1024] __attribute__((aligned(__alignof__(struct inotify_event))));
-	ssize_t n;
-
-	*ret = (struct prompt_news){0};
-	while ((n = read(w->fd, buf, sizeof buf)) > 0 || (n < 0 && errno == EINTR))
-		for (ssize_t at = 0; at < n;) {
-			const struct inotify_event *e = (const struct inotify_event *)(buf + at);
-
-			ret->anything = ret->anything || !take_event(w, arena, e, ret);
-			at += (ssize_t)(sizeof *e + e->len);
-		}
-	ret->anything = ret->anything || w->full || n == 0 || errno != EAGAIN;
+	*ret = (struct prompt_news){.arena = arena};
+	if (!watch_read(&w->watch, take_event, ret) || w->full)
+		ret->anything = true;
 }

@@ -9,17 +9,15 @@
  */
 #include "home/timeline/outside.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
 #include <sys/eventfd.h>
-#include <sys/inotify.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/limits.h"
 #include "base/strmap.h"
+#include "base/watch.h"
 #include "revisions/revisions.h"
 
 #define START_MS   300
@@ -27,18 +25,12 @@
 #define MISSING_MS 2000 /* until a file area that does not exist yet is looked for again */
 #define STACK_SIZE (256 * KIB)
 
-#define EVENTS                                                                                                         \
-	(IN_CLOSE_WRITE | IN_CREATE | IN_MOVED_FROM | IN_MOVED_TO | IN_DELETE | IN_ONLYDIR | IN_DONT_FOLLOW |          \
-	 IN_EXCL_UNLINK)
-
 struct outside {
 	struct workspace *ws;
-	char *place; /* host path of the file area */
-	int notify, stop;
+	struct watch watch; /* of the file area */
+	int stop;
 	pthread_t thread;
-	char **dirs; /* by watch number: the path below place; NULL: none */
-	size_t dir_cap, dir_count;
-	/* What is to be looked at when it is quiet. */
+	/* Paths to look at when it is quiet. */
 	struct arena *memory;
 	struct strmap *dirty;
 	struct str *paths;
@@ -56,48 +48,16 @@ static bool is_skipped(const char *name)
 	       strcmp(name, "node_modules") == 0 || strncmp(name, ".stead", 6) == 0;
 }
 
-static bool watch_dir(struct outside *o, const char *whole, const char *below)
+/* As much as there is room for. */
+static void watch_tree(struct outside *o, const char *below, unsigned depth)
 {
-	int wd = inotify_add_watch(o->notify, whole, EVENTS);
+	static const struct watch_tree how = {
+		.events = IN_CLOSE_WRITE | IN_CREATE | IN_MOVED_FROM | IN_MOVED_TO | IN_DELETE,
+		.dirs_max = OUTSIDE_DIRS_MAX,
+		.skips = is_skipped,
+	};
 
-	if (wd < 0)
-		return errno != ENOSPC && errno != ENOMEM;
-	while ((size_t)wd >= o->dir_cap) {
-		size_t cap = o->dir_cap ? o->dir_cap * 2 : 64;
-
-		o->dirs = xrealloc(o->dirs, cap * sizeof(char *));
-		memset(o->dirs + o->dir_cap, 0, (cap - o->dir_cap) * sizeof(char *));
-		o->dir_cap = cap;
-	}
-	o->dir_count += !o->dirs[wd];
-	free(o->dirs[wd]);
-	o->dirs[wd] = xstrndup(str_of(below));
-	return true;
-}
-
-/* Watches a directory and those in it; false when there is no more room for watches. */
-static bool watch_tree(struct outside *o, const char *below, unsigned depth)
-{
-	char whole[PATH_LEN_MAX * 4], sub[PATH_LEN_MAX + 1];
-	bool room = true;
-	DIR *dir;
-
-	if (o->dir_count >= OUTSIDE_DIRS_MAX || depth > OUTSIDE_DEPTH_MAX)
-		return o->dir_count < OUTSIDE_DIRS_MAX;
-	if (snprintf(whole, sizeof(whole), "%s%s%s", o->place, below[0] ? "/" : "", below) >= (int)sizeof(whole))
-		return true;
-	if (!watch_dir(o, whole, below))
-		return false;
-	dir = opendir(whole);
-	for (struct dirent *e; dir && room && (e = readdir(dir));) {
-		if (e->d_type != DT_DIR || is_skipped(e->d_name))
-			continue;
-		if (snprintf(sub, sizeof(sub), "%s%s%s", below, below[0] ? "/" : "", e->d_name) < (int)sizeof(sub))
-			room = watch_tree(o, sub, depth + 1);
-	}
-	if (dir)
-		closedir(dir);
-	return room;
+	watch_add_tree(&o->watch, below, &how, depth);
 }
 
 /* --- events --- */
@@ -126,40 +86,17 @@ static void add_dirty(struct outside *o, struct str path, bool made)
 	o->was_made[*at] = o->was_made[*at] || made;
 }
 
-static void take_event(struct outside *o, const struct inotify_event *e)
+static void take_event(void *arg, const struct inotify_event *e, const char *path)
 {
-	const char *dir = e->wd >= 0 && (size_t)e->wd < o->dir_cap ? o->dirs[e->wd] : NULL;
-	char path[PATH_LEN_MAX + 1];
+	struct outside *o = arg;
+	bool came = e->mask & (IN_CREATE | IN_MOVED_TO);
 
 	o->lost = o->lost || (e->mask & IN_Q_OVERFLOW);
-	if (!dir)
+	if (!path || is_skipped(e->name))
 		return;
-	if (e->mask & IN_IGNORED) {
-		free(o->dirs[e->wd]);
-		o->dirs[e->wd] = NULL;
-		o->dir_count--;
-		return;
-	}
-	if (e->len == 0 || is_skipped(e->name) ||
-	    snprintf(path, sizeof(path), "%s%s%s", dir, dir[0] ? "/" : "", e->name) >= (int)sizeof(path))
-		return;
-	if ((e->mask & IN_ISDIR) && (e->mask & (IN_CREATE | IN_MOVED_TO)))
-		watch_tree(o, path, 1);
-	add_dirty(o, str_of(path), e->mask & (IN_CREATE | IN_MOVED_TO));
-}
-
-static void take_events(struct outside *o)
-{
-	char buf[16 * 1024] __attribute__((aligned(__alignof__(struct inotify_event))));
-	ssize_t n;
-
-	while ((n = read(o->notify, buf, sizeof(buf))) > 0)
-		for (ssize_t at = 0; at < n;) {
-			const struct inotify_event *e = (const struct inotify_event *)(buf + at);
-
-			take_event(o, e);
-			at += (ssize_t)(sizeof(*e) + e->len);
-		}
+	if ((e->mask & IN_ISDIR) && came)
+		watch_tree(o, path, OUTSIDE_DEPTH_MAX - 1);
+	add_dirty(o, str_of(path), came);
 }
 
 /* --- looking --- */
@@ -213,7 +150,7 @@ static void look_at_all(struct outside *o)
 static void *run(void *arg)
 {
 	struct outside *o = arg;
-	struct pollfd fds[2] = {{.fd = o->stop, .events = POLLIN}, {.fd = o->notify, .events = POLLIN}};
+	struct pollfd fds[2] = {{.fd = o->stop, .events = POLLIN}, {.fd = o->watch.fd, .events = POLLIN}};
 	int timeout = START_MS;
 
 	for (;;) {
@@ -222,27 +159,22 @@ static void *run(void *arg)
 		if (fds[0].revents || (n < 0 && errno != EINTR))
 			return NULL;
 		if (n > 0) {
-			take_events(o);
+			watch_read(&o->watch, take_event, o);
 		} else if (n == 0 && (o->count || o->lost)) {
 			look_at_all(o);
-		} else if (n == 0 && o->dir_count == 0) {
-			watch_tree(o, "", 0);
+		} else if (n == 0 && o->watch.count == 0) {
+			watch_tree(o, "", OUTSIDE_DEPTH_MAX);
 		}
-		timeout = o->count || o->lost ? QUIET_MS : o->dir_count ? -1 : MISSING_MS;
+		timeout = o->count || o->lost ? QUIET_MS : o->watch.count ? -1 : MISSING_MS;
 	}
 }
 
 static void outside_free(struct outside *o)
 {
-	for (size_t i = 0; i < o->dir_cap; i++)
-		free(o->dirs[i]);
-	free(o->dirs);
+	watch_close(&o->watch);
 	free(o->paths);
 	free(o->was_made);
-	free(o->place);
 	arena_destroy(o->memory);
-	if (o->notify >= 0)
-		close(o->notify);
 	if (o->stop >= 0)
 		close(o->stop);
 	free(o);
@@ -259,14 +191,13 @@ struct outside *outside_start(struct workspace *ws)
 		return NULL;
 	o = xcalloc(1, sizeof(*o));
 	o->ws = ws;
-	o->place = xstrndup(place);
 	o->memory = arena_new();
 	o->dirty = strmap_new(o->memory);
-	o->notify = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
 	o->stop = eventfd(0, EFD_CLOEXEC);
 	pthread_attr_init(&attr);
 	pthread_attr_setstacksize(&attr, STACK_SIZE);
-	r = o->notify < 0 || o->stop < 0 || pthread_create(&o->thread, &attr, run, o);
+	r = !watch_open(&o->watch, arena_cstr(o->memory, place)) || o->stop < 0 ||
+	    pthread_create(&o->thread, &attr, run, o);
 	pthread_attr_destroy(&attr);
 	if (r) {
 		outside_free(o);
