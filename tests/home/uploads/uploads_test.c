@@ -174,7 +174,7 @@ TEST(a_converter_that_fails_is_told_of_and_the_file_is_kept)
 	}
 }
 
-TEST(the_day_is_that_of_the_zone)
+TEST(the_day_is_that_of_utc_without_a_zone)
 {
 	ARENA_SCOPE struct arena *arena = arena_new();
 	int64_t t;
@@ -182,8 +182,16 @@ TEST(the_day_is_that_of_the_zone)
 	CHECK(clock_parse(STR("2026-11-15T23:30:00Z"), &t));
 	CHECK_STR(zone_date(arena, STR("UTC"), t), STR("2026-11-15"));
 	CHECK_STR(zone_date(arena, STR("../../etc/passwd"), t), STR("2026-11-15"));
+}
+
+TEST(the_day_is_that_of_the_zone)
+{
+	ARENA_SCOPE struct arena *arena = arena_new();
+	int64_t t;
+
 	if (access("/usr/share/zoneinfo/Europe/Berlin", R_OK) != 0)
-		return;
+		SKIP("the time zones (tzdata) are not installed");
+	CHECK(clock_parse(STR("2026-11-15T23:30:00Z"), &t));
 	CHECK_STR(zone_date(arena, STR("Europe/Berlin"), t), STR("2026-11-16"));
 	CHECK_INT(zone_offset(arena, STR("Europe/Berlin"), t), 3600);
 	CHECK_INT(zone_offset(arena, STR("Asia/Kolkata"), t), 19800);
