@@ -21,12 +21,13 @@ static void reopen_with(struct bench *b, struct str config, const char *dialect,
 
 	bench_open_disk(b, dialect);
 	write_home(b, "tools.json", config);
-	toolset_destroy(b->set);
-	workspace_close(b->ws);
-	b->set = NULL;
+	bench_stop(b);
 	opts.store_url = arena_printf(b->arena, "disk:%s", b->dir);
 	CHECK_OK(workspace_open(&opts, &b->ws, err), *err);
+	test_defer(workspace_close, b->ws);
 	r = toolset_new(b->ws, str_of(dialect), &b->set, err);
+	if (r == 0)
+		test_defer(toolset_destroy, b->set);
 	CHECK_INT(r, -(int)kind);
 }
 

@@ -83,31 +83,25 @@ TEST(a_prompt_has_the_entry_and_an_index_within_its_budget)
 	fill(&b);
 	CHECK_OK(knowledge_prompt(b.ws, &b.ctx, 4000, &entry, &list, &err), err);
 	CHECK_STR(entry, STR("# Entry\n\nRead api first.\n"));
-	CHECK(has(list, "- knowledge/api/errors.md (55 bytes): Errors: all\n"));
+	CHECK_HAS(list, STR("- knowledge/api/errors.md (55 bytes): Errors: all\n"));
 	CHECK(!has(list, "KNOWLEDGE.md") && !has(list, "teapot"));
 	CHECK_OK(knowledge_prompt(b.ws, &b.ctx, 200, &entry, &list, &err), err);
-	CHECK(has(list, "more did not fit"));
+	CHECK_HAS(list, STR("more did not fit"));
 	CHECK_OK(knowledge_prompt(b.ws, &b.ctx, 10, &entry, &list, &err), err);
-	CHECK(has(entry, "# Entry\n\nR\n[cut: 10 of 25 bytes"));
+	CHECK_HAS(entry, STR("# Entry\n\nR\n[cut: 10 of 25 bytes"));
 	bench_close(&b);
 }
 
 TEST(a_users_knowledge_stands_over_the_shared_one)
 {
 	struct bench b;
-	struct workspace_opts opts = {.name = STR("test"), .user = STR("ann"), .relaxed = true};
-	struct err err = {0};
 
 	bench_open_disk(&b, "native");
 	fill(&b);
 	keep(&b, "users/ann/knowledge/KNOWLEDGE.md", STR("# Of Ann\n"));
-	opts.store_url = arena_printf(b.arena, "disk:%s", b.dir);
-	toolset_destroy(b.set);
-	workspace_close(b.ws);
-	CHECK_OK(workspace_open(&opts, &b.ws, &err), err);
-	CHECK_OK(toolset_new(b.ws, STR("native"), &b.set, &err), err);
+	bench_reopen(&b, (struct workspace_opts){.user = STR("ann")}, "native");
 	CHECK_INT(jv_count(jv_get(good(&b, "knowledge_list", "{}"), "files")), 6);
-	CHECK(has(b.result.text, "KNOWLEDGE.md (9 B): Of Ann"));
+	CHECK_HAS(b.result.text, STR("KNOWLEDGE.md (9 B): Of Ann"));
 	bench_close(&b);
 }
 

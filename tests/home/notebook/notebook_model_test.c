@@ -224,7 +224,6 @@ TEST(eight_processes_lose_no_note_and_give_no_slug_twice)
 	CHECK_INT(files, total);
 	CHECK(total >= PROCESSES * 10);
 	desk_close(&d);
-	disk_end(url);
 }
 
 TEST(counts_of_credit_survive_eight_processes)
@@ -263,5 +262,4 @@ TEST(counts_of_credit_survive_eight_processes)
 	CHECK_INT(reads(&d, slug).cited, PROCESSES * 25);
 	CHECK_INT(reads(&d, slug).succeeded, PROCESSES * 13);
 	desk_close(&d);
-	disk_end(url);
 }

@@ -63,7 +63,7 @@ static int fill_the_disk(struct fix *f)
 
 TEST(a_full_disk_is_said_so_and_changes_nothing)
 {
-	FIX_SCOPE struct fix f = fix_new(true);
+	struct fix f = fix_new(true);
 
 	check_child(fill_the_disk, &f);
 }
@@ -87,7 +87,7 @@ static int write_to_read_only(struct fix *f)
 
 TEST(a_read_only_file_system_is_said_so)
 {
-	FIX_SCOPE struct fix f = fix_new(true);
+	struct fix f = fix_new(true);
 
 	check_child(write_to_read_only, &f);
 }
@@ -114,7 +114,7 @@ static int move_across(struct fix *f)
 
 TEST(a_file_moves_between_file_systems_and_a_directory_is_refused)
 {
-	FIX_SCOPE struct fix f = fix_new(true);
+	struct fix f = fix_new(true);
 
 	check_child(move_across, &f);
 }
