@@ -98,6 +98,9 @@ if command -v script >/dev/null; then # it is drawn from half a second on, so th
 	script -qefc "'$stead' copy disk:$home/many disk:$home/shown" shown.txt </dev/null >/dev/null
 	check "progress is shown on a terminal" yes "$(tr '\r' '\n' <shown.txt | grep -q 'copied \[=*-*\] [0-9]* of [0-9]*' && echo yes)"
 	check "and none in a pipe" 1 "$("$stead" copy "disk:$home/many" "disk:$home/shown" 2>&1 | wc -l)"
+else
+	number=$((number + 1))
+	echo "ok $number - progress is shown on a terminal # SKIP there is no script(1) to make a terminal with"
 fi
 echo "1..$number"
 exit $((failures > 0))

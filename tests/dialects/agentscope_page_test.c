@@ -23,25 +23,14 @@ static void open_as(struct bench *b, const char *user)
 				      .root = dialect_root(STR("agentscope")),
 				      .create = true,
 				      .relaxed = true};
-	struct err err = {0};
 
-	CHECK_OK(workspace_open(&opts, &b->ws, &err), err);
-	CHECK_OK(toolset_new(b->ws, STR("agentscope"), &b->set, &err), err);
-}
-
-static void close_set(struct bench *b)
-{
-	toolset_destroy(b->set);
-	workspace_close(b->ws);
-	b->set = NULL;
-	b->ws = NULL;
+	bench_start(b, &opts, "agentscope");
 }
 
 static void begin(struct bench *b)
 {
-	*b = (struct bench){.arena = arena_new(), .dir = "/tmp/stead-scope-XXXXXX"};
-	b->ctx = (struct ctx){.arena = b->arena};
-	CHECK(mkdtemp(b->dir) != NULL);
+	bench_init(b);
+	b->dir = temp_dir_new();
 	open_as(b, "");
 	put_home(b->ws, &b->ctx, "AGENTS.md", "You review code.\n");
 	put_home(b->ws, &b->ctx, "knowledge/KNOWLEDGE.md", "# Domain\nWe build bridges.\n");
@@ -65,7 +54,7 @@ TEST(tools_json_with_comments_allows_and_denies)
 		 "\"https://mcp.example.com/mcp\"},\n"
 		 "\"local-py\": {\"transport\": \"stdio\", \"command\": \"python\", \"args\": [\"server.py\"],\n"
 		 "\"env\": {\"PYTHONUNBUFFERED\": \"1\"}},\n},\n}\n");
-	close_set(&b);
+	bench_stop(&b);
 	open_as(&b, "");
 	CHECK_INT(toolset_count(b.set), 2);
 	CHECK(toolset_find(b.set, STR("read_file")) != NULL);
@@ -79,18 +68,18 @@ TEST(a_skill_is_loaded_and_a_users_own_wins)
 
 	begin(&b);
 	good(&b, "load_skill_through_path", "{'skillId':'code-reviewer','path':'SKILL.md'}");
-	CHECK(str_find(b.result.text, STR("Look for bugs."), 0) != SIZE_MAX);
-	close_set(&b);
+	CHECK_HAS(b.result.text, STR("Look for bugs."));
+	bench_stop(&b);
 	open_as(&b, "alice");
 	good(&b, "load_skill_through_path", "{'skillId':'code-reviewer','path':'SKILL.md'}");
 	put_home(b.ws, &b.ctx, "skills/code-reviewer/SKILL.md",
 		 "---\nname: code-reviewer\ndescription: Alice's way.\n---\nLook for tests.\n");
 	good(&b, "load_skill_through_path", "{'skillId':'code-reviewer','path':'SKILL.md'}");
-	CHECK(str_find(b.result.text, STR("Look for tests."), 0) != SIZE_MAX);
-	close_set(&b);
+	CHECK_HAS(b.result.text, STR("Look for tests."));
+	bench_stop(&b);
 	open_as(&b, "bob");
 	good(&b, "load_skill_through_path", "{'skillId':'code-reviewer','path':'SKILL.md'}");
-	CHECK(str_find(b.result.text, STR("Look for bugs."), 0) != SIZE_MAX);
+	CHECK_HAS(b.result.text, STR("Look for bugs."));
 	bench_close(&b);
 }
 
@@ -100,9 +89,9 @@ TEST(what_is_saved_is_found_and_read_by_lines)
 
 	begin(&b);
 	good(&b, "memory_save", "{'content':'- The bridge opens in May\\n- Ann leads the project'}");
-	CHECK(str_find(b.result.text, STR("Saved 2 memories to MEMORY.md"), 0) != SIZE_MAX);
+	CHECK_HAS(b.result.text, STR("Saved 2 memories to MEMORY.md"));
 	good(&b, "memory_search", "{'query':'bridge'}");
-	CHECK(str_find(b.result.text, STR("The bridge opens in May"), 0) != SIZE_MAX);
+	CHECK_HAS(b.result.text, STR("The bridge opens in May"));
 	good(&b, "memory_get", "{'path':'MEMORY.md','startLine':1,'endLine':5}");
 	refused(&b, "memory_get", "{'path':'../AGENTS.md','startLine':1,'endLine':5}", ERR_INVALID);
 	bench_close(&b);
@@ -122,6 +111,6 @@ TEST(a_plan_is_made_before_the_work)
 	good(&b, "plan_exit", "{}");
 	good(&b, "write_file", "{'path':'files/x.md','content':'x'}");
 	good(&b, "read_file", "{'path':'plans/PLAN.md'}");
-	CHECK(str_find(b.result.text, STR("# Plan"), 0) != SIZE_MAX);
+	CHECK_HAS(b.result.text, STR("# Plan"));
 	bench_close(&b);
 }

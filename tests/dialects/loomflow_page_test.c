@@ -17,36 +17,17 @@ static void member(struct bench *b, const char *place, const char *author, const
 				      .user = str_of(user),
 				      .create = true,
 				      .relaxed = true};
-	struct err err = {0};
 
-	*b = (struct bench){.arena = arena_new()};
-	b->ctx = (struct ctx){.arena = b->arena};
-	CHECK_OK(workspace_open(&opts, &b->ws, &err), err);
-	CHECK_OK(toolset_new(b->ws, STR("loomflow"), &b->set, &err), err);
-}
-
-static const char *new_dir(char dir[40])
-{
-	snprintf(dir, 40, "/tmp/stead-loom-XXXXXX");
-	CHECK(mkdtemp(dir) != NULL);
-	return dir;
-}
-
-static void remove_dir(const char *dir)
-{
-	char command[100];
-
-	snprintf(command, sizeof(command), "rm -rf %s", dir);
-	CHECK_INT(system(command), 0);
+	bench_init(b);
+	bench_start(b, &opts, "loomflow");
 }
 
 TEST(a_writer_reads_the_researchers_note_and_nothing_else)
 {
 	struct bench researcher, writer;
 	struct str team[] = {STR("researcher")};
-	char dir[40];
+	const char *dir = temp_dir_new();
 
-	new_dir(dir);
 	member(&researcher, dir, "researcher", "team");
 	good(&researcher, "note",
 	     "{'title':'Microservices at 10 engineers','content':'Not worth it: one deployable, clear modules.',"
@@ -64,7 +45,6 @@ TEST(a_writer_reads_the_researchers_note_and_nothing_else)
 		ERR_DENIED);
 	CHECK_HAS(writer.result.text, STR("ERROR: "));
 	bench_close(&writer);
-	remove_dir(dir);
 }
 
 TEST(every_kind_is_a_filter_and_no_partition)
@@ -98,9 +78,9 @@ TEST(a_notebook_at_a_path_has_a_file_for_each_note_and_an_index)
 {
 	struct bench b;
 	struct stat st;
-	char dir[40], path[200];
+	const char *dir = temp_dir_new();
+	char path[400];
 
-	new_dir(dir);
 	member(&b, dir, "ann", "research_team");
 	good(&b, "note", "{'title':'Rate limits','content':'x'}");
 	good(&b, "note", "{'title':'Data consistency','content':'x'}");
@@ -113,7 +93,6 @@ TEST(a_notebook_at_a_path_has_a_file_for_each_note_and_an_index)
 	good(&b, "list_notes", "{}");
 	CHECK_HAS(b.result.text, STR("001-rate-limits"));
 	bench_close(&b);
-	remove_dir(dir);
 }
 
 TEST(a_temporary_notebook_is_fresh_and_wiped)
@@ -136,9 +115,8 @@ TEST(a_temporary_notebook_is_fresh_and_wiped)
 TEST(notes_of_two_users_never_meet)
 {
 	struct bench a, b;
-	char dir[40];
+	const char *dir = temp_dir_new();
 
-	new_dir(dir);
 	member(&a, dir, "ann", "alice");
 	member(&b, dir, "ann", "alice/../bob");
 	good(&a, "note", "{'title':'Secret','content':'alice'}");
@@ -147,5 +125,4 @@ TEST(notes_of_two_users_never_meet)
 	refused(&b, "read_note", "{'slug_or_title':'001-secret'}", ERR_NOT_FOUND);
 	bench_close(&a);
 	bench_close(&b);
-	remove_dir(dir);
 }

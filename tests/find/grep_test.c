@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include "base/buf.h"
-#include "base/clock.h"
 #include "base/limits.h"
 #include "find/find.h"
 #include "store/stores.h"
@@ -334,18 +333,17 @@ TEST(a_line_of_ten_megabytes_is_one_line)
 	CHECK_INT(grep(req).matches, 1);
 }
 
-static int64_t ms_of(const char *pattern, enum err_kind want)
+static void grep_gives(const char *pattern, enum err_kind want)
 {
 	struct grep_req req = req_for(pattern);
 	struct grep_result res;
-	int64_t start = clock_monotonic_ns();
-	int r = find_grep(store, &ctx, &req, NULL, NULL, &res, &err);
 
-	CHECK_INT(r, -(int)want);
-	return (clock_monotonic_ns() - start) / 1000000;
+	CHECK_INT(find_grep(store, &ctx, &req, NULL, NULL, &res, &err), -(int)want);
 }
 
-TEST(a_catastrophic_pattern_ends_soon)
+/* The searcher counts steps: a pattern that takes more than its limit ends as ERR_INVALID, so the others took less.
+   Each line alone has more ways to be matched (2^48) than a machine can try. */
+TEST(a_catastrophic_pattern_takes_few_steps_or_is_refused)
 {
 	char *line = arena_alloc_raw((begin(), arena), 60 * KIB);
 
@@ -353,12 +351,12 @@ TEST(a_catastrophic_pattern_ends_soon)
 	for (size_t i = 49; i < 60 * KIB; i += 50)
 		line[i] = '\n';
 	put("f", str_n(line, 60 * KIB));
-	CHECK(ms_of("(a+)+$", ERR_NONE) < 2000);
-	CHECK(ms_of("(x+x+)+y", ERR_NONE) < 2000);
-	CHECK(ms_of("^(a|a)*b", ERR_NONE) < 2000);
-	CHECK(ms_of("(?=(a+)+[^a])a", ERR_INVALID) < 2000);
+	grep_gives("(a+)+$", ERR_NONE);
+	grep_gives("(x+x+)+y", ERR_NONE);
+	grep_gives("^(a|a)*b", ERR_NONE);
+	grep_gives("(?=(a+)+[^a])a", ERR_INVALID);
 	CHECK_HAS(str_of(err.msg), STR("too much work"));
-	CHECK(ms_of("(a+)+\\1[^a]", ERR_INVALID) < 2000);
+	grep_gives("(a+)+\\1[^a]", ERR_INVALID);
 }
 
 TEST(a_pattern_that_is_none_gets_a_sentence)
@@ -367,23 +365,23 @@ TEST(a_pattern_that_is_none_gets_a_sentence)
 
 	begin();
 	put("f", STR("x\n"));
-	ms_of("a(b", ERR_INVALID);
+	grep_gives("a(b", ERR_INVALID);
 	CHECK_HAS(str_of(err.msg), STR("a(b"));
-	ms_of("a\xFF", ERR_INVALID);
+	grep_gives("a\xFF", ERR_INVALID);
 	CHECK_HAS(str_of(err.msg), STR("UTF-8"));
-	ms_of("a\nb", ERR_INVALID);
-	ms_of("a\\nb", ERR_INVALID);
+	grep_gives("a\nb", ERR_INVALID);
+	grep_gives("a\\nb", ERR_INVALID);
 	CHECK_HAS(str_of(err.msg), STR("line"));
-	ms_of("(*UTF)a", ERR_INVALID);
+	grep_gives("(*UTF)a", ERR_INVALID);
 	memset(deep, '(', 500);
 	memset(deep + 500, ')', 500);
 	deep[1000] = '\0';
-	ms_of(deep, ERR_INVALID);
+	grep_gives(deep, ERR_INVALID);
 	memset(big, 'a', sizeof(big));
 	big[PATTERN_LEN_MAX + 1] = '\0';
-	ms_of(big, ERR_TOO_LARGE);
+	grep_gives(big, ERR_TOO_LARGE);
 	big[PATTERN_LEN_MAX] = '\0';
-	ms_of(big, ERR_NONE);
+	grep_gives(big, ERR_NONE);
 }
 
 TEST(a_bad_request_gets_a_sentence)

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "index/words_format.h"
-#include "test.h"
+#include "temp_dir.h"
 #include "text/terms.h"
 
 #define WORDS 400
@@ -559,17 +559,14 @@ TEST(a_segment_comes_back_from_its_file)
 	static const char *const bodies[] = {"one two three", "two three four"};
 	ARENA_SCOPE struct arena *arena = arena_new();
 	struct words_view *view = view_of(bodies, 2), *mapped;
-	char dir[] = "/tmp/words_XXXXXX";
 	const char *path;
 	struct words_segment *s;
 	struct err err;
 
-	CHECK(mkdtemp(dir) != NULL);
-	path = arena_printf(arena, "%s/s", dir).ptr;
+	path = arena_printf(arena, "%s/s", temp_dir_new()).ptr;
 	CHECK_OK(words_segment_save(words_view_at(view, 0), path, &err), err);
 	CHECK_OK(words_segment_open(path, &s, &err), err);
 	unlink(path);
-	rmdir(dir);
 	mapped = words_view_new(&s, 1);
 	CHECK_STR(found(arena, mapped, "four", false), STR("1"));
 	CHECK_INT(found(arena, mapped, "two three", true).len, 2);

@@ -84,12 +84,16 @@ all_exported() {
 }
 check "every function of the header is exported" all_exported
 cplusplus() {
-	command -v c++ >/dev/null || { echo "no C++ compiler"; return 0; }
 	printf '#include <stead.h>\nint main() { stead_close(nullptr); return STEAD_OK; }\n' >"$tmp/a.cc"
 	# shellcheck disable=SC2046
 	c++ -std=c++17 -Wall -Wextra -pedantic -Werror $(config --cflags) -fsyntax-only "$tmp/a.cc"
 }
-check "the header is C++ as well" cplusplus
+if command -v c++ >/dev/null; then
+	check "the header is C++ as well" cplusplus
+else
+	number=$((number + 1))
+	echo "ok $number - the header is C++ as well # SKIP there is no C++ compiler"
+fi
 check "the manual page is installed" find "$tmp/dest" -name stead.1 -exec test -s {} \;
 completions() { [ "$(find "$tmp/dest" \( -path '*bash-completion*' -name stead -o -name _stead -o -name stead.fish \) -size +1k | wc -l)" = 3 ]; }
 check "the completions of three shells are installed" completions

@@ -8,7 +8,7 @@
 #include <stdatomic.h>
 #include <unistd.h>
 
-#include "test.h"
+#include "temp_dir.h"
 
 static const struct stead_options in_memory = {.store = "memory:", .workspace = "test", .create = 1};
 
@@ -212,13 +212,12 @@ TEST(opening_fails_with_a_sentence_and_leaves_nothing)
 
 TEST(open_and_close_leak_no_descriptor)
 {
-	char dir[] = "/tmp/stead-lib-XXXXXX", store[64], command[64];
+	char store[300];
 	struct stead_options options = {.store = store, .workspace = "loop", .create = 1, .relaxed = 1};
 	struct stead_error error;
 	int before = -1;
 
-	CHECK(mkdtemp(dir) != NULL);
-	snprintf(store, sizeof(store), "disk:%s", dir);
+	snprintf(store, sizeof(store), "disk:%s", temp_dir_new());
 	for (int i = 0; i < 20; i++) {
 		struct stead *stead = NULL;
 		int fd;
@@ -233,8 +232,6 @@ TEST(open_and_close_leak_no_descriptor)
 			before = fd;
 		CHECK_INT(fd, before);
 	}
-	snprintf(command, sizeof(command), "rm -rf %s", dir);
-	CHECK_INT(system(command), 0);
 }
 
 TEST(the_library_leaves_signals_alone)

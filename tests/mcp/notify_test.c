@@ -74,17 +74,16 @@ TEST(a_subscriber_hears_of_its_file_and_its_directory_until_it_unsubscribes)
 struct shared {
 	struct session s;
 	struct workspace *other;
-	char dir[32];
+	const char *dir;
 };
 
 static void shared_open(struct shared *sh)
 {
 	struct workspace_opts opts = {.name = STR("test"), .relaxed = true};
 	struct err err = {0};
-	char url[48];
+	char url[300];
 
-	*sh = (struct shared){.dir = "/tmp/stead-mcp-XXXXXX"};
-	CHECK(mkdtemp(sh->dir) != NULL);
+	*sh = (struct shared){.dir = temp_dir_new()};
 	snprintf(url, sizeof(url), "disk:%s", sh->dir);
 	session_open_on(&sh->s, str_of(url), STR_NONE);
 	opts.store_url = arena_printf(sh->s.arena, "disk:%s", sh->dir);
@@ -105,12 +104,8 @@ static void shared_write(struct shared *sh, const char *path, const char *text)
 
 static void shared_close(struct shared *sh)
 {
-	char command[64];
-
-	snprintf(command, sizeof(command), "rm -rf %s", sh->dir);
 	session_close(&sh->s);
 	workspace_close(sh->other);
-	CHECK_INT(system(command), 0);
 }
 
 /* Method and URI of the next notification. */
@@ -289,12 +284,11 @@ TEST(a_call_that_waits_does_not_hold_up_a_quick_one_and_is_not_answered_when_can
 
 TEST(progress_rises_strictly_and_ends_before_the_answer)
 {
-	char dir[] = "/tmp/stead-mcp-XXXXXX";
+	const char *dir = temp_dir_new();
 	int64_t last = -1, reports = 0;
 	struct session s;
 	struct jv *v;
 
-	CHECK(mkdtemp(dir) != NULL);
 	session_open_at(&s, str_of(dir));
 	write_files(&s, 1100);
 	session_line(&s, "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\",\"params\":{\"_meta\":{"
@@ -312,5 +306,4 @@ TEST(progress_rises_strictly_and_ends_before_the_answer)
 	CHECK(jv_get(v, "result"));
 	remove_files(&s);
 	session_close(&s);
-	CHECK_INT(rmdir(dir), 0);
 }

@@ -14,7 +14,7 @@
 #include "base/limits.h"
 #include "mcp/jsonrpc.h"
 #include "mcp/mcp.h"
-#include "test.h"
+#include "temp_dir.h"
 
 struct session {
 	struct workspace *ws;

@@ -140,7 +140,7 @@ TEST(what_was_dropped_stays_dropped_after_a_restart_and_numbers_go_on)
 	CHECK_OK(revisions_head(rev, &ctx, &head, &err), err);
 	CHECK_INT(head, 50);
 	CHECK_STR(at(rev, "a", 49), STR("a 49"));
-	CHECK(str_starts(at(rev, "a", 48), STR("(read a: revision 48 is not kept")));
+	CHECK_STARTS(at(rev, "a", 48), STR("(read a: revision 48 is not kept"));
 	put(rev, "a", STR("new"));
 	CHECK_OK(revisions_head(rev, &ctx, &head, &err), err);
 	CHECK_INT(head, 51);
@@ -232,7 +232,7 @@ TEST(what_a_kept_revision_refers_to_in_a_dropped_one_stays_readable)
 	CHECK_STR(at(rev, "old", 31), STR("the old text"));
 	put(rev, "old", STR("the newest text"));
 	retain(1);
-	CHECK(str_starts(at(rev, "old", 31), STR("(read old: revision 31 is not kept")));
+	CHECK_STARTS(at(rev, "old", 31), STR("(read old: revision 31 is not kept"));
 	CHECK_STR(at(rev, "old", 32), STR("the new text"));
 	CHECK_INT(count_below("blobs"), 1);
 	tear_down();

@@ -7,25 +7,11 @@
 #ifndef STEAD_TESTS_STORE_CONFORMANCE_H
 #define STEAD_TESTS_STORE_CONFORMANCE_H
 
-#include "store/store_fix.h"
+#include "store/conformance_run.h"
 
-struct conf_case {
-	const char *name;
-	void (*run)(struct conf *c);
-	struct conf_case *next;
-};
+static struct conf_list store_cases = {.at_least = 60};
 
-static struct conf_case *conf_first, **conf_last = &conf_first;
-
-#define CASE(id)                                                                                                       \
-	static void id(struct conf *c);                                                                                \
-	static struct conf_case id##_entry = {#id, id, NULL};                                                          \
-	__attribute__((constructor)) static void id##_add(void)                                                        \
-	{                                                                                                              \
-		*conf_last = &id##_entry;                                                                              \
-		conf_last = &id##_entry.next;                                                                          \
-	}                                                                                                              \
-	static void id(struct conf *c)
+#define CASE(id) CONF_CASE(store_cases, id)
 
 /* Root and stat. */
 
@@ -92,7 +78,7 @@ CASE(stat_of_what_is_not_there_is_not_found)
 CASE(an_error_names_the_operation_and_the_path)
 {
 	CHECK_ERR(store_stat(c->s, &c->ctx, P("no/such"), NULL, &c->err), c->err, ERR_NOT_FOUND);
-	CHECK(str_starts(str_of(c->err.msg), STR("stat no/such: ")));
+	CHECK_STARTS(str_of(c->err.msg), STR("stat no/such: "));
 }
 
 /* Read and write. */
@@ -1045,5 +1031,16 @@ CASE(a_cancelled_stream_changes_nothing)
 	CHECK_STR(get(c, "a"), STR("old"));
 	CHECK_TREE(c, "a");
 }
+
+/* A store that `expr` opens, empty, for each case. */
+#define STACK(id, expr)                                                                                                \
+	static struct store *id##_open(void)                                                                           \
+	{                                                                                                              \
+		return expr;                                                                                           \
+	}                                                                                                              \
+	TEST(id##_keeps_the_contract)                                                                                  \
+	{                                                                                                              \
+		conf_run(&store_cases, id##_open, NULL);                                                               \
+	}
 
 #endif

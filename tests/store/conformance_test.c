@@ -2,7 +2,7 @@
 /* Runs the list of conformance.h over every store. A new backend or layer adds one STACK line. */
 #include "revisions/rev_form.h"
 #include "revisions/revisions.h"
-#include "store/conformance_run.h"
+#include "store/conformance.h"
 
 static struct store *open_revisions(int form, struct store *inner, struct store *meta)
 {

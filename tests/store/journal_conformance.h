@@ -9,28 +9,13 @@
 
 #include <pthread.h>
 
+#include "store/conformance_run.h"
 #include "store/journal.h"
-#include "store/store_fix.h"
 
-struct journal_case {
-	const char *name;
-	void (*run)(struct conf *c);
-	struct journal_case *next;
-};
+static struct conf_list journal_cases = {.at_least = 15};
 
-static struct journal_case *journal_first, **journal_last = &journal_first;
-
-#define JOURNAL_CASE(id)                                                                                               \
-	static void id(struct conf *c);                                                                                \
-	static struct journal_case id##_entry = {#id, id, NULL};                                                       \
-	__attribute__((constructor)) static void id##_add(void)                                                        \
-	{                                                                                                              \
-		*journal_last = &id##_entry;                                                                           \
-		journal_last = &id##_entry.next;                                                                       \
-	}                                                                                                              \
-	static void id(struct conf *c)
-
-#define LOG P(".stead/log")
+#define JOURNAL_CASE(id) CONF_CASE(journal_cases, id)
+#define LOG              P(".stead/log")
 
 static int journal_try(struct conf *c, const char *journal, uint64_t after, struct str bytes, struct journal_added *ret)
 {
@@ -471,33 +456,14 @@ JOURNAL_CASE(who_is_overtaken_changes_no_file)
 	CHECK_INT(journal_end(c), 3);
 }
 
-/* One case on a fresh store; a failed check ends the case, not the list. */
-static bool journal_run_case(struct store *(*open)(void), const struct journal_case *k)
-{
-	struct arena *arena = arena_new();
-	struct conf c = {.s = open(), .ctx = {.arena = arena}};
-
-	test_failed = 0;
-	if (setjmp(test_end) == 0)
-		k->run(&c);
-	if (test_failed)
-		printf("# in case %s\n", k->name);
-	store_destroy(c.s);
-	arena_destroy(arena);
-	return !test_failed;
-}
-
-static void journal_run_all(struct store *(*open)(void))
-{
-	jmp_buf outer;
-	int cases = 0, r = 0;
-
-	memcpy(&outer, &test_end, sizeof(outer));
-	for (const struct journal_case *k = journal_first; k; k = k->next, cases++)
-		r += !journal_run_case(open, k);
-	memcpy(&test_end, &outer, sizeof(outer));
-	CHECK(cases >= 15);
-	CHECK_INT(r, 0);
-}
+#define JOURNAL_STACK(id, expr)                                                                                        \
+	static struct store *id##_journal_open(void)                                                                   \
+	{                                                                                                              \
+		return expr;                                                                                           \
+	}                                                                                                              \
+	TEST(a_journal_on_##id##_keeps_the_contract)                                                                   \
+	{                                                                                                              \
+		conf_run(&journal_cases, id##_journal_open, NULL);                                                     \
+	}
 
 #endif

@@ -4,16 +4,6 @@
 #include "store/journal_conformance.h"
 #include "store/plain_fix.h"
 
-#define STACK(id, expr)                                                                                                \
-	static struct store *id##_open(void)                                                                           \
-	{                                                                                                              \
-		return expr;                                                                                           \
-	}                                                                                                              \
-	TEST(a_journal_on_##id##_keeps_the_contract)                                                                   \
-	{                                                                                                              \
-		journal_run_all(id##_open);                                                                            \
-	}
-
 static struct store *mounted(void)
 {
 	struct store_mount mounts[] = {{.at = P("m"), .store = store_memory_new()}};
@@ -21,16 +11,16 @@ static struct store *mounted(void)
 	return store_mounts_new(store_memory_new(), mounts, 1);
 }
 
-STACK(memory, store_memory_new())
-STACK(objects, plain_new(store_memory_new()))
-STACK(disk, open_disk(true, true))
-STACK(a_prefix, store_prefix_new(store_memory_new(), P("ws/one")))
-STACK(a_prefix_of_objects, store_prefix_new(plain_new(store_memory_new()), P("ws/one")))
-STACK(mounts, mounted())
-STACK(an_overlay, store_overlay_new(store_memory_new(), store_memory_new()))
-STACK(events, store_events_new(store_memory_new()))
-STACK(quota, store_quota_new(store_memory_new(), (struct quota_limits){.bytes = 64 * MIB}))
-STACK(a_fault_that_is_not_armed, store_fault_new(plain_new(store_memory_new())))
+JOURNAL_STACK(memory, store_memory_new())
+JOURNAL_STACK(objects, plain_new(store_memory_new()))
+JOURNAL_STACK(disk, open_disk(true, true))
+JOURNAL_STACK(a_prefix, store_prefix_new(store_memory_new(), P("ws/one")))
+JOURNAL_STACK(a_prefix_of_objects, store_prefix_new(plain_new(store_memory_new()), P("ws/one")))
+JOURNAL_STACK(mounts, mounted())
+JOURNAL_STACK(an_overlay, store_overlay_new(store_memory_new(), store_memory_new()))
+JOURNAL_STACK(events, store_events_new(store_memory_new()))
+JOURNAL_STACK(quota, store_quota_new(store_memory_new(), (struct quota_limits){.bytes = 64 * MIB}))
+JOURNAL_STACK(a_fault_that_is_not_armed, store_fault_new(plain_new(store_memory_new())))
 
 /* --- the generic form --- */
 

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/clock.h"
 #include "test.h"
 #include "text/grep.h"
 
@@ -76,14 +75,13 @@ TEST(what_is_not_understood_is_refused)
 			TEST_FAIL("%s is accepted", bad[i]);
 }
 
+/* A matcher that goes back tries 2^20000 ways here: it would never return. */
 TEST(no_text_makes_a_pattern_slow)
 {
 	static char text[20000];
-	int64_t start = clock_monotonic_ns();
 
 	memset(text, 'a', sizeof text);
 	CHECK(!pattern_found(STR("^(a|aa|a*)*(a*)*$b"), str_n(text, sizeof text)));
 	CHECK(!pattern_found(STR("^(a+)+b$"), str_n(text, sizeof text)));
 	CHECK(!pattern_found(STR("^((a|aa)+)+$b|^(a?){99}a{99}[b]$|^((a+)*)+[bc]$"), str_n(text, sizeof text)));
-	CHECK(clock_monotonic_ns() - start < 2000000000);
 }

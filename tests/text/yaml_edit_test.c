@@ -111,15 +111,15 @@ TEST(an_item_is_added_behind_the_last_and_removed_without_its_neighbours)
 
 	jv_set_str(arena, more, "id", STR("cccc"));
 	out = set(arena, str_of(document), 2, more);
-	CHECK(str_ends(out, STR("    status: \"a # b\" # quoted\n  - id: cccc\n# the end\n")));
+	CHECK_ENDS(out, STR("    status: \"a # b\" # quoted\n  - id: cccc\n# the end\n"));
 	CHECK_OK(yaml_list_remove(arena, out, "tasks", 0, &out, &err), err);
-	CHECK(str_ends(out, STR("tasks:\n  # the first one\n\n  # the second one\n  - id: bbbb\n"
-				"    status: \"a # b\" # quoted\n  - id: cccc\n# the end\n")));
+	CHECK_ENDS(out, STR("tasks:\n  # the first one\n\n  # the second one\n  - id: bbbb\n"
+			    "    status: \"a # b\" # quoted\n  - id: cccc\n# the end\n"));
 	CHECK_OK(yaml_list_remove(arena, out, "tasks", 0, &out, &err), err);
 	CHECK_OK(yaml_list_remove(arena, out, "tasks", 0, &out, &err), err);
-	CHECK(str_find(out, STR("tasks: []\n"), 0) < out.len);
+	CHECK_HAS(out, STR("tasks: []\n"));
 	out = set(arena, out, 0, more);
-	CHECK(str_find(out, STR("# the end\n"), 0) < out.len);
+	CHECK_HAS(out, STR("# the end\n"));
 	CHECK_ERR(yaml_list_remove(arena, out, "tasks", 7, &out, &err), err, ERR_NOT_FOUND);
 }
 
@@ -130,7 +130,7 @@ TEST(a_key_of_the_document_is_set_or_added)
 	struct err err;
 
 	CHECK_OK(yaml_set(arena, str_of(document), "version", jv_int(arena, 2), &out, &err), err);
-	CHECK(str_starts(out, STR("# my tasks\nversion: 2   # do not touch\n")));
+	CHECK_STARTS(out, STR("# my tasks\nversion: 2   # do not touch\n"));
 	CHECK_OK(yaml_set(arena, STR(""), "a", jv_str(arena, STR("b")), &out, &err), err);
 	CHECK_STR(out, STR("a: b\n"));
 	CHECK_OK(yaml_set(arena, STR("tasks: []"), "a", jv_str(arena, STR("b")), &out, &err), err);
@@ -198,10 +198,10 @@ TEST(random_changes_keep_values_exact_and_comments_in_place)
 			if (random_u64() % 4 == 0)
 				jv_set(arena, value, "metadata", jv_object(arena));
 			text = set(arena, text, index, value);
-			CHECK(str_starts(text, STR("# my tasks\nversion: 1   # do not touch\n")));
-			CHECK(str_find(text, STR("  # the first one\n"), 0) < text.len);
-			CHECK(str_find(text, STR("  # the second one\n"), 0) < text.len);
-			CHECK(str_find(text, STR("# the end\n"), 0) < text.len);
+			CHECK_STARTS(text, STR("# my tasks\nversion: 1   # do not touch\n"));
+			CHECK_HAS(text, STR("  # the first one\n"));
+			CHECK_HAS(text, STR("  # the second one\n"));
+			CHECK_HAS(text, STR("# the end\n"));
 		}
 	}
 }

@@ -239,14 +239,13 @@ TEST(nothing_of_one_tenant_shows_in_what_another_reads_by_any_tool)
 	struct field f = {.count = number("STEAD_TENANTS", 30),
 			  .seed = number("STEAD_TEST_SEED", random_u64() % 1000000 + 1)};
 	size_t attempts = number("STEAD_ATTEMPTS", 3000), tools;
-	char dir[] = "/tmp/stead-tenants-XXXXXX", url[80], command[80];
+	char url[300];
 	struct arena *arena = arena_new();
 	struct rusage usage;
 
 	printf("# seed %llu\n", (unsigned long long)f.seed);
 	f.seed = f.seed * 0x9e3779b97f4a7c15ULL | 1;
-	CHECK(mkdtemp(dir) != NULL);
-	snprintf(url, sizeof(url), "disk:%s", dir);
+	snprintf(url, sizeof(url), "disk:%s", temp_dir_new());
 	f.tenants = xcalloc(f.count, sizeof(*f.tenants));
 	open_workspace(&f, url);
 	for (size_t i = 0; i < f.count; i++)
@@ -269,6 +268,4 @@ TEST(nothing_of_one_tenant_shows_in_what_another_reads_by_any_tool)
 	workspace_close(f.ws);
 	free(f.tenants);
 	arena_destroy(arena);
-	snprintf(command, sizeof(command), "rm -rf %s", dir);
-	CHECK_INT(system(command), 0);
 }

@@ -6,11 +6,7 @@
 #ifndef STEAD_TESTS_TOOL_FIX_H
 #define STEAD_TESTS_TOOL_FIX_H
 
-#include <stdlib.h>
-#include <unistd.h>
-
-#include "test.h"
-
+#include "temp_dir.h"
 #include "text/schema.h"
 #include "tool/tool.h"
 #include "workspace/workspace.h"
@@ -21,8 +17,50 @@ struct bench {
 	struct workspace *ws;
 	struct toolset *set;
 	struct tool_result result;
-	char dir[64]; /* of a disk store, else "" */
+	const char *dir; /* of a disk store, else NULL */
 };
+
+static void bench_init(struct bench *b)
+{
+	*b = (struct bench){.arena = arena_new()};
+	test_defer(arena_destroy, b->arena);
+	b->ctx.arena = b->arena;
+}
+
+/* Opens the workspace; whatever this opens is closed when the test ends. */
+static void bench_start(struct bench *b, const struct workspace_opts *opts, const char *dialect)
+{
+	struct err err = {0};
+
+	CHECK_OK(workspace_open(opts, &b->ws, &err), err);
+	test_defer(workspace_close, b->ws);
+	CHECK_OK(toolset_new(b->ws, str_of(dialect), &b->set, &err), err);
+	test_defer(toolset_destroy, b->set);
+}
+
+static void bench_stop(struct bench *b)
+{
+	test_close(b->set);
+	test_close(b->ws);
+	b->set = NULL;
+	b->ws = NULL;
+}
+
+__attribute__((unused)) static void bench_close(struct bench *b)
+{
+	bench_stop(b);
+	test_close(b->arena);
+}
+
+/* The same store on disk, opened again in another way. */
+__attribute__((unused)) static void bench_reopen(struct bench *b, struct workspace_opts opts, const char *dialect)
+{
+	opts.store_url = arena_printf(b->arena, "disk:%s", b->dir);
+	opts.name = STR("test");
+	opts.relaxed = true;
+	bench_stop(b);
+	bench_start(b, &opts, dialect);
+}
 
 static void bench_open_at(struct bench *b, struct str url, const char *dialect)
 {
@@ -31,41 +69,24 @@ static void bench_open_at(struct bench *b, struct str url, const char *dialect)
 				      .root = dialect_root(str_of(dialect)),
 				      .create = true,
 				      .relaxed = true};
-	struct err err = {0};
 
-	b->arena = arena_new();
-	b->ctx = (struct ctx){.arena = b->arena};
-	CHECK_OK(workspace_open(&opts, &b->ws, &err), err);
-	CHECK_OK(toolset_new(b->ws, str_of(dialect), &b->set, &err), err);
+	bench_init(b);
+	bench_start(b, &opts, dialect);
 }
 
 __attribute__((unused)) static void bench_open(struct bench *b, const char *dialect)
 {
-	*b = (struct bench){0};
 	bench_open_at(b, STR("memory:"), dialect);
 }
 
 __attribute__((unused)) static void bench_open_disk(struct bench *b, const char *dialect)
 {
-	char url[80];
+	const char *dir = temp_dir_new();
+	char url[300];
 
-	*b = (struct bench){.dir = "/tmp/stead-tools-XXXXXX"};
-	CHECK(mkdtemp(b->dir) != NULL);
-	snprintf(url, sizeof(url), "disk:%s", b->dir);
+	snprintf(url, sizeof(url), "disk:%s", dir);
 	bench_open_at(b, str_of(url), dialect);
-}
-
-__attribute__((unused)) static void bench_close(struct bench *b)
-{
-	toolset_destroy(b->set);
-	workspace_close(b->ws);
-	arena_destroy(b->arena);
-	if (b->dir[0]) {
-		char command[100];
-
-		snprintf(command, sizeof(command), "rm -rf %s", b->dir);
-		CHECK_INT(system(command), 0);
-	}
+	b->dir = dir;
 }
 
 /* Calls with JSON text; single quotes stand for double ones. The result is left in b->result. */

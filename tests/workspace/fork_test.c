@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Forks and merges: examples of each rule first, then generated histories against a model. */
-#include <ftw.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -9,35 +8,17 @@
 #include "home/timeline/history.h"
 #include "revisions/revisions.h"
 #include "store/stores.h"
-#include "test.h"
+#include "temp_dir.h"
 #include "text/merge.h"
 #include "workspace/fork.h"
 
 struct place {
-	char dir[64], url[80];
+	const char *dir;
+	char url[80];
 	struct arena *arena;
 	struct ctx ctx;
 	struct err err;
-	struct workspace *open[16];
-	size_t count;
 };
-
-static int remove_one(const char *path, const struct stat *st, int flag, struct FTW *ftw)
-{
-	(void)st;
-	(void)flag;
-	(void)ftw;
-	return remove(path);
-}
-
-static void place_end(struct place *p)
-{
-	while (p->count)
-		workspace_close(p->open[--p->count]);
-	nftw(p->dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
-	arena_destroy(p->arena);
-}
-#define PLACE __attribute__((cleanup(place_end))) struct place
 
 static struct place place_new(void)
 {
@@ -45,9 +26,8 @@ static struct place place_new(void)
 	struct init_opts init = {.name = STR("scout")};
 	struct jv *made;
 
-	snprintf(p.dir, sizeof p.dir, "/tmp/stead-fork-XXXXXX");
-	if (!mkdtemp(p.dir))
-		TEST_FAIL("no directory to work in");
+	test_defer(arena_destroy, p.arena);
+	p.dir = temp_dir_new();
 	snprintf(p.url, sizeof p.url, "disk:%s", p.dir);
 	p.ctx.arena = p.arena;
 	init.store_url = str_of(p.url);
@@ -65,7 +45,7 @@ static int try_open(struct place *p, const char *name, const char *user, const c
 	int r = workspace_open(&opts, ret, &p->err);
 
 	if (r == 0)
-		p->open[p->count++] = *ret;
+		test_defer(workspace_close, *ret);
 	return r;
 }
 
@@ -161,7 +141,7 @@ static uint64_t head(struct place *p, struct workspace *ws)
 
 TEST(a_fork_is_one_file_and_shows_its_parent)
 {
-	PLACE p = place_new();
+	struct place p = place_new();
 	struct workspace *ws = open_ws(&p, "scout"), *fork;
 	struct store_list_req req = {.recursive = true, .limit = 100};
 	struct store_page page;
@@ -180,7 +160,7 @@ TEST(a_fork_is_one_file_and_shows_its_parent)
 
 TEST(what_the_parent_does_later_does_not_show_in_the_fork)
 {
-	PLACE p = place_new();
+	struct place p = place_new();
 	struct workspace *ws = open_ws(&p, "scout"), *fork;
 
 	put(&p, ws, "a.md", "a\n");
@@ -199,7 +179,7 @@ TEST(what_the_parent_does_later_does_not_show_in_the_fork)
 
 TEST(what_the_fork_does_does_not_show_in_the_parent)
 {
-	PLACE p = place_new();
+	struct place p = place_new();
 	struct workspace *ws = open_ws(&p, "scout"), *fork;
 
 	put(&p, ws, "a.md", "a\n");
@@ -214,7 +194,7 @@ TEST(what_the_fork_does_does_not_show_in_the_parent)
 
 TEST(an_outside_change_of_a_recorded_file_does_not_show_in_the_fork)
 {
-	PLACE p = place_new();
+	struct place p = place_new();
 	struct workspace *ws = open_ws(&p, "scout"), *fork;
 	char path[128];
 	FILE *f;
@@ -231,7 +211,7 @@ TEST(an_outside_change_of_a_recorded_file_does_not_show_in_the_fork)
 
 TEST(a_fork_at_an_earlier_revision_shows_that_one)
 {
-	PLACE p = place_new();
+	struct place p = place_new();
 	struct workspace *ws = open_ws(&p, "scout");
 	struct jv *mark;
 	uint64_t number;
@@ -246,7 +226,7 @@ TEST(a_fork_at_an_earlier_revision_shows_that_one)
 
 TEST(a_fork_of_a_fork_shows_both)
 {
-	PLACE p = place_new();
+	struct place p = place_new();
 	struct workspace *ws = open_ws(&p, "scout"), *a, *b;
 
 	put(&p, ws, "root.md", "root\n");
@@ -262,7 +242,7 @@ TEST(a_fork_of_a_fork_shows_both)
 
 TEST(stead_s_own_data_and_secrets_do_not_show_through_a_fork)
 {
-	PLACE p = place_new();
+	struct place p = place_new();
 	struct workspace *ws = open_ws(&p, "scout"), *whole = NULL;
 	struct str bytes;
 
@@ -276,12 +256,12 @@ TEST(stead_s_own_data_and_secrets_do_not_show_through_a_fork)
 	CHECK_ERR(store_read(workspace_home(whole), &p.ctx, at(".stead/rev/log/0000000000000002.jsonl"), STORE_WHOLE,
 			     MIB, &bytes, NULL, &p.err),
 		  p.err, ERR_NOT_FOUND);
-	CHECK(str_find(tree(&p, workspace_revisions(whole), 100), STR(".stead-gone"), 0) == SIZE_MAX);
+	CHECK_LACKS(tree(&p, workspace_revisions(whole), 100), STR(".stead-gone"));
 }
 
 TEST(a_user_has_his_own_part_in_a_fork)
 {
-	PLACE p = place_new();
+	struct place p = place_new();
 	struct workspace *ws = open_ws(&p, "scout"), *ann = NULL, *forked = NULL;
 
 	CHECK_OK(try_open(&p, "scout", "ann", "", &ann), p.err);
@@ -298,7 +278,7 @@ TEST(a_user_has_his_own_part_in_a_fork)
 
 TEST(a_fork_needs_a_good_name_that_is_free)
 {
-	PLACE p = place_new();
+	struct place p = place_new();
 	struct workspace *ws = open_ws(&p, "scout");
 	struct jv *made;
 
@@ -326,7 +306,7 @@ static void fork_file(struct place *p, const char *name, const char *text)
 
 TEST(forks_in_a_circle_and_without_a_parent_are_refused)
 {
-	PLACE p = place_new();
+	struct place p = place_new();
 	struct workspace *ws;
 
 	fork_file(&p, "aa", "{\"parent\":\"bb\",\"revision\":0}");
@@ -335,13 +315,13 @@ TEST(forks_in_a_circle_and_without_a_parent_are_refused)
 	fork_file(&p, "broken", "{\"parent\":7}");
 	CHECK_ERR(try_open(&p, "aa", "", "", &ws), p.err, ERR_INVALID);
 	CHECK_ERR(try_open(&p, "orphan", "", "", &ws), p.err, ERR_NOT_FOUND);
-	CHECK(strstr(p.err.msg, "\"orphan\" is a fork of \"gone\""));
+	CHECK_HAS(str_of(p.err.msg), STR("\"orphan\" is a fork of \"gone\""));
 	CHECK_ERR(try_open(&p, "broken", "", "", &ws), p.err, ERR_CORRUPT);
 }
 
 TEST(forks_of_forks_end_at_the_ceiling)
 {
-	PLACE p = place_new();
+	struct place p = place_new();
 	struct workspace *ws = open_ws(&p, "scout");
 	struct jv *made;
 	char name[16] = "scout";
@@ -350,8 +330,6 @@ TEST(forks_of_forks_end_at_the_ceiling)
 	for (int i = 0; i < FORK_DEPTH_MAX; i++) {
 		snprintf(name, sizeof name, "f%d", i);
 		ws = fork_now(&p, ws, name);
-		if (p.count > 4)
-			workspace_close(p.open[--p.count - 1]), p.open[p.count - 1] = ws;
 	}
 	CHECK_STR(get(&p, ws, "a.md"), STR("deep\n"));
 	CHECK_ERR(fork_create(ws, &p.ctx, STR("toodeep"), FORK_AT_HEAD, &made, &p.err), p.err, ERR_INVALID);
@@ -359,7 +337,7 @@ TEST(forks_of_forks_end_at_the_ceiling)
 
 TEST(list_and_doctor_tell_of_forks)
 {
-	PLACE p = place_new();
+	struct place p = place_new();
 	struct workspace *ws = open_ws(&p, "scout");
 	struct jv *list, *checks;
 	bool told = false;
@@ -380,7 +358,7 @@ TEST(list_and_doctor_tell_of_forks)
 
 TEST(a_merge_brings_what_the_fork_made_changed_and_removed)
 {
-	PLACE p = place_new();
+	struct place p = place_new();
 	struct workspace *ws = open_ws(&p, "scout"), *fork;
 	struct jv *report;
 
@@ -399,7 +377,7 @@ TEST(a_merge_brings_what_the_fork_made_changed_and_removed)
 
 TEST(a_second_merge_brings_only_what_is_new)
 {
-	PLACE p = place_new();
+	struct place p = place_new();
 	struct workspace *ws = open_ws(&p, "scout"), *fork;
 	uint64_t before;
 
@@ -418,7 +396,7 @@ TEST(a_second_merge_brings_only_what_is_new)
 
 TEST(with_a_conflict_nothing_is_merged)
 {
-	PLACE p = place_new();
+	struct place p = place_new();
 	struct workspace *ws = open_ws(&p, "scout"), *fork;
 	struct merge_req req = {.name = STR("try")};
 	struct jv *report = NULL;
@@ -440,7 +418,7 @@ TEST(with_a_conflict_nothing_is_merged)
 
 TEST(a_partial_merge_leaves_the_conflicts_for_the_next)
 {
-	PLACE p = place_new();
+	struct place p = place_new();
 	struct workspace *ws = open_ws(&p, "scout"), *fork;
 	struct merge_req req = {.name = STR("try"), .partial = true};
 	struct jv *report;
@@ -461,7 +439,7 @@ TEST(a_partial_merge_leaves_the_conflicts_for_the_next)
 
 TEST(a_conflict_is_settled_by_preferring_a_side)
 {
-	PLACE p = place_new();
+	struct place p = place_new();
 	struct workspace *ws = open_ws(&p, "scout"), *fork;
 	struct merge_req req = {.name = STR("try"), .prefer = MERGE_OURS};
 	struct jv *report;
@@ -481,7 +459,7 @@ TEST(a_conflict_is_settled_by_preferring_a_side)
 
 TEST(a_removed_and_a_changed_file_are_a_conflict)
 {
-	PLACE p = place_new();
+	struct place p = place_new();
 	struct workspace *ws = open_ws(&p, "scout"), *fork;
 	struct merge_req req = {.name = STR("try"), .dry_run = true};
 	struct jv *report;
@@ -501,7 +479,7 @@ TEST(a_removed_and_a_changed_file_are_a_conflict)
 
 TEST(binary_files_are_taken_whole_or_are_a_conflict)
 {
-	PLACE p = place_new();
+	struct place p = place_new();
 	struct workspace *ws = open_ws(&p, "scout"), *fork;
 	struct merge_req req = {.name = STR("try"), .dry_run = true};
 	struct jv *report;
@@ -520,7 +498,7 @@ TEST(binary_files_are_taken_whole_or_are_a_conflict)
 
 TEST(a_file_takes_the_place_of_a_directory_and_the_other_way)
 {
-	PLACE p = place_new();
+	struct place p = place_new();
 	struct workspace *ws = open_ws(&p, "scout"), *fork;
 
 	put(&p, ws, "x", "file\n");
@@ -537,7 +515,7 @@ TEST(a_file_takes_the_place_of_a_directory_and_the_other_way)
 
 TEST(a_file_where_the_parent_has_made_a_directory_is_a_conflict)
 {
-	PLACE p = place_new();
+	struct place p = place_new();
 	struct workspace *ws = open_ws(&p, "scout"), *fork = fork_now(&p, ws, "try");
 	struct merge_req req = {.name = STR("try"), .partial = true};
 	struct jv *report;
@@ -553,7 +531,7 @@ TEST(a_file_where_the_parent_has_made_a_directory_is_a_conflict)
 
 TEST(a_dry_run_changes_nothing)
 {
-	PLACE p = place_new();
+	struct place p = place_new();
 	struct workspace *ws = open_ws(&p, "scout"), *fork;
 	struct merge_req req = {.name = STR("try"), .dry_run = true};
 	struct jv *report;
@@ -570,7 +548,7 @@ TEST(a_dry_run_changes_nothing)
 
 TEST(undo_takes_a_merge_back_as_a_whole)
 {
-	PLACE p = place_new();
+	struct place p = place_new();
 	struct workspace *ws = open_ws(&p, "scout"), *fork;
 	struct undo_req last = {0};
 	struct jv *report;
@@ -589,7 +567,7 @@ TEST(undo_takes_a_merge_back_as_a_whole)
 
 TEST(a_merge_that_was_cut_off_is_taken_up_and_not_made_twice)
 {
-	PLACE p = place_new();
+	struct place p = place_new();
 	struct workspace *ws = open_ws(&p, "scout"), *fork;
 	struct ctx cut = p.ctx;
 
@@ -611,7 +589,7 @@ TEST(a_merge_that_was_cut_off_is_taken_up_and_not_made_twice)
 
 TEST(what_another_program_put_into_the_fork_is_merged_too)
 {
-	PLACE p = place_new();
+	struct place p = place_new();
 	struct workspace *ws = open_ws(&p, "scout"), *fork;
 	char path[128];
 	FILE *f;
@@ -629,7 +607,7 @@ TEST(what_another_program_put_into_the_fork_is_merged_too)
 
 TEST(only_the_tool_root_is_merged_and_the_rest_waits)
 {
-	PLACE p = place_new();
+	struct place p = place_new();
 	struct workspace *ws = open_ws(&p, "scout"), *whole = NULL, *fork = NULL;
 	struct jv *report;
 
@@ -647,7 +625,7 @@ TEST(only_the_tool_root_is_merged_and_the_rest_waits)
 
 TEST(only_a_fork_of_this_workspace_is_merged)
 {
-	PLACE p = place_new();
+	struct place p = place_new();
 	struct workspace *ws = open_ws(&p, "scout"), *fork = fork_now(&p, ws, "try");
 	struct merge_req req = {.name = STR("deeper")};
 	struct jv *report;
@@ -899,7 +877,6 @@ TEST(generated_forks_edits_and_merges_are_as_the_model_says)
 		merges += w.merges;
 		conflicts += w.conflicts;
 		undone += w.undone;
-		place_end(&w.p);
 	}
 	printf("# %u merges, %u with conflicts, %u undone\n", merges, conflicts, undone);
 	CHECK(merges > 50 && conflicts > 10 && undone > 3);

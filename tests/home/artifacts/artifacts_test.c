@@ -119,7 +119,7 @@ TEST(two_results_of_the_same_second_have_two_ids)
 	bench_open(&b, "native");
 	first = jv_get_str(park(&b, "same ", 3000, "web.search"), "artifact_id");
 	second = jv_get_str(park(&b, "same ", 3000, "web.search"), "artifact_id");
-	CHECK(str_starts(first, STR("web_search_20251115_095042_")));
+	CHECK_STARTS(first, STR("web_search_20251115_095042_"));
 	CHECK(!str_eq(first, second));
 	CHECK_INT(jv_get_int(good(&b, "list_artifacts", "{}"), "total", 0), 2);
 	bench_close(&b);
@@ -152,7 +152,6 @@ TEST(artifacts_survive_a_restart_and_are_read_in_parts)
 
 	bench_open_disk(&b, "native");
 	id = arena_str(b.arena, jv_get_str(park(&b, "line of text\nNeedle\nmore\n", 5000, "shell"), "artifact_id"));
-	again = (struct bench){0};
 	bench_open_at(&again, arena_printf(b.arena, "disk:%s", b.dir), "native");
 	v = good(&again, "list_artifacts", "{}");
 	CHECK_STR(jv_get_str(jv_at(jv_get(v, "artifacts"), 0), "artifact_id"), id);

@@ -67,7 +67,7 @@ static void race(struct bench *b)
 		pthread_join(threads[t], NULL);
 	for (int t = 0; t < THREADS; t++)
 		CHECK_INT(workers[t].failed, 0);
-	CHECK(str_find(content_of(b, "f"), STR("slot"), 0) == SIZE_MAX);
+	CHECK_LACKS(content_of(b, "f"), STR("slot"));
 	CHECK_INT(content_of(b, "f").len, text.len);
 	good(b, "grep", "{'pattern':'^[0-9]+-[0-9]+$','path':'log','output':'count'}");
 	CHECK_INT(jv_get_int(b->result.value, "total_matches", 0), THREADS * ROUNDS);

@@ -74,19 +74,13 @@ TEST(knowledge_is_read_by_its_path_and_nothing_else_is)
 TEST(a_users_knowledge_stands_over_the_shared_one)
 {
 	struct bench b;
-	struct workspace_opts opts = {.name = STR("test"), .user = STR("ann"), .relaxed = true};
-	struct err err = {0};
 
 	bench_open_disk(&b, "native");
 	fill(&b);
 	keep(&b, "users/ann/knowledge/KNOWLEDGE.md", STR("# Of Ann\n"));
-	opts.store_url = arena_printf(b.arena, "disk:%s", b.dir);
-	toolset_destroy(b.set);
-	workspace_close(b.ws);
-	CHECK_OK(workspace_open(&opts, &b.ws, &err), err);
-	CHECK_OK(toolset_new(b.ws, STR("native"), &b.set, &err), err);
+	bench_reopen(&b, (struct workspace_opts){.user = STR("ann")}, "native");
 	CHECK_INT(jv_count(jv_get(good(&b, "knowledge_list", "{}"), "files")), 6);
-	CHECK(has(b.result.text, "KNOWLEDGE.md (9 B): Of Ann"));
+	CHECK_HAS(b.result.text, STR("KNOWLEDGE.md (9 B): Of Ann"));
 	bench_close(&b);
 }
 

@@ -77,8 +77,8 @@ TEST(a_fact_says_where_it_comes_from)
 	CHECK_STR(jv_get_str(fact, "session"), STR("s-1"));
 	CHECK_STR(jv_get_str(fact, "source"), STR("notes/plan.md"));
 	CHECK_STR(jv_get_str(fact, "trust"), STR("outside"));
-	CHECK(has(file(&b, "MEMORY.md"), "- The office closes at six. <!-- stead:fact {\"id\":\"m-"));
-	CHECK(has(file(&b, ledger_path(&b).ptr), "- Bo likes tea <!-- stead:fact {"));
+	CHECK_HAS(file(&b, "MEMORY.md"), STR("- The office closes at six. <!-- stead:fact {\"id\":\"m-"));
+	CHECK_HAS(file(&b, ledger_path(&b).ptr), STR("- Bo likes tea <!-- stead:fact {"));
 	good(&b, "memory_save", "{'content':'- Bo likes tea','trust':'outside'}");
 	CHECK_INT(jv_count(jv_get(b.result.value, "known")), 1);
 	CHECK_INT(jv_count(jv_get(b.result.value, "saved")), 0);
@@ -99,8 +99,8 @@ TEST(what_a_person_wrote_is_a_fact_and_stays_byte_for_byte)
 	CHECK_STR(jv_get_str(jv_at(facts, 0), "trust"), STR("person"));
 	CHECK_INT(jv_get_int(jv_at(facts, 0), "line", 0), 4);
 	save_one(&b, "- mine");
-	CHECK(str_starts(file(&b, "MEMORY.md"), str_of(text)));
-	CHECK(has(file(&b, "MEMORY.md"), "no newline\n- mine <!--"));
+	CHECK_STARTS(file(&b, "MEMORY.md"), str_of(text));
+	CHECK_HAS(file(&b, "MEMORY.md"), STR("no newline\n- mine <!--"));
 	bench_close(&b);
 }
 
@@ -417,10 +417,10 @@ TEST(what_is_over_the_budget_is_archived_the_oldest_first_and_a_persons_last)
 	CHECK_OK(memory_archive(b.ws, &b.ctx, &v, &err), err);
 	after = file(&b, "MEMORY.md");
 	CHECK(after.len <= 16000 && after.len > 15800);
-	CHECK(has(after, "- by a person\n"));
-	CHECK(has(after, "- fact 299 "));
-	CHECK(!has(after, "- fact 0 "));
-	CHECK(has(file(&b, MEMORY_ARCHIVE), "- fact 0 <!--"));
+	CHECK_HAS(after, STR("- by a person\n"));
+	CHECK_HAS(after, STR("- fact 299 "));
+	CHECK_LACKS(after, STR("- fact 0 "));
+	CHECK_HAS(file(&b, MEMORY_ARCHIVE), STR("- fact 0 <!--"));
 	CHECK(jv_get_int(v, "facts", 0) > 50);
 	bench_close(&b);
 }
@@ -484,13 +484,9 @@ TEST(processes_that_save_at_once_lose_nothing)
 static void open_for(struct bench *b, const char *dir, const char *user)
 {
 	struct workspace_opts opts = {.name = STR("test"), .user = str_of(user), .create = true, .relaxed = true};
-	struct err err = {0};
-
-	*b = (struct bench){.arena = arena_new()};
-	b->ctx.arena = b->arena;
+	bench_init(b);
 	opts.store_url = arena_printf(b->arena, "disk:%s", dir);
-	CHECK_OK(workspace_open(&opts, &b->ws, &err), err);
-	CHECK_OK(toolset_new(b->ws, STR_NONE, &b->set, &err), err);
+	bench_start(b, &opts, "");
 }
 
 TEST(users_neither_merge_nor_forget_for_each_other)
@@ -533,8 +529,8 @@ TEST(agentscope_agents_get_the_replies_they_know)
 	CHECK_STR(b.result.text, STR("No matches found in memory files"));
 	good(&b, "memory_get", "{'path':'MEMORY.md','startLine':1,'endLine':2}");
 	CHECK_STR(b.result.text, STR("1 | # Memory\n2 | "));
-	CHECK(str_starts(refused(&b, "memory_get", "{'path':'../x','startLine':1,'endLine':2}", ERR_INVALID),
-			 STR("Error: ")));
+	CHECK_STARTS(refused(&b, "memory_get", "{'path':'../x','startLine':1,'endLine':2}", ERR_INVALID),
+		     STR("Error: "));
 	bench_close(&b);
 }
 
@@ -606,10 +602,9 @@ TEST(what_is_forgotten_is_on_no_disk_any_more)
 
 TEST(a_fork_forgets_too_and_keeps_the_rest)
 {
-	struct bench b, in_fork = {0};
+	struct bench b, in_fork;
 	char url[80];
 	struct workspace_opts opts = {.name = STR("beside"), .relaxed = true};
-	struct err err = {0};
 	struct str id;
 	const struct jv *v;
 
@@ -624,10 +619,8 @@ TEST(a_fork_forgets_too_and_keeps_the_rest)
 	CHECK_INT(jv_count(jv_get(v, "forks")), 1);
 	snprintf(url, sizeof(url), "disk:%s", b.dir);
 	opts.store_url = str_of(url);
-	in_fork.arena = arena_new();
-	in_fork.ctx.arena = in_fork.arena;
-	CHECK_OK(workspace_open(&opts, &in_fork.ws, &err), err);
-	CHECK_OK(toolset_new(in_fork.ws, STR_NONE, &in_fork.set, &err), err);
+	bench_init(&in_fork);
+	bench_start(&in_fork, &opts, "");
 	CHECK_INT(jv_count(jv_get(good(&in_fork, "memory_list", "{}"), "facts")), 3);
 	bench_close(&in_fork);
 	bench_close(&b);
@@ -643,7 +636,7 @@ TEST(an_agent_cannot_forget_what_a_person_wrote)
 	put_file(&b, "MEMORY.md", STR("- Never deploy on Fridays\n- x\n"));
 	forget(&b, "text", STR("Never deploy on Fridays"));
 	CHECK_INT(b.result.err.kind, ERR_DENIED);
-	CHECK(has(file(&b, "MEMORY.md"), "Fridays"));
+	CHECK_HAS(file(&b, "MEMORY.md"), STR("Fridays"));
 	CHECK_OK(memory_forget(b.ws, &b.ctx, STR_NONE, STR("Never deploy on Fridays"), TRUST_PERSON, &v, &err), err);
 	CHECK_STR(file(&b, "MEMORY.md"), STR("- x\n"));
 	refused(&b, "memory_forget", "{}", ERR_INVALID);

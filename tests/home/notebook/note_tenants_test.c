@@ -67,10 +67,9 @@ TEST(random_attempts_of_tenants_leak_nothing)
 {
 	const char *ops = getenv("STEAD_MODEL_OPS");
 	struct attack a = {.tools = note_tools, .names = names, .count = TENANTS, .seed = random_u64() | 1};
-	char dir[] = "/tmp/stead-tenants-XXXXXX", url[80], command[80];
+	char url[300];
 
-	CHECK(mkdtemp(dir) != NULL);
-	snprintf(url, sizeof(url), "disk:%s", dir);
+	snprintf(url, sizeof(url), "disk:%s", temp_dir_new());
 	a.tenants = xcalloc(TENANTS, sizeof(*a.tenants));
 	for (size_t i = 0; i < TENANTS; i++)
 		fill(&a.tenants[i], i, url);
@@ -83,8 +82,6 @@ TEST(random_attempts_of_tenants_leak_nothing)
 		workspace_close(a.tenants[i].ws);
 	}
 	free(a.tenants);
-	snprintf(command, sizeof(command), "rm -rf %s", dir);
-	CHECK_INT(system(command), 0);
 }
 
 TEST(the_attack_notices_a_leak)

@@ -3,10 +3,7 @@
 #ifndef STEAD_TESTS_NOTEBOOK_FIX_H
 #define STEAD_TESTS_NOTEBOOK_FIX_H
 
-#include <stdlib.h>
-#include <unistd.h>
-
-#include "test.h"
+#include "temp_dir.h"
 
 #include "base/clock.h"
 #include "home/notebook/notebook.h"
@@ -20,6 +17,16 @@ struct desk {
 	struct err err;
 };
 
+static void desk_start(struct desk *d, const struct workspace_opts *opts)
+{
+	*d = (struct desk){.arena = arena_new()};
+	test_defer(arena_destroy, d->arena);
+	d->ctx.arena = d->arena;
+	CHECK_OK(workspace_open(opts, &d->ws, &d->err), d->err);
+	test_defer(workspace_close, d->ws);
+	d->nb = workspace_notebook(d->ws);
+}
+
 static void desk_open(struct desk *d, const char *url, const char *agent, const char *user)
 {
 	struct workspace_opts opts = {.store_url = str_of(url),
@@ -29,16 +36,13 @@ static void desk_open(struct desk *d, const char *url, const char *agent, const 
 				      .create = true,
 				      .relaxed = true};
 
-	*d = (struct desk){.arena = arena_new()};
-	d->ctx.arena = d->arena;
-	CHECK_OK(workspace_open(&opts, &d->ws, &d->err), d->err);
-	d->nb = workspace_notebook(d->ws);
+	desk_start(d, &opts);
 }
 
 static void desk_close(struct desk *d)
 {
-	workspace_close(d->ws);
-	arena_destroy(d->arena);
+	test_close(d->ws);
+	test_close(d->arena);
 }
 
 __attribute__((unused)) static struct note wrote(struct desk *d, struct str title, struct str body)
@@ -69,19 +73,8 @@ __attribute__((unused)) static struct note_list lists(struct desk *d, struct not
 /* A new directory, as a store URL. */
 __attribute__((unused)) static const char *disk_new(char url[80])
 {
-	char dir[] = "/tmp/stead-notebook-XXXXXX";
-
-	CHECK(mkdtemp(dir) != NULL);
-	snprintf(url, 80, "disk:%s", dir);
+	snprintf(url, 80, "disk:%s", temp_dir_new());
 	return url;
-}
-
-__attribute__((unused)) static void disk_end(const char *url)
-{
-	char command[120];
-
-	snprintf(command, sizeof(command), "rm -rf %s", url + 5);
-	CHECK_INT(system(command), 0);
 }
 
 __attribute__((unused)) static void put_file(struct desk *d, const char *path, struct str bytes)

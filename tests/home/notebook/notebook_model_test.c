@@ -165,24 +165,20 @@ static void worker(const char *url, int number, int count)
 	char agent[16];
 	struct desk d;
 
-	test_failed = 0;
-	if (setjmp(test_end) == 0) {
-		m->seed = random_u64() | 1;
-		snprintf(agent, sizeof(agent), "agent%d", number % 5); /* some share a name */
-		desk_open(&d, url, agent, "");
-		for (int i = 0; i < count; i++) {
-			model_step(&d, m);
-			arena_reset(d.arena);
-		}
-		for (size_t i = 0; i < m->count; i++)
-			model_check(&d, &m->notes[i]);
-		for (int i = (int)m->count; i < 10; i++)
-			model_add(&d, m);
-		CHECK(lists(&d, (struct note_query){.with_archived = true}).total >= m->count);
-		desk_close(&d);
+	m->seed = random_u64() | 1;
+	snprintf(agent, sizeof(agent), "agent%d", number % 5); /* some share a name */
+	desk_open(&d, url, agent, "");
+	for (int i = 0; i < count; i++) {
+		model_step(&d, m);
+		arena_reset(d.arena);
 	}
-	fflush(stdout);
-	_exit(test_failed ? 100 : 0);
+	for (size_t i = 0; i < m->count; i++)
+		model_check(&d, &m->notes[i]);
+	for (int i = (int)m->count; i < 10; i++)
+		model_add(&d, m);
+	CHECK(lists(&d, (struct note_query){.with_archived = true}).total >= m->count);
+	desk_close(&d);
+	_exit(0);
 }
 
 TEST(eight_processes_lose_no_note_and_give_no_slug_twice)
@@ -228,7 +224,6 @@ TEST(eight_processes_lose_no_note_and_give_no_slug_twice)
 	CHECK_INT(files, total);
 	CHECK(total >= PROCESSES * 10);
 	desk_close(&d);
-	disk_end(url);
 }
 
 TEST(counts_of_credit_survive_eight_processes)
@@ -249,17 +244,12 @@ TEST(counts_of_credit_survive_eight_processes)
 			struct desk own;
 			uint64_t credited;
 
-			test_failed = 0;
-			if (setjmp(test_end) == 0) {
-				desk_open(&own, url, "eve", "");
-				for (int k = 0; k < 25; k++)
-					CHECK_OK(notebook_credit(own.nb, &own.ctx, k % 2 == 0, &slug, 1, &credited,
-								 &own.err),
-						 own.err);
-				desk_close(&own);
-			}
-			fflush(stdout);
-			_exit(test_failed ? 100 : 0);
+			desk_open(&own, url, "eve", "");
+			for (int k = 0; k < 25; k++)
+				CHECK_OK(notebook_credit(own.nb, &own.ctx, k % 2 == 0, &slug, 1, &credited, &own.err),
+					 own.err);
+			desk_close(&own);
+			_exit(0);
 		}
 	}
 	for (int i = 0; i < PROCESSES; i++) {
@@ -272,5 +262,4 @@ TEST(counts_of_credit_survive_eight_processes)
 	CHECK_INT(reads(&d, slug).cited, PROCESSES * 25);
 	CHECK_INT(reads(&d, slug).succeeded, PROCESSES * 13);
 	desk_close(&d);
-	disk_end(url);
 }

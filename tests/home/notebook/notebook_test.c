@@ -137,7 +137,6 @@ TEST(two_authors_with_one_title_get_two_slugs)
 	CHECK_STR(reads(&bob, STR("001-plan")).author, STR("ann"));
 	desk_close(&ann);
 	desk_close(&bob);
-	disk_end(url);
 }
 
 TEST(only_the_author_changes_a_note)
@@ -158,7 +157,6 @@ TEST(only_the_author_changes_a_note)
 	CHECK_STR(reads(&ann, STR("001-plan")).body, STR("mine"));
 	desk_close(&ann);
 	desk_close(&eve);
-	disk_end(url);
 }
 
 TEST(the_head_of_a_file_cannot_claim_another_author)
@@ -179,11 +177,9 @@ TEST(file_tools_cannot_write_a_note_in_the_name_of_another)
 		.store_url = STR("memory:"), .name = STR("test"), .root = STR("workspace"), .create = true};
 	struct wpath forged = {STR("notes/bob/001-x.md")}, own = {STR("notes/plan.md")};
 	struct store_cond any = {0};
-	struct desk d = {.arena = arena_new()};
+	struct desk d;
 
-	d.ctx.arena = d.arena;
-	CHECK_OK(workspace_open(&opts, &d.ws, &d.err), d.err);
-	d.nb = workspace_notebook(d.ws);
+	desk_start(&d, &opts);
 	wrote(&d, STR("Mine"), STR("x"));
 	CHECK_ERR(store_write(workspace_files(d.ws), &d.ctx, forged, STR("---\n---\n"), any, NULL, &d.err), d.err,
 		  ERR_DENIED);
@@ -241,7 +237,6 @@ TEST(an_answer_closes_the_question_of_another)
 	CHECK_ERR(notebook_answer(bob.nb, &bob.ctx, n.slug, STR("x"), &n, &question, &bob.err), bob.err, ERR_INVALID);
 	desk_close(&ann);
 	desk_close(&bob);
-	disk_end(url);
 }
 
 TEST(archived_notes_leave_the_lists_and_can_be_read)
@@ -338,7 +333,6 @@ TEST(users_do_not_meet_whatever_they_are_called)
 	}
 	for (size_t i = 0; i < 11; i++)
 		desk_close(&desks[i]);
-	disk_end(url);
 }
 
 TEST(credit_counts_an_outcome_once)
@@ -419,10 +413,9 @@ TEST(the_index_is_there_when_the_workspace_was_closed_and_never_goes_back)
 	CHECK_OK(notebook_flush(late.nb, &late.ctx, &late.err), late.err);
 	CHECK_OK(notebook_archive(d.nb, &d.ctx, STR("001-first"), true, &n, &d.err), d.err);
 	desk_close(&d);
-	CHECK(str_find(index_on_disk(&late), STR("001-first"), 0) == SIZE_MAX);
+	CHECK_LACKS(index_on_disk(&late), STR("001-first"));
 	CHECK_HAS(index_on_disk(&late), STR("003-second"));
 	desk_close(&late);
-	disk_end(url);
 }
 
 TEST(a_title_cannot_break_a_line_of_the_index)

@@ -66,5 +66,4 @@ TEST(sessions_that_share_a_workspace_get_their_own_prompts)
 	for (int i = 0; i < THREADS; i++)
 		CHECK_INT(workers[i].bad, 0);
 	desk_close(&d);
-	disk_end(url);
 }

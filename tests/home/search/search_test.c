@@ -7,12 +7,12 @@
 
 #include "base/arena.h"
 #include "home/search/search.h"
-#include "test.h"
+#include "temp_dir.h"
 
 struct fix {
 	struct arena *arena;
 	struct ctx ctx;
-	char dir[64];
+	const char *dir;
 	struct workspace *ws;
 	struct err err;
 };
@@ -32,20 +32,15 @@ static struct workspace *open_as(struct fix *f, const char *user, bool memory)
 
 static void setup(struct fix *f)
 {
-	*f = (struct fix){.arena = arena_new(), .dir = "/tmp/search_XXXXXX"};
+	*f = (struct fix){.arena = arena_new(), .dir = temp_dir_new()};
+	test_defer(arena_destroy, f->arena);
 	f->ctx.arena = f->arena;
-	CHECK(mkdtemp(f->dir) != NULL);
 	f->ws = open_as(f, "", false);
 }
 
 static void teardown(struct fix *f)
 {
-	char command[128];
-
 	workspace_close(f->ws);
-	snprintf(command, sizeof command, "rm -rf %s", f->dir);
-	CHECK_INT(system(command), 0);
-	arena_destroy(f->arena);
 }
 
 static void put(struct fix *f, struct workspace *ws, const char *path, const char *text)

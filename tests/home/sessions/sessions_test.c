@@ -51,8 +51,7 @@ TEST(what_is_said_is_listed_and_read_back_whole)
 	CHECK_INT(jv_count(jv_get(v, "entries")), 2);
 	CHECK_STR(jv_get_str(jv_at(jv_get(v, "entries"), 1), "content"), STR("To ship."));
 	CHECK_STR(b.result.text, STR("[user]: What is the plan?\n[assistant]: To ship."));
-	CHECK(str_find(refused(&b, "session_history", "{'agent':'a','session':'third'}", ERR_NOT_FOUND), STR("second"),
-		       0) != SIZE_MAX);
+	CHECK_HAS(refused(&b, "session_history", "{'agent':'a','session':'third'}", ERR_NOT_FOUND), STR("second"));
 	refused(&b, "session_history", "{'agent':'../..','session':'second'}", ERR_NOT_FOUND);
 	bench_close(&b);
 }
@@ -119,7 +118,7 @@ TEST(a_torn_line_is_passed_over_and_a_lost_index_is_made_anew)
 		 err);
 	v = good(&b, "session_list", "{}");
 	CHECK_INT(jv_get_int(jv_at(jv_get(v, "sessions"), 0), "messages", 0), 2);
-	CHECK(str_find(home_file(&b, "agents/a/sessions/sessions.json"), STR("\"messages\": 2"), 0) != SIZE_MAX);
+	CHECK_HAS(home_file(&b, "agents/a/sessions/sessions.json"), STR("\"messages\": 2"));
 	bench_close(&b);
 }
 
@@ -139,8 +138,8 @@ TEST(an_archive_has_what_was_said_since_the_last_one)
 	CHECK_INT(jv_get_int(v, "messages", 0), 3);
 	path = jv_get_str(v, "path");
 	text = home_file(&b, arena_cstr(b.arena, path));
-	CHECK(str_find(text, STR("## Summary\n\nlooked around\n"), 0) != SIZE_MAX);
-	CHECK(str_find(text, STR("- `ls` {\"path\":\"x\"}\n"), 0) != SIZE_MAX);
+	CHECK_HAS(text, STR("## Summary\n\nlooked around\n"));
+	CHECK_HAS(text, STR("- `ls` {\"path\":\"x\"}\n"));
 	refused(&b, "session_archive", "{'session':'s','agent':'a'}", ERR_NOT_FOUND);
 	say(&b, "s", "user", "two");
 	v = good(&b, "session_archive", "{'session':'s','agent':'a'}");
@@ -230,9 +229,9 @@ TEST(agentscope_agents_read_text)
 				NULL, &(struct err){0}),
 		 ((struct err){0}));
 	good(&b, "session_list", "{'agentId':'bot'}");
-	CHECK(str_starts(b.result.text, STR("- s1 (updated ")));
+	CHECK_STARTS(b.result.text, STR("- s1 (updated "));
 	good(&b, "session_history", "{'agentId':'bot','sessionId':'s1','lastN':5}");
-	CHECK(str_ends(b.result.text, STR("[USER]: hi")));
+	CHECK_ENDS(b.result.text, STR("[USER]: hi"));
 	bench_close(&b);
 }
 
@@ -271,9 +270,9 @@ TEST(openpaw_agents_search_archives)
 				 &err),
 		 err);
 	good(&b, "search_conversations", "{'query':'lighthouse'}");
-	CHECK(str_starts(b.result.text, STR("[conv_")));
-	CHECK(str_find(b.result.text, STR("lighthouse"), 0) != SIZE_MAX);
+	CHECK_STARTS(b.result.text, STR("[conv_"));
+	CHECK_HAS(b.result.text, STR("lighthouse"));
 	good(&b, "search_conversations", "{'query':'submarine'}");
-	CHECK(str_starts(b.result.text, STR("No conversations match")));
+	CHECK_STARTS(b.result.text, STR("No conversations match"));
 	bench_close(&b);
 }

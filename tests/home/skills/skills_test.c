@@ -30,11 +30,6 @@ static const struct jv *named(const struct jv *v, const char *list, const char *
 	return NULL;
 }
 
-static bool has(struct str text, const char *part)
-{
-	return str_find(text, str_of(part), 0) != SIZE_MAX;
-}
-
 TEST(one_bad_skill_is_told_of_and_the_others_are_there)
 {
 	struct bench b;
@@ -51,7 +46,7 @@ TEST(one_bad_skill_is_told_of_and_the_others_are_there)
 	CHECK_INT(jv_count(jv_get(v, "skills")), 1);
 	CHECK_STR(jv_get_str(named(v, "skills", "name", "pdf"), "source"), STR("workspace"));
 	CHECK_INT(jv_count(jv_get(v, "problems")), 2);
-	CHECK(has(jv_get_str(named(v, "problems", "path", "skills/none"), "problem"), "description"));
+	CHECK_HAS(jv_get_str(named(v, "problems", "path", "skills/none"), "problem"), STR("description"));
 	CHECK_INT(jv_count(jv_get(v, "drafts")), 1);
 	bench_close(&b);
 }
@@ -105,15 +100,8 @@ static void host_skill(const char *dir, const char *name, const char *about)
 /* agent.yaml is read when a workspace is opened: write it, then open again. */
 static void reopen(struct bench *b, struct str yaml, struct str user)
 {
-	struct workspace_opts opts = {.name = STR("test"), .user = user, .relaxed = true};
-	struct err err = {0};
-
 	keep(b, "agent.yaml", yaml);
-	opts.store_url = arena_printf(b->arena, "disk:%s", b->dir);
-	toolset_destroy(b->set);
-	workspace_close(b->ws);
-	CHECK_OK(workspace_open(&opts, &b->ws, &err), err);
-	CHECK_OK(toolset_new(b->ws, STR("native"), &b->set, &err), err);
+	bench_reopen(b, (struct workspace_opts){.user = user}, "native");
 }
 
 TEST(the_higher_of_four_layers_wins_by_name)
@@ -147,7 +135,7 @@ TEST(the_higher_of_four_layers_wins_by_name)
 	CHECK_STR(jv_get_str(named(v, "skills", "name", "c"), "description"), STR("of ann"));
 	CHECK_STR(jv_get_str(named(v, "skills", "name", "c"), "source"), STR("user"));
 	CHECK_INT(jv_count(jv_get(v, "problems")), 1); /* the repository that is nowhere */
-	CHECK(has(jv_get_str(good(&b, "load_skill", "{'name':'a_team'}"), "content"), "team a"));
+	CHECK_HAS(jv_get_str(good(&b, "load_skill", "{'name':'a_team'}"), "content"), STR("team a"));
 	CHECK_STR(jv_get_str(good(&b, "load_skill", "{'name':'c','path':'references/r.md'}"), "content"),
 		  STR("for all"));
 	bench_close(&b);
@@ -169,7 +157,7 @@ TEST(files_of_a_skill_are_read_by_pages_and_nothing_else_is)
 	keep(&b, "skills/other/SKILL.md", STR(DOC("other", "x")));
 	v = good(&b, "load_skill", "{'name':'pdf'}");
 	CHECK_INT(jv_count(jv_get(v, "resources")), 2);
-	CHECK(has(b.result.text, "references/big.md"));
+	CHECK_HAS(b.result.text, STR("references/big.md"));
 	v = good(&b, "load_skill", "{'name':'pdf','path':'references/big.md'}");
 	CHECK_INT(jv_get_int(v, "next_offset", 0), 2000);
 	v = good(&b, "load_skill", "{'name':'pdf','path':'references/big.md','offset':4999}");
@@ -177,10 +165,11 @@ TEST(files_of_a_skill_are_read_by_pages_and_nothing_else_is)
 	v = good(&b, "load_skill", "{'name':'pdf','path':'scripts/x.bin'}");
 	CHECK_STR(jv_get_str(v, "content"), STR("AAEC"));
 	refused(&b, "load_skill", "{'name':'pdf','path':'../other/SKILL.md'}", ERR_INVALID);
-	CHECK(has(refused(&b, "load_skill", "{'name':'pdf','path':'none.md'}", ERR_NOT_FOUND), "references/big.md"));
+	CHECK_HAS(refused(&b, "load_skill", "{'name':'pdf','path':'none.md'}", ERR_NOT_FOUND),
+		  STR("references/big.md"));
 	refused(&b, "load_skill", "{'name':'pdf','path':'references'}", ERR_NOT_FOUND);
 	refused(&b, "load_skill", "{'name':'pdf','path':'/'}", ERR_NOT_FOUND);
-	CHECK(has(refused(&b, "load_skill", "{'name':'pfd'}", ERR_NOT_FOUND), "did you mean \"pdf\""));
+	CHECK_HAS(refused(&b, "load_skill", "{'name':'pfd'}", ERR_NOT_FOUND), STR("did you mean \"pdf\""));
 	refused(&b, "load_skill", "{'name':'../pdf'}", ERR_NOT_FOUND);
 	bench_close(&b);
 }
@@ -208,11 +197,11 @@ TEST(what_an_agent_writes_is_a_draft_until_a_person_promotes_it)
 	v = good(&b, "skill_manage",
 		 "{'action':'patch','name':'report','old_string':'the template','new_string':'the long template'}");
 	CHECK_STR(jv_get_str(v, "match"), STR("exact"));
-	CHECK(!has(jv_get_str(good(&b, "load_skill", "{'name':'report'}"), "content"), "long"));
+	CHECK_LACKS(jv_get_str(good(&b, "load_skill", "{'name':'report'}"), "content"), STR("long"));
 	CHECK(is_there(&b, "skills/_drafts/report/scripts/make.py"));
 	refused(&b, "skill_manage", "{'action':'create','name':'report','content':'x'}", ERR_INVALID);
 	CHECK_OK(skill_promote(b.ws, &b.ctx, STR("report"), false, &done, &err), err);
-	CHECK(has(jv_get_str(good(&b, "load_skill", "{'name':'report'}"), "content"), "the long template"));
+	CHECK_HAS(jv_get_str(good(&b, "load_skill", "{'name':'report'}"), "content"), STR("the long template"));
 	CHECK(!is_there(&b, "skills/_drafts"));
 	CHECK(is_there(&b, "skills/.archive"));
 	CHECK_INT(skill_promote(b.ws, &b.ctx, STR("report"), false, &done, &err), -ERR_NOT_FOUND);
@@ -281,9 +270,9 @@ TEST(a_patch_tells_how_it_was_matched)
 	good(&b, "skill_manage", "{'action':'patch','name':'a','old_string':'x\\n','new_string':'a  b\\nc\\td\\n'}");
 	v = good(&b, "skill_manage", "{'action':'patch','name':'a','old_string':' a b\\nc d\\n','new_string':'y\\n'}");
 	CHECK_STR(jv_get_str(v, "match"), STR("blanks"));
-	CHECK(has(refused(&b, "skill_manage", "{'action':'patch','name':'a','old_string':'four','new_string':'5'}",
+	CHECK_HAS(refused(&b, "skill_manage", "{'action':'patch','name':'a','old_string':'four','new_string':'5'}",
 			  ERR_INVALID),
-		  "2 times"));
+		  STR("2 times"));
 	good(&b, "skill_manage",
 	     "{'action':'patch','name':'a','old_string':'four','new_string':'5','replace_all':true}");
 	good(&b, "skill_manage", "{'action':'delete','name':'a','absorbed_into':'b'}");
@@ -367,12 +356,12 @@ TEST(agentscopes_agents_load_a_skill_by_its_path)
 	keep(&b, "skills/a/SKILL.md", STR(DOC("a", "d")));
 	keep(&b, "skills/a/references/r.md", STR("more"));
 	CHECK(good(&b, "load_skill_through_path", "{'skillId':'a_workspace','path':'SKILL.md'}") == NULL);
-	CHECK(has(b.result.text,
-		  "Skill: a_workspace\nName: a\nDescription: d\nSource: workspace\n\n````\n---\nname: a"));
+	CHECK_HAS(b.result.text,
+		  STR("Skill: a_workspace\nName: a\nDescription: d\nSource: workspace\n\n````\n---\nname: a"));
 	good(&b, "load_skill_through_path", "{'skillId':'a','path':'references/r.md'}");
 	CHECK_STR(b.result.text, STR("more"));
 	refused(&b, "load_skill_through_path", "{'skillId':'a','path':'x'}", ERR_NOT_FOUND);
-	CHECK(has(b.result.text, "Error: "));
+	CHECK_HAS(b.result.text, STR("Error: "));
 	good(&b, "propose_skill", "{'name':'n','description':'d','body':'b'}");
 	bench_close(&b);
 }
@@ -389,7 +378,7 @@ TEST(a_directory_of_the_host_is_added_as_a_skill)
 	host_skill(dir, "mine", "of my own");
 	snprintf(dir, sizeof dir, "%s/.mine/mine/", b.dir);
 	CHECK_OK(skill_add(b.ws, &b.ctx, str_of(dir), false, &done, &err), err);
-	CHECK(has(jv_get_str(good(&b, "load_skill", "{'name':'mine'}"), "content"), "of my own"));
+	CHECK_HAS(jv_get_str(good(&b, "load_skill", "{'name':'mine'}"), "content"), STR("of my own"));
 	CHECK_INT(skill_add(b.ws, &b.ctx, str_of(dir), false, &done, &err), -ERR_EXISTS);
 	CHECK_OK(skill_add(b.ws, &b.ctx, str_of(dir), true, &done, &err), err);
 	CHECK(!is_there(&b, "skills/_drafts"));

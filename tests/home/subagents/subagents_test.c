@@ -123,7 +123,6 @@ TEST(a_wrong_declaration_is_refused_with_its_line)
 TEST(one_bad_file_is_told_of_and_users_have_their_own)
 {
 	struct bench b;
-	struct workspace_opts opts = {.name = STR("test"), .user = STR("ann"), .relaxed = true};
 	struct err err = {0};
 	const struct jv *v;
 
@@ -141,11 +140,7 @@ TEST(one_bad_file_is_told_of_and_users_have_their_own)
 	CHECK_STR(jv_get_str(good(&b, "get_subagent", "{'id':'team'}"), "prompt"), STR("You are the team."));
 	refused(&b, "get_subagent", "{'id':'../agent'}", ERR_NOT_FOUND);
 	refused(&b, "get_subagent", "{'id':'bad'}", ERR_INVALID);
-	opts.store_url = arena_printf(b.arena, "disk:%s", b.dir);
-	toolset_destroy(b.set);
-	workspace_close(b.ws);
-	CHECK_OK(workspace_open(&opts, &b.ws, &err), err);
-	CHECK_OK(toolset_new(b.ws, STR("native"), &b.set, &err), err);
+	bench_reopen(&b, (struct workspace_opts){.user = STR("ann")}, "native");
 	CHECK_STR(jv_get_str(good(&b, "get_subagent", "{'id':'reviewer'}"), "description"), STR("Ann's."));
 	bench_close(&b);
 }

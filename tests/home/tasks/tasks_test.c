@@ -58,7 +58,7 @@ TEST(a_task_lives_from_creation_to_deletion)
 	snprintf(args, sizeof(args), "{'task_id':'%.4s'}", id.ptr);
 	v = jv_get(good(&b, "get_task", args), "task");
 	CHECK_STR(jv_get_str(v, "result_summary"), STR("the second: it is #1"));
-	CHECK(str_find(jv_get_str(v, "notes"), STR("] began\n"), 0) != SIZE_MAX);
+	CHECK_HAS(jv_get_str(v, "notes"), STR("] began\n"));
 	good(&b, "delete_task", args);
 	refused(&b, "get_task", args, ERR_NOT_FOUND);
 	bench_close(&b);
@@ -96,8 +96,8 @@ TEST(a_persons_comments_and_keys_stay)
 	good(&b, "update_task", "{'task_id':'a1','status':'in_progress'}");
 	create(&b, "{'description':'next'}");
 	text = file(&b);
-	CHECK(str_starts(text, STR("# Ann keeps this file too\nversion: 1\ntasks:\n  # ask Bo first\n  - id: a1\n"
-				   "    status: in_progress # !\n    description: paint\n    colour: red\n")));
+	CHECK_STARTS(text, STR("# Ann keeps this file too\nversion: 1\ntasks:\n  # ask Bo first\n  - id: a1\n"
+			       "    status: in_progress # !\n    description: paint\n    colour: red\n"));
 	bench_close(&b);
 }
 
@@ -149,7 +149,7 @@ TEST(what_nobody_looks_after_fails_and_what_ended_long_ago_goes)
 	CHECK_INT(removed, 1);
 	CHECK_OK(tasks_get(b.ws, &b.ctx, STR("old"), &task, &err), err);
 	CHECK_STR(jv_get_str(task, "status"), STR("failed"));
-	CHECK(str_starts(jv_get_str(task, "notes"), STR("- [")));
+	CHECK_STARTS(jv_get_str(task, "notes"), STR("- ["));
 	CHECK_OK(tasks_get(b.ws, &b.ctx, STR("hand"), &task, &err), err);
 	CHECK_ERR(tasks_get(b.ws, &b.ctx, STR("done"), &task, &err), err, ERR_NOT_FOUND);
 	bench_close(&b);
@@ -166,9 +166,8 @@ TEST(four_processes_that_create_tasks_lose_none)
 	for (int i = 0; i < 4; i++) {
 		pids[i] = fork();
 		if (pids[i] == 0) {
-			struct bench own = {0};
+			struct bench own;
 
-			snprintf(own.dir, sizeof(own.dir), "%s", b.dir);
 			bench_open_at(&own, arena_printf(b.arena, "disk:%s", b.dir), "native");
 			for (int n = 0; n < 15; n++)
 				good(&own, "create_task", "{'description':'x'}");
@@ -189,9 +188,9 @@ TEST(openpaw_agents_read_text)
 
 	bench_open(&b, "openpaw");
 	CHECK(good(&b, "create_task", "{'description':'look at the logs','type':'monitoring'}") == NULL);
-	CHECK(str_starts(b.result.text, STR("created task ")));
+	CHECK_STARTS(b.result.text, STR("created task "));
 	good(&b, "list_tasks", "{}");
-	CHECK(str_ends(b.result.text, STR("monitoring, normal, 0 min old: look at the logs\n1 task")));
-	CHECK(str_starts(refused(&b, "get_task", "{'task_id':'zz'}", ERR_NOT_FOUND), STR("Error: ")));
+	CHECK_ENDS(b.result.text, STR("monitoring, normal, 0 min old: look at the logs\n1 task"));
+	CHECK_STARTS(refused(&b, "get_task", "{'task_id':'zz'}", ERR_NOT_FOUND), STR("Error: "));
 	bench_close(&b);
 }

@@ -58,7 +58,7 @@ TEST(a_conflict_is_an_error_that_shows_both_sides)
 		good(&b, "write_file", "{'path':'a.md','content':'ours\\n','mode':'overwrite'}");
 		call(&b, "merge", "{'fork':'try'}");
 		CHECK(b.result.is_error && b.result.err.kind == ERR_CONFLICT);
-		CHECK(str_find(b.result.text, STR("=======\ntheirs\n>>>>>>> try"), 0) != SIZE_MAX);
+		CHECK_HAS(b.result.text, STR("=======\ntheirs\n>>>>>>> try"));
 		good(&b, "merge", "{'fork':'try','prefer':'theirs'}");
 		CHECK_STR(jv_get_str(good(&b, "read_file", "{'path':'a.md'}"), "content"), STR("theirs\n"));
 	}

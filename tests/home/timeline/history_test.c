@@ -135,7 +135,7 @@ TEST(no_tool_of_the_past_shows_what_is_hidden)
 	refused(&b, "restore", "{'path':'.env','revision':0}", ERR_DENIED);
 	refused(&b, "changes", "{'path_prefix':'.env'}", ERR_DENIED);
 	good(&b, "diff", "{'from':0}");
-	CHECK(str_find(b.result.text, STR("secret"), 0) == SIZE_MAX);
+	CHECK_LACKS(b.result.text, STR("secret"));
 	CHECK_INT(jv_count(jv_get(good(&b, "history", "{}"), "revisions")), 1);
 	good(&b, "restore", "{'path':'/','revision':0}");
 	CHECK_OK(store_stat(workspace_revisions(b.ws), &b.ctx, (struct wpath){STR("files/.env")}, NULL, &err), err);
@@ -430,15 +430,11 @@ TEST(a_change_by_another_process_is_in_the_feed_and_visible_when_it_is_told)
 /* Users, roots and directories of the person's own. */
 static void open_as(struct bench *b, const char *dir, struct workspace_opts opts)
 {
-	struct err err = {0};
-
-	*b = (struct bench){.arena = arena_new()};
-	b->ctx = (struct ctx){.arena = b->arena};
+	bench_init(b);
 	opts.store_url = arena_printf(b->arena, "disk:%s", dir);
 	opts.name = STR("test");
 	opts.create = opts.relaxed = true;
-	CHECK_OK(workspace_open(&opts, &b->ws, &err), err);
-	CHECK_OK(toolset_new(b->ws, STR("native"), &b->set, &err), err);
+	bench_start(b, &opts, "native");
 }
 
 TEST(users_see_and_undo_their_own_part_only)
@@ -505,10 +501,8 @@ TEST(with_the_whole_workspace_as_root_what_is_fixed_stays_out_of_undo_and_restor
 TEST(a_directory_of_the_persons_own_has_a_history_of_its_own)
 {
 	struct bench b, own;
-	char dir[] = "/tmp/stead-own-XXXXXX";
-	struct str command;
+	const char *dir = temp_dir_new();
 
-	CHECK(mkdtemp(dir) != NULL);
 	bench_open_disk(&b, "native");
 	put(&b, "elsewhere", STR("x"));
 	open_as(&own, b.dir, (struct workspace_opts){.files_dir = str_of(dir)});
@@ -519,8 +513,6 @@ TEST(a_directory_of_the_persons_own_has_a_history_of_its_own)
 	good(&own, "undo", "{}");
 	CHECK(!is_there(&own, "main.c"));
 	CHECK_INT(jv_get_int(good(&b, "history", "{}"), "head", 0), 1);
-	command = arena_printf(b.arena, "rm -rf %s", dir);
-	CHECK_INT(system(command.ptr), 0);
 	bench_close(&own);
 	bench_close(&b);
 }
@@ -551,18 +543,13 @@ TEST(ten_thousand_files_are_undone_and_redone_in_one_call)
 TEST(denying_the_tools_that_change_denies_undo_and_restore_too)
 {
 	struct bench b;
-	struct workspace_opts opts = {.name = STR("test"), .relaxed = true};
 	struct err err = {0};
 
 	bench_open_disk(&b, "native");
 	CHECK_OK(store_write(workspace_home(b.ws), &b.ctx, (struct wpath){STR("tools.json")},
 			     STR("{\"deny\":[\"write_file\",\"read_file\"]}"), (struct store_cond){0}, NULL, &err),
 		 err);
-	toolset_destroy(b.set);
-	workspace_close(b.ws);
-	opts.store_url = arena_printf(b.arena, "disk:%s", b.dir);
-	CHECK_OK(workspace_open(&opts, &b.ws, &err), err);
-	CHECK_OK(toolset_new(b.ws, STR("native"), &b.set, &err), err);
+	bench_reopen(&b, (struct workspace_opts){0}, "native");
 	CHECK(!toolset_find(b.set, STR("undo")) && !toolset_find(b.set, STR("restore")));
 	CHECK(!toolset_find(b.set, STR("diff")) && toolset_find(b.set, STR("history")));
 	bench_close(&b);

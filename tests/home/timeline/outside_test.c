@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What another program does to the files of a workspace while a server runs. */
-#include <ftw.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -8,44 +7,32 @@
 #include "base/limits.h"
 #include "home/timeline/outside.h"
 #include "revisions/revisions.h"
-#include "test.h"
+#include "temp_dir.h"
 
 static struct arena *arena;
 static struct ctx ctx;
 static struct err err;
 static struct workspace *ws;
 static struct outside *outside;
-static char dir[64];
+static const char *dir;
 
 static void set_up(void)
 {
 	struct workspace_opts opts = {.name = STR("scout"), .create = true, .relaxed = true};
 
 	arena = arena_new();
+	test_defer(arena_destroy, arena);
 	ctx = (struct ctx){.arena = arena};
-	snprintf(dir, sizeof(dir), "/tmp/stead-outside-XXXXXX");
-	CHECK(mkdtemp(dir));
+	dir = temp_dir_new();
 	opts.store_url = arena_printf(arena, "disk:%s", dir);
 	CHECK_OK(workspace_open(&opts, &ws, &err), err);
+	test_defer(workspace_close, ws);
 	CHECK_OK(store_write(workspace_files(ws), &ctx, (struct wpath){STR("d/a")}, STR("ours"), (struct store_cond){0},
 			     NULL, &err),
 		 err);
 	outside = outside_start(ws);
 	CHECK(outside);
-}
-
-static int remove_one(const char *path, const struct stat *st, int flag, struct FTW *ftw)
-{
-	(void)st, (void)flag, (void)ftw;
-	return remove(path);
-}
-
-static void tear_down(void)
-{
-	outside_stop(outside);
-	workspace_close(ws);
-	nftw(dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
-	arena_destroy(arena);
+	test_defer(outside_stop, outside);
 }
 
 static void by_another_program(const char *path, const char *text)
@@ -113,7 +100,6 @@ TEST(what_another_program_does_is_recorded_while_a_server_runs)
 	by_another_program("new.txt", NULL);
 	r = next("files/new.txt", r.number);
 	CHECK(!r.after.exists);
-	tear_down();
 }
 
 TEST(our_own_changes_are_not_recorded_twice)
@@ -133,5 +119,4 @@ TEST(our_own_changes_are_not_recorded_twice)
 	CHECK_OK(revisions_query(workspace_revisions(ws), &ctx, &q, &list, &count, NULL, &err), err);
 	CHECK_INT(count, 1);
 	CHECK_INT(list[0].op, REV_WRITE);
-	tear_down();
 }

@@ -5,7 +5,6 @@
  * time. STEAD_TEST_SEED repeats a run, STEAD_MODEL_OPS sets its length. A failing run is cut to the shortest length
  * that still fails, and says so.
  */
-#include <ftw.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -14,7 +13,7 @@
 #include "base/limits.h"
 #include "home/timeline/history.h"
 #include "revisions/revisions.h"
-#include "test.h"
+#include "temp_dir.h"
 #include "workspace/workspace.h"
 
 #define FILES_MAX 64
@@ -35,7 +34,7 @@ struct run {
 	struct err err;
 	struct workspace *ws;
 	struct store *files;
-	char dir[64]; /* empty: in memory */
+	const char *dir; /* empty: in memory */
 	struct tree now;
 	struct tree *then;  /* after each step */
 	uint64_t *revision; /* the newest, after each step */
@@ -195,7 +194,7 @@ static bool step_outside(struct run *r, struct str path, struct str bytes)
 	char name[400];
 	FILE *f;
 
-	if (!r->dir[0] || !find(&r->now, path))
+	if (!r->dir || !find(&r->now, path))
 		return true;
 	snprintf(name, sizeof(name), "%s/scout/files/%.*s", r->dir, STR_ARG(path));
 	if (rng(3) == 0) {
@@ -330,7 +329,7 @@ static bool undo_since(struct run *r, uint64_t since)
 	struct jv *report;
 
 	arena_reset(r->calls);
-	if (r->dir[0])
+	if (r->dir)
 		return history_restore(r->ws, &r->ctx, WPATH_ROOT, since, &report, &r->err) == 0 ||
 		       differs(r, "restore", STR(""), r->err.msg);
 	return history_undo(r->ws, &r->ctx, &req, &report, &r->err) == 0 || differs(r, "undo", STR(""), r->err.msg);
@@ -361,12 +360,6 @@ static bool run_steps(struct run *r, size_t steps)
 	return look_back(r, (size_t)rng(steps));
 }
 
-static int remove_one(const char *path, const struct stat *st, int flag, struct FTW *ftw)
-{
-	(void)st, (void)flag, (void)ftw;
-	return remove(path);
-}
-
 static bool run_once(struct run *r, uint64_t seed, size_t steps, bool on_disk)
 {
 	struct workspace_opts opts = {.name = STR("scout"), .create = true, .relaxed = true};
@@ -381,17 +374,13 @@ static bool run_once(struct run *r, uint64_t seed, size_t steps, bool on_disk)
 	r->revision = xcalloc(steps + 1, sizeof(uint64_t));
 	opts.store_url = STR("memory:");
 	if (on_disk) {
-		snprintf(r->dir, sizeof(r->dir), "/tmp/stead-undo-XXXXXX");
-		if (!mkdtemp(r->dir))
-			abort();
+		r->dir = temp_dir_new();
 		opts.store_url = arena_printf(r->arena, "disk:%s", r->dir);
 	}
 	CHECK_OK(workspace_open(&opts, &r->ws, &r->err), r->err);
 	r->files = workspace_files(r->ws);
 	good = run_steps(r, steps);
 	workspace_close(r->ws);
-	if (on_disk)
-		nftw(r->dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 	free(r->then);
 	free(r->revision);
 	arena_destroy(r->calls);

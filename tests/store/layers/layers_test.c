@@ -51,7 +51,7 @@ TEST(an_error_below_a_prefix_does_not_name_it)
 
 	put(c, "a", "x");
 	CHECK_ERR(write_to(c, "a/b", "y"), c->err, ERR_INVALID);
-	CHECK(str_find(str_of(c->err.msg), STR("secret"), 0) == SIZE_MAX);
+	CHECK_LACKS(str_of(c->err.msg), STR("secret"));
 	CHECK_HAS(str_of(c->err.msg), STR("\"a\" is a file"));
 }
 
@@ -380,7 +380,7 @@ TEST(conditions_hold_on_template_files)
 	WITH(template(&upper));
 	struct str v = stat_of(c, "AGENTS.md").version;
 
-	CHECK(str_starts(v, STR("l:")));
+	CHECK_STARTS(v, STR("l:"));
 	CHECK_ERR(store_write(c->s, &c->ctx, P("AGENTS.md"), STR("x"), ABSENT, NULL, &c->err), c->err, ERR_EXISTS);
 	CHECK_OK(store_write(c->s, &c->ctx, P("AGENTS.md"), STR("mine"), VERS(v), NULL, &c->err), c->err);
 	CHECK_ERR(store_write(c->s, &c->ctx, P("AGENTS.md"), STR("x"), VERS(v), NULL, &c->err), c->err, ERR_CONFLICT);

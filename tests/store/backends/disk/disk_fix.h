@@ -39,31 +39,33 @@ fix_reopen(struct fix *f, bool relaxed, const char *tmp_dir)
 {
 	struct store_disk_opts opts = {.relaxed = relaxed, .tmp_dir = tmp_dir};
 
-	store_destroy(f->s);
-	f->s = NULL;
+	test_close(f->s);
 	CHECK_OK(store_disk_open(f->dir, &opts, &f->s, &f->err), f->err);
+	test_defer(store_destroy, f->s);
 }
 
+static void fix_close_dir(int *fd)
+{
+	close(*fd);
+	free(fd);
+}
+
+/* Closed when the test ends. */
 static struct fix fix_new(bool relaxed)
 {
 	struct fix f = {.dir = temp_dir_new(), .ctx = {.arena = arena_new()}};
 	struct store_disk_opts opts = {.relaxed = relaxed};
+	int *fd = malloc(sizeof(*fd));
 
+	test_defer(arena_destroy, f.ctx.arena);
 	f.fd = open(f.dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (f.fd < 0 || store_disk_open(f.dir, &opts, &f.s, &f.err))
+	if (!fd || f.fd < 0 || store_disk_open(f.dir, &opts, &f.s, &f.err))
 		abort();
+	*fd = f.fd;
+	test_defer(fix_close_dir, fd);
+	test_defer(store_destroy, f.s);
 	return f;
 }
-
-static void fix_end(struct fix *f)
-{
-	store_destroy(f->s);
-	arena_destroy(f->ctx.arena);
-	close(f->fd);
-}
-
-/* A failed check leaves by longjmp, past the cleanup: then the store leaks, and only then. */
-#define FIX_SCOPE __attribute__((cleanup(fix_end)))
 
 __attribute__((unused)) static struct str put(struct fix *f, const char *path, const char *bytes)
 {

@@ -126,7 +126,7 @@ static void check_whole(struct fix *f, const struct scenario *sc)
 
 static bool one_run(const struct scenario *sc, int n)
 {
-	FIX_SCOPE struct fix f = fix_new(false);
+	struct fix f = fix_new(false);
 	const char *tmp = sc->tmp_dir ? temp_dir_new() : NULL;
 	bool killed;
 
@@ -211,7 +211,7 @@ static void check_one_letter(struct fix *f)
 
 TEST(two_writers_killed_at_random_times_leave_a_whole_file)
 {
-	FIX_SCOPE struct fix f = fix_new(true);
+	struct fix f = fix_new(true);
 
 	put(&f, "d/file", "");
 	CHECK_OK(store_write(f.s, &f.ctx, P("d/file"), letters(f.ctx.arena, 'z', 1000), ANY, NULL, &f.err), f.err);

@@ -32,34 +32,27 @@ static void deny(unsigned nr, unsigned arg, unsigned mask, unsigned error)
 	CHECK(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog) == 0);
 }
 
-/* The whole list; the first case that fails ends the test. */
-static void check_contract(bool tmp_dir)
+static struct store *open_plain(void)
 {
-	int cases = 0;
+	return open_disk(true, false);
+}
 
-	for (const struct conf_case *k = conf_first; k; k = k->next, cases++) {
-		struct store_disk_opts opts = {.relaxed = true, .tmp_dir = tmp_dir ? temp_dir_new() : NULL};
-		struct conf c = {.ctx = {.arena = arena_new()}};
-
-		CHECK_OK(store_disk_open(temp_dir_new(), &opts, &c.s, &c.err), c.err);
-		k->run(&c);
-		store_destroy(c.s);
-		arena_destroy(c.ctx.arena);
-	}
-	CHECK(cases >= 60);
+static struct store *open_with_tmp_dir(void)
+{
+	return open_disk(true, true);
 }
 
 TEST(the_contract_holds_where_a_descriptor_is_linked_through_proc)
 {
 	deny(SYS_linkat, 4, AT_EMPTY_PATH, ENOENT);
-	check_contract(false);
+	conf_run(&store_cases, open_plain, NULL);
 }
 
 TEST(the_contract_holds_on_a_file_system_without_unnamed_files)
 {
 	deny(SYS_openat, 2, O_TMPFILE & ~O_DIRECTORY, EOPNOTSUPP);
-	check_contract(false);
-	check_contract(true);
+	conf_run(&store_cases, open_plain, NULL);
+	conf_run(&store_cases, open_with_tmp_dir, NULL);
 }
 
 TEST(a_kernel_without_openat2_is_refused_with_the_reason)

@@ -74,7 +74,7 @@ static int one_act(struct fix *f, unsigned act)
 	case 1:
 		r = store_read(f->s, &f->ctx, P("d/f"), STORE_WHOLE, 1000, &bytes, NULL, &f->err);
 		if (r == 0)
-			CHECK(str_find(bytes, STR("OUTSIDE"), 0) == SIZE_MAX);
+			CHECK_LACKS(bytes, STR("OUTSIDE"));
 		return r;
 	case 2:
 		return store_write(f->s, &f->ctx, P("d/f"), STR("inside"), ANY, NULL, &f->err);
@@ -133,7 +133,7 @@ static int outside_with_bait(const char *dir)
 
 TEST(a_directory_swapped_for_a_link_never_leads_outside)
 {
-	FIX_SCOPE struct fix f = fix_new(true);
+	struct fix f = fix_new(true);
 	const char *outside_dir = temp_dir_new();
 	FD_SCOPE int outside = outside_with_bait(outside_dir);
 	atomic_long *swaps = mmap(NULL, sizeof(*swaps), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -177,7 +177,7 @@ static int append_lines(struct fix *f, int who)
 
 TEST(appends_of_eight_processes_are_all_there_in_order_and_whole)
 {
-	FIX_SCOPE struct fix f = fix_new(true);
+	struct fix f = fix_new(true);
 	int next[PROCESSES] = {0}, lines = 0;
 	struct str rest, line;
 
@@ -245,7 +245,7 @@ static void check_edits(struct fix *f, int who_count)
 
 TEST(conditional_edits_of_eight_processes_lose_nothing)
 {
-	FIX_SCOPE struct fix f = fix_new(true);
+	struct fix f = fix_new(true);
 
 	put(&f, "d/shared", "");
 	CHECK_INT(in_processes(&f, PROCESSES, false, edit_many), 0);
@@ -267,7 +267,7 @@ static void *edit_thread(void *arg)
 
 TEST(conditional_edits_of_threads_with_one_store_lose_nothing)
 {
-	FIX_SCOPE struct fix f = fix_new(true);
+	struct fix f = fix_new(true);
 	struct worker workers[4];
 	pthread_t threads[4];
 
@@ -309,7 +309,7 @@ static int create_many(struct fix *f, int who)
 
 TEST(an_exclusive_create_has_one_winner)
 {
-	FIX_SCOPE struct fix f = fix_new(true);
+	struct fix f = fix_new(true);
 	struct store_page page;
 	uint64_t won = 0;
 
@@ -343,7 +343,7 @@ static int come_and_go(struct fix *f, int who)
 
 TEST(a_directory_pruned_by_one_process_does_not_fail_the_write_of_another)
 {
-	FIX_SCOPE struct fix f = fix_new(true);
+	struct fix f = fix_new(true);
 
 	CHECK_INT(in_processes(&f, PROCESSES, true, come_and_go), 0);
 	CHECK_INT(list(&f, "", false).count, 0);
@@ -368,7 +368,7 @@ static int move_to_and_fro(struct fix *f, int who)
 
 TEST(moves_in_both_directions_neither_block_nor_lose)
 {
-	FIX_SCOPE struct fix f = fix_new(true);
+	struct fix f = fix_new(true);
 	char name[20];
 
 	for (int i = 0; i < 10; i++) {

@@ -51,7 +51,7 @@ static long peak_kib(void)
 
 static void check_stream(uint64_t size)
 {
-	FIX_SCOPE struct fix f = fix_new(true);
+	struct fix f = fix_new(true);
 	struct stream in = {.size = size}, out = {.size = size};
 	struct source source = {.pull = pull, .arg = &in};
 	struct sink sink = {.push = push, .arg = &out};

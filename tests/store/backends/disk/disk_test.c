@@ -45,7 +45,7 @@ static int outside_new(const char **ret_dir)
 
 TEST(a_link_at_the_end_of_a_path_is_refused)
 {
-	FIX_SCOPE struct fix f = fix_new(true);
+	struct fix f = fix_new(true);
 	const char *dir;
 	FD_SCOPE int outside = outside_new(&dir);
 	struct str target = arena_printf(f.ctx.arena, "%s/secret", dir);
@@ -64,7 +64,7 @@ TEST(a_link_at_the_end_of_a_path_is_refused)
 
 TEST(a_link_on_the_way_is_refused)
 {
-	FIX_SCOPE struct fix f = fix_new(true);
+	struct fix f = fix_new(true);
 	const char *dir;
 	FD_SCOPE int outside = outside_new(&dir);
 	struct str magic = arena_printf(f.ctx.arena, "/proc/self/fd/%d", outside);
@@ -85,7 +85,7 @@ TEST(a_link_on_the_way_is_refused)
 
 TEST(a_fifo_a_socket_and_a_device_are_refused_without_waiting)
 {
-	FIX_SCOPE struct fix f = fix_new(true);
+	struct fix f = fix_new(true);
 	struct sockaddr_un addr = {.sun_family = AF_UNIX};
 	FD_SCOPE int sock = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
@@ -101,7 +101,7 @@ TEST(a_fifo_a_socket_and_a_device_are_refused_without_waiting)
 
 TEST(a_list_leaves_out_and_counts_what_is_no_file_of_the_store)
 {
-	FIX_SCOPE struct fix f = fix_new(true);
+	struct fix f = fix_new(true);
 	struct store_page page;
 
 	put(&f, "d/file", "x");
@@ -121,7 +121,7 @@ TEST(a_list_leaves_out_and_counts_what_is_no_file_of_the_store)
 
 TEST(a_skipped_name_is_counted_on_one_page_only)
 {
-	FIX_SCOPE struct fix f = fix_new(true);
+	struct fix f = fix_new(true);
 	struct store_list_req req = {.recursive = true, .limit = 1};
 	uint64_t skipped = 0, files = 0;
 	struct store_page page;
@@ -142,7 +142,7 @@ TEST(a_skipped_name_is_counted_on_one_page_only)
 
 TEST(names_of_unfinished_writes_are_not_in_the_store)
 {
-	FIX_SCOPE struct fix f = fix_new(true);
+	struct fix f = fix_new(true);
 	FD_SCOPE int live = -1;
 
 	raw_write(f.fd, ".stead-tmp-1", "unfinished");
@@ -160,7 +160,7 @@ TEST(names_of_unfinished_writes_are_not_in_the_store)
 
 TEST(a_dead_writers_file_goes_with_the_next_list)
 {
-	FIX_SCOPE struct fix f = fix_new(true);
+	struct fix f = fix_new(true);
 
 	put(&f, "d/file", "x");
 	raw_write(f.fd, "d/.stead-tmp-dead", "half");
@@ -170,7 +170,7 @@ TEST(a_dead_writers_file_goes_with_the_next_list)
 
 TEST(a_dead_writers_file_goes_with_the_next_replacing_write)
 {
-	FIX_SCOPE struct fix f = fix_new(false);
+	struct fix f = fix_new(false);
 
 	put(&f, "file", "old");
 	raw_write(f.fd, ".stead-tmp-0000000000000000", "half");
@@ -181,7 +181,7 @@ TEST(a_dead_writers_file_goes_with_the_next_replacing_write)
 
 TEST(a_file_in_the_way_that_lives_is_left_to_its_writer)
 {
-	FIX_SCOPE struct fix f = fix_new(false);
+	struct fix f = fix_new(false);
 	FD_SCOPE int live = -1;
 
 	put(&f, "file", "old");
@@ -195,7 +195,7 @@ TEST(a_file_in_the_way_that_lives_is_left_to_its_writer)
 
 TEST(opening_sweeps_the_tmp_dir_of_the_dead_only)
 {
-	FIX_SCOPE struct fix f = fix_new(true);
+	struct fix f = fix_new(true);
 	const char *tmp = temp_dir_new();
 	FD_SCOPE int dir = open(tmp, O_RDONLY | O_DIRECTORY | O_CLOEXEC), live = -1;
 
@@ -211,7 +211,7 @@ TEST(opening_sweeps_the_tmp_dir_of_the_dead_only)
 
 TEST(a_tmp_dir_that_vanishes_does_not_stop_writes)
 {
-	FIX_SCOPE struct fix f = fix_new(true);
+	struct fix f = fix_new(true);
 	const char *tmp = temp_dir_new();
 
 	fix_reopen(&f, true, tmp);
@@ -223,7 +223,7 @@ TEST(a_tmp_dir_that_vanishes_does_not_stop_writes)
 
 TEST(a_recursive_remove_takes_links_away_and_not_what_they_point_to)
 {
-	FIX_SCOPE struct fix f = fix_new(true);
+	struct fix f = fix_new(true);
 	const char *dir;
 	FD_SCOPE int outside = outside_new(&dir);
 	uint64_t count;
@@ -241,7 +241,7 @@ TEST(a_recursive_remove_takes_links_away_and_not_what_they_point_to)
 
 TEST(a_replaced_file_keeps_its_mode_and_a_new_one_is_not_writable_by_others)
 {
-	FIX_SCOPE struct fix f = fix_new(false);
+	struct fix f = fix_new(false);
 	struct stat st;
 
 	put(&f, "script", "1");
@@ -272,15 +272,13 @@ TEST(a_store_that_replaced_many_files_leaves_no_descriptor_open)
 	for (int i = 0; i < 2000; i++)
 		put(&f, "same", i % 2 ? "odd" : "even");
 	CHECK(setrlimit(RLIMIT_NOFILE, &before) == 0);
-	store_destroy(f.s);
-	f.s = NULL;
+	test_close(f.s);
 	CHECK_INT(next_fd(), f.fd + 1);
-	fix_end(&f);
 }
 
 TEST(a_child_process_replaces_files_of_a_store_that_was_opened_before_the_fork)
 {
-	FIX_SCOPE struct fix f = fix_new(true);
+	struct fix f = fix_new(true);
 	int status;
 	pid_t child;
 
@@ -299,7 +297,7 @@ TEST(a_child_process_replaces_files_of_a_store_that_was_opened_before_the_fork)
 
 TEST(an_append_to_a_file_with_two_names_leaves_the_other_name_alone)
 {
-	FIX_SCOPE struct fix f = fix_new(true);
+	struct fix f = fix_new(true);
 
 	put(&f, "file", "old");
 	CHECK(linkat(f.fd, "file", f.fd, "second", 0) == 0);
@@ -310,7 +308,7 @@ TEST(an_append_to_a_file_with_two_names_leaves_the_other_name_alone)
 
 TEST(an_append_to_a_file_with_one_name_keeps_the_inode)
 {
-	FIX_SCOPE struct fix f = fix_new(true);
+	struct fix f = fix_new(true);
 	struct stat before, after;
 
 	put(&f, "log", "1\n");
@@ -334,7 +332,7 @@ static int append_past_the_limit(struct fix *f)
 
 TEST(an_append_that_fails_half_way_is_taken_back)
 {
-	FIX_SCOPE struct fix f = fix_new(true);
+	struct fix f = fix_new(true);
 
 	put(&f, "log", "abc");
 	CHECK_INT(in_child(append_past_the_limit, &f), 0);
@@ -343,7 +341,7 @@ TEST(an_append_that_fails_half_way_is_taken_back)
 
 TEST(versions_agree_between_write_stat_and_list_and_never_repeat)
 {
-	FIX_SCOPE struct fix f = fix_new(true);
+	struct fix f = fix_new(true);
 	struct str seen[500];
 	struct store_stat st;
 
@@ -359,7 +357,7 @@ TEST(versions_agree_between_write_stat_and_list_and_never_repeat)
 
 TEST(a_change_by_another_program_is_a_conflict)
 {
-	FIX_SCOPE struct fix f = fix_new(true);
+	struct fix f = fix_new(true);
 	struct str version = put(&f, "file", "mine");
 
 	raw_write(f.fd, "file", "hers");
@@ -369,7 +367,7 @@ TEST(a_change_by_another_program_is_a_conflict)
 
 TEST(a_failed_write_leaves_no_directories)
 {
-	FIX_SCOPE struct fix f = fix_new(true);
+	struct fix f = fix_new(true);
 
 	CHECK_ERR(store_write(f.s, &f.ctx, P("a/b/c"), STR("x"), VERS(STR("0")), NULL, &f.err), f.err, ERR_CONFLICT);
 	CHECK(!raw_exists(f.fd, "a"));
@@ -377,7 +375,7 @@ TEST(a_failed_write_leaves_no_directories)
 
 TEST(an_empty_directory_is_no_obstacle)
 {
-	FIX_SCOPE struct fix f = fix_new(true);
+	struct fix f = fix_new(true);
 
 	CHECK(mkdirat(f.fd, "a", 0755) == 0 && mkdirat(f.fd, "b", 0755) == 0 && mkdirat(f.fd, "c", 0755) == 0);
 	put(&f, "a", "file");
@@ -389,7 +387,7 @@ TEST(an_empty_directory_is_no_obstacle)
 
 TEST(directories_with_no_file_in_them_are_no_obstacle_at_any_depth)
 {
-	FIX_SCOPE struct fix f = fix_new(true);
+	struct fix f = fix_new(true);
 
 	CHECK(mkdirat(f.fd, "a", 0755) == 0 && mkdirat(f.fd, "a/b", 0755) == 0 && mkdirat(f.fd, "a/b/c", 0755) == 0);
 	put(&f, "a", "file");
@@ -402,7 +400,7 @@ TEST(directories_with_no_file_in_them_are_no_obstacle_at_any_depth)
 
 TEST(a_directory_that_stays_locked_is_a_timeout)
 {
-	FIX_SCOPE struct fix f = fix_new(true);
+	struct fix f = fix_new(true);
 	FD_SCOPE int other = open(f.dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
 	CHECK(flock(other, LOCK_EX) == 0);
@@ -431,7 +429,7 @@ static void make_deep(int dir, unsigned levels)
 
 TEST(the_deepest_path_is_listed_with_few_descriptors)
 {
-	FIX_SCOPE struct fix f = fix_new(true);
+	struct fix f = fix_new(true);
 	struct rlimit old, few = {100, 100};
 	struct store_page page;
 
@@ -447,7 +445,7 @@ TEST(the_deepest_path_is_listed_with_few_descriptors)
 
 TEST(a_tree_deeper_than_any_path_is_counted_and_can_be_removed)
 {
-	FIX_SCOPE struct fix f = fix_new(true);
+	struct fix f = fix_new(true);
 	uint64_t count;
 
 	make_deep(f.fd, 700);
@@ -471,7 +469,7 @@ static int write_with_no_descriptor_left(struct fix *f)
 
 TEST(too_many_open_files_is_said_so)
 {
-	FIX_SCOPE struct fix f = fix_new(true);
+	struct fix f = fix_new(true);
 
 	CHECK_INT(in_child(write_with_no_descriptor_left, &f), 0);
 }
@@ -487,14 +485,14 @@ static int write_as_nobody(struct fix *f)
 
 TEST(a_directory_that_may_not_be_written_is_said_so)
 {
-	FIX_SCOPE struct fix f = fix_new(true);
+	struct fix f = fix_new(true);
 
 	CHECK_INT(in_child(write_as_nobody, &f), 0);
 }
 
 TEST(a_missing_directory_is_made_only_when_asked)
 {
-	FIX_SCOPE struct fix f = fix_new(true);
+	struct fix f = fix_new(true);
 	struct str path = arena_printf(f.ctx.arena, "%s/a/b", f.dir);
 	struct store_disk_opts opts = {.create = true};
 	struct store *s;
@@ -507,7 +505,7 @@ TEST(a_missing_directory_is_made_only_when_asked)
 
 TEST(a_url_opens_the_store_it_names)
 {
-	FIX_SCOPE struct fix f = fix_new(true);
+	struct fix f = fix_new(true);
 	struct str url = arena_printf(f.ctx.arena, "disk:%s", f.dir);
 	struct store *s;
 

@@ -2,7 +2,7 @@
 /* The contract of stores and journals, on a real PostgreSQL: bare, with a prefix, through TLS, with revisions. */
 #include "revisions/revisions.h"
 #include "store/backends/postgres/postgres_fix.h"
-#include "store/conformance_run.h"
+#include "store/conformance.h"
 #include "store/journal_conformance.h"
 
 static struct store *bare(void)
@@ -59,50 +59,50 @@ static struct store *in_one_step(void)
 
 TEST(postgres_keeps_the_contract)
 {
-	run_all(bare);
+	conf_run(&store_cases, bare, NULL);
 }
 
 TEST(a_prefix_in_postgres_keeps_the_contract)
 {
-	run_all(prefixed);
+	conf_run(&store_cases, prefixed, NULL);
 }
 
 TEST(postgres_through_tls_keeps_the_contract)
 {
-	run_all(through_tls);
+	conf_run(&store_cases, through_tls, NULL);
 }
 
 TEST(postgres_without_anything_kept_in_a_session_keeps_the_contract)
 {
-	run_all(without_session);
+	conf_run(&store_cases, without_session, NULL);
 }
 
 TEST(revisions_in_files_in_postgres_keep_the_contract)
 {
-	run_all(with_segments);
+	conf_run(&store_cases, with_segments, NULL);
 }
 
 TEST(revisions_in_a_journal_in_postgres_keep_the_contract)
 {
-	run_all(with_a_journal);
+	conf_run(&store_cases, with_a_journal, NULL);
 }
 
 TEST(revisions_in_one_step_in_postgres_keep_the_contract)
 {
-	run_all(in_one_step);
+	conf_run(&store_cases, in_one_step, NULL);
 }
 
 TEST(a_journal_in_postgres_keeps_the_contract)
 {
-	journal_run_all(bare);
+	conf_run(&journal_cases, bare, NULL);
 }
 
 TEST(a_journal_behind_a_prefix_in_postgres_keeps_the_contract)
 {
-	journal_run_all(prefixed);
+	conf_run(&journal_cases, prefixed, NULL);
 }
 
 TEST(a_journal_in_postgres_without_a_session_keeps_the_contract)
 {
-	journal_run_all(without_session);
+	conf_run(&journal_cases, without_session, NULL);
 }

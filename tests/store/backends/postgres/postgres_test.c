@@ -368,7 +368,7 @@ static void check_refused(const char *url, enum err_kind kind, const char *says)
 
 	CHECK_ERR(store_open_url(str_of(url), NULL, &s, &err), err, kind);
 	CHECK_HAS(str_of(err.msg), str_of(says));
-	CHECK(!strstr(err.msg, "sesame"));
+	CHECK_LACKS(str_of(err.msg), STR("sesame"));
 }
 
 TEST(what_is_wrong_with_a_server_is_said_in_one_sentence)

@@ -3,23 +3,10 @@
    an ACL user, and below layers. */
 #include "revisions/revisions.h"
 #include "store/backends/redis/redis_fix.h"
-#include "store/conformance_run.h"
+#include "store/conformance.h"
 #include "store/journal_conformance.h"
 
-#undef STACK /* a journal too */
-#define STACK(id, expr)                                                                                                \
-	static struct store *id##_open(void)                                                                           \
-	{                                                                                                              \
-		return expr;                                                                                           \
-	}                                                                                                              \
-	TEST(id##_keeps_the_contract)                                                                                  \
-	{                                                                                                              \
-		run_all(id##_open);                                                                                    \
-	}                                                                                                              \
-	TEST(a_journal_on_##id##_keeps_the_contract)                                                                   \
-	{                                                                                                              \
-		journal_run_all(id##_open);                                                                            \
-	}
+#define BOTH(id, expr) STACK(id, expr) JOURNAL_STACK(id, expr)
 
 static struct store *open_tls(void)
 {
@@ -66,7 +53,7 @@ static struct store *revisions_open(void)
 
 TEST(revisions_in_redis_keep_the_contract)
 {
-	run_all(revisions_open);
+	conf_run(&store_cases, revisions_open, NULL);
 }
 
 TEST(a_write_with_its_revision_is_one_round_trip)
@@ -86,11 +73,11 @@ TEST(a_write_with_its_revision_is_one_round_trip)
 	arena_destroy(c.ctx.arena);
 }
 
-STACK(redis, redis_open_new())
-STACK(redis_over_tls, open_tls())
-STACK(redis_on_a_unix_socket, redis_open_at(redis_env("STEAD_TEST_REDIS_UNIX"), redis_prefix(), "&db=3"))
-STACK(redis_as_an_acl_user, open_user())
-STACK(a_prefix_in_redis, store_prefix_new(redis_open_new(), P("ws/one")))
+BOTH(redis, redis_open_new())
+BOTH(redis_over_tls, open_tls())
+BOTH(redis_on_a_unix_socket, redis_open_at(redis_env("STEAD_TEST_REDIS_UNIX"), redis_prefix(), "&db=3"))
+BOTH(redis_as_an_acl_user, open_user())
+BOTH(a_prefix_in_redis, store_prefix_new(redis_open_new(), P("ws/one")))
 
 TEST(move_and_copy_honour_a_version_of_the_target)
 {

@@ -2,7 +2,7 @@
 /* The store contract on a real S3 server; on one without conditional writes with single_writer=1. */
 #include "revisions/rev_form.h"
 #include "store/backends/s3/s3_fix.h"
-#include "store/conformance_run.h"
+#include "store/conformance.h"
 #include "store/journal_conformance.h"
 
 static struct store *open_s3(void)
@@ -14,7 +14,7 @@ STACK(s3, open_s3())
 
 TEST(journals_on_s3_keep_their_contract)
 {
-	journal_run_all(open_s3);
+	conf_run(&journal_cases, open_s3, NULL);
 }
 
 /* Files and history in one bucket, as a workspace has them: meta lies below a prefix of its own. */

@@ -54,14 +54,11 @@ static int child(const char *prefix, int id)
 {
 	struct conf c = {.ctx = {.arena = arena_new()}};
 
-	test_failed = 0;
-	if (setjmp(test_end) == 0) {
-		c.s = s3_at(NULL, prefix, "");
-		work(&c, id);
-		store_destroy(c.s);
-	}
+	c.s = s3_at(NULL, prefix, "");
+	work(&c, id);
+	store_destroy(c.s);
 	arena_destroy(c.ctx.arena);
-	return test_failed;
+	return 0;
 }
 
 static size_t lines_of(struct str text)
