@@ -16,6 +16,7 @@ struct setting {
 	char *name, *value;
 };
 
+static const char *(*_Atomic process_lookup)(const char *name);
 static struct setting *_Atomic settings;
 static pthread_mutex_t adding = PTHREAD_MUTEX_INITIALIZER;
 
@@ -28,11 +29,23 @@ static const struct setting *find(const char *name)
 	return s;
 }
 
+const char *env_process(const char *name)
+{
+	const char *(*lookup)(const char *name) = atomic_load(&process_lookup);
+
+	return lookup ? lookup(name) : getenv(name);
+}
+
+void env_set_lookup(const char *(*lookup)(const char *name))
+{
+	atomic_store(&process_lookup, lookup);
+}
+
 const char *env_get(const char *name)
 {
 	const struct setting *s = find(name);
 
-	return s ? s->value : getenv(name);
+	return s ? s->value : env_process(name);
 }
 
 void env_set(struct str name, struct str value)

@@ -8,6 +8,10 @@
 
 #include "base/str.h"
 
+/* A variable of the process alone: through env_set_lookup(), else getenv(). NULL: there is none. */
+const char *env_process(const char *name);
+/* From now on the environment of the process is what this function says; NULL: getenv(). Values must stay valid. */
+void env_set_lookup(const char *(*lookup)(const char *name));
 /* NULL: neither has it. Good until the process ends. Thread-safe. */
 const char *env_get(const char *name);
 /* From now on env_get() gives this value. The bytes are copied, and kept. */

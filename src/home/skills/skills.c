@@ -9,6 +9,7 @@
 
 #include <stdlib.h>
 
+#include "base/env.h"
 #include "base/limits.h"
 #include "base/strmap.h"
 #include "text/markup.h"
@@ -123,7 +124,7 @@ static int load_layer(struct gather *g, const struct layer *layer, struct err *e
 /* A directory of the host, or the URL of a store. */
 static int open_place(struct arena *arena, struct str place, struct store **ret, struct err *err)
 {
-	const char *home = getenv("HOME");
+	const char *home = env_process("HOME");
 	struct store_disk_opts opts = {0};
 	size_t scheme = str_find_char(place, ':');
 
