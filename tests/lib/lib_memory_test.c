@@ -6,6 +6,7 @@
 
 #include "base/limits.h"
 #include "lib_fix.h"
+#include "temp_dir.h"
 
 #define STREAM_SIZE ((uint64_t)256 * MIB)
 
@@ -58,7 +59,7 @@ static long peak_kib(void)
 
 TEST(a_stream_of_256_mib_needs_less_than_32_mib)
 {
-	char dir[] = "/tmp/stead-lib-XXXXXX", store[64], command[64];
+	char store[300];
 	struct stead_options options = {
 		.size = sizeof options, .store = store, .workspace = "large", .create = 1, .relaxed = 1};
 	struct stream in = {.size = STREAM_SIZE}, out = {.size = STREAM_SIZE};
@@ -67,15 +68,12 @@ TEST(a_stream_of_256_mib_needs_less_than_32_mib)
 	struct stead_error error = {0};
 	struct stead *stead = NULL;
 
-	CHECK(mkdtemp(dir) != NULL);
-	snprintf(store, sizeof store, "disk:%s", dir);
+	snprintf(store, sizeof store, "disk:%s", temp_dir_new());
 	CHECK_DONE(stead_open(&options, &stead, &error), error);
 	CHECK_DONE(stead_write_stream(stead, NULL, "large.bin", &source, NULL, &error), error);
 	CHECK_DONE(stead_read_stream(stead, NULL, "large.bin", &sink, NULL, &error), error);
 	CHECK_INT(out.at, STREAM_SIZE);
 	stead_close(stead);
-	snprintf(command, sizeof command, "rm -rf %s", dir);
-	CHECK_INT(system(command), 0);
 	printf("# %ld KiB at its peak\n", peak_kib());
 	CHECK(peak_kib() > 0 && peak_kib() < 32 * 1024);
 }

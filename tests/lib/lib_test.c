@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "lib_fix.h"
+#include "temp_dir.h"
 
 TEST(what_is_written_is_read_back_byte_for_byte)
 {
@@ -298,14 +299,13 @@ TEST(opening_fails_with_a_sentence_and_leaves_nothing)
 
 TEST(open_and_close_leak_no_descriptor)
 {
-	char dir[] = "/tmp/stead-lib-XXXXXX", store[64], command[64];
+	char store[300];
 	struct stead_options options = {
 		.size = sizeof options, .store = store, .workspace = "loop", .create = 1, .relaxed = 1};
 	struct stead_error error;
 	int before = -1;
 
-	CHECK(mkdtemp(dir) != NULL);
-	snprintf(store, sizeof(store), "disk:%s", dir);
+	snprintf(store, sizeof(store), "disk:%s", temp_dir_new());
 	for (int i = 0; i < 20; i++) {
 		struct stead *stead = NULL;
 		int fd;
@@ -320,8 +320,6 @@ TEST(open_and_close_leak_no_descriptor)
 			before = fd;
 		CHECK_INT(fd, before);
 	}
-	snprintf(command, sizeof(command), "rm -rf %s", dir);
-	CHECK_INT(system(command), 0);
 }
 
 TEST(the_library_leaves_signals_alone)
