@@ -11,8 +11,8 @@
  *   same handle. After fork() the child opens its own handles.
  * - The library prints nothing and installs no signal handlers. docs/library.md lists every environment variable and
  *   file that it reads; stead_set_environment() replaces the environment.
- * - When memory runs out, the process ends with abort(), after the function of stead_set_fatal(). Bytes of files are
- * the exception: a read for which there is no memory fails as STEAD_TOO_LARGE.
+ * - When memory runs out, the process ends with abort(), after the function of stead_set_fatal(). Bytes of files are an
+ *   exception: a read for which there is no memory fails as STEAD_TOO_LARGE.
  */
 #ifndef STEAD_H
 #define STEAD_H
