@@ -25,7 +25,8 @@ static int show(void *arg, const char *path, const struct stead_stat *stat)
 int main(int argc, char **argv)
 {
 	char store[1024];
-	struct stead_options options = {.store = store, .workspace = "hello", .create = 1};
+	struct stead_options options = {.size = sizeof options, .store = store, .workspace = "hello", .create = 1};
+	struct stead_call_options unchanged = {.size = sizeof unchanged};
 	struct stead_error error;
 	struct stead_stat stat;
 	struct stead *stead;
@@ -35,29 +36,31 @@ int main(int argc, char **argv)
 	snprintf(store, sizeof(store), "disk:%s", argc > 1 ? argv[1] : "./workspaces");
 	if (stead_open(&options, &stead, &error) != 0)
 		goto failed;
-	stead_subscribe(stead, changed, NULL);
+	if (stead_subscribe(stead, changed, NULL, NULL, &error) != 0)
+		goto close;
 
 	/* As a program: bytes in, bytes out. */
-	if (stead_write(stead, "notes/hello.md", "# Hello\n", 8, NULL, &stat, &error) != 0 ||
-	    stead_read(stead, "notes/hello.md", &data, &size, &error) != 0)
+	if (stead_write(stead, NULL, "notes/hello.md", "# Hello\n", 8, &stat, &error) != 0 ||
+	    stead_read(stead, NULL, "notes/hello.md", &data, &size, NULL, &error) != 0)
 		goto close;
 	printf("read %zu bytes: %s", size, data);
 	stead_free(data);
 
 	/* As an agent would: a tool with JSON arguments, and text that a model can read. */
-	if (stead_call(stead, "edit_file",
+	if (stead_call(stead, NULL, "edit_file",
 		       "{\"path\": \"notes/hello.md\", \"old_text\": \"Hello\", \"new_text\": \"Good morning\"}", NULL,
 		       NULL, &error) != 0 ||
-	    stead_call(stead, "read_file", "{\"path\": \"notes/hello.md\"}", &text, NULL, &error) != 0)
+	    stead_call(stead, NULL, "read_file", "{\"path\": \"notes/hello.md\"}", &text, NULL, &error) != 0)
 		goto close;
 	printf("%s\n", text);
 	stead_free(text);
-	if (stead_list(stead, "notes", show, NULL, &error) != 0)
+	if (stead_list(stead, NULL, "notes", show, NULL, &error) != 0)
 		goto close;
 
 	/* An error is a kind and a sentence. The file has changed since `stat`: */
-	if (stead_write(stead, "notes/hello.md", "x", 1, stat.version, NULL, &error) == STEAD_CONFLICT)
-		printf("refused, as it should be\n");
+	unchanged.if_version = stat.version;
+	if (stead_write(stead, &unchanged, "notes/hello.md", "x", 1, NULL, &error) == STEAD_CONFLICT)
+		printf("refused, as expected\n");
 	stead_close(stead);
 	return 0;
 close:

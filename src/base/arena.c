@@ -11,6 +11,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/fatal.h"
+
 #if defined(__SANITIZE_ADDRESS__)
 #define EACH_ALONE 1
 #elif defined(__has_feature)
@@ -34,14 +36,13 @@ struct block {
 };
 
 struct arena {
-	struct block *head; /* the block being bumped; older ones behind it */
+	struct block *head; /* the block being bumped; older ones follow it */
 	size_t next_size;
 };
 
 static _Noreturn void out_of_memory(size_t size)
 {
-	fprintf(stderr, "stead: out of memory (%zu bytes wanted)\n", size);
-	abort();
+	fatal("out of memory (%zu bytes wanted)", size);
 }
 
 void *xmalloc(size_t size)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Memory that dies together. What a call parses, lists, reads or formats lives in its arena; nothing is freed one by
- * one. Out of memory ends the program through one hook: in exchange every size that an outsider decides is bounded
- * before it reaches an allocation (base/limits.h). Under AddressSanitizer each allocation is its own block.
- * An arena belongs to one thread at a time.
+ * one. When memory runs out, the process ends (base/fatal.h): in exchange every size that an outsider decides is
+ * bounded before it reaches an allocation (base/limits.h). Under AddressSanitizer each allocation is its own block. An
+ * arena belongs to one thread at a time.
  */
 #ifndef STEAD_BASE_ARENA_H
 #define STEAD_BASE_ARENA_H
@@ -25,7 +25,7 @@ void *arena_alloc(struct arena *arena, size_t size);
 void *arena_alloc_raw(struct arena *arena, size_t size);
 /* Grows `old` (may be NULL); in place when it was the last allocation. Never shrinks. The new part is not zeroed. */
 void *arena_grow(struct arena *arena, void *old, size_t old_size, size_t new_size);
-/* A copy; the copy is NUL-terminated behind its length. */
+/* A copy; the copy is NUL-terminated after its length. */
 struct str arena_str(struct arena *arena, struct str s);
 const char *arena_cstr(struct arena *arena, struct str s);
 __attribute__((format(printf, 2, 3))) struct str arena_printf(struct arena *arena, const char *fmt, ...);

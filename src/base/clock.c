@@ -6,6 +6,8 @@
 #include <sys/random.h>
 #include <time.h>
 
+#include "base/env.h"
+
 #define NS_PER_S INT64_C(1000000000)
 
 static int64_t now_ns(clockid_t id)
@@ -23,7 +25,7 @@ int64_t clock_monotonic_ns(void)
 
 int64_t clock_real_ns(void)
 {
-	const char *pinned = getenv("STEAD_TEST_CLOCK_NS");
+	const char *pinned = env_process("STEAD_TEST_CLOCK_NS");
 	int64_t ns;
 
 	if (pinned && str_to_i64(str_of(pinned), &ns))

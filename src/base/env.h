@@ -18,6 +18,10 @@ struct env {
 	size_t count;
 };
 
+/* A variable of the process alone: through env_set_lookup(), else getenv(). NULL: there is none. */
+const char *env_process(const char *name);
+/* From now on the environment of the process is what this function says; NULL: getenv(). Values must stay valid. */
+void env_set_lookup(const char *(*lookup)(const char *name));
 /* `env` NULL: only the environment of the process. NULL: neither has it. */
 const char *env_get(const struct env *env, const char *name);
 /* A copy that lives as long as the arena. */

@@ -54,6 +54,10 @@
 #define EMBED_PIECES_MAX    1024
 /* Forks of forks (ERR_INVALID). */
 #define FORK_DEPTH_MAX 32
+/* A version as a backend gives it (an ETag is the longest), and with what is put before it: "l:r-" by each level of
+   forks, "l:" by the overlays of users and templates. */
+#define VERSION_BARE_MAX ((size_t)128)
+#define VERSION_LEN_MAX  (VERSION_BARE_MAX + 4 * FORK_DEPTH_MAX + 16)
 /* A file that is merged by lines; larger ones are taken whole, or are a conflict. */
 #define MERGE_FILE_MAX (8 * MIB)
 /* A file that is compared with itself at another revision. */

@@ -19,6 +19,7 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
+#include "base/env.h"
 #include "base/fd.h"
 #include "base/limits.h"
 
@@ -35,7 +36,7 @@ struct child {
 
 static const char *search_path(void)
 {
-	const char *path = getenv("PATH");
+	const char *path = env_process("PATH");
 
 	return path && *path ? path : USUAL_PATH;
 }

@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include "base/fatal.h"
 #include "command/cli.h"
 #include "stead.h"
 
@@ -27,6 +28,11 @@ static int run(struct cli *cli, int argc, char **argv, struct err *err)
 	return r ? r : cli->args.command->run(cli, err);
 }
 
+static void print_fatal(const char *message)
+{
+	fprintf(stderr, "stead: %s\n", message);
+}
+
 int main(int argc, char **argv)
 {
 	struct cli cli = {.ctx.arena = arena_new()};
@@ -34,6 +40,7 @@ int main(int argc, char **argv)
 	int r;
 
 	signal(SIGPIPE, SIG_IGN);
+	fatal_set_hook(print_fatal);
 	output_init(&cli.out, STDOUT_FILENO);
 	r = run(&cli, argc, argv, &err);
 	if (r)

@@ -1,24 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * libstead: the C interface over the same workspace and the same tools that the program serves. Nothing is decided
- * here; this file turns the embedder's C strings into slices, errors into struct stead_error, and results into memory
- * that the embedder owns (malloc). Each call has an arena of its own, so threads share only the workspace, which is
- * thread-safe. What an embedder asks to read is as large as he likes: it goes into malloc'd memory, and when there is
- * none the call fails instead of ending his program.
+ * here; this directory turns the embedder's C strings into slices, errors into struct stead_error, and results into
+ * memory that the embedder owns (malloc). Each call has an arena of its own, so threads share only the workspace, which
+ * is thread-safe. This file opens handles, calls tools and forwards events.
+ *
+ * Handles for further users count on the first one's workspace. The count, and not a rule about the order of closing,
+ * keeps it open: a host that ends users on many threads has no such order.
  */
-#include "stead.h"
-
-#include <pthread.h>
 #include <stdlib.h>
 
-#include "base/ctx.h"
+#include "base/env.h"
+#include "base/fatal.h"
+#include "lib/lib_internal.h"
 #include "store/stores.h"
-#include "tool/tool.h"
-#include "workspace/workspace.h"
-
-_Static_assert((int)STEAD_INTERNAL == (int)ERR_INTERNAL && (int)STEAD_INVALID == (int)ERR_INVALID,
-	       "the kinds are the same numbers inside and outside");
-_Static_assert(sizeof(((struct stead_error *)0)->message) == sizeof(((struct err *)0)->msg), "no sentence is cut");
 
 struct subscription {
 	struct subscription *next;
@@ -27,119 +22,185 @@ struct subscription {
 	void *arg;
 };
 
-struct stead {
-	struct workspace *ws;
-	struct toolset *set;
-	pthread_mutex_t lock; /* of the list; never held while a listener runs */
-	struct subscription *subscriptions;
-};
-
-static int give_error(const struct err *err, struct stead_error *ret)
+const char *stead_version(void)
 {
-	if (ret) {
-		ret->kind = (int)err->kind;
-		memcpy(ret->message, err->msg, sizeof(ret->message));
-	}
-	return (int)err->kind;
+	return STEAD_VERSION;
 }
 
-static struct ctx new_call(struct stead *stead)
+void stead_set_fatal(void (*hook)(const char *message))
 {
-	return (struct ctx){.arena = arena_new(), .actor = workspace_actor(stead->ws)};
+	fatal_set_hook(hook);
+}
+
+void stead_set_environment(const char *(*environment)(const char *name))
+{
+	env_set_lookup(environment);
+}
+
+void stead_free(void *memory)
+{
+	free(memory);
+}
+
+/* --- opening --- */
+
+static int read_options(const struct stead_options *given, struct workspace_opts *ret, struct str *ret_dialect,
+			struct err *err)
+{
+	struct stead_options o = {0};
+	int r = given ? lib_take(given, "stead_options", &o, sizeof o, err) : 0;
+
+	if (r)
+		return r;
+	*ret = (struct workspace_opts){
+		.store_url = str_of(o.store),
+		.name = str_of(o.workspace),
+		.user = str_of(o.user),
+		.agent = str_of(o.agent),
+		.session = str_of(o.session),
+		.root = str_of(o.root),
+		.files_dir = str_of(o.files_dir),
+		.create = o.create,
+		.relaxed = o.relaxed,
+		.cancel = o.cancel ? &o.cancel->cancel : NULL,
+	};
+	*ret_dialect = str_of(o.dialect);
+	if (!ret->root.len && !ret->files_dir.len)
+		ret->root = dialect_root(*ret_dialect);
+	return lib_deadline(o.timeout_ms, &ret->deadline_ns, err);
+}
+
+static struct stead *handle_new(struct stead *root, struct workspace *ws, struct toolset *set)
+{
+	struct stead *stead = xcalloc(1, sizeof(*stead));
+
+	stead->root = root ? root : stead;
+	stead->ws = ws;
+	stead->set = set;
+	pthread_mutex_init(&stead->lock, NULL);
+	atomic_fetch_add(&stead->root->refs, 1);
+	return stead;
 }
 
 int stead_open(const struct stead_options *options, struct stead **ret_stead, struct stead_error *error)
 {
-	static const struct stead_options none;
-	const struct stead_options *o = options ? options : &none;
-	struct workspace_opts opts = {
-		.store_url = str_of(o->store),
-		.name = str_of(o->workspace),
-		.user = str_of(o->user),
-		.agent = str_of(o->agent),
-		.session = str_of(o->session),
-		.root = str_of(o->root),
-		.files_dir = str_of(o->files_dir),
-		.create = o->create,
-		.relaxed = o->relaxed,
-	};
-	struct stead *stead = xcalloc(1, sizeof(*stead));
+	struct workspace_opts opts;
+	struct workspace *ws;
+	struct toolset *set;
+	struct str dialect;
 	struct err err = {0};
-	int r;
+	int r = read_options(options, &opts, &dialect, &err);
 
-	if (!opts.root.len && !opts.files_dir.len)
-		opts.root = dialect_root(str_of(o->dialect));
-	r = workspace_open(&opts, &stead->ws, &err);
-
-	if (r == 0 && (r = toolset_new(stead->ws, str_of(o->dialect), &stead->set, &err)) != 0)
-		workspace_close(stead->ws);
-	if (r) {
-		free(stead);
-		return give_error(&err, error);
-	}
-	pthread_mutex_init(&stead->lock, NULL);
-	*ret_stead = stead;
-	return 0;
+	if (r == 0)
+		r = workspace_open(&opts, &ws, &err);
+	if (r)
+		return lib_end(&err, r, error);
+	r = toolset_new(ws, dialect, &set, &err);
+	if (r)
+		workspace_close(ws);
+	else
+		*ret_stead = handle_new(NULL, ws, set);
+	return lib_end(&err, r, error);
 }
 
-void stead_close(struct stead *stead)
+int stead_open_for(struct stead *of, const char *user, const char *agent, const char *session, struct stead **ret_stead,
+		   struct stead_error *error)
 {
-	if (!stead)
-		return;
-	while (stead->subscriptions)
-		stead_unsubscribe(stead, stead->subscriptions->handle);
+	struct workspace *ws;
+	struct err err = {0};
+	int r = workspace_open_for(of->root->ws, str_of(user), str_of(agent), str_of(session), &ws, &err);
+
+	if (r == 0)
+		*ret_stead = handle_new(of->root, ws, toolset_for(of->root->set, ws));
+	return lib_end(&err, r, error);
+}
+
+static void handle_end(struct stead *stead)
+{
 	toolset_destroy(stead->set);
 	workspace_close(stead->ws);
 	pthread_mutex_destroy(&stead->lock);
 	free(stead);
 }
 
-static char *copy_out(struct str s)
+void stead_close(struct stead *stead)
 {
-	return xstrndup(s);
+	struct stead *root;
+
+	if (!stead)
+		return;
+	while (stead->subscriptions)
+		stead_unsubscribe(stead, stead->subscriptions->handle);
+	root = stead->root;
+	if (stead != root)
+		handle_end(stead);
+	if (atomic_fetch_sub(&root->refs, 1) == 1)
+		handle_end(root);
 }
 
-static char *json_out(struct arena *arena, const struct jv *value)
+/* --- tools --- */
+
+/* A copy for the caller; NULL text gives NULL. */
+static int copy_out(struct str s, char **ret, struct err *err)
+{
+	char *copy = s.ptr ? malloc(s.len + 1) : NULL;
+
+	if (s.ptr && !copy)
+		return err_set(err, ERR_TOO_LARGE, "there is no memory for a result of %zu bytes; ask for less", s.len);
+	if (copy) {
+		memcpy(copy, s.ptr, s.len);
+		copy[s.len] = '\0';
+	}
+	*ret = copy;
+	return 0;
+}
+
+static int json_out(struct arena *arena, const struct jv *value, char **ret, struct err *err)
 {
 	struct buf buf;
 
 	buf_init(&buf, arena, SIZE_MAX / 4);
-	jv_write(&buf, value);
-	return copy_out(buf_str(&buf));
+	if (value)
+		jv_write(&buf, value);
+	return copy_out(value ? buf_str(&buf) : STR_NONE, ret, err);
 }
 
-static int call(struct stead *stead, struct ctx *ctx, const char *tool, const char *arguments,
-		struct tool_result *ret_result, struct err *err)
+static int run_tool(struct lib_call *c, struct stead *stead, const char *tool, const char *arguments,
+		    struct tool_result *ret_result)
 {
 	struct jv *args = NULL;
-	int r = arguments ? jv_parse(ctx->arena, str_of(arguments), &args, err) : 0;
 
-	if (r)
-		return err_prefix(err, "%.80s: the arguments", tool);
-	return toolset_call(stead->set, ctx, str_of(tool), args, ret_result, err);
+	if (!tool)
+		return err_set(&c->err, ERR_INVALID, "no tool is named; list them with stead_tools()");
+	if (arguments && jv_parse(c->ctx.arena, str_of(arguments), &args, &c->err))
+		return err_prefix(&c->err, "%.80s: the arguments", tool);
+	return toolset_call(stead->set, &c->ctx, str_of(tool), args, ret_result, &c->err);
 }
 
-int stead_call(struct stead *stead, const char *tool, const char *arguments, char **ret_text, char **ret_json,
-	       struct stead_error *error)
+int stead_call(struct stead *stead, const struct stead_call_options *how, const char *tool, const char *arguments,
+	       char **ret_text, char **ret_json, struct stead_error *error)
 {
-	struct ctx ctx = new_call(stead);
-	ARENA_SCOPE struct arena *arena = ctx.arena;
-	struct tool_result result;
-	struct err err = {0};
+	struct tool_result result = {0};
+	LIB_CALL c;
+	int r = lib_begin_plain(&c, stead, how);
 
 	if (ret_text)
 		*ret_text = NULL;
 	if (ret_json)
 		*ret_json = NULL;
-	if (call(stead, &ctx, tool, arguments, &result, &err) != 0)
-		return give_error(&err, error);
-	if (ret_text)
-		*ret_text = copy_out(result.text);
-	if (result.is_error)
-		return give_error(&result.err, error);
-	if (ret_json)
-		*ret_json = result.value ? json_out(arena, result.value) : NULL;
-	return 0;
+	if (r == 0)
+		r = run_tool(&c, stead, tool, arguments, &result);
+	if (r == 0 && ret_text)
+		r = copy_out(result.text, ret_text, &c.err);
+	if (r == 0 && ret_json && !result.is_error)
+		r = json_out(c.ctx.arena, result.value, ret_json, &c.err);
+	if (r && ret_text) {
+		free(*ret_text);
+		*ret_text = NULL;
+	}
+	if (r == 0 && result.is_error)
+		return lib_end(&result.err, -(int)result.err.kind, error);
+	return lib_end(&c.err, r, error);
 }
 
 static struct jv *describe(struct arena *arena, const struct tool_info *info)
@@ -162,191 +223,14 @@ int stead_tools(struct stead *stead, char **ret_json, struct stead_error *error)
 {
 	ARENA_SCOPE struct arena *arena = arena_new();
 	struct jv *list = jv_array(arena);
+	struct err err = {0};
 
-	(void)error; /* a table in memory cannot fail; the parameter keeps the form of all functions */
 	for (size_t i = 0; i < toolset_count(stead->set); i++)
 		jv_push(arena, list, describe(arena, toolset_at(stead->set, i)));
-	*ret_json = json_out(arena, list);
-	return 0;
+	return lib_end(&err, ret_json ? json_out(arena, list, ret_json, &err) : 0, error);
 }
 
-static void give_stat(const struct store_stat *stat, struct stead_stat *ret)
-{
-	struct str version = str_first(stat->version, sizeof(ret->version) - 1);
-
-	if (!ret)
-		return;
-	*ret = (struct stead_stat){
-		.is_directory = stat->kind == STORE_DIR, .size = stat->size, .mtime_ns = stat->mtime_ns};
-	if (version.len)
-		memcpy(ret->version, version.ptr, version.len);
-}
-
-/* Collects a file in memory of the embedder's; `failed` when there is none. */
-struct collect {
-	char *ptr;
-	size_t len, cap;
-	bool failed;
-};
-
-static bool make_room(struct collect *c, size_t more)
-{
-	size_t cap = c->cap ? c->cap : 4096;
-	char *grown;
-
-	if (c->failed || more > SIZE_MAX / 4 - c->len) {
-		c->failed = true;
-		return false;
-	}
-	if (c->len + more + 1 <= c->cap)
-		return true;
-	while (cap < c->len + more + 1)
-		cap *= 2;
-	grown = realloc(c->ptr, cap);
-	if (!grown) {
-		c->failed = true;
-		return false;
-	}
-	c->ptr = grown;
-	c->cap = cap;
-	return true;
-}
-
-static void *collect_reserve(void *arg, size_t size)
-{
-	struct collect *c = arg;
-
-	if (c->ptr || size > SIZE_MAX / 4 || !(c->ptr = malloc(size + 1)))
-		return NULL;
-	c->cap = size + 1;
-	return c->ptr;
-}
-
-static int collect_push(void *arg, const void *bytes, size_t len, struct err *err)
-{
-	struct collect *c = arg;
-
-	if (bytes != c->ptr + c->len || c->len + len + 1 > c->cap) {
-		if (!make_room(c, len))
-			return err_set(err, ERR_TOO_LARGE,
-				       "there is no memory for %zu bytes more; read it by ranges "
-				       "with the tool read_file",
-				       len);
-		if (len)
-			memcpy(c->ptr + c->len, bytes, len);
-	}
-	c->len += len;
-	return 0;
-}
-
-int stead_read(struct stead *stead, const char *path, char **ret_data, size_t *ret_size, struct stead_error *error)
-{
-	struct ctx ctx = new_call(stead);
-	ARENA_SCOPE struct arena *arena = ctx.arena;
-	struct collect c = {0};
-	struct sink sink = {.push = collect_push, .reserve = collect_reserve, .arg = &c};
-	struct wpath where;
-	struct err err = {0};
-	int r = wpath_parse_lenient(arena, str_of(path), &where, &err);
-
-	if (r == 0)
-		r = store_read_stream(workspace_files(stead->ws), &ctx, where, STORE_WHOLE, &sink, NULL, &err);
-	if (r == 0 && !make_room(&c, 0))
-		r = err_set(&err, ERR_TOO_LARGE, "read %.200s: there is no memory for it", path);
-	if (r) {
-		free(c.ptr);
-		return give_error(&err, error);
-	}
-	c.ptr[c.len] = '\0';
-	*ret_data = c.ptr;
-	if (ret_size)
-		*ret_size = c.len;
-	return 0;
-}
-
-int stead_write(struct stead *stead, const char *path, const void *data, size_t size, const char *if_version,
-		struct stead_stat *ret_stat, struct stead_error *error)
-{
-	struct ctx ctx = new_call(stead);
-	ARENA_SCOPE struct arena *arena = ctx.arena;
-	struct store_cond cond = {.kind = !if_version   ? STORE_ANY
-					  : *if_version ? STORE_VERSION
-							: STORE_ABSENT,
-				  .version = str_of(if_version)};
-	struct store_stat stat;
-	struct wpath where;
-	struct err err = {0};
-	int r = wpath_parse_lenient(arena, str_of(path), &where, &err);
-
-	if (r == 0)
-		r = store_write(workspace_files(stead->ws), &ctx, where, str_n(data, size), cond, &stat, &err);
-	if (r)
-		return give_error(&err, error);
-	give_stat(&stat, ret_stat);
-	return 0;
-}
-
-int stead_stat(struct stead *stead, const char *path, struct stead_stat *ret_stat, struct stead_error *error)
-{
-	struct ctx ctx = new_call(stead);
-	ARENA_SCOPE struct arena *arena = ctx.arena;
-	struct store_stat stat;
-	struct wpath where;
-	struct err err = {0};
-	int r = wpath_parse_lenient(arena, str_of(path), &where, &err);
-
-	if (r == 0)
-		r = store_stat(workspace_files(stead->ws), &ctx, where, &stat, &err);
-	if (r)
-		return give_error(&err, error);
-	give_stat(&stat, ret_stat);
-	return 0;
-}
-
-/* One page, in memory that is given back after it; *ret_after (in `keep`) is where the next one starts. */
-static int list_page(struct stead *stead, struct wpath dir, struct arena *keep, struct str *after,
-		     int (*entry)(void *arg, const char *path, const struct stead_stat *stat), void *arg,
-		     struct err *err)
-{
-	struct ctx ctx = new_call(stead);
-	ARENA_SCOPE struct arena *arena = ctx.arena;
-	struct store_list_req req = {.limit = 1000, .after = *after};
-	struct store_page page;
-	int r = store_list(workspace_files(stead->ws), &ctx, dir, &req, &page, err);
-
-	if (r)
-		return r;
-	*after = page.next.ptr ? arena_str(keep, page.next) : STR_NONE;
-	for (size_t i = 0; i < page.count; i++) {
-		struct stead_stat stat;
-
-		give_stat(&page.entries[i].stat, &stat);
-		if (entry(arg, arena_cstr(arena, page.entries[i].path.s), &stat) != 0) {
-			*after = STR_NONE;
-			break;
-		}
-	}
-	return 0;
-}
-
-int stead_list(struct stead *stead, const char *path,
-	       int (*entry)(void *arg, const char *path, const struct stead_stat *stat), void *arg,
-	       struct stead_error *error)
-{
-	ARENA_SCOPE struct arena *keep = arena_new();
-	struct str after = STR_NONE;
-	struct wpath where;
-	struct err err = {0};
-	int r = wpath_parse_lenient(keep, str_of(path ? path : ""), &where, &err);
-
-	do {
-		if (r == 0)
-			r = list_page(stead, where, keep, &after, entry, arg, &err);
-		if (r)
-			return give_error(&err, error);
-	} while (after.ptr);
-	return 0;
-}
+/* --- events --- */
 
 /* The store's event for an embedder: C strings that live as long as the listener runs. */
 static void forward(void *arg, const struct store_event *event)
@@ -362,18 +246,28 @@ static void forward(void *arg, const struct store_event *event)
 	s->listener(s->arg, &out);
 }
 
-uint64_t stead_subscribe(struct stead *stead, void (*listener)(void *arg, const struct stead_event *event), void *arg)
+int stead_subscribe(struct stead *stead, void (*listener)(void *arg, const struct stead_event *event), void *arg,
+		    uint64_t *ret_handle, struct stead_error *error)
 {
-	struct subscription *s = xcalloc(1, sizeof(*s));
+	struct subscription *s = listener ? malloc(sizeof(*s)) : NULL;
+	struct err err = {0};
+	int r = 0;
 
-	s->listener = listener;
-	s->arg = arg;
+	if (!listener)
+		r = err_set(&err, ERR_INVALID, "subscribe: there is no listener; pass a function");
+	else if (!s)
+		r = err_set(&err, ERR_TOO_LARGE, "subscribe: there is no memory for another listener");
+	if (r)
+		return lib_end(&err, r, error);
+	*s = (struct subscription){.listener = listener, .arg = arg};
 	pthread_mutex_lock(&stead->lock);
 	s->handle = store_events_listen(workspace_events(stead->ws), forward, s);
 	s->next = stead->subscriptions;
 	stead->subscriptions = s;
+	if (ret_handle)
+		*ret_handle = s->handle;
 	pthread_mutex_unlock(&stead->lock);
-	return s->handle;
+	return STEAD_OK;
 }
 
 static struct subscription *take(struct stead *stead, uint64_t handle)
@@ -399,9 +293,4 @@ void stead_unsubscribe(struct stead *stead, uint64_t handle)
 	/* waits for a listener that runs: the lock is free by now, so that one may subscribe or call */
 	store_events_unlisten(workspace_events(stead->ws), handle);
 	free(s);
-}
-
-void stead_free(void *memory)
-{
-	free(memory);
 }

@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "base/fatal.h"
 #include "base/sha256.h"
 #include "net/dynlib.h"
 
@@ -66,13 +67,13 @@ void digest_add(struct digest *digest, struct str bytes)
 	if (!digest->ctx)
 		sha256_add(&digest->own, bytes);
 	else if (bytes.len > 0 && ssl.update(digest->ctx, bytes.ptr, bytes.len) != 1)
-		abort(); /* a digest that was begun takes bytes, or memory is gone */
+		fatal("OpenSSL refused the bytes of a digest"); /* it has no reason to but a lack of memory */
 }
 
 static void ssl_finish(struct digest *digest, uint8_t *ret)
 {
 	if (ssl.final(digest->ctx, ret, NULL) != 1)
-		abort();
+		fatal("OpenSSL did not finish a digest");
 	ssl.ctx_free(digest->ctx);
 }
 
@@ -145,7 +146,7 @@ int digest_md5(struct str bytes, uint8_t ret[MD5_LEN], struct err *err)
 			       "MD5 is asked for and OpenSSL does not have it; install the package libssl3");
 	digest.ctx = ssl.ctx_new();
 	if (!digest.ctx || ssl.init(digest.ctx, md5_md, NULL) != 1)
-		abort();
+		fatal("OpenSSL could not begin a digest");
 	digest_add(&digest, bytes);
 	ssl_finish(&digest, ret);
 	return 0;

@@ -11,6 +11,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 
+#include "base/env.h"
 #include "base/limits.h"
 
 struct lines {
@@ -194,7 +195,7 @@ static struct str look_up(struct arena *arena, const struct jv *vars, struct str
 {
 	const struct jv *v = jv_get_key(vars, name);
 
-	return v ? v->u.s : str_of(getenv(arena_cstr(arena, name)));
+	return v ? v->u.s : str_of(env_process(arena_cstr(arena, name)));
 }
 
 static int fill_in(struct buf *b, struct arena *arena, struct str *rest, unsigned line, const struct jv *vars,

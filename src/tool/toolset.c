@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "base/fatal.h"
 #include "base/limits.h"
 #include "text/schema.h"
 #include "tool/call.h"
@@ -164,8 +165,7 @@ static const struct jv *parse_schema(struct arena *arena, const struct tool *too
 	if (!text)
 		return NULL;
 	if (jv_parse(arena, str_of(text), &schema, &err) || schema_compile(schema, &err)) {
-		fprintf(stderr, "stead: the schema of tool %s is broken: %s\n", tool->name, err.msg);
-		abort();
+		fatal("the schema of tool %s is broken: %s", tool->name, err.msg);
 	}
 	return schema;
 }

@@ -178,7 +178,7 @@ static int read_cache(struct arena *arena, const struct jv *document, struct pla
 {
 	const struct jv *cache = jv_get(document, "cache");
 	struct str dir = jv_get_str(cache, "dir");
-	const char *own = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+	const char *own = env_process("XDG_CACHE_HOME"), *home = env_process("HOME");
 
 	if (!config_size(jv_get(cache, "bytes"), CACHE_DEFAULT, &c->cache_bytes))
 		return err_set(err, ERR_INVALID, "%.*s: cache.bytes is larger than any disk; write a smaller size",

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/env.h"
 #include "workspace/workspace_internal.h"
 
 #define OPEN_DIRS 16
@@ -31,7 +32,7 @@ struct str home_url(struct arena *arena, struct str text)
 int home_temp_new(struct arena *arena, struct str url, struct str *ret_dir, struct err *err)
 {
 	struct str prefix = str_from(url, 5);
-	const char *base = getenv("TMPDIR");
+	const char *base = env_process("TMPDIR");
 	struct str dir;
 
 	if (!prefix.len)

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/env.h"
 #include "base/hash.h"
 #include "base/limits.h"
 #include "revisions/revisions.h"
@@ -80,7 +81,7 @@ struct past_files {
 
 struct str workspace_default_store(struct arena *arena)
 {
-	const char *data = getenv("XDG_DATA_HOME"), *home = getenv("HOME");
+	const char *data = env_process("XDG_DATA_HOME"), *home = env_process("HOME");
 	struct passwd entry, *found = NULL;
 	char *text = arena_alloc_raw(arena, 4096);
 
@@ -234,7 +235,7 @@ static struct str boot_id(struct arena *arena)
 /* Elsewhere than on this machine the log is a journal. Tests of that need no server: STEAD_TEST_JOURNAL. */
 static bool log_is_journal(const struct home_place *place)
 {
-	return getenv("STEAD_TEST_JOURNAL") || !store_is_local(place->base);
+	return env_process("STEAD_TEST_JOURNAL") || !store_is_local(place->base);
 }
 
 /* What people may want forgotten does not stand in the log. */
@@ -282,9 +283,16 @@ static struct home_place place_of(const struct workspace *ws)
 	return place;
 }
 
+/* What opening is called with. Its deadline and its cancel are those of the options. */
+static struct ctx opening(const struct workspace *ws)
+{
+	return (struct ctx){
+		.arena = ws->arena, .actor = ws->actor, .deadline_ns = ws->opts.deadline_ns, .cancel = ws->opts.cancel};
+}
+
 static int record(struct workspace *ws, struct store *inner, const char *dir, struct store **ret, struct err *err)
 {
-	struct ctx ctx = {.arena = ws->arena, .actor = ws->actor};
+	struct ctx ctx = opening(ws);
 	struct home_place place = place_of(ws);
 
 	return home_record(&ctx, &place, ws->actor.workspace, inner, dir, ret, err);
@@ -569,9 +577,11 @@ static int stand_on_parent(struct workspace *ws, struct ctx *ctx, struct err *er
 
 static int open_stack(struct workspace *ws, const struct workspace_opts *opts, struct err *err)
 {
-	struct ctx ctx = {.arena = ws->arena, .actor = ws->actor};
-	int r = view_workspace(ws, opts, err);
+	struct ctx ctx = opening(ws);
+	int r = ctx_check(&ctx, err);
 
+	if (!r)
+		r = view_workspace(ws, opts, err);
 	if (r == -ERR_NOT_FOUND)
 		return no_workspace(ws, err);
 	if (!r)
@@ -647,6 +657,8 @@ static int open_as(const struct workspace_opts *opts, const struct workspace *be
 		workspace_close(ws);
 		return r;
 	}
+	ws->opts.deadline_ns = 0;
+	ws->opts.cancel = NULL;
 	ws->gc = gc_auto_new(ws);
 	*ret_ws = ws;
 	return 0;

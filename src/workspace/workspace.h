@@ -22,6 +22,9 @@ struct workspace_opts {
 			    the workspace */
 	bool create;     /* initialise the workspace when it does not exist */
 	bool relaxed;    /* no fsync, also when agent.yaml asks for durability */
+	/* Of opening alone. Connecting to a Redis or PostgreSQL server has a limit of its own. */
+	int64_t deadline_ns; /* clock_monotonic_ns(), 0: none */
+	const struct cancel *cancel;
 };
 
 /* ^[a-z][a-z0-9_-]{1,63}$ */

@@ -43,7 +43,7 @@ expected() {
 }
 runs() { # program, directory
 	"$1" "$2" >"$tmp/out" || return 1
-	diff <(expected) <(head -4 "$tmp/out") && grep -qx 'refused, as it should be' "$tmp/out" &&
+	diff <(expected) <(head -4 "$tmp/out") && grep -qx 'refused, as expected' "$tmp/out" &&
 		grep -qx 'notes/hello.md 15' "$tmp/out"
 }
 shared() {
@@ -78,11 +78,30 @@ check "the shared library exports stead_ names only" exports -D "$libdir/libstea
 check "the static library defines stead_ names only" exports -g "$libdir/libstead.a"
 all_exported() {
 	local name
-	for name in $(grep -oE '\bstead_[a-z]+\(' "$source/include/stead.h" | tr -d '(' | sort -u); do
-		nm -D --defined-only "$libdir/libstead.so" | grep -qE " T $name(@|$)" || { echo "$name is missing"; return 1; }
-	done
+	diff <(grep -oE '^STEAD_API .*' "$source/include/stead.h" | grep -oE '\bstead_[a-z_]+\(' | tr -d '(' | sort) \
+		<(nm -D --defined-only "$libdir/libstead.so" | sed -nE 's/.* T ([a-z_]+)(@.*)?$/\1/p' | sort)
 }
-check "every function of the header is exported" all_exported
+check "the functions of the header are exported, and no others" all_exported
+same_version() {
+	[ "$(sed -nE 's/^#define STEAD_VERSION +"(.*)"$/\1/p' "$source/include/stead.h")" = "$(config --modversion)" ]
+}
+check "the header and pkg-config name the same version" same_version
+# The page's C blocks, one after the other, are a program; its last block shows what that prints.
+block() { awk -v kind="$1" '/^```/ { on = $0 == "```" kind; next } on' "$2"; }
+page() {
+	block c "$source/docs/library.md" >"$tmp/page.c"
+	# shellcheck disable=SC2046
+	"${cc[@]}" "${sanitize[@]}" -std=c11 -pedantic -Wall -Wextra -Werror "$tmp/page.c" $(config --cflags --libs) -pthread \
+		-Wl,-rpath,"$libdir" -o "$tmp/page" && (cd "$tmp" && ./page >page.out) && diff <(block text "$source/docs/library.md") "$tmp/page.out"
+}
+check "the examples of docs/library.md compile, run and print what the page says" page
+readme() {
+	block c "$source/README.md" | sed '1a #include <stdio.h>\nint main(void) {' >"$tmp/readme.c"
+	echo 'return 0; }' >>"$tmp/readme.c"
+	# shellcheck disable=SC2046
+	"${cc[@]}" -std=c11 -pedantic -Wall -Wextra -Werror $(config --cflags) -fsyntax-only "$tmp/readme.c"
+}
+check "the example of the README compiles" readme
 cplusplus() {
 	printf '#include <stead.h>\nint main() { stead_close(nullptr); return STEAD_OK; }\n' >"$tmp/a.cc"
 	# shellcheck disable=SC2046

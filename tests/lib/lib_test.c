@@ -1,26 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* libstead as an embedder sees it: the shared library through its installed header alone. */
-#include "stead.h"
-
+/* libstead as an embedder sees it, through its installed header alone: files, tools and events. */
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <unistd.h>
 
+#include "lib_fix.h"
 #include "temp_dir.h"
-
-static const struct stead_options in_memory = {.store = "memory:", .workspace = "test", .create = 1};
-
-static struct stead *open_memory(void)
-{
-	struct stead_error error = {0};
-	struct stead *stead = NULL;
-
-	if (stead_open(&in_memory, &stead, &error) != 0)
-		TEST_FAIL("stead_open failed: %s", error.message);
-	return stead;
-}
 
 TEST(what_is_written_is_read_back_byte_for_byte)
 {
@@ -30,10 +17,10 @@ TEST(what_is_written_is_read_back_byte_for_byte)
 	char *data = NULL;
 	size_t size = 0;
 
-	CHECK_INT(stead_write(stead, "a/b.bin", "\0\xff\n", 3, NULL, &stat, &error), STEAD_OK);
+	CHECK_INT(stead_write(stead, NULL, "a/b.bin", "\0\xff\n", 3, &stat, &error), STEAD_OK);
 	CHECK_INT(stat.size, 3);
 	CHECK(stat.version[0] != '\0');
-	CHECK_INT(stead_read(stead, "/a//b.bin", &data, &size, &error), STEAD_OK);
+	CHECK_INT(stead_read(stead, NULL, "/a//b.bin", &data, &size, NULL, &error), STEAD_OK);
 	CHECK_STR(str_n(data, size + 1), str_n("\0\xff\n", 4));
 	stead_free(data);
 	stead_close(stead);
@@ -46,26 +33,122 @@ TEST(an_empty_file_reads_as_an_empty_string)
 	char *data = NULL;
 	size_t size = 7;
 
-	CHECK_INT(stead_write(stead, "empty", NULL, 0, NULL, NULL, &error), STEAD_OK);
-	CHECK_INT(stead_read(stead, "empty", &data, &size, &error), STEAD_OK);
+	CHECK_INT(stead_write(stead, NULL, "empty", NULL, 0, NULL, &error), STEAD_OK);
+	CHECK_INT(stead_read(stead, NULL, "empty", &data, &size, NULL, &error), STEAD_OK);
 	CHECK_INT(size, 0);
 	CHECK_INT(data[0], 0);
 	stead_free(data);
 	stead_close(stead);
 }
 
+static struct stead_call_options only_if(const char *version)
+{
+	return (struct stead_call_options){.size = sizeof(struct stead_call_options), .if_version = version};
+}
+
 TEST(conditions_refuse_with_their_kind)
 {
 	struct stead *stead = open_memory();
+	struct stead_call_options absent = only_if(""), same;
 	struct stead_error error;
 	struct stead_stat first;
 
-	CHECK_INT(stead_write(stead, "f", "1", 1, "", &first, &error), STEAD_OK);
-	CHECK_INT(stead_write(stead, "f", "2", 1, "", NULL, &error), STEAD_EXISTS);
-	CHECK_INT(stead_write(stead, "f", "22", 2, first.version, NULL, &error), STEAD_OK);
-	CHECK_INT(stead_write(stead, "f", "3", 1, first.version, NULL, &error), STEAD_CONFLICT);
+	CHECK_INT(stead_write(stead, &absent, "f", "1", 1, &first, &error), STEAD_OK);
+	CHECK_INT(stead_write(stead, &absent, "f", "2", 1, NULL, &error), STEAD_EXISTS);
+	same = only_if(first.version);
+	CHECK_INT(stead_write(stead, &same, "f", "22", 2, NULL, &error), STEAD_OK);
+	CHECK_INT(stead_write(stead, &same, "f", "3", 1, NULL, &error), STEAD_CONFLICT);
 	CHECK_INT(error.kind, STEAD_CONFLICT);
 	CHECK_HAS(str_of(error.message), STR("f"));
+	stead_close(stead);
+}
+
+TEST(every_change_may_be_conditional)
+{
+	struct stead *stead = open_memory();
+	struct stead_call_options old, now;
+	struct stead_error error;
+	struct stead_stat first, second;
+	uint64_t files = 0;
+
+	CHECK_DONE(stead_write(stead, NULL, "f", "1", 1, &first, &error), error);
+	old = only_if(first.version);
+	CHECK_DONE(stead_append(stead, &old, "f", "2", 1, &second, &error), error);
+	CHECK_INT(second.size, 2);
+	now = only_if(second.version);
+	CHECK_INT(stead_append(stead, &old, "f", "3", 1, NULL, &error), STEAD_CONFLICT);
+	CHECK_INT(stead_move(stead, &old, "f", "g", 0, NULL, &error), STEAD_CONFLICT);
+	CHECK_INT(stead_remove(stead, &old, "f", 0, NULL, &error), STEAD_CONFLICT);
+	CHECK_DONE(stead_move(stead, &now, "f", "g", 0, &second, &error), error);
+	now = only_if(second.version);
+	CHECK_DONE(stead_remove(stead, &now, "g", 0, &files, &error), error);
+	CHECK_INT(files, 1);
+	stead_close(stead);
+}
+
+TEST(a_call_that_takes_no_condition_refuses_one)
+{
+	struct stead *stead = open_memory();
+	struct stead_call_options how = only_if("v");
+	struct stead_error error;
+
+	CHECK_INT(stead_read(stead, &how, "f", NULL, NULL, NULL, &error), STEAD_INVALID);
+	CHECK_INT(stead_stat(stead, &how, "f", NULL, &error), STEAD_INVALID);
+	CHECK_INT(stead_list(stead, &how, "", NULL, NULL, &error), STEAD_INVALID);
+	CHECK_INT(stead_call(stead, &how, "ls", NULL, NULL, NULL, &error), STEAD_INVALID);
+	CHECK_HAS(str_of(error.message), STR("if_version"));
+	stead_close(stead);
+}
+
+TEST(a_move_replaces_only_when_told)
+{
+	struct stead *stead = open_memory();
+	struct stead_error error;
+	char *data = NULL;
+
+	CHECK_DONE(stead_write(stead, NULL, "a", "new", 3, NULL, &error), error);
+	CHECK_DONE(stead_write(stead, NULL, "b", "old", 3, NULL, &error), error);
+	CHECK_INT(stead_move(stead, NULL, "a", "b", 0, NULL, &error), STEAD_EXISTS);
+	CHECK_DONE(stead_move(stead, NULL, "a", "b", 1, NULL, &error), error);
+	CHECK_DONE(stead_read(stead, NULL, "b", &data, NULL, NULL, &error), error);
+	CHECK_STR(str_of(data), STR("new"));
+	CHECK_INT(stead_stat(stead, NULL, "a", NULL, &error), STEAD_NOT_FOUND);
+	stead_free(data);
+	stead_close(stead);
+}
+
+TEST(a_directory_is_removed_when_told)
+{
+	struct stead *stead = open_memory();
+	struct stead_error error;
+	uint64_t files = 0;
+
+	CHECK_DONE(stead_write(stead, NULL, "d/a", "1", 1, NULL, &error), error);
+	CHECK_DONE(stead_write(stead, NULL, "d/e/b", "2", 1, NULL, &error), error);
+	CHECK_INT(stead_remove(stead, NULL, "d", 0, &files, &error), STEAD_INVALID);
+	CHECK_DONE(stead_remove(stead, NULL, "d", 1, &files, &error), error);
+	CHECK_INT(files, 2);
+	CHECK_INT(stead_remove(stead, NULL, "d", 1, &files, &error), STEAD_NOT_FOUND);
+	stead_close(stead);
+}
+
+TEST(a_part_is_read_into_the_callers_buffer)
+{
+	struct stead *stead = open_memory();
+	struct stead_error error;
+	char buffer[8] = "--------";
+	size_t size = 4;
+
+	CHECK_DONE(stead_write(stead, NULL, "f", "0123456789", 10, NULL, &error), error);
+	CHECK_DONE(stead_read_at(stead, NULL, "f", 3, buffer, &size, &error), error);
+	CHECK_STR(str_n(buffer, 8), STR("3456----"));
+	CHECK_INT(size, 4);
+	size = sizeof buffer;
+	CHECK_DONE(stead_read_at(stead, NULL, "f", 8, buffer, &size, &error), error);
+	CHECK_STR(str_n(buffer, size), STR("89"));
+	size = sizeof buffer;
+	CHECK_DONE(stead_read_at(stead, NULL, "f", 100, buffer, &size, &error), error);
+	CHECK_INT(size, 0);
 	stead_close(stead);
 }
 
@@ -76,10 +159,10 @@ TEST(a_bad_path_is_refused_by_every_function)
 	struct stead_stat stat;
 	char *data;
 
-	CHECK_INT(stead_read(stead, "../etc/passwd", &data, NULL, &error), STEAD_INVALID);
-	CHECK_INT(stead_write(stead, "a/../../b", "x", 1, NULL, NULL, &error), STEAD_INVALID);
-	CHECK_INT(stead_stat(stead, "a\nb", &stat, &error), STEAD_INVALID);
-	CHECK_INT(stead_list(stead, "\xff", NULL, NULL, &error), STEAD_INVALID);
+	CHECK_INT(stead_read(stead, NULL, "../etc/passwd", &data, NULL, NULL, &error), STEAD_INVALID);
+	CHECK_INT(stead_write(stead, NULL, "a/../../b", "x", 1, NULL, &error), STEAD_INVALID);
+	CHECK_INT(stead_stat(stead, NULL, "a\nb", &stat, &error), STEAD_INVALID);
+	CHECK_INT(stead_list(stead, NULL, "\xff", NULL, NULL, &error), STEAD_INVALID);
 	stead_close(stead);
 }
 
@@ -100,12 +183,12 @@ TEST(a_list_goes_over_all_pages_and_ends_when_told)
 
 	for (int i = 0; i < 2500; i++) {
 		snprintf(path, sizeof(path), "many/%04d", i);
-		CHECK_INT(stead_write(stead, path, "x", 1, NULL, NULL, &error), STEAD_OK);
+		CHECK_INT(stead_write(stead, NULL, path, "x", 1, NULL, &error), STEAD_OK);
 	}
-	CHECK_INT(stead_list(stead, "many", count_entry, &left, &error), STEAD_OK);
+	CHECK_INT(stead_list(stead, NULL, "many", count_entry, &left, &error), STEAD_OK);
 	CHECK_INT(left, 2500);
 	left = 10;
-	CHECK_INT(stead_list(stead, "many", count_entry, &left, &error), STEAD_OK);
+	CHECK_INT(stead_list(stead, NULL, "many", count_entry, &left, &error), STEAD_OK);
 	CHECK_INT(left, 0);
 	stead_close(stead);
 }
@@ -116,8 +199,8 @@ TEST(a_tool_gives_text_and_json)
 	struct stead_error error;
 	char *text = NULL, *json = NULL;
 
-	CHECK_INT(stead_write(stead, "n.md", "one\ntwo\n", 8, NULL, NULL, &error), STEAD_OK);
-	CHECK_INT(stead_call(stead, "read_file", "{\"path\":\"n.md\"}", &text, &json, &error), STEAD_OK);
+	CHECK_INT(stead_write(stead, NULL, "n.md", "one\ntwo\n", 8, NULL, &error), STEAD_OK);
+	CHECK_INT(stead_call(stead, NULL, "read_file", "{\"path\":\"n.md\"}", &text, &json, &error), STEAD_OK);
 	CHECK_HAS(str_of(text), STR("two"));
 	CHECK_INT(json[0], '{');
 	CHECK_HAS(str_of(json), STR("\"version\""));
@@ -132,15 +215,16 @@ TEST(a_tool_that_refuses_gives_its_kind_and_its_sentence)
 	struct stead_error error = {0};
 	char *text = NULL, *json = (char *)1;
 
-	CHECK_INT(stead_call(stead, "read_file", "{\"path\":\"none.md\"}", &text, &json, &error), STEAD_NOT_FOUND);
+	CHECK_INT(stead_call(stead, NULL, "read_file", "{\"path\":\"none.md\"}", &text, &json, &error),
+		  STEAD_NOT_FOUND);
 	CHECK_HAS(str_of(error.message), STR("none.md"));
 	CHECK_HAS(str_of(text), STR("none.md"));
 	CHECK(json == NULL);
 	stead_free(text);
-	CHECK_INT(stead_call(stead, "read_fiel", NULL, NULL, NULL, &error), STEAD_NOT_FOUND);
+	CHECK_INT(stead_call(stead, NULL, "read_fiel", NULL, NULL, NULL, &error), STEAD_NOT_FOUND);
 	CHECK_HAS(str_of(error.message), STR("read_file"));
-	CHECK_INT(stead_call(stead, "read_file", "{", NULL, NULL, &error), STEAD_INVALID);
-	CHECK_INT(stead_call(stead, "read_file", "[1]", NULL, NULL, NULL), STEAD_INVALID);
+	CHECK_INT(stead_call(stead, NULL, "read_file", "{", NULL, NULL, &error), STEAD_INVALID);
+	CHECK_INT(stead_call(stead, NULL, "read_file", "[1]", NULL, NULL, NULL), STEAD_INVALID);
 	stead_close(stead);
 }
 
@@ -177,28 +261,31 @@ TEST(a_listener_hears_changes_until_it_is_taken_away)
 	struct stead *stead = open_memory();
 	struct stead_error error;
 	struct heard heard = {0};
-	uint64_t handle = stead_subscribe(stead, hear, &heard);
+	uint64_t handle = 0;
 
-	CHECK_INT(stead_write(stead, "a.md", "x", 1, NULL, NULL, &error), STEAD_OK);
+	CHECK_DONE(stead_subscribe(stead, hear, &heard, &handle, &error), error);
+	CHECK_INT(stead_write(stead, NULL, "a.md", "x", 1, NULL, &error), STEAD_OK);
 	CHECK_STR(str_of(heard.last), STR("write a.md -"));
-	CHECK_INT(stead_call(stead, "move_file", "{\"from\":\"a.md\",\"to\":\"b.md\"}", NULL, NULL, &error), STEAD_OK);
+	CHECK_INT(stead_call(stead, NULL, "move_file", "{\"from\":\"a.md\",\"to\":\"b.md\"}", NULL, NULL, &error),
+		  STEAD_OK);
 	CHECK_STR(str_of(heard.last), STR("move a.md b.md"));
 	stead_unsubscribe(stead, handle);
 	stead_unsubscribe(stead, handle); /* twice is harmless */
 	heard.events = 0;
-	CHECK_INT(stead_write(stead, "a.md", "x", 1, NULL, NULL, &error), STEAD_OK);
+	CHECK_INT(stead_write(stead, NULL, "a.md", "x", 1, NULL, &error), STEAD_OK);
 	CHECK_INT(heard.events, 0);
-	stead_subscribe(stead, hear, &heard);
+	CHECK_DONE(stead_subscribe(stead, hear, &heard, NULL, &error), error);
+	CHECK_INT(stead_subscribe(stead, NULL, NULL, NULL, &error), STEAD_INVALID);
 	stead_close(stead); /* takes away the one that is left */
 }
 
 TEST(opening_fails_with_a_sentence_and_leaves_nothing)
 {
-	struct stead_options bad_name = {.store = "memory:", .workspace = "No Good", .create = 1};
-	struct stead_options bad_dialect = in_memory, bad_store = in_memory, missing = in_memory;
+	struct stead_options bad_name = in_memory, bad_dialect = in_memory, bad_store = in_memory, missing = in_memory;
 	struct stead *stead = NULL;
 	struct stead_error error;
 
+	bad_name.workspace = "No Good";
 	bad_dialect.dialect = "klingon";
 	bad_store.store = "carrier-pigeon:";
 	missing.create = 0;
@@ -213,7 +300,8 @@ TEST(opening_fails_with_a_sentence_and_leaves_nothing)
 TEST(open_and_close_leak_no_descriptor)
 {
 	char store[300];
-	struct stead_options options = {.store = store, .workspace = "loop", .create = 1, .relaxed = 1};
+	struct stead_options options = {
+		.size = sizeof options, .store = store, .workspace = "loop", .create = 1, .relaxed = 1};
 	struct stead_error error;
 	int before = -1;
 
@@ -224,7 +312,7 @@ TEST(open_and_close_leak_no_descriptor)
 
 		if (stead_open(&options, &stead, &error) != 0)
 			TEST_FAIL("open %d: %s", i, error.message);
-		CHECK_INT(stead_write(stead, "f", "x", 1, NULL, NULL, &error), STEAD_OK);
+		CHECK_INT(stead_write(stead, NULL, "f", "x", 1, NULL, &error), STEAD_OK);
 		stead_close(stead);
 		fd = open("/dev/null", O_RDONLY);
 		close(fd);
@@ -242,7 +330,7 @@ TEST(the_library_leaves_signals_alone)
 
 	sigaction(SIGPIPE, NULL, &before);
 	stead = open_memory();
-	CHECK_INT(stead_call(stead, "ls", NULL, NULL, NULL, &error), STEAD_OK);
+	CHECK_INT(stead_call(stead, NULL, "ls", NULL, NULL, NULL, &error), STEAD_OK);
 	stead_close(stead);
 	sigaction(SIGPIPE, NULL, &after);
 	CHECK(before.sa_handler == after.sa_handler);
@@ -269,12 +357,12 @@ static void *work(void *arg)
 	snprintf(line, sizeof(line), "{\"path\":\"log\",\"content\":\"x\\n\"}");
 	for (int i = 0; i < ROUNDS; i++) {
 		char *text = NULL, *data = NULL;
-		int r = stead_write(w->stead, path, line, (size_t)(i % 20 + 1), NULL, NULL, &error) != 0;
+		int r = stead_write(w->stead, NULL, path, line, (size_t)(i % 20 + 1), NULL, &error) != 0;
 
-		r |= stead_call(w->stead, "append_file", line, NULL, NULL, &error) != 0;
-		r |= stead_call(w->stead, "read_file", args, &text, NULL, &error) != 0;
-		r |= stead_read(w->stead, "log", &data, NULL, &error) != 0;
-		r |= stead_call(w->stead, "grep", "{\"pattern\":\"path\"}", NULL, NULL, &error) != 0;
+		r |= stead_call(w->stead, NULL, "append_file", line, NULL, NULL, &error) != 0;
+		r |= stead_call(w->stead, NULL, "read_file", args, &text, NULL, &error) != 0;
+		r |= stead_read(w->stead, NULL, "log", &data, NULL, NULL, &error) != 0;
+		r |= stead_call(w->stead, NULL, "grep", "{\"pattern\":\"path\"}", NULL, NULL, &error) != 0;
 		stead_free(text);
 		stead_free(data);
 		if (r)
@@ -296,8 +384,9 @@ TEST(eight_threads_share_one_handle_and_lose_nothing)
 	atomic_int failed = 0, events = 0;
 	struct stead_error error;
 	struct stead_stat log;
-	uint64_t handle = stead_subscribe(stead, count_event, &events);
+	uint64_t handle;
 
+	CHECK_DONE(stead_subscribe(stead, count_event, &events, &handle, &error), error);
 	for (int i = 0; i < THREADS; i++) {
 		workers[i] = (struct worker){.stead = stead, .failed = &failed, .number = i};
 		CHECK_INT(pthread_create(&workers[i].thread, NULL, work, &workers[i]), 0);
@@ -307,7 +396,7 @@ TEST(eight_threads_share_one_handle_and_lose_nothing)
 	stead_unsubscribe(stead, handle);
 	CHECK_INT(failed, 0);
 	CHECK_INT(events, 2 * THREADS * ROUNDS);
-	CHECK_INT(stead_stat(stead, "log", &log, &error), STEAD_OK);
+	CHECK_INT(stead_stat(stead, NULL, "log", &log, &error), STEAD_OK);
 	CHECK_INT(log.size, 2 * THREADS * ROUNDS);
 	stead_close(stead);
 }

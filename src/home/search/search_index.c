@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/env.h"
 #include "base/hash.h"
 #include "base/limits.h"
 #include "base/strmap.h"
@@ -71,7 +72,7 @@ struct home_index {
 /* Where the index of this view lies; NULL: nowhere. */
 static char *place_of(struct workspace *ws, struct arena *arena)
 {
-	const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+	const char *cache = env_process("XDG_CACHE_HOME"), *home = env_process("HOME");
 	struct str dir = home_dir(ws), user = workspace_actor(ws).user;
 	struct str part = user.len ? workspace_encode_name(arena, user) : STR("-"), url = home_url_of(ws);
 

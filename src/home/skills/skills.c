@@ -9,6 +9,7 @@
 
 #include <stdlib.h>
 
+#include "base/env.h"
 #include "base/limits.h"
 #include "base/strmap.h"
 #include "workspace/workspace_internal.h"
@@ -121,7 +122,7 @@ static int load_layer(struct gather *g, const struct layer *layer, struct err *e
 static int open_place(struct gather *g, struct str place, struct store **ret, struct err *err)
 {
 	struct arena *arena = g->ctx->arena;
-	const char *home = getenv("HOME");
+	const char *home = env_process("HOME");
 	struct store_disk_opts opts = {0};
 	size_t scheme = str_find_char(place, ':');
 

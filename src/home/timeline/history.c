@@ -186,7 +186,9 @@ int history_changes(struct workspace *ws, struct ctx *ctx, uint64_t since, struc
 			break;
 		r = revisions_wait(rev, &waiting, next, FEED_POLL_MS, err);
 	}
-	if (r && r != -ERR_TIMEOUT) /* the wait may be over: that is an answer too */
+	if (r == -ERR_TIMEOUT) /* the end of wait_ms is an answer, the deadline of the call is not */
+		r = ctx_check(ctx, err);
+	if (r)
 		return r;
 	*ret = jv_object(ctx->arena);
 	jv_set(ctx->arena, *ret, "changes", l.list);

@@ -450,7 +450,7 @@ static bool could_match(struct store_cond cond)
 		      c == '_' || c == '.' || c == '='))
 			return false;
 	}
-	return cond.version.len > 0 && cond.version.len <= 128;
+	return cond.version.len > 0 && cond.version.len <= VERSION_BARE_MAX;
 }
 
 int s3_put_body(struct s3 *s3, struct ctx *ctx, const struct s3_put *put, const struct s3_body *body,
