@@ -37,14 +37,14 @@ int main(int argc, char **argv)
 		goto failed;
 	stead_subscribe(stead, changed, NULL);
 
-	/* As a program: bytes in, bytes out. */
+	/* For a program: bytes in, bytes out. */
 	if (stead_write(stead, "notes/hello.md", "# Hello\n", 8, NULL, &stat, &error) != 0 ||
 	    stead_read(stead, "notes/hello.md", &data, &size, &error) != 0)
 		goto close;
 	printf("read %zu bytes: %s", size, data);
 	stead_free(data);
 
-	/* As an agent would: a tool with JSON arguments, and text that a model can read. */
+	/* For an agent: a tool with JSON arguments, and text that a model can read. */
 	if (stead_call(stead, "edit_file",
 		       "{\"path\": \"notes/hello.md\", \"old_text\": \"Hello\", \"new_text\": \"Good morning\"}", NULL,
 		       NULL, &error) != 0 ||
@@ -55,7 +55,7 @@ int main(int argc, char **argv)
 	if (stead_list(stead, "notes", show, NULL, &error) != 0)
 		goto close;
 
-	/* An error is a kind and a sentence. The file has changed since `stat`: */
+	/* An error is a kind and a sentence. The file has changed since `stat` was filled in: */
 	if (stead_write(stead, "notes/hello.md", "x", 1, stat.version, NULL, &error) == STEAD_CONFLICT)
 		printf("refused, as it should be\n");
 	stead_close(stead);
