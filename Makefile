@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# A thin front for Meson: each target does its own set-up, so that it works on a fresh Debian 12. `make help` lists them.
+# A thin front end for Meson. Each target does its own set-up, so that it works on a fresh Debian 12. `make help` lists
+# the targets.
 
 BUILD   ?= build
 PREFIX  ?= /usr/local
@@ -12,7 +13,7 @@ build:            ## build the program at build/stead
 	@test -f $(BUILD)/build.ninja || meson setup --prefix $(PREFIX) $(BUILD)
 	ninja -C $(BUILD)
 
-help:             ## this list
+help:             ## list the targets
 	@sed -n 's/^\([a-z]*\):.*##\(.*\)/  make \1\t\2/p' Makefile | expand -t 18
 
 start: build      ## build, make a sample workspace, and show how to connect an MCP client to it
@@ -22,7 +23,7 @@ test: build       ## build and run every test; the last line is "N passed, N fai
 	@tools/setup test
 	@tools/run-tests $(BUILD)
 
-bench: build      ## measure against other programs; writes bench/RESULTS.md
+bench: build      ## compare with other programs; writes bench/RESULTS.md
 	@tools/setup bench
 	@bench/run $(BUILD)
 
@@ -30,7 +31,7 @@ fuzz:             ## fuzz every parser of outside bytes for SECONDS each (60)
 	@tools/setup build dev
 	@fuzz/run $(SECONDS)
 
-check:            ## the rules of the house that a machine can check: format and tools/check
+check:            ## check formatting and the house rules (tools/check)
 	@tools/setup dev
 	@tools/check
 	@git ls-files '*.c' '*.h' | xargs clang-format --dry-run -Werror
@@ -39,7 +40,7 @@ format:           ## format every source in place
 	@tools/setup dev
 	git ls-files '*.c' '*.h' | xargs clang-format -i
 
-install: build    ## install below PREFIX (/usr/local); DESTDIR is honoured
+install: build    ## install under PREFIX (/usr/local); DESTDIR is honoured
 	meson install -C $(BUILD) --no-rebuild
 
 peers:            ## install the programs by others that tests and benchmarks run against
