@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* assemble_prompt: for clients that run a model themselves and want its system prompt from the workspace. */
-#include "home/prompt/prompt_tools.h"
-
-#include "home/prompt/prompt.h"
+#include "home/prompt/prompt_internal.h"
 #include "tool/call.h"
-#include "tool/family.h"
 #include "tool/schemas.h"
 
 static int tool_assemble_prompt(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
@@ -61,6 +58,7 @@ static const struct tool native[] = {
 const struct family prompt_family = {
 	.name = "prompt",
 	.tools = native,
+	.prompt = prompt_sections,
 	.open = prompt_kept_new,
 	.close = prompt_kept_destroy,
 };

@@ -31,7 +31,7 @@ static bool has(struct prompt p, const char *text)
 	return str_find(p.text, str_of(text), 0) != SIZE_MAX;
 }
 
-static const struct prompt_section *section(const struct prompt *p, const char *name)
+static const struct prompt_span *section(const struct prompt *p, const char *name)
 {
 	for (size_t i = 0; i < p->count; i++)
 		if (strcmp(p->sections[i].name, name) == 0)
@@ -415,7 +415,7 @@ static void only_own_tags(struct prompt p)
 	size_t at = 0;
 
 	for (size_t i = 0; i < p.count; i++) {
-		const struct prompt_section *s = &p.sections[i];
+		const struct prompt_span *s = &p.sections[i];
 		char tag[64];
 
 		if (!s->len)
