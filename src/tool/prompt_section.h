@@ -42,7 +42,7 @@ struct prompt_section {
 	unsigned yields;   /* 1 to PROMPT_YIELDS: the lowest gives way first */
 	const char *about; /* precedes its items; NULL: nothing */
 	const char *rest;  /* where to find what was cut: "list_notes shows them" */
-	/* Names its files with the functions below. */
+	const char *file;  /* the one that it is made of; NULL: `find` names them with the functions below */
 	int (*find)(struct prompt_find *find, struct err *err);
 	/* Adds what a file gives, escaped. An error is about this file only: it is left out and named with the reason.
 	   NULL: all of its text. */

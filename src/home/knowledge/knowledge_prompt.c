@@ -5,11 +5,6 @@
 
 #define ENTRY "knowledge/KNOWLEDGE.md"
 
-static int find_entry(struct prompt_find *find, struct err *err)
-{
-	return prompt_find_file(find, STR(ENTRY), err);
-}
-
 static void take_path(struct prompt_find *find, const struct store_entry *file)
 {
 	struct buf line;
@@ -29,8 +24,7 @@ static int find_paths(struct prompt_find *find, struct err *err)
 }
 
 const struct prompt_section knowledge_sections[] = {
-	{"knowledge", PROMPT_STATIC, 60, PROMPT_TEXT, 15, 5, .rest = "read_knowledge shows the rest",
-	 .find = find_entry},
+	{"knowledge", PROMPT_STATIC, 60, PROMPT_TEXT, 15, 5, .rest = "read_knowledge shows the rest", .file = ENTRY},
 	{"knowledge_files", PROMPT_STATIC, 70, PROMPT_LIST, 5, 1, "Read with read_knowledge what the task needs.\n",
 	 "knowledge_list shows them", .find = find_paths},
 	{0},

@@ -10,11 +10,6 @@
 
 #define NS_PER_DAY INT64_C(86400000000000)
 
-static int find_memory(struct prompt_find *find, struct err *err)
-{
-	return prompt_find_file(find, STR(MEMORY_PATH), err);
-}
-
 static int find_ledgers(struct prompt_find *find, struct err *err)
 {
 	struct arena *arena = find->ctx->arena;
@@ -96,7 +91,7 @@ static void advise(struct workspace *ws, struct buf *text)
 }
 
 const struct prompt_section memory_sections[] = {
-	{"memory", PROMPT_LASTING, 20, PROMPT_LEDGER, 50, 1, .rest = "memory_search finds them", .find = find_memory,
+	{"memory", PROMPT_LASTING, 20, PROMPT_LEDGER, 50, 1, .rest = "memory_search finds them", .file = MEMORY_PATH,
 	 .read = read_memory, .advise = advise},
 	{"recent_memory", PROMPT_WORKING, 20, PROMPT_LEDGER, 20, 2, .rest = "memory_search finds them",
 	 .find = find_ledgers, .read = read_ledger, .reads_also = "memory"},

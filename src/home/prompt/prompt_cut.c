@@ -13,6 +13,24 @@ uint64_t prompt_cost(struct str text)
 	return tokens > least ? tokens : least;
 }
 
+static struct str first_line(struct str text)
+{
+	return str_first(text, str_find_char(text, '\n') + 1);
+}
+
+uint64_t prompt_cost_of(const struct prompt_section *section, struct str text)
+{
+	uint64_t cost = 0;
+
+	if (section->form != PROMPT_LIST)
+		return prompt_cost(text);
+	for (struct str line; text.len; text = str_from(text, line.len)) {
+		line = first_line(text);
+		cost += prompt_cost(line);
+	}
+	return cost;
+}
+
 /* As much of one line as fits: its beginning or its end. */
 static struct str cut_line(struct str line, uint64_t max, bool tail)
 {
@@ -46,7 +64,7 @@ struct str prompt_first_lines(struct str text, uint64_t max, uint64_t *ret_cost)
 	size_t end = 0;
 
 	while (end < text.len) {
-		struct str rest = str_from(text, end), line = str_first(rest, str_find_char(rest, '\n') + 1);
+		struct str line = first_line(str_from(text, end));
 		uint64_t cost = prompt_cost(line);
 
 		*ret_cost = end ? used : max;
@@ -85,6 +103,6 @@ size_t prompt_count_lines(struct str text)
 	size_t lines = 0;
 
 	for (; text.len; lines++)
-		text = str_from(text, str_find_char(text, '\n') + 1);
+		text = str_from(text, first_line(text).len);
 	return lines;
 }

@@ -197,7 +197,10 @@ int prompt_find_all(struct prompt_files *files, struct workspace *ws, struct ctx
 		struct prompt_section_state *s = &found.sections[find.section];
 
 		s->more = find.count = 0;
-		r = s->section->find ? s->section->find(&find, err) : 0;
+		if (s->section->find)
+			r = s->section->find(&find, err);
+		else if (s->section->file)
+			r = prompt_find_file(&find, str_of(s->section->file), err);
 	}
 	if (r) {
 		free_all(found.at, found.count);

@@ -150,19 +150,17 @@ static struct str ended(struct arena *arena, struct str text)
 static void write_list(struct arena *arena, struct buf *b, const struct prompt_part *p, uint64_t room,
 		       struct str *ret_cut)
 {
-	bool whole = p->give >= p->need;
-	uint64_t used = 0;
-	size_t n = 0;
+	uint64_t cost, all = prompt_count_lines(p->text) + p->more, shown;
+	struct str text = p->give < p->need ? prompt_first_lines(p->text, room, &cost) : p->text;
 
-	for (; n < p->item_count; n++) {
-		if (!whole && (used += prompt_cost(p->items[n])) > room)
-			break;
-		buf_add(b, p->items[n]);
-	}
-	if (n == p->item_count && !p->more)
+	if (text.len && text.ptr[text.len - 1] != '\n')
+		text.len = 0; /* not even one item fits */
+	buf_add(b, text);
+	shown = prompt_count_lines(text);
+	if (shown == all)
 		return;
-	buf_printf(b, "[%llu more; %s]\n", (unsigned long long)(p->item_count - n + p->more), p->section->rest);
-	*ret_cut = arena_printf(arena, "%zu of %llu shown", n, (unsigned long long)(p->item_count + p->more));
+	buf_printf(b, "[%llu more; %s]\n", (unsigned long long)(all - shown), p->section->rest);
+	*ret_cut = arena_printf(arena, "%llu of %llu shown", (unsigned long long)shown, (unsigned long long)all);
 }
 
 static void write_text(struct arena *arena, struct buf *b, const struct prompt_part *p, uint64_t room,

@@ -10,6 +10,8 @@
 
 /* What a text counts against the budget; of two texts together never more than the sum of both. */
 uint64_t prompt_cost(struct str text);
+/* The same for text of a section: of a list, the sum of its lines. */
+uint64_t prompt_cost_of(const struct prompt_section *section, struct str text);
 /* As many whole lines from the start, or from the end, as cost at most `max`; part of one line when not even that fits.
  *ret_cost: no less than what they cost. */
 struct str prompt_first_lines(struct str text, uint64_t max, uint64_t *ret_cost);
@@ -89,10 +91,8 @@ int prompt_read_files(struct prompt_files *files, struct workspace *ws, struct c
 struct prompt_part {
 	const struct prompt_section *section;
 	struct str source; /* goes into the tag; may be empty */
-	struct str text;   /* escaped, with a newline at its end; or the items of a list */
-	struct str *items;
-	size_t item_count, item_cap;
-	uint64_t more; /* items that are not even here */
+	struct str text;   /* escaped, with a newline at its end; of a list: its items, a line each */
+	uint64_t more;     /* items that are not even here */
 	uint64_t cost, bytes;
 	struct str sources;
 	/* The budget's: what the whole takes with its tag, and what it gets. */
@@ -101,7 +101,7 @@ struct prompt_part {
 struct prompt_parts {
 	const struct prompt_files *files;
 	struct prompt_part *at; /* in the order of the prompt */
-	size_t count, cap;
+	size_t count;
 	struct str *problems;
 	size_t problem_count, problem_cap;
 };

@@ -3,46 +3,11 @@
 #include "base/limits.h"
 #include "home/prompt/prompt_internal.h"
 
-static struct prompt_part *add_part(struct arena *arena, struct prompt_parts *parts, const struct prompt_section *s)
+static struct prompt_part *add_part(struct prompt_parts *parts, const struct prompt_section *s, struct str text,
+				    uint64_t cost)
 {
-	if (parts->count == parts->cap) {
-		size_t cap = parts->cap ? parts->cap * 2 : 32;
-
-		parts->at = arena_grow(arena, parts->at, parts->cap * sizeof *parts->at, cap * sizeof *parts->at);
-		parts->cap = cap;
-	}
-	parts->at[parts->count] = (struct prompt_part){.section = s};
+	parts->at[parts->count] = (struct prompt_part){.section = s, .text = text, .cost = cost, .bytes = text.len};
 	return &parts->at[parts->count++];
-}
-
-static void add_item(struct arena *arena, struct prompt_part *p, struct str line, uint64_t cost)
-{
-	if (p->item_count == p->item_cap) {
-		size_t cap = p->item_cap ? p->item_cap * 2 : 32;
-
-		p->items = arena_grow(arena, p->items, p->item_cap * sizeof *p->items, cap * sizeof *p->items);
-		p->item_cap = cap;
-	}
-	p->items[p->item_count++] = line;
-	p->cost += cost;
-	p->bytes += line.len;
-}
-
-/* The text of a part, or more lines of a list. */
-static void add_text(struct arena *arena, struct prompt_part *p, struct str text, uint64_t cost)
-{
-	struct str line;
-
-	if (p->section->form != PROMPT_LIST) {
-		p->text = text;
-		p->cost = cost;
-		p->bytes = text.len;
-		return;
-	}
-	for (size_t all = text.len; text.len; text = str_from(text, line.len)) {
-		line = str_first(text, str_find_char(text, '\n') + 1);
-		add_item(arena, p, line, line.len == all ? cost : prompt_cost(line));
-	}
 }
 
 static void add_problem(struct arena *arena, struct prompt_parts *parts, struct str path, struct str why)
@@ -68,35 +33,59 @@ static void add_source(struct arena *arena, struct prompt_part *p, const char *p
 		p->sources = arena_printf(arena, "%.*s and %zu more", STR_ARG(p->sources), all - 3);
 }
 
+/* The items of all files as one part. */
+static void add_list(struct arena *arena, struct prompt_parts *parts, const struct prompt_section_state *s,
+		     struct prompt_file *const *files, size_t count)
+{
+	size_t all = 0, n = 0, len = 0;
+	struct prompt_part *part;
+	struct buf text;
+
+	for (size_t i = 0; i < count; i++) {
+		all += files[i]->len > 0;
+		len += files[i]->len;
+	}
+	if (!all)
+		return;
+	buf_init(&text, arena, len + 1);
+	part = add_part(parts, s->section, STR(""), 0);
+	for (size_t i = 0; i < count; i++) {
+		buf_add(&text, (struct str){files[i]->text, files[i]->len});
+		part->cost += files[i]->cost;
+		if (files[i]->len)
+			add_source(arena, part, files[i]->path, n++, all);
+	}
+	part->text = buf_str(&text);
+	part->bytes = len;
+	part->more = s->more;
+}
+
+static void add_file(struct arena *arena, struct prompt_parts *parts, const struct prompt_section_state *s,
+		     const struct prompt_file *f)
+{
+	struct prompt_part *part = add_part(parts, s->section, (struct str){f->text, f->len}, f->cost);
+
+	part->source = part->sources = arena_str(arena, str_of(f->path));
+	part->bytes = f->bytes;
+}
+
 /* The files of one section, which begin at `from`. Returns where those of the next begin. */
 static size_t add_files(struct arena *arena, struct prompt_parts *parts, const struct prompt_section_state *s,
 			size_t from)
 {
 	const struct prompt_files *files = parts->files;
-	size_t section = (size_t)(s - files->sections), end = from, all = 0, n = 0;
-	struct prompt_part *part = NULL;
+	size_t section = (size_t)(s - files->sections), end = from;
 
-	for (; end < files->count && files->at[end]->section == section; end++)
-		all += files->at[end]->len > 0;
-	for (size_t i = from; i < end; i++) {
-		const struct prompt_file *f = files->at[i];
+	for (; end < files->count && files->at[end]->section == section; end++) {
+		const struct prompt_file *f = files->at[end];
 
 		if (f->problem)
 			add_problem(arena, parts, str_of(f->path), str_of(f->problem));
-		if (!f->len)
-			continue;
-		if (!part || s->section->form != PROMPT_LIST)
-			part = add_part(arena, parts, s->section);
-		add_text(arena, part, (struct str){f->text, f->len}, f->cost);
-		if (s->section->form == PROMPT_LIST) {
-			add_source(arena, part, f->path, n++, all);
-		} else {
-			part->source = part->sources = arena_str(arena, str_of(f->path));
-			part->bytes = f->bytes;
-		}
+		if (f->len && s->section->form != PROMPT_LIST)
+			add_file(arena, parts, s, f);
 	}
-	if (part)
-		part->more = s->more;
+	if (s->section->form == PROMPT_LIST)
+		add_list(arena, parts, s, files->at + from, end - from);
 	return end;
 }
 
@@ -116,8 +105,7 @@ static int add_made(struct workspace *ws, struct ctx *ctx, struct prompt_parts *
 	r = s->make(&made, err);
 	if (r || !made.text.len)
 		return r;
-	part = add_part(ctx->arena, parts, s);
-	add_text(ctx->arena, part, buf_str(&made.text), prompt_cost(buf_str(&made.text)));
+	part = add_part(parts, s, buf_str(&made.text), prompt_cost_of(s, buf_str(&made.text)));
 	part->sources = made.sources;
 	part->more = made.more;
 	return 0;
@@ -127,9 +115,10 @@ int prompt_parts_make(struct workspace *ws, struct ctx *ctx, const struct prompt
 		      struct err *err)
 {
 	struct prompt_parts parts = {.files = files};
-	size_t at = 0;
+	size_t at = 0, max = files->count + files->section_count;
 	int r = 0;
 
+	parts.at = ARENA_ARRAY(ctx->arena, struct prompt_part, max);
 	for (size_t i = 0; r == 0 && i < files->section_count; i++) {
 		const struct prompt_section_state *s = &files->sections[i];
 

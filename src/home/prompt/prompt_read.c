@@ -73,7 +73,7 @@ static int read_file(struct prompt_file *f, const struct prompt_section *s, stru
 	free(f->text);
 	f->text = text.ptr;
 	f->len = r ? 0 : text.len;
-	f->cost = prompt_cost((struct str){f->text, f->len});
+	f->cost = prompt_cost_of(s, (struct str){f->text, f->len});
 	f->is_read = true;
 	set(&f->problem, r ? str_of(problem.msg) : STR_NONE);
 	return 0;

@@ -21,16 +21,6 @@ static int find_identity(struct prompt_find *find, struct err *err)
 	return r || find->count ? r : prompt_find_file(find, STR("AGENT.md"), err);
 }
 
-static int find_soul(struct prompt_find *find, struct err *err)
-{
-	return prompt_find_file(find, STR("SOUL.md"), err);
-}
-
-static int find_user(struct prompt_find *find, struct err *err)
-{
-	return prompt_find_file(find, STR("USER.md"), err);
-}
-
 static int find_context(struct prompt_find *find, struct err *err)
 {
 	const struct jv *files = workspace_config(find->ws)->prompt_files;
@@ -44,11 +34,6 @@ static int find_context(struct prompt_find *find, struct err *err)
 			r = prompt_find_file(find, path.s, err);
 	}
 	return r;
-}
-
-static int find_heartbeat(struct prompt_find *find, struct err *err)
-{
-	return prompt_find_file(find, STR("HEARTBEAT.md"), err);
 }
 
 static int read_heartbeat(struct prompt_read *read, struct buf *text, struct err *err)
@@ -148,11 +133,11 @@ static int make_session(struct prompt_made *made, struct err *err)
 
 const struct prompt_section prompt_sections[] = {
 	{"identity", PROMPT_STATIC, 10, PROMPT_TEXT, 30, PROMPT_YIELDS, .rest = IN_FILE, .find = find_identity},
-	{"soul", PROMPT_STATIC, 20, PROMPT_TEXT, 10, 8, .rest = IN_FILE, .find = find_soul},
+	{"soul", PROMPT_STATIC, 20, PROMPT_TEXT, 10, 8, .rest = IN_FILE, .file = "SOUL.md"},
 	{"workspace", PROMPT_STATIC, 30, PROMPT_TEXT, PROMPT_WHOLE, 9, .make = make_workspace},
 	{"context", PROMPT_STATIC, 50, PROMPT_TEXT, 10, 4, .rest = IN_FILE, .find = find_context},
-	{"user", PROMPT_STATIC, 100, PROMPT_TEXT, 10, 7, .rest = IN_FILE, .find = find_user},
-	{"heartbeat", PROMPT_LASTING, 10, PROMPT_TEXT, 25, 2, .rest = IN_FILE, .find = find_heartbeat,
+	{"user", PROMPT_STATIC, 100, PROMPT_TEXT, 10, 7, .rest = IN_FILE, .file = "USER.md"},
+	{"heartbeat", PROMPT_LASTING, 10, PROMPT_TEXT, 25, 2, .rest = IN_FILE, .file = "HEARTBEAT.md",
 	 .read = read_heartbeat},
 	{"session", PROMPT_SESSION, 10, PROMPT_TEXT, PROMPT_WHOLE, 1, .make = make_session},
 	{0},

@@ -3,11 +3,6 @@
 #include "home/tasks/tasks.h"
 #include "home/tasks/tasks_tools.h"
 
-static int find_tasks(struct prompt_find *find, struct err *err)
-{
-	return prompt_find_file(find, STR("TASKS.yaml"), err);
-}
-
 static void add_field(struct buf *text, const char *before, struct str value)
 {
 	if (!value.len)
@@ -37,7 +32,7 @@ static int read_tasks(struct prompt_read *read, struct buf *text, struct err *er
 }
 
 const struct prompt_section tasks_sections[] = {
-	{"tasks", PROMPT_WORKING, 30, PROMPT_LIST, 20, 3, .rest = "list_tasks shows them", .find = find_tasks,
+	{"tasks", PROMPT_WORKING, 30, PROMPT_LIST, 20, 3, .rest = "list_tasks shows them", .file = "TASKS.yaml",
 	 .read = read_tasks},
 	{0},
 };
