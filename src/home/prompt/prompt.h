@@ -50,7 +50,7 @@ int prompt_assemble(struct workspace *ws, struct ctx *ctx, const struct prompt_o
 /* {text, tokens, max_tokens, sections: […], breakpoints: [{class, after, bytes, tokens}], problems?: […]} */
 struct jv *prompt_value(struct arena *arena, const struct prompt *prompt);
 
-/* What the workspace keeps between turns; belongs to its handle. */
+/* What an open workspace keeps between turns. */
 struct prompt_kept;
 extern const struct family prompt_family;
 void *prompt_kept_new(struct workspace *ws);

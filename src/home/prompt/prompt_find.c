@@ -29,7 +29,7 @@ void prompt_files_init(struct prompt_files *files)
 	files->section_count = n;
 }
 
-void prompt_file_free(struct prompt_file *file)
+static void file_free(struct prompt_file *file)
 {
 	free(file->path);
 	free(file->version);
@@ -42,7 +42,7 @@ static void free_all(struct prompt_file **at, size_t count)
 {
 	for (size_t i = 0; i < count; i++)
 		if (at[i])
-			prompt_file_free(at[i]);
+			file_free(at[i]);
 	free(at);
 }
 
@@ -165,19 +165,19 @@ static void keep_known(struct prompt_files *files, const struct prompt_files *fo
 
 	for (size_t n = 0; n < found->count; n++) {
 		struct prompt_file *f = found->at[n];
+		size_t i;
 
 		while (from < files->count && (!old[from] || old[from]->section < f->section))
 			from++;
-		for (size_t i = from; !f->is_given && i < files->count; i++) {
-			if (!old[i] || strcmp(old[i]->path, f->path) != 0 || old[i]->section != f->section)
-				continue;
-			if (strcmp(old[i]->version, f->version) == 0) {
-				prompt_file_free(f);
-				found->at[n] = old[i];
-				old[i] = NULL;
-			}
-			break;
-		}
+		for (i = from; i < files->count; i++)
+			if (old[i] && (old[i]->section > f->section || strcmp(old[i]->path, f->path) == 0))
+				break;
+		if (f->is_given || i == files->count || old[i]->section > f->section ||
+		    strcmp(old[i]->version, f->version) != 0)
+			continue;
+		file_free(f);
+		found->at[n] = old[i];
+		old[i] = NULL;
 	}
 	for (size_t i = 0; i < files->count; i++)
 		if (old[i])

@@ -16,7 +16,7 @@
 
 const char *const prompt_class_names[PROMPT_CLASSES] = {"static", "lasting", "working", "session"};
 
-/* What is set aside for a class, whatever it needs. */
+/* What is set aside for a class, whether or not it is needed. */
 static uint64_t set_aside(enum prompt_class class, uint64_t max)
 {
 	return class == PROMPT_LASTING   ? max / 4

@@ -69,7 +69,6 @@ struct prompt_files {
 };
 void prompt_files_init(struct prompt_files *files);
 void prompt_files_release(struct prompt_files *files);
-void prompt_file_free(struct prompt_file *file);
 
 /* Finds all files without reading any; what was read and has not changed stays. Directories are watched before they are
    listed (`watch` may be NULL). Sets *ret_unwatched when some cannot be. */

@@ -39,7 +39,7 @@ static const struct tool native[] = {
 	 .render = render_prompt, .traits = RO,
 	 .description =
 		"Gives the system prompt that the workspace makes: identity, knowledge, skills, memory, notes, tasks and "
-		"plan, within a budget. What changes least stands first; breakpoints tell where a prompt cache may end.",
+		"plan, within a budget. What changes least comes first; breakpoints say where a prompt cache may end.",
 	 .input_schema = S_OBJ(
 		S_STR("session", "the session whose plan it has (default: that of the call)") AND
 		S_INT1("max_tokens", "budget of all sections, 1000 to 50000 (default: agent.yaml, prompt.max_tokens)"), ""),

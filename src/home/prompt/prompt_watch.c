@@ -4,9 +4,9 @@
  * kernel queues an event before the change returns to whoever made it, so what an editor or another process has
  * finished is known. Events only say "look again", so a lost or doubled one does no harm.
  *
- * On file systems where others may write behind the kernel's back (network, FUSE) it is not used; nor when there are no
- * instances or watches left. Then files are looked at one by one at each turn. A file that is changed through another
- * hard link to it, or through mapped memory, is noticed with the next change beside it.
+ * It is not used on file systems that change without this kernel (network, FUSE), nor when there are no instances or
+ * watches left. Then files are looked at one by one at each turn. A file that is changed through another hard link to
+ * it, or through mapped memory, is noticed with the next change in its directory.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -18,7 +18,7 @@
 #include "base/limits.h"
 #include "home/prompt/prompt_internal.h"
 
-#define INSTANCES_MAX 32   /* of one process: a person has few, and other programs want them too */
+#define INSTANCES_MAX 32   /* of one process: a person has few, and other programs need them too */
 #define DIRS_MAX      1024 /* watches of one workspace */
 #define DEPTH_MAX     16
 
@@ -124,7 +124,7 @@ void prompt_watch_begin(struct prompt_watch *w)
 	w->full = false;
 }
 
-/* A directory is watched before it is read: one that is made in it meanwhile is an event. */
+/* A directory is watched before it is read: one that is made in it afterwards is an event. */
 static void add_below(struct prompt_watch *w, const char *whole, unsigned depth)
 {
 	char sub[PATH_LEN_MAX * 4];
@@ -164,7 +164,7 @@ static bool take_event(struct prompt_watch *w, struct arena *arena, const struct
 	struct str path;
 
 	if (dir && e->len && (e->name[0] == '.' || ((e->mask & IN_ISDIR) && !(e->mask & COMES_AND_GOES))))
-		return true; /* unfinished, Stead's own, or nothing that is read */
+		return true; /* unfinished, Stead's own, or not read at all */
 	if (!dir || !e->len || (e->mask & (IN_ISDIR | IN_IGNORED | IN_Q_OVERFLOW | IN_UNMOUNT)))
 		return false;
 	path = arena_printf(arena, "%s%s%s", dir, dir[0] ? "/" : "", e->name);
