@@ -8,6 +8,7 @@
 #define STEAD_HOME_KNOWLEDGE_KNOWLEDGE_H
 
 #include "text/jv.h"
+#include "tool/prompt_section.h"
 #include "tool/search_source.h"
 #include "workspace/workspace.h"
 
@@ -28,5 +29,7 @@ int knowledge_prompt(struct workspace *ws, struct ctx *ctx, size_t budget, struc
 
 /* For search. */
 extern const struct search_source knowledge_sources[];
+/* For the prompt. */
+extern const struct prompt_section knowledge_sections[];
 
 #endif

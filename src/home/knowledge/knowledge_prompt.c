@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Knowledge in the prompt: its entry as text, of the other files the paths. */
 #include "base/limits.h"
-#include "home/knowledge/knowledge_tools.h"
+#include "home/knowledge/knowledge.h"
 
 #define ENTRY "knowledge/KNOWLEDGE.md"
 

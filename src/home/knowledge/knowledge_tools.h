@@ -3,8 +3,5 @@
 #define STEAD_HOME_KNOWLEDGE_KNOWLEDGE_TOOLS_H
 
 #include "tool/dialect.h"
-#include "tool/prompt_section.h"
-
-extern const struct prompt_section knowledge_sections[];
 
 #endif

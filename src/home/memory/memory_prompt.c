@@ -6,7 +6,6 @@
 #include "base/clock.h"
 #include "base/strmap.h"
 #include "home/memory/memory_internal.h"
-#include "home/memory/memory_tools.h"
 
 #define NS_PER_DAY INT64_C(86400000000000)
 

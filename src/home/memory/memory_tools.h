@@ -4,10 +4,7 @@
 #define STEAD_HOME_MEMORY_MEMORY_TOOLS_H
 
 #include "tool/dialect.h"
-#include "tool/prompt_section.h"
 
 extern const struct tool_group agentscope_memory_tools;
-
-extern const struct prompt_section memory_sections[];
 
 #endif

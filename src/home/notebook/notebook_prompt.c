@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The notebook in the prompt: how it is used and with whom, and the notes that matter now. */
-#include "base/limits.h"
-#include "home/notebook/notebook_tools.h"
+#include "home/notebook/notebook_internal.h"
 
 #define QUESTIONS 20
 #define NOTES     40

@@ -5,7 +5,6 @@
 
 #include "home/notebook/notebook.h"
 #include "tool/dialect.h"
-#include "tool/prompt_section.h"
 
 int tool_note(struct call *call, const struct jv *args, struct outcome *ret, struct err *err);
 int tool_read_note(struct call *call, const struct jv *args, struct outcome *ret, struct err *err);
@@ -16,7 +15,5 @@ int tool_archive_note(struct call *call, const struct jv *args, struct outcome *
 int tool_ask_question(struct call *call, const struct jv *args, struct outcome *ret, struct err *err);
 int tool_answer_question(struct call *call, const struct jv *args, struct outcome *ret, struct err *err);
 int tool_list_open_questions(struct call *call, const struct jv *args, struct outcome *ret, struct err *err);
-
-extern const struct prompt_section notebook_sections[];
 
 #endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Planning in the prompt: the session's plan and to-do list, and whether plan mode is on. */
 #include "home/plans/plans.h"
-#include "home/plans/plans_tools.h"
 
 static int find_plan(struct prompt_find *find, struct err *err)
 {

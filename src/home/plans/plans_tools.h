@@ -4,10 +4,7 @@
 #define STEAD_HOME_PLANS_PLANS_TOOLS_H
 
 #include "tool/dialect.h"
-#include "tool/prompt_section.h"
 
 extern const struct tool_group agentscope_plan_tools, openpaw_plan_tools;
-
-extern const struct prompt_section plans_sections[];
 
 #endif

@@ -75,7 +75,7 @@ static int read_file(struct prompt_file *f, const struct prompt_section *s, stru
 	f->len = r ? 0 : text.len;
 	f->cost = prompt_cost_of(s, (struct str){f->text, f->len});
 	f->is_read = true;
-	set(&f->problem, r ? str_of(problem.msg) : STR_NONE);
+	set(&f->problem, r ? err_text(read->ctx->arena, &problem) : STR_NONE);
 	return 0;
 }
 

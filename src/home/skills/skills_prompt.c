@@ -2,7 +2,6 @@
 /* Skills in the prompt: name and description of each, of all layers. */
 #include "base/limits.h"
 #include "home/skills/skills.h"
-#include "home/skills/skills_tools.h"
 
 #define DIR "skills/"
 

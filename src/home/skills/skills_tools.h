@@ -4,10 +4,7 @@
 #define STEAD_HOME_SKILLS_SKILLS_TOOLS_H
 
 #include "tool/dialect.h"
-#include "tool/prompt_section.h"
 
 extern const struct tool_group agentscope_skill_tools;
-
-extern const struct prompt_section skills_sections[];
 
 #endif

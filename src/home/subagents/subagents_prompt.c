@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Subagents in the prompt: a line for each that is not hidden. */
 #include "home/subagents/subagents.h"
-#include "home/subagents/subagents_tools.h"
 
 #define DIR "subagents/"
 

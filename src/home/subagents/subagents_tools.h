@@ -3,8 +3,5 @@
 #define STEAD_HOME_SUBAGENTS_SUBAGENTS_TOOLS_H
 
 #include "tool/dialect.h"
-#include "tool/prompt_section.h"
-
-extern const struct prompt_section subagents_sections[];
 
 #endif

@@ -8,7 +8,7 @@
 #define STEAD_HOME_TASKS_TASKS_H
 
 #include "text/jv.h"
-#include "tool/family.h"
+#include "tool/prompt_section.h"
 
 /* All in the order of the file, with the keys that the file has. */
 int tasks_read(struct workspace *ws, struct ctx *ctx, struct jv **ret_tasks, struct err *err);
@@ -36,5 +36,7 @@ bool task_is_active(const struct jv *task);
 
 /* For `stead doctor`. */
 void tasks_check(struct workspace *ws, struct ctx *ctx, const struct findings *findings);
+/* For the prompt. */
+extern const struct prompt_section tasks_sections[];
 
 #endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tasks in the prompt: those that are still to be done, in the order of list_tasks. */
 #include "home/tasks/tasks.h"
-#include "home/tasks/tasks_tools.h"
 
 static void add_field(struct buf *text, const char *before, struct str value)
 {

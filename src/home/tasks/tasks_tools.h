@@ -4,13 +4,10 @@
 #define STEAD_HOME_TASKS_TASKS_TOOLS_H
 
 #include "tool/dialect.h"
-#include "tool/prompt_section.h"
 
 extern const struct tool_group openpaw_task_tools;
 
 /* One line: "[ ] 1a2b3c4d research, high, 2 h old: Compare the two drafts". */
 void task_line(struct buf *text, const struct jv *task);
-
-extern const struct prompt_section tasks_sections[];
 
 #endif
