@@ -8,6 +8,7 @@
 #define STEAD_HOME_KNOWLEDGE_KNOWLEDGE_H
 
 #include "text/jv.h"
+#include "tool/prompt_section.h"
 #include "tool/search_source.h"
 #include "workspace/workspace.h"
 
@@ -24,5 +25,7 @@ int knowledge_path(struct arena *arena, struct str text, struct wpath *ret, stru
 
 /* For search. */
 extern const struct search_source knowledge_sources[];
+/* For the prompt. */
+extern const struct prompt_section knowledge_sections[];
 
 #endif

@@ -14,6 +14,7 @@
 #define STEAD_HOME_MEMORY_MEMORY_H
 
 #include "text/jv.h"
+#include "tool/prompt_section.h"
 #include "tool/search_source.h"
 #include "workspace/workspace.h"
 
@@ -82,5 +83,7 @@ int memory_forget(struct workspace *ws, struct ctx *ctx, struct str id, struct s
 
 /* For search. */
 extern const struct search_source memory_sources[];
+/* For the prompt. */
+extern const struct prompt_section memory_sections[];
 
 #endif

@@ -360,4 +360,5 @@ const struct family memory_family = {
 	.name = "memory",
 	.tools = native,
 	.search = memory_sources,
+	.prompt = memory_sections,
 };

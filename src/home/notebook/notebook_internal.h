@@ -8,6 +8,7 @@
 #include "base/limits.h"
 #include "home/notebook/notebook.h"
 #include "text/frontmatter.h"
+#include "tool/prompt_section.h"
 #include "tool/search_source.h"
 #include "workspace/workspace_internal.h"
 
@@ -87,5 +88,7 @@ void index_end(struct notebook *nb);
 
 /* For search. */
 extern const struct search_source notebook_sources[];
+/* For the prompt. */
+extern const struct prompt_section notebook_sections[];
 
 #endif

@@ -12,6 +12,7 @@
 #define STEAD_HOME_PLANS_PLANS_H
 
 #include "text/jv.h"
+#include "tool/prompt_section.h"
 #include "workspace/workspace.h"
 
 /* Where both lie for the session of the call. */
@@ -30,5 +31,8 @@ int plan_refuses(struct workspace *ws, struct ctx *ctx, const char *tool, struct
    path of the tools' file area, which must exist, or a sentence. *ret: {todos: […], open}. */
 int todo_write(struct workspace *ws, struct ctx *ctx, const struct jv *todos, struct jv **ret, struct err *err);
 int todo_read(struct workspace *ws, struct ctx *ctx, struct jv **ret, struct err *err);
+
+/* For the prompt. */
+extern const struct prompt_section plans_sections[];
 
 #endif

@@ -185,5 +185,6 @@ static int refuse_in_plan_mode(struct call *call, const struct tool *tool, struc
 const struct family plans_family = {
 	.name = "plans",
 	.tools = native,
+	.prompt = plans_sections,
 	.before_change = refuse_in_plan_mode,
 };

@@ -5,26 +5,24 @@
  * Whether anything has changed is asked in two steps. The first costs two system calls: has the log of revisions moved
  * (whatever Stead itself changes, in any process, is in it), and did the kernel report something in the directories
  * that the prompt is made of (whatever anybody else changes on this machine). If neither, the last text of this session
- * is given again. Else the files are looked at, without being read: the same versions give the same text. Only then are
- * files read, those with another version.
+ * is given again. Otherwise the files are found again, without being read: the same versions give the same text. Only
+ * then are files read, those with another version.
  *
- * Where the workspace is not on a disk of this machine, nobody changes it but through Stead, and the log alone tells.
+ * Where the workspace is not on a disk of this machine, it changes only through Stead, and the log alone is asked.
  */
 #include "home/prompt/prompt.h"
 
 #include <pthread.h>
 
-#include "base/hash.h"
 #include "base/limits.h"
 #include "home/prompt/prompt_internal.h"
 #include "revisions/revisions.h"
 
-#define SLOTS     8    /* sessions whose last text is kept */
-#define AGAIN_MAX 1000 /* looks at single files before one at everything */
+#define SLOTS 8 /* sessions whose last text is kept */
 
 struct slot {
 	char *key;
-	struct arena *arena; /* of the prompt */
+	struct arena *arena; /* of the prompt; NULL: there is none yet */
 	struct prompt prompt;
 	uint64_t round;   /* in which it was found to be right */
 	uint64_t used;    /* the higher, the later */
@@ -36,17 +34,14 @@ struct prompt_kept {
 	pthread_mutex_t lock;
 	struct prompt_watch *watch;
 	bool watch_tried;
+	bool is_unwatched; /* it has files in several stores, or outside of it: they are found at each turn */
 	struct prompt_files files;
-	/* What was found when it was last looked: for which session, and how often it was only looked at again. */
-	struct prompt_sweep sweep;
-	struct arena *sweep_arena;
-	char *sweep_key; /* NULL: look at everything */
-	unsigned again;
-	uint64_t round; /* goes up when something may have changed */
+	char *found_for; /* the key of the slot that `files` were found for; NULL: find all of them */
+	uint64_t round;  /* goes up when something may have changed */
 	uint64_t head;
 	uint64_t uses;
 	char day[16];
-	struct slot *slots; /* SLOTS of them; NULL until the first prompt */
+	struct slot slots[SLOTS];
 };
 
 void *prompt_kept_new(struct workspace *ws)
@@ -54,11 +49,13 @@ void *prompt_kept_new(struct workspace *ws)
 	struct prompt_kept *kept = xcalloc(1, sizeof *kept);
 
 	kept->ws = ws;
+	kept->is_unwatched = str_starts(home_url_of(ws), STR("config:"));
 	pthread_mutex_init(&kept->lock, NULL);
+	prompt_files_init(&kept->files);
 	return kept;
 }
 
-static void slot_empty(struct slot *slot)
+static void slot_clear(struct slot *slot)
 {
 	free(slot->key);
 	if (slot->arena)
@@ -70,46 +67,31 @@ void prompt_kept_destroy(void *state)
 {
 	struct prompt_kept *kept = state;
 
-	for (size_t i = 0; kept->slots && i < SLOTS; i++)
-		slot_empty(&kept->slots[i]);
-	free(kept->slots);
+	for (size_t i = 0; i < SLOTS; i++)
+		slot_clear(&kept->slots[i]);
 	prompt_files_release(&kept->files);
 	prompt_watch_destroy(kept->watch);
-	free(kept->sweep_key);
-	if (kept->sweep_arena)
-		arena_destroy(kept->sweep_arena);
+	free(kept->found_for);
 	pthread_mutex_destroy(&kept->lock);
 	free(kept);
 }
 
 /* --- the last text --- */
 
-static struct slot *slot_find(struct prompt_kept *kept, struct str key)
+/* The slot with this key, or the one that was not used for the longest time, emptied. */
+static struct slot *slot_get(struct prompt_kept *kept, struct str key)
 {
-	for (size_t i = 0; kept->slots && i < SLOTS; i++)
+	struct slot *oldest = &kept->slots[0];
+
+	for (size_t i = 0; i < SLOTS; i++) {
 		if (kept->slots[i].key && str_is(key, kept->slots[i].key))
 			return &kept->slots[i];
-	return NULL;
-}
-
-static struct slot *slot_take(struct prompt_kept *kept, struct str key)
-{
-	struct slot *slot = slot_find(kept, key);
-
-	if (!kept->slots)
-		kept->slots = xcalloc(SLOTS, sizeof *slot);
-	for (size_t i = 0; !slot && i < SLOTS; i++)
-		if (!kept->slots[i].key)
-			slot = &kept->slots[i];
-	if (!slot) {
-		slot = &kept->slots[0];
-		for (size_t i = 1; i < SLOTS; i++)
-			if (kept->slots[i].used < slot->used)
-				slot = &kept->slots[i];
+		if (kept->slots[i].used < oldest->used)
+			oldest = &kept->slots[i];
 	}
-	slot_empty(slot);
-	slot->key = xstrndup(key);
-	return slot;
+	slot_clear(oldest);
+	oldest->key = xstrndup(key);
+	return oldest;
 }
 
 static struct prompt copy_prompt(struct arena *arena, const struct prompt *from)
@@ -117,7 +99,7 @@ static struct prompt copy_prompt(struct arena *arena, const struct prompt *from)
 	struct prompt to = *from;
 
 	to.text = arena_str(arena, from->text);
-	to.sections = ARENA_ARRAY(arena, struct prompt_section, from->count + 1);
+	to.sections = ARENA_ARRAY(arena, struct prompt_span, from->count + 1);
 	to.problems = ARENA_ARRAY(arena, struct str, from->problem_count + 1);
 	for (size_t i = 0; i < from->count; i++) {
 		to.sections[i] = from->sections[i];
@@ -131,154 +113,132 @@ static struct prompt copy_prompt(struct arena *arena, const struct prompt *from)
 
 /* --- whether anything has changed --- */
 
-/* Parts of it may lie in several places, templates below it, skills outside of it: then the files are looked at each
- * time. */
-static bool is_spread(const struct workspace *ws)
+static void forget_found(struct prompt_kept *kept)
 {
-	return str_starts(home_url_of(ws), STR("config:")) || prompt_skills_elsewhere(ws);
-}
-
-static void forget_sweep(struct prompt_kept *kept)
-{
-	free(kept->sweep_key);
-	kept->sweep_key = NULL;
+	free(kept->found_for);
+	kept->found_for = NULL;
 }
 
 /* A new round begins unless it is certain that nothing has happened. */
 static int ask(struct prompt_kept *kept, struct ctx *ctx, struct prompt_news *news, struct err *err)
 {
-	struct str day = prompt_day(ctx->arena, 0);
+	struct str day = prompt_today(ctx->arena);
 	bool same_day = str_is(day, kept->day);
 	uint64_t head;
 	int r;
 
 	news->count = 0;
-	news->anything = is_spread(kept->ws) || home_dir(kept->ws).ptr;
+	news->anything = kept->is_unwatched || home_dir(kept->ws).ptr;
 	if (kept->watch)
 		prompt_watch_ask(kept->watch, ctx->arena, news);
 	if (news->anything || news->count || !same_day)
 		kept->round++;
 	if (news->anything || !same_day)
-		forget_sweep(kept);
+		forget_found(kept);
+	for (size_t i = 0; !same_day && i < kept->files.count; i++)
+		kept->files.at[i]->is_read = false; /* what a file gives may depend on the day */
+	snprintf(kept->day, sizeof kept->day, "%.*s", STR_ARG(day));
 	r = revisions_head(home_shared(kept->ws), ctx, &head, err);
 	if (r) {
-		forget_sweep(kept); /* the news are lost with this call */
+		forget_found(kept); /* the news is lost with this call */
 		return r;
 	}
 	if (head != kept->head) {
 		kept->round++;
 		if (!kept->watch) /* what moved the log may have been a file of the prompt */
-			forget_sweep(kept);
+			forget_found(kept);
 	}
 	kept->head = head;
-	snprintf(kept->day, sizeof kept->day, "%.*s", STR_ARG(day));
 	return 0;
 }
 
-static bool has_young(const struct prompt_files *files)
+static int find_all(struct prompt_kept *kept, struct ctx *ctx, const char *key, struct err *err)
 {
-	for (size_t i = 0; i < files->count; i++)
-		if (files->pieces[i]->young)
-			return true;
-	return false;
-}
-
-static int look_at_all(struct prompt_kept *kept, struct ctx *ctx, struct str key, struct err *err)
-{
-	struct prompt_sweep sweep;
 	int r;
 
-	forget_sweep(kept);
-	if (!kept->watch_tried && home_dir(kept->ws).ptr && !is_spread(kept->ws))
+	forget_found(kept);
+	if (!kept->watch_tried && home_dir(kept->ws).ptr && !kept->is_unwatched)
 		kept->watch = prompt_watch_new(home_dir(kept->ws).ptr);
 	kept->watch_tried = true;
-	r = prompt_look(kept->ws, ctx, kept->watch, &sweep, err);
+	r = prompt_find_all(&kept->files, kept->ws, ctx, kept->watch, &kept->is_unwatched, err);
 	if (r)
 		return r;
-	if (kept->sweep_arena)
-		arena_destroy(kept->sweep_arena);
-	kept->sweep_arena = arena_new();
-	kept->sweep = prompt_sweep_copy(kept->sweep_arena, &sweep);
-	kept->sweep_key = xstrndup(key);
-	kept->again = 0;
-	return 0;
-}
-
-/* Brings kept->sweep up to date; *ret_hash is of everything that the text is made of. */
-static int look(struct prompt_kept *kept, struct ctx *ctx, struct str key, const struct prompt_news *news,
-		uint64_t ret_hash[2], struct err *err)
-{
-	uint64_t files[2];
-	bool known = kept->sweep_key && str_is(key, kept->sweep_key) && ++kept->again < AGAIN_MAX;
-	int r = 0;
-
-	if (known && news->count) {
-		struct ctx own = *ctx;
-
-		own.arena = kept->sweep_arena;
-		known = prompt_look_again(kept->ws, &own, news, &kept->sweep);
+	if (kept->is_unwatched) {
+		prompt_watch_destroy(kept->watch);
+		kept->watch = NULL;
 	}
-	if (!known)
-		r = look_at_all(kept, ctx, key, err);
-	if (r)
-		return r;
-	prompt_sweep_hash(ctx->arena, &kept->sweep, files);
-	/* notes are in the log, and the day is a name of files */
-	hash_u128(arena_printf(ctx->arena, "%llu %llu %llu %s", (unsigned long long)files[0],
-			       (unsigned long long)files[1], (unsigned long long)kept->head, kept->day),
-		  ret_hash);
+	kept->found_for = xstrndup(str_of(key));
 	return 0;
 }
 
-static int make(struct prompt_kept *kept, struct ctx *ctx, struct str key, uint64_t max_tokens, const uint64_t hash[2],
-		struct slot **ret, struct err *err)
+static bool is_current(const struct slot *slot, const struct prompt_files *files, const uint64_t hash[2])
+{
+	for (size_t i = 0; i < files->count; i++)
+		if (files->at[i]->is_young)
+			return false;
+	return slot->arena && slot->hash[0] == hash[0] && slot->hash[1] == hash[1];
+}
+
+static int make(struct prompt_kept *kept, struct ctx *ctx, struct slot *slot, uint64_t max_tokens, struct err *err)
 {
 	struct prompt_parts parts;
 	struct prompt prompt;
-	struct slot *slot;
-	int r = prompt_files_update(&kept->files, kept->ws, ctx, &kept->sweep, err);
+	uint64_t files_read;
+	int r = prompt_read_files(&kept->files, kept->ws, ctx, &files_read, err);
 
 	if (r == 0)
 		r = prompt_parts_make(kept->ws, ctx, &kept->files, &parts, err);
 	if (r)
 		return r;
 	prompt_fit(ctx->arena, &parts, max_tokens, &prompt);
-	prompt.files_read = kept->files.read;
-	slot = slot_take(kept, key);
+	prompt.files_read = files_read;
+	if (slot->arena)
+		arena_destroy(slot->arena);
 	slot->arena = arena_new();
 	slot->prompt = copy_prompt(slot->arena, &prompt);
+	return 0;
+}
+
+/* Brings the files and then the slot up to date. */
+static int refresh(struct prompt_kept *kept, struct ctx *ctx, struct slot *slot, uint64_t max_tokens,
+		   const struct prompt_news *news, struct err *err)
+{
+	bool found = kept->found_for && strcmp(slot->key, kept->found_for) == 0 &&
+		     prompt_find_changed(&kept->files, kept->ws, ctx, news);
+	uint64_t hash[2];
+	int r = found ? 0 : find_all(kept, ctx, slot->key, err);
+
+	if (r)
+		return r;
+	/* notes are in the log, and the session has the day */
+	prompt_files_hash(ctx->arena, &kept->files, kept->head, kept->day, hash);
+	if (!is_current(slot, &kept->files, hash))
+		r = make(kept, ctx, slot, max_tokens, err);
 	slot->hash[0] = hash[0];
 	slot->hash[1] = hash[1];
-	*ret = slot;
-	return 0;
+	return r;
 }
 
 static int assemble(struct prompt_kept *kept, struct ctx *ctx, struct str key, uint64_t max_tokens, struct prompt *ret,
 		    struct err *err)
 {
-	struct slot *slot = slot_find(kept, key);
-	uint64_t files_read = 0, hash[2];
+	struct slot *slot = slot_get(kept, key);
 	struct prompt_news news;
 	int r = ask(kept, ctx, &news, err);
 
 	if (r)
 		return r;
-	if (!slot || slot->round != kept->round) {
-		r = look(kept, ctx, key, &news, hash, err);
-		if (r == 0 &&
-		    (!slot || slot->hash[0] != hash[0] || slot->hash[1] != hash[1] || has_young(&kept->files))) {
-			r = make(kept, ctx, key, max_tokens, hash, &slot, err);
-			files_read = kept->files.read;
-		}
-		if (r) {
-			forget_sweep(kept);
-			return r;
-		}
+	slot->prompt.files_read = 0;
+	if (!slot->arena || slot->round != kept->round)
+		r = refresh(kept, ctx, slot, max_tokens, &news, err);
+	if (r) {
+		slot_clear(slot);
+		forget_found(kept);
+		return r;
 	}
 	slot->round = kept->round;
 	slot->used = ++kept->uses;
 	*ret = copy_prompt(ctx->arena, &slot->prompt);
-	ret->files_read = files_read;
 	return 0;
 }
 
@@ -308,7 +268,7 @@ int prompt_assemble(struct workspace *ws, struct ctx *ctx, const struct prompt_o
 
 /* --- as a value --- */
 
-static void add_breakpoint(struct arena *arena, struct jv *list, const struct prompt_section *last, size_t bytes,
+static void add_breakpoint(struct arena *arena, struct jv *list, const struct prompt_span *last, size_t bytes,
 			   uint64_t tokens)
 {
 	struct jv *v = jv_object(arena);
@@ -320,7 +280,7 @@ static void add_breakpoint(struct arena *arena, struct jv *list, const struct pr
 	jv_push(arena, list, v);
 }
 
-static struct jv *section_value(struct arena *arena, const struct prompt_section *s)
+static struct jv *section_value(struct arena *arena, const struct prompt_span *s)
 {
 	struct jv *v = jv_object(arena);
 
@@ -342,7 +302,7 @@ struct jv *prompt_value(struct arena *arena, const struct prompt *prompt)
 	uint64_t tokens = 0;
 
 	for (size_t i = 0; i < prompt->count; i++) {
-		const struct prompt_section *s = &prompt->sections[i];
+		const struct prompt_span *s = &prompt->sections[i];
 
 		tokens += s->tokens;
 		jv_push(arena, sections, section_value(arena, s));

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The prompt: what an agent is told before a conversation, made from the files of its home. It is made anew for each
- * turn, but a file is read again only when it has changed, by whichever process, program or person.
+ * The prompt: what an agent is told before a conversation, made from the files of its home. It is made for each turn,
+ * but a file is read again only when it has changed, by whichever process, program or person.
  *
- * Sections stand in the order in which they change, the rarest first, so that a turn's prompt begins with the same
- * bytes as the one before it: providers charge little for a beginning that they have seen. A class is what changes
- * together; its end is a good place for a cache breakpoint. What one class may take never depends on those behind it.
+ * The sections come from the families (tool/prompt_section.h), in the order in which they change, the rarest first, so
+ * that a turn's prompt begins with the same bytes as the one before it: providers charge little for a beginning that
+ * they have seen. A class is what changes together; its end is a good place for a cache breakpoint. What one class may
+ * take never depends on those after it.
  *
  * Everything from a file is escaped: the tags of the text are Stead's, and no others.
  */
@@ -13,26 +14,20 @@
 #define STEAD_HOME_PROMPT_PROMPT_H
 
 #include "text/jv.h"
-#include "tool/family.h"
+#include "tool/prompt_section.h"
 
-enum prompt_class {
-	PROMPT_STATIC,  /* people write it */
-	PROMPT_LASTING, /* changes from day to day */
-	PROMPT_WORKING, /* may change with each turn */
-	PROMPT_SESSION, /* of this session and day */
-	PROMPT_CLASSES
-};
 extern const char *const prompt_class_names[PROMPT_CLASSES];
 
 struct prompt_opts {
 	uint64_t max_tokens; /* 0: what agent.yaml says (prompt.max_tokens), or 16000 */
 };
 
-struct prompt_section {
+/* A section, or one of its files, in the text. */
+struct prompt_span {
 	const char *name;
 	enum prompt_class class;
 	size_t start, len;          /* in the text */
-	uint64_t tokens;            /* as it stands there */
+	uint64_t tokens;            /* as it is there */
 	uint64_t tokens_all, bytes; /* of everything there is to show */
 	struct str sources;         /* its files, ", " between them; the first few */
 	struct str cut;             /* what was left out, why and where it is; empty: nothing */
@@ -41,7 +36,7 @@ struct prompt_section {
 struct prompt {
 	struct str text;
 	uint64_t tokens, max_tokens;
-	struct prompt_section *sections; /* those that have something to say, in order */
+	struct prompt_span *sections; /* those that have something to say, in order */
 	size_t count;
 	struct str *problems; /* files that could not be used, with the reason */
 	size_t problem_count;
@@ -55,7 +50,7 @@ int prompt_assemble(struct workspace *ws, struct ctx *ctx, const struct prompt_o
 /* {text, tokens, max_tokens, sections: […], breakpoints: [{class, after, bytes, tokens}], problems?: […]} */
 struct jv *prompt_value(struct arena *arena, const struct prompt *prompt);
 
-/* What the workspace keeps between turns; belongs to its handle. */
+/* What an open workspace keeps between turns. */
 struct prompt_kept;
 extern const struct family prompt_family;
 void *prompt_kept_new(struct workspace *ws);

@@ -10,7 +10,7 @@ static void explain(struct cli *cli, const struct prompt *prompt)
 
 	output_printf(out, "%7s %8s  %-8s %-16s %s\n", "tokens", "bytes", "class", "section", "from");
 	for (size_t i = 0; i < prompt->count; i++) {
-		const struct prompt_section *s = &prompt->sections[i];
+		const struct prompt_span *s = &prompt->sections[i];
 
 		output_printf(out, "%7llu %8zu  %-8s %-16s %.*s\n", (unsigned long long)s->tokens, s->len,
 			      prompt_class_names[s->class], s->name,

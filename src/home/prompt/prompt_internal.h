@@ -1,137 +1,107 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of the prompt share: escaped text, the files it is made of, and how their changes are noticed. */
+/* What the files of the prompt share: the files that it is made of, how their changes are noticed, and its parts. */
 #ifndef STEAD_HOME_PROMPT_PROMPT_INTERNAL_H
 #define STEAD_HOME_PROMPT_PROMPT_INTERNAL_H
 
 #include "home/prompt/prompt.h"
 #include "workspace/workspace_internal.h"
 
-/* --- text (prompt_text.c) --- */
+/* --- measuring and cutting (prompt_cut.c) --- */
 
-/* With every '<' that could begin a tag as "&lt;"; controls and malformed bytes as U+FFFD. */
-void prompt_escape(struct buf *b, struct str text);
-/* The same on one line, trimmed, with "…" when it has more than `max` bytes. */
-void prompt_escape_line(struct buf *b, struct str text, size_t max);
-void prompt_escape_attribute(struct buf *b, struct str text);
 /* What a text counts against the budget; of two texts together never more than the sum of both. */
 uint64_t prompt_cost(struct str text);
+/* The same for text of a section: of a list, the sum of its lines. */
+uint64_t prompt_cost_of(const struct prompt_section *section, struct str text);
 /* As many whole lines from the start, or from the end, as cost at most `max`; part of one line when not even that fits.
  *ret_cost: no less than what they cost. */
 struct str prompt_first_lines(struct str text, uint64_t max, uint64_t *ret_cost);
 struct str prompt_last_lines(struct str text, uint64_t max, uint64_t *ret_cost);
 size_t prompt_count_lines(struct str text);
 
-/* --- noticing (prompt_watch.c) --- */
+/* --- noticing changes (prompt_watch.c) --- */
 
 /* inotify over a few directories, without a thread: it is asked. */
 struct prompt_watch;
-/* NULL: not to be had, or not to be trusted on that file system. */
+/* NULL: not available, or not to be trusted on that file system. */
 struct prompt_watch *prompt_watch_new(const char *dir);
 void prompt_watch_destroy(struct prompt_watch *w);
 /* Before all directories are named again. */
 void prompt_watch_begin(struct prompt_watch *w);
-/* Watches `path` below the directory, those above it for its coming and going, and with `with_below` all in it. What is
-   read after this call and changed later is noticed. */
+/* Watches `path` below the directory, those above it for its creation and removal, and with `with_below` all in it.
+   What is read after this call and changed later is noticed. */
 void prompt_watch_add(struct prompt_watch *w, struct str path, bool with_below);
 /* What happened since it was last asked. */
 struct prompt_news {
 	struct arena *arena;  /* of the paths */
 	bool anything;        /* more than what follows, and it is not known what */
-	struct str paths[32]; /* files below the directory that came, changed or went */
-	bool came[32];        /* it came or went */
+	struct str paths[32]; /* files below the directory that were created, changed or removed */
+	bool came[32];        /* it was created or removed */
 	size_t count;
 };
 void prompt_watch_ask(struct prompt_watch *w, struct arena *arena, struct prompt_news *ret);
 
-/* --- files (prompt_files.c) --- */
+/* --- files (prompt_find.c, prompt_read.c) --- */
 
-enum prompt_kind {
-	PART_IDENTITY,
-	PART_SOUL,
-	PART_WORKSPACE,
-	PART_NOTEBOOK,
-	PART_CONTEXT,
-	PART_KNOWLEDGE,
-	PART_KNOWLEDGE_FILES,
-	PART_SKILLS,
-	PART_SUBAGENTS,
-	PART_USER,
-	PART_HEARTBEAT,
-	PART_MEMORY,
-	PART_NOTES,
-	PART_RECENT,
-	PART_TASKS,
-	PART_PLAN,
-	PART_TODO,
-	PART_SESSION,
-	PART_KINDS
+/* A file, and once it is read, what it gives to the prompt. On the heap; kept until its version changes. */
+struct prompt_file {
+	size_t section; /* index in prompt_files.sections */
+	char *path, *version;
+	uint64_t bytes;
+	bool is_given; /* by `find`: never read */
+	bool is_read;
+	bool is_young; /* read so soon after its last change that the next one may leave the version as it is */
+	char *text;    /* escaped; of a list: its lines */
+	size_t len;
+	uint64_t cost;
+	char *problem; /* why it is not shown; NULL: it is */
 };
 
-/* A file as it stands in the prompt. On the heap, kept until its version is another one. */
-struct prompt_piece {
-	enum prompt_kind kind;
-	char *path, *version;
-	char *text; /* escaped; of a list: its line */
-	size_t len;
-	uint64_t cost, bytes;
-	char *problem; /* why it is not shown; NULL: it is */
-	bool young;    /* read so shortly after its last change that the next one may look the same */
+struct prompt_section_state {
+	const struct prompt_section *section;
+	uint64_t more; /* files that are not even in the list */
+	bool changed;  /* since the files were last read */
 };
 
 struct prompt_files {
-	struct prompt_piece **pieces; /* in the order of kinds and paths */
-	size_t count;
-	uint64_t knowledge_more; /* files that were not even listed */
-	uint64_t read;           /* how many files were read the last time */
-	uint64_t memory[2];      /* of MEMORY.md's version and the day */
+	struct prompt_section_state *sections; /* of all families, in the order of the prompt */
+	size_t section_count;
+	struct prompt_file **at; /* in the order of sections */
+	size_t count, cap;
 };
+void prompt_files_init(struct prompt_files *files);
 void prompt_files_release(struct prompt_files *files);
 
-/* A file that was found, before it is read. */
-struct prompt_found {
-	enum prompt_kind kind;
-	struct wpath path;
-	struct store_stat stat;
-	struct str line;    /* ptr not NULL: what it gives, so it is not read */
-	struct str problem; /* not empty: why it gives nothing */
-};
-struct prompt_sweep {
-	struct prompt_found *found;
-	size_t count, cap;
-	uint64_t knowledge_more;
-};
-/* Of all paths and versions. */
-void prompt_sweep_hash(struct arena *arena, const struct prompt_sweep *sweep, uint64_t ret_hash[2]);
-struct prompt_sweep prompt_sweep_copy(struct arena *arena, const struct prompt_sweep *sweep);
-/* Looks which files there are; reads none. Directories go to `watch` (may be NULL) before they are listed. */
-int prompt_look(struct workspace *ws, struct ctx *ctx, struct prompt_watch *watch, struct prompt_sweep *ret,
-		struct err *err);
-/* True when agent.yaml names skills outside of the workspace: nobody tells when those change. */
-bool prompt_skills_elsewhere(const struct workspace *ws);
-/* After nothing but `news`: asks for those files only. False: that is not enough, look at everything. */
-bool prompt_look_again(struct workspace *ws, struct ctx *ctx, const struct prompt_news *news,
-		       struct prompt_sweep *sweep);
-/* Brings the pieces up to date with what was found: reads what has another version. */
-int prompt_files_update(struct prompt_files *files, struct workspace *ws, struct ctx *ctx,
-			const struct prompt_sweep *sweep, struct err *err);
+/* Finds all files without reading any; what was read and has not changed stays. Directories are watched before they are
+   listed (`watch` may be NULL). Sets *ret_unwatched when some cannot be. */
+int prompt_find_all(struct prompt_files *files, struct workspace *ws, struct ctx *ctx, struct prompt_watch *watch,
+		    bool *ret_unwatched, struct err *err);
+/* Looks only at the files in `news`. False: that is not enough, find all. */
+bool prompt_find_changed(struct prompt_files *files, struct workspace *ws, struct ctx *ctx,
+			 const struct prompt_news *news);
+/* Of all paths and versions, and of what else a prompt depends on. */
+void prompt_files_hash(struct arena *arena, const struct prompt_files *files, uint64_t revision, const char *day,
+		       uint64_t ret_hash[2]);
+/* Reads what has changed. *ret_count: how many files that was. */
+int prompt_read_files(struct prompt_files *files, struct workspace *ws, struct ctx *ctx, uint64_t *ret_count,
+		      struct err *err);
 
-/* --- sections (prompt_parts.c) and the budget (prompt_fit.c) --- */
+/* --- parts (prompt_parts.c) and the budget (prompt_fit.c) --- */
 
+/* What has tags of its own: a section, or one of its files. */
 struct prompt_part {
-	enum prompt_kind kind;
+	const struct prompt_section *section;
 	struct str source; /* goes into the tag; may be empty */
-	struct str text;   /* escaped, with a newline at its end; or the items of a list */
-	struct str *items;
-	size_t item_count, item_cap;
-	uint64_t more; /* items that are not even here */
+	struct str text;   /* escaped, with a newline at its end; of a list: its items, a line each */
+	uint64_t more;     /* items that are not even here */
 	uint64_t cost, bytes;
 	struct str sources;
 	/* The budget's: what the whole takes with its tag, and what it gets. */
 	uint64_t frame, need, give;
 };
 struct prompt_parts {
+	const struct prompt_files *files;
 	struct prompt_part *at; /* in the order of the prompt */
-	size_t count, cap;
+	size_t count;
 	struct str *problems;
 	size_t problem_count, problem_cap;
 };
@@ -141,9 +111,9 @@ int prompt_parts_make(struct workspace *ws, struct ctx *ctx, const struct prompt
 /* Shares out the tokens and writes the text. Everything in `arena`. */
 void prompt_fit(struct arena *arena, struct prompt_parts *parts, uint64_t max_tokens, struct prompt *ret);
 
-/* "- name: description" and a newline, escaped. */
-void prompt_entry(struct buf *b, struct str name, struct str description);
-/* "2026-11-15", `days` before today. */
-struct str prompt_day(struct arena *arena, int days);
+/* The prompt's own sections (prompt_sections.c). */
+extern const struct prompt_section prompt_sections[];
+/* "2026-11-15": today, in UTC. */
+struct str prompt_today(struct arena *arena);
 
 #endif

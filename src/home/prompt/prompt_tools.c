@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* assemble_prompt: for clients that run a model themselves and want its system prompt from the workspace. */
-#include "home/prompt/prompt_tools.h"
-
-#include "home/prompt/prompt.h"
+#include "home/prompt/prompt_internal.h"
 #include "tool/call.h"
-#include "tool/family.h"
 #include "tool/schemas.h"
 
 static int tool_assemble_prompt(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
@@ -42,7 +39,7 @@ static const struct tool native[] = {
 	 .render = render_prompt, .traits = RO,
 	 .description =
 		"Gives the system prompt that the workspace makes: identity, knowledge, skills, memory, notes, tasks and "
-		"plan, within a budget. What changes least stands first; breakpoints tell where a prompt cache may end.",
+		"plan, within a budget. What changes least comes first; breakpoints say where a prompt cache may end.",
 	 .input_schema = S_OBJ(
 		S_STR("session", "the session whose plan it has (default: that of the call)") AND
 		S_INT1("max_tokens", "budget of all sections, 1000 to 50000 (default: agent.yaml, prompt.max_tokens)"), ""),
@@ -61,6 +58,7 @@ static const struct tool native[] = {
 const struct family prompt_family = {
 	.name = "prompt",
 	.tools = native,
+	.prompt = prompt_sections,
 	.open = prompt_kept_new,
 	.close = prompt_kept_destroy,
 };

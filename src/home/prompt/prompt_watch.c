@@ -4,9 +4,9 @@
  * kernel queues an event before the change returns to whoever made it, so what an editor or another process has
  * finished is known. Events only say "look again", so a lost or doubled one does no harm.
  *
- * On file systems where others may write behind the kernel's back (network, FUSE) it is not used; nor when there are no
- * instances or watches left. Then files are looked at one by one at each turn. A file that is changed through another
- * hard link to it, or through mapped memory, is noticed with the next change beside it.
+ * It is not used on file systems that change without this kernel (network, FUSE), nor when there are no instances or
+ * watches left. Then files are looked at one by one at each turn. A file that is changed through another hard link to
+ * it, or through mapped memory, is noticed with the next change in its directory.
  */
 #include <errno.h>
 #include <stdatomic.h>
@@ -16,7 +16,7 @@
 #include "base/watch.h"
 #include "home/prompt/prompt_internal.h"
 
-#define INSTANCES_MAX 32   /* of one process: a person has few, and other programs want them too */
+#define INSTANCES_MAX 32   /* of one process: a person has few, and other programs need them too */
 #define DIRS_MAX      1024 /* watches of one workspace */
 #define DEPTH_MAX     16
 

@@ -15,7 +15,7 @@
 #define STEAD_HOME_SKILLS_SKILLS_H
 
 #include "text/jv.h"
-#include "tool/family.h"
+#include "tool/prompt_section.h"
 
 struct skill {
 	struct str name, description;
@@ -105,5 +105,8 @@ int skill_archive(struct workspace *ws, struct ctx *ctx, struct str name, struct
 		  struct err *err);
 /* Brings a directory of the host into skills/ (checked, bounded); its name is that of its SKILL.md. */
 int skill_add(struct workspace *ws, struct ctx *ctx, struct str host_dir, bool force, struct jv **ret, struct err *err);
+
+/* For the prompt. */
+extern const struct prompt_section skills_sections[];
 
 #endif

@@ -7,7 +7,7 @@
 #define STEAD_HOME_SUBAGENTS_SUBAGENTS_H
 
 #include "text/jv.h"
-#include "tool/family.h"
+#include "tool/prompt_section.h"
 
 /* One file: {id, description, workspace: {mode, path?, root}, model?, steps, temperature?, top_p?, variant?, mode,
    hidden, expose_to_user, tools?, skills?, prompt?, warnings?}. `root` is where it works: "." for the workspace itself.
@@ -21,5 +21,7 @@ int subagent_get(struct workspace *ws, struct ctx *ctx, struct str id, struct jv
 
 /* For `stead doctor`. */
 void subagents_check(struct workspace *ws, struct ctx *ctx, const struct findings *findings);
+/* For the prompt. */
+extern const struct prompt_section subagents_sections[];
 
 #endif

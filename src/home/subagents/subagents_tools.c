@@ -67,5 +67,6 @@ static const struct tool native[] = {
 const struct family subagents_family = {
 	.name = "subagents",
 	.tools = native,
+	.prompt = subagents_sections,
 	.check = subagents_check,
 };

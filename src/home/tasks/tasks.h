@@ -8,7 +8,7 @@
 #define STEAD_HOME_TASKS_TASKS_H
 
 #include "text/jv.h"
-#include "tool/family.h"
+#include "tool/prompt_section.h"
 
 /* `status` and `type` may be empty. Urgent first, then the oldest. Each gets "short_id": the least of its id, at least
    8 characters, that names it alone. */
@@ -34,5 +34,7 @@ bool task_is_active(const struct jv *task);
 
 /* For `stead doctor`. */
 void tasks_check(struct workspace *ws, struct ctx *ctx, const struct findings *findings);
+/* For the prompt. */
+extern const struct prompt_section tasks_sections[];
 
 #endif

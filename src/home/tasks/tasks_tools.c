@@ -230,5 +230,6 @@ const struct tool_group openpaw_task_tools = {openpaw, COUNT(openpaw)};
 const struct family tasks_family = {
 	.name = "tasks",
 	.tools = native,
+	.prompt = tasks_sections,
 	.check = tasks_check,
 };

@@ -31,7 +31,7 @@ static bool has(struct prompt p, const char *text)
 	return str_find(p.text, str_of(text), 0) != SIZE_MAX;
 }
 
-static const struct prompt_section *section(const struct prompt *p, const char *name)
+static const struct prompt_span *section(const struct prompt *p, const char *name)
 {
 	for (size_t i = 0; i < p->count; i++)
 		if (strcmp(p->sections[i].name, name) == 0)
@@ -176,6 +176,65 @@ TEST(context_files_and_teammates_come_from_agent_yaml)
 	CHECK_HAS(p.text, STR("You are clerk. You share a notebook with bob."));
 	CHECK_LACKS(p.text, STR("secret"));
 	desk_done(&d);
+}
+
+TEST(each_section_has_a_name_and_a_place_of_its_own)
+{
+	const struct prompt_section *all[64];
+	size_t n = 0;
+
+	for (size_t i = 0; families[i]; i++)
+		for (const struct prompt_section *s = families[i]->prompt; s && s->name && n < 64; s++)
+			all[n++] = s;
+	CHECK(n >= 18 && n < 64);
+	for (size_t i = 0; i < n; i++) {
+		CHECK(all[i]->class < PROMPT_CLASSES && all[i]->yields >= 1 && all[i]->yields <= PROMPT_YIELDS);
+		CHECK((all[i]->file || all[i]->find) != (all[i]->make != NULL));
+		CHECK(all[i]->rest || all[i]->floor == PROMPT_WHOLE);
+		for (size_t j = 0; j < i; j++) {
+			CHECK(strcmp(all[i]->name, all[j]->name) != 0);
+			CHECK(all[i]->class != all[j]->class || all[i]->position != all[j]->position);
+		}
+	}
+}
+
+TEST(a_file_of_two_sections_changes_in_both)
+{
+	struct desk d;
+	char url[80];
+	struct prompt p;
+
+	disk_new(url);
+	desk_with(&d, url, "");
+	put_file(&d, "agent.yaml", STR("prompt:\n  context_files: [SOUL.md]\n"));
+	put_file(&d, "SOUL.md", STR("Calm.\n"));
+	desk_close(&d);
+	desk_open(&d, url, "clerk", "");
+	made(&d, 0);
+	put_file(&d, "SOUL.md", STR("Lively.\n"));
+	p = made(&d, 0);
+	CHECK(has(p, "<soul source=\"SOUL.md\">\nLively.\n") && has(p, "<context source=\"SOUL.md\">\nLively.\n"));
+	desk_done(&d);
+	disk_end(url);
+}
+
+TEST(nothing_is_said_of_tools_that_are_denied)
+{
+	static const char *const denied[] = {"note", "group:notes", "group:notebook", "group:memory"};
+	struct desk d;
+	char url[80];
+
+	for (size_t i = 0; i < 4; i++) {
+		disk_new(url);
+		desk_with(&d, url, "");
+		put_file(&d, "agent.yaml", arena_printf(d.arena, "tools:\n  deny: ['%s']\n", denied[i]));
+		desk_close(&d);
+		desk_open(&d, url, "clerk", "");
+		CHECK(has(made(&d, 0), "<notebook>") == (i == 3));
+		CHECK(has(made(&d, 0), "memory_save") == (i != 3));
+		desk_done(&d);
+		disk_end(url);
+	}
 }
 
 TEST(a_user_has_his_own_files_over_those_of_everybody)
@@ -409,7 +468,7 @@ static void only_own_tags(struct prompt p)
 	size_t at = 0;
 
 	for (size_t i = 0; i < p.count; i++) {
-		const struct prompt_section *s = &p.sections[i];
+		const struct prompt_span *s = &p.sections[i];
 		char tag[64];
 
 		if (!s->len)

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The prompt's own sections: files at the top of the home, and what Stead says of the workspace and the session. */
+#include "base/clock.h"
+#include "base/limits.h"
+#include "home/prompt/prompt_internal.h"
+#include "workspace/fork.h"
+
+#define NAME_MAX_BYTES ((size_t)100)
+
+struct str prompt_today(struct arena *arena)
+{
+	return str_first(clock_format_utc(arena, clock_real_ns()), 10);
+}
+
+/* --- files --- */
+
+static int find_identity(struct prompt_find *find, struct err *err)
+{
+	int r = prompt_find_file(find, STR("AGENTS.md"), err);
+
+	return r || find->count ? r : prompt_find_file(find, STR("AGENT.md"), err);
+}
+
+static int find_context(struct prompt_find *find, struct err *err)
+{
+	const struct jv *files = workspace_config(find->ws)->prompt_files;
+	int r = 0;
+
+	for (const struct jv_member *m = jv_first(files); r == 0 && m; m = m->next) {
+		struct wpath path;
+		struct err ignored;
+
+		if (wpath_parse(jv_str_of(m->value), &path, &ignored) == 0 && !prompt_is_hidden(path.s))
+			r = prompt_find_file(find, path.s, err);
+	}
+	return r;
+}
+
+static int read_heartbeat(struct prompt_read *read, struct buf *text, struct err *err)
+{
+	(void)err;
+	if (!workspace_heartbeat_is_empty(read->bytes))
+		prompt_escape(text, read->bytes);
+	return 0;
+}
+
+/* --- the workspace --- */
+
+static void say_place(struct workspace *ws, struct buf *b)
+{
+	struct str root = workspace_root(ws).s, part = home_part(ws).s;
+
+	if (workspace_files_are_own(ws)) {
+		buf_lit(b, "The file tools work in a directory that people and other programs change too: ");
+		prompt_escape_line(b, workspace_files_place(ws), PATH_LEN_MAX);
+		buf_lit(b, ". Look before you write. Everything else lies in the workspace.\n");
+		return;
+	}
+	root = str_starts(root, part) ? str_from(root, part.len ? part.len + 1 : 0) : root;
+	if (root.len) {
+		buf_lit(b, "'/' of the file tools is its directory \"");
+		prompt_escape_line(b, root, PATH_LEN_MAX);
+		buf_lit(b, "\".\n");
+	} else {
+		buf_lit(b, "'/' of the file tools is the whole workspace.\n");
+	}
+	if (home_dir(ws).ptr)
+		buf_lit(b, "It lies on the disk of this machine, where people may edit it too.\n");
+	else if (store_is_local(home_shared(ws)))
+		buf_lit(b, "It lies in memory and goes when this program ends.\n");
+	else
+		buf_lit(b, "It lies in a store that other machines and agents share: a path is a name there and "
+			   "not a path of a host, and what others write shows at once.\n");
+}
+
+static int make_workspace(struct prompt_made *made, struct err *err)
+{
+	const struct prompt_files *files = made->parts->files;
+	struct workspace *ws = made->ws;
+	struct buf *b = &made->text;
+	struct fork_info fork;
+	struct err ignored;
+	bool is_fork = false;
+
+	(void)err;
+	buf_printf(b, "You work in the workspace \"%.*s\". What you write there outlasts this conversation.\n",
+		   STR_ARG(workspace_name(ws)));
+	say_place(ws, b);
+	if (fork_read(made->ctx, home_unrecorded(ws), &fork, &is_fork, &ignored) == 0 && is_fork) {
+		buf_lit(b, "It is a fork of \"");
+		prompt_escape_line(b, fork.parent, NAME_MAX_BYTES);
+		buf_printf(b, "\" at revision %llu: what you change stays here until a person merges it.\n",
+			   (unsigned long long)fork.revision);
+	}
+	for (size_t i = 0; i < files->section_count; i++)
+		if (files->sections[i].section->advise)
+			files->sections[i].section->advise(ws, b);
+	buf_lit(b, "The sections around this one are files of the workspace, as people and agents wrote them. A '<' in "
+		   "them that could begin a tag is written &lt;.\n");
+	return 0;
+}
+
+/* --- the session --- */
+
+static void add_fact(struct buf *b, const char *label, struct str value)
+{
+	if (!value.len)
+		return;
+	buf_add(b, str_of(label));
+	prompt_escape_line(b, value, NAME_MAX_BYTES);
+	buf_char(b, '\n');
+}
+
+/* The day but not the hour: a prompt that changes by the minute spoils the caching of the conversation after it. */
+static int make_session(struct prompt_made *made, struct err *err)
+{
+	static const char *const days[] = {"Thursday", "Friday",  "Saturday", "Sunday",
+					   "Monday",   "Tuesday", "Wednesday"};
+	struct actor own = workspace_actor(made->ws), *a = &made->ctx->actor;
+	int64_t day = clock_real_ns() / INT64_C(86400000000000);
+	struct buf *b = &made->text;
+
+	(void)err;
+	add_fact(b, "Name: ", workspace_config(made->ws)->name);
+	add_fact(b, "Agent: ", a->agent.len ? a->agent : own.agent);
+	add_fact(b, "Session: ", a->session.len ? a->session : own.session);
+	add_fact(b, "User: ", own.user);
+	buf_printf(b, "Today: %s, %.*s (UTC)\n", days[day % 7], STR_ARG(prompt_today(made->ctx->arena)));
+	return 0;
+}
+
+#define IN_FILE "the rest is in that file"
+
+const struct prompt_section prompt_sections[] = {
+	{"identity", PROMPT_STATIC, 10, PROMPT_TEXT, 30, PROMPT_YIELDS, .rest = IN_FILE, .find = find_identity},
+	{"soul", PROMPT_STATIC, 20, PROMPT_TEXT, 10, 8, .rest = IN_FILE, .file = "SOUL.md"},
+	{"workspace", PROMPT_STATIC, 30, PROMPT_TEXT, PROMPT_WHOLE, 9, .make = make_workspace},
+	{"context", PROMPT_STATIC, 50, PROMPT_TEXT, 10, 4, .rest = IN_FILE, .find = find_context},
+	{"user", PROMPT_STATIC, 100, PROMPT_TEXT, 10, 7, .rest = IN_FILE, .file = "USER.md"},
+	{"heartbeat", PROMPT_LASTING, 10, PROMPT_TEXT, 25, 2, .rest = IN_FILE, .file = "HEARTBEAT.md",
+	 .read = read_heartbeat},
+	{"session", PROMPT_SESSION, 10, PROMPT_TEXT, PROMPT_WHOLE, 1, .make = make_session},
+	{0},
+};
