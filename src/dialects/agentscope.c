@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * AgentScope's six file tools. '/' is the whole workspace; a leading /workspace is taken off. Kept: limit 0 reads all
- * (within what one reply may hold, with an offset to go on), create-only write_file, literal grep_files, the forms
- * "Written to", "Edited … (n replacement(s))", "[DIR]", "[FILE]", binary files as base64, "Error:" before a failure.
- * Not kept: an empty old_string (it never ended there), line ends turned to LF, text or binary decided by the name.
+ * AgentScope's tools for files, sessions, plans, memory and skills. '/' is the whole workspace; a leading /workspace is
+ * taken off. Kept: limit 0 reads all (within what one reply may hold, with an offset to go on), create-only write_file,
+ * literal grep_files, the forms "Written to", "Edited … (n replacement(s))", "[DIR]", "[FILE]", binary files as base64,
+ * "Error:" before a failure. Not kept: an empty old_string (AgentScope loops on it forever), line ends turned into LF,
+ * text or binary decided by the name. Its plan tools and its tools that write skills are the native ones, as text
+ * alone.
  */
 #include "dialects/common.h"
 #include "home/memory/memory_tools.h"
@@ -155,6 +157,145 @@ static int scope_list(struct call *call, const struct jv *args, struct outcome *
 	return 0;
 }
 
+/* --- sessions --- */
+
+static int scope_session_search(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
+{
+	START("query", "query", "agentId", "agent", "maxResults", "limit", NULL);
+	const struct jv *hits;
+
+	r = tool_session_search(call, mapped, ret, err);
+	if (r)
+		return r;
+	hits = jv_get(ret->value, "hits");
+	buf_printf(&text, "Found %zu matching entries", jv_count(hits));
+	for (const struct jv_member *m = jv_first(hits); m; m = m->next) {
+		struct str role = jv_get_str(m->value, "role"), snippet = jv_get_str(m->value, "snippet");
+
+		buf_printf(&text, "\n  [%.*s] %.*s — [%.*s]: %.*s", STR_ARG(jv_get_str(m->value, "path")),
+			   STR_ARG(jv_get_str(m->value, "id")), STR_ARG(role), STR_ARG(utf8_points(snippet, 200)));
+	}
+	text_reply(ret, &text);
+	return 0;
+}
+
+static int scope_session_list(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
+{
+	START("agentId", "agent", NULL);
+
+	r = tool_session_list(call, mapped, ret, err);
+	if (r)
+		return r;
+	for (const struct jv_member *m = jv_first(jv_get(ret->value, "sessions")); m; m = m->next)
+		buf_printf(&text, "%s- %.*s (updated %.*s)", text.len ? "\n" : "",
+			   STR_ARG(jv_get_str(m->value, "session")), STR_ARG(jv_get_str(m->value, "last_active_at")));
+	if (!text.len)
+		buf_lit(&text, "No sessions found");
+	text_reply(ret, &text);
+	return 0;
+}
+
+static int scope_session_history(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
+{
+	START("agentId", "agent", "sessionId", "session", "lastN", "last", NULL);
+	const struct jv *entries;
+
+	r = tool_session_history(call, mapped, ret, err);
+	if (r)
+		return r;
+	entries = jv_get(ret->value, "entries");
+	buf_printf(&text, "Session %.*s: last %zu entries", STR_ARG(jv_get_str(args, "sessionId")), jv_count(entries));
+	for (const struct jv_member *m = jv_first(entries); m; m = m->next) {
+		buf_char(&text, '\n');
+		session_line(arena, &text, m->value, SESSION_LINE_MAX);
+	}
+	text_reply(ret, &text);
+	return 0;
+}
+
+/* --- memory --- */
+
+static int scope_memory_save(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
+{
+	START("content", "content", NULL);
+	size_t n;
+
+	r = tool_memory_save(call, mapped, ret, err);
+	if (r)
+		return r;
+	n = jv_count(jv_get(ret->value, "saved")) + jv_count(jv_get(ret->value, "known"));
+	buf_printf(&text, "Saved %zu %s to MEMORY.md", n, n == 1 ? "memory" : "memories");
+	text_reply(ret, &text);
+	return 0;
+}
+
+static int scope_memory_search(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
+{
+	START("query", "query", NULL);
+	const struct jv *matches;
+
+	jv_set_int(arena, mapped, "limit", 50);
+	r = tool_memory_search(call, mapped, ret, err);
+	if (r)
+		return r;
+	matches = jv_get(ret->value, "matches");
+	if (!jv_count(matches))
+		buf_lit(&text, "No matches found in memory files");
+	else
+		buf_printf(&text, "Found %zu matches:\n", jv_count(matches));
+	for (const struct jv_member *m = jv_first(matches); m; m = m->next) {
+		struct str rest = jv_get_str(m->value, "text"), line;
+
+		buf_printf(&text, "\nSource: %.*s#%lld: ", STR_ARG(jv_get_str(m->value, "path")),
+			   (long long)jv_get_int(m->value, "line", 1));
+		for (bool first = true; str_cut(&rest, '\n', &line); first = false) {
+			if (!first)
+				buf_char(&text, ' ');
+			buf_add(&text, line);
+		}
+	}
+	text_reply(ret, &text);
+	return 0;
+}
+
+static int scope_memory_get(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
+{
+	START("path", "path", "startLine", "start_line", "endLine", "end_line", NULL);
+
+	r = tool_memory_get(call, mapped, ret, err);
+	if (r)
+		return r;
+	memory_lines(&text, ret->value, " | ");
+	text_reply(ret, &text);
+	return 0;
+}
+
+/* --- skills --- */
+
+static int scope_load_skill(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
+{
+	START("skillId", "name", "path", "path", NULL);
+	struct str file, name;
+
+	r = tool_load_skill(call, mapped, ret, err);
+	if (r)
+		return r;
+	file = jv_get_str(ret->value, "file");
+	name = jv_get_str(ret->value, "name");
+	if (str_is(file, "SKILL.md"))
+		buf_printf(&text, "Skill: %.*s_%.*s\nName: %.*s\nDescription: %.*s\nSource: %.*s\n\n````\n",
+			   STR_ARG(name), STR_ARG(jv_get_str(ret->value, "source")), STR_ARG(name),
+			   STR_ARG(jv_get_str(ret->value, "description")), STR_ARG(jv_get_str(ret->value, "source")));
+	if (str_is(file, "SKILL.md")) {
+		buf_add(&text, jv_get_str(ret->value, "content"));
+		buf_lit(&text, "\n````");
+		jv_remove(ret->value, "content");
+	}
+	render_skill(args, ret->value, &text);
+	text_reply(ret, &text);
+	return 0;
+}
+
 /* clang-format off */
 static const struct tool tools[] = {
 	{.name = "read_file", .title = "Read", .group = "files", .acts_as = "read_file", .traits = RO,
@@ -191,21 +332,49 @@ static const struct tool tools[] = {
 	{.name = "list_files", .title = "List", .group = "files", .acts_as = "ls", .traits = RO, .call = scope_list,
 	 .description = "Lists one directory.",
 	 .input_schema = S_OBJ(S_STR("path", "directory"), "\"path\"")},
+	{.name = "session_list", .title = "List sessions", .group = "sessions", .acts_as = "session_list", .traits = RO,
+	 .call = scope_session_list, .description = "Lists the sessions of an agent.",
+	 .input_schema = S_OBJ(S_STR("agentId", "the agent"), "")},
+	{.name = "session_history", .title = "Session history", .group = "sessions", .acts_as = "session_history",
+	 .traits = RO, .call = scope_session_history, .description = "Shows the last entries of a session.",
+	 .input_schema = S_OBJ(
+		S_STR("agentId", "the agent") AND
+		S_STR("sessionId", "the session") AND
+		S_INT1("lastN", "entries (default 20)"), "\"sessionId\"")},
+	{.name = "session_search", .title = "Search sessions", .group = "sessions", .acts_as = "session_search",
+	 .traits = RO | TOOL_LONG, .call = scope_session_search, .description = "Finds entries of sessions.",
+	 .input_schema = S_OBJ(
+		S_STR("query", "what to look for") AND
+		S_STR("agentId", "only this agent") AND
+		S_INT1("maxResults", "entries (default 10)"), "\"query\"")},
+	{.same_as = "plan_enter"}, {.same_as = "plan_write"}, {.same_as = "plan_read"}, {.same_as = "plan_exit"}, {.same_as = "todo_write"},
+	{.name = "memory_save", .title = "Save memory", .group = "memory", .acts_as = "memory_save", .call = scope_memory_save,
+	 .description = "Saves important information to long-term memory (MEMORY.md), as Markdown bullets.",
+	 .input_schema = S_OBJ(S_STR("content", "Markdown bullets, one fact each"), "\"content\"")},
+	{.name = "memory_search", .title = "Search memory", .group = "memory", .acts_as = "memory_search", .traits = RO,
+	 .call = scope_memory_search, .description = "Searches MEMORY.md and the daily ledgers.",
+	 .input_schema = S_OBJ(S_STR("query", "what to look for"), "\"query\"")},
+	{.name = "memory_get", .title = "Read memory lines", .group = "memory", .acts_as = "memory_get", .traits = RO,
+	 .call = scope_memory_get, .description = "Reads lines of a memory file.",
+	 .input_schema = S_OBJ(
+		S_STR("path", "MEMORY.md or a path below memory/") AND
+		S_INT1("startLine", "the first line, from 1") AND
+		S_INT1("endLine", "the last line"), "\"path\",\"startLine\",\"endLine\"")},
+	{.name = "load_skill_through_path", .title = "Load a skill", .group = "skills", .acts_as = "load_skill",
+	 .call = scope_load_skill, .traits = RO,
+	 .description = "Reads a skill's SKILL.md, or one of the files that it lists.",
+	 .input_schema = S_OBJ(
+		S_STR("skillId", "the id or the name of the skill") AND
+		S_STR("path", "SKILL.md, or a file of the skill"), "\"skillId\",\"path\"")},
+	{.same_as = "skill_manage"},
+	{.same_as = "propose_skill", .acts_as = "skill_manage"},
 	{0},
 };
 /* clang-format on */
 
-static const struct tool_group own_tools = {tools, COUNT(tools)};
-static const struct tool_group *const groups[] = {&own_tools,
-						  &agentscope_session_tools,
-						  &agentscope_plan_tools,
-						  &agentscope_memory_tools,
-						  &agentscope_skill_tools,
-						  NULL};
-
 const struct dialect dialect_agentscope = {
 	.name = "agentscope",
 	.root = "workspace",
-	.groups = groups,
+	.tools = tools,
 	.error_prefix = "Error: ",
 };

@@ -474,11 +474,8 @@ static const struct tool tools[] = {
 };
 /* clang-format on */
 
-static const struct tool_group own_tools = {tools, COUNT(tools)};
-static const struct tool_group *const groups[] = {&own_tools, NULL};
-
 const struct dialect dialect_anthropic_memory = {
 	.name = "anthropic-memory",
 	.root = "memories",
-	.groups = groups,
+	.tools = tools,
 };

@@ -424,11 +424,8 @@ static const struct tool tools[] = {
 };
 /* clang-format on */
 
-static const struct tool_group own_tools = {tools, COUNT(tools)};
-static const struct tool_group *const groups[] = {&own_tools, NULL};
-
 const struct dialect dialect_loomflow = {
 	.name = "loomflow",
-	.groups = groups,
+	.tools = tools,
 	.error_prefix = "ERROR: ",
 };

@@ -516,10 +516,7 @@ static const struct tool tools[] = {
 };
 /* clang-format on */
 
-static const struct tool_group own_tools = {tools, COUNT(tools)};
-static const struct tool_group *const groups[] = {&own_tools, NULL};
-
 const struct dialect dialect_omnicoreagent = {
 	.name = "omnicoreagent",
-	.groups = groups,
+	.tools = tools,
 };

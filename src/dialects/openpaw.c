@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * OpenPaw's eight file tools. '/' is the whole workspace; paths are relative only. Kept: numbered reads with lines cut
- * at 2,000 characters and a whole of at most 100,000, create-only write_file, unique edits, regular expressions with
- * lines cut at 200 characters, JSON from file_info, "Error:" before a failure. Not kept: the redirection of writes into
- * workspace/, which its own reads do not follow, and groups of context that repeat lines.
+ * OpenPaw's tools for files, tasks, plans and archived conversations. '/' is the whole workspace; paths are relative
+ * only. Kept: numbered reads with lines cut at 2,000 characters and a whole of at most 100,000, create-only write_file,
+ * unique edits, regular expressions with lines cut at 200 characters, JSON from file_info, "Error:" before a failure.
+ * Not kept: the redirection of writes into workspace/, which its own reads do not follow, and groups of context that
+ * repeat lines. Its task tools are the native ones; its plan is the list of todo_write.
  */
 #include "base/clock.h"
 #include "dialects/common.h"
+#include "home/plans/plans.h"
 #include "home/plans/plans_tools.h"
-#include "home/sessions/sessions_tools.h"
-#include "home/tasks/tasks_tools.h"
+#include "home/search/search.h"
 
 #define OUTPUT_MOST 100000
 #define LINE_MOST   2000
@@ -291,8 +292,73 @@ static int paw_info(struct call *call, const struct jv *args, struct outcome *re
 	return 0;
 }
 
+/* --- plans and archives --- */
+
+static int paw_write_plan(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
+{
+	struct arena *arena = call->ctx->arena;
+	struct jv *todos = jv_array(arena);
+	struct buf text;
+	int r;
+
+	for (const struct jv_member *m = jv_first(jv_get(args, "steps")); m; m = m->next) {
+		struct jv *item = jv_object(arena);
+
+		jv_set_str(arena, item, "content", jv_get_str(m->value, "step"));
+		jv_set_str(arena, item, "status", jv_get_str(m->value, "status"));
+		jv_push(arena, todos, item);
+	}
+	r = todo_write(call->ws, call->ctx, todos, &ret->value, err);
+	if (r)
+		return r;
+	buf_init(&text, arena, TOOL_TEXT_MAX);
+	buf_printf(&text, "Plan with %zu steps:", jv_count(todos));
+	todo_lines(ret->value, "[>]", &text);
+	text_reply(ret, &text);
+	return 0;
+}
+
+static int paw_read_plan(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
+{
+	struct buf text;
+	int r = todo_read(call->ws, call->ctx, &ret->value, err);
+
+	(void)args;
+	if (r)
+		return r;
+	buf_init(&text, call->ctx->arena, TOOL_TEXT_MAX);
+	buf_add(&text, jv_count(jv_get(ret->value, "todos")) ? STR("Plan:") : STR("There is no plan yet."));
+	todo_lines(ret->value, "[>]", &text);
+	text_reply(ret, &text);
+	return 0;
+}
+
+static int paw_conversations(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
+{
+	START(NULL);
+	struct search_query query = {.text = jv_get_str(args, "query"),
+				     .areas = search_area(STR("memory")),
+				     .under = STR("memory/conversations"),
+				     .limit = arg_count(args, "limit", 5, 20)};
+	struct search_hits hits;
+
+	(void)mapped;
+	r = home_search(call->ws, call->ctx, &query, &hits, err);
+	if (r)
+		return r;
+	for (size_t i = 0; i < hits.count; i++)
+		buf_printf(&text, "%s[%.*s]\n%.*s", i ? "\n\n" : "",
+			   STR_ARG(wpath_name((struct wpath){hits.hits[i].path})), STR_ARG(hits.hits[i].snippet));
+	if (!hits.count)
+		buf_printf(&text, "No conversations match '%.*s'.", STR_ARG(query.text));
+	text_reply(ret, &text);
+	return 0;
+}
+
 /* clang-format off */
 #define S_FILE S_STR("file_path", "relative path in the workspace")
+#define STEP S_OBJ(S_STR("step", "what is to do") AND \
+	S_ENUM("status", "\"pending\",\"in_progress\",\"completed\"", "default pending"), "\"step\"")
 
 static const struct tool tools[] = {
 	{.name = "ls", .title = "List", .group = "files", .acts_as = "ls", .traits = RO, .call = paw_ls,
@@ -338,17 +404,25 @@ static const struct tool tools[] = {
 	 .call = paw_info,
 	 .description = "Size, kind, number of lines and how to read a file, as JSON.",
 	 .input_schema = S_OBJ(S_STR("path", "relative path"), "\"path\"")},
+	{.same_as = "create_task"}, {.same_as = "list_tasks"}, {.same_as = "update_task"}, {.same_as = "get_task"}, {.same_as = "delete_task"},
+	{.name = "write_plan", .title = "Write the plan", .group = "plan", .acts_as = "todo_write", .call = paw_write_plan,
+	 .traits = TOOL_IDEMPOTENT | TOOL_PLANS, .description = "Replaces the steps of the plan of this session.",
+	 .input_schema = S_OBJ(S_LIST("steps", STEP, "all steps, in order"), "\"steps\"")},
+	{.name = "read_plan", .title = "Read the plan", .group = "plan", .acts_as = "todo_read", .call = paw_read_plan,
+	 .traits = RO | TOOL_PLANS, .description = "The steps of the plan of this session.", .input_schema = S_NONE},
+	{.name = "search_conversations", .title = "Search conversations", .group = "sessions", .acts_as = "session_search",
+	 .traits = RO | TOOL_LONG, .call = paw_conversations,
+	 .description = "Finds passages of archived conversations, best first.",
+	 .input_schema = S_OBJ(
+		S_STR("query", "what to look for") AND
+		S_INT1("limit", "passages (default 5, at most 20)"), "\"query\"")},
 	{0},
 };
 /* clang-format on */
 
-static const struct tool_group own_tools = {tools, COUNT(tools)};
-static const struct tool_group *const groups[] = {&own_tools, &openpaw_task_tools, &openpaw_plan_tools,
-						  &openpaw_session_tools, NULL};
-
 const struct dialect dialect_openpaw = {
 	.name = "openpaw",
 	.root = "workspace",
-	.groups = groups,
+	.tools = tools,
 	.error_prefix = "Error: ",
 };

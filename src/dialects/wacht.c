@@ -303,11 +303,8 @@ static const struct tool tools[] = {
 };
 /* clang-format on */
 
-static const struct tool_group own_tools = {tools, COUNT(tools)};
-static const struct tool_group *const groups[] = {&own_tools, NULL};
-
 const struct dialect dialect_wacht = {
 	.name = "wacht",
 	.root = "task:default",
-	.groups = groups,
+	.tools = tools,
 };

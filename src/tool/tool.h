@@ -48,6 +48,8 @@ struct tool {
 	void (*render)(const struct jv *args, const struct jv *value, struct buf *text);
 	const char *group; /* "forks": a part of its family that `group:forks` in allow and deny names; NULL: none.
 			      In a dialect: the family or the part that it belongs to. */
+	/* Dialects, in place of everything but acts_as: the native tool that this one is, as text alone. */
+	const char *same_as;
 	/* Dialects: the native tools whose power this one uses, separated by blanks. Denying one of them denies it. */
 	const char *acts_as;
 	/* Native tools whose denial denies this one too, because it could be used in their place. */

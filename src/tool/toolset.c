@@ -13,7 +13,7 @@
 #include "tool/dialect.h"
 
 struct entry {
-	const struct tool *tool;
+	struct tool tool;
 	struct tool_info info;
 	atomic_bool parsed;
 };
@@ -42,26 +42,47 @@ const char *toolset_dialect(size_t index)
 	return d ? d->name : NULL;
 }
 
-/* The table at walk->at; NULL after the last one. */
-static const struct tool *table_at(struct tool_walk *w)
+static const struct tool *next_native(struct tool_walk *w)
 {
-	if (w->dialect->groups)
-		return w->dialect->groups[w->at] ? w->dialect->groups[w->at]->tools : NULL;
-	while (families[w->at] && !families[w->at]->tools)
-		w->at++;
-	w->family = families[w->at];
-	return w->family ? w->family->tools : NULL;
+	w->tool = w->tool ? w->tool + 1 : NULL;
+	while (!w->tool || !w->tool->name) {
+		w->family = families[w->next_family];
+		if (!w->family)
+			return w->tool = NULL;
+		w->tool = w->family->tools;
+		w->next_family++;
+	}
+	return w->tool;
+}
+
+/* The tables are ours: a name that no native tool has is a bug, not an error. */
+static void resolve_same(struct tool_walk *w)
+{
+	struct tool_walk native_walk = {.dialect = &native};
+
+	while (next_native(&native_walk))
+		if (str_is(str_of(w->entry->same_as), native_walk.tool->name)) {
+			w->same = *native_walk.tool;
+			w->same.output_schema = NULL;
+			w->same.acts_as = w->entry->acts_as;
+			w->family = native_walk.family;
+			w->tool = &w->same;
+			return;
+		}
+	fprintf(stderr, "stead: the dialect %s names a tool %s that does not exist\n", w->dialect->name,
+		w->entry->same_as);
+	abort();
 }
 
 const struct tool *tool_next(struct tool_walk *w)
 {
-	if (!w->tool)
-		return w->tool = table_at(w);
-	w->tool++;
-	if (!w->tool->name) {
-		w->at++;
-		w->tool = table_at(w);
-	}
+	if (!w->dialect->tools)
+		return next_native(w);
+	w->entry = w->entry ? w->entry + 1 : w->dialect->tools;
+	w->family = NULL;
+	w->tool = w->entry->name ? w->entry : NULL;
+	if (w->entry->same_as)
+		resolve_same(w);
 	return w->tool;
 }
 
@@ -121,7 +142,7 @@ int toolset_new(struct workspace *ws, struct str dialect, struct toolset **ret_s
 
 		if (!policy_offers(&policy, t, w.family))
 			continue;
-		e->tool = t;
+		e->tool = *t;
 		e->info = (struct tool_info){.name = str_of(t->name),
 					     .title = str_of(t->title),
 					     .description = str_of(t->description),
@@ -177,8 +198,8 @@ static const struct tool_info *entry_info(struct toolset *set, struct entry *e)
 	set = set->of ? set->of : set;
 	pthread_mutex_lock(&set->lock);
 	if (!atomic_load_explicit(&e->parsed, memory_order_relaxed)) {
-		e->info.input_schema = parse_schema(set->arena, e->tool, e->tool->input_schema);
-		e->info.output_schema = parse_schema(set->arena, e->tool, e->tool->output_schema);
+		e->info.input_schema = parse_schema(set->arena, &e->tool, e->tool.input_schema);
+		e->info.output_schema = parse_schema(set->arena, &e->tool, e->tool.output_schema);
 		atomic_store_explicit(&e->parsed, true, memory_order_release);
 	}
 	pthread_mutex_unlock(&set->lock);
@@ -218,7 +239,7 @@ static int unknown_tool(const struct toolset *set, struct str name, struct err *
 	size_t n = 0;
 
 	for (size_t i = 0; i < set->count && n < 128; i++)
-		names[n++] = set->entries[i].tool->name;
+		names[n++] = set->entries[i].tool.name;
 	nearest = str_nearest(name, names, n);
 	if (nearest)
 		return err_set(err, ERR_NOT_FOUND, "there is no tool \"%.*s\"; did you mean \"%s\"?",
@@ -317,7 +338,7 @@ int toolset_call(struct toolset *set, struct ctx *ctx, struct str name, const st
 
 	if (!e)
 		return unknown_tool(set, name, err);
-	if (!(e->tool->traits & TOOL_READS_ONLY))
+	if (!(e->tool.traits & TOOL_READS_ONLY))
 		name_actor(set->ws, &own);
 	if (jv_is_null(args))
 		args = jv_object(ctx->arena);
@@ -326,18 +347,18 @@ int toolset_call(struct toolset *set, struct ctx *ctx, struct str name, const st
 	if (r == 0)
 		r = ctx_check(ctx, &ret_result->err);
 	if (r == 0)
-		r = ask_families(&call, e->tool, &ret_result->err);
+		r = ask_families(&call, &e->tool, &ret_result->err);
 	if (r == 0)
-		r = e->tool->call(&call, args, &out, &ret_result->err);
+		r = e->tool.call(&call, args, &out, &ret_result->err);
 	if (r == 0 && !out.text.ptr)
-		out.text = render(e->tool, ctx, args, out.value);
+		out.text = render(&e->tool, ctx, args, out.value);
 	if (r == 0)
-		r = show_families(&call, e->tool, args, &out, &ret_result->err);
+		r = show_families(&call, &e->tool, args, &out, &ret_result->err);
 	if (r) {
 		error_result(set, ctx, &out, ret_result);
 		return 0;
 	}
-	ret_result->value = e->tool->output_schema ? out.value : NULL; /* without a schema there is text alone */
+	ret_result->value = e->tool.output_schema ? out.value : NULL; /* without a schema there is text alone */
 	ret_result->text = out.text;
 	return 0;
 }

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* knowledge_list and read_knowledge: knowledge/ lies outside of what native file tools see. */
-#include "home/knowledge/knowledge_tools.h"
-
 #include "home/files/home_page.h"
 #include "home/knowledge/knowledge.h"
 #include "tool/call.h"
@@ -55,7 +53,7 @@ static int tool_read_knowledge(struct call *call, const struct jv *args, struct 
 
 /* clang-format off */
 static const struct tool native[] = {
-	{.name = "knowledge_list", .title = "List knowledge", .group = "knowledge", .call = tool_knowledge_list,
+	{.name = "knowledge_list", .title = "List knowledge", .call = tool_knowledge_list,
 	 .render = render_list, .traits = RO,
 	 .description = "The files that people wrote down for you, with their titles, by path.",
 	 .input_schema = S_OBJ(
@@ -67,7 +65,7 @@ static const struct tool native[] = {
 		S_LIST("files", S_OBJ(S_BARE("path", "string") AND S_BARE("size", "integer") AND S_BARE("title", "string"),
 			"\"path\",\"size\""), "by path") AND
 		S_BARE("next", "string"), "\"entry\",\"files\"")},
-	{.name = "read_knowledge", .title = "Read knowledge", .group = "knowledge", .call = tool_read_knowledge,
+	{.name = "read_knowledge", .title = "Read knowledge", .call = tool_read_knowledge,
 	 .render = render_home_page, .traits = RO,
 	 .description = "Reads a file of knowledge_list, by pages of lines.",
 	 .input_schema = S_OBJ(S_STR("path", "of knowledge_list (default KNOWLEDGE.md)") AND S_PAGE, ""),

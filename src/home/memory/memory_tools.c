@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tools over memory. Who calls a tool is an agent, so that what it saves is trusted as an agent's word at most, and it
- * cannot supersede or forget what a person wrote. AgentScope has three of them, with arguments and text of its own.
+ * Tools over memory. The caller is always an agent: what it saves is trusted as an agent's word at most, and it cannot
+ * supersede or forget what a person wrote.
  */
 #include "home/memory/memory_tools.h"
 
@@ -14,9 +14,7 @@
 #define SEARCH_DEFAULT 10
 #define SEARCH_MOST    50
 
-/* --- native --- */
-
-static int tool_memory_save(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
+int tool_memory_save(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
 {
 	struct memory_save save = {.content = jv_get_str(args, "content"),
 				   .source = jv_get_str(args, "source"),
@@ -46,7 +44,7 @@ static void render_saved(const struct jv *args, const struct jv *value, struct b
 		buf_printf(text, "\n%zu superseded", jv_count(jv_get(value, "superseded")));
 }
 
-static int tool_memory_search(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
+int tool_memory_search(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
 {
 	uint64_t limit = arg_count(args, "limit", SEARCH_DEFAULT, SEARCH_MOST);
 
@@ -77,7 +75,7 @@ static void render_matches(const struct jv *args, const struct jv *value, struct
 		buf_printf(text, "\nnote: %.*s", STR_ARG(jv_get_str(value, "note")));
 }
 
-static int tool_memory_get(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
+int tool_memory_get(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
 {
 	int64_t start = jv_get_int(args, "start_line", 1), end = jv_get_int(args, "end_line", -1);
 	uint64_t first = start < 0 ? 0 : (uint64_t)start;
@@ -86,7 +84,7 @@ static int tool_memory_get(struct call *call, const struct jv *args, struct outc
 	return memory_get(call->ws, call->ctx, jv_get_str(args, "path"), first, last, &ret->value, err);
 }
 
-static void write_numbered(struct buf *text, const struct jv *value, const char *format)
+void memory_lines(struct buf *text, const struct jv *value, const char *format)
 {
 	struct str rest = jv_get_str(value, "content"), line;
 	long long n = jv_get_int(value, "start_line", 1);
@@ -103,7 +101,7 @@ static void write_numbered(struct buf *text, const struct jv *value, const char 
 static void render_lines(const struct jv *args, const struct jv *value, struct buf *text)
 {
 	(void)args;
-	write_numbered(text, value, "\t");
+	memory_lines(text, value, "\t");
 }
 
 static int tool_memory_list(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
@@ -182,63 +180,6 @@ static void render_forgotten(const struct jv *args, const struct jv *value, stru
 		buf_printf(text, "\nmerged into %.*s, which stays", STR_ARG(jv_str_of(m->value)));
 }
 
-/* --- AgentScope --- */
-
-static int scope_save(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
-{
-	START("content", "content", NULL);
-	size_t n;
-
-	r = tool_memory_save(call, mapped, ret, err);
-	if (r)
-		return r;
-	n = jv_count(jv_get(ret->value, "saved")) + jv_count(jv_get(ret->value, "known"));
-	buf_printf(&text, "Saved %zu %s to MEMORY.md", n, n == 1 ? "memory" : "memories");
-	text_reply(ret, &text);
-	return 0;
-}
-
-static int scope_search(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
-{
-	START("query", "query", NULL);
-	const struct jv *matches;
-
-	jv_set_int(arena, mapped, "limit", SEARCH_MOST);
-	r = tool_memory_search(call, mapped, ret, err);
-	if (r)
-		return r;
-	matches = jv_get(ret->value, "matches");
-	if (!jv_count(matches))
-		buf_lit(&text, "No matches found in memory files");
-	else
-		buf_printf(&text, "Found %zu matches:\n", jv_count(matches));
-	for (const struct jv_member *m = jv_first(matches); m; m = m->next) {
-		struct str rest = jv_get_str(m->value, "text"), line;
-
-		buf_printf(&text, "\nSource: %.*s#%lld: ", STR_ARG(jv_get_str(m->value, "path")),
-			   (long long)jv_get_int(m->value, "line", 1));
-		for (bool first = true; str_cut(&rest, '\n', &line); first = false) {
-			if (!first)
-				buf_char(&text, ' ');
-			buf_add(&text, line);
-		}
-	}
-	text_reply(ret, &text);
-	return 0;
-}
-
-static int scope_get(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
-{
-	START("path", "path", "startLine", "start_line", "endLine", "end_line", NULL);
-
-	r = tool_memory_get(call, mapped, ret, err);
-	if (r)
-		return r;
-	write_numbered(&text, ret->value, " | ");
-	text_reply(ret, &text);
-	return 0;
-}
-
 /* clang-format off */
 #define TRUSTS "\"outside\",\"agent\",\"document\",\"person\""
 #define FACT_PROPS \
@@ -253,7 +194,7 @@ static int scope_get(struct call *call, const struct jv *args, struct outcome *r
 #define TEXTS(name, text) S_LIST(name, "{\"type\":\"string\"}", text)
 
 static const struct tool native[] = {
-	{.name = "memory_save", .title = "Remember", .group = "memory", .call = tool_memory_save, .render = render_saved,
+	{.name = "memory_save", .title = "Remember", .call = tool_memory_save, .render = render_saved,
 	 .description =
 		"Saves facts to MEMORY.md and to today's ledger: a bullet each, whole sentences that can be understood "
 		"later and alone. With supersedes, older facts stop to hold. Who saved it, when and in which session is "
@@ -271,7 +212,7 @@ static const struct tool native[] = {
 		TEXTS("known", "what was there already") AND
 		TEXTS("superseded", "ids") AND
 		S_BARE("path", "string") AND S_BARE("ledger", "string"), "\"saved\",\"known\",\"superseded\",\"path\"")},
-	{.name = "memory_search", .title = "Search memory", .group = "memory", .call = tool_memory_search,
+	{.name = "memory_search", .title = "Search memory", .call = tool_memory_search,
 	 .render = render_matches, .traits = RO,
 	 .description =
 		"Finds facts in MEMORY.md and the daily ledgers, the best first: words, \"phrases\", -without; any "
@@ -283,7 +224,7 @@ static const struct tool native[] = {
 	 .output_schema = S_OBJ(
 		S_LIST("matches", MATCH, "the best first") AND S_BARE("total", "integer") AND S_BARE("note", "string"),
 		"\"matches\",\"total\"")},
-	{.name = "memory_get", .title = "Read memory", .group = "memory", .call = tool_memory_get, .render = render_lines,
+	{.name = "memory_get", .title = "Read memory", .call = tool_memory_get, .render = render_lines,
 	 .traits = RO,
 	 .description = "Gives lines of MEMORY.md or of a file below memory/, with their provenance.",
 	 .input_schema = S_OBJ(
@@ -294,7 +235,7 @@ static const struct tool native[] = {
 		S_BARE("path", "string") AND S_BARE("start_line", "integer") AND S_BARE("end_line", "integer") AND
 		S_BARE("total_lines", "integer") AND S_BARE("content", "string"),
 		"\"path\",\"start_line\",\"end_line\",\"total_lines\",\"content\"")},
-	{.name = "memory_list", .title = "List facts", .group = "memory", .call = tool_memory_list, .render = render_facts,
+	{.name = "memory_list", .title = "List facts", .call = tool_memory_list, .render = render_facts,
 	 .traits = RO,
 	 .description = "Lists the facts of MEMORY.md with their ids and trust.",
 	 .input_schema = S_OBJ(
@@ -302,7 +243,7 @@ static const struct tool native[] = {
 		S_ENUM("trust", TRUSTS, "only those that can be relied on at least so"), ""),
 	 .output_schema = S_OBJ(S_LIST("facts", FACT, "in the order of the file") AND S_BARE("total", "integer"),
 		"\"facts\",\"total\"")},
-	{.name = "memory_consolidate", .title = "Consolidate memory", .group = "memory",
+	{.name = "memory_consolidate", .title = "Consolidate memory",
 	 .call = tool_memory_consolidate, .render = render_consolidated,
 	 .description =
 		"Without text: what to merge, MEMORY.md and the ledger entries that are new to it, with ids and a basis. "
@@ -317,7 +258,7 @@ static const struct tool native[] = {
 		S_LIST("entries", FACT, "of ledgers") AND S_BARE("budget_bytes", "integer") AND
 		S_BARE("total", "integer") AND S_BARE("merged", "integer") AND S_BARE("kept", "integer") AND S_BARE("dropped", "integer") AND
 		S_BARE("bytes", "integer") AND S_BARE("consolidated_at", "string"), "")},
-	{.name = "memory_forget", .title = "Forget", .group = "memory", .call = tool_memory_forget,
+	{.name = "memory_forget", .title = "Forget", .call = tool_memory_forget,
 	 .render = render_forgotten, .traits = TOOL_DESTRUCTIVE | TOOL_LONG,
 	 .description =
 		"Forgets a fact for good: it goes from MEMORY.md, ledgers and archives, from history and from the index. "
@@ -337,24 +278,7 @@ static const struct tool native[] = {
 	{0},
 };
 
-static const struct tool agentscope[] = {
-	{.name = "memory_save", .title = "Save memory", .group = "memory", .acts_as = "memory_save", .call = scope_save,
-	 .description = "Saves important information to long-term memory (MEMORY.md), as Markdown bullets.",
-	 .input_schema = S_OBJ(S_STR("content", "Markdown bullets, one fact each"), "\"content\"")},
-	{.name = "memory_search", .title = "Search memory", .group = "memory", .acts_as = "memory_search", .traits = RO,
-	 .call = scope_search, .description = "Searches MEMORY.md and the daily ledgers.",
-	 .input_schema = S_OBJ(S_STR("query", "what to look for"), "\"query\"")},
-	{.name = "memory_get", .title = "Read memory lines", .group = "memory", .acts_as = "memory_get", .traits = RO,
-	 .call = scope_get, .description = "Reads lines of a memory file.",
-	 .input_schema = S_OBJ(
-		S_STR("path", "MEMORY.md or a path below memory/") AND
-		S_INT1("startLine", "the first line, from 1") AND
-		S_INT1("endLine", "the last line"), "\"path\",\"startLine\",\"endLine\"")},
-	{0},
-};
 /* clang-format on */
-
-const struct tool_group agentscope_memory_tools = {agentscope, COUNT(agentscope)};
 
 const struct family memory_family = {
 	.name = "memory",

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* assemble_prompt: for clients that run a model themselves and want its system prompt from the workspace. */
-#include "home/prompt/prompt_tools.h"
-
 #include "home/prompt/prompt.h"
 #include "tool/call.h"
 #include "tool/family.h"
@@ -38,7 +36,7 @@ static void render_prompt(const struct jv *args, const struct jv *value, struct 
 	S_BARE("tokens", "integer"), "\"class\",\"after\",\"bytes\",\"tokens\"")
 
 static const struct tool native[] = {
-	{.name = "assemble_prompt", .title = "Assemble the prompt", .group = "prompt", .call = tool_assemble_prompt,
+	{.name = "assemble_prompt", .title = "Assemble the prompt", .call = tool_assemble_prompt,
 	 .render = render_prompt, .traits = RO,
 	 .description =
 		"Gives the system prompt that the workspace makes: identity, knowledge, skills, memory, notes, tasks and "

@@ -226,7 +226,6 @@ static const struct tool tools[] = {
 		.traits = TOOL_READS_ONLY | TOOL_IDEMPOTENT | TOOL_LONG,
 		.call = tool_search,
 		.render = render_search,
-		.group = "search",
 		.needs = "read_file",
 	},
 	{0},

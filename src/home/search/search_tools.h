@@ -4,7 +4,7 @@
 #define STEAD_HOME_SEARCH_SEARCH_TOOLS_H
 
 #include "home/search/search.h"
-#include "tool/dialect.h"
+#include "tool/tool.h"
 
 /* A question from the tool's arguments, for other doors too. */
 int search_args(struct arena *arena, const struct jv *args, struct search_query *ret, struct err *err);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tools over sessions. An agent looks at what was said before (session_list, session_history, session_search); a
- * runtime that is not Stead's own writes its conversations here (session_append, session_state) and closes them
- * (session_archive). AgentScope's three names for looking have their own arguments and text.
+ * Tools over sessions. An agent looks at what was said before (session_list, session_history, session_search). A
+ * runtime other than Stead's writes its conversations here (session_append, session_state) and closes them
+ * (session_archive).
  */
 #include "home/sessions/sessions_tools.h"
 
@@ -16,7 +16,6 @@
 
 #define LAST_DEFAULT 20
 #define LAST_MOST    1000
-#define PREVIEW      500
 
 static struct session_ref ref_of(const struct jv *args)
 {
@@ -34,9 +33,7 @@ void session_line(struct arena *arena, struct buf *text, const struct jv *entry,
 		buf_printf(text, "… (%zu bytes more)", words.len - most);
 }
 
-/* --- native --- */
-
-static int tool_session_list(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
+int tool_session_list(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
 {
 	struct arena *arena = call->ctx->arena;
 	uint64_t limit = arg_count(args, "limit", 50, LAST_MOST), n = 0;
@@ -67,7 +64,7 @@ static void render_sessions(const struct jv *args, const struct jv *value, struc
 		   plural((uint64_t)jv_get_int(value, "total", 0)));
 }
 
-static int tool_session_history(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
+int tool_session_history(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
 {
 	struct arena *arena = call->ctx->arena;
 	uint64_t count = arg_count(args, "last", LAST_DEFAULT, LAST_MOST);
@@ -98,7 +95,7 @@ static void render_history(const struct jv *args, const struct jv *value, struct
 
 	(void)args;
 	for (const struct jv_member *m = jv_first(jv_get(value, "entries")); m; m = m->next) {
-		session_line(arena, text, m->value, PREVIEW);
+		session_line(arena, text, m->value, SESSION_LINE_MAX);
 		buf_char(text, '\n');
 	}
 	if (!jv_count(jv_get(value, "entries")))
@@ -174,7 +171,7 @@ static int tool_session_state(struct call *call, const struct jv *args, struct o
 	return 0;
 }
 
-static int tool_session_search(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
+int tool_session_search(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
 {
 	struct arena *arena = call->ctx->arena;
 	struct search_query query = {.text = jv_get_str(args, "query"),
@@ -221,86 +218,6 @@ static void render_hits(const struct jv *args, const struct jv *value, struct bu
 		   jv_get_int(value, "total", 0) == 1 ? "" : "es");
 }
 
-/* --- AgentScope --- */
-
-static int scope_search(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
-{
-	START("query", "query", "agentId", "agent", "maxResults", "limit", NULL);
-	const struct jv *hits;
-
-	r = tool_session_search(call, mapped, ret, err);
-	if (r)
-		return r;
-	hits = jv_get(ret->value, "hits");
-	buf_printf(&text, "Found %zu matching entries", jv_count(hits));
-	for (const struct jv_member *m = jv_first(hits); m; m = m->next) {
-		struct str role = jv_get_str(m->value, "role"), snippet = jv_get_str(m->value, "snippet");
-
-		buf_printf(&text, "\n  [%.*s] %.*s — [%.*s]: %.*s", STR_ARG(jv_get_str(m->value, "path")),
-			   STR_ARG(jv_get_str(m->value, "id")), STR_ARG(role), STR_ARG(utf8_points(snippet, 200)));
-	}
-	text_reply(ret, &text);
-	return 0;
-}
-
-static int scope_list(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
-{
-	START("agentId", "agent", NULL);
-
-	r = tool_session_list(call, mapped, ret, err);
-	if (r)
-		return r;
-	for (const struct jv_member *m = jv_first(jv_get(ret->value, "sessions")); m; m = m->next)
-		buf_printf(&text, "%s- %.*s (updated %.*s)", text.len ? "\n" : "",
-			   STR_ARG(jv_get_str(m->value, "session")), STR_ARG(jv_get_str(m->value, "last_active_at")));
-	if (!text.len)
-		buf_lit(&text, "No sessions found");
-	text_reply(ret, &text);
-	return 0;
-}
-
-static int scope_history(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
-{
-	START("agentId", "agent", "sessionId", "session", "lastN", "last", NULL);
-	const struct jv *entries;
-
-	r = tool_session_history(call, mapped, ret, err);
-	if (r)
-		return r;
-	entries = jv_get(ret->value, "entries");
-	buf_printf(&text, "Session %.*s: last %zu entries", STR_ARG(jv_get_str(args, "sessionId")), jv_count(entries));
-	for (const struct jv_member *m = jv_first(entries); m; m = m->next) {
-		buf_char(&text, '\n');
-		session_line(arena, &text, m->value, PREVIEW);
-	}
-	text_reply(ret, &text);
-	return 0;
-}
-
-/* --- OpenPaw: archives --- */
-
-static int paw_conversations(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
-{
-	START(NULL);
-	struct search_query query = {.text = jv_get_str(args, "query"),
-				     .areas = search_area(STR("memory")),
-				     .under = STR("memory/conversations"),
-				     .limit = arg_count(args, "limit", 5, 20)};
-	struct search_hits hits;
-
-	(void)mapped;
-	r = home_search(call->ws, call->ctx, &query, &hits, err);
-	if (r)
-		return r;
-	for (size_t i = 0; i < hits.count; i++)
-		buf_printf(&text, "%s[%.*s]\n%.*s", i ? "\n\n" : "",
-			   STR_ARG(wpath_name((struct wpath){hits.hits[i].path})), STR_ARG(hits.hits[i].snippet));
-	if (!hits.count)
-		buf_printf(&text, "No conversations match '%.*s'.", STR_ARG(query.text));
-	text_reply(ret, &text);
-	return 0;
-}
-
 /* clang-format off */
 #define S_AGENT S_STR("agent", "whose session (default: the agent that this workspace was opened for)")
 #define S_SESSION S_STR("session", "the session's id")
@@ -311,7 +228,7 @@ static int paw_conversations(struct call *call, const struct jv *args, struct ou
 #define ENTRY "{\"type\":\"object\",\"required\":[\"type\"],\"properties\":{\"type\":{\"type\":\"string\",\"minLength\":1}}}"
 
 static const struct tool native[] = {
-	{.name = "session_list", .title = "List sessions", .group = "sessions", .call = tool_session_list,
+	{.name = "session_list", .title = "List sessions", .call = tool_session_list,
 	 .render = render_sessions, .traits = RO,
 	 .description = "Lists conversations with their sizes, times and first words, the newest first.",
 	 .input_schema = S_OBJ(
@@ -319,7 +236,7 @@ static const struct tool native[] = {
 		S_INT1("limit", "how many (default 50, at most 1000)"), ""),
 	 .output_schema = S_OBJ(S_LIST("sessions", SESSION, "the newest first") AND S_BARE("total", "integer"),
 		"\"sessions\",\"total\"")},
-	{.name = "session_history", .title = "Read a session", .group = "sessions", .call = tool_session_history,
+	{.name = "session_history", .title = "Read a session", .call = tool_session_history,
 	 .render = render_history, .traits = RO,
 	 .description = "Gives the last entries of a conversation, whole and in order; go back with next_cursor.",
 	 .input_schema = S_OBJ(
@@ -332,7 +249,7 @@ static const struct tool native[] = {
 		S_LIST("entries", "{\"type\":\"object\"}", "in order") AND
 		S_BARE("next_cursor", "string") AND
 		S_BARE("unreadable", "integer"), "\"session\",\"entries\"")},
-	{.name = "session_search", .title = "Search sessions", .group = "sessions", .call = tool_session_search,
+	{.name = "session_search", .title = "Search sessions", .call = tool_session_search,
 	 .render = render_hits, .traits = RO | TOOL_LONG,
 	 .description = "Finds what was said in any conversation, best first: words (any may match), \"phrases\", -without.",
 	 .input_schema = S_OBJ(
@@ -344,7 +261,7 @@ static const struct tool native[] = {
 		S_LIST("hits", "{\"type\":\"object\"}", "best first") AND
 		S_BARE("total", "integer") AND
 		S_BARE("note", "string"), "\"hits\",\"total\"")},
-	{.name = "session_append", .title = "Write to a session", .group = "sessions", .call = tool_session_append,
+	{.name = "session_append", .title = "Write to a session", .call = tool_session_append,
 	 .render = render_append,
 	 .description =
 		"Adds entries to a conversation's log, which is never shortened: objects with type message (role, "
@@ -354,7 +271,7 @@ static const struct tool native[] = {
 	 .output_schema = S_OBJ(
 		S_BARE("session", "string") AND
 		S_LIST("ids", "{\"type\":\"string\"}", "of what was added"), "\"session\",\"ids\"")},
-	{.name = "session_archive", .title = "Archive a session", .group = "sessions", .call = tool_session_archive,
+	{.name = "session_archive", .title = "Archive a session", .call = tool_session_archive,
 	 .render = render_archive,
 	 .description =
 		"Writes what was said since the last archive to memory/conversations/, as Markdown and JSON.",
@@ -365,7 +282,7 @@ static const struct tool native[] = {
 	 .output_schema = S_OBJ(
 		S_BARE("conversation_id", "string") AND S_BARE("path", "string") AND S_BARE("messages", "integer"),
 		"\"conversation_id\",\"path\",\"messages\"")},
-	{.name = "session_state", .title = "State of a session", .group = "sessions", .call = tool_session_state,
+	{.name = "session_state", .title = "State of a session", .call = tool_session_state,
 	 .description =
 		"Gives the snapshot that a runtime left for a session, with its version; with state it is replaced, "
 		"with if_version only when it still has that version.",
@@ -379,37 +296,7 @@ static const struct tool native[] = {
 	{0},
 };
 
-static const struct tool agentscope[] = {
-	{.name = "session_list", .title = "List sessions", .group = "sessions", .acts_as = "session_list", .traits = RO,
-	 .call = scope_list, .description = "Lists the sessions of an agent.",
-	 .input_schema = S_OBJ(S_STR("agentId", "the agent"), "")},
-	{.name = "session_history", .title = "Session history", .group = "sessions", .acts_as = "session_history",
-	 .traits = RO, .call = scope_history, .description = "Shows the last entries of a session.",
-	 .input_schema = S_OBJ(
-		S_STR("agentId", "the agent") AND
-		S_STR("sessionId", "the session") AND
-		S_INT1("lastN", "entries (default 20)"), "\"sessionId\"")},
-	{.name = "session_search", .title = "Search sessions", .group = "sessions", .acts_as = "session_search",
-	 .traits = RO | TOOL_LONG, .call = scope_search, .description = "Finds entries of sessions.",
-	 .input_schema = S_OBJ(
-		S_STR("query", "what to look for") AND
-		S_STR("agentId", "only this agent") AND
-		S_INT1("maxResults", "entries (default 10)"), "\"query\"")},
-	{0},
-};
-static const struct tool openpaw[] = {
-	{.name = "search_conversations", .title = "Search conversations", .group = "sessions", .acts_as = "session_search",
-	 .traits = RO | TOOL_LONG, .call = paw_conversations,
-	 .description = "Finds passages of archived conversations, best first.",
-	 .input_schema = S_OBJ(
-		S_STR("query", "what to look for") AND
-		S_INT1("limit", "passages (default 5, at most 20)"), "\"query\"")},
-	{0},
-};
 /* clang-format on */
-
-const struct tool_group agentscope_session_tools = {agentscope, COUNT(agentscope)};
-const struct tool_group openpaw_session_tools = {openpaw, COUNT(openpaw)};
 
 const struct family sessions_family = {
 	.name = "sessions",

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* list_subagents and get_subagent: what subagents/ declares. */
-#include "home/subagents/subagents_tools.h"
-
 #include "home/subagents/subagents.h"
 #include "tool/call.h"
 #include "tool/family.h"
@@ -50,13 +48,13 @@ static int tool_get_subagent(struct call *call, const struct jv *args, struct ou
 #define NEEDED "\"id\",\"description\",\"workspace\",\"steps\",\"mode\""
 
 static const struct tool native[] = {
-	{.name = "list_subagents", .title = "List subagents", .group = "subagents", .call = tool_list_subagents,
+	{.name = "list_subagents", .title = "List subagents", .call = tool_list_subagents,
 	 .render = render_list, .traits = RO,
 	 .description = "The subagents that are declared, what each is for, and what could not be read.",
 	 .input_schema = S_NONE,
 	 .output_schema = S_OBJ(S_LIST("subagents", S_OBJ(R_SUBAGENT, NEEDED), "by id") AND
 		S_LIST("problems", "{\"type\":\"object\"}", "what was left out and why"), "\"subagents\"")},
-	{.name = "get_subagent", .title = "Show a subagent", .group = "subagents", .call = tool_get_subagent, .traits = RO,
+	{.name = "get_subagent", .title = "Show a subagent", .call = tool_get_subagent, .traits = RO,
 	 .description = "One declared subagent, with its system prompt.",
 	 .input_schema = S_OBJ(S_STR("id", "of list_subagents"), "\"id\""),
 	 .output_schema = S_OBJ(R_SUBAGENT, NEEDED)},

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Tools over TASKS.yaml. OpenPaw has the same five, with the same names and arguments; its agents read text alone and
- * know failures by "Error:", so its table shares the handlers and leaves out what is structured.
- */
+/* Tools over TASKS.yaml. */
 #include "home/tasks/tasks_tools.h"
 
 #include "base/clock.h"
@@ -198,34 +195,26 @@ static int tool_list_tasks(struct call *call, const struct jv *args, struct outc
 #define LIST_IN S_OBJ(S_STATUS("only these") AND S_STR("type", "only of this type"), "")
 #define ID_IN S_OBJ(S_TASK_ID, "\"task_id\"")
 
-/* name, title, what it says, arguments, result, traits, handler, text */
-#define TASK_TOOLS(OUT, OUT_LIST) \
-	{.name = "create_task", .title = "Create a task", .group = "tasks", .call = tool_create_task, .render = render_task, \
-	 .description = "Adds a task to TASKS.yaml: work that goes on beyond this conversation. Gives its id.", \
-	 .input_schema = CREATE_IN, OUT}, \
-	{.name = "list_tasks", .title = "List tasks", .group = "tasks", .call = tool_list_tasks, .render = render_list, \
-	 .description = "Lists tasks, the most urgent and oldest first, with short ids that the other task tools take.", \
-	 .traits = TOOL_READS_ONLY | TOOL_IDEMPOTENT, .input_schema = LIST_IN, OUT_LIST}, \
-	{.name = "update_task", .title = "Update a task", .group = "tasks", .call = tool_update_task, .render = render_task, \
-	 .description = "Changes a task's status or fields; notes are added to those there are.", \
-	 .input_schema = UPDATE_IN, OUT}, \
-	{.name = "get_task", .title = "Show a task", .group = "tasks", .call = tool_get_task, .render = render_task, \
-	 .description = "All that is kept of one task.", \
-	 .traits = TOOL_READS_ONLY | TOOL_IDEMPOTENT, .input_schema = ID_IN, OUT}, \
-	{.name = "delete_task", .title = "Delete a task", .group = "tasks", .call = tool_delete_task, .render = render_task, \
-	 .description = "Removes a task that is completed, failed or cancelled.", \
-	 .traits = TOOL_DESTRUCTIVE, .input_schema = ID_IN, OUT},
-
 static const struct tool native[] = {
-	TASK_TOOLS(.output_schema = R_TASK,
-		.output_schema = S_OBJ(S_LIST("tasks", "{\"type\":\"object\"}", "with all their fields") AND
-			S_BARE("total", "integer"), "\"tasks\",\"total\""))
+	{.name = "create_task", .title = "Create a task", .call = tool_create_task, .render = render_task,
+	 .description = "Adds a task to TASKS.yaml: work that goes on beyond this conversation. Gives its id.",
+	 .input_schema = CREATE_IN, .output_schema = R_TASK},
+	{.name = "list_tasks", .title = "List tasks", .call = tool_list_tasks, .render = render_list,
+	 .description = "Lists tasks, the most urgent and oldest first, with short ids that the other task tools take.",
+	 .traits = TOOL_READS_ONLY | TOOL_IDEMPOTENT, .input_schema = LIST_IN, .output_schema = S_OBJ(S_LIST("tasks", "{\"type\":\"object\"}", "with all their fields") AND
+		S_BARE("total", "integer"), "\"tasks\",\"total\"")},
+	{.name = "update_task", .title = "Update a task", .call = tool_update_task, .render = render_task,
+	 .description = "Changes a task's status or fields; notes are added to those there are.",
+	 .input_schema = UPDATE_IN, .output_schema = R_TASK},
+	{.name = "get_task", .title = "Show a task", .call = tool_get_task, .render = render_task,
+	 .description = "All that is kept of one task.",
+	 .traits = TOOL_READS_ONLY | TOOL_IDEMPOTENT, .input_schema = ID_IN, .output_schema = R_TASK},
+	{.name = "delete_task", .title = "Delete a task", .call = tool_delete_task, .render = render_task,
+	 .description = "Removes a task that is completed, failed or cancelled.",
+	 .traits = TOOL_DESTRUCTIVE, .input_schema = ID_IN, .output_schema = R_TASK},
 	{0},
 };
-static const struct tool openpaw[] = {TASK_TOOLS(.output_schema = NULL, .output_schema = NULL) {0}};
 /* clang-format on */
-
-const struct tool_group openpaw_task_tools = {openpaw, COUNT(openpaw)};
 
 const struct family tasks_family = {
 	.name = "tasks",

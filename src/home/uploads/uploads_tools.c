@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* save_upload, list_uploads, read_upload: uploads/ lies outside of what native file tools see. */
-#include "home/uploads/uploads_tools.h"
-
 #include "base/base64.h"
 #include "home/files/home_page.h"
 #include "home/uploads/uploads.h"
@@ -87,7 +85,7 @@ static int tool_read_upload(struct call *call, const struct jv *args, struct out
 
 /* clang-format off */
 static const struct tool native[] = {
-	{.name = "save_upload", .title = "Save an upload", .group = "uploads", .call = tool_save_upload,
+	{.name = "save_upload", .title = "Save an upload", .call = tool_save_upload,
 	 .render = render_saved, .traits = TOOL_LONG,
 	 .description = "Keeps a file that somebody sent, under a safe name and today's date, and makes its text where a "
 		"converter is set up for its kind.",
@@ -102,14 +100,14 @@ static const struct tool native[] = {
 		"\"text\":" S_OBJ(S_BARE("path", "string") AND S_BARE("size", "integer"), "\"path\"") AND
 		S_STR("note", "why there is no text of it") AND S_STR("receipt", "lines to tell the agent"),
 		"\"path\",\"name\",\"size\",\"mime\",\"receipt\"")},
-	{.name = "list_uploads", .title = "List uploads", .group = "uploads", .call = tool_list_uploads,
+	{.name = "list_uploads", .title = "List uploads", .call = tool_list_uploads,
 	 .render = render_list, .traits = RO,
 	 .description = "Files that were sent, the newest day first.",
 	 .input_schema = S_OBJ(S_STR("day", "only of this day, YYYY-MM-DD") AND S_INT1("limit", "default 100"), ""),
 	 .output_schema = S_OBJ(
 		S_LIST("files", S_OBJ(S_BARE("path", "string") AND S_BARE("size", "integer") AND S_BARE("modified", "string"),
 			"\"path\",\"size\""), "by day") AND S_BARE("more", "boolean"), "\"files\",\"more\"")},
-	{.name = "read_upload", .title = "Read an upload", .group = "uploads", .call = tool_read_upload,
+	{.name = "read_upload", .title = "Read an upload", .call = tool_read_upload,
 	 .render = render_home_page, .traits = RO,
 	 .description = "Reads a file of list_uploads, by pages of lines; small files that are no text as base64.",
 	 .input_schema = S_OBJ(S_STR("path", "of list_uploads") AND S_PAGE, "\"path\""),
