@@ -301,71 +301,73 @@ static const struct tool tools[] = {
 	{.name = "read_file", .title = "Read", .group = "files", .acts_as = "read_file", .traits = RO,
 	 .call = scope_read,
 	 .description = "Reads a file; offset and limit are lines. Binary files come as base64.",
-	 .input_schema = S_OBJ(
-		S_PATH AND
-		S_INT("offset", "first line, from 0 (default 0)") AND
-		S_INT("limit", "lines; 0 is all (default)"), "\"path\"")},
+	 .args =
+		"path!: path from the tool root, for example notes/plan.md\n"
+		"offset int>=0: first line, from 0 (default 0)\n"
+		"limit int>=0: lines; 0 is all (default)"},
 	{.name = "write_file", .title = "Write", .group = "files", .acts_as = "write_file", .call = scope_write,
 	 .description = "Creates a file; an existing one is an error.",
-	 .input_schema = S_OBJ(S_PATH AND S_STR("content", "what to write"), "\"path\",\"content\"")},
+	 .args =
+		"path!: path from the tool root, for example notes/plan.md\n"
+		"content!: what to write"},
 	{.name = "edit_file", .title = "Edit", .group = "files", .acts_as = "edit_file", .traits = TOOL_DESTRUCTIVE,
 	 .call = scope_edit,
 	 .description = "Replaces a string that occurs exactly once, or every occurrence with replace_all.",
-	 .input_schema = S_OBJ(
-		S_PATH AND
-		S_STR("old_string", "string that is there") AND
-		S_STR("new_string", "string in its place") AND
-		S_BOOL("replace_all", "default false"), "\"path\",\"old_string\",\"new_string\"")},
+	 .args =
+		"path!: path from the tool root, for example notes/plan.md\n"
+		"old_string!: string that is there\n"
+		"new_string!: string in its place\n"
+		"replace_all bool: default false"},
 	{.name = "grep_files", .title = "Grep", .group = "files", .acts_as = "grep", .traits = RO | TOOL_LONG,
 	 .call = scope_grep,
 	 .description = "Finds lines that have a string.",
-	 .input_schema = S_OBJ(
-		S_STR("pattern", "the string, as it stands") AND
-		S_STR("path", "file or directory (default: the workspace)") AND
-		S_STR("glob", "only files that match"), "\"pattern\"")},
+	 .args =
+		"pattern!: the string, as it stands\n"
+		"path: file or directory (default: the workspace)\n"
+		"glob: only files that match"},
 	{.name = "glob_files", .title = "Glob", .group = "files", .acts_as = "glob", .traits = RO | TOOL_LONG,
 	 .call = scope_glob,
 	 .description = "Finds files by pattern at any depth, with sizes.",
-	 .input_schema = S_OBJ(
-		S_STR("pattern", "for example *.md") AND
-		S_STR("path", "directory (default: the workspace)"), "\"pattern\"")},
+	 .args =
+		"pattern!: for example *.md\n"
+		"path: directory (default: the workspace)"},
 	{.name = "list_files", .title = "List", .group = "files", .acts_as = "ls", .traits = RO, .call = scope_list,
 	 .description = "Lists one directory.",
-	 .input_schema = S_OBJ(S_STR("path", "directory"), "\"path\"")},
+	 .args = "path!: directory"},
 	{.name = "session_list", .title = "List sessions", .group = "sessions", .acts_as = "session_list", .traits = RO,
 	 .call = scope_session_list, .description = "Lists the sessions of an agent.",
-	 .input_schema = S_OBJ(S_STR("agentId", "the agent"), "")},
+	 .args = "agentId: the agent"},
 	{.name = "session_history", .title = "Session history", .group = "sessions", .acts_as = "session_history",
 	 .traits = RO, .call = scope_session_history, .description = "Shows the last entries of a session.",
-	 .input_schema = S_OBJ(
-		S_STR("agentId", "the agent") AND
-		S_STR("sessionId", "the session") AND
-		S_INT1("lastN", "entries (default 20)"), "\"sessionId\"")},
+	 .args =
+		"agentId: the agent\n"
+		"sessionId!: the session\n"
+		"lastN int>=1: entries (default 20)"},
 	{.name = "session_search", .title = "Search sessions", .group = "sessions", .acts_as = "session_search",
 	 .traits = RO | TOOL_LONG, .call = scope_session_search, .description = "Finds entries of sessions.",
-	 .input_schema = S_OBJ(
-		S_STR("query", "what to look for") AND
-		S_STR("agentId", "only this agent") AND
-		S_INT1("maxResults", "entries (default 10)"), "\"query\"")},
+	 .args =
+		"query!: what to look for\n"
+		"agentId: only this agent\n"
+		"maxResults int>=1: entries (default 10)"},
 	{.same_as = "plan_enter"}, {.same_as = "plan_write"}, {.same_as = "plan_read"}, {.same_as = "plan_exit"}, {.same_as = "todo_write"},
 	{.name = "memory_save", .title = "Save memory", .group = "memory", .acts_as = "memory_save", .call = scope_memory_save,
 	 .description = "Saves important information to long-term memory (MEMORY.md), as Markdown bullets.",
-	 .input_schema = S_OBJ(S_STR("content", "Markdown bullets, one fact each"), "\"content\"")},
+	 .args = "content!: Markdown bullets, one fact each"},
 	{.name = "memory_search", .title = "Search memory", .group = "memory", .acts_as = "memory_search", .traits = RO,
 	 .call = scope_memory_search, .description = "Searches MEMORY.md and the daily ledgers.",
-	 .input_schema = S_OBJ(S_STR("query", "what to look for"), "\"query\"")},
+	 .args = "query!: what to look for"},
 	{.name = "memory_get", .title = "Read memory lines", .group = "memory", .acts_as = "memory_get", .traits = RO,
 	 .call = scope_memory_get, .description = "Reads lines of a memory file.",
-	 .input_schema = S_OBJ(
-		S_STR("path", "MEMORY.md or a path below memory/") AND
-		S_INT1("startLine", "the first line, from 1") AND
-		S_INT1("endLine", "the last line"), "\"path\",\"startLine\",\"endLine\"")},
+	 .args =
+		"path!: MEMORY.md or a path below memory/\n"
+		"startLine! int>=1: the first line, from 1\n"
+		"endLine! int>=1: the last line"},
 	{.name = "load_skill_through_path", .title = "Load a skill", .group = "skills", .acts_as = "load_skill",
 	 .call = scope_load_skill, .traits = RO,
 	 .description = "Reads a skill's SKILL.md, or one of the files that it lists.",
-	 .input_schema = S_OBJ(
-		S_STR("skillId", "the id or the name of the skill") AND
-		S_STR("path", "SKILL.md, or a file of the skill"), "\"skillId\",\"path\"")},
+	 .args =
+		"skillId!: the id or the name of the skill\n"
+		"path!: SKILL.md, or a file of the skill"},
 	{.same_as = "skill_manage"},
 	{.same_as = "propose_skill", .acts_as = "skill_manage"},
 	{0},

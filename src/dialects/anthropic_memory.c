@@ -452,19 +452,17 @@ static const struct tool tools[] = {
 			"Keeps notes in files under /memories that last between conversations. Commands: view (a file, or a "
 			"directory two levels deep), create (never overwrites), str_replace (must be unique), insert (after a "
 			"line; 0 is the start), delete, rename.",
-		.input_schema = S_OBJ(
-			S_ENUM("command",
-			       "\"view\",\"create\",\"str_replace\",\"insert\",\"delete\",\"rename\"", "what to do") AND
-			S_STR("path", "/memories or below") AND
-			"\"view_range\":{\"type\":\"array\",\"items\":{\"type\":\"integer\"},\"minItems\":2,\"maxItems\":2,"
-			"\"description\":\"[first, last] line from 1 on; -1 is the end\"}" AND
-			S_STR("file_text", "create: what to write") AND
-			S_STR("old_str", "str_replace: text that is there once") AND
-			S_STR("new_str", "str_replace: text in its place") AND
-			S_ANYINT("insert_line", "insert: after this line; 0 is the start") AND
-			S_STR("insert_text", "insert: the lines") AND
-			S_STR("old_path", "rename: what") AND
-			S_STR("new_path", "rename: to"), "\"command\""),
+		.args =
+		"command! view|create|str_replace|insert|delete|rename: what to do\n"
+		"path: /memories or below\n"
+		"view_range [int]=2: [first, last] line from 1 on; -1 is the end\n"
+		"file_text: create: what to write\n"
+		"old_str: str_replace: text that is there once\n"
+		"new_str: str_replace: text in its place\n"
+		"insert_line int: insert: after this line; 0 is the start\n"
+		"insert_text: insert: the lines\n"
+		"old_path: rename: what\n"
+		"new_path: rename: to",
 		.traits = TOOL_DESTRUCTIVE,
 		.call = call_memory,
 		.group = "files",

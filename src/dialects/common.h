@@ -6,7 +6,6 @@
 #include "base/utf8.h"
 #include "home/files/files.h"
 #include "tool/dialect.h"
-#include "tool/schemas.h"
 
 extern const struct dialect dialect_omnicoreagent, dialect_openpaw, dialect_wacht, dialect_agentscope,
 	dialect_anthropic_memory, dialect_loomflow;

@@ -322,104 +322,100 @@ static int loom_ls(struct call *call, const struct jv *args, struct outcome *ret
 }
 
 /* clang-format off */
-#define S_TAGS \
-	"\"tags\":{\"anyOf\":[{\"type\":\"string\"},{\"type\":\"array\",\"items\":{\"type\":\"string\"}," \
-	"\"maxItems\":50},{\"type\":\"null\"}],\"description\":\"labels: a list, or one text with commas\"}"
-#define S_KIND S_STR("kind", "finding (default), question, decision, summary, artifact, plan or note")
-#define S_MAYBE(name, text) "\"" name "\":{\"type\":[\"string\",\"null\"],\"description\":\"" text "\"}"
-
 static const struct tool tools[] = {
 	{.name = "note", .title = "Note", .group = "notes", .acts_as = "note", .call = loom_note,
 	 .description = "Writes a new note into the shared notebook. You are its author.",
-	 .input_schema = S_OBJ(
-		S_STR("title", "short and findable") AND
-		S_STR("content", "the note, in Markdown") AND
-		S_KIND AND
-		S_TAGS, "\"title\",\"content\"")},
+	 .args =
+		"title!: short and findable\n"
+		"content!: the note, in Markdown\n"
+		"kind: finding (default), question, decision, summary, artifact, plan or note\n"
+		"tags str or [str]<=50 or null: labels: a list, or one text with commas"},
 	{.name = "read_note", .title = "Read note", .group = "notes", .acts_as = "read_note", .traits = RO,
 	 .call = loom_read_note,
 	 .description = "Reads one note by its slug or part of its title.",
-	 .input_schema = S_OBJ(
-		S_STR("slug_or_title", "slug, or part of the title") AND
-		S_INT1("version", "an earlier version (default: the present one)") AND
-		S_INT("offset", "first byte, for long notes"), "\"slug_or_title\"")},
+	 .args =
+		"slug_or_title!: slug, or part of the title\n"
+		"version int>=1: an earlier version (default: the present one)\n"
+		"offset int>=0: first byte, for long notes"},
 	{.name = "list_notes", .title = "List notes", .group = "notes", .acts_as = "list_notes", .traits = RO,
 	 .call = loom_list_notes,
 	 .description = "Lists notes, newest first: slug, author, kind, title and first line.",
-	 .input_schema = S_OBJ(
-		S_MAYBE("author", "only by this author") AND
-		S_MAYBE("author_filter", "the same") AND
-		S_MAYBE("kind", "only of this kind") AND
-		S_INT1("limit", "how many (default 50)") AND
-		S_CURSOR, "")},
+	 .args =
+		"author str?: only by this author\n"
+		"author_filter str?: the same\n"
+		"kind str?: only of this kind\n"
+		"limit int>=1: how many (default 50)\n"
+		"cursor: next_cursor of the page before"},
 	{.name = "search_notes", .title = "Search notes", .group = "notes", .acts_as = "search_notes",
 	 .traits = RO | TOOL_LONG, .call = loom_search,
 	 .description = "Searches the notebook by words, best first.",
-	 .input_schema = S_OBJ(
-		S_STR("query", "words") AND
-		S_MAYBE("kind", "only of this kind") AND
-		S_CURSOR, "\"query\"")},
+	 .args =
+		"query!: words\n"
+		"kind str?: only of this kind\n"
+		"cursor: next_cursor of the page before"},
 	{.name = "update_note", .title = "Update note", .group = "notes", .acts_as = "update_note",
 	 .call = loom_update_note,
 	 .description = "Rewrites a note of your own; what it said before is kept as a version.",
-	 .input_schema = S_OBJ(
-		S_STR("slug", "of your note") AND
-		S_STR("content", "the new text, whole") AND
-		S_TAGS, "\"slug\",\"content\"")},
+	 .args =
+		"slug!: of your note\n"
+		"content!: the new text, whole\n"
+		"tags str or [str]<=50 or null: labels: a list, or one text with commas"},
 	{.name = "archive_note", .title = "Archive note", .group = "notes", .acts_as = "archive_note",
 	 .traits = TOOL_IDEMPOTENT, .call = loom_archive_note,
 	 .description = "Hides a note of your own from lists and searches; it stays readable by its slug.",
-	 .input_schema = S_OBJ(S_STR("slug", "of your note"), "\"slug\"")},
+	 .args = "slug!: of your note"},
 	{.name = "ask_question", .title = "Ask", .group = "notes", .acts_as = "ask_question", .call = loom_ask,
 	 .description = "Leaves a question for teammates.",
-	 .input_schema = S_OBJ(
-		S_STR("title", "the question") AND
-		S_STR("content", "what one has to know to answer it"), "\"title\",\"content\"")},
+	 .args =
+		"title!: the question\n"
+		"content!: what one has to know to answer it"},
 	{.name = "answer_question", .title = "Answer", .group = "notes", .acts_as = "answer_question",
 	 .call = loom_answer,
 	 .description = "Answers an open question of anyone with a finding.",
-	 .input_schema = S_OBJ(
-		S_STR("slug", "of the question") AND
-		S_STR("content", "the answer"), "\"slug\",\"content\"")},
+	 .args =
+		"slug!: of the question\n"
+		"content!: the answer"},
 	{.name = "list_open_questions", .title = "Open questions", .group = "notes",
 	 .acts_as = "list_open_questions", .traits = RO, .call = loom_questions,
 	 .description = "Lists questions that nobody has answered.",
-	 .input_schema = S_OBJ(S_CURSOR, "")},
+	 .args = "cursor: next_cursor of the page before"},
 	{.name = "read", .title = "Read", .group = "files", .acts_as = "read_file", .traits = RO, .call = loom_read,
 	 .description = "Reads a text file with line numbers.",
-	 .input_schema = S_OBJ(
-		S_PATH AND
-		S_INT("offset", "first line, from 0 (default 0)") AND
-		S_INT("limit", "lines (default 2000)"), "\"path\"")},
+	 .args =
+		"path!: path from the tool root, for example notes/plan.md\n"
+		"offset int>=0: first line, from 0 (default 0)\n"
+		"limit int>=0: lines (default 2000)"},
 	{.name = "write", .title = "Write", .group = "files", .acts_as = "write_file", .traits = TOOL_DESTRUCTIVE,
 	 .call = loom_write,
 	 .description = "Writes a file; what it had before is replaced.",
-	 .input_schema = S_OBJ(S_PATH AND S_STR("content", "what to write"), "\"path\",\"content\"")},
+	 .args =
+		"path!: path from the tool root, for example notes/plan.md\n"
+		"content!: what to write"},
 	{.name = "edit", .title = "Edit", .group = "files", .acts_as = "edit_file", .traits = TOOL_DESTRUCTIVE,
 	 .call = loom_edit,
 	 .description = "Replaces a string that occurs exactly once, or every occurrence with replace_all.",
-	 .input_schema = S_OBJ(
-		S_PATH AND
-		S_STR("old_string", "string that is there") AND
-		S_STR("new_string", "string in its place") AND
-		S_BOOL("replace_all", "default false"), "\"path\",\"old_string\",\"new_string\"")},
+	 .args =
+		"path!: path from the tool root, for example notes/plan.md\n"
+		"old_string!: string that is there\n"
+		"new_string!: string in its place\n"
+		"replace_all bool: default false"},
 	{.name = "grep", .title = "Grep", .group = "files", .acts_as = "grep", .traits = RO | TOOL_LONG,
 	 .call = loom_grep,
 	 .description = "Finds lines that match a regular expression.",
-	 .input_schema = S_OBJ(
-		S_STR("pattern", "regular expression") AND
-		S_STR("path", "file or directory (default .)") AND
-		S_STR("glob", "only files that match") AND
-		S_BOOL("ignore_case", "default false"), "\"pattern\"")},
+	 .args =
+		"pattern!: regular expression\n"
+		"path: file or directory (default .)\n"
+		"glob: only files that match\n"
+		"ignore_case bool: default false"},
 	{.name = "find", .title = "Find", .group = "files", .acts_as = "glob", .traits = RO | TOOL_LONG,
 	 .call = loom_find,
 	 .description = "Finds files by a glob pattern at any depth.",
-	 .input_schema = S_OBJ(
-		S_STR("glob", "for example *.md") AND
-		S_STR("path", "directory (default .)"), "\"glob\"")},
+	 .args =
+		"glob!: for example *.md\n"
+		"path: directory (default .)"},
 	{.name = "ls", .title = "List", .group = "files", .acts_as = "ls", .traits = RO, .call = loom_ls,
 	 .description = "Lists a directory with sizes.",
-	 .input_schema = S_OBJ(S_STR("path", "directory (default .)"), "")},
+	 .args = "path: directory (default .)"},
 	{0},
 };
 /* clang-format on */

@@ -445,73 +445,81 @@ static int omni_list_artifacts(struct call *call, const struct jv *args, struct 
 static const struct tool tools[] = {
 	{.name = "ls", .title = "List", .group = "files", .acts_as = "ls", .traits = RO, .call = omni_ls,
 	 .description = "Lists one directory of the workspace: directories first, then files.",
-	 .input_schema = S_OBJ(S_STR("path", "directory (default: the root)"), "")},
+	 .args = "path: directory (default: the root)"},
 	{.name = "read_file", .title = "Read", .group = "files", .acts_as = "read_file", .traits = RO, .call = omni_read,
 	 .description = "Reads a workspace file. Long files come in parts; go on with offset.",
-	 .input_schema = S_OBJ(
-		S_PATH AND
-		S_INT("offset", "first line, from 0 (default 0)") AND
-		S_INT1("limit", "lines (default: as many as fit)"), "\"path\"")},
+	 .args =
+		"path!: path from the tool root, for example notes/plan.md\n"
+		"offset int>=0: first line, from 0 (default 0)\n"
+		"limit int>=1: lines (default: as many as fit)"},
 	{.name = "write_file", .title = "Write", .group = "files", .acts_as = "write_file", .traits = TOOL_DESTRUCTIVE,
 	 .call = omni_write,
 	 .description = "Writes a workspace file. create fails if it exists; append and overwrite need it to exist.",
-	 .input_schema = S_OBJ(
-		S_PATH AND
-		"\"content\":{\"description\":\"text; a list is joined by lines, an object becomes JSON\"}" AND
-		S_ENUM("mode", "\"create\",\"append\",\"overwrite\"", "default create"), "\"path\",\"content\"")},
+	 .args =
+		"path!: path from the tool root, for example notes/plan.md\n"
+		"content! any: text; a list is joined by lines, an object becomes JSON\n"
+		"mode create|append|overwrite: default create"},
 	{.name = "edit_file", .title = "Edit", .group = "files", .acts_as = "edit_file", .traits = TOOL_DESTRUCTIVE,
 	 .call = omni_edit,
 	 .description = "Replaces every occurrence of old_str by new_str.",
-	 .input_schema = S_OBJ(
-		S_PATH AND S_STR("old_str", "text that is there") AND S_STR("new_str", "text in its place"),
-		"\"path\",\"old_str\",\"new_str\"")},
+	 .args =
+		"path!: path from the tool root, for example notes/plan.md\n"
+		"old_str!: text that is there\n"
+		"new_str!: text in its place"},
 	{.name = "insert_file", .title = "Insert", .group = "files", .acts_as = "insert_file", .call = omni_insert,
 	 .description = "Inserts text before a line (1-based; out of range means the start or the end).",
-	 .input_schema = S_OBJ(
-		S_PATH AND S_ANYINT("insert_line", "1 is the first line") AND S_STR("insert_text", "the lines"),
-		"\"path\",\"insert_line\",\"insert_text\"")},
+	 .args =
+		"path!: path from the tool root, for example notes/plan.md\n"
+		"insert_line! int: 1 is the first line\n"
+		"insert_text!: the lines"},
 	{.name = "delete_file", .title = "Delete", .group = "files", .acts_as = "delete_file",
 	 .traits = TOOL_DESTRUCTIVE, .call = omni_delete,
 	 .description = "Deletes a file, or a directory with all in it.",
-	 .input_schema = S_OBJ(S_PATH, "\"path\"")},
+	 .args = "path!: path from the tool root, for example notes/plan.md"},
 	{.name = "move_file", .title = "Move", .group = "files", .acts_as = "move_file", .traits = TOOL_DESTRUCTIVE,
 	 .call = omni_move,
 	 .description = "Moves or renames a file or directory; a file at the new path is replaced.",
-	 .input_schema = S_OBJ(S_STR("old_path", "what") AND S_STR("new_path", "where to"),
-		"\"old_path\",\"new_path\"")},
+	 .args =
+		"old_path!: what\n"
+		"new_path!: where to"},
 	{.name = "clear_files", .title = "Clear", .group = "files", .acts_as = "clear_files",
 	 .traits = TOOL_DESTRUCTIVE | TOOL_IDEMPOTENT, .call = omni_clear,
-	 .description = "Deletes all workspace files.", .input_schema = S_NONE},
+	 .description = "Deletes all workspace files."},
 	{.name = "glob", .title = "Glob", .group = "files", .acts_as = "glob", .traits = RO | TOOL_LONG, .call = omni_glob,
 	 .description = "Finds files by pattern; a pattern without / matches names at any depth.",
-	 .input_schema = S_OBJ(S_STR("pattern", "for example **/*.md") AND S_STR("path", "directory (default: the root)"),
-		"\"pattern\"")},
+	 .args =
+		"pattern!: for example **/*.md\n"
+		"path: directory (default: the root)"},
 	{.name = "grep", .title = "Grep", .group = "files", .acts_as = "grep", .traits = RO | TOOL_LONG, .call = omni_grep,
 	 .description = "Finds lines that have a text (not an expression), in any case by default.",
-	 .input_schema = S_OBJ(
-		S_STR("pattern", "text") AND
-		S_STR("path", "file or directory (default: the root)") AND
-		S_STR("include", "only files that match this pattern") AND
-		S_BOOL("case_sensitive", "default false") AND
-		S_INT1("max_matches", "default 100"), "\"pattern\"")},
+	 .args =
+		"pattern!: text\n"
+		"path: file or directory (default: the root)\n"
+		"include: only files that match this pattern\n"
+		"case_sensitive bool: default false\n"
+		"max_matches int>=1: default 100"},
 	{.name = "read_artifact", .title = "Read artifact", .group = "artifacts", .acts_as = "read_artifact", .traits = RO,
 	 .call = omni_read_artifact,
 	 .description = "Reads an offloaded tool response. Long ones come in parts; go on with offset.",
-	 .input_schema = S_OBJ(
-		S_STR("artifact_id", "its id") AND
-		S_INT("offset", "first line, from 0 (default 0)") AND
-		S_INT1("limit", "lines (default 2000)"), "\"artifact_id\"")},
+	 .args =
+		"artifact_id!: its id\n"
+		"offset int>=0: first line, from 0 (default 0)\n"
+		"limit int>=1: lines (default 2000)"},
 	{.name = "tail_artifact", .title = "Tail artifact", .group = "artifacts", .acts_as = "tail_artifact", .traits = RO,
 	 .call = omni_tail_artifact,
 	 .description = "The last lines of an offloaded tool response.",
-	 .input_schema = S_OBJ(S_STR("artifact_id", "its id") AND S_INT1("lines", "default 50"), "\"artifact_id\"")},
+	 .args =
+		"artifact_id!: its id\n"
+		"lines int>=1: default 50"},
 	{.name = "search_artifact", .title = "Search artifact", .group = "artifacts", .acts_as = "search_artifact",
 	 .traits = RO, .call = omni_search_artifact,
 	 .description = "Finds lines in an offloaded tool response, in any case, with one line around each.",
-	 .input_schema = S_OBJ(S_STR("artifact_id", "its id") AND S_STR("query", "text"), "\"artifact_id\",\"query\"")},
+	 .args =
+		"artifact_id!: its id\n"
+		"query!: text"},
 	{.name = "list_artifacts", .title = "List artifacts", .group = "artifacts", .acts_as = "list_artifacts",
 	 .traits = RO, .call = omni_list_artifacts,
-	 .description = "Lists offloaded tool responses, newest first.", .input_schema = S_NONE},
+	 .description = "Lists offloaded tool responses, newest first."},
 	{0},
 };
 /* clang-format on */

@@ -356,66 +356,69 @@ static int paw_conversations(struct call *call, const struct jv *args, struct ou
 }
 
 /* clang-format off */
-#define S_FILE S_STR("file_path", "relative path in the workspace")
-#define STEP S_OBJ(S_STR("step", "what is to do") AND \
-	S_ENUM("status", "\"pending\",\"in_progress\",\"completed\"", "default pending"), "\"step\"")
-
 static const struct tool tools[] = {
 	{.name = "ls", .title = "List", .group = "files", .acts_as = "ls", .traits = RO, .call = paw_ls,
 	 .description = "Lists one directory of the workspace with sizes and times.",
-	 .input_schema = S_OBJ(S_STR("path", "relative directory (default .)"), "")},
+	 .args = "path: relative directory (default .)"},
 	{.name = "read_file", .title = "Read", .group = "files", .acts_as = "read_file", .traits = RO, .call = paw_read,
 	 .description = "Reads a text file with line numbers, 2000 lines at a time.",
-	 .input_schema = S_OBJ(
-		S_FILE AND
-		S_INT("offset", "first line, from 0 (default 0)") AND
-		S_INT1("limit", "lines (default 2000)"), "\"file_path\"")},
+	 .args =
+		"file_path!: relative path in the workspace\n"
+		"offset int>=0: first line, from 0 (default 0)\n"
+		"limit int>=1: lines (default 2000)"},
 	{.name = "write_file", .title = "Write", .group = "files", .acts_as = "write_file", .call = paw_write,
 	 .description = "Creates a file; an existing one is an error.",
-	 .input_schema = S_OBJ(S_FILE AND S_STR("content", "what to write"), "\"file_path\",\"content\"")},
+	 .args =
+		"file_path!: relative path in the workspace\n"
+		"content!: what to write"},
 	{.name = "overwrite_file", .title = "Overwrite", .group = "files", .acts_as = "write_file",
 	 .traits = TOOL_DESTRUCTIVE | TOOL_IDEMPOTENT, .call = paw_overwrite,
 	 .description = "Creates a file or replaces all of it.",
-	 .input_schema = S_OBJ(S_FILE AND S_STR("content", "what to write"), "\"file_path\",\"content\"")},
+	 .args =
+		"file_path!: relative path in the workspace\n"
+		"content!: what to write"},
 	{.name = "edit_file", .title = "Edit", .group = "files", .acts_as = "edit_file", .traits = TOOL_DESTRUCTIVE,
 	 .call = paw_edit,
 	 .description = "Replaces text that occurs exactly once, or every occurrence with replace_all.",
-	 .input_schema = S_OBJ(
-		S_FILE AND
-		S_STR("old_text", "text that is there") AND
-		S_STR("new_text", "text in its place") AND
-		S_BOOL("replace_all", "default false"), "\"file_path\",\"old_text\",\"new_text\"")},
+	 .args =
+		"file_path!: relative path in the workspace\n"
+		"old_text!: text that is there\n"
+		"new_text!: text in its place\n"
+		"replace_all bool: default false"},
 	{.name = "glob_files", .title = "Glob", .group = "files", .acts_as = "glob", .traits = RO | TOOL_LONG,
 	 .call = paw_glob,
 	 .description = "Finds files by pattern; ** goes into directories.",
-	 .input_schema = S_OBJ(S_STR("pattern", "for example **/*.py") AND S_STR("path", "relative directory (default .)"),
-		"\"pattern\"")},
+	 .args =
+		"pattern!: for example **/*.py\n"
+		"path: relative directory (default .)"},
 	{.name = "grep_files", .title = "Grep", .group = "files", .acts_as = "grep", .traits = RO | TOOL_LONG,
 	 .call = paw_grep,
 	 .description = "Finds lines by regular expression, with lines around them if asked.",
-	 .input_schema = S_OBJ(
-		S_STR("pattern", "regular expression") AND
-		S_STR("path", "relative file or directory (default .)") AND
-		S_STR("file_pattern", "only files that match") AND
-		S_BOOL("case_sensitive", "default true") AND
-		S_INT1("max_matches", "default 100") AND
-		S_INT("context_lines", "default 0"), "\"pattern\"")},
+	 .args =
+		"pattern!: regular expression\n"
+		"path: relative file or directory (default .)\n"
+		"file_pattern: only files that match\n"
+		"case_sensitive bool: default true\n"
+		"max_matches int>=1: default 100\n"
+		"context_lines int>=0: default 0"},
 	{.name = "file_info", .title = "File info", .group = "files", .acts_as = "file_info", .traits = RO,
 	 .call = paw_info,
 	 .description = "Size, kind, number of lines and how to read a file, as JSON.",
-	 .input_schema = S_OBJ(S_STR("path", "relative path"), "\"path\"")},
+	 .args = "path!: relative path"},
 	{.same_as = "create_task"}, {.same_as = "list_tasks"}, {.same_as = "update_task"}, {.same_as = "get_task"}, {.same_as = "delete_task"},
 	{.name = "write_plan", .title = "Write the plan", .group = "plan", .acts_as = "todo_write", .call = paw_write_plan,
 	 .traits = TOOL_IDEMPOTENT | TOOL_PLANS, .description = "Replaces the steps of the plan of this session.",
-	 .input_schema = S_OBJ(S_LIST("steps", STEP, "all steps, in order"), "\"steps\"")},
+	 .args =
+		"steps! [{step!: what is to do; "
+		"status pending|in_progress|completed: default pending}]: all steps, in order"},
 	{.name = "read_plan", .title = "Read the plan", .group = "plan", .acts_as = "todo_read", .call = paw_read_plan,
-	 .traits = RO | TOOL_PLANS, .description = "The steps of the plan of this session.", .input_schema = S_NONE},
+	 .traits = RO | TOOL_PLANS, .description = "The steps of the plan of this session."},
 	{.name = "search_conversations", .title = "Search conversations", .group = "sessions", .acts_as = "session_search",
 	 .traits = RO | TOOL_LONG, .call = paw_conversations,
 	 .description = "Finds passages of archived conversations, best first.",
-	 .input_schema = S_OBJ(
-		S_STR("query", "what to look for") AND
-		S_INT1("limit", "passages (default 5, at most 20)"), "\"query\"")},
+	 .args =
+		"query!: what to look for\n"
+		"limit int>=1: passages (default 5, at most 20)"},
 	{0},
 };
 /* clang-format on */

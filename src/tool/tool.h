@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The tool table: a tool is described once (name, schemas, traits, handler), and every door (MCP, CLI, library, later
- * HTTP and the agent loop) serves that table. Arguments are checked against the schema before the handler runs. A
- * result is one value; the text for the model is rendered from it, so the two cannot differ.
+ * The tool table: a tool is described once (name, arguments, result, traits, handler), and every door (MCP, CLI,
+ * library, later HTTP and the agent loop) serves that table. Arguments are checked against the schema before the
+ * handler runs. A result is one value; the text for the model is rendered from it, so the two cannot differ.
  *
  * A dialect is another table over the same handlers: another system's names, arguments, defaults and reply form.
  */
@@ -41,7 +41,8 @@ struct outcome {
 
 struct tool {
 	const char *name, *title, *description;
-	const char *input_schema, *output_schema; /* JSON Schema 2020-12, objects */
+	const char *args;   /* its arguments in the form of tool/schema_text.h; NULL: none */
+	const char *result; /* its structured result in the same form; NULL: text alone */
 	unsigned traits;
 	int (*call)(struct call *call, const struct jv *args, struct outcome *ret, struct err *err);
 	/* The text for the model; NULL: the value as JSON. */

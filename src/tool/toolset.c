@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The set of tools that a door serves, and the one way to call them: find, check the arguments, run, render, park.
- * Schemas are JSON text in the tables and are parsed when a tool is first looked at or called: a program that calls one
- * tool must not pay for thirty, and start-up is measured.
+ * Schemas are text in the tables and are parsed when a tool is first looked at or called: a program that calls one tool
+ * must not pay for eighty, and start-up is measured.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -11,6 +11,7 @@
 #include "text/schema.h"
 #include "tool/call.h"
 #include "tool/dialect.h"
+#include "tool/schema_text.h"
 
 struct entry {
 	struct tool tool;
@@ -24,7 +25,7 @@ struct toolset {
 	struct entry *entries;
 	size_t count;
 	struct toolset *of;   /* whose entries these are; NULL: its own */
-	pthread_mutex_t lock; /* parsing of schemas, and the arena they lie in */
+	pthread_mutex_t lock; /* parsing of schemas, and the arena they are in */
 	struct arena *arena;
 };
 
@@ -63,7 +64,7 @@ static void resolve_same(struct tool_walk *w)
 	while (next_native(&native_walk))
 		if (str_is(str_of(w->entry->same_as), native_walk.tool->name)) {
 			w->same = *native_walk.tool;
-			w->same.output_schema = NULL;
+			w->same.result = NULL;
 			w->same.acts_as = w->entry->acts_as;
 			w->family = native_walk.family;
 			w->tool = &w->same;
@@ -182,10 +183,8 @@ static const struct jv *parse_schema(struct arena *arena, const struct tool *too
 	struct jv *schema = NULL;
 	struct err err = {0};
 
-	if (!text)
-		return NULL;
-	if (jv_parse(arena, str_of(text), &schema, &err) || schema_compile(schema, &err)) {
-		fprintf(stderr, "stead: the schema of tool %s is broken: %s\n", tool->name, err.msg);
+	if (schema_text_parse(arena, text, &schema, &err)) {
+		fprintf(stderr, "stead: the table of tool %s is broken: %s\n", tool->name, err.msg);
 		abort();
 	}
 	return schema;
@@ -198,8 +197,9 @@ static const struct tool_info *entry_info(struct toolset *set, struct entry *e)
 	set = set->of ? set->of : set;
 	pthread_mutex_lock(&set->lock);
 	if (!atomic_load_explicit(&e->parsed, memory_order_relaxed)) {
-		e->info.input_schema = parse_schema(set->arena, &e->tool, e->tool.input_schema);
-		e->info.output_schema = parse_schema(set->arena, &e->tool, e->tool.output_schema);
+		e->info.input_schema = parse_schema(set->arena, &e->tool, e->tool.args ? e->tool.args : "");
+		if (e->tool.result)
+			e->info.output_schema = parse_schema(set->arena, &e->tool, e->tool.result);
 		atomic_store_explicit(&e->parsed, true, memory_order_release);
 	}
 	pthread_mutex_unlock(&set->lock);
@@ -358,7 +358,7 @@ int toolset_call(struct toolset *set, struct ctx *ctx, struct str name, const st
 		error_result(set, ctx, &out, ret_result);
 		return 0;
 	}
-	ret_result->value = e->tool.output_schema ? out.value : NULL; /* without a schema there is text alone */
+	ret_result->value = e->tool.result ? out.value : NULL; /* without a schema there is text alone */
 	ret_result->text = out.text;
 	return 0;
 }

@@ -33,6 +33,7 @@ static void reopen_with(struct bench *b, struct str config, const char *dialect,
 TEST(every_dialect_has_tools_whose_schemas_are_sound_and_named_once)
 {
 	for (size_t d = 0; toolset_dialect(d); d++) {
+		struct err err = {0};
 		struct bench b;
 
 		bench_open(&b, toolset_dialect(d));
@@ -42,6 +43,9 @@ TEST(every_dialect_has_tools_whose_schemas_are_sound_and_named_once)
 
 			CHECK(info->title.len && info->description.len);
 			CHECK_STR(jv_get_str(info->input_schema, "type"), STR("object"));
+			CHECK_OK(schema_compile(info->input_schema, &err), err);
+			if (info->output_schema)
+				CHECK_OK(schema_compile(info->output_schema, &err), err);
 			CHECK(toolset_find(b.set, info->name) == info);
 		}
 		CHECK(toolset_at(b.set, toolset_count(b.set)) == NULL);

@@ -5,37 +5,10 @@
  */
 #include "home/files/files.h"
 #include "tool/family.h"
-#include "tool/schemas.h"
 #include "tool/search_source.h"
 
 /* The tables are laid out by hand, one argument a line. */
 /* clang-format off */
-#define LS_ENTRY S_OBJ( \
-	S_BARE("path", "string") AND S_BARE("kind", "string") AND S_BARE("size", "integer") AND \
-	S_BARE("modified", "string"), "\"path\",\"kind\"")
-#define CUT_LINE S_OBJ( \
-	S_BARE("line", "integer") AND S_BARE("byte_offset", "integer") AND S_BARE("bytes_left", "integer"), \
-	"\"line\",\"byte_offset\",\"bytes_left\"")
-#define EDIT_ITEM S_OBJ( \
-	S_STR("old_text", "text that is there") AND S_STR("new_text", "text to put in its place") AND \
-	S_BOOL("replace_all", "replace every occurrence (default false)"), "\"old_text\",\"new_text\"")
-#define R_WRITTEN S_OBJ( \
-	R_FILE AND S_BARE("action", "string") AND S_BARE("bytes_written", "integer") AND \
-	S_BARE("lines_written", "integer"), \
-	"\"path\",\"size\",\"version\",\"action\",\"bytes_written\",\"lines_written\"")
-#define R_REMOVED S_OBJ(S_BARE("path", "string") AND S_BARE("removed", "integer"), "\"path\",\"removed\"")
-#define R_MOVED S_OBJ( \
-	R_FILE AND S_BARE("action", "string") AND S_BARE("from", "string") AND S_BARE("kind", "string"), \
-	"\"path\",\"from\",\"kind\",\"action\",\"version\"")
-#define GLOB_OR_LIST(name, text) \
-	"\"" name "\":{\"anyOf\":[{\"type\":\"string\"},{\"type\":\"array\",\"items\":{\"type\":\"string\"}," \
-	"\"maxItems\":50}],\"description\":\"" text "\"}"
-#define GREP_LINE S_OBJ( \
-	S_BARE("path", "string") AND S_BARE("line", "integer") AND S_BARE("text", "string") AND \
-	S_BARE("context", "boolean") AND S_BARE("cut", "boolean") AND S_BARE("group_start", "boolean"), \
-	"\"path\",\"line\",\"text\"")
-#define GREP_FILE S_OBJ(S_BARE("path", "string") AND S_BARE("count", "integer"), "\"path\",\"count\"")
-
 static const struct tool tools[] = {
 	{
 		.name = "ls",
@@ -43,18 +16,15 @@ static const struct tool tools[] = {
 		.description =
 			"Lists files and directories with size and time, in order, with the total. A page has up to "
 			"`limit` entries; go on with next_cursor.",
-		.input_schema = S_OBJ(
-			S_STR("path", "directory (default: the root)") AND
-			S_INT1("depth", "levels to go down, 1 to 20 (default 1)") AND
-			S_INT1("limit", "entries to give (default 1000, at most 10000)") AND
-			S_CURSOR, ""),
-		.output_schema = S_OBJ(
-			S_BARE("path", "string") AND
-			S_LIST("entries", LS_ENTRY, "in list order") AND
-			S_BARE("total", "integer") AND
-			S_BARE("total_at_least", "integer") AND
-			S_BARE("skipped", "integer") AND
-			S_BARE("next_cursor", "string"), "\"path\",\"entries\""),
+		.args =
+		"path: directory (default: the root)\n"
+		"depth int>=1: levels to go down, 1 to 20 (default 1)\n"
+		"limit int>=1: entries to give (default 1000, at most 10000)\n"
+		"cursor: next_cursor of the page before",
+		.result =
+		"path!\n"
+		"entries! [{path!; kind!; size int; modified}]: in list order\n"
+		"total int; total_at_least int; skipped int; next_cursor",
 		.traits = TOOL_READS_ONLY | TOOL_IDEMPOTENT,
 		.call = tool_ls,
 		.render = render_ls,
@@ -66,30 +36,21 @@ static const struct tool tools[] = {
 			"Reads text by lines (offset counts from 0) or any file by bytes (byte_offset, byte_limit). Tells "
 			"the total and where to go on. Lines over 2000 bytes are cut, with the byte offset of the rest. "
 			"Binary files need encoding base64.",
-		.input_schema = S_OBJ(
-			S_PATH AND
-			S_INT("offset", "first line, from 0 (default 0)") AND
-			S_INT1("limit", "lines (default 2000)") AND
-			S_INT("byte_offset", "first byte: reads by bytes") AND
-			S_INT1("byte_limit", "bytes (default 102400)") AND
-			S_BOOL("line_numbers", "put 1-based numbers before lines (default false)") AND
-			S_ENCODING AND
-			S_REV("at_revision", "read it as it was after this revision"), "\"path\""),
-		.output_schema = S_OBJ(
-			R_FILE AND
-			S_BARE("revision", "integer") AND
-			S_BARE("content", "string") AND
-			S_BARE("encoding", "string") AND
-			S_BARE("offset", "integer") AND
-			S_BARE("lines", "integer") AND
-			S_BARE("total_lines", "integer") AND
-			S_BARE("total_lines_at_least", "integer") AND
-			S_BARE("next_offset", "integer") AND
-			S_BARE("byte_offset", "integer") AND
-			S_BARE("bytes", "integer") AND
-			S_BARE("next_byte_offset", "integer") AND
-			S_LIST("cut_lines", CUT_LINE, "lines that were cut"),
-			"\"path\",\"size\",\"version\",\"content\",\"encoding\""),
+		.args =
+		"path!: path from the tool root, for example notes/plan.md\n"
+		"offset int>=0: first line, from 0 (default 0)\n"
+		"limit int>=1: lines (default 2000)\n"
+		"byte_offset int>=0: first byte: reads by bytes\n"
+		"byte_limit int>=1: bytes (default 102400)\n"
+		"line_numbers bool: put 1-based numbers before lines (default false)\n"
+		"encoding utf-8|base64: of the content (default utf-8)\n"
+		"at_revision int>=0 or str: read it as it was after this revision: a number, a checkpoint "
+		"or head",
+		.result =
+		"path!; size! int; version!; revision int; content!; encoding!; offset int; lines int; "
+		"total_lines int; total_lines_at_least int; next_offset int; byte_offset int; bytes int; "
+		"next_byte_offset int\n"
+		"cut_lines [{line! int; byte_offset! int; bytes_left! int}]: lines that were cut",
 		.traits = TOOL_READS_ONLY | TOOL_IDEMPOTENT,
 		.call = tool_read_file,
 		.render = render_read_file,
@@ -101,13 +62,13 @@ static const struct tool tools[] = {
 			"Writes a whole file; directories are made. mode create (the default) refuses an existing file "
 			"and shows how it begins; overwrite creates or replaces; append adds the exact bytes, creating "
 			"the file.",
-		.input_schema = S_OBJ(
-			S_PATH AND
-			S_STR("content", "what to write") AND
-			S_ENUM("mode", "\"create\",\"overwrite\",\"append\"", "default create") AND
-			S_ENCODING AND
-			S_IF_VERSION, "\"path\",\"content\""),
-		.output_schema = R_WRITTEN,
+		.args =
+		"path!: path from the tool root, for example notes/plan.md\n"
+		"content!: what to write\n"
+		"mode create|overwrite|append: default create\n"
+		"encoding utf-8|base64: of the content (default utf-8)\n"
+		"if_version: act only if the file still has this version; else nothing changes",
+		.result = "path!; size! int; version!; action!; bytes_written! int; lines_written! int",
 		.traits = TOOL_DESTRUCTIVE,
 		.call = tool_write_file,
 		.render = render_written,
@@ -118,12 +79,12 @@ static const struct tool tools[] = {
 		.description =
 			"Adds the exact content to the end of a file and creates it if it is missing. Never loses what "
 			"another writer appends at the same time.",
-		.input_schema = S_OBJ(
-			S_PATH AND
-			S_STR("content", "what to add") AND
-			S_ENCODING AND
-			S_IF_VERSION, "\"path\",\"content\""),
-		.output_schema = R_WRITTEN,
+		.args =
+		"path!: path from the tool root, for example notes/plan.md\n"
+		"content!: what to add\n"
+		"encoding utf-8|base64: of the content (default utf-8)\n"
+		"if_version: act only if the file still has this version; else nothing changes",
+		.result = "path!; size! int; version!; action!; bytes_written! int; lines_written! int",
 		.call = tool_append_file,
 		.render = render_written,
 	},
@@ -134,22 +95,20 @@ static const struct tool tools[] = {
 			"Replaces old_text, which must occur exactly once unless replace_all, by new_text; or applies a "
 			"list of edits in order, all or nothing. Shows the difference; dry_run only shows it. When the "
 			"text is not found, the nearest text is shown.",
-		.input_schema = S_OBJ(
-			S_PATH AND
-			S_STR("old_text", "text that is there, exactly") AND
-			S_STR("new_text", "text to put in its place") AND
-			S_BOOL("replace_all", "replace every occurrence (default false)") AND
-			S_LIST("edits", EDIT_ITEM, "several edits in place of old_text and new_text") AND
-			S_BOOL("dry_run", "change nothing (default false)") AND
-			S_IF_VERSION, "\"path\""),
-		.output_schema = S_OBJ(
-			R_FILE AND
-			S_BARE("replaced", "integer") AND
-			S_LIST("lines", "{\"type\":\"integer\"}", "1-based, where it was found") AND
-			S_BARE("dry_run", "boolean") AND
-			S_BARE("diff", "string") AND
-			S_BARE("matched_crlf", "boolean"),
-			"\"path\",\"size\",\"version\",\"replaced\",\"lines\",\"dry_run\",\"diff\""),
+		.args =
+		"path!: path from the tool root, for example notes/plan.md\n"
+		"old_text: text that is there, exactly\n"
+		"new_text: text to put in its place\n"
+		"replace_all bool: replace every occurrence (default false)\n"
+		"edits [{old_text!: text that is there; new_text!: text to put in its place; "
+		"replace_all bool: replace every occurrence (default false)}]: several edits in place of "
+		"old_text and new_text\n"
+		"dry_run bool: change nothing (default false)\n"
+		"if_version: act only if the file still has this version; else nothing changes",
+		.result =
+		"path!; size! int; version!; replaced! int\n"
+		"lines! [int]: 1-based, where it was found\n"
+		"dry_run! bool; diff!; matched_crlf bool",
 		.traits = TOOL_DESTRUCTIVE,
 		.call = tool_edit_file,
 		.render = render_edit,
@@ -160,17 +119,12 @@ static const struct tool tools[] = {
 		.description =
 			"Puts insert_text before line insert_line (1-based; one past the last line appends). Keeps the "
 			"file's line ends.",
-		.input_schema = S_OBJ(
-			S_PATH AND
-			S_INT("insert_line", "1 is before the first line") AND
-			S_STR("insert_text", "whole lines") AND
-			S_IF_VERSION, "\"path\",\"insert_line\",\"insert_text\""),
-		.output_schema = S_OBJ(
-			R_FILE AND
-			S_BARE("inserted_at", "integer") AND
-			S_BARE("total_lines", "integer") AND
-			S_BARE("diff", "string"),
-			"\"path\",\"size\",\"version\",\"inserted_at\",\"total_lines\",\"diff\""),
+		.args =
+		"path!: path from the tool root, for example notes/plan.md\n"
+		"insert_line! int>=0: 1 is before the first line\n"
+		"insert_text!: whole lines\n"
+		"if_version: act only if the file still has this version; else nothing changes",
+		.result = "path!; size! int; version!; inserted_at! int; total_lines! int; diff!",
 		.call = tool_insert_file,
 		.render = render_edit,
 	},
@@ -178,11 +132,11 @@ static const struct tool tools[] = {
 		.name = "delete_file",
 		.title = "Delete a file or directory",
 		.description = "Removes a file, or with recursive a directory and all in it.",
-		.input_schema = S_OBJ(
-			S_PATH AND
-			S_BOOL("recursive", "needed for a directory (default false)") AND
-			S_IF_VERSION, "\"path\""),
-		.output_schema = R_REMOVED,
+		.args =
+		"path!: path from the tool root, for example notes/plan.md\n"
+		"recursive bool: needed for a directory (default false)\n"
+		"if_version: act only if the file still has this version; else nothing changes",
+		.result = "path!; removed! int",
 		.traits = TOOL_DESTRUCTIVE,
 		.call = tool_delete_file,
 		.render = render_removed,
@@ -193,12 +147,12 @@ static const struct tool tools[] = {
 		.description =
 			"Moves a file or directory; directories on the way are made. Refuses an existing target unless "
 			"overwrite; a directory is never replaced.",
-		.input_schema = S_OBJ(
-			S_STR("from", "what to move") AND
-			S_STR("to", "its new path") AND
-			S_BOOL("overwrite", "replace a file that is there (default false)") AND
-			S_IF_VERSION, "\"from\",\"to\""),
-		.output_schema = R_MOVED,
+		.args =
+		"from!: what to move\n"
+		"to!: its new path\n"
+		"overwrite bool: replace a file that is there (default false)\n"
+		"if_version: act only if the file still has this version; else nothing changes",
+		.result = "path!; size int; version!; action!; from!; kind!",
 		.traits = TOOL_DESTRUCTIVE,
 		.call = tool_move_file,
 		.render = render_moved,
@@ -208,12 +162,12 @@ static const struct tool tools[] = {
 		.title = "Copy a file",
 		.description =
 			"Copies one file. Refuses an existing target unless overwrite. if_version is the source's.",
-		.input_schema = S_OBJ(
-			S_STR("from", "what to copy") AND
-			S_STR("to", "path of the copy") AND
-			S_BOOL("overwrite", "replace a file that is there (default false)") AND
-			S_IF_VERSION, "\"from\",\"to\""),
-		.output_schema = R_MOVED,
+		.args =
+		"from!: what to copy\n"
+		"to!: path of the copy\n"
+		"overwrite bool: replace a file that is there (default false)\n"
+		"if_version: act only if the file still has this version; else nothing changes",
+		.result = "path!; size int; version!; action!; from!; kind!",
 		.traits = TOOL_DESTRUCTIVE,
 		.call = tool_copy_file,
 		.render = render_moved,
@@ -222,8 +176,7 @@ static const struct tool tools[] = {
 		.name = "clear_files",
 		.title = "Delete all files",
 		.description = "Removes everything under the tool root and tells how many files that were.",
-		.input_schema = S_NONE,
-		.output_schema = R_REMOVED,
+		.result = "path!; removed! int",
 		.traits = TOOL_DESTRUCTIVE | TOOL_IDEMPOTENT,
 		.call = tool_clear_files,
 		.render = render_removed,
@@ -234,16 +187,15 @@ static const struct tool tools[] = {
 		.description =
 			"Lists files whose path matches: * and ? within a name, ** over any number of directories "
 			"(**/*.md includes the root), [a-z], {one,two}. In order, with the total.",
-		.input_schema = S_OBJ(
-			S_STR("pattern", "matched against the path below `path`") AND
-			S_STR("path", "directory to look in (default: the root)") AND
-			S_INT1("limit", "files to give (default 1000, at most 10000)") AND
-			S_BOOL("all", "also what .gitignore leaves out in a project of the person's own") AND
-			S_CURSOR, "\"pattern\""),
-		.output_schema = S_OBJ(
-			S_LIST("paths", "{\"type\":\"string\"}", "from the tool root") AND
-			S_BARE("total", "integer") AND
-			S_BARE("next_cursor", "string"), "\"paths\",\"total\""),
+		.args =
+		"pattern!: matched against the path below `path`\n"
+		"path: directory to look in (default: the root)\n"
+		"limit int>=1: files to give (default 1000, at most 10000)\n"
+		"all bool: also what .gitignore leaves out in a project of the person's own\n"
+		"cursor: next_cursor of the page before",
+		.result =
+		"paths! [str]: from the tool root\n"
+		"total! int; next_cursor",
 		.traits = TOOL_READS_ONLY | TOOL_IDEMPOTENT | TOOL_LONG,
 		.call = tool_glob,
 		.render = render_glob,
@@ -254,27 +206,24 @@ static const struct tool tools[] = {
 		.description =
 			"Finds lines by regular expression (or literal text) in a file or below a directory, in order, as "
 			"path:line:text, counting all matches. Binary files are left out.",
-		.input_schema = S_OBJ(
-			S_STR("pattern", "a Perl-compatible expression, or text with literal") AND
-			S_STR("path", "file or directory (default: the root)") AND
-			S_BOOL("literal", "take the pattern as it stands (default false)") AND
-			S_BOOL("case_sensitive", "default true") AND
-			GLOB_OR_LIST("include", "only files that match; without / the name at any depth") AND
-			GLOB_OR_LIST("exclude", "not files that match") AND
-			S_INT("context", "lines to show before and after, at most 50 (default 0)") AND
-			S_ENUM("output", "\"lines\",\"files\",\"count\"", "what to list (default lines)") AND
-			S_INT1("limit", "lines or files to give (default 100, at most 10000)") AND
-			S_BOOL("all", "also what .gitignore leaves out in a project of the person's own") AND
-			S_CURSOR, "\"pattern\""),
-		.output_schema = S_OBJ(
-			S_LIST("lines", GREP_LINE, "with output lines") AND
-			S_LIST("files", GREP_FILE, "with output files and count") AND
-			S_BARE("total_matches", "integer") AND
-			S_BARE("total_files", "integer") AND
-			S_BARE("searched", "integer") AND
-			S_BARE("binary_skipped", "integer") AND
-			S_BARE("unreadable", "integer") AND
-			S_BARE("next_cursor", "string"), "\"total_matches\",\"total_files\",\"searched\""),
+		.args =
+		"pattern!: a Perl-compatible expression, or text with literal\n"
+		"path: file or directory (default: the root)\n"
+		"literal bool: take the pattern as it stands (default false)\n"
+		"case_sensitive bool: default true\n"
+		"include str or [str]<=50: only files that match; without / the name at any depth\n"
+		"exclude str or [str]<=50: not files that match\n"
+		"context int>=0: lines to show before and after, at most 50 (default 0)\n"
+		"output lines|files|count: what to list (default lines)\n"
+		"limit int>=1: lines or files to give (default 100, at most 10000)\n"
+		"all bool: also what .gitignore leaves out in a project of the person's own\n"
+		"cursor: next_cursor of the page before",
+		.result =
+		"lines [{path!; line! int; text!; context bool; cut bool; "
+		"group_start bool}]: with output lines\n"
+		"files [{path!; count! int}]: with output files and count\n"
+		"total_matches! int; total_files! int; searched! int; binary_skipped int; unreadable int; "
+		"next_cursor",
 		.traits = TOOL_READS_ONLY | TOOL_IDEMPOTENT | TOOL_LONG,
 		.call = tool_grep,
 		.render = render_grep,
@@ -285,16 +234,10 @@ static const struct tool tools[] = {
 		.description =
 			"Size, time, version, whether it is binary, number of lines, kind of content, and how best to "
 			"read it.",
-		.input_schema = S_OBJ(S_PATH, "\"path\""),
-		.output_schema = S_OBJ(
-			R_FILE AND
-			S_BARE("kind", "string") AND
-			S_BARE("modified", "string") AND
-			S_BARE("is_binary", "boolean") AND
-			S_BARE("line_count", "integer") AND
-			S_BARE("line_count_at_least", "integer") AND
-			S_BARE("mime", "string") AND
-			S_BARE("suggested_read", "string"), "\"path\",\"size\",\"version\",\"kind\""),
+		.args = "path!: path from the tool root, for example notes/plan.md",
+		.result =
+		"path!; size! int; version!; kind!; modified; is_binary bool; line_count int; "
+		"line_count_at_least int; mime; suggested_read",
 		.traits = TOOL_READS_ONLY | TOOL_IDEMPOTENT,
 		.call = tool_file_info,
 		.render = render_file_info,
@@ -303,12 +246,8 @@ static const struct tool tools[] = {
 		.name = "exists",
 		.title = "Test whether a path exists",
 		.description = "Says whether there is a file or a directory at the path.",
-		.input_schema = S_OBJ(S_PATH, "\"path\""),
-		.output_schema = S_OBJ(
-			S_BARE("path", "string") AND
-			S_BARE("exists", "boolean") AND
-			S_BARE("kind", "string") AND
-			S_BARE("version", "string"), "\"path\",\"exists\""),
+		.args = "path!: path from the tool root, for example notes/plan.md",
+		.result = "path!; exists! bool; kind; version",
 		.traits = TOOL_READS_ONLY | TOOL_IDEMPOTENT,
 		.call = tool_exists,
 		.render = render_exists,

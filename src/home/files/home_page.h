@@ -3,7 +3,6 @@
 #ifndef STEAD_HOME_FILES_HOME_PAGE_H
 #define STEAD_HOME_FILES_HOME_PAGE_H
 
-#include "tool/schemas.h"
 #include "tool/tool.h"
 
 /* Adds content, lines, total_lines?, offset, binary and next_offset? to `value`: a page of lines by `offset` and
@@ -12,13 +11,5 @@ int home_read_page(struct call *call, struct store *store, struct wpath path, co
 		   struct err *err);
 /* The content, and where it goes on. */
 void render_home_page(const struct jv *args, const struct jv *value, struct buf *text);
-
-#define S_PAGE                                                                                                         \
-	S_INT("offset", "first line, from 0 (default 0)")                                                              \
-	AND S_INT1("limit", "lines (default 2000)")
-#define R_PAGE                                                                                                         \
-	S_BARE("content", "string")                                                                                    \
-	AND S_BARE("encoding", "string") AND S_BARE("size", "integer") AND S_BARE("lines", "integer")                  \
-		AND S_BARE("total_lines", "integer") AND S_BARE("next_offset", "integer")
 
 #endif

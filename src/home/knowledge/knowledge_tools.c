@@ -4,7 +4,6 @@
 #include "home/knowledge/knowledge.h"
 #include "tool/call.h"
 #include "tool/family.h"
-#include "tool/schemas.h"
 
 static int tool_knowledge_list(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
 {
@@ -56,20 +55,22 @@ static const struct tool native[] = {
 	{.name = "knowledge_list", .title = "List knowledge", .call = tool_knowledge_list,
 	 .render = render_list, .traits = RO,
 	 .description = "The files that people wrote down for you, with their titles, by path.",
-	 .input_schema = S_OBJ(
-		S_STR("under", "only below this directory") AND
-		S_INT1("limit", "files at once (default 200)") AND
-		S_STR("cursor", "next of the page before"), ""),
-	 .output_schema = S_OBJ(
-		S_BOOL("entry", "whether there is a KNOWLEDGE.md") AND
-		S_LIST("files", S_OBJ(S_BARE("path", "string") AND S_BARE("size", "integer") AND S_BARE("title", "string"),
-			"\"path\",\"size\""), "by path") AND
-		S_BARE("next", "string"), "\"entry\",\"files\"")},
+	 .args =
+		"under: only below this directory\n"
+		"limit int>=1: files at once (default 200)\n"
+		"cursor: next of the page before",
+	 .result =
+		"entry! bool: whether there is a KNOWLEDGE.md\n"
+		"files! [{path!; size! int; title}]: by path\n"
+		"next"},
 	{.name = "read_knowledge", .title = "Read knowledge", .call = tool_read_knowledge,
 	 .render = render_home_page, .traits = RO,
 	 .description = "Reads a file of knowledge_list, by pages of lines.",
-	 .input_schema = S_OBJ(S_STR("path", "of knowledge_list (default KNOWLEDGE.md)") AND S_PAGE, ""),
-	 .output_schema = S_OBJ(S_BARE("path", "string") AND R_PAGE, "\"path\",\"content\"")},
+	 .args =
+		"path: of knowledge_list (default KNOWLEDGE.md)\n"
+		"offset int>=0: first line, from 0 (default 0)\n"
+		"limit int>=1: lines (default 2000)",
+	 .result = "path!; content!; encoding; size int; lines int; total_lines int; next_offset int"},
 	{0},
 };
 /* clang-format on */

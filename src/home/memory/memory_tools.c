@@ -9,7 +9,6 @@
 #include "home/memory/memory.h"
 #include "tool/call.h"
 #include "tool/family.h"
-#include "tool/schemas.h"
 
 #define SEARCH_DEFAULT 10
 #define SEARCH_MOST    50
@@ -181,68 +180,59 @@ static void render_forgotten(const struct jv *args, const struct jv *value, stru
 }
 
 /* clang-format off */
-#define TRUSTS "\"outside\",\"agent\",\"document\",\"person\""
-#define FACT_PROPS \
-	S_BARE("id", "string") AND S_BARE("text", "string") AND S_BARE("trust", "string") AND \
-	S_BARE("current", "boolean") AND S_BARE("path", "string") AND S_BARE("line", "integer") AND \
-	S_BARE("user", "string") AND S_BARE("agent", "string") AND S_BARE("session", "string") AND \
-	S_BARE("source", "string") AND S_BARE("at", "string") AND S_BARE("from", "string") AND \
-	S_BARE("until", "string") AND S_BARE("superseded_by", "string") AND S_BARE("sources", "array") AND \
-	S_BARE("supersedes", "array")
-#define FACT S_OBJ(FACT_PROPS, "\"id\",\"text\",\"trust\"")
-#define MATCH S_OBJ(FACT_PROPS AND S_BARE("snippet", "string") AND S_BARE("score", "number"), "\"path\",\"line\",\"text\"")
-#define TEXTS(name, text) S_LIST(name, "{\"type\":\"string\"}", text)
-
 static const struct tool native[] = {
 	{.name = "memory_save", .title = "Remember", .call = tool_memory_save, .render = render_saved,
 	 .description =
 		"Saves facts to MEMORY.md and to today's ledger: a bullet each, whole sentences that can be understood "
 		"later and alone. With supersedes, older facts stop to hold. Who saved it, when and in which session is "
 		"kept with each fact.",
-	 .input_schema = S_OBJ(
-		S_STR("content", "Markdown bullets, one fact each") AND
-		S_STR("source", "the tool or document that it comes from") AND
-		S_ENUM("trust", TRUSTS, "how far it can be relied on (default and at most agent); outside for what strangers say") AND
-		"\"supersedes\":{\"type\":\"array\",\"items\":{\"type\":\"string\"},\"maxItems\":50,\"description\":\"ids of facts that these replace\"}" AND
-		S_STR("valid_from", "when it begins to hold, such as 2026-11-15") AND
-		S_STR("valid_until", "when it ceases to hold") AND
-		S_BOOL("ledger_only", "only to today's ledger, for the next consolidation (default false)"), "\"content\""),
-	 .output_schema = S_OBJ(
-		S_LIST("saved", S_OBJ(S_BARE("id", "string") AND S_BARE("text", "string") AND S_BARE("trust", "string"), "\"id\",\"text\",\"trust\""), "what is new") AND
-		TEXTS("known", "what was there already") AND
-		TEXTS("superseded", "ids") AND
-		S_BARE("path", "string") AND S_BARE("ledger", "string"), "\"saved\",\"known\",\"superseded\",\"path\"")},
+	 .args =
+		"content!: Markdown bullets, one fact each\n"
+		"source: the tool or document that it comes from\n"
+		"trust outside|agent|document|person: how far it can be relied on (default and at most "
+		"agent); "
+		"outside for what strangers say\n"
+		"supersedes [str]<=50: ids of facts that these replace\n"
+		"valid_from: when it begins to hold, such as 2026-11-15\n"
+		"valid_until: when it ceases to hold\n"
+		"ledger_only bool: only to today's ledger, for the next consolidation (default false)",
+	 .result =
+		"saved! [{id!; text!; trust!}]: what is new\n"
+		"known! [str]: what was there already\n"
+		"superseded! [str]: ids\n"
+		"path!; ledger"},
 	{.name = "memory_search", .title = "Search memory", .call = tool_memory_search,
 	 .render = render_matches, .traits = RO,
 	 .description =
 		"Finds facts in MEMORY.md and the daily ledgers, the best first: words, \"phrases\", -without; any "
 		"language; typos are forgiven. Only what holds now, unless all is set.",
-	 .input_schema = S_OBJ(
-		S_STR("query", "what to look for") AND
-		S_INT1("limit", "how many (default 10, at most 50)") AND
-		S_BOOL("all", "also what was superseded, has expired or lies in the archive (default false)"), "\"query\""),
-	 .output_schema = S_OBJ(
-		S_LIST("matches", MATCH, "the best first") AND S_BARE("total", "integer") AND S_BARE("note", "string"),
-		"\"matches\",\"total\"")},
+	 .args =
+		"query!: what to look for\n"
+		"limit int>=1: how many (default 10, at most 50)\n"
+		"all bool: also what was superseded, has expired or lies in the archive (default false)",
+	 .result =
+		"matches! [{id; text!; trust; current bool; path!; line! int; user; agent; session; "
+		"source; at; from; until; superseded_by; sources list; supersedes list; snippet; "
+		"score num}]: the best first\n"
+		"total! int; note"},
 	{.name = "memory_get", .title = "Read memory", .call = tool_memory_get, .render = render_lines,
 	 .traits = RO,
 	 .description = "Gives lines of MEMORY.md or of a file below memory/, with their provenance.",
-	 .input_schema = S_OBJ(
-		S_STR("path", "MEMORY.md, memory/2026-11-15.md, …") AND
-		S_INT1("start_line", "from this line on (default 1)") AND
-		S_INT1("end_line", "to this line (default: 2000 lines)"), "\"path\""),
-	 .output_schema = S_OBJ(
-		S_BARE("path", "string") AND S_BARE("start_line", "integer") AND S_BARE("end_line", "integer") AND
-		S_BARE("total_lines", "integer") AND S_BARE("content", "string"),
-		"\"path\",\"start_line\",\"end_line\",\"total_lines\",\"content\"")},
+	 .args =
+		"path!: MEMORY.md, memory/2026-11-15.md, …\n"
+		"start_line int>=1: from this line on (default 1)\n"
+		"end_line int>=1: to this line (default: 2000 lines)",
+	 .result = "path!; start_line! int; end_line! int; total_lines! int; content!"},
 	{.name = "memory_list", .title = "List facts", .call = tool_memory_list, .render = render_facts,
 	 .traits = RO,
 	 .description = "Lists the facts of MEMORY.md with their ids and trust.",
-	 .input_schema = S_OBJ(
-		S_BOOL("all", "also those that do not hold now (default false)") AND
-		S_ENUM("trust", TRUSTS, "only those that can be relied on at least so"), ""),
-	 .output_schema = S_OBJ(S_LIST("facts", FACT, "in the order of the file") AND S_BARE("total", "integer"),
-		"\"facts\",\"total\"")},
+	 .args =
+		"all bool: also those that do not hold now (default false)\n"
+		"trust outside|agent|document|person: only those that can be relied on at least so",
+	 .result =
+		"facts! [{id!; text!; trust!; current bool; path; line int; user; agent; session; source; "
+		"at; from; until; superseded_by; sources list; supersedes list}]: in the order of the file\n"
+		"total! int"},
 	{.name = "memory_consolidate", .title = "Consolidate memory",
 	 .call = tool_memory_consolidate, .render = render_consolidated,
 	 .description =
@@ -250,31 +240,36 @@ static const struct tool native[] = {
 		"With text and that basis: replaces MEMORY.md by the merged facts, each a bullet that ends with the ids "
 		"it comes from: - fact [m-… m-…]. A bullet without sources is refused; trust is never raised; what was "
 		"saved meanwhile and what people wrote stays.",
-	 .input_schema = S_OBJ(
-		S_STR("text", "the new MEMORY.md: headings and bullets with their sources") AND
-		S_STR("basis", "as it was given"), ""),
-	 .output_schema = S_OBJ(
-		S_BARE("basis", "string") AND S_LIST("facts", FACT, "of MEMORY.md") AND
-		S_LIST("entries", FACT, "of ledgers") AND S_BARE("budget_bytes", "integer") AND
-		S_BARE("total", "integer") AND S_BARE("merged", "integer") AND S_BARE("kept", "integer") AND S_BARE("dropped", "integer") AND
-		S_BARE("bytes", "integer") AND S_BARE("consolidated_at", "string"), "")},
+	 .args =
+		"text: the new MEMORY.md: headings and bullets with their sources\n"
+		"basis: as it was given",
+	 .result =
+		"basis\n"
+		"facts [{id!; text!; trust!; current bool; path; line int; user; agent; session; source; "
+		"at; from; until; superseded_by; sources list; supersedes list}]: of MEMORY.md\n"
+		"entries [{id!; text!; trust!; current bool; path; line int; user; agent; session; "
+		"source; at; from; until; superseded_by; sources list; supersedes list}]: of ledgers\n"
+		"budget_bytes int; total int; merged int; kept int; dropped int; bytes int; "
+		"consolidated_at"},
 	{.name = "memory_forget", .title = "Forget", .call = tool_memory_forget,
 	 .render = render_forgotten, .traits = TOOL_DESTRUCTIVE | TOOL_LONG,
 	 .description =
 		"Forgets a fact for good: it goes from MEMORY.md, ledgers and archives, from history and from the index. "
 		"Gives a receipt that does not have the words: where it was removed, and their SHA-256. What a person "
 		"wrote cannot be forgotten by a tool.",
-	 .input_schema = S_OBJ(
-		S_STR("id", "the fact's id") AND
-		S_STR("text", "or its words, all of them"), ""),
-	 .output_schema = S_OBJ(
-		S_BARE("receipt", "string") AND TEXTS("sha256", "of the words") AND S_BARE("time", "string") AND
-		S_BARE("by", "object") AND TEXTS("ids", "of the facts that went") AND
-		S_LIST("files", S_OBJ(S_BARE("path", "string") AND S_BARE("facts", "integer"), "\"path\",\"facts\""), "that were changed") AND
-		S_BARE("history", "object") AND S_BARE("index", "string") AND TEXTS("forks", "where it went too") AND
-		TEXTS("derived", "facts that were merged from it, and stay") AND
-		TEXTS("mentions", "other files that have the words, and stay"),
-		"\"receipt\",\"sha256\",\"time\",\"files\",\"history\"")},
+	 .args =
+		"id: the fact's id\n"
+		"text: or its words, all of them",
+	 .result =
+		"receipt!\n"
+		"sha256! [str]: of the words\n"
+		"time!; by obj\n"
+		"ids [str]: of the facts that went\n"
+		"files! [{path!; facts! int}]: that were changed\n"
+		"history! obj; index\n"
+		"forks [str]: where it went too\n"
+		"derived [str]: facts that were merged from it, and stay\n"
+		"mentions [str]: other files that have the words, and stay"},
 	{0},
 };
 

@@ -11,7 +11,6 @@
 #include "home/notebook/notebook_internal.h"
 #include "home/search/search.h"
 #include "tool/family.h"
-#include "tool/schemas.h"
 
 #define COUNT(array)   (sizeof(array) / sizeof((array)[0]))
 #define TITLE_IN_LISTS 200
@@ -455,36 +454,6 @@ static void render_answer(const struct jv *args, const struct jv *value, struct 
 /* --- the table --- */
 
 /* clang-format off */
-#define S_TAGS(name, text) \
-	"\"" name "\":{\"anyOf\":[{\"type\":\"string\"},{\"type\":\"array\",\"items\":{\"type\":\"string\"}," \
-	"\"maxItems\":50}],\"description\":\"" text "\"}"
-#define S_KIND S_STR("kind", "finding (default), question, decision, summary, artifact, plan or note")
-#define NOTE_FIELDS \
-	S_BARE("slug", "string") AND S_BARE("author", "string") AND S_BARE("kind", "string") AND \
-	S_BARE("title", "string") AND S_LIST("tags", "{\"type\":\"string\"}", "in their order") AND \
-	S_BARE("namespace", "string") AND S_BARE("created", "string") AND S_BARE("updated", "string") AND \
-	S_BARE("version", "integer") AND S_BARE("size", "integer") AND S_BARE("lede", "string") AND \
-	S_BARE("archived", "string") AND S_BARE("answered", "boolean") AND S_BARE("answered_by", "string") AND \
-	S_BARE("parent_slug", "string") AND S_BARE("cited", "integer") AND S_BARE("succeeded", "integer")
-#define NOTE_REQUIRED "\"slug\",\"author\",\"kind\",\"title\",\"tags\",\"created\",\"updated\",\"version\",\"size\""
-#define R_NOTE S_OBJ(NOTE_FIELDS, NOTE_REQUIRED)
-#define PROBLEM S_OBJ(S_BARE("path", "string") AND S_BARE("problem", "string"), "\"path\",\"problem\"")
-#define NOTE_VERSION S_OBJ( \
-	S_BARE("version", "integer") AND S_BARE("time", "string") AND S_BARE("size", "integer") AND \
-	S_BARE("lede", "string"), "\"version\",\"time\",\"size\"")
-#define R_NOTES S_OBJ( \
-	S_LIST("notes", R_NOTE, "newest first") AND \
-	S_BARE("total", "integer") AND \
-	S_BARE("next_cursor", "string") AND \
-	S_LIST("problems", PROBLEM, "files that are no notes") AND \
-	S_BARE("total_problems", "integer"), "\"notes\",\"total\"")
-
-#define FOUND S_OBJ( \
-	S_BARE("slug", "string") AND S_BARE("author", "string") AND S_BARE("kind", "string") AND \
-	S_BARE("title", "string") AND S_LIST("tags", "{\"type\":\"string\"}", "in their order") AND \
-	S_BARE("updated", "string") AND S_BARE("snippet", "string") AND S_BARE("score", "number"), \
-	"\"slug\",\"title\",\"snippet\"")
-
 static const struct tool tools[] = {
 	{
 		.name = "note",
@@ -492,14 +461,17 @@ static const struct tool tools[] = {
 		.description =
 			"Writes a new note into the notebook that you share with the other agents of this workspace, and gives "
 			"its slug. One finding, decision or plan each, with a title that others will find.",
-		.input_schema = S_OBJ(
-			S_STR("title", "what it is about, in one line") AND
-			S_STR("content", "the note, in Markdown") AND
-			S_KIND AND
-			S_TAGS("tags", "words to find it by: a list, or one text with commas") AND
-			S_STR("namespace", "a part of the notebook, for example a project (default: none)"),
-			"\"title\",\"content\""),
-		.output_schema = R_NOTE,
+		.args =
+		"title!: what it is about, in one line\n"
+		"content!: the note, in Markdown\n"
+		"kind: finding (default), question, decision, summary, artifact, plan or note\n"
+		"tags str or [str]<=50: words to find it by: a list, or one text with commas\n"
+		"namespace: a part of the notebook, for example a project (default: none)",
+		.result =
+		"slug!; author!; kind!; title!\n"
+		"tags! [str]: in their order\n"
+		"namespace; created!; updated!; version! int; size! int; lede; archived; answered bool; "
+		"answered_by; parent_slug; cited int; succeeded int",
 		.traits = 0,
 		.call = tool_note,
 		.render = render_written,
@@ -511,17 +483,17 @@ static const struct tool tools[] = {
 		.description =
 			"Reads a note by its slug, the beginning of its slug, author/slug, or part of its title (the most "
 			"recently updated one wins). Archived notes too, and earlier versions.",
-		.input_schema = S_OBJ(
-			S_STR("slug_or_title", "slug, or part of the title") AND
-			S_INT1("version", "as it was in this version (default: as it is)") AND
-			S_BOOL("versions", "list the versions too (default false)") AND
-			S_INT("offset", "first byte of the content, for long notes (default 0)"), "\"slug_or_title\""),
-		.output_schema = S_OBJ(
-			NOTE_FIELDS AND
-			S_BARE("content", "string") AND
-			S_BARE("offset", "integer") AND
-			S_BARE("next_offset", "integer") AND
-			S_LIST("versions", NOTE_VERSION, "oldest first"), NOTE_REQUIRED ",\"content\""),
+		.args =
+		"slug_or_title!: slug, or part of the title\n"
+		"version int>=1: as it was in this version (default: as it is)\n"
+		"versions bool: list the versions too (default false)\n"
+		"offset int>=0: first byte of the content, for long notes (default 0)",
+		.result =
+		"slug!; author!; kind!; title!\n"
+		"tags! [str]: in their order\n"
+		"namespace; created!; updated!; version! int; size! int; lede; archived; answered bool; "
+		"answered_by; parent_slug; cited int; succeeded int; content!; offset int; next_offset int\n"
+		"versions [{version! int; time!; size! int; lede}]: oldest first",
 		.traits = TOOL_READS_ONLY | TOOL_IDEMPOTENT,
 		.call = tool_read_note,
 		.render = render_note,
@@ -533,15 +505,21 @@ static const struct tool tools[] = {
 		.description =
 			"Lists notes, last updated first, with slug, author, kind, tags, title and first line; counts all that "
 			"match.",
-		.input_schema = S_OBJ(
-			S_STR("author", "only by this agent") AND
-			S_STR("kind", "only of this kind") AND
-			S_STR("tag", "only with this tag") AND
-			S_STR("namespace", "only in this namespace") AND
-			S_BOOL("include_archived", "archived notes too (default false)") AND
-			S_INT1("limit", "how many (default 50, at most 1000)") AND
-			S_CURSOR, ""),
-		.output_schema = R_NOTES,
+		.args =
+		"author: only by this agent\n"
+		"kind: only of this kind\n"
+		"tag: only with this tag\n"
+		"namespace: only in this namespace\n"
+		"include_archived bool: archived notes too (default false)\n"
+		"limit int>=1: how many (default 50, at most 1000)\n"
+		"cursor: next_cursor of the page before",
+		.result =
+		"notes! [{slug!; author!; kind!; title!; tags! [str]: in their order; namespace; "
+		"created!; updated!; version! int; size! int; lede; archived; answered bool; answered_by; "
+		"parent_slug; cited int; succeeded int}]: newest first\n"
+		"total! int; next_cursor\n"
+		"problems [{path!; problem!}]: files that are no notes\n"
+		"total_problems int",
 		.traits = TOOL_READS_ONLY | TOOL_IDEMPOTENT,
 		.call = tool_list_notes,
 		.render = render_list,
@@ -553,19 +531,18 @@ static const struct tool tools[] = {
 		.description =
 			"Finds notes by their words, best first: any word may match, \"a phrase\" must, -word must not. Notes "
 			"that helped before come first among equals.",
-		.input_schema = S_OBJ(
-			S_STR("query", "words") AND
-			S_STR("kind", "only of this kind") AND
-			S_STR("author", "only by this agent") AND
-			S_TAGS("tags", "only with all of these") AND
-			S_BOOL("include_archived", "archived notes too (default false)") AND
-			S_INT1("limit", "how many (default 10, at most 100)") AND
-			S_CURSOR, "\"query\""),
-		.output_schema = S_OBJ(
-			S_LIST("notes", FOUND, "best first") AND
-			S_BARE("total", "integer") AND
-			S_BARE("next_cursor", "string") AND
-			S_BARE("note", "string"), "\"notes\",\"total\""),
+		.args =
+		"query!: words\n"
+		"kind: only of this kind\n"
+		"author: only by this agent\n"
+		"tags str or [str]<=50: only with all of these\n"
+		"include_archived bool: archived notes too (default false)\n"
+		"limit int>=1: how many (default 10, at most 100)\n"
+		"cursor: next_cursor of the page before",
+		.result =
+		"notes! [{slug!; author; kind; title!; tags [str]: in their order; updated; snippet!; "
+		"score num}]: best first\n"
+		"total! int; next_cursor; note",
 		.traits = TOOL_READS_ONLY | TOOL_IDEMPOTENT | TOOL_LONG,
 		.call = tool_search_notes,
 		.render = render_found,
@@ -577,11 +554,15 @@ static const struct tool tools[] = {
 		.description =
 			"Replaces the text of a note of your own; the version before stays readable. Tags stay unless new ones "
 			"are given. Notes of others cannot be changed.",
-		.input_schema = S_OBJ(
-			S_STR("slug", "of your note") AND
-			S_STR("content", "the new text, whole") AND
-			S_TAGS("tags", "new tags in place of the old ones (default: as they are)"), "\"slug\",\"content\""),
-		.output_schema = R_NOTE,
+		.args =
+		"slug!: of your note\n"
+		"content!: the new text, whole\n"
+		"tags str or [str]<=50: new tags in place of the old ones (default: as they are)",
+		.result =
+		"slug!; author!; kind!; title!\n"
+		"tags! [str]: in their order\n"
+		"namespace; created!; updated!; version! int; size! int; lede; archived; answered bool; "
+		"answered_by; parent_slug; cited int; succeeded int",
 		.traits = 0,
 		.call = tool_update_note,
 		.render = render_written,
@@ -593,10 +574,14 @@ static const struct tool tools[] = {
 		.description =
 			"Takes a note of your own out of lists, search and the index; it can still be read by its slug. With "
 			"restore it comes back.",
-		.input_schema = S_OBJ(
-			S_STR("slug", "of your note") AND
-			S_BOOL("restore", "bring it back (default false)"), "\"slug\""),
-		.output_schema = R_NOTE,
+		.args =
+		"slug!: of your note\n"
+		"restore bool: bring it back (default false)",
+		.result =
+		"slug!; author!; kind!; title!\n"
+		"tags! [str]: in their order\n"
+		"namespace; created!; updated!; version! int; size! int; lede; archived; answered bool; "
+		"answered_by; parent_slug; cited int; succeeded int",
 		.traits = TOOL_IDEMPOTENT,
 		.call = tool_archive_note,
 		.render = render_archived,
@@ -606,10 +591,14 @@ static const struct tool tools[] = {
 		.name = "ask_question",
 		.title = "Ask the team",
 		.description = "Writes a question into the notebook; it stays open until somebody uses answer_question.",
-		.input_schema = S_OBJ(
-			S_STR("title", "the question, in one line") AND
-			S_STR("content", "what one has to know to answer it"), "\"title\",\"content\""),
-		.output_schema = R_NOTE,
+		.args =
+		"title!: the question, in one line\n"
+		"content!: what one has to know to answer it",
+		.result =
+		"slug!; author!; kind!; title!\n"
+		"tags! [str]: in their order\n"
+		"namespace; created!; updated!; version! int; size! int; lede; archived; answered bool; "
+		"answered_by; parent_slug; cited int; succeeded int",
 		.traits = 0,
 		.call = tool_ask_question,
 		.render = render_written,
@@ -622,12 +611,17 @@ static const struct tool tools[] = {
 		.description =
 			"Writes the answer to a question, whoever asked it, as a finding that points to it, and marks the "
 			"question answered.",
-		.input_schema = S_OBJ(
-			S_STR("slug", "of the question") AND
-			S_STR("content", "the answer, in Markdown"), "\"slug\",\"content\""),
-		.output_schema = S_OBJ(
-			NOTE_FIELDS AND
-			"\"question\":" R_NOTE, NOTE_REQUIRED ",\"question\""),
+		.args =
+		"slug!: of the question\n"
+		"content!: the answer, in Markdown",
+		.result =
+		"slug!; author!; kind!; title!\n"
+		"tags! [str]: in their order\n"
+		"namespace; created!; updated!; version! int; size! int; lede; archived; answered bool; "
+		"answered_by; parent_slug; cited int; succeeded int; question! {slug!; author!; kind!; "
+		"title!; tags! [str]: in their order; namespace; created!; updated!; version! int; "
+		"size! int; lede; archived; answered bool; answered_by; parent_slug; cited int; "
+		"succeeded int}",
 		.traits = 0,
 		.call = tool_answer_question,
 		.render = render_answer,
@@ -638,8 +632,16 @@ static const struct tool tools[] = {
 		.name = "list_open_questions",
 		.title = "List open questions",
 		.description = "Lists the questions that nobody has answered, newest first.",
-		.input_schema = S_OBJ(S_INT1("limit", "how many (default 100, at most 1000)") AND S_CURSOR, ""),
-		.output_schema = R_NOTES,
+		.args =
+		"limit int>=1: how many (default 100, at most 1000)\n"
+		"cursor: next_cursor of the page before",
+		.result =
+		"notes! [{slug!; author!; kind!; title!; tags! [str]: in their order; namespace; "
+		"created!; updated!; version! int; size! int; lede; archived; answered bool; answered_by; "
+		"parent_slug; cited int; succeeded int}]: newest first\n"
+		"total! int; next_cursor\n"
+		"problems [{path!; problem!}]: files that are no notes\n"
+		"total_problems int",
 		.traits = TOOL_READS_ONLY | TOOL_IDEMPOTENT,
 		.call = tool_list_open_questions,
 		.render = render_list,

@@ -5,7 +5,6 @@
 #include "home/plans/plans.h"
 #include "tool/call.h"
 #include "tool/family.h"
-#include "tool/schemas.h"
 
 static int tool_plan_enter(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
 {
@@ -78,39 +77,37 @@ static void render_todos(const struct jv *args, const struct jv *value, struct b
 /* --- tables --- */
 
 /* clang-format off */
-#define R_PLAN S_OBJ( \
-	S_BARE("active", "boolean") AND S_BARE("path", "string") AND S_BARE("exists", "boolean") AND \
-	S_BARE("content", "string"), "\"active\",\"path\",\"exists\"")
-#define TODO_IN S_OBJ( \
-	S_STR("content", "what is to do") AND \
-	S_STR("status", "pending, in_progress (one at a time) or completed") AND \
-	S_STR("priority", "high, medium or low") AND \
-	S_STR("evidence", "of a completed item: the file that shows it (it must exist), or a sentence"), "\"content\"")
-#define R_TODOS S_OBJ(S_LIST("todos", "{\"type\":\"object\"}", "with their ids") AND S_BARE("open", "integer"), \
-	"\"todos\",\"open\"")
-
 static const struct tool native[] = {
 	{.name = "plan_enter", .title = "Begin to plan", .group = "plan", .call = tool_plan_enter, .render = render_plan,
 	 .description = "Switches plan mode on for this session: until plan_exit, tools that change something are refused.",
-	 .traits = TOOL_IDEMPOTENT | TOOL_PLANS, .input_schema = S_NONE, .output_schema = R_PLAN},
+	 .traits = TOOL_IDEMPOTENT | TOOL_PLANS, .result = "active! bool; path!; exists! bool; content"},
 	{.name = "plan_write", .title = "Write the plan", .group = "plan", .call = tool_plan_write, .render = render_plan,
 	 .description = "Writes the whole plan as Markdown; the file is named in the answer.",
 	 .traits = TOOL_IDEMPOTENT | TOOL_PLANS,
-	 .input_schema = S_OBJ(S_STR("content", "the whole plan, Markdown"), "\"content\""), .output_schema = R_PLAN},
+	 .args = "content!: the whole plan, Markdown", .result = "active! bool; path!; exists! bool; content"},
 	{.name = "plan_read", .title = "Read the plan", .group = "plan", .call = tool_plan_read, .render = render_plan,
 	 .description = "The plan of this session, and whether plan mode is on.",
-	 .traits = RO | TOOL_PLANS, .input_schema = S_NONE, .output_schema = R_PLAN},
+	 .traits = RO | TOOL_PLANS, .result = "active! bool; path!; exists! bool; content"},
 	{.name = "plan_exit", .title = "End planning", .group = "plan", .call = tool_plan_exit, .render = render_plan,
 	 .description = "Switches plan mode off when the plan is written and agreed on.",
-	 .traits = TOOL_PLANS, .input_schema = S_OBJ(S_STR("summary", "the plan in a sentence"), ""), .output_schema = R_PLAN},
+	 .traits = TOOL_PLANS, .args = "summary: the plan in a sentence", .result = "active! bool; path!; exists! bool; content"},
 	{.name = "todo_write", .title = "Write the to-do list", .group = "plan", .call = tool_todo_write,
 	 .render = render_todos,
 	 .description = "Replaces the list of what is to do in this session. An empty list clears it.",
 	 .traits = TOOL_IDEMPOTENT | TOOL_PLANS,
-	 .input_schema = S_OBJ(S_LIST("todos", TODO_IN, "all items, in order"), "\"todos\""), .output_schema = R_TODOS},
+	 .args =
+		"todos! [{content!: what is to do; "
+		"status: pending, in_progress (one at a time) or completed; "
+		"priority: high, medium or low; "
+		"evidence: of a completed item: the file that shows it (it must exist), or a sentence}]: "
+		"all items, in order", .result =
+		"todos! [obj]: with their ids\n"
+		"open! int"},
 	{.name = "todo_read", .title = "Read the to-do list", .group = "plan", .call = tool_todo_read, .render = render_todos,
 	 .description = "What is to do in this session.",
-	 .traits = RO | TOOL_PLANS, .input_schema = S_NONE, .output_schema = R_TODOS},
+	 .traits = RO | TOOL_PLANS, .result =
+		"todos! [obj]: with their ids\n"
+		"open! int"},
 	{0},
 };
 /* clang-format on */

@@ -10,7 +10,6 @@
 #include "base/limits.h"
 #include "tool/call.h"
 #include "tool/family.h"
-#include "tool/schemas.h"
 #include "workspace/workspace_internal.h"
 
 static int take_areas(struct arena *arena, const struct jv *v, unsigned *ret, struct err *err)
@@ -186,13 +185,6 @@ static void render_search(const struct jv *args, const struct jv *value, struct 
 }
 
 /* clang-format off */
-#define HIT S_OBJ( \
-	S_BARE("path", "string") AND S_BARE("id", "string") AND S_BARE("area", "string") AND S_BARE("file", "string") AND \
-	S_BARE("title", "string") AND S_BARE("kind", "string") AND S_BARE("author", "string") AND \
-	S_LIST("tags", "{\"type\":\"string\"}", "of a note") AND S_BARE("time", "string") AND S_BARE("score", "number") AND \
-	S_BARE("snippet", "string"), "\"path\",\"area\",\"title\",\"time\",\"score\",\"snippet\"")
-#define AREAS "\"notes\",\"memory\",\"sessions\",\"knowledge\",\"files\""
-
 static const struct tool tools[] = {
 	{
 		.name = "search",
@@ -201,28 +193,26 @@ static const struct tool tools[] = {
 			"Finds the best passages over notes, memory, sessions, knowledge and files, ranked, in any language. "
 			"Any word may match; \"quoted words\" must stand together, -word must not occur. Endings and "
 			"misspellings are forgiven. For exact text or patterns in files use grep.",
-		.input_schema = S_OBJ(
-			S_STR("query", "words; empty: everything, newest first") AND
-			"\"area\":{\"anyOf\":[{\"type\":\"string\",\"enum\":[" AREAS ",\"all\"]},{\"type\":\"array\",\"items\":"
-			"{\"type\":\"string\",\"enum\":[" AREAS "]}}],\"description\":\"where to look (default: everywhere)\"}" AND
-			S_STR("kind", "only this kind of note, or role in a session") AND
-			S_STRS("tags", "only what has all of these tags") AND
-			S_STR("author", "only by this author") AND
-			S_STR("since", "not older: 2026-11-15, 2026-11-15T10:00:00Z, or ago: 12h, 7d") AND
-			S_STR("until", "not newer, in the same forms") AND
-			S_STR("under", "only below this directory of the workspace, for example notes/research") AND
-			"\"mode\":{\"type\":\"string\",\"enum\":[\"auto\",\"text\",\"semantic\"],\"description\":\"text: by words; "
-			"semantic: by meaning, where an embedder is configured; auto: both (default)\"}" AND
-			S_BOOL("exact", "no other endings, no misspellings (default false)") AND
-			S_BOOL("archived", "also what is archived (default false)") AND
-			S_INT1("limit", "hits to give (default 10, at most 100)") AND
-			S_CURSOR, "\"query\""),
-		.output_schema = S_OBJ(
-			S_LIST("hits", HIT, "best first") AND
-			S_BARE("total", "integer") AND
-			S_BARE("next_cursor", "string") AND
-			S_BARE("note", "string") AND
-			S_BARE("explanation", "string"), "\"hits\",\"total\""),
+		.args =
+		"query!: words; empty: everything, newest first\n"
+		"area notes|memory|sessions|knowledge|files|all or "
+		"[notes|memory|sessions|knowledge|files]: where to look (default: everywhere)\n"
+		"kind: only this kind of note, or role in a session\n"
+		"tags [str]<=50: only what has all of these tags\n"
+		"author: only by this author\n"
+		"since: not older: 2026-11-15, 2026-11-15T10:00:00Z, or ago: 12h, 7d\n"
+		"until: not newer, in the same forms\n"
+		"under: only below this directory of the workspace, for example notes/research\n"
+		"mode auto|text|semantic: text: by words; "
+		"semantic: by meaning, where an embedder is configured; auto: both (default)\n"
+		"exact bool: no other endings, no misspellings (default false)\n"
+		"archived bool: also what is archived (default false)\n"
+		"limit int>=1: hits to give (default 10, at most 100)\n"
+		"cursor: next_cursor of the page before",
+		.result =
+		"hits! [{path!; id; area!; file; title!; kind; author; tags [str]: of a note; time!; "
+		"score! num; snippet!}]: best first\n"
+		"total! int; next_cursor; note; explanation",
 		.traits = TOOL_READS_ONLY | TOOL_IDEMPOTENT | TOOL_LONG,
 		.call = tool_search,
 		.render = render_search,

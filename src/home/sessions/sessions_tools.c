@@ -12,7 +12,6 @@
 #include "home/sessions/sessions.h"
 #include "tool/call.h"
 #include "tool/family.h"
-#include "tool/schemas.h"
 
 #define LAST_DEFAULT 20
 #define LAST_MOST    1000
@@ -219,80 +218,74 @@ static void render_hits(const struct jv *args, const struct jv *value, struct bu
 }
 
 /* clang-format off */
-#define S_AGENT S_STR("agent", "whose session (default: the agent that this workspace was opened for)")
-#define S_SESSION S_STR("session", "the session's id")
-#define SESSION S_OBJ( \
-	S_BARE("agent", "string") AND S_BARE("session", "string") AND S_BARE("started_at", "string") AND \
-	S_BARE("last_active_at", "string") AND S_BARE("entries", "integer") AND S_BARE("messages", "integer") AND \
-	S_BARE("bytes", "integer") AND S_BARE("title", "string") AND S_BARE("summary", "string"), "\"agent\",\"session\"")
-#define ENTRY "{\"type\":\"object\",\"required\":[\"type\"],\"properties\":{\"type\":{\"type\":\"string\",\"minLength\":1}}}"
-
 static const struct tool native[] = {
 	{.name = "session_list", .title = "List sessions", .call = tool_session_list,
 	 .render = render_sessions, .traits = RO,
 	 .description = "Lists conversations with their sizes, times and first words, the newest first.",
-	 .input_schema = S_OBJ(
-		S_STR("agent", "only this agent's (default: all)") AND
-		S_INT1("limit", "how many (default 50, at most 1000)"), ""),
-	 .output_schema = S_OBJ(S_LIST("sessions", SESSION, "the newest first") AND S_BARE("total", "integer"),
-		"\"sessions\",\"total\"")},
+	 .args =
+		"agent: only this agent's (default: all)\n"
+		"limit int>=1: how many (default 50, at most 1000)",
+	 .result =
+		"sessions! [{agent!; session!; started_at; last_active_at; entries int; messages int; "
+		"bytes int; title; summary}]: the newest first\n"
+		"total! int"},
 	{.name = "session_history", .title = "Read a session", .call = tool_session_history,
 	 .render = render_history, .traits = RO,
 	 .description = "Gives the last entries of a conversation, whole and in order; go back with next_cursor.",
-	 .input_schema = S_OBJ(
-		S_SESSION AND S_AGENT AND
-		S_INT1("last", "how many entries (default 20, at most 1000)") AND
-		S_BOOL("tools", "calls and results of tools too (default true)") AND
-		S_CURSOR, "\"session\""),
-	 .output_schema = S_OBJ(
-		S_BARE("session", "string") AND
-		S_LIST("entries", "{\"type\":\"object\"}", "in order") AND
-		S_BARE("next_cursor", "string") AND
-		S_BARE("unreadable", "integer"), "\"session\",\"entries\"")},
+	 .args =
+		"session!: the session's id\n"
+		"agent: whose session (default: the agent that this workspace was opened for)\n"
+		"last int>=1: how many entries (default 20, at most 1000)\n"
+		"tools bool: calls and results of tools too (default true)\n"
+		"cursor: next_cursor of the page before",
+	 .result =
+		"session!\n"
+		"entries! [obj]: in order\n"
+		"next_cursor; unreadable int"},
 	{.name = "session_search", .title = "Search sessions", .call = tool_session_search,
 	 .render = render_hits, .traits = RO | TOOL_LONG,
 	 .description = "Finds what was said in any conversation, best first: words (any may match), \"phrases\", -without.",
-	 .input_schema = S_OBJ(
-		S_STR("query", "what to look for") AND
-		S_STR("agent", "only this agent's sessions (default: all)") AND
-		S_STR("role", "only what this role said") AND
-		S_INT1("limit", "hits (default 10, at most 100)"), "\"query\""),
-	 .output_schema = S_OBJ(
-		S_LIST("hits", "{\"type\":\"object\"}", "best first") AND
-		S_BARE("total", "integer") AND
-		S_BARE("note", "string"), "\"hits\",\"total\"")},
+	 .args =
+		"query!: what to look for\n"
+		"agent: only this agent's sessions (default: all)\n"
+		"role: only what this role said\n"
+		"limit int>=1: hits (default 10, at most 100)",
+	 .result =
+		"hits! [obj]: best first\n"
+		"total! int; note"},
 	{.name = "session_append", .title = "Write to a session", .call = tool_session_append,
 	 .render = render_append,
 	 .description =
 		"Adds entries to a conversation's log, which is never shortened: objects with type message (role, "
 		"content), tool_use (toolCallId, name, input), tool_result (toolCallId, output), summary or another "
 		"word; an entry of type usage (input_tokens, output_tokens, model) goes to the token log.",
-	 .input_schema = S_OBJ(S_SESSION AND S_AGENT AND S_LIST("entries", ENTRY, "in order"), "\"session\",\"entries\""),
-	 .output_schema = S_OBJ(
-		S_BARE("session", "string") AND
-		S_LIST("ids", "{\"type\":\"string\"}", "of what was added"), "\"session\",\"ids\"")},
+	 .args =
+		"session!: the session's id\n"
+		"agent: whose session (default: the agent that this workspace was opened for)\n"
+		"entries! [{type! str>=1; ...}]: in order",
+	 .result =
+		"session!\n"
+		"ids! [str]: of what was added"},
 	{.name = "session_archive", .title = "Archive a session", .call = tool_session_archive,
 	 .render = render_archive,
 	 .description =
 		"Writes what was said since the last archive to memory/conversations/, as Markdown and JSON.",
-	 .input_schema = S_OBJ(
-		S_SESSION AND S_AGENT AND
-		S_STR("tag", "why (default manual)") AND
-		S_STR("summary", "what it was about"), "\"session\""),
-	 .output_schema = S_OBJ(
-		S_BARE("conversation_id", "string") AND S_BARE("path", "string") AND S_BARE("messages", "integer"),
-		"\"conversation_id\",\"path\",\"messages\"")},
+	 .args =
+		"session!: the session's id\n"
+		"agent: whose session (default: the agent that this workspace was opened for)\n"
+		"tag: why (default manual)\n"
+		"summary: what it was about",
+	 .result = "conversation_id!; path!; messages! int"},
 	{.name = "session_state", .title = "State of a session", .call = tool_session_state,
 	 .description =
 		"Gives the snapshot that a runtime left for a session, with its version; with state it is replaced, "
 		"with if_version only when it still has that version.",
-	 .input_schema = S_OBJ(
-		S_SESSION AND S_AGENT AND
-		"\"state\":{\"type\":\"object\",\"description\":\"the new snapshot\"}" AND
-		S_IF_VERSION, "\"session\""),
-	 .output_schema = S_OBJ(
-		S_BARE("session", "string") AND S_BARE("state", "object") AND S_BARE("version", "string"),
-		"\"session\"")},
+	 .args =
+		"session!: the session's id\n"
+		"agent: whose session (default: the agent that this workspace was opened for)\n"
+		"state obj: the new snapshot\n"
+		"if_version: act only if the file still has this version; else nothing changes",
+	 .result = "session!; state obj; version"},
 	{0},
 };
 

@@ -6,7 +6,6 @@
 #include "home/skills/skills.h"
 #include "tool/call.h"
 #include "tool/family.h"
-#include "tool/schemas.h"
 
 static int tool_list_skills(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
 {
@@ -160,59 +159,63 @@ static void render_managed(const struct jv *args, const struct jv *value, struct
 }
 
 /* clang-format off */
-#define FINDING "{\"type\":\"object\"}"
-#define R_SKILL S_BARE("name", "string") AND S_BARE("description", "string") AND S_BARE("source", "string") AND \
-	S_BARE("path", "string") AND "\"license\":{}" AND "\"compatibility\":{}" AND "\"allowed_tools\":{}" AND \
-	"\"metadata\":{}" AND S_LIST("warnings", "{\"type\":\"string\"}", "what is odd about it")
-#define R_MANAGED S_OBJ( \
-	S_BARE("name", "string") AND S_BARE("action", "string") AND S_BARE("path", "string") AND \
-	S_BARE("draft", "boolean") AND S_BARE("verdict", "string") AND \
-	S_LIST("findings", FINDING, "of the scan: path, line, class, severity, what") AND \
-	S_STR("match", "of a patch: exact, trailing_blanks or blanks") AND S_BARE("note", "string"), \
-	"\"name\",\"action\",\"path\",\"draft\",\"verdict\",\"note\"")
-
 static const struct tool native[] = {
 	{.name = "list_skills", .title = "List skills", .call = tool_list_skills, .render = render_list,
 	 .description = "What skills there are and when to use them; also drafts, and those that could not be read.",
-	 .traits = RO, .input_schema = S_NONE,
-	 .output_schema = S_OBJ(S_LIST("skills", S_OBJ(R_SKILL, "\"name\",\"description\",\"source\",\"path\""), "by name") AND
-		S_LIST("drafts", "{\"type\":\"object\"}", "not promoted yet") AND
-		S_LIST("problems", "{\"type\":\"object\"}", "what was left out and why"), "\"skills\"")},
+	 .traits = RO,
+	 .result =
+		"skills! [{name!; description!; source!; path!; license any; compatibility any; "
+		"allowed_tools any; metadata any; warnings [str]: what is odd about it}]: by name\n"
+		"drafts [obj]: not promoted yet\n"
+		"problems [obj]: what was left out and why"},
 	{.name = "load_skill", .title = "Load a skill", .call = tool_load_skill, .render = render_skill,
 	 .description = "Reads the instructions of a skill, or another of its files.",
-	 .traits = RO, .input_schema = S_OBJ(
-		S_STR("name", "of list_skills") AND
-		S_STR("path", "a file of the skill (default SKILL.md)") AND S_PAGE, "\"name\""),
-	 .output_schema = S_OBJ(R_SKILL AND S_BARE("file", "string") AND R_PAGE AND
-		S_LIST("resources", "{\"type\":\"object\"}", "its other files: path, size"), "\"name\",\"file\",\"content\"")},
+	 .traits = RO, .args =
+		"name!: of list_skills\n"
+		"path: a file of the skill (default SKILL.md)\n"
+		"offset int>=0: first line, from 0 (default 0)\n"
+		"limit int>=1: lines (default 2000)",
+	 .result =
+		"name!; description; source; path; license any; compatibility any; allowed_tools any; "
+		"metadata any\n"
+		"warnings [str]: what is odd about it\n"
+		"file!; content!; encoding; size int; lines int; total_lines int; next_offset int\n"
+		"resources [obj]: its other files: path, size"},
 	{.name = "skill_manage", .title = "Write a skill", .call = tool_skill_manage,
 	 .render = render_managed, .traits = TOOL_DESTRUCTIVE,
 	 .description = "Makes or changes a skill as a draft, which counts when a person has promoted it. create and edit take "
 		"the whole SKILL.md (a head with name and description between --- lines, then instructions); patch replaces "
 		"a text; write_file and remove_file are for files in references/, templates/, scripts/, assets/; delete "
 		"archives.",
-	 .input_schema = S_OBJ(
-		S_ENUM("action", "\"create\",\"edit\",\"patch\",\"write_file\",\"remove_file\",\"delete\"", "what to do") AND
-		S_STR("name", "the skill: small letters, digits, hyphens") AND
-		S_STR("content", "create, edit: the whole SKILL.md") AND
-		S_STR("old_string", "patch: text that is there") AND
-		S_STR("new_string", "patch: text in its place") AND
-		S_BOOL("replace_all", "patch: every occurrence (default false)") AND
-		S_STR("file_path", "patch, write_file, remove_file: a file of the skill (patch: default SKILL.md)") AND
-		S_STR("file_content", "write_file: what to write") AND
-		S_STR("absorbed_into", "delete: the skill that has it now"), "\"action\",\"name\""),
-	 .output_schema = R_MANAGED},
+	 .args =
+		"action! create|edit|patch|write_file|remove_file|delete: what to do\n"
+		"name!: the skill: small letters, digits, hyphens\n"
+		"content: create, edit: the whole SKILL.md\n"
+		"old_string: patch: text that is there\n"
+		"new_string: patch: text in its place\n"
+		"replace_all bool: patch: every occurrence (default false)\n"
+		"file_path: patch, write_file, remove_file: a file of the skill (patch: default SKILL.md)\n"
+		"file_content: write_file: what to write\n"
+		"absorbed_into: delete: the skill that has it now",
+	 .result =
+		"name!; action!; path!; draft! bool; verdict!\n"
+		"findings [obj]: of the scan: path, line, class, severity, what\n"
+		"match: of a patch: exact, trailing_blanks or blanks\n"
+		"note!"},
 	{.name = "propose_skill", .title = "Propose a skill",
 	 .call = tool_propose_skill, .render = render_managed,
 	 .description = "Writes a new skill as a draft for a person to look at: what it is for, instructions, and scripts.",
-	 .input_schema = S_OBJ(
-		S_STR("name", "small letters, digits, hyphens") AND
-		S_STR("description", "what it does and when to use it, at most 1024 characters") AND
-		S_STR("body", "the instructions, Markdown") AND
-		S_LIST("scripts", S_OBJ(S_STR("path", "in scripts/, references/, templates/ or assets/") AND
-			S_STR("content", "what to write"), "\"path\",\"content\""), "files beside it"),
-		"\"name\",\"description\",\"body\""),
-	 .output_schema = R_MANAGED},
+	 .args =
+		"name!: small letters, digits, hyphens\n"
+		"description!: what it does and when to use it, at most 1024 characters\n"
+		"body!: the instructions, Markdown\n"
+		"scripts [{path!: in scripts/, references/, templates/ or assets/; "
+		"content!: what to write}]: files beside it",
+	 .result =
+		"name!; action!; path!; draft! bool; verdict!\n"
+		"findings [obj]: of the scan: path, line, class, severity, what\n"
+		"match: of a patch: exact, trailing_blanks or blanks\n"
+		"note!"},
 	{0},
 };
 /* clang-format on */

@@ -3,7 +3,6 @@
 #include "home/subagents/subagents.h"
 #include "tool/call.h"
 #include "tool/family.h"
-#include "tool/schemas.h"
 
 static int tool_list_subagents(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
 {
@@ -35,29 +34,29 @@ static int tool_get_subagent(struct call *call, const struct jv *args, struct ou
 }
 
 /* clang-format off */
-#define R_SUBAGENT \
-	S_BARE("id", "string") AND S_BARE("description", "string") AND \
-	"\"workspace\":" S_OBJ(S_ENUM("mode", "\"isolated\",\"shared\"", "whose files it has") AND S_BARE("path", "string") AND \
-		S_STR("root", "where it works; . is the workspace itself"), "\"mode\",\"root\"") AND \
-	S_BARE("model", "string") AND S_INT1("steps", "turns it may take") AND S_BARE("temperature", "number") AND \
-	S_BARE("top_p", "number") AND S_BARE("variant", "string") AND S_BARE("mode", "string") AND \
-	S_BARE("hidden", "boolean") AND S_BARE("expose_to_user", "boolean") AND \
-	"\"tools\":{\"type\":\"array\",\"items\":{\"type\":\"string\"}}" AND \
-	"\"skills\":{\"type\":\"array\",\"items\":{\"type\":\"string\"}}" AND \
-	S_STR("prompt", "its system prompt") AND S_LIST("warnings", "{\"type\":\"string\"}", "what is odd about it")
-#define NEEDED "\"id\",\"description\",\"workspace\",\"steps\",\"mode\""
-
 static const struct tool native[] = {
 	{.name = "list_subagents", .title = "List subagents", .call = tool_list_subagents,
 	 .render = render_list, .traits = RO,
 	 .description = "The subagents that are declared, what each is for, and what could not be read.",
-	 .input_schema = S_NONE,
-	 .output_schema = S_OBJ(S_LIST("subagents", S_OBJ(R_SUBAGENT, NEEDED), "by id") AND
-		S_LIST("problems", "{\"type\":\"object\"}", "what was left out and why"), "\"subagents\"")},
+	
+	 .result =
+		"subagents! [{id!; description!; workspace! {mode! isolated|shared: whose files it has; "
+		"path; root!: where it works, . is the workspace itself}; model; "
+		"steps! int>=1: turns it may take; temperature num; top_p num; variant; mode!; "
+		"hidden bool; expose_to_user bool; tools [str]; skills [str]; prompt: its system prompt; "
+		"warnings [str]: what is odd about it}]: by id\n"
+		"problems [obj]: what was left out and why"},
 	{.name = "get_subagent", .title = "Show a subagent", .call = tool_get_subagent, .traits = RO,
 	 .description = "One declared subagent, with its system prompt.",
-	 .input_schema = S_OBJ(S_STR("id", "of list_subagents"), "\"id\""),
-	 .output_schema = S_OBJ(R_SUBAGENT, NEEDED)},
+	 .args = "id!: of list_subagents",
+	 .result =
+		"id!; description!; workspace! {mode! isolated|shared: whose files it has; path; "
+		"root!: where it works, . is the workspace itself}; model\n"
+		"steps! int>=1: turns it may take\n"
+		"temperature num; top_p num; variant; mode!; hidden bool; expose_to_user bool; "
+		"tools [str]; skills [str]\n"
+		"prompt: its system prompt\n"
+		"warnings [str]: what is odd about it"},
 	{0},
 };
 /* clang-format on */

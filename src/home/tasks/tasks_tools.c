@@ -6,7 +6,6 @@
 #include "home/tasks/tasks.h"
 #include "tool/call.h"
 #include "tool/family.h"
-#include "tool/schemas.h"
 
 #define NS_PER_MIN (INT64_C(60) * 1000000000)
 
@@ -165,53 +164,45 @@ static int tool_list_tasks(struct call *call, const struct jv *args, struct outc
 /* --- tables --- */
 
 /* clang-format off */
-#define S_TASK_ID S_STR("task_id", "the id, or any beginning of it that only one task has")
-#define S_STATUS(text) S_ENUM("status", \
-	"\"pending\",\"in_progress\",\"awaiting_check\",\"completed\",\"failed\",\"cancelled\"", text)
-#define S_PRIORITY S_ENUM("priority", "\"low\",\"normal\",\"high\",\"urgent\"", "default normal")
-#define S_METADATA "\"metadata\":{\"type\":\"object\",\"description\":\"anything else to keep with it\"}"
-#define R_TASK S_OBJ( \
-	S_BARE("action", "string") AND S_BARE("task", "object") AND S_BARE("note", "string"), "\"action\",\"task\"")
-
-#define CREATE_IN S_OBJ( \
-	S_STR("description", "what is to be done") AND \
-	S_STR("type", "research, deployment, batch, monitoring, custom or a word of your own (default custom)") AND \
-	S_PRIORITY AND \
-	S_INT("expected_duration_minutes", "how long it should take") AND \
-	S_INT("check_interval_minutes", "how often to look after it") AND \
-	S_STR("deadline", "time by which it should be done, such as 2026-11-15T09:30:00Z") AND \
-	S_METADATA, "\"description\"")
-#define UPDATE_IN S_OBJ( \
-	S_TASK_ID AND \
-	S_STATUS("in_progress sets the start, an ended status the end") AND \
-	S_STR("notes", "a line that is added to its notes with the time") AND \
-	S_STR("description", "what is to be done, anew") AND \
-	S_PRIORITY AND \
-	S_STR("deadline", "time by which it should be done") AND \
-	S_STR("result_summary", "what came out of it") AND \
-	S_STR("result_path", "file with the result") AND \
-	S_STR("error_message", "why it failed") AND \
-	S_METADATA, "\"task_id\"")
-#define LIST_IN S_OBJ(S_STATUS("only these") AND S_STR("type", "only of this type"), "")
-#define ID_IN S_OBJ(S_TASK_ID, "\"task_id\"")
-
 static const struct tool native[] = {
 	{.name = "create_task", .title = "Create a task", .call = tool_create_task, .render = render_task,
 	 .description = "Adds a task to TASKS.yaml: work that goes on beyond this conversation. Gives its id.",
-	 .input_schema = CREATE_IN, .output_schema = R_TASK},
+	 .args =
+		"description!: what is to be done\n"
+		"type: research, deployment, batch, monitoring, custom or a word of your own (default "
+		"custom)\n"
+		"priority low|normal|high|urgent: default normal\n"
+		"expected_duration_minutes int>=0: how long it should take\n"
+		"check_interval_minutes int>=0: how often to look after it\n"
+		"deadline: time by which it should be done, such as 2026-11-15T09:30:00Z\n"
+		"metadata obj: anything else to keep with it", .result = "action!; task! obj; note"},
 	{.name = "list_tasks", .title = "List tasks", .call = tool_list_tasks, .render = render_list,
 	 .description = "Lists tasks, the most urgent and oldest first, with short ids that the other task tools take.",
-	 .traits = TOOL_READS_ONLY | TOOL_IDEMPOTENT, .input_schema = LIST_IN, .output_schema = S_OBJ(S_LIST("tasks", "{\"type\":\"object\"}", "with all their fields") AND
-		S_BARE("total", "integer"), "\"tasks\",\"total\"")},
+	 .traits = TOOL_READS_ONLY | TOOL_IDEMPOTENT, .args =
+		"status pending|in_progress|awaiting_check|completed|failed|cancelled: only these\n"
+		"type: only of this type", .result =
+		"tasks! [obj]: with all their fields\n"
+		"total! int"},
 	{.name = "update_task", .title = "Update a task", .call = tool_update_task, .render = render_task,
 	 .description = "Changes a task's status or fields; notes are added to those there are.",
-	 .input_schema = UPDATE_IN, .output_schema = R_TASK},
+	 .args =
+		"task_id!: the id, or any beginning of it that only one task has\n"
+		"status pending|in_progress|awaiting_check|completed|failed|cancelled: in_progress sets "
+		"the start, an ended status the end\n"
+		"notes: a line that is added to its notes with the time\n"
+		"description: what is to be done, anew\n"
+		"priority low|normal|high|urgent: default normal\n"
+		"deadline: time by which it should be done\n"
+		"result_summary: what came out of it\n"
+		"result_path: file with the result\n"
+		"error_message: why it failed\n"
+		"metadata obj: anything else to keep with it", .result = "action!; task! obj; note"},
 	{.name = "get_task", .title = "Show a task", .call = tool_get_task, .render = render_task,
 	 .description = "All that is kept of one task.",
-	 .traits = TOOL_READS_ONLY | TOOL_IDEMPOTENT, .input_schema = ID_IN, .output_schema = R_TASK},
+	 .traits = TOOL_READS_ONLY | TOOL_IDEMPOTENT, .args = "task_id!: the id, or any beginning of it that only one task has", .result = "action!; task! obj; note"},
 	{.name = "delete_task", .title = "Delete a task", .call = tool_delete_task, .render = render_task,
 	 .description = "Removes a task that is completed, failed or cancelled.",
-	 .traits = TOOL_DESTRUCTIVE, .input_schema = ID_IN, .output_schema = R_TASK},
+	 .traits = TOOL_DESTRUCTIVE, .args = "task_id!: the id, or any beginning of it that only one task has", .result = "action!; task! obj; note"},
 	{0},
 };
 /* clang-format on */

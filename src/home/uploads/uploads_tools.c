@@ -5,7 +5,6 @@
 #include "home/uploads/uploads.h"
 #include "tool/call.h"
 #include "tool/family.h"
-#include "tool/schemas.h"
 
 static int save_bytes(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
 {
@@ -89,29 +88,32 @@ static const struct tool native[] = {
 	 .render = render_saved, .traits = TOOL_LONG,
 	 .description = "Keeps a file that somebody sent, under a safe name and today's date, and makes its text where a "
 		"converter is set up for its kind.",
-	 .input_schema = S_OBJ(
-		S_STR("name", "what the sender calls it") AND
-		S_STR("content", "its bytes, base64") AND
-		S_STR("path", "or a file of yours to keep as an upload") AND
-		S_STR("mime", "its MIME type, if known"), ""),
-	 .output_schema = S_OBJ(
-		S_BARE("path", "string") AND S_BARE("name", "string") AND S_BARE("original_name", "string") AND
-		S_BARE("size", "integer") AND S_BARE("mime", "string") AND
-		"\"text\":" S_OBJ(S_BARE("path", "string") AND S_BARE("size", "integer"), "\"path\"") AND
-		S_STR("note", "why there is no text of it") AND S_STR("receipt", "lines to tell the agent"),
-		"\"path\",\"name\",\"size\",\"mime\",\"receipt\"")},
+	 .args =
+		"name: what the sender calls it\n"
+		"content: its bytes, base64\n"
+		"path: or a file of yours to keep as an upload\n"
+		"mime: its MIME type, if known",
+	 .result =
+		"path!; name!; original_name; size! int; mime!; text {path!; size int}\n"
+		"note: why there is no text of it\n"
+		"receipt!: lines to tell the agent"},
 	{.name = "list_uploads", .title = "List uploads", .call = tool_list_uploads,
 	 .render = render_list, .traits = RO,
 	 .description = "Files that were sent, the newest day first.",
-	 .input_schema = S_OBJ(S_STR("day", "only of this day, YYYY-MM-DD") AND S_INT1("limit", "default 100"), ""),
-	 .output_schema = S_OBJ(
-		S_LIST("files", S_OBJ(S_BARE("path", "string") AND S_BARE("size", "integer") AND S_BARE("modified", "string"),
-			"\"path\",\"size\""), "by day") AND S_BARE("more", "boolean"), "\"files\",\"more\"")},
+	 .args =
+		"day: only of this day, YYYY-MM-DD\n"
+		"limit int>=1: default 100",
+	 .result =
+		"files! [{path!; size! int; modified}]: by day\n"
+		"more! bool"},
 	{.name = "read_upload", .title = "Read an upload", .call = tool_read_upload,
 	 .render = render_home_page, .traits = RO,
 	 .description = "Reads a file of list_uploads, by pages of lines; small files that are no text as base64.",
-	 .input_schema = S_OBJ(S_STR("path", "of list_uploads") AND S_PAGE, "\"path\""),
-	 .output_schema = S_OBJ(S_BARE("path", "string") AND R_PAGE, "\"path\",\"content\"")},
+	 .args =
+		"path!: of list_uploads\n"
+		"offset int>=0: first line, from 0 (default 0)\n"
+		"limit int>=1: lines (default 2000)",
+	 .result = "path!; content!; encoding; size int; lines int; total_lines int; next_offset int"},
 	{0},
 };
 /* clang-format on */
