@@ -297,34 +297,36 @@ static int scope_load_skill(struct call *call, const struct jv *args, struct out
 }
 
 /* clang-format off */
+#define PATH "path!: path from the tool root, for example notes/plan.md"
+
 static const struct tool tools[] = {
 	{.name = "read_file", .title = "Read", .group = "files", .acts_as = "read_file", .traits = RO,
 	 .call = scope_read,
-	 .description = "Reads a file; offset and limit are lines. Binary files come as base64.",
+	 .description = "Reads a file by lines. Binary files are given as base64.",
 	 .args =
-		"path!: path from the tool root, for example notes/plan.md\n"
+		PATH "\n"
 		"offset int>=0: first line, from 0 (default 0)\n"
-		"limit int>=0: lines; 0 is all (default)"},
+		"limit int>=0: number of lines; 0 (the default) reads all"},
 	{.name = "write_file", .title = "Write", .group = "files", .acts_as = "write_file", .call = scope_write,
-	 .description = "Creates a file; an existing one is an error.",
+	 .description = "Creates a file. Fails if the file exists.",
 	 .args =
-		"path!: path from the tool root, for example notes/plan.md\n"
+		PATH "\n"
 		"content!: what to write"},
 	{.name = "edit_file", .title = "Edit", .group = "files", .acts_as = "edit_file", .traits = TOOL_DESTRUCTIVE,
 	 .call = scope_edit,
-	 .description = "Replaces a string that occurs exactly once, or every occurrence with replace_all.",
+	 .description = "Replaces a string that must occur exactly once, or every occurrence with replace_all.",
 	 .args =
-		"path!: path from the tool root, for example notes/plan.md\n"
-		"old_string!: string that is there\n"
-		"new_string!: string in its place\n"
-		"replace_all bool: default false"},
+		PATH "\n"
+		"old_string!: the exact string to replace\n"
+		"new_string!: the string that replaces it\n"
+		"replace_all bool: replace every occurrence (default false)"},
 	{.name = "grep_files", .title = "Grep", .group = "files", .acts_as = "grep", .traits = RO | TOOL_LONG,
 	 .call = scope_grep,
-	 .description = "Finds lines that have a string.",
+	 .description = "Finds lines that contain a string.",
 	 .args =
-		"pattern!: the string, as it stands\n"
+		"pattern!: the exact string\n"
 		"path: file or directory (default: the workspace)\n"
-		"glob: only files that match"},
+		"glob: only files that match this pattern"},
 	{.name = "glob_files", .title = "Glob", .group = "files", .acts_as = "glob", .traits = RO | TOOL_LONG,
 	 .call = scope_glob,
 	 .description = "Finds files by pattern at any depth, with sizes.",
@@ -342,22 +344,23 @@ static const struct tool tools[] = {
 	 .args =
 		"agentId: the agent\n"
 		"sessionId!: the session\n"
-		"lastN int>=1: entries (default 20)"},
+		"lastN int>=1: number of entries (default 20)"},
 	{.name = "session_search", .title = "Search sessions", .group = "sessions", .acts_as = "session_search",
-	 .traits = RO | TOOL_LONG, .call = scope_session_search, .description = "Finds entries of sessions.",
+	 .traits = RO | TOOL_LONG, .call = scope_session_search, .description = "Finds entries in sessions.",
 	 .args =
-		"query!: what to look for\n"
-		"agentId: only this agent\n"
-		"maxResults int>=1: entries (default 10)"},
-	{.same_as = "plan_enter"}, {.same_as = "plan_write"}, {.same_as = "plan_read"}, {.same_as = "plan_exit"}, {.same_as = "todo_write"},
+		"query!: words to find\n"
+		"agentId: only sessions of this agent\n"
+		"maxResults int>=1: number of entries (default 10)"},
+	{.same_as = "plan_enter"}, {.same_as = "plan_write"}, {.same_as = "plan_read"}, {.same_as = "plan_exit"},
+	{.same_as = "todo_write"},
 	{.name = "memory_save", .title = "Save memory", .group = "memory", .acts_as = "memory_save", .call = scope_memory_save,
 	 .description = "Saves important information to long-term memory (MEMORY.md), as Markdown bullets.",
 	 .args = "content!: Markdown bullets, one fact each"},
 	{.name = "memory_search", .title = "Search memory", .group = "memory", .acts_as = "memory_search", .traits = RO,
 	 .call = scope_memory_search, .description = "Searches MEMORY.md and the daily ledgers.",
-	 .args = "query!: what to look for"},
+	 .args = "query!: words to find"},
 	{.name = "memory_get", .title = "Read memory lines", .group = "memory", .acts_as = "memory_get", .traits = RO,
-	 .call = scope_memory_get, .description = "Reads lines of a memory file.",
+	 .call = scope_memory_get, .description = "Reads some lines of a memory file.",
 	 .args =
 		"path!: MEMORY.md or a path below memory/\n"
 		"startLine! int>=1: the first line, from 1\n"
@@ -366,7 +369,7 @@ static const struct tool tools[] = {
 	 .call = scope_load_skill, .traits = RO,
 	 .description = "Reads a skill's SKILL.md, or one of the files that it lists.",
 	 .args =
-		"skillId!: the id or the name of the skill\n"
+		"skillId!: id or name of the skill\n"
 		"path!: SKILL.md, or a file of the skill"},
 	{.same_as = "skill_manage"},
 	{.same_as = "propose_skill", .acts_as = "skill_manage"},

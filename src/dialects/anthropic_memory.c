@@ -446,27 +446,23 @@ static int call_memory(struct call *call, const struct jv *args, struct outcome 
 /* clang-format off */
 static const struct tool tools[] = {
 	{
-		.name = "memory",
-		.title = "Memory",
-		.description =
-			"Keeps notes in files under /memories that last between conversations. Commands: view (a file, or a "
-			"directory two levels deep), create (never overwrites), str_replace (must be unique), insert (after a "
-			"line; 0 is the start), delete, rename.",
-		.args =
-		"command! view|create|str_replace|insert|delete|rename: what to do\n"
-		"path: /memories or below\n"
-		"view_range [int]=2: [first, last] line from 1 on; -1 is the end\n"
-		"file_text: create: what to write\n"
-		"old_str: str_replace: text that is there once\n"
-		"new_str: str_replace: text in its place\n"
-		"insert_line int: insert: after this line; 0 is the start\n"
-		"insert_text: insert: the lines\n"
-		"old_path: rename: what\n"
-		"new_path: rename: to",
-		.traits = TOOL_DESTRUCTIVE,
-		.call = call_memory,
-		.group = "files",
+		.name = "memory", .title = "Memory", .group = "files", .traits = TOOL_DESTRUCTIVE, .call = call_memory,
 		.acts_as = "ls read_file write_file edit_file insert_file delete_file move_file",
+		.description =
+			"Keeps notes in files under /memories, which persist between conversations. Commands: view (a file, or a "
+			"directory two levels deep), create (never overwrites), str_replace (the text must be unique), "
+			"insert (after a line; 0 is the start), delete, rename.",
+		.args =
+			"command! view|create|str_replace|insert|delete|rename: what to do\n"
+			"path: /memories or below\n"
+			"view_range [int]=2: view: [first, last] line, from 1; -1 is the end\n"
+			"file_text: create: what to write\n"
+			"old_str: str_replace: the exact text to replace\n"
+			"new_str: str_replace: the text that replaces it\n"
+			"insert_line int: insert: after this line; 0 is the start\n"
+			"insert_text: insert: the lines\n"
+			"old_path: rename: the current path\n"
+			"new_path: rename: the new path",
 	},
 	{0},
 };

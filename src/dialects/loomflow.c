@@ -322,91 +322,95 @@ static int loom_ls(struct call *call, const struct jv *args, struct outcome *ret
 }
 
 /* clang-format off */
+#define PATH "path!: path from the tool root, for example notes/plan.md"
+#define TAGS "tags str or [str]<=50 or null: labels: a list, or one text with commas"
+#define CURSOR "cursor: next_cursor of the previous page"
+
 static const struct tool tools[] = {
 	{.name = "note", .title = "Note", .group = "notes", .acts_as = "note", .call = loom_note,
-	 .description = "Writes a new note into the shared notebook. You are its author.",
+	 .description = "Adds a note to the shared notebook.",
 	 .args =
-		"title!: short and findable\n"
+		"title!: what it is about, in one line\n"
 		"content!: the note, in Markdown\n"
 		"kind: finding (default), question, decision, summary, artifact, plan or note\n"
-		"tags str or [str]<=50 or null: labels: a list, or one text with commas"},
+		TAGS},
 	{.name = "read_note", .title = "Read note", .group = "notes", .acts_as = "read_note", .traits = RO,
 	 .call = loom_read_note,
-	 .description = "Reads one note by its slug or part of its title.",
+	 .description = "Reads a note by its slug or part of its title.",
 	 .args =
 		"slug_or_title!: slug, or part of the title\n"
-		"version int>=1: an earlier version (default: the present one)\n"
+		"version int>=1: an earlier version (default: the current one)\n"
 		"offset int>=0: first byte, for long notes"},
 	{.name = "list_notes", .title = "List notes", .group = "notes", .acts_as = "list_notes", .traits = RO,
 	 .call = loom_list_notes,
 	 .description = "Lists notes, newest first: slug, author, kind, title and first line.",
 	 .args =
-		"author str?: only by this author\n"
-		"author_filter str?: the same\n"
-		"kind str?: only of this kind\n"
-		"limit int>=1: how many (default 50)\n"
-		"cursor: next_cursor of the page before"},
+		"author str?: only notes by this author\n"
+		"author_filter str?: the same as author\n"
+		"kind str?: only notes of this kind\n"
+		"limit int>=1: number of notes (default 50)\n"
+		CURSOR},
 	{.name = "search_notes", .title = "Search notes", .group = "notes", .acts_as = "search_notes",
 	 .traits = RO | TOOL_LONG, .call = loom_search,
 	 .description = "Searches the notebook by words, best first.",
 	 .args =
 		"query!: words\n"
-		"kind str?: only of this kind\n"
-		"cursor: next_cursor of the page before"},
+		"kind str?: only notes of this kind\n"
+		CURSOR},
 	{.name = "update_note", .title = "Update note", .group = "notes", .acts_as = "update_note",
 	 .call = loom_update_note,
-	 .description = "Rewrites a note of your own; what it said before is kept as a version.",
+	 .description = "Replaces the text of one of your own notes; the previous version is kept.",
 	 .args =
-		"slug!: of your note\n"
-		"content!: the new text, whole\n"
-		"tags str or [str]<=50 or null: labels: a list, or one text with commas"},
+		"slug!: slug of your note\n"
+		"content!: the whole new text\n"
+		TAGS},
 	{.name = "archive_note", .title = "Archive note", .group = "notes", .acts_as = "archive_note",
 	 .traits = TOOL_IDEMPOTENT, .call = loom_archive_note,
-	 .description = "Hides a note of your own from lists and searches; it stays readable by its slug.",
-	 .args = "slug!: of your note"},
+	 .description = "Hides one of your own notes from lists and searches; it can still be read by its slug.",
+	 .args = "slug!: slug of your note"},
 	{.name = "ask_question", .title = "Ask", .group = "notes", .acts_as = "ask_question", .call = loom_ask,
-	 .description = "Leaves a question for teammates.",
+	 .description = "Leaves a question for your teammates.",
 	 .args =
 		"title!: the question\n"
-		"content!: what one has to know to answer it"},
+		"content!: what is needed to answer it"},
 	{.name = "answer_question", .title = "Answer", .group = "notes", .acts_as = "answer_question",
 	 .call = loom_answer,
-	 .description = "Answers an open question of anyone with a finding.",
+	 .description = "Answers an open question of any agent with a finding.",
 	 .args =
-		"slug!: of the question\n"
+		"slug!: slug of the question\n"
 		"content!: the answer"},
 	{.name = "list_open_questions", .title = "Open questions", .group = "notes",
 	 .acts_as = "list_open_questions", .traits = RO, .call = loom_questions,
-	 .description = "Lists questions that nobody has answered.",
-	 .args = "cursor: next_cursor of the page before"},
+	 .description = "Lists the questions that nobody has answered.",
+	 .args = CURSOR},
 	{.name = "read", .title = "Read", .group = "files", .acts_as = "read_file", .traits = RO, .call = loom_read,
 	 .description = "Reads a text file with line numbers.",
 	 .args =
-		"path!: path from the tool root, for example notes/plan.md\n"
+		PATH "\n"
 		"offset int>=0: first line, from 0 (default 0)\n"
-		"limit int>=0: lines (default 2000)"},
+		"limit int>=0: number of lines (default 2000)"},
 	{.name = "write", .title = "Write", .group = "files", .acts_as = "write_file", .traits = TOOL_DESTRUCTIVE,
 	 .call = loom_write,
-	 .description = "Writes a file; what it had before is replaced.",
+	 .description = "Writes a file and replaces its content.",
 	 .args =
-		"path!: path from the tool root, for example notes/plan.md\n"
+		PATH "\n"
 		"content!: what to write"},
 	{.name = "edit", .title = "Edit", .group = "files", .acts_as = "edit_file", .traits = TOOL_DESTRUCTIVE,
 	 .call = loom_edit,
-	 .description = "Replaces a string that occurs exactly once, or every occurrence with replace_all.",
+	 .description = "Replaces a string that must occur exactly once, or every occurrence with replace_all.",
 	 .args =
-		"path!: path from the tool root, for example notes/plan.md\n"
-		"old_string!: string that is there\n"
-		"new_string!: string in its place\n"
-		"replace_all bool: default false"},
+		PATH "\n"
+		"old_string!: the exact string to replace\n"
+		"new_string!: the string that replaces it\n"
+		"replace_all bool: replace every occurrence (default false)"},
 	{.name = "grep", .title = "Grep", .group = "files", .acts_as = "grep", .traits = RO | TOOL_LONG,
 	 .call = loom_grep,
 	 .description = "Finds lines that match a regular expression.",
 	 .args =
 		"pattern!: regular expression\n"
 		"path: file or directory (default .)\n"
-		"glob: only files that match\n"
-		"ignore_case bool: default false"},
+		"glob: only files that match this pattern\n"
+		"ignore_case bool: ignore case (default false)"},
 	{.name = "find", .title = "Find", .group = "files", .acts_as = "glob", .traits = RO | TOOL_LONG,
 	 .call = loom_find,
 	 .description = "Finds files by a glob pattern at any depth.",

@@ -442,46 +442,48 @@ static int omni_list_artifacts(struct call *call, const struct jv *args, struct 
 }
 
 /* clang-format off */
+#define PATH "path!: path from the tool root, for example notes/plan.md"
+
 static const struct tool tools[] = {
 	{.name = "ls", .title = "List", .group = "files", .acts_as = "ls", .traits = RO, .call = omni_ls,
-	 .description = "Lists one directory of the workspace: directories first, then files.",
+	 .description = "Lists a directory of the workspace, directories before files.",
 	 .args = "path: directory (default: the root)"},
 	{.name = "read_file", .title = "Read", .group = "files", .acts_as = "read_file", .traits = RO, .call = omni_read,
-	 .description = "Reads a workspace file. Long files come in parts; go on with offset.",
+	 .description = "Reads a workspace file. Continue a long file with offset.",
 	 .args =
-		"path!: path from the tool root, for example notes/plan.md\n"
+		PATH "\n"
 		"offset int>=0: first line, from 0 (default 0)\n"
-		"limit int>=1: lines (default: as many as fit)"},
+		"limit int>=1: number of lines (default: as many as fit)"},
 	{.name = "write_file", .title = "Write", .group = "files", .acts_as = "write_file", .traits = TOOL_DESTRUCTIVE,
 	 .call = omni_write,
 	 .description = "Writes a workspace file. create fails if it exists; append and overwrite need it to exist.",
 	 .args =
-		"path!: path from the tool root, for example notes/plan.md\n"
-		"content! any: text; a list is joined by lines, an object becomes JSON\n"
+		PATH "\n"
+		"content! any: text; a list becomes lines, an object becomes JSON\n"
 		"mode create|append|overwrite: default create"},
 	{.name = "edit_file", .title = "Edit", .group = "files", .acts_as = "edit_file", .traits = TOOL_DESTRUCTIVE,
 	 .call = omni_edit,
-	 .description = "Replaces every occurrence of old_str by new_str.",
+	 .description = "Replaces every occurrence of old_str with new_str.",
 	 .args =
-		"path!: path from the tool root, for example notes/plan.md\n"
-		"old_str!: text that is there\n"
-		"new_str!: text in its place"},
+		PATH "\n"
+		"old_str!: the exact text to replace\n"
+		"new_str!: the text that replaces it"},
 	{.name = "insert_file", .title = "Insert", .group = "files", .acts_as = "insert_file", .call = omni_insert,
-	 .description = "Inserts text before a line (1-based; out of range means the start or the end).",
+	 .description = "Inserts text before a line. A line out of range means the start or the end.",
 	 .args =
-		"path!: path from the tool root, for example notes/plan.md\n"
-		"insert_line! int: 1 is the first line\n"
+		PATH "\n"
+		"insert_line! int: the line, from 1\n"
 		"insert_text!: the lines"},
 	{.name = "delete_file", .title = "Delete", .group = "files", .acts_as = "delete_file",
 	 .traits = TOOL_DESTRUCTIVE, .call = omni_delete,
-	 .description = "Deletes a file, or a directory with all in it.",
-	 .args = "path!: path from the tool root, for example notes/plan.md"},
+	 .description = "Deletes a file, or a directory and everything in it.",
+	 .args = PATH},
 	{.name = "move_file", .title = "Move", .group = "files", .acts_as = "move_file", .traits = TOOL_DESTRUCTIVE,
 	 .call = omni_move,
-	 .description = "Moves or renames a file or directory; a file at the new path is replaced.",
+	 .description = "Moves or renames a file or directory, and replaces a file at the new path.",
 	 .args =
-		"old_path!: what\n"
-		"new_path!: where to"},
+		"old_path!: the current path\n"
+		"new_path!: the new path"},
 	{.name = "clear_files", .title = "Clear", .group = "files", .acts_as = "clear_files",
 	 .traits = TOOL_DESTRUCTIVE | TOOL_IDEMPOTENT, .call = omni_clear,
 	 .description = "Deletes all workspace files."},
@@ -491,32 +493,32 @@ static const struct tool tools[] = {
 		"pattern!: for example **/*.md\n"
 		"path: directory (default: the root)"},
 	{.name = "grep", .title = "Grep", .group = "files", .acts_as = "grep", .traits = RO | TOOL_LONG, .call = omni_grep,
-	 .description = "Finds lines that have a text (not an expression), in any case by default.",
+	 .description = "Finds lines that contain a text (not a regular expression), by default ignoring case.",
 	 .args =
-		"pattern!: text\n"
+		"pattern!: the text\n"
 		"path: file or directory (default: the root)\n"
 		"include: only files that match this pattern\n"
 		"case_sensitive bool: default false\n"
-		"max_matches int>=1: default 100"},
+		"max_matches int>=1: number of matching lines (default 100)"},
 	{.name = "read_artifact", .title = "Read artifact", .group = "artifacts", .acts_as = "read_artifact", .traits = RO,
 	 .call = omni_read_artifact,
-	 .description = "Reads an offloaded tool response. Long ones come in parts; go on with offset.",
+	 .description = "Reads an offloaded tool response. Continue a long one with offset.",
 	 .args =
 		"artifact_id!: its id\n"
 		"offset int>=0: first line, from 0 (default 0)\n"
-		"limit int>=1: lines (default 2000)"},
+		"limit int>=1: number of lines (default 2000)"},
 	{.name = "tail_artifact", .title = "Tail artifact", .group = "artifacts", .acts_as = "tail_artifact", .traits = RO,
 	 .call = omni_tail_artifact,
-	 .description = "The last lines of an offloaded tool response.",
+	 .description = "Reads the last lines of an offloaded tool response.",
 	 .args =
 		"artifact_id!: its id\n"
-		"lines int>=1: default 50"},
+		"lines int>=1: number of lines (default 50)"},
 	{.name = "search_artifact", .title = "Search artifact", .group = "artifacts", .acts_as = "search_artifact",
 	 .traits = RO, .call = omni_search_artifact,
-	 .description = "Finds lines in an offloaded tool response, in any case, with one line around each.",
+	 .description = "Finds lines in an offloaded tool response, ignoring case, each with the line before and after it.",
 	 .args =
 		"artifact_id!: its id\n"
-		"query!: text"},
+		"query!: the text to find"},
 	{.name = "list_artifacts", .title = "List artifacts", .group = "artifacts", .acts_as = "list_artifacts",
 	 .traits = RO, .call = omni_list_artifacts,
 	 .description = "Lists offloaded tool responses, newest first."},

@@ -356,69 +356,72 @@ static int paw_conversations(struct call *call, const struct jv *args, struct ou
 }
 
 /* clang-format off */
+#define FILE_PATH "file_path!: relative path in the workspace\n"
+
 static const struct tool tools[] = {
 	{.name = "ls", .title = "List", .group = "files", .acts_as = "ls", .traits = RO, .call = paw_ls,
-	 .description = "Lists one directory of the workspace with sizes and times.",
+	 .description = "Lists a directory of the workspace, with sizes and times.",
 	 .args = "path: relative directory (default .)"},
 	{.name = "read_file", .title = "Read", .group = "files", .acts_as = "read_file", .traits = RO, .call = paw_read,
 	 .description = "Reads a text file with line numbers, 2000 lines at a time.",
 	 .args =
-		"file_path!: relative path in the workspace\n"
+		FILE_PATH
 		"offset int>=0: first line, from 0 (default 0)\n"
-		"limit int>=1: lines (default 2000)"},
+		"limit int>=1: number of lines (default 2000)"},
 	{.name = "write_file", .title = "Write", .group = "files", .acts_as = "write_file", .call = paw_write,
-	 .description = "Creates a file; an existing one is an error.",
+	 .description = "Creates a file. Fails if the file exists.",
 	 .args =
-		"file_path!: relative path in the workspace\n"
+		FILE_PATH
 		"content!: what to write"},
 	{.name = "overwrite_file", .title = "Overwrite", .group = "files", .acts_as = "write_file",
 	 .traits = TOOL_DESTRUCTIVE | TOOL_IDEMPOTENT, .call = paw_overwrite,
-	 .description = "Creates a file or replaces all of it.",
+	 .description = "Creates a file or replaces its whole content.",
 	 .args =
-		"file_path!: relative path in the workspace\n"
+		FILE_PATH
 		"content!: what to write"},
 	{.name = "edit_file", .title = "Edit", .group = "files", .acts_as = "edit_file", .traits = TOOL_DESTRUCTIVE,
 	 .call = paw_edit,
-	 .description = "Replaces text that occurs exactly once, or every occurrence with replace_all.",
+	 .description = "Replaces text that must occur exactly once, or every occurrence with replace_all.",
 	 .args =
-		"file_path!: relative path in the workspace\n"
-		"old_text!: text that is there\n"
-		"new_text!: text in its place\n"
-		"replace_all bool: default false"},
+		FILE_PATH
+		"old_text!: the exact text to replace\n"
+		"new_text!: the text that replaces it\n"
+		"replace_all bool: replace every occurrence (default false)"},
 	{.name = "glob_files", .title = "Glob", .group = "files", .acts_as = "glob", .traits = RO | TOOL_LONG,
 	 .call = paw_glob,
-	 .description = "Finds files by pattern; ** goes into directories.",
+	 .description = "Finds files by pattern; ** matches any number of directories.",
 	 .args =
 		"pattern!: for example **/*.py\n"
 		"path: relative directory (default .)"},
 	{.name = "grep_files", .title = "Grep", .group = "files", .acts_as = "grep", .traits = RO | TOOL_LONG,
 	 .call = paw_grep,
-	 .description = "Finds lines by regular expression, with lines around them if asked.",
+	 .description = "Finds lines by regular expression, with context_lines around each.",
 	 .args =
 		"pattern!: regular expression\n"
 		"path: relative file or directory (default .)\n"
-		"file_pattern: only files that match\n"
+		"file_pattern: only files that match this pattern\n"
 		"case_sensitive bool: default true\n"
-		"max_matches int>=1: default 100\n"
-		"context_lines int>=0: default 0"},
+		"max_matches int>=1: number of matching lines (default 100)\n"
+		"context_lines int>=0: lines to show before and after each match (default 0)"},
 	{.name = "file_info", .title = "File info", .group = "files", .acts_as = "file_info", .traits = RO,
 	 .call = paw_info,
-	 .description = "Size, kind, number of lines and how to read a file, as JSON.",
+	 .description = "Gives the size, type and number of lines of a file and the best way to read it, as JSON.",
 	 .args = "path!: relative path"},
-	{.same_as = "create_task"}, {.same_as = "list_tasks"}, {.same_as = "update_task"}, {.same_as = "get_task"}, {.same_as = "delete_task"},
+	{.same_as = "create_task"}, {.same_as = "list_tasks"}, {.same_as = "update_task"}, {.same_as = "get_task"},
+	{.same_as = "delete_task"},
 	{.name = "write_plan", .title = "Write the plan", .group = "plan", .acts_as = "todo_write", .call = paw_write_plan,
 	 .traits = TOOL_IDEMPOTENT | TOOL_PLANS, .description = "Replaces the steps of the plan of this session.",
 	 .args =
-		"steps! [{step!: what is to do; "
+		"steps! [{step!: what to do; "
 		"status pending|in_progress|completed: default pending}]: all steps, in order"},
 	{.name = "read_plan", .title = "Read the plan", .group = "plan", .acts_as = "todo_read", .call = paw_read_plan,
-	 .traits = RO | TOOL_PLANS, .description = "The steps of the plan of this session."},
+	 .traits = RO | TOOL_PLANS, .description = "Reads the steps of the plan of this session."},
 	{.name = "search_conversations", .title = "Search conversations", .group = "sessions", .acts_as = "session_search",
 	 .traits = RO | TOOL_LONG, .call = paw_conversations,
-	 .description = "Finds passages of archived conversations, best first.",
+	 .description = "Finds passages in archived conversations, best first.",
 	 .args =
-		"query!: what to look for\n"
-		"limit int>=1: passages (default 5, at most 20)"},
+		"query!: words to find\n"
+		"limit int>=1: number of passages (default 5, at most 20)"},
 	{0},
 };
 /* clang-format on */

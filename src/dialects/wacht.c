@@ -248,54 +248,58 @@ static int wacht_exists(struct call *call, const struct jv *args, struct outcome
 }
 
 /* clang-format off */
+#define PATH    "path!: /task/… or relative to it"
+#define DONE    "success! bool; tool!; path!"
+#define WRITTEN DONE "; lines_written! int; total_lines! int; partial! bool"
+
 static const struct tool tools[] = {
 	{.name = "read_file", .title = "Read", .group = "files", .acts_as = "read_file", .traits = RO,
 	 .call = wacht_read,
-	 .description = "Reads a text file of the task, whole or by 1-based lines or characters; up to 100 KiB at once.",
+	 .description = "Reads a text file of the task, whole or by lines or characters, at most 100 KiB at once.",
 	 .args =
-		"path!: /task/… or relative to it\n"
-		"start_line int>=1: first line\n"
+		PATH "\n"
+		"start_line int>=1: first line, from 1\n"
 		"end_line int>=1: last line\n"
-		"start_char int>=1: first character\n"
+		"start_char int>=1: first character, from 1\n"
 		"end_char int>=1: last character",
 	 .result =
-		"success! bool; tool!; path!; content!; total_lines! int; total_chars! int; slice_hash!; "
+		DONE "; content!; total_lines! int; total_chars! int; slice_hash!; "
 		"start_line int; end_line int; start_char int; end_char int"},
 	{.name = "write_file", .title = "Write", .group = "files", .acts_as = "write_file",
 	 .traits = TOOL_DESTRUCTIVE | TOOL_IDEMPOTENT, .call = wacht_write,
-	 .description = "Writes a file of the task, replacing what is there.",
+	 .description = "Writes a file of the task and replaces its content.",
 	 .args =
-		"path!: /task/… or relative to it\n"
+		PATH "\n"
 		"content!: what to write",
-	 .result = "success! bool; tool!; path!; lines_written! int; total_lines! int; partial! bool"},
+	 .result = WRITTEN},
 	{.name = "append_file", .title = "Append", .group = "files", .acts_as = "append_file", .call = wacht_append,
-	 .description = "Adds text to a file on a new line; creates the file.",
+	 .description = "Appends text to a file on a new line, or creates the file.",
 	 .args =
-		"path!: /task/… or relative to it\n"
-		"content!: what to add",
-	 .result = "success! bool; tool!; path!; lines_written! int; total_lines! int; partial! bool"},
+		PATH "\n"
+		"content!: what to append",
+	 .result = WRITTEN},
 	{.name = "edit_file", .title = "Edit", .group = "files", .acts_as = "edit_file", .traits = TOOL_DESTRUCTIVE,
 	 .call = wacht_edit,
-	 .description = "Replaces a string that occurs exactly once, or every occurrence with replace_all.",
+	 .description = "Replaces a string that must occur exactly once, or every occurrence with replace_all.",
 	 .args =
-		"path!: /task/… or relative to it\n"
-		"old_string!: string that is there\n"
-		"new_string!: string in its place\n"
-		"replace_all bool: default false",
-	 .result = "success! bool; tool!; path!; replacements! int; total_lines int"},
+		PATH "\n"
+		"old_string!: the exact string to replace\n"
+		"new_string!: the string that replaces it\n"
+		"replace_all bool: replace every occurrence (default false)",
+	 .result = DONE "; replacements! int; total_lines int"},
 	{.name = "list_directory", .title = "List", .group = "files", .acts_as = "ls", .traits = RO, .call = wacht_list,
-	 .description = "Lists one directory of the task.",
+	 .description = "Lists a directory of the task.",
 	 .args =
 		"path: directory (default /task)\n"
-		"cursor: next_cursor of the page before",
+		"cursor: next_cursor of the previous page",
 	 .result =
-		"success! bool; tool!; path!\n"
+		DONE "\n"
 		"entries! [{name!; kind!; size_bytes! int; modified_at}]: in order\n"
 		"total! int; next_cursor"},
 	{.name = "exists", .title = "Exists", .group = "files", .acts_as = "exists", .traits = RO, .call = wacht_exists,
-	 .description = "Says whether there is a file or directory at the path.",
-	 .args = "path!: /task/… or relative to it",
-	 .result = "success! bool; tool!; path!; exists! bool; kind"},
+	 .description = "Tells whether there is a file or directory at a path.",
+	 .args = PATH,
+	 .result = DONE "; exists! bool; kind"},
 	{0},
 };
 /* clang-format on */

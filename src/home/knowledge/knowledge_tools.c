@@ -52,31 +52,35 @@ static int tool_read_knowledge(struct call *call, const struct jv *args, struct 
 
 /* clang-format off */
 static const struct tool native[] = {
-	{.name = "knowledge_list", .title = "List knowledge", .call = tool_knowledge_list,
-	 .render = render_list, .traits = RO,
-	 .description = "The files that people wrote down for you, with their titles, by path.",
-	 .args =
-		"under: only below this directory\n"
-		"limit int>=1: files at once (default 200)\n"
-		"cursor: next of the page before",
-	 .result =
-		"entry! bool: whether there is a KNOWLEDGE.md\n"
-		"files! [{path!; size! int; title}]: by path\n"
-		"next"},
-	{.name = "read_knowledge", .title = "Read knowledge", .call = tool_read_knowledge,
-	 .render = render_home_page, .traits = RO,
-	 .description = "Reads a file of knowledge_list, by pages of lines.",
-	 .args =
-		"path: of knowledge_list (default KNOWLEDGE.md)\n"
-		"offset int>=0: first line, from 0 (default 0)\n"
-		"limit int>=1: lines (default 2000)",
-	 .result = "path!; content!; encoding; size int; lines int; total_lines int; next_offset int"},
+	{
+		.name = "knowledge_list", .title = "List knowledge", .traits = RO, .call = tool_knowledge_list,
+		.render = render_list,
+		.description = "Lists the reference files that people wrote for you, with their titles, by path.",
+		.args =
+			"under: only files below this directory\n"
+			"limit int>=1: number of files (default 200)\n"
+			"cursor: next of the previous page",
+		.result =
+			"entry! bool: whether there is a KNOWLEDGE.md\n"
+			"files! [{path!; size! int; title}]: by path\n"
+			"next",
+	},
+	{
+		.name = "read_knowledge", .title = "Read knowledge", .traits = RO, .call = tool_read_knowledge,
+		.render = render_home_page,
+		.description = "Reads a reference file by lines.",
+		.args =
+			"path: path from knowledge_list (default KNOWLEDGE.md)\n"
+			PAGE_ARGS,
+		.result = "path!; " PAGE_RESULT,
+	},
 	{0},
 };
 /* clang-format on */
 
 const struct family knowledge_family = {
 	.name = "knowledge",
+	.about = "Reference files that people wrote for agents, in knowledge/.",
 	.tools = native,
 	.search = knowledge_sources,
 };

@@ -180,103 +180,111 @@ static void render_forgotten(const struct jv *args, const struct jv *value, stru
 }
 
 /* clang-format off */
+#define TRUST "trust outside|agent|document|person: "
+#define FACT \
+	"{id!; text!; trust!; current bool; path; line int; user; agent; session; source; at; from; until; superseded_by; " \
+	"sources list; supersedes list}"
+
 static const struct tool native[] = {
-	{.name = "memory_save", .title = "Remember", .call = tool_memory_save, .render = render_saved,
-	 .description =
-		"Saves facts to MEMORY.md and to today's ledger: a bullet each, whole sentences that can be understood "
-		"later and alone. With supersedes, older facts stop to hold. Who saved it, when and in which session is "
-		"kept with each fact.",
-	 .args =
-		"content!: Markdown bullets, one fact each\n"
-		"source: the tool or document that it comes from\n"
-		"trust outside|agent|document|person: how far it can be relied on (default and at most "
-		"agent); "
-		"outside for what strangers say\n"
-		"supersedes [str]<=50: ids of facts that these replace\n"
-		"valid_from: when it begins to hold, such as 2026-11-15\n"
-		"valid_until: when it ceases to hold\n"
-		"ledger_only bool: only to today's ledger, for the next consolidation (default false)",
-	 .result =
-		"saved! [{id!; text!; trust!}]: what is new\n"
-		"known! [str]: what was there already\n"
-		"superseded! [str]: ids\n"
-		"path!; ledger"},
-	{.name = "memory_search", .title = "Search memory", .call = tool_memory_search,
-	 .render = render_matches, .traits = RO,
-	 .description =
-		"Finds facts in MEMORY.md and the daily ledgers, the best first: words, \"phrases\", -without; any "
-		"language; typos are forgiven. Only what holds now, unless all is set.",
-	 .args =
-		"query!: what to look for\n"
-		"limit int>=1: how many (default 10, at most 50)\n"
-		"all bool: also what was superseded, has expired or lies in the archive (default false)",
-	 .result =
-		"matches! [{id; text!; trust; current bool; path!; line! int; user; agent; session; "
-		"source; at; from; until; superseded_by; sources list; supersedes list; snippet; "
-		"score num}]: the best first\n"
-		"total! int; note"},
-	{.name = "memory_get", .title = "Read memory", .call = tool_memory_get, .render = render_lines,
-	 .traits = RO,
-	 .description = "Gives lines of MEMORY.md or of a file below memory/, with their provenance.",
-	 .args =
-		"path!: MEMORY.md, memory/2026-11-15.md, …\n"
-		"start_line int>=1: from this line on (default 1)\n"
-		"end_line int>=1: to this line (default: 2000 lines)",
-	 .result = "path!; start_line! int; end_line! int; total_lines! int; content!"},
-	{.name = "memory_list", .title = "List facts", .call = tool_memory_list, .render = render_facts,
-	 .traits = RO,
-	 .description = "Lists the facts of MEMORY.md with their ids and trust.",
-	 .args =
-		"all bool: also those that do not hold now (default false)\n"
-		"trust outside|agent|document|person: only those that can be relied on at least so",
-	 .result =
-		"facts! [{id!; text!; trust!; current bool; path; line int; user; agent; session; source; "
-		"at; from; until; superseded_by; sources list; supersedes list}]: in the order of the file\n"
-		"total! int"},
-	{.name = "memory_consolidate", .title = "Consolidate memory",
-	 .call = tool_memory_consolidate, .render = render_consolidated,
-	 .description =
-		"Without text: what to merge, MEMORY.md and the ledger entries that are new to it, with ids and a basis. "
-		"With text and that basis: replaces MEMORY.md by the merged facts, each a bullet that ends with the ids "
-		"it comes from: - fact [m-… m-…]. A bullet without sources is refused; trust is never raised; what was "
-		"saved meanwhile and what people wrote stays.",
-	 .args =
-		"text: the new MEMORY.md: headings and bullets with their sources\n"
-		"basis: as it was given",
-	 .result =
-		"basis\n"
-		"facts [{id!; text!; trust!; current bool; path; line int; user; agent; session; source; "
-		"at; from; until; superseded_by; sources list; supersedes list}]: of MEMORY.md\n"
-		"entries [{id!; text!; trust!; current bool; path; line int; user; agent; session; "
-		"source; at; from; until; superseded_by; sources list; supersedes list}]: of ledgers\n"
-		"budget_bytes int; total int; merged int; kept int; dropped int; bytes int; "
-		"consolidated_at"},
-	{.name = "memory_forget", .title = "Forget", .call = tool_memory_forget,
-	 .render = render_forgotten, .traits = TOOL_DESTRUCTIVE | TOOL_LONG,
-	 .description =
-		"Forgets a fact for good: it goes from MEMORY.md, ledgers and archives, from history and from the index. "
-		"Gives a receipt that does not have the words: where it was removed, and their SHA-256. What a person "
-		"wrote cannot be forgotten by a tool.",
-	 .args =
-		"id: the fact's id\n"
-		"text: or its words, all of them",
-	 .result =
-		"receipt!\n"
-		"sha256! [str]: of the words\n"
-		"time!; by obj\n"
-		"ids [str]: of the facts that went\n"
-		"files! [{path!; facts! int}]: that were changed\n"
-		"history! obj; index\n"
-		"forks [str]: where it went too\n"
-		"derived [str]: facts that were merged from it, and stay\n"
-		"mentions [str]: other files that have the words, and stay"},
+	{
+		.name = "memory_save", .title = "Remember", .call = tool_memory_save, .render = render_saved,
+		.description =
+			"Saves facts to MEMORY.md and to today's ledger. Write each as a bullet of whole sentences that can be "
+			"understood later without context. Facts named in supersedes no longer apply.",
+		.args =
+			"content!: Markdown bullets, one fact each\n"
+			"source: the tool or document that the facts come from\n"
+			TRUST "how reliable they are (default and at most agent); outside for what strangers say\n"
+			"supersedes [str]<=50: ids of the facts that these replace\n"
+			"valid_from: date from which they apply, such as 2026-11-15\n"
+			"valid_until: date until which they apply\n"
+			"ledger_only bool: save only to today's ledger, for the next consolidation (default false)",
+		.result =
+			"saved! [{id!; text!; trust!}]: new facts\n"
+			"known! [str]: facts that were already known\n"
+			"superseded! [str]: ids\n"
+			"path!; ledger",
+	},
+	{
+		.name = "memory_search", .title = "Search memory", .traits = RO, .call = tool_memory_search,
+		.render = render_matches,
+		.description =
+			"Finds facts in MEMORY.md and the daily ledgers, best first, in any language and despite misspellings: "
+			"any word may match, a \"quoted phrase\" must occur, and a -word must not. Finds only facts that "
+			"apply now, unless all is set.",
+		.args =
+			"query!: words\n"
+			"limit int>=1: number of facts (default 10, at most 50)\n"
+			"all bool: include superseded, expired and archived facts (default false)",
+		.result =
+			"matches! [{id; text!; trust; current bool; path!; line! int; user; agent; session; source; at; from; "
+			"until; superseded_by; sources list; supersedes list; snippet; score num}]: best first\n"
+			"total! int; note",
+	},
+	{
+		.name = "memory_get", .title = "Read memory", .traits = RO, .call = tool_memory_get, .render = render_lines,
+		.description = "Reads lines of MEMORY.md or of a file below memory/, with where each fact comes from.",
+		.args =
+			"path!: MEMORY.md, memory/2026-11-15.md, …\n"
+			"start_line int>=1: first line (default 1)\n"
+			"end_line int>=1: last line (default: 2000 lines)",
+		.result = "path!; start_line! int; end_line! int; total_lines! int; content!",
+	},
+	{
+		.name = "memory_list", .title = "List facts", .traits = RO, .call = tool_memory_list,
+		.render = render_facts,
+		.description = "Lists the facts of MEMORY.md with their ids and trust.",
+		.args =
+			"all bool: include facts that do not apply now (default false)\n"
+			TRUST "only facts that are at least this reliable",
+		.result =
+			"facts! [" FACT "]: in the order of the file\n"
+			"total! int",
+	},
+	{
+		.name = "memory_consolidate", .title = "Consolidate memory", .call = tool_memory_consolidate,
+		.render = render_consolidated,
+		.description =
+			"Without text: gives what to merge (the facts of MEMORY.md and new entries of the ledgers, with ids) "
+			"and a basis. With text and that basis: replaces MEMORY.md with the merged facts, each a bullet that "
+			"ends with the ids it comes from: - fact [m-… m-…]. A bullet without ids is refused; trust is never "
+			"raised; facts that people wrote, or that were saved in the meantime, are kept.",
+		.args =
+			"text: the new MEMORY.md: headings and bullets with their ids\n"
+			"basis: the basis from the call without text",
+		.result =
+			"basis\n"
+			"facts [" FACT "]: of MEMORY.md\n"
+			"entries [" FACT "]: of the ledgers\n"
+			"budget_bytes int; total int; merged int; kept int; dropped int; bytes int; consolidated_at",
+	},
+	{
+		.name = "memory_forget", .title = "Forget", .traits = TOOL_DESTRUCTIVE | TOOL_LONG,
+		.call = tool_memory_forget, .render = render_forgotten,
+		.description =
+			"Erases a fact from MEMORY.md, ledgers, archives, history and the index, and gives a receipt of what "
+			"was removed, without the words. Tools cannot erase what a person wrote.",
+		.args =
+			"id: the fact's id\n"
+			"text: or its exact text",
+		.result =
+			"receipt!\n"
+			"sha256! [str]: hashes of the erased texts\n"
+			"time!; by obj\n"
+			"ids [str]: ids of the erased facts\n"
+			"files! [{path!; facts! int}]: changed files\n"
+			"history! obj; index\n"
+			"forks [str]: forks where it was erased too\n"
+			"derived [str]: facts that were merged from it and are kept\n"
+			"mentions [str]: other files that contain the text and are kept",
+	},
 	{0},
 };
-
 /* clang-format on */
 
 const struct family memory_family = {
 	.name = "memory",
+	.about = "Facts to remember, in MEMORY.md and daily ledgers.",
 	.tools = native,
 	.search = memory_sources,
 };

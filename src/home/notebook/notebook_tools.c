@@ -10,9 +10,9 @@
 #include "base/utf8.h"
 #include "home/notebook/notebook_internal.h"
 #include "home/search/search.h"
+#include "tool/call.h"
 #include "tool/family.h"
 
-#define COUNT(array)   (sizeof(array) / sizeof((array)[0]))
 #define TITLE_IN_LISTS 200
 
 /* --- values --- */
@@ -454,198 +454,131 @@ static void render_answer(const struct jv *args, const struct jv *value, struct 
 /* --- the table --- */
 
 /* clang-format off */
+#define KIND   "kind: finding (default), question, decision, summary, artifact, plan or note\n"
+#define CURSOR "cursor: next_cursor of the previous page"
+#define NOTE \
+	"slug!; author!; kind!; title!; tags! [str]; namespace; created!; updated!; version! int; size! int; lede; archived; " \
+	"answered bool; answered_by; parent_slug; cited int; succeeded int"
+#define NOTES \
+	"notes! [{" NOTE "}]: newest first\n" \
+	"total! int; next_cursor\n" \
+	"problems [{path!; problem!}]: files that are not valid notes\n" \
+	"total_problems int"
+
 static const struct tool tools[] = {
 	{
-		.name = "note",
-		.title = "Write a note",
+		.name = "note", .title = "Write a note", .group = "notes", .call = tool_note, .render = render_written,
 		.description =
-			"Writes a new note into the notebook that you share with the other agents of this workspace, and gives "
-			"its slug. One finding, decision or plan each, with a title that others will find.",
+			"Adds a note to the notebook that all agents of this workspace share, and gives its slug. Write one "
+			"finding, decision or plan in each note, with a title that others will find.",
 		.args =
-		"title!: what it is about, in one line\n"
-		"content!: the note, in Markdown\n"
-		"kind: finding (default), question, decision, summary, artifact, plan or note\n"
-		"tags str or [str]<=50: words to find it by: a list, or one text with commas\n"
-		"namespace: a part of the notebook, for example a project (default: none)",
-		.result =
-		"slug!; author!; kind!; title!\n"
-		"tags! [str]: in their order\n"
-		"namespace; created!; updated!; version! int; size! int; lede; archived; answered bool; "
-		"answered_by; parent_slug; cited int; succeeded int",
-		.traits = 0,
-		.call = tool_note,
-		.render = render_written,
-		.group = "notes",
+			"title!: what it is about, in one line\n"
+			"content!: the note, in Markdown\n"
+			KIND
+			"tags str or [str]<=50: words to find it by: a list, or one text with commas\n"
+			"namespace: a part of the notebook, for example a project (default: none)",
+		.result = NOTE,
 	},
 	{
-		.name = "read_note",
-		.title = "Read a note",
-		.description =
-			"Reads a note by its slug, the beginning of its slug, author/slug, or part of its title (the most "
-			"recently updated one wins). Archived notes too, and earlier versions.",
-		.args =
-		"slug_or_title!: slug, or part of the title\n"
-		"version int>=1: as it was in this version (default: as it is)\n"
-		"versions bool: list the versions too (default false)\n"
-		"offset int>=0: first byte of the content, for long notes (default 0)",
-		.result =
-		"slug!; author!; kind!; title!\n"
-		"tags! [str]: in their order\n"
-		"namespace; created!; updated!; version! int; size! int; lede; archived; answered bool; "
-		"answered_by; parent_slug; cited int; succeeded int; content!; offset int; next_offset int\n"
-		"versions [{version! int; time!; size! int; lede}]: oldest first",
-		.traits = TOOL_READS_ONLY | TOOL_IDEMPOTENT,
-		.call = tool_read_note,
+		.name = "read_note", .title = "Read a note", .group = "notes", .traits = RO, .call = tool_read_note,
 		.render = render_note,
-		.group = "notes",
+		.description =
+			"Reads a note, also an archived one, by its slug, the beginning of its slug, author/slug, or part of "
+			"its title (of several, the one updated last). Can read earlier versions.",
+		.args =
+			"slug_or_title!: slug, or part of the title\n"
+			"version int>=1: read this version (default: the current one)\n"
+			"versions bool: list the versions too (default false)\n"
+			"offset int>=0: first byte of the content, for long notes (default 0)",
+		.result =
+			NOTE "; content!; offset int; next_offset int\n"
+			"versions [{version! int; time!; size! int; lede}]: oldest first",
 	},
 	{
-		.name = "list_notes",
-		.title = "List notes",
-		.description =
-			"Lists notes, last updated first, with slug, author, kind, tags, title and first line; counts all that "
-			"match.",
-		.args =
-		"author: only by this agent\n"
-		"kind: only of this kind\n"
-		"tag: only with this tag\n"
-		"namespace: only in this namespace\n"
-		"include_archived bool: archived notes too (default false)\n"
-		"limit int>=1: how many (default 50, at most 1000)\n"
-		"cursor: next_cursor of the page before",
-		.result =
-		"notes! [{slug!; author!; kind!; title!; tags! [str]: in their order; namespace; "
-		"created!; updated!; version! int; size! int; lede; archived; answered bool; answered_by; "
-		"parent_slug; cited int; succeeded int}]: newest first\n"
-		"total! int; next_cursor\n"
-		"problems [{path!; problem!}]: files that are no notes\n"
-		"total_problems int",
-		.traits = TOOL_READS_ONLY | TOOL_IDEMPOTENT,
-		.call = tool_list_notes,
+		.name = "list_notes", .title = "List notes", .group = "notes", .traits = RO, .call = tool_list_notes,
 		.render = render_list,
-		.group = "notes",
+		.description =
+			"Lists notes, last updated first, with slug, author, kind, tags, title and first line, and counts all "
+			"that match.",
+		.args =
+			"author: only notes by this agent\n"
+			"kind: only notes of this kind\n"
+			"tag: only notes with this tag\n"
+			"namespace: only notes in this namespace\n"
+			"include_archived bool: include archived notes (default false)\n"
+			"limit int>=1: number of notes (default 50, at most 1000)\n"
+			CURSOR,
+		.result = NOTES,
 	},
 	{
-		.name = "search_notes",
-		.title = "Search notes",
+		.name = "search_notes", .title = "Search notes", .group = "notes", .traits = RO | TOOL_LONG,
+		.call = tool_search_notes, .render = render_found,
 		.description =
-			"Finds notes by their words, best first: any word may match, \"a phrase\" must, -word must not. Notes "
-			"that helped before come first among equals.",
+			"Finds notes by their words, best first: any word may match, a \"quoted phrase\" must occur, and a "
+			"-word must not. Of equally good notes, those that were useful before come first.",
 		.args =
-		"query!: words\n"
-		"kind: only of this kind\n"
-		"author: only by this agent\n"
-		"tags str or [str]<=50: only with all of these\n"
-		"include_archived bool: archived notes too (default false)\n"
-		"limit int>=1: how many (default 10, at most 100)\n"
-		"cursor: next_cursor of the page before",
+			"query!: words\n"
+			"kind: only notes of this kind\n"
+			"author: only notes by this agent\n"
+			"tags str or [str]<=50: only notes with all of these tags\n"
+			"include_archived bool: include archived notes (default false)\n"
+			"limit int>=1: number of notes (default 10, at most 100)\n"
+			CURSOR,
 		.result =
-		"notes! [{slug!; author; kind; title!; tags [str]: in their order; updated; snippet!; "
-		"score num}]: best first\n"
-		"total! int; next_cursor; note",
-		.traits = TOOL_READS_ONLY | TOOL_IDEMPOTENT | TOOL_LONG,
-		.call = tool_search_notes,
-		.render = render_found,
-		.group = "notes",
+			"notes! [{slug!; author; kind; title!; tags [str]; updated; snippet!; score num}]: best first\n"
+			"total! int; next_cursor; note",
 	},
 	{
-		.name = "update_note",
-		.title = "Rewrite a note",
-		.description =
-			"Replaces the text of a note of your own; the version before stays readable. Tags stay unless new ones "
-			"are given. Notes of others cannot be changed.",
-		.args =
-		"slug!: of your note\n"
-		"content!: the new text, whole\n"
-		"tags str or [str]<=50: new tags in place of the old ones (default: as they are)",
-		.result =
-		"slug!; author!; kind!; title!\n"
-		"tags! [str]: in their order\n"
-		"namespace; created!; updated!; version! int; size! int; lede; archived; answered bool; "
-		"answered_by; parent_slug; cited int; succeeded int",
-		.traits = 0,
-		.call = tool_update_note,
+		.name = "update_note", .title = "Rewrite a note", .group = "notes", .call = tool_update_note,
 		.render = render_written,
-		.group = "notes",
-	},
-	{
-		.name = "archive_note",
-		.title = "Archive a note",
 		.description =
-			"Takes a note of your own out of lists, search and the index; it can still be read by its slug. With "
-			"restore it comes back.",
+			"Replaces the text of one of your own notes; the previous version stays readable. You cannot change "
+			"notes of other agents.",
 		.args =
-		"slug!: of your note\n"
-		"restore bool: bring it back (default false)",
-		.result =
-		"slug!; author!; kind!; title!\n"
-		"tags! [str]: in their order\n"
-		"namespace; created!; updated!; version! int; size! int; lede; archived; answered bool; "
-		"answered_by; parent_slug; cited int; succeeded int",
-		.traits = TOOL_IDEMPOTENT,
-		.call = tool_archive_note,
-		.render = render_archived,
-		.group = "notes",
+			"slug!: slug of your note\n"
+			"content!: the whole new text\n"
+			"tags str or [str]<=50: tags that replace the old ones (default: keep them)",
+		.result = NOTE,
 	},
 	{
-		.name = "ask_question",
-		.title = "Ask the team",
-		.description = "Writes a question into the notebook; it stays open until somebody uses answer_question.",
-		.args =
-		"title!: the question, in one line\n"
-		"content!: what one has to know to answer it",
-		.result =
-		"slug!; author!; kind!; title!\n"
-		"tags! [str]: in their order\n"
-		"namespace; created!; updated!; version! int; size! int; lede; archived; answered bool; "
-		"answered_by; parent_slug; cited int; succeeded int",
-		.traits = 0,
-		.call = tool_ask_question,
-		.render = render_written,
-		.group = "notes",
-		.acts_as = "note",
-	},
-	{
-		.name = "answer_question",
-		.title = "Answer a question",
+		.name = "archive_note", .title = "Archive a note", .group = "notes", .traits = TOOL_IDEMPOTENT,
+		.call = tool_archive_note, .render = render_archived,
 		.description =
-			"Writes the answer to a question, whoever asked it, as a finding that points to it, and marks the "
-			"question answered.",
+			"Removes one of your own notes from lists, search and the index; it can still be read by its slug. "
+			"restore brings it back.",
 		.args =
-		"slug!: of the question\n"
-		"content!: the answer, in Markdown",
-		.result =
-		"slug!; author!; kind!; title!\n"
-		"tags! [str]: in their order\n"
-		"namespace; created!; updated!; version! int; size! int; lede; archived; answered bool; "
-		"answered_by; parent_slug; cited int; succeeded int; question! {slug!; author!; kind!; "
-		"title!; tags! [str]: in their order; namespace; created!; updated!; version! int; "
-		"size! int; lede; archived; answered bool; answered_by; parent_slug; cited int; "
-		"succeeded int}",
-		.traits = 0,
-		.call = tool_answer_question,
-		.render = render_answer,
-		.group = "notes",
-		.acts_as = "note",
+			"slug!: slug of your note\n"
+			"restore bool: bring it back (default false)",
+		.result = NOTE,
 	},
 	{
-		.name = "list_open_questions",
-		.title = "List open questions",
+		.name = "ask_question", .title = "Ask the team", .group = "notes", .call = tool_ask_question,
+		.render = render_written, .acts_as = "note",
+		.description = "Writes a question into the notebook. It stays open until somebody uses answer_question.",
+		.args =
+			"title!: the question, in one line\n"
+			"content!: what is needed to answer it",
+		.result = NOTE,
+	},
+	{
+		.name = "answer_question", .title = "Answer a question", .group = "notes", .call = tool_answer_question,
+		.render = render_answer, .acts_as = "note",
+		.description =
+			"Answers a question of any agent: writes a finding that refers to the question and marks the question "
+			"as answered.",
+		.args =
+			"slug!: slug of the question\n"
+			"content!: the answer, in Markdown",
+		.result = NOTE "; question! {" NOTE "}",
+	},
+	{
+		.name = "list_open_questions", .title = "List open questions", .group = "notes", .traits = RO,
+		.call = tool_list_open_questions, .render = render_list,
 		.description = "Lists the questions that nobody has answered, newest first.",
 		.args =
-		"limit int>=1: how many (default 100, at most 1000)\n"
-		"cursor: next_cursor of the page before",
-		.result =
-		"notes! [{slug!; author!; kind!; title!; tags! [str]: in their order; namespace; "
-		"created!; updated!; version! int; size! int; lede; archived; answered bool; answered_by; "
-		"parent_slug; cited int; succeeded int}]: newest first\n"
-		"total! int; next_cursor\n"
-		"problems [{path!; problem!}]: files that are no notes\n"
-		"total_problems int",
-		.traits = TOOL_READS_ONLY | TOOL_IDEMPOTENT,
-		.call = tool_list_open_questions,
-		.render = render_list,
-		.group = "notes",
+			"limit int>=1: number of questions (default 100, at most 1000)\n"
+			CURSOR,
+		.result = NOTES,
 	},
 	{0},
 };
@@ -663,6 +596,7 @@ static void close_notebook(void *state)
 
 const struct family notebook_family = {
 	.name = "notebook",
+	.about = "Notes and questions that all agents of a workspace share.",
 	.tools = tools,
 	.search = notebook_sources,
 	.open = open_notebook,

@@ -74,40 +74,57 @@ static void render_todos(const struct jv *args, const struct jv *value, struct b
 	todo_lines(value, "[~]", text);
 }
 
-/* --- tables --- */
-
 /* clang-format off */
+#define PLAN "active! bool; path!; exists! bool; content"
+#define TODOS \
+	"todos! [obj]: with their ids\n" \
+	"open! int"
+
 static const struct tool native[] = {
-	{.name = "plan_enter", .title = "Begin to plan", .group = "plan", .call = tool_plan_enter, .render = render_plan,
-	 .description = "Switches plan mode on for this session: until plan_exit, tools that change something are refused.",
-	 .traits = TOOL_IDEMPOTENT | TOOL_PLANS, .result = "active! bool; path!; exists! bool; content"},
-	{.name = "plan_write", .title = "Write the plan", .group = "plan", .call = tool_plan_write, .render = render_plan,
-	 .description = "Writes the whole plan as Markdown; the file is named in the answer.",
-	 .traits = TOOL_IDEMPOTENT | TOOL_PLANS,
-	 .args = "content!: the whole plan, Markdown", .result = "active! bool; path!; exists! bool; content"},
-	{.name = "plan_read", .title = "Read the plan", .group = "plan", .call = tool_plan_read, .render = render_plan,
-	 .description = "The plan of this session, and whether plan mode is on.",
-	 .traits = RO | TOOL_PLANS, .result = "active! bool; path!; exists! bool; content"},
-	{.name = "plan_exit", .title = "End planning", .group = "plan", .call = tool_plan_exit, .render = render_plan,
-	 .description = "Switches plan mode off when the plan is written and agreed on.",
-	 .traits = TOOL_PLANS, .args = "summary: the plan in a sentence", .result = "active! bool; path!; exists! bool; content"},
-	{.name = "todo_write", .title = "Write the to-do list", .group = "plan", .call = tool_todo_write,
-	 .render = render_todos,
-	 .description = "Replaces the list of what is to do in this session. An empty list clears it.",
-	 .traits = TOOL_IDEMPOTENT | TOOL_PLANS,
-	 .args =
-		"todos! [{content!: what is to do; "
-		"status: pending, in_progress (one at a time) or completed; "
-		"priority: high, medium or low; "
-		"evidence: of a completed item: the file that shows it (it must exist), or a sentence}]: "
-		"all items, in order", .result =
-		"todos! [obj]: with their ids\n"
-		"open! int"},
-	{.name = "todo_read", .title = "Read the to-do list", .group = "plan", .call = tool_todo_read, .render = render_todos,
-	 .description = "What is to do in this session.",
-	 .traits = RO | TOOL_PLANS, .result =
-		"todos! [obj]: with their ids\n"
-		"open! int"},
+	{
+		.name = "plan_enter", .title = "Start planning", .group = "plan", .traits = TOOL_IDEMPOTENT | TOOL_PLANS,
+		.call = tool_plan_enter, .render = render_plan,
+		.description = "Turns plan mode on for this session: until plan_exit, tools that change something are refused.",
+		.result = PLAN,
+	},
+	{
+		.name = "plan_write", .title = "Write the plan", .group = "plan", .traits = TOOL_IDEMPOTENT | TOOL_PLANS,
+		.call = tool_plan_write, .render = render_plan,
+		.description = "Writes the whole plan as Markdown and names its file.",
+		.args = "content!: the whole plan, in Markdown",
+		.result = PLAN,
+	},
+	{
+		.name = "plan_read", .title = "Read the plan", .group = "plan", .traits = RO | TOOL_PLANS,
+		.call = tool_plan_read, .render = render_plan,
+		.description = "Reads the plan of this session and tells whether plan mode is on.",
+		.result = PLAN,
+	},
+	{
+		.name = "plan_exit", .title = "Finish planning", .group = "plan", .traits = TOOL_PLANS,
+		.call = tool_plan_exit, .render = render_plan,
+		.description = "Turns plan mode off once the plan is written and agreed on.",
+		.args = "summary: the plan in one sentence",
+		.result = PLAN,
+	},
+	{
+		.name = "todo_write", .title = "Write the to-do list", .group = "plan",
+		.traits = TOOL_IDEMPOTENT | TOOL_PLANS, .call = tool_todo_write, .render = render_todos,
+		.description = "Replaces the to-do list of this session. An empty list clears it.",
+		.args =
+			"todos! [{content!: what to do; "
+			"status: pending, in_progress (one at a time) or completed; "
+			"priority: high, medium or low; "
+			"evidence: for a completed item: a file that proves it (it must exist), or a sentence}]: "
+			"all items, in order",
+		.result = TODOS,
+	},
+	{
+		.name = "todo_read", .title = "Read the to-do list", .group = "plan", .traits = RO | TOOL_PLANS,
+		.call = tool_todo_read, .render = render_todos,
+		.description = "Reads the to-do list of this session.",
+		.result = TODOS,
+	},
 	{0},
 };
 /* clang-format on */
@@ -119,6 +136,7 @@ static int refuse_in_plan_mode(struct call *call, const struct tool *tool, struc
 
 const struct family plans_family = {
 	.name = "plans",
+	.about = "Plan mode, and the plan and the to-do list of a session.",
 	.tools = native,
 	.before_change = refuse_in_plan_mode,
 };

@@ -27,29 +27,31 @@ static void render_prompt(const struct jv *args, const struct jv *value, struct 
 
 /* clang-format off */
 static const struct tool native[] = {
-	{.name = "assemble_prompt", .title = "Assemble the prompt", .call = tool_assemble_prompt,
-	 .render = render_prompt, .traits = RO,
-	 .description =
-		"Gives the system prompt that the workspace makes: identity, knowledge, skills, memory, notes, tasks and "
-		"plan, within a budget. What changes least stands first; breakpoints tell where a prompt cache may end.",
-	 .args =
-		"session: the session whose plan it has (default: that of the call)\n"
-		"max_tokens int>=1: budget of all sections, 1000 to 50000 (default: agent.yaml, "
-		"prompt.max_tokens)",
-	 .result =
-		"text!: the prompt\n"
-		"tokens! int; max_tokens! int\n"
-		"sections! [{name!; class!; tokens! int; bytes! int; tokens_whole int; sources; "
-		"cut}]: in order; cut says what is missing\n"
-		"breakpoints! [{class!; after!; bytes! int; "
-		"tokens! int}]: where a class of sections ends: bytes and tokens up to there\n"
-		"problems [str]: files that could not be used"},
+	{
+		.name = "assemble_prompt", .title = "Assemble the prompt", .traits = RO, .call = tool_assemble_prompt,
+		.render = render_prompt,
+		.description =
+			"Gives the system prompt of the workspace: identity, knowledge, skills, memory, notes, tasks and plan, "
+			"within a token budget. What changes least comes first; breakpoints tell where a prompt cache may end.",
+		.args =
+			"session: the session whose plan it includes (default: the session of the call)\n"
+			"max_tokens int>=1: token budget, 1000 to 50000 (default: prompt.max_tokens of agent.yaml)",
+		.result =
+			"text!: the prompt\n"
+			"tokens! int; max_tokens! int\n"
+			"sections! [{name!; class!; tokens! int; bytes! int; tokens_whole int; sources; cut}]: in order; cut "
+			"tells what is missing\n"
+			"breakpoints! [{class!; after!; bytes! int; tokens! int}]: where each class of sections ends, in bytes "
+			"and tokens from the start\n"
+			"problems [str]: files that could not be used",
+	},
 	{0},
 };
 /* clang-format on */
 
 const struct family prompt_family = {
 	.name = "prompt",
+	.about = "The system prompt that a workspace gives its agent.",
 	.tools = native,
 	.open = prompt_kept_new,
 	.close = prompt_kept_destroy,

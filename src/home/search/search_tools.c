@@ -185,38 +185,35 @@ static void render_search(const struct jv *args, const struct jv *value, struct 
 }
 
 /* clang-format off */
+#define AREAS "notes|memory|sessions|knowledge|files"
+
 static const struct tool tools[] = {
 	{
-		.name = "search",
-		.title = "Search everything",
+		.name = "search", .title = "Search everything", .traits = RO | TOOL_LONG, .call = tool_search,
+		.render = render_search, .needs = "read_file",
 		.description =
-			"Finds the best passages over notes, memory, sessions, knowledge and files, ranked, in any language. "
-			"Any word may match; \"quoted words\" must stand together, -word must not occur. Endings and "
-			"misspellings are forgiven. For exact text or patterns in files use grep.",
+			"Finds the best passages in notes, memory, sessions, knowledge and files, in any language and despite "
+			"misspellings: any word may match, a \"quoted phrase\" must occur, and a -word must not. For exact "
+			"text or patterns in files use grep.",
 		.args =
-		"query!: words; empty: everything, newest first\n"
-		"area notes|memory|sessions|knowledge|files|all or "
-		"[notes|memory|sessions|knowledge|files]: where to look (default: everywhere)\n"
-		"kind: only this kind of note, or role in a session\n"
-		"tags [str]<=50: only what has all of these tags\n"
-		"author: only by this author\n"
-		"since: not older: 2026-11-15, 2026-11-15T10:00:00Z, or ago: 12h, 7d\n"
-		"until: not newer, in the same forms\n"
-		"under: only below this directory of the workspace, for example notes/research\n"
-		"mode auto|text|semantic: text: by words; "
-		"semantic: by meaning, where an embedder is configured; auto: both (default)\n"
-		"exact bool: no other endings, no misspellings (default false)\n"
-		"archived bool: also what is archived (default false)\n"
-		"limit int>=1: hits to give (default 10, at most 100)\n"
-		"cursor: next_cursor of the page before",
+			"query!: words; empty: everything, newest first\n"
+			"area " AREAS "|all or [" AREAS "]: where to search (default: everywhere)\n"
+			"kind: only this kind of note, or this role in a session\n"
+			"tags [str]<=50: only notes with all of these tags\n"
+			"author: only passages by this author\n"
+			"since: not older than this: 2026-11-15, 2026-11-15T10:00:00Z, or an age: 12h, 7d\n"
+			"until: not newer than this, in the same forms\n"
+			"under: only below this directory of the workspace, for example notes/research\n"
+			"mode auto|text|semantic: text: by words; semantic: by meaning, if an embedder is configured; auto: "
+			"both (default)\n"
+			"exact bool: match words exactly, without other endings or misspellings (default false)\n"
+			"archived bool: include what is archived (default false)\n"
+			"limit int>=1: number of hits (default 10, at most 100)\n"
+			"cursor: next_cursor of the previous page",
 		.result =
-		"hits! [{path!; id; area!; file; title!; kind; author; tags [str]: of a note; time!; "
-		"score! num; snippet!}]: best first\n"
-		"total! int; next_cursor; note; explanation",
-		.traits = TOOL_READS_ONLY | TOOL_IDEMPOTENT | TOOL_LONG,
-		.call = tool_search,
-		.render = render_search,
-		.needs = "read_file",
+			"hits! [{path!; id; area!; file; title!; kind; author; tags [str]: of a note; time!; score! num; "
+			"snippet!}]: best first\n"
+			"total! int; next_cursor; note; explanation",
 	},
 	{0},
 };
@@ -224,6 +221,7 @@ static const struct tool tools[] = {
 
 const struct family search_family = {
 	.name = "search",
+	.about = "One search over everything in the workspace.",
 	.tools = tools,
 	.open = home_index_new,
 	.close = home_index_close,

@@ -218,81 +218,94 @@ static void render_hits(const struct jv *args, const struct jv *value, struct bu
 }
 
 /* clang-format off */
+#define SESSION \
+	"session!: the session's id\n" \
+	"agent: the session's agent (default: the agent that this workspace was opened for)\n"
+
 static const struct tool native[] = {
-	{.name = "session_list", .title = "List sessions", .call = tool_session_list,
-	 .render = render_sessions, .traits = RO,
-	 .description = "Lists conversations with their sizes, times and first words, the newest first.",
-	 .args =
-		"agent: only this agent's (default: all)\n"
-		"limit int>=1: how many (default 50, at most 1000)",
-	 .result =
-		"sessions! [{agent!; session!; started_at; last_active_at; entries int; messages int; "
-		"bytes int; title; summary}]: the newest first\n"
-		"total! int"},
-	{.name = "session_history", .title = "Read a session", .call = tool_session_history,
-	 .render = render_history, .traits = RO,
-	 .description = "Gives the last entries of a conversation, whole and in order; go back with next_cursor.",
-	 .args =
-		"session!: the session's id\n"
-		"agent: whose session (default: the agent that this workspace was opened for)\n"
-		"last int>=1: how many entries (default 20, at most 1000)\n"
-		"tools bool: calls and results of tools too (default true)\n"
-		"cursor: next_cursor of the page before",
-	 .result =
-		"session!\n"
-		"entries! [obj]: in order\n"
-		"next_cursor; unreadable int"},
-	{.name = "session_search", .title = "Search sessions", .call = tool_session_search,
-	 .render = render_hits, .traits = RO | TOOL_LONG,
-	 .description = "Finds what was said in any conversation, best first: words (any may match), \"phrases\", -without.",
-	 .args =
-		"query!: what to look for\n"
-		"agent: only this agent's sessions (default: all)\n"
-		"role: only what this role said\n"
-		"limit int>=1: hits (default 10, at most 100)",
-	 .result =
-		"hits! [obj]: best first\n"
-		"total! int; note"},
-	{.name = "session_append", .title = "Write to a session", .call = tool_session_append,
-	 .render = render_append,
-	 .description =
-		"Adds entries to a conversation's log, which is never shortened: objects with type message (role, "
-		"content), tool_use (toolCallId, name, input), tool_result (toolCallId, output), summary or another "
-		"word; an entry of type usage (input_tokens, output_tokens, model) goes to the token log.",
-	 .args =
-		"session!: the session's id\n"
-		"agent: whose session (default: the agent that this workspace was opened for)\n"
-		"entries! [{type! str>=1; ...}]: in order",
-	 .result =
-		"session!\n"
-		"ids! [str]: of what was added"},
-	{.name = "session_archive", .title = "Archive a session", .call = tool_session_archive,
-	 .render = render_archive,
-	 .description =
-		"Writes what was said since the last archive to memory/conversations/, as Markdown and JSON.",
-	 .args =
-		"session!: the session's id\n"
-		"agent: whose session (default: the agent that this workspace was opened for)\n"
-		"tag: why (default manual)\n"
-		"summary: what it was about",
-	 .result = "conversation_id!; path!; messages! int"},
-	{.name = "session_state", .title = "State of a session", .call = tool_session_state,
-	 .description =
-		"Gives the snapshot that a runtime left for a session, with its version; with state it is replaced, "
-		"with if_version only when it still has that version.",
-	 .args =
-		"session!: the session's id\n"
-		"agent: whose session (default: the agent that this workspace was opened for)\n"
-		"state obj: the new snapshot\n"
-		"if_version: act only if the file still has this version; else nothing changes",
-	 .result = "session!; state obj; version"},
+	{
+		.name = "session_list", .title = "List sessions", .traits = RO, .call = tool_session_list,
+		.render = render_sessions,
+		.description = "Lists conversations, newest first, with their size, times and first words.",
+		.args =
+			"agent: only sessions of this agent (default: all)\n"
+			"limit int>=1: number of sessions (default 50, at most 1000)",
+		.result =
+			"sessions! [{agent!; session!; started_at; last_active_at; entries int; messages int; bytes int; title; "
+			"summary}]: newest first\n"
+			"total! int",
+	},
+	{
+		.name = "session_history", .title = "Read a session", .traits = RO, .call = tool_session_history,
+		.render = render_history,
+		.description = "Reads the last entries of a conversation, in order. next_cursor leads to earlier ones.",
+		.args =
+			SESSION
+			"last int>=1: number of entries (default 20, at most 1000)\n"
+			"tools bool: include tool calls and their results (default true)\n"
+			"cursor: next_cursor of the previous page",
+		.result =
+			"session!\n"
+			"entries! [obj]: in order\n"
+			"next_cursor; unreadable int",
+	},
+	{
+		.name = "session_search", .title = "Search sessions", .traits = RO | TOOL_LONG,
+		.call = tool_session_search, .render = render_hits,
+		.description =
+			"Finds what was said in any conversation, best first: any word may match, a \"quoted phrase\" must "
+			"occur, and a -word must not.",
+		.args =
+			"query!: words\n"
+			"agent: only sessions of this agent (default: all)\n"
+			"role: only what this role said\n"
+			"limit int>=1: number of hits (default 10, at most 100)",
+		.result =
+			"hits! [obj]: best first\n"
+			"total! int; note",
+	},
+	{
+		.name = "session_append", .title = "Write to a session", .call = tool_session_append,
+		.render = render_append,
+		.description =
+			"Appends entries to a conversation's log. Each is an object with a type: message (role, content), "
+			"tool_use (toolCallId, name, input), tool_result (toolCallId, output), summary, or another word. "
+			"Entries of type usage (input_tokens, output_tokens, model) go to the token log instead.",
+		.args =
+			SESSION
+			"entries! [{type! str>=1; ...}]: in order",
+		.result =
+			"session!\n"
+			"ids! [str]: ids of the new entries",
+	},
+	{
+		.name = "session_archive", .title = "Archive a session", .call = tool_session_archive,
+		.render = render_archive,
+		.description =
+			"Writes what was said since the last archive to memory/conversations/, as Markdown and JSON.",
+		.args =
+			SESSION
+			"tag: the reason (default manual)\n"
+			"summary: what the conversation was about",
+		.result = "conversation_id!; path!; messages! int",
+	},
+	{
+		.name = "session_state", .title = "Read or write a session's state", .call = tool_session_state,
+		.description =
+			"Reads the state that a runtime saved for a session, with its version. With state, replaces it.",
+		.args =
+			SESSION
+			"state obj: the new state\n"
+			"if_version: replace the state only if it still has this version",
+		.result = "session!; state obj; version",
+	},
 	{0},
 };
-
 /* clang-format on */
 
 const struct family sessions_family = {
 	.name = "sessions",
+	.about = "Conversations: reading, searching and recording them.",
 	.tools = native,
 	.search = sessions_sources,
 };

@@ -159,69 +159,71 @@ static void render_managed(const struct jv *args, const struct jv *value, struct
 }
 
 /* clang-format off */
+#define MANAGED \
+	"name!; action!; path!; draft! bool; verdict!\n" \
+	"findings [obj]: findings of the scan: path, line, class, severity, what\n" \
+	"match: how a patch matched: exact, trailing_blanks or blanks\n" \
+	"note!"
+#define DETAILS "license any; compatibility any; allowed_tools any; metadata any; warnings [str]"
+
 static const struct tool native[] = {
-	{.name = "list_skills", .title = "List skills", .call = tool_list_skills, .render = render_list,
-	 .description = "What skills there are and when to use them; also drafts, and those that could not be read.",
-	 .traits = RO,
-	 .result =
-		"skills! [{name!; description!; source!; path!; license any; compatibility any; "
-		"allowed_tools any; metadata any; warnings [str]: what is odd about it}]: by name\n"
-		"drafts [obj]: not promoted yet\n"
-		"problems [obj]: what was left out and why"},
-	{.name = "load_skill", .title = "Load a skill", .call = tool_load_skill, .render = render_skill,
-	 .description = "Reads the instructions of a skill, or another of its files.",
-	 .traits = RO, .args =
-		"name!: of list_skills\n"
-		"path: a file of the skill (default SKILL.md)\n"
-		"offset int>=0: first line, from 0 (default 0)\n"
-		"limit int>=1: lines (default 2000)",
-	 .result =
-		"name!; description; source; path; license any; compatibility any; allowed_tools any; "
-		"metadata any\n"
-		"warnings [str]: what is odd about it\n"
-		"file!; content!; encoding; size int; lines int; total_lines int; next_offset int\n"
-		"resources [obj]: its other files: path, size"},
-	{.name = "skill_manage", .title = "Write a skill", .call = tool_skill_manage,
-	 .render = render_managed, .traits = TOOL_DESTRUCTIVE,
-	 .description = "Makes or changes a skill as a draft, which counts when a person has promoted it. create and edit take "
-		"the whole SKILL.md (a head with name and description between --- lines, then instructions); patch replaces "
-		"a text; write_file and remove_file are for files in references/, templates/, scripts/, assets/; delete "
-		"archives.",
-	 .args =
-		"action! create|edit|patch|write_file|remove_file|delete: what to do\n"
-		"name!: the skill: small letters, digits, hyphens\n"
-		"content: create, edit: the whole SKILL.md\n"
-		"old_string: patch: text that is there\n"
-		"new_string: patch: text in its place\n"
-		"replace_all bool: patch: every occurrence (default false)\n"
-		"file_path: patch, write_file, remove_file: a file of the skill (patch: default SKILL.md)\n"
-		"file_content: write_file: what to write\n"
-		"absorbed_into: delete: the skill that has it now",
-	 .result =
-		"name!; action!; path!; draft! bool; verdict!\n"
-		"findings [obj]: of the scan: path, line, class, severity, what\n"
-		"match: of a patch: exact, trailing_blanks or blanks\n"
-		"note!"},
-	{.name = "propose_skill", .title = "Propose a skill",
-	 .call = tool_propose_skill, .render = render_managed,
-	 .description = "Writes a new skill as a draft for a person to look at: what it is for, instructions, and scripts.",
-	 .args =
-		"name!: small letters, digits, hyphens\n"
-		"description!: what it does and when to use it, at most 1024 characters\n"
-		"body!: the instructions, Markdown\n"
-		"scripts [{path!: in scripts/, references/, templates/ or assets/; "
-		"content!: what to write}]: files beside it",
-	 .result =
-		"name!; action!; path!; draft! bool; verdict!\n"
-		"findings [obj]: of the scan: path, line, class, severity, what\n"
-		"match: of a patch: exact, trailing_blanks or blanks\n"
-		"note!"},
+	{
+		.name = "list_skills", .title = "List skills", .traits = RO, .call = tool_list_skills, .render = render_list,
+		.description = "Lists skills and when to use them, drafts, and skills that could not be read.",
+		.result =
+			"skills! [{name!; description!; source!; path!; " DETAILS "}]: by name\n"
+			"drafts [obj]: skills that are not promoted yet\n"
+			"problems [obj]: skills that were left out, and why",
+	},
+	{
+		.name = "load_skill", .title = "Load a skill", .traits = RO, .call = tool_load_skill, .render = render_skill,
+		.description = "Reads the instructions of a skill, or another of its files.",
+		.args =
+			"name!: name from list_skills\n"
+			"path: a file of the skill (default SKILL.md)\n"
+			PAGE_ARGS,
+		.result =
+			"name!; description; source; path; " DETAILS "; file!; " PAGE_RESULT "\n"
+			"resources [obj]: its other files: path, size",
+	},
+	{
+		.name = "skill_manage", .title = "Write a skill", .traits = TOOL_DESTRUCTIVE, .call = tool_skill_manage,
+		.render = render_managed,
+		.description =
+			"Creates or changes a skill as a draft, which takes effect when a person promotes it. create and edit "
+			"take the whole SKILL.md (name and description between --- lines, then the instructions); patch "
+			"replaces a text; write_file and remove_file act on files in references/, templates/, scripts/ or "
+			"assets/; delete archives the skill.",
+		.args =
+			"action! create|edit|patch|write_file|remove_file|delete: what to do\n"
+			"name!: the skill: lower-case letters, digits, hyphens\n"
+			"content: create, edit: the whole SKILL.md\n"
+			"old_string: patch: the exact text to replace\n"
+			"new_string: patch: the text that replaces it\n"
+			"replace_all bool: patch: replace every occurrence (default false)\n"
+			"file_path: patch, write_file, remove_file: a file of the skill (patch: default SKILL.md)\n"
+			"file_content: write_file: what to write\n"
+			"absorbed_into: delete: the skill that replaces it",
+		.result = MANAGED,
+	},
+	{
+		.name = "propose_skill", .title = "Propose a skill", .call = tool_propose_skill, .render = render_managed,
+		.description = "Writes a new skill as a draft for a person to review: purpose, instructions and scripts.",
+		.args =
+			"name!: lower-case letters, digits, hyphens\n"
+			"description!: what it does and when to use it, at most 1024 characters\n"
+			"body!: the instructions, in Markdown\n"
+			"scripts [{path!: in scripts/, references/, templates/ or assets/; content!: what to write}]: files of "
+			"the skill",
+		.result = MANAGED,
+	},
 	{0},
 };
 /* clang-format on */
 
 const struct family skills_family = {
 	.name = "skills",
+	.about = "Instructions for recurring work, in skills/.",
 	.tools = native,
 	.check = skills_check,
 };

@@ -34,35 +34,36 @@ static int tool_get_subagent(struct call *call, const struct jv *args, struct ou
 }
 
 /* clang-format off */
+#define SUBAGENT \
+	"id!; description!; workspace! {mode! isolated|shared: whose files it sees; path; " \
+	"root!: where it works (. is the workspace itself)}; model\n" \
+	"steps! int>=1: number of turns it may take\n" \
+	"temperature num; top_p num; variant; mode!; hidden bool; expose_to_user bool; tools [str]; skills [str]\n" \
+	"prompt: its system prompt\n" \
+	"warnings [str]: unusual settings"
+
 static const struct tool native[] = {
-	{.name = "list_subagents", .title = "List subagents", .call = tool_list_subagents,
-	 .render = render_list, .traits = RO,
-	 .description = "The subagents that are declared, what each is for, and what could not be read.",
-	
-	 .result =
-		"subagents! [{id!; description!; workspace! {mode! isolated|shared: whose files it has; "
-		"path; root!: where it works, . is the workspace itself}; model; "
-		"steps! int>=1: turns it may take; temperature num; top_p num; variant; mode!; "
-		"hidden bool; expose_to_user bool; tools [str]; skills [str]; prompt: its system prompt; "
-		"warnings [str]: what is odd about it}]: by id\n"
-		"problems [obj]: what was left out and why"},
-	{.name = "get_subagent", .title = "Show a subagent", .call = tool_get_subagent, .traits = RO,
-	 .description = "One declared subagent, with its system prompt.",
-	 .args = "id!: of list_subagents",
-	 .result =
-		"id!; description!; workspace! {mode! isolated|shared: whose files it has; path; "
-		"root!: where it works, . is the workspace itself}; model\n"
-		"steps! int>=1: turns it may take\n"
-		"temperature num; top_p num; variant; mode!; hidden bool; expose_to_user bool; "
-		"tools [str]; skills [str]\n"
-		"prompt: its system prompt\n"
-		"warnings [str]: what is odd about it"},
+	{
+		.name = "list_subagents", .title = "List subagents", .traits = RO, .call = tool_list_subagents,
+		.render = render_list,
+		.description = "Lists the declared subagents, the purpose of each, and declarations that could not be read.",
+		.result =
+			"subagents! [{" SUBAGENT "}]: by id\n"
+			"problems [obj]: declarations that were left out, and why",
+	},
+	{
+		.name = "get_subagent", .title = "Show a subagent", .traits = RO, .call = tool_get_subagent,
+		.description = "Shows a declared subagent with its system prompt.",
+		.args = "id!: id from list_subagents",
+		.result = SUBAGENT,
+	},
 	{0},
 };
 /* clang-format on */
 
 const struct family subagents_family = {
 	.name = "subagents",
+	.about = "Subagents that are declared in subagents/.",
 	.tools = native,
 	.check = subagents_check,
 };

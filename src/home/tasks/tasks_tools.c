@@ -161,54 +161,73 @@ static int tool_list_tasks(struct call *call, const struct jv *args, struct outc
 	return 0;
 }
 
-/* --- tables --- */
-
 /* clang-format off */
+#define TASK_ID  "task_id!: its id, or the first characters of it if they are unique"
+#define STATUS   "status pending|in_progress|awaiting_check|completed|failed|cancelled: "
+#define PRIORITY "priority low|normal|high|urgent: "
+#define METADATA "metadata obj: anything else to keep with the task"
+#define TASK     "action!; task! obj; note"
+
 static const struct tool native[] = {
-	{.name = "create_task", .title = "Create a task", .call = tool_create_task, .render = render_task,
-	 .description = "Adds a task to TASKS.yaml: work that goes on beyond this conversation. Gives its id.",
-	 .args =
-		"description!: what is to be done\n"
-		"type: research, deployment, batch, monitoring, custom or a word of your own (default "
-		"custom)\n"
-		"priority low|normal|high|urgent: default normal\n"
-		"expected_duration_minutes int>=0: how long it should take\n"
-		"check_interval_minutes int>=0: how often to look after it\n"
-		"deadline: time by which it should be done, such as 2026-11-15T09:30:00Z\n"
-		"metadata obj: anything else to keep with it", .result = "action!; task! obj; note"},
-	{.name = "list_tasks", .title = "List tasks", .call = tool_list_tasks, .render = render_list,
-	 .description = "Lists tasks, the most urgent and oldest first, with short ids that the other task tools take.",
-	 .traits = TOOL_READS_ONLY | TOOL_IDEMPOTENT, .args =
-		"status pending|in_progress|awaiting_check|completed|failed|cancelled: only these\n"
-		"type: only of this type", .result =
-		"tasks! [obj]: with all their fields\n"
-		"total! int"},
-	{.name = "update_task", .title = "Update a task", .call = tool_update_task, .render = render_task,
-	 .description = "Changes a task's status or fields; notes are added to those there are.",
-	 .args =
-		"task_id!: the id, or any beginning of it that only one task has\n"
-		"status pending|in_progress|awaiting_check|completed|failed|cancelled: in_progress sets "
-		"the start, an ended status the end\n"
-		"notes: a line that is added to its notes with the time\n"
-		"description: what is to be done, anew\n"
-		"priority low|normal|high|urgent: default normal\n"
-		"deadline: time by which it should be done\n"
-		"result_summary: what came out of it\n"
-		"result_path: file with the result\n"
-		"error_message: why it failed\n"
-		"metadata obj: anything else to keep with it", .result = "action!; task! obj; note"},
-	{.name = "get_task", .title = "Show a task", .call = tool_get_task, .render = render_task,
-	 .description = "All that is kept of one task.",
-	 .traits = TOOL_READS_ONLY | TOOL_IDEMPOTENT, .args = "task_id!: the id, or any beginning of it that only one task has", .result = "action!; task! obj; note"},
-	{.name = "delete_task", .title = "Delete a task", .call = tool_delete_task, .render = render_task,
-	 .description = "Removes a task that is completed, failed or cancelled.",
-	 .traits = TOOL_DESTRUCTIVE, .args = "task_id!: the id, or any beginning of it that only one task has", .result = "action!; task! obj; note"},
+	{
+		.name = "create_task", .title = "Create a task", .call = tool_create_task, .render = render_task,
+		.description = "Adds a task to TASKS.yaml, for work that continues after this conversation. Gives its id.",
+		.args =
+			"description!: what to do\n"
+			"type: research, deployment, batch, monitoring, custom or a word of your own (default custom)\n"
+			PRIORITY "default normal\n"
+			"expected_duration_minutes int>=0: how long it should take\n"
+			"check_interval_minutes int>=0: how often to check on it\n"
+			"deadline: when it should be done, such as 2026-11-15T09:30:00Z\n"
+			METADATA,
+		.result = TASK,
+	},
+	{
+		.name = "list_tasks", .title = "List tasks", .traits = RO, .call = tool_list_tasks, .render = render_list,
+		.description = "Lists tasks, most urgent and oldest first, with short ids that the other task tools accept.",
+		.args =
+			STATUS "only tasks with this status\n"
+			"type: only tasks of this type",
+		.result =
+			"tasks! [obj]: with all their fields\n"
+			"total! int",
+	},
+	{
+		.name = "update_task", .title = "Update a task", .call = tool_update_task, .render = render_task,
+		.description = "Changes a task's status or fields, or adds a line to its notes.",
+		.args =
+			TASK_ID "\n"
+			STATUS "in_progress records the start, a final status the end\n"
+			"notes: a line to add to its notes, with the time\n"
+			"description: the new description\n"
+			PRIORITY "the new priority\n"
+			"deadline: when it should be done\n"
+			"result_summary: what the result is\n"
+			"result_path: file with the result\n"
+			"error_message: why it failed\n"
+			METADATA,
+		.result = TASK,
+	},
+	{
+		.name = "get_task", .title = "Show a task", .traits = RO, .call = tool_get_task, .render = render_task,
+		.description = "Shows all fields of a task.",
+		.args = TASK_ID,
+		.result = TASK,
+	},
+	{
+		.name = "delete_task", .title = "Delete a task", .traits = TOOL_DESTRUCTIVE, .call = tool_delete_task,
+		.render = render_task,
+		.description = "Deletes a task that is completed, failed or cancelled.",
+		.args = TASK_ID,
+		.result = TASK,
+	},
 	{0},
 };
 /* clang-format on */
 
 const struct family tasks_family = {
 	.name = "tasks",
+	.about = "Work that continues after a conversation, in TASKS.yaml.",
 	.tools = native,
 	.check = tasks_check,
 };

@@ -84,41 +84,48 @@ static int tool_read_upload(struct call *call, const struct jv *args, struct out
 
 /* clang-format off */
 static const struct tool native[] = {
-	{.name = "save_upload", .title = "Save an upload", .call = tool_save_upload,
-	 .render = render_saved, .traits = TOOL_LONG,
-	 .description = "Keeps a file that somebody sent, under a safe name and today's date, and makes its text where a "
-		"converter is set up for its kind.",
-	 .args =
-		"name: what the sender calls it\n"
-		"content: its bytes, base64\n"
-		"path: or a file of yours to keep as an upload\n"
-		"mime: its MIME type, if known",
-	 .result =
-		"path!; name!; original_name; size! int; mime!; text {path!; size int}\n"
-		"note: why there is no text of it\n"
-		"receipt!: lines to tell the agent"},
-	{.name = "list_uploads", .title = "List uploads", .call = tool_list_uploads,
-	 .render = render_list, .traits = RO,
-	 .description = "Files that were sent, the newest day first.",
-	 .args =
-		"day: only of this day, YYYY-MM-DD\n"
-		"limit int>=1: default 100",
-	 .result =
-		"files! [{path!; size! int; modified}]: by day\n"
-		"more! bool"},
-	{.name = "read_upload", .title = "Read an upload", .call = tool_read_upload,
-	 .render = render_home_page, .traits = RO,
-	 .description = "Reads a file of list_uploads, by pages of lines; small files that are no text as base64.",
-	 .args =
-		"path!: of list_uploads\n"
-		"offset int>=0: first line, from 0 (default 0)\n"
-		"limit int>=1: lines (default 2000)",
-	 .result = "path!; content!; encoding; size int; lines int; total_lines int; next_offset int"},
+	{
+		.name = "save_upload", .title = "Save an upload", .traits = TOOL_LONG, .call = tool_save_upload,
+		.render = render_saved,
+		.description =
+			"Saves a file that somebody sent, under a safe name and today's date, and extracts its text if a "
+			"converter for its type is configured.",
+		.args =
+			"name: the sender's name for the file\n"
+			"content: its bytes, in base64\n"
+			"path: or the path of a file to save as an upload\n"
+			"mime: its MIME type, if known",
+		.result =
+			"path!; name!; original_name; size! int; mime!; text {path!; size int}\n"
+			"note: why there is no text\n"
+			"receipt!: text for the agent",
+	},
+	{
+		.name = "list_uploads", .title = "List uploads", .traits = RO, .call = tool_list_uploads,
+		.render = render_list,
+		.description = "Lists the files that were sent, newest day first.",
+		.args =
+			"day: only uploads of this day, YYYY-MM-DD\n"
+			"limit int>=1: number of files (default 100)",
+		.result =
+			"files! [{path!; size! int; modified}]: by day\n"
+			"more! bool",
+	},
+	{
+		.name = "read_upload", .title = "Read an upload", .traits = RO, .call = tool_read_upload,
+		.render = render_home_page,
+		.description = "Reads an upload by lines, or a small binary file as base64.",
+		.args =
+			"path!: path from list_uploads\n"
+			PAGE_ARGS,
+		.result = "path!; " PAGE_RESULT,
+	},
 	{0},
 };
 /* clang-format on */
 
 const struct family uploads_family = {
 	.name = "uploads",
+	.about = "Files that people sent, in uploads/.",
 	.tools = native,
 };
