@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * AgentScope's tools for files, sessions, plans, memory and skills. '/' is the whole workspace; a leading /workspace is
- * taken off. Kept: limit 0 reads all (within what one reply may hold, with an offset to go on), create-only write_file,
- * literal grep_files, the forms "Written to", "Edited … (n replacement(s))", "[DIR]", "[FILE]", binary files as base64,
- * "Error:" before a failure. Not kept: an empty old_string (AgentScope loops on it forever), line ends turned into LF,
- * text or binary decided by the name. Its plan tools and its tools that write skills are the native ones, as text
- * alone.
+ * taken off. Kept: limit 0 reads all (up to the limit of one reply, with an offset to continue), create-only
+ * write_file, literal grep_files, the forms "Written to", "Edited … (n replacement(s))", "[DIR]", "[FILE]", binary
+ * files as base64, "Error:" before a failure. Not kept: an empty old_string (AgentScope loops on it forever), line ends
+ * turned into LF, text or binary decided by the name. Its plan tools and its tools that write skills are the native
+ * ones, as text alone.
  */
 #include "dialects/common.h"
 #include "home/memory/memory_tools.h"
@@ -90,9 +90,7 @@ static int scope_grep(struct call *call, const struct jv *args, struct outcome *
 	r = tool_grep(call, mapped, ret, err);
 	if (r)
 		return r;
-	for (const struct jv_member *m = jv_first(jv_get(ret->value, "lines")); m; m = m->next)
-		buf_printf(&text, "%s%.*s:%lld:%.*s", text.len ? "\n" : "", STR_ARG(jv_get_str(m->value, "path")),
-			   (long long)jv_get_int(m->value, "line", 0), STR_ARG(jv_get_str(m->value, "text")));
+	add_grep_lines(&text, ret->value);
 	left = jv_get_int(ret->value, "total_matches", 0) - (int64_t)jv_count(jv_get(ret->value, "lines"));
 	if (text.len == 0)
 		buf_lit(&text, "No matches found");
@@ -122,9 +120,7 @@ static int scope_glob(struct call *call, const struct jv *args, struct outcome *
 	}
 	if (text.len == 0)
 		buf_lit(&text, "No matching files found");
-	if (jv_get(ret->value, "next_cursor"))
-		buf_printf(&text, "\n[%lld files in all; narrow the pattern]",
-			   (long long)jv_get_int(ret->value, "total", 0));
+	note_more(&text, ret->value, "files in all; narrow the pattern");
 	text_reply(ret, &text);
 	return 0;
 }
@@ -150,9 +146,7 @@ static int scope_list(struct call *call, const struct jv *args, struct outcome *
 	}
 	if (text.len == 0)
 		buf_lit(&text, "The directory is empty");
-	if (jv_get(ret->value, "next_cursor"))
-		buf_printf(&text, "\n[%lld entries in all; use glob_files]",
-			   (long long)jv_get_int(ret->value, "total", 0));
+	note_more(&text, ret->value, "entries in all; use glob_files");
 	text_reply(ret, &text);
 	return 0;
 }
@@ -215,18 +209,13 @@ static int scope_session_history(struct call *call, const struct jv *args, struc
 
 /* --- memory --- */
 
-static int scope_memory_save(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
+static void scope_memory_save_text(const struct jv *args, const struct jv *value, struct buf *text)
 {
-	START("content", "content", NULL);
 	size_t n;
 
-	r = tool_memory_save(call, mapped, ret, err);
-	if (r)
-		return r;
-	n = jv_count(jv_get(ret->value, "saved")) + jv_count(jv_get(ret->value, "known"));
-	buf_printf(&text, "Saved %zu %s to MEMORY.md", n, n == 1 ? "memory" : "memories");
-	text_reply(ret, &text);
-	return 0;
+	(void)args;
+	n = jv_count(jv_get(value, "saved")) + jv_count(jv_get(value, "known"));
+	buf_printf(text, "Saved %zu %s to MEMORY.md", n, n == 1 ? "memory" : "memories");
 }
 
 static int scope_memory_search(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
@@ -353,7 +342,7 @@ static const struct tool tools[] = {
 		"maxResults int>=1: number of entries (default 10)"},
 	{.same_as = "plan_enter"}, {.same_as = "plan_write"}, {.same_as = "plan_read"}, {.same_as = "plan_exit"},
 	{.same_as = "todo_write"},
-	{.name = "memory_save", .title = "Save memory", .group = "memory", .acts_as = "memory_save", .call = scope_memory_save,
+	{.name = "memory_save", .title = "Save memory", .group = "memory", .acts_as = "memory_save", .call = tool_memory_save, .render = scope_memory_save_text,
 	 .description = "Saves important information to long-term memory (MEMORY.md), as Markdown bullets.",
 	 .args = "content!: Markdown bullets, one fact each"},
 	{.name = "memory_search", .title = "Search memory", .group = "memory", .acts_as = "memory_search", .traits = RO,

@@ -269,21 +269,19 @@ static int memory_str_replace(struct memory *m, const struct jv *args, struct wp
 {
 	struct replace_job job = {
 		.m = m, .path = path, .old_str = jv_get_str(args, "old_str"), .new_str = jv_get_str(args, "new_str")};
-	struct str before, after;
-	struct store_stat stat;
+	struct file_change change = {.change = change_replace, .arg = &job};
 	int r;
 
 	if (job.old_str.len == 0) {
 		buf_lit(&m->text, "No replacement was performed, old_str is empty.");
 		return fail(m, ERR_INVALID);
 	}
-	r = file_change(m->call, path, (struct store_cond){0}, false, change_replace, &job, &before, &after, &stat,
-			m->err);
+	r = file_change(m->call, path, &change, m->err);
 	if (r)
 		return r;
 	buf_lit(&m->text,
 		"The memory file has been edited. Here is the snippet showing the change (with line numbers):");
-	snippet(&m->text, after, job.at, job.new_str.len);
+	snippet(&m->text, change.after, job.at, job.new_str.len);
 	return 0;
 }
 
@@ -313,10 +311,8 @@ static int memory_insert(struct memory *m, const struct jv *args, struct wpath p
 {
 	struct line_job job = {
 		.m = m, .line = jv_get_int(args, "insert_line", 0), .text = jv_get_str(args, "insert_text")};
-	struct str before, after;
-	struct store_stat stat;
-	int r = file_change(m->call, path, (struct store_cond){0}, false, change_insert, &job, &before, &after, &stat,
-			    m->err);
+	struct file_change change = {.change = change_insert, .arg = &job};
+	int r = file_change(m->call, path, &change, m->err);
 
 	if (r == 0)
 		buf_printf(&m->text, "The file %.*s has been edited.", STR_ARG(shown(m, path)));

@@ -68,9 +68,7 @@ static int paw_ls(struct call *call, const struct jv *args, struct outcome *ret,
 		buf_lit(&text, "  ");
 		buf_add(&text, jv_get_str(m->value, "modified"));
 	}
-	if (jv_get(ret->value, "next_cursor"))
-		buf_printf(&text, "\n[%lld entries in all; use glob_files]",
-			   (long long)jv_get_int(ret->value, "total", 0));
+	note_more(&text, ret->value, "entries in all; use glob_files");
 	text_reply(ret, &text);
 	return 0;
 }
@@ -131,10 +129,10 @@ static int paw_read(struct call *call, const struct jv *args, struct outcome *re
 	given = number_lines(page.content, req.offset, &text);
 	left = page.total_lines - req.offset - given;
 	if (given < page.lines)
-		buf_printf(&text, "\n[output cut at %d characters; read on with offset=%llu and a smaller limit]",
+		buf_printf(&text, "\n[output cut at %d characters; continue with offset=%llu and a smaller limit]",
 			   OUTPUT_MOST, (unsigned long long)(req.offset + given));
 	if (left)
-		buf_printf(&text, "\n[%llu more line%s; read on with offset=%llu]", (unsigned long long)left,
+		buf_printf(&text, "\n[%llu more line%s; continue with offset=%llu]", (unsigned long long)left,
 			   plural(left), (unsigned long long)(req.offset + given));
 	text_reply(ret, &text);
 	return 0;
@@ -211,9 +209,7 @@ static int paw_glob(struct call *call, const struct jv *args, struct outcome *re
 	}
 	if (text.len == 0)
 		buf_printf(&text, "No files match '%.*s'.", STR_ARG(jv_get_str(args, "pattern")));
-	if (jv_get(ret->value, "next_cursor"))
-		buf_printf(&text, "\n[%lld files in all; narrow the pattern]",
-			   (long long)jv_get_int(ret->value, "total", 0));
+	note_more(&text, ret->value, "files in all; narrow the pattern");
 	text_reply(ret, &text);
 	return 0;
 }

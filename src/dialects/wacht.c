@@ -147,8 +147,8 @@ static int wacht_append(struct call *call, const struct jv *args, struct outcome
 {
 	struct arena *arena = call->ctx->arena;
 	struct store_cond absent = {.kind = STORE_ABSENT};
-	struct str content = jv_get_str(args, "content"), before, after = content;
-	struct store_stat stat;
+	struct str content = jv_get_str(args, "content");
+	struct file_change change = {.change = change_append, .arg = &content, .after = content};
 	struct wpath path;
 	struct jv *v;
 	int r = task_file(call, args, &path, err);
@@ -156,13 +156,12 @@ static int wacht_append(struct call *call, const struct jv *args, struct outcome
 	if (r == 0)
 		r = store_write(call->files, call->ctx, path, content.ptr ? content : STR(""), absent, NULL, err);
 	if (r && err->kind == ERR_EXISTS)
-		r = file_change(call, path, (struct store_cond){0}, false, change_append, &content, &before, &after,
-				&stat, err);
+		r = file_change(call, path, &change, err);
 	if (r)
 		return r;
 	v = success(call, "append_file", path, ret);
 	jv_set_int(arena, v, "lines_written", (int64_t)count_lines(content));
-	jv_set_int(arena, v, "total_lines", (int64_t)count_lines(after));
+	jv_set_int(arena, v, "total_lines", (int64_t)count_lines(change.after));
 	jv_set_bool(arena, v, "partial", false);
 	return 0;
 }

@@ -23,13 +23,13 @@ const struct dialect *dialect_at(size_t index);
 /* A walk over the tools of a dialect in their order. Start with {.dialect = d}. */
 struct tool_walk {
 	const struct dialect *dialect;
-	size_t next_family;          /* native: where the walk goes on */
+	size_t next_family;          /* native: the family to visit next */
 	const struct tool *entry;    /* in its table */
 	const struct family *family; /* NULL for a tool that is another system's own */
 	const struct tool *tool;     /* the entry, or `same` */
 	struct tool same;            /* the native tool that the entry's same_as names */
 };
-/* The next tool, valid until the walk goes on; NULL after the last. */
+/* The next tool, valid until the next call; NULL after the last. */
 const struct tool *tool_next(struct tool_walk *walk);
 
 /* Which tools configuration leaves (policy.c). A name in allow or deny that no dialect has is an error that names the

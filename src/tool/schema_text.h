@@ -18,7 +18,7 @@
 
 #include "text/jv.h"
 
-/* The JSON Schema that `text` stands for: an object. Its strings are borrowed from `text`. */
+/* The JSON Schema of `text`: an object. Its strings are borrowed from `text`. */
 int schema_text_parse(struct arena *arena, const char *text, struct jv **ret_schema, struct err *err);
 
 #endif

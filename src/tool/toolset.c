@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The set of tools that a door serves, and the one way to call them: find, check the arguments, run, render, park.
- * Schemas are text in the tables and are parsed when a tool is first looked at or called: a program that calls one tool
- * must not pay for eighty, and start-up is measured.
+ * The set of tools that an interface serves, and the one way to call them: find, check the arguments, run, render,
+ * park. Schemas are text in the tables and are parsed when a tool is first looked at or called: a program that calls
+ * one tool must not pay for eighty, and start-up is measured.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -113,7 +113,7 @@ static int unknown_dialect(struct str name, struct err *err)
 
 	for (size_t i = 0; toolset_dialect(i) && len < sizeof(list); i++)
 		len += (size_t)snprintf(list + len, sizeof(list) - len, "%s%s", len ? ", " : "", toolset_dialect(i));
-	return err_set(err, ERR_NOT_FOUND, "there is no dialect \"%.*s\"; there are %s", STR_ARG(name), list);
+	return err_set(err, ERR_NOT_FOUND, "there is no dialect \"%.*s\"; the dialects are %s", STR_ARG(name), list);
 }
 
 int toolset_new(struct workspace *ws, struct str dialect, struct toolset **ret_set, struct err *err)
@@ -211,7 +211,7 @@ size_t toolset_count(const struct toolset *set)
 	return set->count;
 }
 
-/* What a caller sees never changes; that schemas are filled in on the way is nobody's business but ours. */
+/* The set is const for callers, although schemas are filled in at first use. */
 const struct tool_info *toolset_at(const struct toolset *set, size_t index)
 {
 	return index < set->count ? entry_info((struct toolset *)set, &set->entries[index]) : NULL;
@@ -285,7 +285,7 @@ static struct str render(const struct tool *tool, struct ctx *ctx, const struct 
 	return text.ptr ? buf_str(&text) : STR("");
 }
 
-/* Who makes the call, and which call it is: undo and history go by that. */
+/* Who makes the call, and which call it is: undo and history use both. */
 static void name_actor(struct workspace *ws, struct ctx *ctx)
 {
 	struct actor *a = &ctx->actor;

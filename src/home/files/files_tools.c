@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The file tools: what each is called, says of itself, takes and gives. Descriptions are written for models: what it
- * does, what it refuses, how to go on.
+ * The table of the file tools. Descriptions are written for models: what a tool does, what it refuses, how to
+ * continue.
  */
 #include "home/files/files.h"
 #include "tool/family.h"

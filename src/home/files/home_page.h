@@ -6,7 +6,8 @@
 #include "tool/tool.h"
 
 /* Adds content, lines, total_lines?, offset, binary and next_offset? to `value`: a page of lines by `offset` and
-   `limit` of the arguments. A binary file is given as base64, up to READ_BYTES_DEFAULT bytes, with encoding "base64". */
+   `limit` of the arguments. A binary file is given as base64, up to READ_BYTES_DEFAULT bytes, with encoding "base64".
+ */
 int home_read_page(struct call *call, struct store *store, struct wpath path, const struct jv *args, struct jv *value,
 		   struct err *err);
 /* The content, and how to continue. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* knowledge_list and read_knowledge: knowledge/ lies outside of what native file tools see. */
+/* knowledge_list and read_knowledge: knowledge/ is outside the tool root of the file tools. */
 #include "home/files/home_page.h"
 #include "home/knowledge/knowledge.h"
 #include "tool/call.h"
@@ -20,7 +20,7 @@ static void render_list(const struct jv *args, const struct jv *value, struct bu
 
 	(void)args;
 	if (!jv_count(files))
-		buf_lit(text, "there is no knowledge yet");
+		buf_lit(text, "there are no knowledge files yet");
 	for (const struct jv_member *m = jv_first(files); m; m = m->next) {
 		struct str title = jv_get_str(m->value, "title");
 
@@ -45,8 +45,7 @@ static int tool_read_knowledge(struct call *call, const struct jv *args, struct 
 	jv_set_str(arena, ret->value, "path", path.s);
 	r = home_read_page(call, workspace_home(call->ws), path, args, ret->value, err);
 	if (r == -ERR_NOT_FOUND)
-		return err_set(err, ERR_NOT_FOUND, "there is no %.*s; knowledge_list shows what there is",
-			       STR_ARG(path.s));
+		return err_set(err, ERR_NOT_FOUND, "there is no %.*s; knowledge_list lists the files", STR_ARG(path.s));
 	return r;
 }
 

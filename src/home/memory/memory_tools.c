@@ -38,7 +38,7 @@ static void render_saved(const struct jv *args, const struct jv *value, struct b
 		buf_printf(text, "\n%.*s: %.*s", STR_ARG(jv_get_str(m->value, "id")),
 			   STR_ARG(utf8_first(jv_get_str(m->value, "text"), 100)));
 	if (jv_count(jv_get(value, "known")))
-		buf_printf(text, "\n%zu known already", jv_count(jv_get(value, "known")));
+		buf_printf(text, "\n%zu already known", jv_count(jv_get(value, "known")));
 	if (jv_count(jv_get(value, "superseded")))
 		buf_printf(text, "\n%zu superseded", jv_count(jv_get(value, "superseded")));
 }
@@ -117,7 +117,7 @@ static void render_facts(const struct jv *args, const struct jv *value, struct b
 	for (const struct jv_member *m = jv_first(facts); m; m = m->next) {
 		buf_printf(text, "%.*s (%.*s%s): ", STR_ARG(jv_get_str(m->value, "id")),
 			   STR_ARG(jv_get_str(m->value, "trust")),
-			   jv_get_bool(m->value, "current", false) ? "" : ", does not hold now");
+			   jv_get_bool(m->value, "current", false) ? "" : ", does not apply now");
 		buf_add(text, jv_get_str(m->value, "text"));
 		buf_char(text, '\n');
 	}
@@ -151,7 +151,7 @@ static void render_consolidated(const struct jv *args, const struct jv *value, s
 			buf_lit(text, "- ");
 			buf_add(text, jv_get_str(m->value, "text"));
 			buf_printf(text, " [%.*s]%s\n", STR_ARG(jv_get_str(m->value, "id")),
-				   jv_get_bool(m->value, "current", false) ? "" : " (does not hold now)");
+				   jv_get_bool(m->value, "current", false) ? "" : " (does not apply now)");
 		}
 	}
 	text->len--;
@@ -168,15 +168,15 @@ static void render_forgotten(const struct jv *args, const struct jv *value, stru
 	const struct jv *past = jv_get(value, "history");
 
 	(void)args;
-	buf_printf(text, "forgotten; receipt %.*s: %zu file%s changed, %lld contents of the past removed",
+	buf_printf(text, "forgotten; receipt %.*s: %zu file%s changed, %lld earlier contents removed",
 		   STR_ARG(jv_get_str(value, "receipt")), jv_count(jv_get(value, "files")),
 		   plural(jv_count(jv_get(value, "files"))), (long long)jv_get_int(past, "contents", 0));
 	if (!jv_get_bool(past, "covered", false))
-		buf_printf(text, "\nnot all of the past is covered: %.*s", STR_ARG(jv_get_str(past, "why")));
+		buf_printf(text, "\nthe history is not fully covered: %.*s", STR_ARG(jv_get_str(past, "why")));
 	for (const struct jv_member *m = jv_first(jv_get(value, "mentions")); m; m = m->next)
 		buf_printf(text, "\nstill mentioned in %.*s", STR_ARG(jv_str_of(m->value)));
 	for (const struct jv_member *m = jv_first(jv_get(value, "derived")); m; m = m->next)
-		buf_printf(text, "\nmerged into %.*s, which stays", STR_ARG(jv_str_of(m->value)));
+		buf_printf(text, "\nmerged into %.*s, which is kept", STR_ARG(jv_str_of(m->value)));
 }
 
 /* clang-format off */

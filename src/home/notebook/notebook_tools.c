@@ -120,7 +120,7 @@ static struct jv *versions_value(struct arena *arena, const struct note_version 
 	return list;
 }
 
-/* The text from `offset` on, as much as one answer holds, cut between characters. */
+/* The text from `offset` on, up to the limit of one result, cut between characters. */
 static void set_page(struct arena *arena, struct jv *v, const struct note *n, uint64_t offset)
 {
 	struct str rest = str_from(n->body, (size_t)offset), page;
@@ -315,7 +315,7 @@ int tool_search_notes(struct call *call, const struct jv *args, struct outcome *
 
 	if (jv_get_str(args, "cursor").len &&
 	    (!str_to_i64(jv_get_str(args, "cursor"), &offset) || offset < 0 || offset > SEARCH_DEEPEST))
-		return err_set(err, ERR_INVALID, "search_notes: the cursor is not next_cursor of the page before");
+		return err_set(err, ERR_INVALID, "search_notes: the cursor is not the next_cursor of a previous page");
 	read_tags(arena, jv_get(args, "tags"), &query.tags, &query.tag_count);
 	query.offset = (size_t)offset;
 	r = home_search(call->ws, call->ctx, &query, &hits, err);
@@ -380,7 +380,7 @@ static void render_list(const struct jv *args, const struct jv *value, struct bu
 	if (jv_get(value, "next_cursor"))
 		buf_printf(text, "\n[more: cursor \"%.*s\"]", STR_ARG(jv_get_str(value, "next_cursor")));
 	for (const struct jv_member *m = jv_first(problems); m; m = m->next)
-		buf_printf(text, "\n[no note: %.*s: %.*s]", STR_ARG(jv_get_str(m->value, "path")),
+		buf_printf(text, "\n[not a note: %.*s: %.*s]", STR_ARG(jv_get_str(m->value, "path")),
 			   STR_ARG(jv_get_str(m->value, "problem")));
 }
 
@@ -391,7 +391,7 @@ static void render_found(const struct jv *args, const struct jv *value, struct b
 
 	(void)args;
 	if (!total)
-		buf_lit(text, "no note has these words; try others, or list_notes");
+		buf_lit(text, "no note matches; try other words, or list_notes");
 	else
 		buf_printf(text, "%zu of %lld note%s, best first:", jv_count(notes), total, total == 1 ? "" : "s");
 	for (const struct jv_member *m = jv_first(notes); m; m = m->next) {
@@ -422,7 +422,7 @@ static void render_note(const struct jv *args, const struct jv *value, struct bu
 	buf_lit(text, "\n\n");
 	buf_add(text, jv_get_str(value, "content"));
 	if (jv_get(value, "next_offset"))
-		buf_printf(text, "\n[%lld of %lld bytes; go on with offset %lld]",
+		buf_printf(text, "\n[%lld of %lld bytes; continue with offset %lld]",
 			   (long long)jv_get_int(value, "next_offset", 0), (long long)jv_get_int(value, "size", 0),
 			   (long long)jv_get_int(value, "next_offset", 0));
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `search`: the ranked question, where grep is the exact one. A hit says where it lies and shows the passage; what to
- * do next (read the file, narrow, go on) is in the text.
+ * `search`: the ranked question, where grep is the exact one. A hit shows the passage and its
+ * place; the text says what to do next (read the file, narrow the search, continue).
  */
 #include "home/search/search_tools.h"
 #include "home/search/search_internal.h"
@@ -177,7 +177,7 @@ static void render_search(const struct jv *args, const struct jv *value, struct 
 	else
 		buf_printf(text, "[%zu of %lld", jv_count(hits), (long long)jv_get_int(value, "total", 0));
 	if (next.len)
-		buf_printf(text, "; go on with cursor %.*s", STR_ARG(next));
+		buf_printf(text, "; continue with cursor %.*s", STR_ARG(next));
 	if (jv_count(hits))
 		buf_char(text, ']');
 	if (note.len)

@@ -72,7 +72,7 @@ int tool_session_history(struct call *call, const struct jv *args, struct outcom
 	int r;
 
 	if (jv_get_str(args, "cursor").len && (!str_to_i64(jv_get_str(args, "cursor"), &before) || before <= 0))
-		return err_set(err, ERR_INVALID, "the cursor is not one that this tool gave");
+		return err_set(err, ERR_INVALID, "the cursor is not the next_cursor of a previous page");
 	r = session_history(call->ws, call->ctx, ref_of(args), (uint64_t)before, count ? count : 1,
 			    !jv_get_bool(args, "tools", true), &page, err);
 	if (r)
@@ -98,9 +98,9 @@ static void render_history(const struct jv *args, const struct jv *value, struct
 		buf_char(text, '\n');
 	}
 	if (!jv_count(jv_get(value, "entries")))
-		buf_lit(text, "nothing was said yet\n");
+		buf_lit(text, "there are no entries yet\n");
 	if (jv_get(value, "next_cursor"))
-		buf_printf(text, "[there is more before; go on with cursor %.*s]\n",
+		buf_printf(text, "[there are earlier entries; continue with cursor %.*s]\n",
 			   STR_ARG(jv_get_str(value, "next_cursor")));
 	text->len--;
 }

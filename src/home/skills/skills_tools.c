@@ -114,7 +114,7 @@ void render_skill(const struct jv *args, const struct jv *value, struct buf *tex
 	render_home_page(args, value, text);
 	if (!jv_count(files))
 		return;
-	buf_lit(text, "\n\nFiles of this skill, to be loaded with path:");
+	buf_lit(text, "\n\nOther files of this skill (load them with path):");
 	for (const struct jv_member *m = jv_first(files); m; m = m->next)
 		buf_printf(text, "\n- %.*s (%lld bytes)", STR_ARG(jv_get_str(m->value, "path")),
 			   (long long)jv_get_int(m->value, "size", 0));
@@ -151,7 +151,7 @@ static void render_managed(const struct jv *args, const struct jv *value, struct
 	buf_printf(text, "%.*s %.*s: %.*s", STR_ARG(jv_get_str(value, "action")), STR_ARG(jv_get_str(value, "name")),
 		   STR_ARG(jv_get_str(value, "note")));
 	if (jv_get(value, "match") && !str_is(jv_get_str(value, "match"), "exact"))
-		buf_printf(text, "\nmatched with other blanks (%.*s)", STR_ARG(jv_get_str(value, "match")));
+		buf_printf(text, "\nmatched with different white space (%.*s)", STR_ARG(jv_get_str(value, "match")));
 	for (const struct jv_member *m = jv_first(jv_get(value, "findings")); m; m = m->next)
 		buf_printf(text, "\nthe scan: %.*s line %lld %.*s (%.*s, %.*s)", STR_ARG(jv_get_str(m->value, "path")),
 			   (long long)jv_get_int(m->value, "line", 0), STR_ARG(jv_get_str(m->value, "what")),

@@ -120,7 +120,7 @@ static int tool_update_task(struct call *call, const struct jv *args, struct out
 
 	jv_remove(fields, "task_id");
 	if (jv_count(fields) == 0)
-		return err_set(err, ERR_INVALID, "nothing is to be changed; give a status, notes or another field");
+		return err_set(err, ERR_INVALID, "there is nothing to change; give a status, notes or another field");
 	r = tasks_update(call->ws, call->ctx, jv_get_str(args, "task_id"), fields, &task, &note, err);
 	if (r == 0)
 		give(call, ret, "updated", task, note);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* save_upload, list_uploads, read_upload: uploads/ lies outside of what native file tools see. */
+/* save_upload, list_uploads, read_upload: uploads/ is outside the tool root of the file tools. */
 #include "base/base64.h"
 #include "home/files/home_page.h"
 #include "home/uploads/uploads.h"
@@ -16,7 +16,7 @@ static int save_bytes(struct call *call, const struct jv *args, struct outcome *
 	return upload_save(call->ws, call->ctx, &upload, &ret->value, err);
 }
 
-/* A file of the tool's own area. */
+/* From a file below the tool root. */
 static int save_file(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
 {
 	struct upload upload = {.name = jv_get_str(args, "name"), .mime = jv_get_str(args, "mime")};
@@ -37,9 +37,9 @@ static int save_file(struct call *call, const struct jv *args, struct outcome *r
 static int tool_save_upload(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
 {
 	if (!jv_get(args, "content") == !jv_get(args, "path"))
-		return err_set(err, ERR_INVALID, "give either content (base64) or path");
+		return err_set(err, ERR_INVALID, "give either \"content\" (base64) or \"path\"");
 	if (jv_get(args, "content") && !jv_get_str(args, "name").len)
-		return err_set(err, ERR_INVALID, "name is missing; what is the file called?");
+		return err_set(err, ERR_INVALID, "\"name\" is missing; give the sender's name for the file");
 	return jv_get(args, "content") ? save_bytes(call, args, ret, err) : save_file(call, args, ret, err);
 }
 
@@ -66,7 +66,7 @@ static void render_list(const struct jv *args, const struct jv *value, struct bu
 		buf_char(text, ')');
 	}
 	if (jv_get_bool(value, "more", false))
-		buf_lit(text, "\n[there are more: give a day, or a larger limit]");
+		buf_lit(text, "\n[there are more; set day or a larger limit]");
 }
 
 static int tool_read_upload(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
