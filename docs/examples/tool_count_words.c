@@ -3,7 +3,6 @@
 #include <ctype.h>
 
 #include "home/files/files.h"
-#include "tool/schemas.h"
 
 static int tool_count_words(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
 {
@@ -39,10 +38,9 @@ const struct tool example_count_words = {
 	.name = "count_words",
 	.title = "Count words",
 	.description = "Counts the words of a text file.",
-	.input_schema = S_OBJ(S_PATH, "\"path\""),
-	.output_schema = S_OBJ(R_FILE AND S_BARE("words", "integer"), "\"path\",\"size\",\"version\",\"words\""),
+	.args = "path!: path from the tool root, for example notes/plan.md",
+	.result = "path!; size! int; version!; words! int",
 	.traits = TOOL_READS_ONLY | TOOL_IDEMPOTENT,
 	.call = tool_count_words,
 	.render = render_count_words,
-	.group = "files",
 };

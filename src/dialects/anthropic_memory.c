@@ -269,21 +269,19 @@ static int memory_str_replace(struct memory *m, const struct jv *args, struct wp
 {
 	struct replace_job job = {
 		.m = m, .path = path, .old_str = jv_get_str(args, "old_str"), .new_str = jv_get_str(args, "new_str")};
-	struct str before, after;
-	struct store_stat stat;
+	struct file_change change = {.change = change_replace, .arg = &job};
 	int r;
 
 	if (job.old_str.len == 0) {
 		buf_lit(&m->text, "No replacement was performed, old_str is empty.");
 		return fail(m, ERR_INVALID);
 	}
-	r = file_change(m->call, path, (struct store_cond){0}, false, change_replace, &job, &before, &after, &stat,
-			m->err);
+	r = file_change(m->call, path, &change, m->err);
 	if (r)
 		return r;
 	buf_lit(&m->text,
 		"The memory file has been edited. Here is the snippet showing the change (with line numbers):");
-	snippet(&m->text, after, job.at, job.new_str.len);
+	snippet(&m->text, change.after, job.at, job.new_str.len);
 	return 0;
 }
 
@@ -313,10 +311,8 @@ static int memory_insert(struct memory *m, const struct jv *args, struct wpath p
 {
 	struct line_job job = {
 		.m = m, .line = jv_get_int(args, "insert_line", 0), .text = jv_get_str(args, "insert_text")};
-	struct str before, after;
-	struct store_stat stat;
-	int r = file_change(m->call, path, (struct store_cond){0}, false, change_insert, &job, &before, &after, &stat,
-			    m->err);
+	struct file_change change = {.change = change_insert, .arg = &job};
+	int r = file_change(m->call, path, &change, m->err);
 
 	if (r == 0)
 		buf_printf(&m->text, "The file %.*s has been edited.", STR_ARG(shown(m, path)));
@@ -446,39 +442,30 @@ static int call_memory(struct call *call, const struct jv *args, struct outcome 
 /* clang-format off */
 static const struct tool tools[] = {
 	{
-		.name = "memory",
-		.title = "Memory",
-		.description =
-			"Keeps notes in files under /memories that last between conversations. Commands: view (a file, or a "
-			"directory two levels deep), create (never overwrites), str_replace (must be unique), insert (after a "
-			"line; 0 is the start), delete, rename.",
-		.input_schema = S_OBJ(
-			S_ENUM("command",
-			       "\"view\",\"create\",\"str_replace\",\"insert\",\"delete\",\"rename\"", "what to do") AND
-			S_STR("path", "/memories or below") AND
-			"\"view_range\":{\"type\":\"array\",\"items\":{\"type\":\"integer\"},\"minItems\":2,\"maxItems\":2,"
-			"\"description\":\"[first, last] line from 1 on; -1 is the end\"}" AND
-			S_STR("file_text", "create: what to write") AND
-			S_STR("old_str", "str_replace: text that is there once") AND
-			S_STR("new_str", "str_replace: text in its place") AND
-			S_ANYINT("insert_line", "insert: after this line; 0 is the start") AND
-			S_STR("insert_text", "insert: the lines") AND
-			S_STR("old_path", "rename: what") AND
-			S_STR("new_path", "rename: to"), "\"command\""),
-		.traits = TOOL_DESTRUCTIVE,
-		.call = call_memory,
-		.group = "files",
+		.name = "memory", .title = "Memory", .group = "files", .traits = TOOL_DESTRUCTIVE, .call = call_memory,
 		.acts_as = "ls read_file write_file edit_file insert_file delete_file move_file",
+		.description =
+			"Keeps notes in files under /memories, which persist between conversations. Commands: view (a file, or a "
+			"directory two levels deep), create (never overwrites), str_replace (the text must be unique), "
+			"insert (after a line; 0 is the start), delete, rename.",
+		.args =
+			"command! view|create|str_replace|insert|delete|rename: what to do\n"
+			"path: /memories or below\n"
+			"view_range [int]=2: view: [first, last] line, from 1; -1 is the end\n"
+			"file_text: create: what to write\n"
+			"old_str: str_replace: the exact text to replace\n"
+			"new_str: str_replace: the text that replaces it\n"
+			"insert_line int: insert: after this line; 0 is the start\n"
+			"insert_text: insert: the lines\n"
+			"old_path: rename: the current path\n"
+			"new_path: rename: the new path",
 	},
 	{0},
 };
 /* clang-format on */
 
-static const struct tool_group own_tools = {tools, COUNT(tools)};
-static const struct tool_group *const groups[] = {&own_tools, NULL};
-
 const struct dialect dialect_anthropic_memory = {
 	.name = "anthropic-memory",
 	.root = "memories",
-	.groups = groups,
+	.tools = tools,
 };

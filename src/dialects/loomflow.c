@@ -3,8 +3,8 @@
  * Loomflow's workspace: the notebook tools with their names, arguments and "ERROR:" before a failure, and its file
  * tools over the file area. Kept: a note gets its author from the host; read_note takes a slug or part of a title;
  * lists are newest first and 50 at a time; tags may be one text with commas; list_notes takes the author as `author`
- * (as its documentation says) or `author_filter` (as its code does). Beyond it: lists say how many there are and go on,
- * long notes are read in parts, and earlier versions can be read. Not there: bash.
+ * (as its documentation says) or `author_filter` (as its code does). Beyond it: lists give their total and can be
+ * continued, long notes are read in parts, and earlier versions can be read. Not there: bash.
  */
 #include "dialects/common.h"
 #include "home/notebook/notebook_tools.h"
@@ -23,17 +23,11 @@ static void add_title(struct buf *text, const struct jv *note)
 		buf_char(text, (unsigned char)title.ptr[i] < 0x20 ? ' ' : title.ptr[i]);
 }
 
-static int loom_note(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
+static void loom_note_text(const struct jv *args, const struct jv *value, struct buf *text)
 {
-	START("title", "title", "content", "content", "kind", "kind", "tags", "tags", NULL);
-
-	r = tool_note(call, mapped, ret, err);
-	if (r)
-		return r;
-	buf_printf(&text, "Saved note '%.*s' (author: %.*s, kind: %.*s).", STR_ARG(jv_get_str(ret->value, "slug")),
-		   STR_ARG(jv_get_str(ret->value, "author")), STR_ARG(jv_get_str(ret->value, "kind")));
-	text_reply(ret, &text);
-	return 0;
+	(void)args;
+	buf_printf(text, "Saved note '%.*s' (author: %.*s, kind: %.*s).", STR_ARG(jv_get_str(value, "slug")),
+		   STR_ARG(jv_get_str(value, "author")), STR_ARG(jv_get_str(value, "kind")));
 }
 
 static int loom_read_note(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
@@ -53,7 +47,7 @@ static int loom_read_note(struct call *call, const struct jv *args, struct outco
 		   STR_ARG(jv_get_str(ret->value, "kind")), STR_ARG(jv_get_str(ret->value, "updated")));
 	buf_add(&text, jv_get_str(ret->value, "content"));
 	if (jv_get(ret->value, "next_offset"))
-		buf_printf(&text, "\n[%lld of %lld bytes; read on with offset=%lld]",
+		buf_printf(&text, "\n[%lld of %lld bytes; continue with offset=%lld]",
 			   (long long)jv_get_int(ret->value, "next_offset", 0),
 			   (long long)jv_get_int(ret->value, "size", 0),
 			   (long long)jv_get_int(ret->value, "next_offset", 0));
@@ -76,7 +70,7 @@ static void add_notes(struct buf *text, const struct jv *value)
 			buf_printf(text, " — %.*s", STR_ARG(lede));
 	}
 	if (jv_get(value, "next_cursor"))
-		buf_printf(text, "\n[%zu of %lld; go on with cursor=\"%.*s\"]", jv_count(notes),
+		buf_printf(text, "\n[%zu of %lld; continue with cursor=\"%.*s\"]", jv_count(notes),
 			   (long long)jv_get_int(value, "total", 0), STR_ARG(jv_get_str(value, "next_cursor")));
 	if (jv_get(value, "problems"))
 		buf_printf(text, "\n[%lld files cannot be read as notes, for example %.*s]",
@@ -102,94 +96,54 @@ static int loom_list_notes(struct call *call, const struct jv *args, struct outc
 	return 0;
 }
 
-static int loom_search(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
+static void loom_search_text(const struct jv *args, const struct jv *value, struct buf *text)
 {
-	START("query", "query", "kind", "kind", "cursor", "cursor", NULL);
-
-	r = tool_search_notes(call, mapped, ret, err);
-	if (r)
-		return r;
-	for (const struct jv_member *m = jv_first(jv_get(ret->value, "notes")); m; m = m->next) {
-		buf_printf(&text, "%s- %.*s [%.*s/%.*s] ", text.len ? "\n" : "", STR_ARG(jv_get_str(m->value, "slug")),
+	(void)args;
+	for (const struct jv_member *m = jv_first(jv_get(value, "notes")); m; m = m->next) {
+		buf_printf(text, "%s- %.*s [%.*s/%.*s] ", text->len ? "\n" : "", STR_ARG(jv_get_str(m->value, "slug")),
 			   STR_ARG(jv_get_str(m->value, "author")), STR_ARG(jv_get_str(m->value, "kind")));
-		add_title(&text, m->value);
-		buf_printf(&text, "\n  %.*s", STR_ARG(jv_get_str(m->value, "snippet")));
+		add_title(text, m->value);
+		buf_printf(text, "\n  %.*s", STR_ARG(jv_get_str(m->value, "snippet")));
 	}
-	if (!text.len)
-		buf_lit(&text, "No notes match.");
-	if (jv_get(ret->value, "next_cursor"))
-		buf_printf(&text, "\n[%lld in all; go on with cursor=\"%.*s\"]",
-			   (long long)jv_get_int(ret->value, "total", 0),
-			   STR_ARG(jv_get_str(ret->value, "next_cursor")));
-	text_reply(ret, &text);
-	return 0;
+	if (!text->len)
+		buf_lit(text, "No notes match.");
+	if (jv_get(value, "next_cursor"))
+		buf_printf(text, "\n[%lld in all; continue with cursor=\"%.*s\"]",
+			   (long long)jv_get_int(value, "total", 0), STR_ARG(jv_get_str(value, "next_cursor")));
 }
 
-static int loom_update_note(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
+static void loom_update_note_text(const struct jv *args, const struct jv *value, struct buf *text)
 {
-	START("slug", "slug", "content", "content", "tags", "tags", NULL);
-
-	r = tool_update_note(call, mapped, ret, err);
-	if (r)
-		return r;
-	buf_printf(&text, "Updated note '%.*s' (%zu characters, version %lld).",
-		   STR_ARG(jv_get_str(ret->value, "slug")), utf8_count(jv_get_str(args, "content")),
-		   (long long)jv_get_int(ret->value, "version", 0));
-	text_reply(ret, &text);
-	return 0;
+	buf_printf(text, "Updated note '%.*s' (%zu characters, version %lld).", STR_ARG(jv_get_str(value, "slug")),
+		   utf8_count(jv_get_str(args, "content")), (long long)jv_get_int(value, "version", 0));
 }
 
-static int loom_archive_note(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
+static void loom_archive_note_text(const struct jv *args, const struct jv *value, struct buf *text)
 {
-	START("slug", "slug", NULL);
-
-	r = tool_archive_note(call, mapped, ret, err);
-	if (r)
-		return r;
-	buf_printf(&text, "Archived note '%.*s'. It no longer shows in lists and searches.",
-		   STR_ARG(jv_get_str(ret->value, "slug")));
-	text_reply(ret, &text);
-	return 0;
+	(void)args;
+	buf_printf(text, "Archived note '%.*s'. It no longer shows in lists and searches.",
+		   STR_ARG(jv_get_str(value, "slug")));
 }
 
-static int loom_ask(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
+static void loom_ask_text(const struct jv *args, const struct jv *value, struct buf *text)
 {
-	START("title", "title", "content", "content", NULL);
-
-	r = tool_ask_question(call, mapped, ret, err);
-	if (r)
-		return r;
-	buf_printf(&text, "Question '%.*s' is open.", STR_ARG(jv_get_str(ret->value, "slug")));
-	text_reply(ret, &text);
-	return 0;
+	(void)args;
+	buf_printf(text, "Question '%.*s' is open.", STR_ARG(jv_get_str(value, "slug")));
 }
 
-static int loom_answer(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
+static void loom_answer_text(const struct jv *args, const struct jv *value, struct buf *text)
 {
-	START("slug", "slug", "content", "content", NULL);
-
-	r = tool_answer_question(call, mapped, ret, err);
-	if (r)
-		return r;
-	buf_printf(&text, "Answered question '%.*s' with note '%.*s'.",
-		   STR_ARG(jv_get_str(jv_get(ret->value, "question"), "slug")),
-		   STR_ARG(jv_get_str(ret->value, "slug")));
-	text_reply(ret, &text);
-	return 0;
+	(void)args;
+	buf_printf(text, "Answered question '%.*s' with note '%.*s'.",
+		   STR_ARG(jv_get_str(jv_get(value, "question"), "slug")), STR_ARG(jv_get_str(value, "slug")));
 }
 
-static int loom_questions(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
+static void loom_questions_text(const struct jv *args, const struct jv *value, struct buf *text)
 {
-	START("cursor", "cursor", NULL);
-
-	r = tool_list_open_questions(call, mapped, ret, err);
-	if (r)
-		return r;
-	add_notes(&text, ret->value);
-	if (!text.len)
-		buf_lit(&text, "No open questions.");
-	text_reply(ret, &text);
-	return 0;
+	(void)args;
+	add_notes(text, value);
+	if (!text->len)
+		buf_lit(text, "No open questions.");
 }
 
 /* --- files --- */
@@ -215,7 +169,7 @@ static int loom_read(struct call *call, const struct jv *args, struct outcome *r
 			       STR_ARG(path.s), (unsigned long long)page.stat.size);
 	buf_add(&text, page.content);
 	if (req.offset + page.lines < page.total_lines)
-		buf_printf(&text, "%s[%llu more lines; read on with offset=%llu]",
+		buf_printf(&text, "%s[%llu more lines; continue with offset=%llu]",
 			   str_ends(page.content, STR("\n")) ? "" : "\n",
 			   (unsigned long long)(page.total_lines - req.offset - page.lines),
 			   (unsigned long long)(req.offset + page.lines));
@@ -256,16 +210,12 @@ static int loom_grep(struct call *call, const struct jv *args, struct outcome *r
 {
 	START("pattern", "pattern", "path", "path", "glob", "include", NULL);
 
-	if (str_is(jv_get_str(args, "path"), "."))
-		jv_set_str(arena, mapped, "path", STR(""));
 	jv_set_bool(arena, mapped, "case_sensitive", !jv_get_bool(args, "ignore_case", false));
 	jv_set_int(arena, mapped, "limit", GREP_MOST);
 	r = tool_grep(call, mapped, ret, err);
 	if (r)
 		return r;
-	for (const struct jv_member *m = jv_first(jv_get(ret->value, "lines")); m; m = m->next)
-		buf_printf(&text, "%s%.*s:%lld:%.*s", text.len ? "\n" : "", STR_ARG(jv_get_str(m->value, "path")),
-			   (long long)jv_get_int(m->value, "line", 0), STR_ARG(jv_get_str(m->value, "text")));
+	add_grep_lines(&text, ret->value);
 	if (!text.len)
 		buf_lit(&text, "No matches");
 	if (jv_get(ret->value, "next_cursor"))
@@ -279,8 +229,6 @@ static int loom_find(struct call *call, const struct jv *args, struct outcome *r
 {
 	START("path", "path", NULL);
 
-	if (str_is(jv_get_str(args, "path"), "."))
-		jv_set_str(arena, mapped, "path", STR(""));
 	jv_set_str(arena, mapped, "pattern", glob_any_depth(arena, jv_get_str(args, "glob")));
 	jv_set_int(arena, mapped, "limit", FIND_MOST);
 	r = tool_glob(call, mapped, ret, err);
@@ -290,9 +238,7 @@ static int loom_find(struct call *call, const struct jv *args, struct outcome *r
 		buf_printf(&text, "%s%.*s", text.len ? "\n" : "", STR_ARG(jv_str_of(m->value)));
 	if (!text.len)
 		buf_lit(&text, "No files match");
-	if (jv_get(ret->value, "next_cursor"))
-		buf_printf(&text, "\n[%lld files in all; narrow the pattern]",
-			   (long long)jv_get_int(ret->value, "total", 0));
+	note_more(&text, ret->value, "files in all; narrow the pattern");
 	text_reply(ret, &text);
 	return 0;
 }
@@ -301,8 +247,6 @@ static int loom_ls(struct call *call, const struct jv *args, struct outcome *ret
 {
 	START("path", "path", NULL);
 
-	if (str_is(jv_get_str(args, "path"), "."))
-		jv_set_str(arena, mapped, "path", STR(""));
 	r = tool_ls(call, mapped, ret, err);
 	if (r)
 		return r;
@@ -315,120 +259,116 @@ static int loom_ls(struct call *call, const struct jv *args, struct outcome *ret
 	}
 	if (!text.len)
 		buf_lit(&text, "(empty)");
-	if (jv_get(ret->value, "next_cursor"))
-		buf_printf(&text, "\n[%lld entries in all; use find]", (long long)jv_get_int(ret->value, "total", 0));
+	note_more(&text, ret->value, "entries in all; use find");
 	text_reply(ret, &text);
 	return 0;
 }
 
 /* clang-format off */
-#define S_TAGS \
-	"\"tags\":{\"anyOf\":[{\"type\":\"string\"},{\"type\":\"array\",\"items\":{\"type\":\"string\"}," \
-	"\"maxItems\":50},{\"type\":\"null\"}],\"description\":\"labels: a list, or one text with commas\"}"
-#define S_KIND S_STR("kind", "finding (default), question, decision, summary, artifact, plan or note")
-#define S_MAYBE(name, text) "\"" name "\":{\"type\":[\"string\",\"null\"],\"description\":\"" text "\"}"
+#define PATH "path!: path from the tool root, for example notes/plan.md"
+#define TAGS "tags str or [str]<=50 or null: labels: a list, or one text with commas"
+#define CURSOR "cursor: next_cursor of the previous page"
 
 static const struct tool tools[] = {
-	{.name = "note", .title = "Note", .group = "notes", .acts_as = "note", .call = loom_note,
-	 .description = "Writes a new note into the shared notebook. You are its author.",
-	 .input_schema = S_OBJ(
-		S_STR("title", "short and findable") AND
-		S_STR("content", "the note, in Markdown") AND
-		S_KIND AND
-		S_TAGS, "\"title\",\"content\"")},
+	{.name = "note", .title = "Note", .group = "notes", .acts_as = "note", .call = tool_note, .render = loom_note_text,
+	 .description = "Adds a note to the shared notebook.",
+	 .args =
+		"title!: what it is about, in one line\n"
+		"content!: the note, in Markdown\n"
+		"kind: finding (default), question, decision, summary, artifact, plan or note\n"
+		TAGS},
 	{.name = "read_note", .title = "Read note", .group = "notes", .acts_as = "read_note", .traits = RO,
 	 .call = loom_read_note,
-	 .description = "Reads one note by its slug or part of its title.",
-	 .input_schema = S_OBJ(
-		S_STR("slug_or_title", "slug, or part of the title") AND
-		S_INT1("version", "an earlier version (default: the present one)") AND
-		S_INT("offset", "first byte, for long notes"), "\"slug_or_title\"")},
+	 .description = "Reads a note by its slug or part of its title.",
+	 .args =
+		"slug_or_title!: slug, or part of the title\n"
+		"version int>=1: an earlier version (default: the current one)\n"
+		"offset int>=0: first byte, for long notes"},
 	{.name = "list_notes", .title = "List notes", .group = "notes", .acts_as = "list_notes", .traits = RO,
 	 .call = loom_list_notes,
 	 .description = "Lists notes, newest first: slug, author, kind, title and first line.",
-	 .input_schema = S_OBJ(
-		S_MAYBE("author", "only by this author") AND
-		S_MAYBE("author_filter", "the same") AND
-		S_MAYBE("kind", "only of this kind") AND
-		S_INT1("limit", "how many (default 50)") AND
-		S_CURSOR, "")},
+	 .args =
+		"author str?: only notes by this author\n"
+		"author_filter str?: the same as author\n"
+		"kind str?: only notes of this kind\n"
+		"limit int>=1: number of notes (default 50)\n"
+		CURSOR},
 	{.name = "search_notes", .title = "Search notes", .group = "notes", .acts_as = "search_notes",
-	 .traits = RO | TOOL_LONG, .call = loom_search,
+	 .traits = RO | TOOL_LONG, .call = tool_search_notes, .render = loom_search_text,
 	 .description = "Searches the notebook by words, best first.",
-	 .input_schema = S_OBJ(
-		S_STR("query", "words") AND
-		S_MAYBE("kind", "only of this kind") AND
-		S_CURSOR, "\"query\"")},
+	 .args =
+		"query!: words\n"
+		"kind str?: only notes of this kind\n"
+		CURSOR},
 	{.name = "update_note", .title = "Update note", .group = "notes", .acts_as = "update_note",
-	 .call = loom_update_note,
-	 .description = "Rewrites a note of your own; what it said before is kept as a version.",
-	 .input_schema = S_OBJ(
-		S_STR("slug", "of your note") AND
-		S_STR("content", "the new text, whole") AND
-		S_TAGS, "\"slug\",\"content\"")},
+	 .call = tool_update_note, .render = loom_update_note_text,
+	 .description = "Replaces the text of one of your own notes; the previous version is kept.",
+	 .args =
+		"slug!: slug of your note\n"
+		"content!: the whole new text\n"
+		TAGS},
 	{.name = "archive_note", .title = "Archive note", .group = "notes", .acts_as = "archive_note",
-	 .traits = TOOL_IDEMPOTENT, .call = loom_archive_note,
-	 .description = "Hides a note of your own from lists and searches; it stays readable by its slug.",
-	 .input_schema = S_OBJ(S_STR("slug", "of your note"), "\"slug\"")},
-	{.name = "ask_question", .title = "Ask", .group = "notes", .acts_as = "ask_question", .call = loom_ask,
-	 .description = "Leaves a question for teammates.",
-	 .input_schema = S_OBJ(
-		S_STR("title", "the question") AND
-		S_STR("content", "what one has to know to answer it"), "\"title\",\"content\"")},
+	 .traits = TOOL_IDEMPOTENT, .call = tool_archive_note, .render = loom_archive_note_text,
+	 .description = "Hides one of your own notes from lists and searches; it can still be read by its slug.",
+	 .args = "slug!: slug of your note"},
+	{.name = "ask_question", .title = "Ask", .group = "notes", .acts_as = "ask_question", .call = tool_ask_question, .render = loom_ask_text,
+	 .description = "Leaves a question for your teammates.",
+	 .args =
+		"title!: the question\n"
+		"content!: what is needed to answer it"},
 	{.name = "answer_question", .title = "Answer", .group = "notes", .acts_as = "answer_question",
-	 .call = loom_answer,
-	 .description = "Answers an open question of anyone with a finding.",
-	 .input_schema = S_OBJ(
-		S_STR("slug", "of the question") AND
-		S_STR("content", "the answer"), "\"slug\",\"content\"")},
+	 .call = tool_answer_question, .render = loom_answer_text,
+	 .description = "Answers an open question of any agent with a finding.",
+	 .args =
+		"slug!: slug of the question\n"
+		"content!: the answer"},
 	{.name = "list_open_questions", .title = "Open questions", .group = "notes",
-	 .acts_as = "list_open_questions", .traits = RO, .call = loom_questions,
-	 .description = "Lists questions that nobody has answered.",
-	 .input_schema = S_OBJ(S_CURSOR, "")},
+	 .acts_as = "list_open_questions", .traits = RO, .call = tool_list_open_questions, .render = loom_questions_text,
+	 .description = "Lists the questions that nobody has answered.",
+	 .args = CURSOR},
 	{.name = "read", .title = "Read", .group = "files", .acts_as = "read_file", .traits = RO, .call = loom_read,
 	 .description = "Reads a text file with line numbers.",
-	 .input_schema = S_OBJ(
-		S_PATH AND
-		S_INT("offset", "first line, from 0 (default 0)") AND
-		S_INT("limit", "lines (default 2000)"), "\"path\"")},
+	 .args =
+		PATH "\n"
+		"offset int>=0: first line, from 0 (default 0)\n"
+		"limit int>=0: number of lines (default 2000)"},
 	{.name = "write", .title = "Write", .group = "files", .acts_as = "write_file", .traits = TOOL_DESTRUCTIVE,
 	 .call = loom_write,
-	 .description = "Writes a file; what it had before is replaced.",
-	 .input_schema = S_OBJ(S_PATH AND S_STR("content", "what to write"), "\"path\",\"content\"")},
+	 .description = "Writes a file and replaces its content.",
+	 .args =
+		PATH "\n"
+		"content!: what to write"},
 	{.name = "edit", .title = "Edit", .group = "files", .acts_as = "edit_file", .traits = TOOL_DESTRUCTIVE,
 	 .call = loom_edit,
-	 .description = "Replaces a string that occurs exactly once, or every occurrence with replace_all.",
-	 .input_schema = S_OBJ(
-		S_PATH AND
-		S_STR("old_string", "string that is there") AND
-		S_STR("new_string", "string in its place") AND
-		S_BOOL("replace_all", "default false"), "\"path\",\"old_string\",\"new_string\"")},
+	 .description = "Replaces a string that must occur exactly once, or every occurrence with replace_all.",
+	 .args =
+		PATH "\n"
+		"old_string!: the exact string to replace\n"
+		"new_string!: the string that replaces it\n"
+		"replace_all bool: replace every occurrence (default false)"},
 	{.name = "grep", .title = "Grep", .group = "files", .acts_as = "grep", .traits = RO | TOOL_LONG,
 	 .call = loom_grep,
 	 .description = "Finds lines that match a regular expression.",
-	 .input_schema = S_OBJ(
-		S_STR("pattern", "regular expression") AND
-		S_STR("path", "file or directory (default .)") AND
-		S_STR("glob", "only files that match") AND
-		S_BOOL("ignore_case", "default false"), "\"pattern\"")},
+	 .args =
+		"pattern!: regular expression\n"
+		"path: file or directory (default .)\n"
+		"glob: only files that match this pattern\n"
+		"ignore_case bool: ignore case (default false)"},
 	{.name = "find", .title = "Find", .group = "files", .acts_as = "glob", .traits = RO | TOOL_LONG,
 	 .call = loom_find,
 	 .description = "Finds files by a glob pattern at any depth.",
-	 .input_schema = S_OBJ(
-		S_STR("glob", "for example *.md") AND
-		S_STR("path", "directory (default .)"), "\"glob\"")},
+	 .args =
+		"glob!: for example *.md\n"
+		"path: directory (default .)"},
 	{.name = "ls", .title = "List", .group = "files", .acts_as = "ls", .traits = RO, .call = loom_ls,
 	 .description = "Lists a directory with sizes.",
-	 .input_schema = S_OBJ(S_STR("path", "directory (default .)"), "")},
+	 .args = "path: directory (default .)"},
 	{0},
 };
 /* clang-format on */
 
-static const struct tool_group own_tools = {tools, COUNT(tools)};
-static const struct tool_group *const groups[] = {&own_tools, NULL};
-
 const struct dialect dialect_loomflow = {
 	.name = "loomflow",
-	.groups = groups,
+	.tools = tools,
 	.error_prefix = "ERROR: ",
 };

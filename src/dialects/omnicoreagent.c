@@ -97,9 +97,7 @@ static void list_text(const struct jv *value, struct buf *text)
 	list_kind(entries, dir, false, text);
 	if (jv_count(entries) == 0)
 		buf_lit(text, "\n(empty)");
-	if (jv_get(value, "next_cursor"))
-		buf_printf(text, "\n[%lld entries in all; use glob to find the others]",
-			   (long long)jv_get_int(value, "total", 0));
+	note_more(text, value, "entries in all; use glob to find the others");
 }
 
 static int omni_ls(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
@@ -201,14 +199,12 @@ static int change_rewrite(void *arg, struct arena *arena, struct str before, str
 
 static int omni_rewrite(struct call *call, struct jv *mapped, struct rewrite *job, struct buf *text, struct err *err)
 {
-	struct str before, after;
-	struct store_stat stat;
+	struct file_change change = {.change = change_rewrite, .arg = job};
 	struct wpath path;
 	int r = arg_file(call, mapped, "path", &path, err);
 
 	if (r == 0)
-		r = file_change(call, path, (struct store_cond){0}, false, change_rewrite, job, &before, &after, &stat,
-				err);
+		r = file_change(call, path, &change, err);
 	if (r && err->kind == ERR_NOT_FOUND)
 		return RETELL(err, "%s %.*s: the file does not exist; use mode \"create\"",
 			      job->append ? "append to" : "overwrite", STR_ARG(path.s));
@@ -275,8 +271,7 @@ static int change_clamped(void *arg, struct arena *arena, struct str before, str
 static int omni_insert(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
 {
 	struct clamped job = {.line = jv_get_int(args, "insert_line", 1), .text = jv_get_str(args, "insert_text")};
-	struct str before, after;
-	struct store_stat stat;
+	struct file_change change = {.change = change_clamped, .arg = &job};
 	struct wpath path;
 	START(NULL);
 
@@ -290,8 +285,7 @@ static int omni_insert(struct call *call, const struct jv *args, struct outcome 
 	if (r == 0)
 		r = arg_file(call, mapped, "path", &path, err);
 	if (r == 0)
-		r = file_change(call, path, (struct store_cond){0}, false, change_clamped, &job, &before, &after, &stat,
-				err);
+		r = file_change(call, path, &change, err);
 	if (r)
 		return r;
 	buf_printf(&text, "Inserted text into %.*s", STR_ARG(path.s));
@@ -332,17 +326,10 @@ static int omni_move(struct call *call, const struct jv *args, struct outcome *r
 	return 0;
 }
 
-static int omni_clear(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
+static void omni_clear_text(const struct jv *args, const struct jv *value, struct buf *text)
 {
-	START(NULL);
-
-	r = tool_clear_files(call, mapped, ret, err);
-	if (r)
-		return r;
-	buf_printf(&text, "Cleared the workspace files (%lld removed)",
-		   (long long)jv_get_int(ret->value, "removed", 0));
-	text_reply(ret, &text);
-	return 0;
+	(void)args;
+	buf_printf(text, "Cleared the workspace files (%lld removed)", (long long)jv_get_int(value, "removed", 0));
 }
 
 static int omni_glob(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
@@ -365,9 +352,7 @@ static int omni_glob(struct call *call, const struct jv *args, struct outcome *r
 			buf_char(&text, '\n');
 		}
 		text.len--;
-		if (jv_get(ret->value, "next_cursor"))
-			buf_printf(&text, "\n[%lld files in all; narrow the pattern]",
-				   (long long)jv_get_int(ret->value, "total", 0));
+		note_more(&text, ret->value, "files in all; narrow the pattern");
 	}
 	text_reply(ret, &text);
 	return 0;
@@ -389,137 +374,105 @@ static int omni_grep(struct call *call, const struct jv *args, struct outcome *r
 		r = tool_grep(call, mapped, ret, err);
 	if (r)
 		return r;
-	for (const struct jv_member *m = jv_first(jv_get(ret->value, "lines")); m; m = m->next)
-		buf_printf(&text, "%.*s:%lld:%.*s\n", STR_ARG(jv_get_str(m->value, "path")),
-			   (long long)jv_get_int(m->value, "line", 0), STR_ARG(jv_get_str(m->value, "text")));
+	add_grep_lines(&text, ret->value);
 	left = jv_get_int(ret->value, "total_matches", 0) - (int64_t)jv_count(jv_get(ret->value, "lines"));
 	if (text.len == 0)
-		buf_lit(&text, "No matches found\n");
+		buf_lit(&text, "No matches found");
 	if (left > 0)
-		buf_printf(&text, "[%lld more matches omitted]\n", (long long)left);
+		buf_printf(&text, "\n[%lld more matches omitted]", (long long)left);
 	if (jv_get_int(ret->value, "binary_skipped", 0))
-		buf_printf(&text, "[%lld files that are not text were skipped]\n",
+		buf_printf(&text, "\n[%lld files that are not text were skipped]",
 			   (long long)jv_get_int(ret->value, "binary_skipped", 0));
-	text.len--;
 	text_reply(ret, &text);
 	return 0;
-}
-
-/* Artifact tools: the native ones, as text. */
-static int omni_artifact(struct call *call, const struct jv *args, struct outcome *ret, struct err *err,
-			 int (*handler)(struct call *, const struct jv *, struct outcome *, struct err *),
-			 void (*render)(const struct jv *, const struct jv *, struct buf *))
-{
-	struct buf text;
-	int r = handler(call, args, ret, err);
-
-	if (r)
-		return r;
-	buf_init(&text, call->ctx->arena, 2 * TOOL_TEXT_MAX);
-	render(args, ret->value, &text);
-	text_reply(ret, &text);
-	return 0;
-}
-
-static int omni_read_artifact(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
-{
-	return omni_artifact(call, args, ret, err, tool_read_artifact, render_read_file);
-}
-
-static int omni_tail_artifact(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
-{
-	return omni_artifact(call, args, ret, err, tool_tail_artifact, render_tail_artifact);
-}
-
-static int omni_search_artifact(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
-{
-	return omni_artifact(call, args, ret, err, tool_search_artifact, render_search_artifact);
-}
-
-static int omni_list_artifacts(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
-{
-	return omni_artifact(call, args, ret, err, tool_list_artifacts, render_list_artifacts);
 }
 
 /* clang-format off */
+#define PATH "path!: path from the tool root, for example notes/plan.md"
+
 static const struct tool tools[] = {
 	{.name = "ls", .title = "List", .group = "files", .acts_as = "ls", .traits = RO, .call = omni_ls,
-	 .description = "Lists one directory of the workspace: directories first, then files.",
-	 .input_schema = S_OBJ(S_STR("path", "directory (default: the root)"), "")},
+	 .description = "Lists a directory of the workspace, directories before files.",
+	 .args = "path: directory (default: the root)"},
 	{.name = "read_file", .title = "Read", .group = "files", .acts_as = "read_file", .traits = RO, .call = omni_read,
-	 .description = "Reads a workspace file. Long files come in parts; go on with offset.",
-	 .input_schema = S_OBJ(
-		S_PATH AND
-		S_INT("offset", "first line, from 0 (default 0)") AND
-		S_INT1("limit", "lines (default: as many as fit)"), "\"path\"")},
+	 .description = "Reads a workspace file. Continue a long file with offset.",
+	 .args =
+		PATH "\n"
+		"offset int>=0: first line, from 0 (default 0)\n"
+		"limit int>=1: number of lines (default: as many as fit)"},
 	{.name = "write_file", .title = "Write", .group = "files", .acts_as = "write_file", .traits = TOOL_DESTRUCTIVE,
 	 .call = omni_write,
 	 .description = "Writes a workspace file. create fails if it exists; append and overwrite need it to exist.",
-	 .input_schema = S_OBJ(
-		S_PATH AND
-		"\"content\":{\"description\":\"text; a list is joined by lines, an object becomes JSON\"}" AND
-		S_ENUM("mode", "\"create\",\"append\",\"overwrite\"", "default create"), "\"path\",\"content\"")},
+	 .args =
+		PATH "\n"
+		"content! any: text; a list becomes lines, an object becomes JSON\n"
+		"mode create|append|overwrite: default create"},
 	{.name = "edit_file", .title = "Edit", .group = "files", .acts_as = "edit_file", .traits = TOOL_DESTRUCTIVE,
 	 .call = omni_edit,
-	 .description = "Replaces every occurrence of old_str by new_str.",
-	 .input_schema = S_OBJ(
-		S_PATH AND S_STR("old_str", "text that is there") AND S_STR("new_str", "text in its place"),
-		"\"path\",\"old_str\",\"new_str\"")},
+	 .description = "Replaces every occurrence of old_str with new_str.",
+	 .args =
+		PATH "\n"
+		"old_str!: the exact text to replace\n"
+		"new_str!: the text that replaces it"},
 	{.name = "insert_file", .title = "Insert", .group = "files", .acts_as = "insert_file", .call = omni_insert,
-	 .description = "Inserts text before a line (1-based; out of range means the start or the end).",
-	 .input_schema = S_OBJ(
-		S_PATH AND S_ANYINT("insert_line", "1 is the first line") AND S_STR("insert_text", "the lines"),
-		"\"path\",\"insert_line\",\"insert_text\"")},
+	 .description = "Inserts text before a line. A line out of range means the start or the end.",
+	 .args =
+		PATH "\n"
+		"insert_line! int: the line, from 1\n"
+		"insert_text!: the lines"},
 	{.name = "delete_file", .title = "Delete", .group = "files", .acts_as = "delete_file",
 	 .traits = TOOL_DESTRUCTIVE, .call = omni_delete,
-	 .description = "Deletes a file, or a directory with all in it.",
-	 .input_schema = S_OBJ(S_PATH, "\"path\"")},
+	 .description = "Deletes a file, or a directory and everything in it.",
+	 .args = PATH},
 	{.name = "move_file", .title = "Move", .group = "files", .acts_as = "move_file", .traits = TOOL_DESTRUCTIVE,
 	 .call = omni_move,
-	 .description = "Moves or renames a file or directory; a file at the new path is replaced.",
-	 .input_schema = S_OBJ(S_STR("old_path", "what") AND S_STR("new_path", "where to"),
-		"\"old_path\",\"new_path\"")},
+	 .description = "Moves or renames a file or directory, and replaces a file at the new path.",
+	 .args =
+		"old_path!: the current path\n"
+		"new_path!: the new path"},
 	{.name = "clear_files", .title = "Clear", .group = "files", .acts_as = "clear_files",
-	 .traits = TOOL_DESTRUCTIVE | TOOL_IDEMPOTENT, .call = omni_clear,
-	 .description = "Deletes all workspace files.", .input_schema = S_NONE},
+	 .traits = TOOL_DESTRUCTIVE | TOOL_IDEMPOTENT, .call = tool_clear_files, .render = omni_clear_text,
+	 .description = "Deletes all workspace files."},
 	{.name = "glob", .title = "Glob", .group = "files", .acts_as = "glob", .traits = RO | TOOL_LONG, .call = omni_glob,
 	 .description = "Finds files by pattern; a pattern without / matches names at any depth.",
-	 .input_schema = S_OBJ(S_STR("pattern", "for example **/*.md") AND S_STR("path", "directory (default: the root)"),
-		"\"pattern\"")},
+	 .args =
+		"pattern!: for example **/*.md\n"
+		"path: directory (default: the root)"},
 	{.name = "grep", .title = "Grep", .group = "files", .acts_as = "grep", .traits = RO | TOOL_LONG, .call = omni_grep,
-	 .description = "Finds lines that have a text (not an expression), in any case by default.",
-	 .input_schema = S_OBJ(
-		S_STR("pattern", "text") AND
-		S_STR("path", "file or directory (default: the root)") AND
-		S_STR("include", "only files that match this pattern") AND
-		S_BOOL("case_sensitive", "default false") AND
-		S_INT1("max_matches", "default 100"), "\"pattern\"")},
+	 .description = "Finds lines that contain a text (not a regular expression), by default ignoring case.",
+	 .args =
+		"pattern!: the text\n"
+		"path: file or directory (default: the root)\n"
+		"include: only files that match this pattern\n"
+		"case_sensitive bool: default false\n"
+		"max_matches int>=1: number of matching lines (default 100)"},
 	{.name = "read_artifact", .title = "Read artifact", .group = "artifacts", .acts_as = "read_artifact", .traits = RO,
-	 .call = omni_read_artifact,
-	 .description = "Reads an offloaded tool response. Long ones come in parts; go on with offset.",
-	 .input_schema = S_OBJ(
-		S_STR("artifact_id", "its id") AND
-		S_INT("offset", "first line, from 0 (default 0)") AND
-		S_INT1("limit", "lines (default 2000)"), "\"artifact_id\"")},
+	 .call = tool_read_artifact, .render = render_read_file,
+	 .description = "Reads an offloaded tool response. Continue a long one with offset.",
+	 .args =
+		"artifact_id!: its id\n"
+		"offset int>=0: first line, from 0 (default 0)\n"
+		"limit int>=1: number of lines (default 2000)"},
 	{.name = "tail_artifact", .title = "Tail artifact", .group = "artifacts", .acts_as = "tail_artifact", .traits = RO,
-	 .call = omni_tail_artifact,
-	 .description = "The last lines of an offloaded tool response.",
-	 .input_schema = S_OBJ(S_STR("artifact_id", "its id") AND S_INT1("lines", "default 50"), "\"artifact_id\"")},
+	 .call = tool_tail_artifact, .render = render_tail_artifact,
+	 .description = "Reads the last lines of an offloaded tool response.",
+	 .args =
+		"artifact_id!: its id\n"
+		"lines int>=1: number of lines (default 50)"},
 	{.name = "search_artifact", .title = "Search artifact", .group = "artifacts", .acts_as = "search_artifact",
-	 .traits = RO, .call = omni_search_artifact,
-	 .description = "Finds lines in an offloaded tool response, in any case, with one line around each.",
-	 .input_schema = S_OBJ(S_STR("artifact_id", "its id") AND S_STR("query", "text"), "\"artifact_id\",\"query\"")},
+	 .traits = RO, .call = tool_search_artifact, .render = render_search_artifact,
+	 .description = "Finds lines in an offloaded tool response, ignoring case, each with the line before and after it.",
+	 .args =
+		"artifact_id!: its id\n"
+		"query!: the text to find"},
 	{.name = "list_artifacts", .title = "List artifacts", .group = "artifacts", .acts_as = "list_artifacts",
-	 .traits = RO, .call = omni_list_artifacts,
-	 .description = "Lists offloaded tool responses, newest first.", .input_schema = S_NONE},
+	 .traits = RO, .call = tool_list_artifacts, .render = render_list_artifacts,
+	 .description = "Lists offloaded tool responses, newest first."},
 	{0},
 };
 /* clang-format on */
 
-static const struct tool_group own_tools = {tools, COUNT(tools)};
-static const struct tool_group *const groups[] = {&own_tools, NULL};
-
 const struct dialect dialect_omnicoreagent = {
 	.name = "omnicoreagent",
-	.groups = groups,
+	.tools = tools,
 };

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * OpenPaw's eight file tools. '/' is the whole workspace; paths are relative only. Kept: numbered reads with lines cut
- * at 2,000 characters and a whole of at most 100,000, create-only write_file, unique edits, regular expressions with
- * lines cut at 200 characters, JSON from file_info, "Error:" before a failure. Not kept: the redirection of writes into
- * workspace/, which its own reads do not follow, and groups of context that repeat lines.
+ * OpenPaw's tools for files, tasks, plans and archived conversations. '/' is the whole workspace; paths are relative
+ * only. Kept: numbered reads with lines cut at 2,000 characters and a whole of at most 100,000, create-only write_file,
+ * unique edits, regular expressions with lines cut at 200 characters, JSON from file_info, "Error:" before a failure.
+ * Not kept: the redirection of writes into workspace/, which its own reads do not follow, and groups of context that
+ * repeat lines. Its task tools are the native ones; its plan is the list of todo_write.
  */
 #include "base/clock.h"
 #include "dialects/common.h"
+#include "home/plans/plans.h"
 #include "home/plans/plans_tools.h"
-#include "home/sessions/sessions_tools.h"
-#include "home/tasks/tasks_tools.h"
+#include "home/search/search.h"
 
 #define OUTPUT_MOST 100000
 #define LINE_MOST   2000
@@ -67,9 +68,7 @@ static int paw_ls(struct call *call, const struct jv *args, struct outcome *ret,
 		buf_lit(&text, "  ");
 		buf_add(&text, jv_get_str(m->value, "modified"));
 	}
-	if (jv_get(ret->value, "next_cursor"))
-		buf_printf(&text, "\n[%lld entries in all; use glob_files]",
-			   (long long)jv_get_int(ret->value, "total", 0));
+	note_more(&text, ret->value, "entries in all; use glob_files");
 	text_reply(ret, &text);
 	return 0;
 }
@@ -130,10 +129,10 @@ static int paw_read(struct call *call, const struct jv *args, struct outcome *re
 	given = number_lines(page.content, req.offset, &text);
 	left = page.total_lines - req.offset - given;
 	if (given < page.lines)
-		buf_printf(&text, "\n[output cut at %d characters; read on with offset=%llu and a smaller limit]",
+		buf_printf(&text, "\n[output cut at %d characters; continue with offset=%llu and a smaller limit]",
 			   OUTPUT_MOST, (unsigned long long)(req.offset + given));
 	if (left)
-		buf_printf(&text, "\n[%llu more line%s; read on with offset=%llu]", (unsigned long long)left,
+		buf_printf(&text, "\n[%llu more line%s; continue with offset=%llu]", (unsigned long long)left,
 			   plural(left), (unsigned long long)(req.offset + given));
 	text_reply(ret, &text);
 	return 0;
@@ -210,9 +209,7 @@ static int paw_glob(struct call *call, const struct jv *args, struct outcome *re
 	}
 	if (text.len == 0)
 		buf_printf(&text, "No files match '%.*s'.", STR_ARG(jv_get_str(args, "pattern")));
-	if (jv_get(ret->value, "next_cursor"))
-		buf_printf(&text, "\n[%lld files in all; narrow the pattern]",
-			   (long long)jv_get_int(ret->value, "total", 0));
+	note_more(&text, ret->value, "files in all; narrow the pattern");
 	text_reply(ret, &text);
 	return 0;
 }
@@ -291,64 +288,143 @@ static int paw_info(struct call *call, const struct jv *args, struct outcome *re
 	return 0;
 }
 
+/* --- plans and archives --- */
+
+static int paw_write_plan(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
+{
+	struct arena *arena = call->ctx->arena;
+	struct jv *todos = jv_array(arena);
+	struct buf text;
+	int r;
+
+	for (const struct jv_member *m = jv_first(jv_get(args, "steps")); m; m = m->next) {
+		struct jv *item = jv_object(arena);
+
+		jv_set_str(arena, item, "content", jv_get_str(m->value, "step"));
+		jv_set_str(arena, item, "status", jv_get_str(m->value, "status"));
+		jv_push(arena, todos, item);
+	}
+	r = todo_write(call->ws, call->ctx, todos, &ret->value, err);
+	if (r)
+		return r;
+	buf_init(&text, arena, TOOL_TEXT_MAX);
+	buf_printf(&text, "Plan with %zu steps:", jv_count(todos));
+	todo_lines(ret->value, "[>]", &text);
+	text_reply(ret, &text);
+	return 0;
+}
+
+static int paw_read_plan(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
+{
+	struct buf text;
+	int r = todo_read(call->ws, call->ctx, &ret->value, err);
+
+	(void)args;
+	if (r)
+		return r;
+	buf_init(&text, call->ctx->arena, TOOL_TEXT_MAX);
+	buf_add(&text, jv_count(jv_get(ret->value, "todos")) ? STR("Plan:") : STR("There is no plan yet."));
+	todo_lines(ret->value, "[>]", &text);
+	text_reply(ret, &text);
+	return 0;
+}
+
+static int paw_conversations(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
+{
+	START(NULL);
+	struct search_query query = {.text = jv_get_str(args, "query"),
+				     .areas = search_area(STR("memory")),
+				     .under = STR("memory/conversations"),
+				     .limit = arg_count(args, "limit", 5, 20)};
+	struct search_hits hits;
+
+	(void)mapped;
+	r = home_search(call->ws, call->ctx, &query, &hits, err);
+	if (r)
+		return r;
+	for (size_t i = 0; i < hits.count; i++)
+		buf_printf(&text, "%s[%.*s]\n%.*s", i ? "\n\n" : "",
+			   STR_ARG(wpath_name((struct wpath){hits.hits[i].path})), STR_ARG(hits.hits[i].snippet));
+	if (!hits.count)
+		buf_printf(&text, "No conversations match '%.*s'.", STR_ARG(query.text));
+	text_reply(ret, &text);
+	return 0;
+}
+
 /* clang-format off */
-#define S_FILE S_STR("file_path", "relative path in the workspace")
+#define FILE_PATH "file_path!: relative path in the workspace\n"
 
 static const struct tool tools[] = {
 	{.name = "ls", .title = "List", .group = "files", .acts_as = "ls", .traits = RO, .call = paw_ls,
-	 .description = "Lists one directory of the workspace with sizes and times.",
-	 .input_schema = S_OBJ(S_STR("path", "relative directory (default .)"), "")},
+	 .description = "Lists a directory of the workspace, with sizes and times.",
+	 .args = "path: relative directory (default .)"},
 	{.name = "read_file", .title = "Read", .group = "files", .acts_as = "read_file", .traits = RO, .call = paw_read,
 	 .description = "Reads a text file with line numbers, 2000 lines at a time.",
-	 .input_schema = S_OBJ(
-		S_FILE AND
-		S_INT("offset", "first line, from 0 (default 0)") AND
-		S_INT1("limit", "lines (default 2000)"), "\"file_path\"")},
+	 .args =
+		FILE_PATH
+		"offset int>=0: first line, from 0 (default 0)\n"
+		"limit int>=1: number of lines (default 2000)"},
 	{.name = "write_file", .title = "Write", .group = "files", .acts_as = "write_file", .call = paw_write,
-	 .description = "Creates a file; an existing one is an error.",
-	 .input_schema = S_OBJ(S_FILE AND S_STR("content", "what to write"), "\"file_path\",\"content\"")},
+	 .description = "Creates a file. Fails if the file exists.",
+	 .args =
+		FILE_PATH
+		"content!: what to write"},
 	{.name = "overwrite_file", .title = "Overwrite", .group = "files", .acts_as = "write_file",
 	 .traits = TOOL_DESTRUCTIVE | TOOL_IDEMPOTENT, .call = paw_overwrite,
-	 .description = "Creates a file or replaces all of it.",
-	 .input_schema = S_OBJ(S_FILE AND S_STR("content", "what to write"), "\"file_path\",\"content\"")},
+	 .description = "Creates a file or replaces its whole content.",
+	 .args =
+		FILE_PATH
+		"content!: what to write"},
 	{.name = "edit_file", .title = "Edit", .group = "files", .acts_as = "edit_file", .traits = TOOL_DESTRUCTIVE,
 	 .call = paw_edit,
-	 .description = "Replaces text that occurs exactly once, or every occurrence with replace_all.",
-	 .input_schema = S_OBJ(
-		S_FILE AND
-		S_STR("old_text", "text that is there") AND
-		S_STR("new_text", "text in its place") AND
-		S_BOOL("replace_all", "default false"), "\"file_path\",\"old_text\",\"new_text\"")},
+	 .description = "Replaces text that must occur exactly once, or every occurrence with replace_all.",
+	 .args =
+		FILE_PATH
+		"old_text!: the exact text to replace\n"
+		"new_text!: the text that replaces it\n"
+		"replace_all bool: replace every occurrence (default false)"},
 	{.name = "glob_files", .title = "Glob", .group = "files", .acts_as = "glob", .traits = RO | TOOL_LONG,
 	 .call = paw_glob,
-	 .description = "Finds files by pattern; ** goes into directories.",
-	 .input_schema = S_OBJ(S_STR("pattern", "for example **/*.py") AND S_STR("path", "relative directory (default .)"),
-		"\"pattern\"")},
+	 .description = "Finds files by pattern; ** matches any number of directories.",
+	 .args =
+		"pattern!: for example **/*.py\n"
+		"path: relative directory (default .)"},
 	{.name = "grep_files", .title = "Grep", .group = "files", .acts_as = "grep", .traits = RO | TOOL_LONG,
 	 .call = paw_grep,
-	 .description = "Finds lines by regular expression, with lines around them if asked.",
-	 .input_schema = S_OBJ(
-		S_STR("pattern", "regular expression") AND
-		S_STR("path", "relative file or directory (default .)") AND
-		S_STR("file_pattern", "only files that match") AND
-		S_BOOL("case_sensitive", "default true") AND
-		S_INT1("max_matches", "default 100") AND
-		S_INT("context_lines", "default 0"), "\"pattern\"")},
+	 .description = "Finds lines by regular expression, with context_lines around each.",
+	 .args =
+		"pattern!: regular expression\n"
+		"path: relative file or directory (default .)\n"
+		"file_pattern: only files that match this pattern\n"
+		"case_sensitive bool: default true\n"
+		"max_matches int>=1: number of matching lines (default 100)\n"
+		"context_lines int>=0: lines to show before and after each match (default 0)"},
 	{.name = "file_info", .title = "File info", .group = "files", .acts_as = "file_info", .traits = RO,
 	 .call = paw_info,
-	 .description = "Size, kind, number of lines and how to read a file, as JSON.",
-	 .input_schema = S_OBJ(S_STR("path", "relative path"), "\"path\"")},
+	 .description = "Gives the size, type and number of lines of a file and the best way to read it, as JSON.",
+	 .args = "path!: relative path"},
+	{.same_as = "create_task"}, {.same_as = "list_tasks"}, {.same_as = "update_task"}, {.same_as = "get_task"},
+	{.same_as = "delete_task"},
+	{.name = "write_plan", .title = "Write the plan", .group = "plan", .acts_as = "todo_write", .call = paw_write_plan,
+	 .traits = TOOL_IDEMPOTENT | TOOL_PLANS, .description = "Replaces the steps of the plan of this session.",
+	 .args =
+		"steps! [{step!: what to do; "
+		"status pending|in_progress|completed: default pending}]: all steps, in order"},
+	{.name = "read_plan", .title = "Read the plan", .group = "plan", .acts_as = "todo_read", .call = paw_read_plan,
+	 .traits = RO | TOOL_PLANS, .description = "Reads the steps of the plan of this session."},
+	{.name = "search_conversations", .title = "Search conversations", .group = "sessions", .acts_as = "session_search",
+	 .traits = RO | TOOL_LONG, .call = paw_conversations,
+	 .description = "Finds passages in archived conversations, best first.",
+	 .args =
+		"query!: words to find\n"
+		"limit int>=1: number of passages (default 5, at most 20)"},
 	{0},
 };
 /* clang-format on */
 
-static const struct tool_group own_tools = {tools, COUNT(tools)};
-static const struct tool_group *const groups[] = {&own_tools, &openpaw_task_tools, &openpaw_plan_tools,
-						  &openpaw_session_tools, NULL};
-
 const struct dialect dialect_openpaw = {
 	.name = "openpaw",
 	.root = "workspace",
-	.groups = groups,
+	.tools = tools,
 	.error_prefix = "Error: ",
 };

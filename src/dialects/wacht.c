@@ -147,8 +147,8 @@ static int wacht_append(struct call *call, const struct jv *args, struct outcome
 {
 	struct arena *arena = call->ctx->arena;
 	struct store_cond absent = {.kind = STORE_ABSENT};
-	struct str content = jv_get_str(args, "content"), before, after = content;
-	struct store_stat stat;
+	struct str content = jv_get_str(args, "content");
+	struct file_change change = {.change = change_append, .arg = &content, .after = content};
 	struct wpath path;
 	struct jv *v;
 	int r = task_file(call, args, &path, err);
@@ -156,13 +156,12 @@ static int wacht_append(struct call *call, const struct jv *args, struct outcome
 	if (r == 0)
 		r = store_write(call->files, call->ctx, path, content.ptr ? content : STR(""), absent, NULL, err);
 	if (r && err->kind == ERR_EXISTS)
-		r = file_change(call, path, (struct store_cond){0}, false, change_append, &content, &before, &after,
-				&stat, err);
+		r = file_change(call, path, &change, err);
 	if (r)
 		return r;
 	v = success(call, "append_file", path, ret);
 	jv_set_int(arena, v, "lines_written", (int64_t)count_lines(content));
-	jv_set_int(arena, v, "total_lines", (int64_t)count_lines(after));
+	jv_set_int(arena, v, "total_lines", (int64_t)count_lines(change.after));
 	jv_set_bool(arena, v, "partial", false);
 	return 0;
 }
@@ -248,66 +247,64 @@ static int wacht_exists(struct call *call, const struct jv *args, struct outcome
 }
 
 /* clang-format off */
-#define S_TASK  S_STR("path", "/task/… or relative to it")
-#define R_DONE  S_BARE("success", "boolean") AND S_BARE("tool", "string") AND S_BARE("path", "string")
-#define R_LINES S_OBJ(R_DONE AND S_BARE("lines_written", "integer") AND S_BARE("total_lines", "integer") AND \
-	S_BARE("partial", "boolean"), "\"success\",\"tool\",\"path\",\"lines_written\",\"total_lines\",\"partial\"")
-#define ENTRY   S_OBJ(S_BARE("name", "string") AND S_BARE("kind", "string") AND S_BARE("size_bytes", "integer") AND \
-	S_BARE("modified_at", "string"), "\"name\",\"kind\",\"size_bytes\"")
+#define PATH    "path!: /task/… or relative to it"
+#define DONE    "success! bool; tool!; path!"
+#define WRITTEN DONE "; lines_written! int; total_lines! int; partial! bool"
 
 static const struct tool tools[] = {
 	{.name = "read_file", .title = "Read", .group = "files", .acts_as = "read_file", .traits = RO,
 	 .call = wacht_read,
-	 .description = "Reads a text file of the task, whole or by 1-based lines or characters; up to 100 KiB at once.",
-	 .input_schema = S_OBJ(
-		S_TASK AND
-		S_INT1("start_line", "first line") AND S_INT1("end_line", "last line") AND
-		S_INT1("start_char", "first character") AND S_INT1("end_char", "last character"), "\"path\""),
-	 .output_schema = S_OBJ(
-		R_DONE AND
-		S_BARE("content", "string") AND S_BARE("total_lines", "integer") AND S_BARE("total_chars", "integer") AND
-		S_BARE("slice_hash", "string") AND S_BARE("start_line", "integer") AND S_BARE("end_line", "integer") AND
-		S_BARE("start_char", "integer") AND S_BARE("end_char", "integer"),
-		"\"success\",\"tool\",\"path\",\"content\",\"total_lines\",\"total_chars\",\"slice_hash\"")},
+	 .description = "Reads a text file of the task, whole or by lines or characters, at most 100 KiB at once.",
+	 .args =
+		PATH "\n"
+		"start_line int>=1: first line, from 1\n"
+		"end_line int>=1: last line\n"
+		"start_char int>=1: first character, from 1\n"
+		"end_char int>=1: last character",
+	 .result =
+		DONE "; content!; total_lines! int; total_chars! int; slice_hash!; "
+		"start_line int; end_line int; start_char int; end_char int"},
 	{.name = "write_file", .title = "Write", .group = "files", .acts_as = "write_file",
 	 .traits = TOOL_DESTRUCTIVE | TOOL_IDEMPOTENT, .call = wacht_write,
-	 .description = "Writes a file of the task, replacing what is there.",
-	 .input_schema = S_OBJ(S_TASK AND S_STR("content", "what to write"), "\"path\",\"content\""),
-	 .output_schema = R_LINES},
+	 .description = "Writes a file of the task and replaces its content.",
+	 .args =
+		PATH "\n"
+		"content!: what to write",
+	 .result = WRITTEN},
 	{.name = "append_file", .title = "Append", .group = "files", .acts_as = "append_file", .call = wacht_append,
-	 .description = "Adds text to a file on a new line; creates the file.",
-	 .input_schema = S_OBJ(S_TASK AND S_STR("content", "what to add"), "\"path\",\"content\""),
-	 .output_schema = R_LINES},
+	 .description = "Appends text to a file on a new line, or creates the file.",
+	 .args =
+		PATH "\n"
+		"content!: what to append",
+	 .result = WRITTEN},
 	{.name = "edit_file", .title = "Edit", .group = "files", .acts_as = "edit_file", .traits = TOOL_DESTRUCTIVE,
 	 .call = wacht_edit,
-	 .description = "Replaces a string that occurs exactly once, or every occurrence with replace_all.",
-	 .input_schema = S_OBJ(
-		S_TASK AND
-		S_STR("old_string", "string that is there") AND
-		S_STR("new_string", "string in its place") AND
-		S_BOOL("replace_all", "default false"), "\"path\",\"old_string\",\"new_string\""),
-	 .output_schema = S_OBJ(R_DONE AND S_BARE("replacements", "integer") AND S_BARE("total_lines", "integer"),
-		"\"success\",\"tool\",\"path\",\"replacements\"")},
+	 .description = "Replaces a string that must occur exactly once, or every occurrence with replace_all.",
+	 .args =
+		PATH "\n"
+		"old_string!: the exact string to replace\n"
+		"new_string!: the string that replaces it\n"
+		"replace_all bool: replace every occurrence (default false)",
+	 .result = DONE "; replacements! int; total_lines int"},
 	{.name = "list_directory", .title = "List", .group = "files", .acts_as = "ls", .traits = RO, .call = wacht_list,
-	 .description = "Lists one directory of the task.",
-	 .input_schema = S_OBJ(S_STR("path", "directory (default /task)") AND S_CURSOR, ""),
-	 .output_schema = S_OBJ(
-		R_DONE AND S_LIST("entries", ENTRY, "in order") AND S_BARE("total", "integer") AND
-		S_BARE("next_cursor", "string"), "\"success\",\"tool\",\"path\",\"entries\",\"total\"")},
+	 .description = "Lists a directory of the task.",
+	 .args =
+		"path: directory (default /task)\n"
+		"cursor: next_cursor of the previous page",
+	 .result =
+		DONE "\n"
+		"entries! [{name!; kind!; size_bytes! int; modified_at}]: in order\n"
+		"total! int; next_cursor"},
 	{.name = "exists", .title = "Exists", .group = "files", .acts_as = "exists", .traits = RO, .call = wacht_exists,
-	 .description = "Says whether there is a file or directory at the path.",
-	 .input_schema = S_OBJ(S_TASK, "\"path\""),
-	 .output_schema = S_OBJ(R_DONE AND S_BARE("exists", "boolean") AND S_BARE("kind", "string"),
-		"\"success\",\"tool\",\"path\",\"exists\"")},
+	 .description = "Tells whether there is a file or directory at a path.",
+	 .args = PATH,
+	 .result = DONE "; exists! bool; kind"},
 	{0},
 };
 /* clang-format on */
 
-static const struct tool_group own_tools = {tools, COUNT(tools)};
-static const struct tool_group *const groups[] = {&own_tools, NULL};
-
 const struct dialect dialect_wacht = {
 	.name = "wacht",
 	.root = "task:default",
-	.groups = groups,
+	.tools = tools,
 };

@@ -8,18 +8,11 @@
 
 #include "tool/family.h"
 
-/* A table of tools that ends with {0}. */
-struct tool_group {
-	const struct tool *tools;
-	size_t count;
-};
-
 struct dialect {
 	const char *name;
-	const char *root;                       /* dialect_root(); NULL: the file area */
-	const struct tool_group *const *groups; /* NULL at the end; of the native dialect NULL: the families' tools */
-	/* Precedes the sentence of a failure; NULL: nothing. */
-	const char *error_prefix;
+	const char *root;         /* dialect_root(); NULL: the file area */
+	const struct tool *tools; /* ends with {0}; NULL in the native dialect: the families' tools */
+	const char *error_prefix; /* precedes the sentence of a failure; NULL: nothing */
 };
 
 /* Those of other systems, NULL at the end (src/dialects). */
@@ -27,14 +20,16 @@ extern const struct dialect *const dialects[];
 /* The native one and those above by their index; NULL after the last. */
 const struct dialect *dialect_at(size_t index);
 
-/* A walk over the tools of a dialect in their order. `family` is NULL for the tools of other systems. */
+/* A walk over the tools of a dialect in their order. Start with {.dialect = d}. */
 struct tool_walk {
 	const struct dialect *dialect;
-	size_t at; /* index of the family or the group */
-	const struct family *family;
-	const struct tool *tool;
+	size_t next_family;          /* native: the family to visit next */
+	const struct tool *entry;    /* in its table */
+	const struct family *family; /* NULL for a tool that is another system's own */
+	const struct tool *tool;     /* the entry, or `same` */
+	struct tool same;            /* the native tool that the entry's same_as names */
 };
-/* The first when walk->tool is NULL, then the next; NULL after the last. */
+/* The next tool, valid until the next call; NULL after the last. */
 const struct tool *tool_next(struct tool_walk *walk);
 
 /* Which tools configuration leaves (policy.c). A name in allow or deny that no dialect has is an error that names the

@@ -29,6 +29,7 @@ void finding_problems(const struct findings *findings, const char *check, const 
 
 struct family {
 	const char *name;                    /* "notebook": also the name of its toolset (`group:notebook`) */
+	const char *about;                   /* one sentence for docs/tools.md */
 	const struct tool *tools;            /* ends with {0}, as do the other tables; NULL: none */
 	const struct command *commands;      /* command/command.h */
 	const struct search_source *search;  /* files that are searched, and the documents in them */

@@ -3,15 +3,16 @@
  * Which tools configuration leaves. Deny wins; an allow list that is not empty keeps only what it names; `group:files`
  * stands for a family. Lists are shared by all dialects, so a dialect's tool is also judged by the native tools whose
  * power it has: denying write_file takes away OpenPaw's overwrite_file as well, otherwise a change of dialect would
- * open the gate. A name that nobody has stops the start: a misspelt denial must not pass as one.
+ * open the gate. A name that no tool has is an error at start, so that a misspelt denial
+ * is not ignored.
  */
 #include "tool/call.h"
 #include "tool/dialect.h"
 
 #define NAMES_MAX 1024
 
-/* Tools of the systems whose dialects there are that Stead does not offer: a list that was written for one of those
-   systems may name them. Allowing or denying what is not there means nothing, so it does no harm. */
+/* Tools that the dialects' systems have and Stead does not offer. A list that was written for one of those systems may
+   name them; allowing or denying them has no effect. */
 static const char *const elsewhere[] = {"execute",
 					"execute_shell_command",
 					"shell",
@@ -42,8 +43,8 @@ static const char *const elsewhere[] = {"execute",
 					"text_to_speech",
 					"markdown_to_pdf"};
 
-/* All names that a list may have: families and parts of them as "group:NAME", and every dialect's tools. Repeats do no
-   harm. */
+/* All names that a list may have: families and parts of them as "group:NAME", and every dialect's tools. A name may
+   occur several times. */
 static size_t all_names(struct arena *arena, const char **names)
 {
 	const struct dialect *d;
@@ -62,7 +63,7 @@ static size_t all_names(struct arena *arena, const char **names)
 	return n;
 }
 
-/* With servers of others, a name may be a tool of theirs; one that is nearly a tool's is a slip all the same. */
+/* With MCP servers configured, a name may be a tool of theirs; one that is close to a native name is still an error. */
 static int check_list(const struct jv *list, const char *key, bool has_servers, struct err *err)
 {
 	ARENA_SCOPE struct arena *arena = arena_new();

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The tool table: a tool is described once (name, schemas, traits, handler), and every door (MCP, CLI, library, later
- * HTTP and the agent loop) serves that table. Arguments are checked against the schema before the handler runs. A
- * result is one value; the text for the model is rendered from it, so the two cannot differ.
+ * The tool table: a tool is described once (name, arguments, result, traits, handler), and every interface (MCP, CLI,
+ * library, later HTTP and the agent loop) serves that table. Arguments are checked against the schema before the
+ * handler runs. A result is one value; the text for the model is rendered from it, so the two cannot differ.
  *
  * A dialect is another table over the same handlers: another system's names, arguments, defaults and reply form.
  */
@@ -18,7 +18,7 @@ enum {
 	TOOL_DESTRUCTIVE = 2,
 	TOOL_IDEMPOTENT = 4,
 	TOOL_OPEN_WORLD = 8,
-	TOOL_LONG = 16,  /* may take long: a door runs it beside other calls, with progress and cancellation */
+	TOOL_LONG = 16,  /* may take long: runs alongside other calls, with progress and cancellation */
 	TOOL_PARKS = 32, /* a result over the offload thresholds is parked as an artifact */
 	TOOL_PLANS = 64, /* part of planning: allowed while plan mode is on, although it changes something */
 };
@@ -34,30 +34,34 @@ struct call {
 struct outcome {
 	struct jv *value; /* an object that fits the output schema; NULL in dialects without structured content */
 	struct jv *failed_value; /* on failure: data for programs, that fits the output schema too; else NULL */
-	struct str detail; /* on failure: lines for the model behind the error's sentence (nearest text, first lines) */
-	struct str text;   /* the whole text, when the handler has it already (`ptr` not NULL); on failure it stands in
-			      place of the sentence and the detail, for dialects whose wording is fixed */
+	struct str detail; /* on failure: lines for the model after the error's sentence (nearest text, first lines) */
+	struct str text; /* the whole text, when the handler has it already (`ptr` not NULL); on failure it is given in
+			    place of the sentence and the detail, for dialects whose wording is fixed */
 };
 
 struct tool {
 	const char *name, *title, *description;
-	const char *input_schema, *output_schema; /* JSON Schema 2020-12, objects */
+	const char *args;   /* its arguments in the form of tool/schema_text.h; NULL: none */
+	const char *result; /* its structured result in the same form; NULL: text alone */
 	unsigned traits;
 	int (*call)(struct call *call, const struct jv *args, struct outcome *ret, struct err *err);
 	/* The text for the model; NULL: the value as JSON. */
 	void (*render)(const struct jv *args, const struct jv *value, struct buf *text);
 	const char *group; /* "forks": a part of its family that `group:forks` in allow and deny names; NULL: none.
 			      In a dialect: the family or the part that it belongs to. */
+	/* Dialects, in place of everything but acts_as: the native tool that this one is, as text alone. */
+	const char *same_as;
 	/* Dialects: the native tools whose power this one uses, separated by blanks. Denying one of them denies it. */
 	const char *acts_as;
 	/* Native tools whose denial denies this one too, because it could be used in their place. */
 	const char *needs;
 };
 
-/* The tools that one door offers: a dialect's table, less what configuration denies. Immutable and thread-safe. */
+/* The tools that one interface offers: a dialect's table without what configuration denies. Immutable and thread-safe.
+ */
 struct toolset;
 
-/* `dialect` empty: native. ERR_NOT_FOUND names the dialects there are. `ws` is borrowed and must outlive the set. */
+/* `dialect` empty: native. ERR_NOT_FOUND lists the dialects. `ws` is borrowed and must outlive the set. */
 int toolset_new(struct workspace *ws, struct str dialect, struct toolset **ret_set, struct err *err);
 void toolset_destroy(struct toolset *set);
 /* The same tools over another user's handle of the same workspace, sharing what `of` has parsed. `of` and `ws` must
@@ -65,7 +69,7 @@ void toolset_destroy(struct toolset *set);
 struct toolset *toolset_for(struct toolset *of, struct workspace *ws);
 /* The name of the `index`-th dialect; the first is "native"; NULL after the last. */
 const char *toolset_dialect(size_t index);
-/* What '/' is for a dialect's tools when nobody says otherwise, for workspace_opts.root: "workspace", "task:default",
+/* What '/' is for a dialect's tools by default, for workspace_opts.root: "workspace", "task:default",
    …; empty for the file area, and for a dialect that is not known. */
 struct str dialect_root(struct str dialect);
 

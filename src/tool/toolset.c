@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The set of tools that a door serves, and the one way to call them: find, check the arguments, run, render, park.
- * Schemas are JSON text in the tables and are parsed when a tool is first looked at or called: a program that calls one
- * tool must not pay for thirty, and start-up is measured.
+ * The set of tools that an interface serves, and the one way to call them: find, check the arguments, run, render,
+ * park. Schemas are text in the tables and are parsed when a tool is first looked at or called: a program that calls
+ * one tool must not pay for eighty, and start-up is measured.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -12,9 +12,10 @@
 #include "text/schema.h"
 #include "tool/call.h"
 #include "tool/dialect.h"
+#include "tool/schema_text.h"
 
 struct entry {
-	const struct tool *tool;
+	struct tool tool;
 	struct tool_info info;
 	atomic_bool parsed;
 };
@@ -25,7 +26,7 @@ struct toolset {
 	struct entry *entries;
 	size_t count;
 	struct toolset *of;   /* whose entries these are; NULL: its own */
-	pthread_mutex_t lock; /* parsing of schemas, and the arena they lie in */
+	pthread_mutex_t lock; /* parsing of schemas, and the arena they are in */
 	struct arena *arena;
 };
 
@@ -43,26 +44,47 @@ const char *toolset_dialect(size_t index)
 	return d ? d->name : NULL;
 }
 
-/* The table at walk->at; NULL after the last one. */
-static const struct tool *table_at(struct tool_walk *w)
+static const struct tool *next_native(struct tool_walk *w)
 {
-	if (w->dialect->groups)
-		return w->dialect->groups[w->at] ? w->dialect->groups[w->at]->tools : NULL;
-	while (families[w->at] && !families[w->at]->tools)
-		w->at++;
-	w->family = families[w->at];
-	return w->family ? w->family->tools : NULL;
+	w->tool = w->tool ? w->tool + 1 : NULL;
+	while (!w->tool || !w->tool->name) {
+		w->family = families[w->next_family];
+		if (!w->family)
+			return w->tool = NULL;
+		w->tool = w->family->tools;
+		w->next_family++;
+	}
+	return w->tool;
+}
+
+/* The tables are ours: a name that no native tool has is a bug, not an error. */
+static void resolve_same(struct tool_walk *w)
+{
+	struct tool_walk native_walk = {.dialect = &native};
+
+	while (next_native(&native_walk))
+		if (str_is(str_of(w->entry->same_as), native_walk.tool->name)) {
+			w->same = *native_walk.tool;
+			w->same.result = NULL;
+			w->same.acts_as = w->entry->acts_as;
+			w->family = native_walk.family;
+			w->tool = &w->same;
+			return;
+		}
+	fprintf(stderr, "stead: the dialect %s names a tool %s that does not exist\n", w->dialect->name,
+		w->entry->same_as);
+	abort();
 }
 
 const struct tool *tool_next(struct tool_walk *w)
 {
-	if (!w->tool)
-		return w->tool = table_at(w);
-	w->tool++;
-	if (!w->tool->name) {
-		w->at++;
-		w->tool = table_at(w);
-	}
+	if (!w->dialect->tools)
+		return next_native(w);
+	w->entry = w->entry ? w->entry + 1 : w->dialect->tools;
+	w->family = NULL;
+	w->tool = w->entry->name ? w->entry : NULL;
+	if (w->entry->same_as)
+		resolve_same(w);
 	return w->tool;
 }
 
@@ -92,7 +114,7 @@ static int unknown_dialect(struct str name, struct err *err)
 
 	for (size_t i = 0; toolset_dialect(i) && len < sizeof(list); i++)
 		len += (size_t)snprintf(list + len, sizeof(list) - len, "%s%s", len ? ", " : "", toolset_dialect(i));
-	return err_set(err, ERR_NOT_FOUND, "there is no dialect \"%.*s\"; there are %s", STR_ARG(name), list);
+	return err_set(err, ERR_NOT_FOUND, "there is no dialect \"%.*s\"; the dialects are %s", STR_ARG(name), list);
 }
 
 int toolset_new(struct workspace *ws, struct str dialect, struct toolset **ret_set, struct err *err)
@@ -122,7 +144,7 @@ int toolset_new(struct workspace *ws, struct str dialect, struct toolset **ret_s
 
 		if (!policy_offers(&policy, t, w.family))
 			continue;
-		e->tool = t;
+		e->tool = *t;
 		e->info = (struct tool_info){.name = str_of(t->name),
 					     .title = str_of(t->title),
 					     .description = str_of(t->description),
@@ -162,11 +184,8 @@ static const struct jv *parse_schema(struct arena *arena, const struct tool *too
 	struct jv *schema = NULL;
 	struct err err = {0};
 
-	if (!text)
-		return NULL;
-	if (jv_parse(arena, str_of(text), &schema, &err) || schema_compile(schema, &err)) {
-		fatal("the schema of tool %s is broken: %s", tool->name, err.msg);
-	}
+	if (schema_text_parse(arena, text, &schema, &err))
+		fatal("the table of tool %s is broken: %s", tool->name, err.msg);
 	return schema;
 }
 
@@ -177,8 +196,9 @@ static const struct tool_info *entry_info(struct toolset *set, struct entry *e)
 	set = set->of ? set->of : set;
 	pthread_mutex_lock(&set->lock);
 	if (!atomic_load_explicit(&e->parsed, memory_order_relaxed)) {
-		e->info.input_schema = parse_schema(set->arena, e->tool, e->tool->input_schema);
-		e->info.output_schema = parse_schema(set->arena, e->tool, e->tool->output_schema);
+		e->info.input_schema = parse_schema(set->arena, &e->tool, e->tool.args ? e->tool.args : "");
+		if (e->tool.result)
+			e->info.output_schema = parse_schema(set->arena, &e->tool, e->tool.result);
 		atomic_store_explicit(&e->parsed, true, memory_order_release);
 	}
 	pthread_mutex_unlock(&set->lock);
@@ -190,7 +210,7 @@ size_t toolset_count(const struct toolset *set)
 	return set->count;
 }
 
-/* What a caller sees never changes; that schemas are filled in on the way is nobody's business but ours. */
+/* The set is const for callers, although schemas are filled in at first use. */
 const struct tool_info *toolset_at(const struct toolset *set, size_t index)
 {
 	return index < set->count ? entry_info((struct toolset *)set, &set->entries[index]) : NULL;
@@ -218,7 +238,7 @@ static int unknown_tool(const struct toolset *set, struct str name, struct err *
 	size_t n = 0;
 
 	for (size_t i = 0; i < set->count && n < 128; i++)
-		names[n++] = set->entries[i].tool->name;
+		names[n++] = set->entries[i].tool.name;
 	nearest = str_nearest(name, names, n);
 	if (nearest)
 		return err_set(err, ERR_NOT_FOUND, "there is no tool \"%.*s\"; did you mean \"%s\"?",
@@ -264,7 +284,7 @@ static struct str render(const struct tool *tool, struct ctx *ctx, const struct 
 	return text.ptr ? buf_str(&text) : STR("");
 }
 
-/* Who makes the call, and which call it is: undo and history go by that. */
+/* Who makes the call, and which call it is: undo and history use both. */
 static void name_actor(struct workspace *ws, struct ctx *ctx)
 {
 	struct actor *a = &ctx->actor;
@@ -317,7 +337,7 @@ int toolset_call(struct toolset *set, struct ctx *ctx, struct str name, const st
 
 	if (!e)
 		return unknown_tool(set, name, err);
-	if (!(e->tool->traits & TOOL_READS_ONLY))
+	if (!(e->tool.traits & TOOL_READS_ONLY))
 		name_actor(set->ws, &own);
 	if (jv_is_null(args))
 		args = jv_object(ctx->arena);
@@ -326,18 +346,18 @@ int toolset_call(struct toolset *set, struct ctx *ctx, struct str name, const st
 	if (r == 0)
 		r = ctx_check(ctx, &ret_result->err);
 	if (r == 0)
-		r = ask_families(&call, e->tool, &ret_result->err);
+		r = ask_families(&call, &e->tool, &ret_result->err);
 	if (r == 0)
-		r = e->tool->call(&call, args, &out, &ret_result->err);
+		r = e->tool.call(&call, args, &out, &ret_result->err);
 	if (r == 0 && !out.text.ptr)
-		out.text = render(e->tool, ctx, args, out.value);
+		out.text = render(&e->tool, ctx, args, out.value);
 	if (r == 0)
-		r = show_families(&call, e->tool, args, &out, &ret_result->err);
+		r = show_families(&call, &e->tool, args, &out, &ret_result->err);
 	if (r) {
 		error_result(set, ctx, &out, ret_result);
 		return 0;
 	}
-	ret_result->value = e->tool->output_schema ? out.value : NULL; /* without a schema there is text alone */
+	ret_result->value = e->tool.result ? out.value : NULL; /* without a schema there is text alone */
 	ret_result->text = out.text;
 	return 0;
 }

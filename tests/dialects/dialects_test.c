@@ -114,9 +114,9 @@ TEST(openpaw_cuts_lines_at_2000_characters_and_the_whole_at_100000)
 	}
 	put(&b, "f", buf_str(&text));
 	good(&b, "read_file", "{'file_path':'f','limit':1}");
-	CHECK_INT(utf8_count(b.result.text), 7 + 2000 + sizeof("\n[59 more lines; read on with offset=1]") - 1);
+	CHECK_INT(utf8_count(b.result.text), 7 + 2000 + sizeof("\n[59 more lines; continue with offset=1]") - 1);
 	good(&b, "read_file", "{'file_path':'f'}");
 	CHECK(utf8_count(b.result.text) < 100200);
-	CHECK_HAS(b.result.text, STR("read on with offset=49"));
+	CHECK_HAS(b.result.text, STR("continue with offset=49"));
 	bench_close(&b);
 }

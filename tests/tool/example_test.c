@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The example of docs/adding-a-tool.md compiles, runs, and keeps its own schemas. */
+#include "tool/schema_text.h"
 #include "tool/tool_fix.h"
 
 #include "../../docs/examples/tool_count_words.c"
@@ -10,7 +11,7 @@ static int run_example(struct bench *b, const char *path, struct outcome *out, s
 	struct jv *args = jv_object(b->arena), *schema;
 
 	jv_set_str(b->arena, args, "path", str_of(path));
-	CHECK_OK(jv_parse(b->arena, str_of(example_count_words.input_schema), &schema, err), *err);
+	CHECK_OK(schema_text_parse(b->arena, example_count_words.args, &schema, err), *err);
 	CHECK_OK(schema_check(schema, args, "arguments", err), *err);
 	return example_count_words.call(&c, args, out, err);
 }
@@ -27,7 +28,7 @@ TEST(the_example_tool_counts_and_fits_its_schema)
 	put(&b, "f", STR("one two\n three "));
 	put(&b, "bin", STR("\0"));
 	CHECK_OK(run_example(&b, "f", &out, &err), err);
-	CHECK_OK(jv_parse(b.arena, str_of(example_count_words.output_schema), &schema, &err), err);
+	CHECK_OK(schema_text_parse(b.arena, example_count_words.result, &schema, &err), err);
 	CHECK_OK(schema_check(schema, out.value, "result", &err), err);
 	buf_init(&text, b.arena, 100);
 	example_count_words.render(NULL, out.value, &text);

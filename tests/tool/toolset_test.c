@@ -3,6 +3,7 @@
 #include "tool/tool_fix.h"
 
 #include "allocations.h"
+#include "tool/family.h"
 
 static void write_home(struct bench *b, const char *path, struct str text)
 {
@@ -34,6 +35,7 @@ static void reopen_with(struct bench *b, struct str config, const char *dialect,
 TEST(every_dialect_has_tools_whose_schemas_are_sound_and_named_once)
 {
 	for (size_t d = 0; toolset_dialect(d); d++) {
+		struct err err = {0};
 		struct bench b;
 
 		bench_open(&b, toolset_dialect(d));
@@ -43,6 +45,9 @@ TEST(every_dialect_has_tools_whose_schemas_are_sound_and_named_once)
 
 			CHECK(info->title.len && info->description.len);
 			CHECK_STR(jv_get_str(info->input_schema, "type"), STR("object"));
+			CHECK_OK(schema_compile(info->input_schema, &err), err);
+			if (info->output_schema)
+				CHECK_OK(schema_compile(info->output_schema, &err), err);
 			CHECK(toolset_find(b.set, info->name) == info);
 		}
 		CHECK(toolset_at(b.set, toolset_count(b.set)) == NULL);
@@ -138,19 +143,19 @@ TEST(a_set_parses_no_schema_before_a_tool_is_looked_at)
 
 static void describe_type(const struct jv *schema, struct buf *out)
 {
-	struct str type = jv_get_str(schema, "type");
+	const struct jv *type = jv_get(schema, "type"), *words = jv_get(schema, "enum"),
+			*choices = jv_get(schema, "anyOf");
 
-	if (jv_get(schema, "enum")) {
-		for (const struct jv_member *m = jv_first(jv_get(schema, "enum")); m; m = m->next)
-			buf_printf(out, "%s`%.*s`", m == jv_first(jv_get(schema, "enum")) ? "" : ", ",
-				   STR_ARG(jv_str_of(m->value)));
-	} else if (str_is(type, "array")) {
-		buf_lit(out, "list");
-	} else if (jv_get(schema, "anyOf")) {
-		buf_lit(out, "string or list");
-	} else {
-		buf_add(out, type.len ? type : STR("any"));
+	for (const struct jv_member *m = jv_first(choices); m; m = m->next) {
+		buf_add(out, m == jv_first(choices) ? STR("") : STR(" or "));
+		describe_type(m->value, out);
 	}
+	for (const struct jv_member *m = jv_first(words); m; m = m->next)
+		buf_printf(out, "%s`%.*s`", m == jv_first(words) ? "" : ", ", STR_ARG(jv_str_of(m->value)));
+	for (const struct jv_member *m = jv_first(type); m; m = m->next)
+		buf_printf(out, "%s%.*s", m == jv_first(type) ? "" : " or ", STR_ARG(jv_str_of(m->value)));
+	if (!choices && !words)
+		buf_add(out, !type ? STR("any") : str_is(jv_str_of(type), "array") ? STR("list") : jv_str_of(type));
 }
 
 static bool is_required(const struct jv *schema, struct str key)
@@ -163,7 +168,7 @@ static bool is_required(const struct jv *schema, struct str key)
 
 static void describe_tool(const struct tool_info *t, struct buf *out)
 {
-	buf_printf(out, "### `%.*s`\n\n%.*s\n\n", STR_ARG(t->name), STR_ARG(t->description));
+	buf_printf(out, "#### `%.*s`\n\n%.*s\n\n", STR_ARG(t->name), STR_ARG(t->description));
 	buf_printf(out, "%s%s%s\n\n", t->traits & TOOL_READS_ONLY ? "Reads only." : "Changes files.",
 		   t->traits & TOOL_DESTRUCTIVE ? " May destroy what is there." : "",
 		   t->traits & TOOL_IDEMPOTENT ? " Calling it again changes nothing more." : "");
@@ -184,10 +189,10 @@ static void describe_tool(const struct tool_info *t, struct buf *out)
 	buf_char(out, '\n');
 }
 
-/* What stands behind the mark on the page is written from the table: STEAD_GOLDEN=write does it. */
+/* The part of the page that follows the mark is written from the tables: STEAD_GOLDEN=write does it. */
 TEST(the_reference_page_says_what_the_table_says)
 {
-	static const char mark[] = "<!-- from here on the page is written from the tool table -->\n";
+	static const char mark[] = "<!-- the rest of this page is written from the tool tables -->\n";
 	struct bench b;
 	struct buf page, want;
 	char path[300], chunk[4096];
@@ -207,8 +212,12 @@ TEST(the_reference_page_says_what_the_table_says)
 	buf_init(&want, b.arena, (size_t)1 << 20);
 	buf_add(&want, str_n(page.ptr, at + sizeof(mark) - 1));
 	buf_char(&want, '\n');
-	for (size_t i = 0; i < toolset_count(b.set); i++)
-		describe_tool(toolset_at(b.set, i), &want);
+	for (size_t i = 0; families[i]; i++) {
+		CHECK(families[i]->about != NULL);
+		buf_printf(&want, "### %s\n\n%s\n\n", families[i]->name, families[i]->about);
+		for (const struct tool *t = families[i]->tools; t && t->name; t++)
+			describe_tool(toolset_find(b.set, str_of(t->name)), &want);
+	}
 	want.len--;
 	if (getenv("STEAD_GOLDEN")) {
 		f = fopen(path, "wb");

@@ -4,124 +4,77 @@
 #include "home/artifacts/artifacts_tools.h"
 #include "home/files/files.h"
 #include "tool/family.h"
-#include "tool/schemas.h"
 
-/* The tables are laid out by hand, one argument a line. */
 /* clang-format off */
-#define CUT_LINE S_OBJ( \
-	S_BARE("line", "integer") AND S_BARE("byte_offset", "integer") AND S_BARE("bytes_left", "integer"), \
-	"\"line\",\"byte_offset\",\"bytes_left\"")
-#define SEARCH_LINE S_OBJ( \
-	S_BARE("line", "integer") AND S_BARE("text", "string") AND S_BARE("context", "boolean") AND \
-	S_BARE("group_start", "boolean"), "\"line\",\"text\"")
-#define ARTIFACT S_OBJ( \
-	S_BARE("artifact_id", "string") AND S_BARE("tool_name", "string") AND S_BARE("bytes", "integer") AND \
-	S_BARE("tokens", "integer") AND S_BARE("parked_at", "string"), \
-	"\"artifact_id\",\"tool_name\",\"bytes\",\"parked_at\"")
-#define S_ARTIFACT S_STR("artifact_id", "id, or any beginning of it that only one artifact has")
+#define ARTIFACT "artifact_id!: its id, or the first characters of it if they are unique\n"
+#define CURSOR "cursor: next_cursor of the previous page"
 
 static const struct tool tools[] = {
 	{
-		.name = "park_result",
-		.title = "Park a large result",
+		.name = "park_result", .title = "Park a large result", .traits = TOOL_PARKS, .call = tool_park_result,
 		.description =
-			"Takes a result that is too large for the conversation: keeps it as an artifact and gives a preview "
-			"and its id. One that is small enough comes back as it is, unless always is set.",
-		.input_schema = S_OBJ(
-			S_STR("content", "the result") AND
-			S_STR("tool_name", "what it came from (default result)") AND
-			"\"args\":{\"type\":\"object\",\"description\":\"what that was called with\"}" AND
-			S_BOOL("always", "park it whatever its size (default false)"), "\"content\""),
-		.output_schema = S_OBJ(
-			S_BARE("parked", "boolean") AND
-			S_BARE("content", "string") AND
-			S_BARE("artifact_id", "string") AND
-			S_BARE("preview", "string") AND
-			S_BARE("tokens", "integer") AND
-			S_BARE("bytes", "integer") AND
-			S_BARE("preview_tokens", "integer") AND
-			S_BARE("lines_left", "integer"), "\"parked\""),
-		.traits = TOOL_PARKS,
-		.call = tool_park_result,
+			"Stores a result that is too large for the conversation as an artifact and gives its id and a preview. "
+			"A small result is given back unchanged, unless always is set.",
+		.args =
+			"content!: the result\n"
+			"tool_name: the tool that gave it (default result)\n"
+			"args obj: the arguments of that tool\n"
+			"always bool: park a small result too (default false)",
+		.result =
+			"parked! bool; content; artifact_id; preview; tokens int; bytes int; preview_tokens int; lines_left int",
 	},
 	{
-		.name = "list_artifacts",
-		.title = "List parked results",
-		.description = "Lists parked results, newest first, with where they come from and how large they are.",
-		.input_schema = S_OBJ(S_INT1("limit", "how many (default 50, at most 500)") AND S_CURSOR, ""),
-		.output_schema = S_OBJ(
-			S_LIST("artifacts", ARTIFACT, "newest first") AND
-			S_BARE("total", "integer") AND
-			S_BARE("next_cursor", "string"), "\"artifacts\",\"total\""),
-		.traits = TOOL_READS_ONLY | TOOL_IDEMPOTENT,
-		.call = tool_list_artifacts,
+		.name = "list_artifacts", .title = "List parked results", .traits = RO, .call = tool_list_artifacts,
 		.render = render_list_artifacts,
+		.description = "Lists parked results, newest first, with the tool that gave them and their size.",
+		.args =
+			"limit int>=1: number of results (default 50, at most 500)\n"
+			CURSOR,
+		.result =
+			"artifacts! [{artifact_id!; tool_name!; bytes! int; tokens int; parked_at!}]: newest first\n"
+			"total! int; next_cursor",
 	},
 	{
-		.name = "read_artifact",
-		.title = "Read a parked result",
-		.description = "Reads a parked result by lines or bytes, as read_file does.",
-		.input_schema = S_OBJ(
-			S_ARTIFACT AND
-			S_INT("offset", "first line, from 0 (default 0)") AND
-			S_INT1("limit", "lines (default 2000)") AND
-			S_INT("byte_offset", "first byte: reads by bytes") AND
-			S_INT1("byte_limit", "bytes (default 102400)") AND
-			S_BOOL("line_numbers", "put 1-based numbers before lines (default false)") AND
-			S_ENCODING, "\"artifact_id\""),
-		.output_schema = S_OBJ(
-			S_BARE("artifact_id", "string") AND
-			S_BARE("size", "integer") AND
-			S_BARE("content", "string") AND
-			S_BARE("encoding", "string") AND
-			S_BARE("offset", "integer") AND
-			S_BARE("lines", "integer") AND
-			S_BARE("total_lines", "integer") AND
-			S_BARE("total_lines_at_least", "integer") AND
-			S_BARE("next_offset", "integer") AND
-			S_BARE("byte_offset", "integer") AND
-			S_BARE("bytes", "integer") AND
-			S_BARE("next_byte_offset", "integer") AND
-			S_LIST("cut_lines", CUT_LINE, "lines that were cut"),
-			"\"artifact_id\",\"size\",\"content\",\"encoding\""),
-		.traits = TOOL_READS_ONLY | TOOL_IDEMPOTENT,
-		.call = tool_read_artifact,
+		.name = "read_artifact", .title = "Read a parked result", .traits = RO, .call = tool_read_artifact,
 		.render = render_read_file,
+		.description = "Reads a parked result by lines or bytes, as read_file does.",
+		.args =
+			ARTIFACT
+			"offset int>=0: first line, from 0 (default 0)\n"
+			"limit int>=1: number of lines (default 2000)\n"
+			"byte_offset int>=0: first byte; reads by bytes\n"
+			"byte_limit int>=1: number of bytes (default 102400)\n"
+			"line_numbers bool: put a number before each line, from 1 (default false)\n"
+			"encoding utf-8|base64: encoding of the content (default utf-8)",
+		.result =
+			"artifact_id!; size! int; content!; encoding!; offset int; lines int; total_lines int; "
+			"total_lines_at_least int; next_offset int; byte_offset int; bytes int; next_byte_offset int\n"
+			"cut_lines [{line! int; byte_offset! int; bytes_left! int}]: lines that were cut",
 	},
 	{
-		.name = "tail_artifact",
-		.title = "Read the end of a parked result",
-		.description = "The last lines of a parked result, and how many stand above.",
-		.input_schema = S_OBJ(S_ARTIFACT AND S_INT1("lines", "how many (default 50)"), "\"artifact_id\""),
-		.output_schema = S_OBJ(
-			S_BARE("artifact_id", "string") AND
-			S_BARE("content", "string") AND
-			S_BARE("lines", "integer") AND
-			S_BARE("total_lines", "integer") AND
-			S_BARE("byte_offset", "integer"),
-			"\"artifact_id\",\"content\",\"lines\",\"total_lines\""),
-		.traits = TOOL_READS_ONLY | TOOL_IDEMPOTENT,
-		.call = tool_tail_artifact,
-		.render = render_tail_artifact,
+		.name = "tail_artifact", .title = "Read the end of a parked result", .traits = RO,
+		.call = tool_tail_artifact, .render = render_tail_artifact,
+		.description = "Reads the last lines of a parked result and tells how many come before them.",
+		.args =
+			ARTIFACT
+			"lines int>=1: number of lines (default 50)",
+		.result = "artifact_id!; content!; lines! int; total_lines! int; byte_offset int",
 	},
 	{
-		.name = "search_artifact",
-		.title = "Search in a parked result",
+		.name = "search_artifact", .title = "Search in a parked result", .traits = RO,
+		.call = tool_search_artifact, .render = render_search_artifact,
 		.description =
-			"Finds lines that have the text, in any case, each with one line before and after; counts them all.",
-		.input_schema = S_OBJ(
-			S_ARTIFACT AND
-			S_STR("query", "text to look for") AND
-			S_INT1("limit", "matching lines to give (default 10)") AND
-			S_CURSOR, "\"artifact_id\",\"query\""),
-		.output_schema = S_OBJ(
-			S_BARE("artifact_id", "string") AND
-			S_LIST("lines", SEARCH_LINE, "with context") AND
-			S_BARE("total_matches", "integer") AND
-			S_BARE("next_cursor", "string"), "\"artifact_id\",\"lines\",\"total_matches\""),
-		.traits = TOOL_READS_ONLY | TOOL_IDEMPOTENT,
-		.call = tool_search_artifact,
-		.render = render_search_artifact,
+			"Finds the lines of a parked result that contain a text, ignoring case, each with the line before and "
+			"after it, and counts all matches.",
+		.args =
+			ARTIFACT
+			"query!: text to find\n"
+			"limit int>=1: number of matching lines (default 10)\n"
+			CURSOR,
+		.result =
+			"artifact_id!\n"
+			"lines! [{line! int; text!; context bool; group_start bool}]: matching lines and their context\n"
+			"total_matches! int; next_cursor",
 	},
 	{0},
 };
@@ -142,6 +95,7 @@ static void close_artifacts(void *state)
 
 const struct family artifacts_family = {
 	.name = "artifacts",
+	.about = "Results that are too large for a conversation.",
 	.tools = tools,
 	.open = open_artifacts,
 	.close = close_artifacts,

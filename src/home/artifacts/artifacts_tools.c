@@ -121,7 +121,7 @@ void render_list_artifacts(const struct jv *args, const struct jv *value, struct
 	if (text->len == 0)
 		buf_lit(text, "no artifacts");
 	if (jv_get_str(value, "next_cursor").len)
-		buf_printf(text, "\n[%zu of %lld; go on with cursor \"%.*s\"]", jv_count(jv_get(value, "artifacts")),
+		buf_printf(text, "\n[%zu of %lld; continue with cursor \"%.*s\"]", jv_count(jv_get(value, "artifacts")),
 			   (long long)jv_get_int(value, "total", 0), STR_ARG(jv_get_str(value, "next_cursor")));
 }
 
@@ -282,8 +282,8 @@ void render_search_artifact(const struct jv *args, const struct jv *value, struc
 		buf_add(text, jv_get_str(m->value, "text"));
 	}
 	if (matches == 0)
-		buf_lit(text, "no line has it");
+		buf_lit(text, "no line matches");
 	if (jv_get_str(value, "next_cursor").len)
-		buf_printf(text, "\n[%lld of %lld matching lines; go on with cursor \"%.*s\"]", (long long)shown,
+		buf_printf(text, "\n[%lld of %lld matching lines; continue with cursor \"%.*s\"]", (long long)shown,
 			   (long long)matches, STR_ARG(jv_get_str(value, "next_cursor")));
 }

@@ -181,12 +181,15 @@ int edit_apply(struct arena *arena, struct str bytes, const struct edit *edits, 
 	return 0;
 }
 
-int file_change(struct call *call, struct wpath path, struct store_cond cond, bool dry_run, change_fn change, void *arg,
-		struct str *ret_before, struct str *ret_after, struct store_stat *ret_stat, struct err *err)
+int file_change(struct call *call, struct wpath path, struct file_change *change, struct err *err)
 {
-	struct store_change c = {.max = TOOL_FILE_MAX, .cond = cond, .dry_run = dry_run, .change = change, .arg = arg};
+	struct store_change c = {.max = TOOL_FILE_MAX,
+				 .cond = change->cond,
+				 .dry_run = change->dry_run,
+				 .change = change->change,
+				 .arg = change->arg};
 
-	return store_change(call->files, call->ctx, path, &c, ret_before, ret_after, ret_stat, err);
+	return store_change(call->files, call->ctx, path, &c, &change->before, &change->after, &change->stat, err);
 }
 
 /* Where line `line` (1-based) begins, or SIZE_MAX when there are fewer lines. */

@@ -69,10 +69,17 @@ struct edit_report {
 int edit_apply(struct arena *arena, struct str bytes, const struct edit *edits, size_t count, struct str what,
 	       struct str *ret_bytes, struct edit_report *ret_report, struct str *ret_detail, struct err *err);
 
-/* Read, change, write on condition; repeated when another writer came between, unless `cond` asks for a version. */
-typedef int (*change_fn)(void *arg, struct arena *arena, struct str before, struct str *ret_after, struct err *err);
-int file_change(struct call *call, struct wpath path, struct store_cond cond, bool dry_run, change_fn change, void *arg,
-		struct str *ret_before, struct str *ret_after, struct store_stat *ret_stat, struct err *err);
+/* Reads a file, changes its text and writes it; repeated when another writer came between, unless `cond` asks for a
+   version. */
+struct file_change {
+	int (*change)(void *arg, struct arena *arena, struct str before, struct str *ret_after, struct err *err);
+	void *arg;
+	struct store_cond cond;
+	bool dry_run;
+	struct str before, after; /* filled in, as is `stat`: the file as it is afterwards */
+	struct store_stat stat;
+};
+int file_change(struct call *call, struct wpath path, struct file_change *change, struct err *err);
 
 /* Text put before line `line` (1-based), with the file's own line ending; line = lines + 1 appends. */
 int insert_apply(struct arena *arena, struct str bytes, uint64_t line, struct str text, struct str *ret_bytes,

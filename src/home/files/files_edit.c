@@ -67,10 +67,11 @@ static struct str diff_text(struct arena *arena, struct wpath path, struct str b
 int tool_edit_file(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
 {
 	struct arena *arena = call->ctx->arena;
-	bool dry_run = jv_get_bool(args, "dry_run", false);
 	struct edit_job job = {0};
-	struct str before, after;
-	struct store_stat stat;
+	struct file_change change = {.change = change_edits,
+				     .arg = &job,
+				     .cond = arg_cond(args),
+				     .dry_run = jv_get_bool(args, "dry_run", false)};
 	struct wpath path;
 	struct jv *lines;
 	int r = arg_file(call, args, "path", &path, err);
@@ -80,22 +81,22 @@ int tool_edit_file(struct call *call, const struct jv *args, struct outcome *ret
 		r = collect_edits(call, args, path, &job, err);
 	if (r)
 		return r;
-	r = file_change(call, path, arg_cond(args), dry_run, change_edits, &job, &before, &after, &stat, err);
+	r = file_change(call, path, &change, err);
 	ret->detail = job.detail;
 	if (r && err->kind == ERR_CONFLICT)
 		explain_conflict(call, path, ret);
 	if (r)
 		return r;
-	if (dry_run)
-		stat.size = before.len;
-	ret->value = value_file(arena, path, &stat);
+	if (change.dry_run)
+		change.stat.size = change.before.len;
+	ret->value = value_file(arena, path, &change.stat);
 	jv_set_int(arena, ret->value, "replaced", (int64_t)job.report.replaced);
 	lines = jv_array(arena);
 	for (size_t i = 0; i < job.report.line_count; i++)
 		jv_push(arena, lines, jv_int(arena, (int64_t)job.report.lines[i]));
 	jv_set(arena, ret->value, "lines", lines);
-	jv_set_bool(arena, ret->value, "dry_run", dry_run);
-	jv_set_str(arena, ret->value, "diff", diff_text(arena, path, before, after));
+	jv_set_bool(arena, ret->value, "dry_run", change.dry_run);
+	jv_set_str(arena, ret->value, "diff", diff_text(arena, path, change.before, change.after));
 	if (job.report.crlf)
 		jv_set_bool(arena, ret->value, "matched_crlf", true);
 	return 0;
@@ -140,8 +141,7 @@ int tool_insert_file(struct call *call, const struct jv *args, struct outcome *r
 	struct arena *arena = call->ctx->arena;
 	struct insert_job job = {.line = arg_count(args, "insert_line", 0, INT64_MAX),
 				 .text = jv_get_str(args, "insert_text")};
-	struct str before, after;
-	struct store_stat stat;
+	struct file_change change = {.change = change_insert, .arg = &job, .cond = arg_cond(args)};
 	struct wpath path;
 	int r = arg_file(call, args, "path", &path, err);
 
@@ -151,14 +151,14 @@ int tool_insert_file(struct call *call, const struct jv *args, struct outcome *r
 	if (job.text.len == 0)
 		return err_set(err, ERR_INVALID, "insert into %.*s: insert_text is empty; nothing would change",
 			       STR_ARG(path.s));
-	r = file_change(call, path, arg_cond(args), false, change_insert, &job, &before, &after, &stat, err);
+	r = file_change(call, path, &change, err);
 	if (r && err->kind == ERR_CONFLICT)
 		explain_conflict(call, path, ret);
 	if (r)
 		return r;
-	ret->value = value_file(arena, path, &stat);
+	ret->value = value_file(arena, path, &change.stat);
 	jv_set_int(arena, ret->value, "inserted_at", (int64_t)job.line);
-	jv_set_int(arena, ret->value, "total_lines", (int64_t)count_lines(after));
-	jv_set_str(arena, ret->value, "diff", diff_text(arena, path, before, after));
+	jv_set_int(arena, ret->value, "total_lines", (int64_t)count_lines(change.after));
+	jv_set_str(arena, ret->value, "diff", diff_text(arena, path, change.before, change.after));
 	return 0;
 }

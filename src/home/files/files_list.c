@@ -140,7 +140,7 @@ void render_ls(const struct jv *args, const struct jv *value, struct buf *text)
 		buf_printf(text, "[%lld entries left out: their names cannot be paths, or they are no files]\n",
 			   (long long)jv_get_int(value, "skipped", 0));
 	if (next.len)
-		buf_printf(text, "[%zu of %s%lld entries; go on with cursor \"%.*s\"]\n",
+		buf_printf(text, "[%zu of %s%lld entries; continue with cursor \"%.*s\"]\n",
 			   jv_count(jv_get(value, "entries")), total < 0 ? "more than " : "",
 			   (long long)(total < 0 ? jv_get_int(value, "total_at_least", 0) : total), STR_ARG(next));
 	if (text->len && text->ptr[text->len - 1] == '\n')

@@ -176,14 +176,14 @@ void render_read_file(const struct jv *args, const struct jv *value, struct buf 
 	if (content.len && content.ptr[content.len - 1] != '\n' && (next >= 0 || next_byte >= 0))
 		buf_char(text, '\n');
 	if (next_byte >= 0)
-		buf_printf(text, "[%lld of %lld bytes; go on with byte_offset %lld]",
+		buf_printf(text, "[%lld of %lld bytes; continue with byte_offset %lld]",
 			   (long long)jv_get_int(value, "bytes", 0), (long long)jv_get_int(value, "size", 0),
 			   (long long)next_byte);
 	if (next >= 0 && total >= 0)
-		buf_printf(text, "[%lld of %lld lines; go on with offset %lld]",
+		buf_printf(text, "[%lld of %lld lines; continue with offset %lld]",
 			   (long long)jv_get_int(value, "lines", 0), (long long)total, (long long)next);
 	else if (next >= 0)
-		buf_printf(text, "[%lld of more than %lld lines; go on with offset %lld or by byte_offset]",
+		buf_printf(text, "[%lld of more than %lld lines; continue with offset %lld or by byte_offset]",
 			   (long long)jv_get_int(value, "lines", 0),
 			   (long long)jv_get_int(value, "total_lines_at_least", 0), (long long)next);
 }

@@ -63,8 +63,8 @@ void render_glob(const struct jv *args, const struct jv *value, struct buf *text
 	if (jv_count(jv_get(value, "paths")) == 0)
 		buf_lit(text, "no file matches");
 	if (next.len)
-		buf_printf(text, "\n[%zu of %lld files; go on with cursor \"%.*s\"]", jv_count(jv_get(value, "paths")),
-			   (long long)jv_get_int(value, "total", 0), STR_ARG(next));
+		buf_printf(text, "\n[%zu of %lld files; continue with cursor \"%.*s\"]",
+			   jv_count(jv_get(value, "paths")), (long long)jv_get_int(value, "total", 0), STR_ARG(next));
 }
 
 /* One glob or a list of them. */
@@ -190,7 +190,7 @@ void render_grep(const struct jv *args, const struct jv *value, struct buf *text
 		buf_printf(text, "no match in %lld file%s", (long long)jv_get_int(value, "searched", 0),
 			   plural((uint64_t)jv_get_int(value, "searched", 0)));
 	if (next.len)
-		buf_printf(text, "\n[%lld matching line%s in %lld file%s in all; go on with cursor \"%.*s\"]",
+		buf_printf(text, "\n[%lld matching line%s in %lld file%s in all; continue with cursor \"%.*s\"]",
 			   (long long)matches, plural((uint64_t)matches), (long long)files, plural((uint64_t)files),
 			   STR_ARG(next));
 	if (binary)

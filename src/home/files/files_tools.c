@@ -1,317 +1,207 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The file tools: what each is called, says of itself, takes and gives. Descriptions are written for models: what it
- * does, what it refuses, how to go on.
+ * The table of the file tools. Descriptions are written for models: what a tool does, what it refuses, how to
+ * continue.
  */
 #include "home/files/files.h"
 #include "tool/family.h"
-#include "tool/schemas.h"
 #include "tool/search_source.h"
 
-/* The tables are laid out by hand, one argument a line. */
 /* clang-format off */
-#define LS_ENTRY S_OBJ( \
-	S_BARE("path", "string") AND S_BARE("kind", "string") AND S_BARE("size", "integer") AND \
-	S_BARE("modified", "string"), "\"path\",\"kind\"")
-#define CUT_LINE S_OBJ( \
-	S_BARE("line", "integer") AND S_BARE("byte_offset", "integer") AND S_BARE("bytes_left", "integer"), \
-	"\"line\",\"byte_offset\",\"bytes_left\"")
-#define EDIT_ITEM S_OBJ( \
-	S_STR("old_text", "text that is there") AND S_STR("new_text", "text to put in its place") AND \
-	S_BOOL("replace_all", "replace every occurrence (default false)"), "\"old_text\",\"new_text\"")
-#define R_WRITTEN S_OBJ( \
-	R_FILE AND S_BARE("action", "string") AND S_BARE("bytes_written", "integer") AND \
-	S_BARE("lines_written", "integer"), \
-	"\"path\",\"size\",\"version\",\"action\",\"bytes_written\",\"lines_written\"")
-#define R_REMOVED S_OBJ(S_BARE("path", "string") AND S_BARE("removed", "integer"), "\"path\",\"removed\"")
-#define R_MOVED S_OBJ( \
-	R_FILE AND S_BARE("action", "string") AND S_BARE("from", "string") AND S_BARE("kind", "string"), \
-	"\"path\",\"from\",\"kind\",\"action\",\"version\"")
-#define GLOB_OR_LIST(name, text) \
-	"\"" name "\":{\"anyOf\":[{\"type\":\"string\"},{\"type\":\"array\",\"items\":{\"type\":\"string\"}," \
-	"\"maxItems\":50}],\"description\":\"" text "\"}"
-#define GREP_LINE S_OBJ( \
-	S_BARE("path", "string") AND S_BARE("line", "integer") AND S_BARE("text", "string") AND \
-	S_BARE("context", "boolean") AND S_BARE("cut", "boolean") AND S_BARE("group_start", "boolean"), \
-	"\"path\",\"line\",\"text\"")
-#define GREP_FILE S_OBJ(S_BARE("path", "string") AND S_BARE("count", "integer"), "\"path\",\"count\"")
+#define PATH       "path!: path from the tool root, for example notes/plan.md\n"
+#define ENCODING   "encoding utf-8|base64: encoding of the content (default utf-8)\n"
+#define IF_VERSION "if_version: change the file only if it still has this version"
+#define CURSOR     "cursor: next_cursor of the previous page"
+#define ALL        "all bool: include what .gitignore excludes in a project that the user opened\n"
+#define WRITTEN    "path!; size! int; version!; action!; bytes_written! int; lines_written! int"
+#define MOVED      "path!; size int; version!; action!; from!; kind!"
 
 static const struct tool tools[] = {
 	{
-		.name = "ls",
-		.title = "List a directory",
+		.name = "ls", .title = "List a directory", .traits = RO, .call = tool_ls, .render = render_ls,
 		.description =
-			"Lists files and directories with size and time, in order, with the total. A page has up to "
-			"`limit` entries; go on with next_cursor.",
-		.input_schema = S_OBJ(
-			S_STR("path", "directory (default: the root)") AND
-			S_INT1("depth", "levels to go down, 1 to 20 (default 1)") AND
-			S_INT1("limit", "entries to give (default 1000, at most 10000)") AND
-			S_CURSOR, ""),
-		.output_schema = S_OBJ(
-			S_BARE("path", "string") AND
-			S_LIST("entries", LS_ENTRY, "in list order") AND
-			S_BARE("total", "integer") AND
-			S_BARE("total_at_least", "integer") AND
-			S_BARE("skipped", "integer") AND
-			S_BARE("next_cursor", "string"), "\"path\",\"entries\""),
-		.traits = TOOL_READS_ONLY | TOOL_IDEMPOTENT,
-		.call = tool_ls,
-		.render = render_ls,
+			"Lists files and directories with size and time, sorted by path, and their total number. Continue a "
+			"long list with next_cursor.",
+		.args =
+			"path: directory (default: the root)\n"
+			"depth int>=1: levels to descend, 1 to 20 (default 1)\n"
+			"limit int>=1: number of entries (default 1000, at most 10000)\n"
+			CURSOR,
+		.result =
+			"path!\n"
+			"entries! [{path!; kind!; size int; modified}]: in list order\n"
+			"total int; total_at_least int; skipped int; next_cursor",
 	},
 	{
-		.name = "read_file",
-		.title = "Read a file",
+		.name = "read_file", .title = "Read a file", .traits = RO, .call = tool_read_file, .render = render_read_file,
 		.description =
-			"Reads text by lines (offset counts from 0) or any file by bytes (byte_offset, byte_limit). Tells "
-			"the total and where to go on. Lines over 2000 bytes are cut, with the byte offset of the rest. "
+			"Reads text by lines (offset counts from 0) or any file by bytes (byte_offset, byte_limit), and tells "
+			"the total and where to continue. Lines over 2000 bytes are cut, with the byte offset of the rest. "
 			"Binary files need encoding base64.",
-		.input_schema = S_OBJ(
-			S_PATH AND
-			S_INT("offset", "first line, from 0 (default 0)") AND
-			S_INT1("limit", "lines (default 2000)") AND
-			S_INT("byte_offset", "first byte: reads by bytes") AND
-			S_INT1("byte_limit", "bytes (default 102400)") AND
-			S_BOOL("line_numbers", "put 1-based numbers before lines (default false)") AND
-			S_ENCODING AND
-			S_REV("at_revision", "read it as it was after this revision"), "\"path\""),
-		.output_schema = S_OBJ(
-			R_FILE AND
-			S_BARE("revision", "integer") AND
-			S_BARE("content", "string") AND
-			S_BARE("encoding", "string") AND
-			S_BARE("offset", "integer") AND
-			S_BARE("lines", "integer") AND
-			S_BARE("total_lines", "integer") AND
-			S_BARE("total_lines_at_least", "integer") AND
-			S_BARE("next_offset", "integer") AND
-			S_BARE("byte_offset", "integer") AND
-			S_BARE("bytes", "integer") AND
-			S_BARE("next_byte_offset", "integer") AND
-			S_LIST("cut_lines", CUT_LINE, "lines that were cut"),
-			"\"path\",\"size\",\"version\",\"content\",\"encoding\""),
-		.traits = TOOL_READS_ONLY | TOOL_IDEMPOTENT,
-		.call = tool_read_file,
-		.render = render_read_file,
+		.args =
+			PATH
+			"offset int>=0: first line, from 0 (default 0)\n"
+			"limit int>=1: number of lines (default 2000)\n"
+			"byte_offset int>=0: first byte; reads by bytes\n"
+			"byte_limit int>=1: number of bytes (default 102400)\n"
+			"line_numbers bool: put a number before each line, from 1 (default false)\n"
+			ENCODING
+			"at_revision int>=0 or str: read the file as it was after this revision: a number, a checkpoint or head",
+		.result =
+			"path!; size! int; version!; revision int; content!; encoding!; offset int; lines int; total_lines int; "
+			"total_lines_at_least int; next_offset int; byte_offset int; bytes int; next_byte_offset int\n"
+			"cut_lines [{line! int; byte_offset! int; bytes_left! int}]: lines that were cut",
 	},
 	{
-		.name = "write_file",
-		.title = "Write a file",
-		.description =
-			"Writes a whole file; directories are made. mode create (the default) refuses an existing file "
-			"and shows how it begins; overwrite creates or replaces; append adds the exact bytes, creating "
-			"the file.",
-		.input_schema = S_OBJ(
-			S_PATH AND
-			S_STR("content", "what to write") AND
-			S_ENUM("mode", "\"create\",\"overwrite\",\"append\"", "default create") AND
-			S_ENCODING AND
-			S_IF_VERSION, "\"path\",\"content\""),
-		.output_schema = R_WRITTEN,
-		.traits = TOOL_DESTRUCTIVE,
-		.call = tool_write_file,
+		.name = "write_file", .title = "Write a file", .traits = TOOL_DESTRUCTIVE, .call = tool_write_file,
 		.render = render_written,
+		.description =
+			"Writes a whole file and makes missing directories. mode create (the default) refuses an existing file "
+			"and shows its first lines; overwrite creates or replaces it; append adds the exact bytes to it or "
+			"creates it.",
+		.args =
+			PATH
+			"content!: what to write\n"
+			"mode create|overwrite|append: default create\n"
+			ENCODING IF_VERSION,
+		.result = WRITTEN,
 	},
 	{
-		.name = "append_file",
-		.title = "Append to a file",
+		.name = "append_file", .title = "Append to a file", .call = tool_append_file, .render = render_written,
 		.description =
-			"Adds the exact content to the end of a file and creates it if it is missing. Never loses what "
-			"another writer appends at the same time.",
-		.input_schema = S_OBJ(
-			S_PATH AND
-			S_STR("content", "what to add") AND
-			S_ENCODING AND
-			S_IF_VERSION, "\"path\",\"content\""),
-		.output_schema = R_WRITTEN,
-		.call = tool_append_file,
-		.render = render_written,
+			"Adds the exact content to the end of a file, or creates it. What another writer appends at the same "
+			"time is kept.",
+		.args =
+			PATH
+			"content!: what to append\n"
+			ENCODING IF_VERSION,
+		.result = WRITTEN,
 	},
 	{
-		.name = "edit_file",
-		.title = "Replace text in a file",
-		.description =
-			"Replaces old_text, which must occur exactly once unless replace_all, by new_text; or applies a "
-			"list of edits in order, all or nothing. Shows the difference; dry_run only shows it. When the "
-			"text is not found, the nearest text is shown.",
-		.input_schema = S_OBJ(
-			S_PATH AND
-			S_STR("old_text", "text that is there, exactly") AND
-			S_STR("new_text", "text to put in its place") AND
-			S_BOOL("replace_all", "replace every occurrence (default false)") AND
-			S_LIST("edits", EDIT_ITEM, "several edits in place of old_text and new_text") AND
-			S_BOOL("dry_run", "change nothing (default false)") AND
-			S_IF_VERSION, "\"path\""),
-		.output_schema = S_OBJ(
-			R_FILE AND
-			S_BARE("replaced", "integer") AND
-			S_LIST("lines", "{\"type\":\"integer\"}", "1-based, where it was found") AND
-			S_BARE("dry_run", "boolean") AND
-			S_BARE("diff", "string") AND
-			S_BARE("matched_crlf", "boolean"),
-			"\"path\",\"size\",\"version\",\"replaced\",\"lines\",\"dry_run\",\"diff\""),
-		.traits = TOOL_DESTRUCTIVE,
-		.call = tool_edit_file,
+		.name = "edit_file", .title = "Replace text in a file", .traits = TOOL_DESTRUCTIVE, .call = tool_edit_file,
 		.render = render_edit,
-	},
-	{
-		.name = "insert_file",
-		.title = "Insert lines into a file",
 		.description =
-			"Puts insert_text before line insert_line (1-based; one past the last line appends). Keeps the "
-			"file's line ends.",
-		.input_schema = S_OBJ(
-			S_PATH AND
-			S_INT("insert_line", "1 is before the first line") AND
-			S_STR("insert_text", "whole lines") AND
-			S_IF_VERSION, "\"path\",\"insert_line\",\"insert_text\""),
-		.output_schema = S_OBJ(
-			R_FILE AND
-			S_BARE("inserted_at", "integer") AND
-			S_BARE("total_lines", "integer") AND
-			S_BARE("diff", "string"),
-			"\"path\",\"size\",\"version\",\"inserted_at\",\"total_lines\",\"diff\""),
-		.call = tool_insert_file,
-		.render = render_edit,
+			"Replaces old_text with new_text. old_text must occur exactly once, unless replace_all is set. With "
+			"edits, applies several replacements in order, all or none. Shows the diff; if the text is not found, "
+			"shows the nearest text.",
+		.args =
+			PATH
+			"old_text: the exact text to replace\n"
+			"new_text: the text that replaces it\n"
+			"replace_all bool: replace every occurrence (default false)\n"
+			"edits [{old_text!: the exact text to replace; new_text!: the text that replaces it; "
+			"replace_all bool: replace every occurrence (default false)}]: several edits, instead of old_text and "
+			"new_text\n"
+			"dry_run bool: show the diff without changing the file (default false)\n"
+			IF_VERSION,
+		.result =
+			"path!; size! int; version!; replaced! int\n"
+			"lines! [int]: the lines where it was found, from 1\n"
+			"dry_run! bool; diff!; matched_crlf bool",
 	},
 	{
-		.name = "delete_file",
-		.title = "Delete a file or directory",
-		.description = "Removes a file, or with recursive a directory and all in it.",
-		.input_schema = S_OBJ(
-			S_PATH AND
-			S_BOOL("recursive", "needed for a directory (default false)") AND
-			S_IF_VERSION, "\"path\""),
-		.output_schema = R_REMOVED,
-		.traits = TOOL_DESTRUCTIVE,
-		.call = tool_delete_file,
-		.render = render_removed,
-	},
-	{
-		.name = "move_file",
-		.title = "Move or rename",
+		.name = "insert_file", .title = "Insert lines into a file", .call = tool_insert_file, .render = render_edit,
 		.description =
-			"Moves a file or directory; directories on the way are made. Refuses an existing target unless "
-			"overwrite; a directory is never replaced.",
-		.input_schema = S_OBJ(
-			S_STR("from", "what to move") AND
-			S_STR("to", "its new path") AND
-			S_BOOL("overwrite", "replace a file that is there (default false)") AND
-			S_IF_VERSION, "\"from\",\"to\""),
-		.output_schema = R_MOVED,
-		.traits = TOOL_DESTRUCTIVE,
-		.call = tool_move_file,
+			"Inserts text before a line; the line after the last one appends. Keeps the file's line endings.",
+		.args =
+			PATH
+			"insert_line! int>=0: the line to insert before, from 1\n"
+			"insert_text!: whole lines\n"
+			IF_VERSION,
+		.result = "path!; size! int; version!; inserted_at! int; total_lines! int; diff!",
+	},
+	{
+		.name = "delete_file", .title = "Delete a file or directory", .traits = TOOL_DESTRUCTIVE,
+		.call = tool_delete_file, .render = render_removed,
+		.description = "Deletes a file, or with recursive a directory and everything in it.",
+		.args =
+			PATH
+			"recursive bool: required for a directory (default false)\n"
+			IF_VERSION,
+		.result = "path!; removed! int",
+	},
+	{
+		.name = "move_file", .title = "Move or rename", .traits = TOOL_DESTRUCTIVE, .call = tool_move_file,
 		.render = render_moved,
+		.description =
+			"Moves a file or directory and makes missing directories. Refuses to replace an existing file unless "
+			"overwrite is set, and never replaces a directory.",
+		.args =
+			"from!: path of the file or directory\n"
+			"to!: its new path\n"
+			"overwrite bool: replace an existing file (default false)\n"
+			IF_VERSION,
+		.result = MOVED,
 	},
 	{
-		.name = "copy_file",
-		.title = "Copy a file",
-		.description =
-			"Copies one file. Refuses an existing target unless overwrite. if_version is the source's.",
-		.input_schema = S_OBJ(
-			S_STR("from", "what to copy") AND
-			S_STR("to", "path of the copy") AND
-			S_BOOL("overwrite", "replace a file that is there (default false)") AND
-			S_IF_VERSION, "\"from\",\"to\""),
-		.output_schema = R_MOVED,
-		.traits = TOOL_DESTRUCTIVE,
-		.call = tool_copy_file,
+		.name = "copy_file", .title = "Copy a file", .traits = TOOL_DESTRUCTIVE, .call = tool_copy_file,
 		.render = render_moved,
+		.description = "Copies one file. Refuses to replace an existing file unless overwrite is set.",
+		.args =
+			"from!: path of the file\n"
+			"to!: path of the copy\n"
+			"overwrite bool: replace an existing file (default false)\n"
+			"if_version: copy the file only if it still has this version",
+		.result = MOVED,
 	},
 	{
-		.name = "clear_files",
-		.title = "Delete all files",
-		.description = "Removes everything under the tool root and tells how many files that were.",
-		.input_schema = S_NONE,
-		.output_schema = R_REMOVED,
-		.traits = TOOL_DESTRUCTIVE | TOOL_IDEMPOTENT,
-		.call = tool_clear_files,
-		.render = render_removed,
+		.name = "clear_files", .title = "Delete all files", .traits = TOOL_DESTRUCTIVE | TOOL_IDEMPOTENT,
+		.call = tool_clear_files, .render = render_removed,
+		.description = "Deletes everything under the tool root and tells how many files there were.",
+		.result = "path!; removed! int",
 	},
 	{
-		.name = "glob",
-		.title = "Find files by pattern",
-		.description =
-			"Lists files whose path matches: * and ? within a name, ** over any number of directories "
-			"(**/*.md includes the root), [a-z], {one,two}. In order, with the total.",
-		.input_schema = S_OBJ(
-			S_STR("pattern", "matched against the path below `path`") AND
-			S_STR("path", "directory to look in (default: the root)") AND
-			S_INT1("limit", "files to give (default 1000, at most 10000)") AND
-			S_BOOL("all", "also what .gitignore leaves out in a project of the person's own") AND
-			S_CURSOR, "\"pattern\""),
-		.output_schema = S_OBJ(
-			S_LIST("paths", "{\"type\":\"string\"}", "from the tool root") AND
-			S_BARE("total", "integer") AND
-			S_BARE("next_cursor", "string"), "\"paths\",\"total\""),
-		.traits = TOOL_READS_ONLY | TOOL_IDEMPOTENT | TOOL_LONG,
-		.call = tool_glob,
+		.name = "glob", .title = "Find files by pattern", .traits = RO | TOOL_LONG, .call = tool_glob,
 		.render = render_glob,
+		.description =
+			"Lists the files whose path matches a pattern, sorted, and their total number. * and ? match within a "
+			"name, ** any number of directories (**/*.md includes the root); [a-z] and {one,two} work too.",
+		.args =
+			"pattern!: matched against the path below `path`\n"
+			"path: directory to search (default: the root)\n"
+			"limit int>=1: number of files (default 1000, at most 10000)\n"
+			ALL CURSOR,
+		.result =
+			"paths! [str]: paths from the tool root\n"
+			"total! int; next_cursor",
 	},
 	{
-		.name = "grep",
-		.title = "Search in files",
-		.description =
-			"Finds lines by regular expression (or literal text) in a file or below a directory, in order, as "
-			"path:line:text, counting all matches. Binary files are left out.",
-		.input_schema = S_OBJ(
-			S_STR("pattern", "a Perl-compatible expression, or text with literal") AND
-			S_STR("path", "file or directory (default: the root)") AND
-			S_BOOL("literal", "take the pattern as it stands (default false)") AND
-			S_BOOL("case_sensitive", "default true") AND
-			GLOB_OR_LIST("include", "only files that match; without / the name at any depth") AND
-			GLOB_OR_LIST("exclude", "not files that match") AND
-			S_INT("context", "lines to show before and after, at most 50 (default 0)") AND
-			S_ENUM("output", "\"lines\",\"files\",\"count\"", "what to list (default lines)") AND
-			S_INT1("limit", "lines or files to give (default 100, at most 10000)") AND
-			S_BOOL("all", "also what .gitignore leaves out in a project of the person's own") AND
-			S_CURSOR, "\"pattern\""),
-		.output_schema = S_OBJ(
-			S_LIST("lines", GREP_LINE, "with output lines") AND
-			S_LIST("files", GREP_FILE, "with output files and count") AND
-			S_BARE("total_matches", "integer") AND
-			S_BARE("total_files", "integer") AND
-			S_BARE("searched", "integer") AND
-			S_BARE("binary_skipped", "integer") AND
-			S_BARE("unreadable", "integer") AND
-			S_BARE("next_cursor", "string"), "\"total_matches\",\"total_files\",\"searched\""),
-		.traits = TOOL_READS_ONLY | TOOL_IDEMPOTENT | TOOL_LONG,
-		.call = tool_grep,
+		.name = "grep", .title = "Search in files", .traits = RO | TOOL_LONG, .call = tool_grep,
 		.render = render_grep,
-	},
-	{
-		.name = "file_info",
-		.title = "Describe a file",
 		.description =
-			"Size, time, version, whether it is binary, number of lines, kind of content, and how best to "
-			"read it.",
-		.input_schema = S_OBJ(S_PATH, "\"path\""),
-		.output_schema = S_OBJ(
-			R_FILE AND
-			S_BARE("kind", "string") AND
-			S_BARE("modified", "string") AND
-			S_BARE("is_binary", "boolean") AND
-			S_BARE("line_count", "integer") AND
-			S_BARE("line_count_at_least", "integer") AND
-			S_BARE("mime", "string") AND
-			S_BARE("suggested_read", "string"), "\"path\",\"size\",\"version\",\"kind\""),
-		.traits = TOOL_READS_ONLY | TOOL_IDEMPOTENT,
-		.call = tool_file_info,
-		.render = render_file_info,
+			"Finds lines by regular expression or literal text in a file or below a directory, shows them as "
+			"path:line:text, and counts all matches. Binary files are skipped.",
+		.args =
+			"pattern!: a Perl-compatible regular expression, or text if literal is set\n"
+			"path: file or directory (default: the root)\n"
+			"literal bool: search for the pattern as plain text (default false)\n"
+			"case_sensitive bool: default true\n"
+			"include str or [str]<=50: only files that match this glob; without / it matches names at any depth\n"
+			"exclude str or [str]<=50: skip files that match this glob\n"
+			"context int>=0: lines to show before and after each match, at most 50 (default 0)\n"
+			"output lines|files|count: what to list (default lines)\n"
+			"limit int>=1: number of lines or files (default 100, at most 10000)\n"
+			ALL CURSOR,
+		.result =
+			"lines [{path!; line! int; text!; context bool; cut bool; group_start bool}]: for output lines\n"
+			"files [{path!; count! int}]: for output files and count\n"
+			"total_matches! int; total_files! int; searched! int; binary_skipped int; unreadable int; next_cursor",
 	},
 	{
-		.name = "exists",
-		.title = "Test whether a path exists",
-		.description = "Says whether there is a file or a directory at the path.",
-		.input_schema = S_OBJ(S_PATH, "\"path\""),
-		.output_schema = S_OBJ(
-			S_BARE("path", "string") AND
-			S_BARE("exists", "boolean") AND
-			S_BARE("kind", "string") AND
-			S_BARE("version", "string"), "\"path\",\"exists\""),
-		.traits = TOOL_READS_ONLY | TOOL_IDEMPOTENT,
-		.call = tool_exists,
+		.name = "file_info", .title = "Describe a file", .traits = RO, .call = tool_file_info,
+		.render = render_file_info,
+		.description = "Gives a file's size, time, version, type, number of lines, and the best way to read it.",
+		.args = "path!: path from the tool root, for example notes/plan.md",
+		.result =
+			"path!; size! int; version!; kind!; modified; is_binary bool; line_count int; line_count_at_least int; "
+			"mime; suggested_read",
+	},
+	{
+		.name = "exists", .title = "Test whether a path exists", .traits = RO, .call = tool_exists,
 		.render = render_exists,
+		.description = "Tells whether there is a file or a directory at a path.",
+		.args = "path!: path from the tool root, for example notes/plan.md",
+		.result = "path!; exists! bool; kind; version",
 	},
 	{0},
 };
@@ -327,6 +217,7 @@ static const struct search_source sources[] = {{"files", places, owns, NULL}, {0
 
 const struct family files_family = {
 	.name = "files",
+	.about = "The files below the tool root.",
 	.tools = tools,
 	.search = sources,
 };

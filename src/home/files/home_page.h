@@ -3,22 +3,20 @@
 #ifndef STEAD_HOME_FILES_HOME_PAGE_H
 #define STEAD_HOME_FILES_HOME_PAGE_H
 
-#include "tool/schemas.h"
 #include "tool/tool.h"
 
 /* Adds content, lines, total_lines?, offset, binary and next_offset? to `value`: a page of lines by `offset` and
-   `limit` of the arguments. Bytes that are no text come as base64 up to READ_BYTES_DEFAULT, with encoding "base64". */
+   `limit` of the arguments. A binary file is given as base64, up to READ_BYTES_DEFAULT bytes, with encoding "base64".
+ */
 int home_read_page(struct call *call, struct store *store, struct wpath path, const struct jv *args, struct jv *value,
 		   struct err *err);
-/* The content, and where it goes on. */
+/* The content, and how to continue. */
 void render_home_page(const struct jv *args, const struct jv *value, struct buf *text);
 
-#define S_PAGE                                                                                                         \
-	S_INT("offset", "first line, from 0 (default 0)")                                                              \
-	AND S_INT1("limit", "lines (default 2000)")
-#define R_PAGE                                                                                                         \
-	S_BARE("content", "string")                                                                                    \
-	AND S_BARE("encoding", "string") AND S_BARE("size", "integer") AND S_BARE("lines", "integer")                  \
-		AND S_BARE("total_lines", "integer") AND S_BARE("next_offset", "integer")
+/* The arguments that it reads and the members that it adds, for tool tables. */
+#define PAGE_ARGS                                                                                                      \
+	"offset int>=0: first line, from 0 (default 0)\n"                                                              \
+	"limit int>=1: number of lines (default 2000)"
+#define PAGE_RESULT "content!; encoding; size int; lines int; total_lines int; next_offset int"
 
 #endif

@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* knowledge_list and read_knowledge: knowledge/ lies outside of what native file tools see. */
-#include "home/knowledge/knowledge_tools.h"
-
+/* knowledge_list and read_knowledge: knowledge/ is outside the tool root of the file tools. */
 #include "home/files/home_page.h"
 #include "home/knowledge/knowledge.h"
 #include "tool/call.h"
 #include "tool/family.h"
-#include "tool/schemas.h"
 
 static int tool_knowledge_list(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
 {
@@ -23,7 +20,7 @@ static void render_list(const struct jv *args, const struct jv *value, struct bu
 
 	(void)args;
 	if (!jv_count(files))
-		buf_lit(text, "there is no knowledge yet");
+		buf_lit(text, "there are no knowledge files yet");
 	for (const struct jv_member *m = jv_first(files); m; m = m->next) {
 		struct str title = jv_get_str(m->value, "title");
 
@@ -48,36 +45,41 @@ static int tool_read_knowledge(struct call *call, const struct jv *args, struct 
 	jv_set_str(arena, ret->value, "path", path.s);
 	r = home_read_page(call, workspace_home(call->ws), path, args, ret->value, err);
 	if (r == -ERR_NOT_FOUND)
-		return err_set(err, ERR_NOT_FOUND, "there is no %.*s; knowledge_list shows what there is",
-			       STR_ARG(path.s));
+		return err_set(err, ERR_NOT_FOUND, "there is no %.*s; knowledge_list lists the files", STR_ARG(path.s));
 	return r;
 }
 
 /* clang-format off */
 static const struct tool native[] = {
-	{.name = "knowledge_list", .title = "List knowledge", .group = "knowledge", .call = tool_knowledge_list,
-	 .render = render_list, .traits = RO,
-	 .description = "The files that people wrote down for you, with their titles, by path.",
-	 .input_schema = S_OBJ(
-		S_STR("under", "only below this directory") AND
-		S_INT1("limit", "files at once (default 200)") AND
-		S_STR("cursor", "next of the page before"), ""),
-	 .output_schema = S_OBJ(
-		S_BOOL("entry", "whether there is a KNOWLEDGE.md") AND
-		S_LIST("files", S_OBJ(S_BARE("path", "string") AND S_BARE("size", "integer") AND S_BARE("title", "string"),
-			"\"path\",\"size\""), "by path") AND
-		S_BARE("next", "string"), "\"entry\",\"files\"")},
-	{.name = "read_knowledge", .title = "Read knowledge", .group = "knowledge", .call = tool_read_knowledge,
-	 .render = render_home_page, .traits = RO,
-	 .description = "Reads a file of knowledge_list, by pages of lines.",
-	 .input_schema = S_OBJ(S_STR("path", "of knowledge_list (default KNOWLEDGE.md)") AND S_PAGE, ""),
-	 .output_schema = S_OBJ(S_BARE("path", "string") AND R_PAGE, "\"path\",\"content\"")},
+	{
+		.name = "knowledge_list", .title = "List knowledge", .traits = RO, .call = tool_knowledge_list,
+		.render = render_list,
+		.description = "Lists the reference files that people wrote for you, with their titles, by path.",
+		.args =
+			"under: only files below this directory\n"
+			"limit int>=1: number of files (default 200)\n"
+			"cursor: next of the previous page",
+		.result =
+			"entry! bool: whether there is a KNOWLEDGE.md\n"
+			"files! [{path!; size! int; title}]: by path\n"
+			"next",
+	},
+	{
+		.name = "read_knowledge", .title = "Read knowledge", .traits = RO, .call = tool_read_knowledge,
+		.render = render_home_page,
+		.description = "Reads a reference file by lines.",
+		.args =
+			"path: path from knowledge_list (default KNOWLEDGE.md)\n"
+			PAGE_ARGS,
+		.result = "path!; " PAGE_RESULT,
+	},
 	{0},
 };
 /* clang-format on */
 
 const struct family knowledge_family = {
 	.name = "knowledge",
+	.about = "Reference files that people wrote for agents, in knowledge/.",
 	.tools = native,
 	.search = knowledge_sources,
 	.prompt = knowledge_sections,

@@ -10,10 +10,9 @@
 #include "base/utf8.h"
 #include "home/notebook/notebook_internal.h"
 #include "home/search/search.h"
+#include "tool/call.h"
 #include "tool/family.h"
-#include "tool/schemas.h"
 
-#define COUNT(array)   (sizeof(array) / sizeof((array)[0]))
 #define TITLE_IN_LISTS 200
 
 /* --- values --- */
@@ -121,7 +120,7 @@ static struct jv *versions_value(struct arena *arena, const struct note_version 
 	return list;
 }
 
-/* The text from `offset` on, as much as one answer holds, cut between characters. */
+/* The text from `offset` on, up to the limit of one result, cut between characters. */
 static void set_page(struct arena *arena, struct jv *v, const struct note *n, uint64_t offset)
 {
 	struct str rest = str_from(n->body, (size_t)offset), page;
@@ -316,7 +315,7 @@ int tool_search_notes(struct call *call, const struct jv *args, struct outcome *
 
 	if (jv_get_str(args, "cursor").len &&
 	    (!str_to_i64(jv_get_str(args, "cursor"), &offset) || offset < 0 || offset > SEARCH_DEEPEST))
-		return err_set(err, ERR_INVALID, "search_notes: the cursor is not next_cursor of the page before");
+		return err_set(err, ERR_INVALID, "search_notes: the cursor is not the next_cursor of a previous page");
 	read_tags(arena, jv_get(args, "tags"), &query.tags, &query.tag_count);
 	query.offset = (size_t)offset;
 	r = home_search(call->ws, call->ctx, &query, &hits, err);
@@ -381,7 +380,7 @@ static void render_list(const struct jv *args, const struct jv *value, struct bu
 	if (jv_get(value, "next_cursor"))
 		buf_printf(text, "\n[more: cursor \"%.*s\"]", STR_ARG(jv_get_str(value, "next_cursor")));
 	for (const struct jv_member *m = jv_first(problems); m; m = m->next)
-		buf_printf(text, "\n[no note: %.*s: %.*s]", STR_ARG(jv_get_str(m->value, "path")),
+		buf_printf(text, "\n[not a note: %.*s: %.*s]", STR_ARG(jv_get_str(m->value, "path")),
 			   STR_ARG(jv_get_str(m->value, "problem")));
 }
 
@@ -392,7 +391,7 @@ static void render_found(const struct jv *args, const struct jv *value, struct b
 
 	(void)args;
 	if (!total)
-		buf_lit(text, "no note has these words; try others, or list_notes");
+		buf_lit(text, "no note matches; try other words, or list_notes");
 	else
 		buf_printf(text, "%zu of %lld note%s, best first:", jv_count(notes), total, total == 1 ? "" : "s");
 	for (const struct jv_member *m = jv_first(notes); m; m = m->next) {
@@ -423,7 +422,7 @@ static void render_note(const struct jv *args, const struct jv *value, struct bu
 	buf_lit(text, "\n\n");
 	buf_add(text, jv_get_str(value, "content"));
 	if (jv_get(value, "next_offset"))
-		buf_printf(text, "\n[%lld of %lld bytes; go on with offset %lld]",
+		buf_printf(text, "\n[%lld of %lld bytes; continue with offset %lld]",
 			   (long long)jv_get_int(value, "next_offset", 0), (long long)jv_get_int(value, "size", 0),
 			   (long long)jv_get_int(value, "next_offset", 0));
 }
@@ -455,195 +454,131 @@ static void render_answer(const struct jv *args, const struct jv *value, struct 
 /* --- the table --- */
 
 /* clang-format off */
-#define S_TAGS(name, text) \
-	"\"" name "\":{\"anyOf\":[{\"type\":\"string\"},{\"type\":\"array\",\"items\":{\"type\":\"string\"}," \
-	"\"maxItems\":50}],\"description\":\"" text "\"}"
-#define S_KIND S_STR("kind", "finding (default), question, decision, summary, artifact, plan or note")
-#define NOTE_FIELDS \
-	S_BARE("slug", "string") AND S_BARE("author", "string") AND S_BARE("kind", "string") AND \
-	S_BARE("title", "string") AND S_LIST("tags", "{\"type\":\"string\"}", "in their order") AND \
-	S_BARE("namespace", "string") AND S_BARE("created", "string") AND S_BARE("updated", "string") AND \
-	S_BARE("version", "integer") AND S_BARE("size", "integer") AND S_BARE("lede", "string") AND \
-	S_BARE("archived", "string") AND S_BARE("answered", "boolean") AND S_BARE("answered_by", "string") AND \
-	S_BARE("parent_slug", "string") AND S_BARE("cited", "integer") AND S_BARE("succeeded", "integer")
-#define NOTE_REQUIRED "\"slug\",\"author\",\"kind\",\"title\",\"tags\",\"created\",\"updated\",\"version\",\"size\""
-#define R_NOTE S_OBJ(NOTE_FIELDS, NOTE_REQUIRED)
-#define PROBLEM S_OBJ(S_BARE("path", "string") AND S_BARE("problem", "string"), "\"path\",\"problem\"")
-#define NOTE_VERSION S_OBJ( \
-	S_BARE("version", "integer") AND S_BARE("time", "string") AND S_BARE("size", "integer") AND \
-	S_BARE("lede", "string"), "\"version\",\"time\",\"size\"")
-#define R_NOTES S_OBJ( \
-	S_LIST("notes", R_NOTE, "newest first") AND \
-	S_BARE("total", "integer") AND \
-	S_BARE("next_cursor", "string") AND \
-	S_LIST("problems", PROBLEM, "files that are no notes") AND \
-	S_BARE("total_problems", "integer"), "\"notes\",\"total\"")
-
-#define FOUND S_OBJ( \
-	S_BARE("slug", "string") AND S_BARE("author", "string") AND S_BARE("kind", "string") AND \
-	S_BARE("title", "string") AND S_LIST("tags", "{\"type\":\"string\"}", "in their order") AND \
-	S_BARE("updated", "string") AND S_BARE("snippet", "string") AND S_BARE("score", "number"), \
-	"\"slug\",\"title\",\"snippet\"")
+#define KIND   "kind: finding (default), question, decision, summary, artifact, plan or note\n"
+#define CURSOR "cursor: next_cursor of the previous page"
+#define NOTE \
+	"slug!; author!; kind!; title!; tags! [str]; namespace; created!; updated!; version! int; size! int; lede; archived; " \
+	"answered bool; answered_by; parent_slug; cited int; succeeded int"
+#define NOTES \
+	"notes! [{" NOTE "}]: newest first\n" \
+	"total! int; next_cursor\n" \
+	"problems [{path!; problem!}]: files that are not valid notes\n" \
+	"total_problems int"
 
 static const struct tool tools[] = {
 	{
-		.name = "note",
-		.title = "Write a note",
+		.name = "note", .title = "Write a note", .group = "notes", .call = tool_note, .render = render_written,
 		.description =
-			"Writes a new note into the notebook that you share with the other agents of this workspace, and gives "
-			"its slug. One finding, decision or plan each, with a title that others will find.",
-		.input_schema = S_OBJ(
-			S_STR("title", "what it is about, in one line") AND
-			S_STR("content", "the note, in Markdown") AND
-			S_KIND AND
-			S_TAGS("tags", "words to find it by: a list, or one text with commas") AND
-			S_STR("namespace", "a part of the notebook, for example a project (default: none)"),
-			"\"title\",\"content\""),
-		.output_schema = R_NOTE,
-		.traits = 0,
-		.call = tool_note,
-		.render = render_written,
-		.group = "notes",
+			"Adds a note to the notebook that all agents of this workspace share, and gives its slug. Write one "
+			"finding, decision or plan in each note, with a title that others will find.",
+		.args =
+			"title!: what it is about, in one line\n"
+			"content!: the note, in Markdown\n"
+			KIND
+			"tags str or [str]<=50: words to find it by: a list, or one text with commas\n"
+			"namespace: a part of the notebook, for example a project (default: none)",
+		.result = NOTE,
 	},
 	{
-		.name = "read_note",
-		.title = "Read a note",
-		.description =
-			"Reads a note by its slug, the beginning of its slug, author/slug, or part of its title (the most "
-			"recently updated one wins). Archived notes too, and earlier versions.",
-		.input_schema = S_OBJ(
-			S_STR("slug_or_title", "slug, or part of the title") AND
-			S_INT1("version", "as it was in this version (default: as it is)") AND
-			S_BOOL("versions", "list the versions too (default false)") AND
-			S_INT("offset", "first byte of the content, for long notes (default 0)"), "\"slug_or_title\""),
-		.output_schema = S_OBJ(
-			NOTE_FIELDS AND
-			S_BARE("content", "string") AND
-			S_BARE("offset", "integer") AND
-			S_BARE("next_offset", "integer") AND
-			S_LIST("versions", NOTE_VERSION, "oldest first"), NOTE_REQUIRED ",\"content\""),
-		.traits = TOOL_READS_ONLY | TOOL_IDEMPOTENT,
-		.call = tool_read_note,
+		.name = "read_note", .title = "Read a note", .group = "notes", .traits = RO, .call = tool_read_note,
 		.render = render_note,
-		.group = "notes",
+		.description =
+			"Reads a note, also an archived one, by its slug, the beginning of its slug, author/slug, or part of "
+			"its title (of several, the one updated last). Can read earlier versions.",
+		.args =
+			"slug_or_title!: slug, or part of the title\n"
+			"version int>=1: read this version (default: the current one)\n"
+			"versions bool: list the versions too (default false)\n"
+			"offset int>=0: first byte of the content, for long notes (default 0)",
+		.result =
+			NOTE "; content!; offset int; next_offset int\n"
+			"versions [{version! int; time!; size! int; lede}]: oldest first",
 	},
 	{
-		.name = "list_notes",
-		.title = "List notes",
-		.description =
-			"Lists notes, last updated first, with slug, author, kind, tags, title and first line; counts all that "
-			"match.",
-		.input_schema = S_OBJ(
-			S_STR("author", "only by this agent") AND
-			S_STR("kind", "only of this kind") AND
-			S_STR("tag", "only with this tag") AND
-			S_STR("namespace", "only in this namespace") AND
-			S_BOOL("include_archived", "archived notes too (default false)") AND
-			S_INT1("limit", "how many (default 50, at most 1000)") AND
-			S_CURSOR, ""),
-		.output_schema = R_NOTES,
-		.traits = TOOL_READS_ONLY | TOOL_IDEMPOTENT,
-		.call = tool_list_notes,
+		.name = "list_notes", .title = "List notes", .group = "notes", .traits = RO, .call = tool_list_notes,
 		.render = render_list,
-		.group = "notes",
+		.description =
+			"Lists notes, last updated first, with slug, author, kind, tags, title and first line, and counts all "
+			"that match.",
+		.args =
+			"author: only notes by this agent\n"
+			"kind: only notes of this kind\n"
+			"tag: only notes with this tag\n"
+			"namespace: only notes in this namespace\n"
+			"include_archived bool: include archived notes (default false)\n"
+			"limit int>=1: number of notes (default 50, at most 1000)\n"
+			CURSOR,
+		.result = NOTES,
 	},
 	{
-		.name = "search_notes",
-		.title = "Search notes",
+		.name = "search_notes", .title = "Search notes", .group = "notes", .traits = RO | TOOL_LONG,
+		.call = tool_search_notes, .render = render_found,
 		.description =
-			"Finds notes by their words, best first: any word may match, \"a phrase\" must, -word must not. Notes "
-			"that helped before come first among equals.",
-		.input_schema = S_OBJ(
-			S_STR("query", "words") AND
-			S_STR("kind", "only of this kind") AND
-			S_STR("author", "only by this agent") AND
-			S_TAGS("tags", "only with all of these") AND
-			S_BOOL("include_archived", "archived notes too (default false)") AND
-			S_INT1("limit", "how many (default 10, at most 100)") AND
-			S_CURSOR, "\"query\""),
-		.output_schema = S_OBJ(
-			S_LIST("notes", FOUND, "best first") AND
-			S_BARE("total", "integer") AND
-			S_BARE("next_cursor", "string") AND
-			S_BARE("note", "string"), "\"notes\",\"total\""),
-		.traits = TOOL_READS_ONLY | TOOL_IDEMPOTENT | TOOL_LONG,
-		.call = tool_search_notes,
-		.render = render_found,
-		.group = "notes",
+			"Finds notes by their words, best first: any word may match, a \"quoted phrase\" must occur, and a "
+			"-word must not. Of equally good notes, those that were useful before come first.",
+		.args =
+			"query!: words\n"
+			"kind: only notes of this kind\n"
+			"author: only notes by this agent\n"
+			"tags str or [str]<=50: only notes with all of these tags\n"
+			"include_archived bool: include archived notes (default false)\n"
+			"limit int>=1: number of notes (default 10, at most 100)\n"
+			CURSOR,
+		.result =
+			"notes! [{slug!; author; kind; title!; tags [str]; updated; snippet!; score num}]: best first\n"
+			"total! int; next_cursor; note",
 	},
 	{
-		.name = "update_note",
-		.title = "Rewrite a note",
-		.description =
-			"Replaces the text of a note of your own; the version before stays readable. Tags stay unless new ones "
-			"are given. Notes of others cannot be changed.",
-		.input_schema = S_OBJ(
-			S_STR("slug", "of your note") AND
-			S_STR("content", "the new text, whole") AND
-			S_TAGS("tags", "new tags in place of the old ones (default: as they are)"), "\"slug\",\"content\""),
-		.output_schema = R_NOTE,
-		.traits = 0,
-		.call = tool_update_note,
+		.name = "update_note", .title = "Rewrite a note", .group = "notes", .call = tool_update_note,
 		.render = render_written,
-		.group = "notes",
-	},
-	{
-		.name = "archive_note",
-		.title = "Archive a note",
 		.description =
-			"Takes a note of your own out of lists, search and the index; it can still be read by its slug. With "
-			"restore it comes back.",
-		.input_schema = S_OBJ(
-			S_STR("slug", "of your note") AND
-			S_BOOL("restore", "bring it back (default false)"), "\"slug\""),
-		.output_schema = R_NOTE,
-		.traits = TOOL_IDEMPOTENT,
-		.call = tool_archive_note,
-		.render = render_archived,
-		.group = "notes",
+			"Replaces the text of one of your own notes; the previous version stays readable. You cannot change "
+			"notes of other agents.",
+		.args =
+			"slug!: slug of your note\n"
+			"content!: the whole new text\n"
+			"tags str or [str]<=50: tags that replace the old ones (default: keep them)",
+		.result = NOTE,
 	},
 	{
-		.name = "ask_question",
-		.title = "Ask the team",
-		.description = "Writes a question into the notebook; it stays open until somebody uses answer_question.",
-		.input_schema = S_OBJ(
-			S_STR("title", "the question, in one line") AND
-			S_STR("content", "what one has to know to answer it"), "\"title\",\"content\""),
-		.output_schema = R_NOTE,
-		.traits = 0,
-		.call = tool_ask_question,
-		.render = render_written,
-		.group = "notes",
-		.acts_as = "note",
-	},
-	{
-		.name = "answer_question",
-		.title = "Answer a question",
+		.name = "archive_note", .title = "Archive a note", .group = "notes", .traits = TOOL_IDEMPOTENT,
+		.call = tool_archive_note, .render = render_archived,
 		.description =
-			"Writes the answer to a question, whoever asked it, as a finding that points to it, and marks the "
-			"question answered.",
-		.input_schema = S_OBJ(
-			S_STR("slug", "of the question") AND
-			S_STR("content", "the answer, in Markdown"), "\"slug\",\"content\""),
-		.output_schema = S_OBJ(
-			NOTE_FIELDS AND
-			"\"question\":" R_NOTE, NOTE_REQUIRED ",\"question\""),
-		.traits = 0,
-		.call = tool_answer_question,
-		.render = render_answer,
-		.group = "notes",
-		.acts_as = "note",
+			"Removes one of your own notes from lists, search and the index; it can still be read by its slug. "
+			"restore brings it back.",
+		.args =
+			"slug!: slug of your note\n"
+			"restore bool: bring it back (default false)",
+		.result = NOTE,
 	},
 	{
-		.name = "list_open_questions",
-		.title = "List open questions",
+		.name = "ask_question", .title = "Ask the team", .group = "notes", .call = tool_ask_question,
+		.render = render_written, .acts_as = "note",
+		.description = "Writes a question into the notebook. It stays open until somebody uses answer_question.",
+		.args =
+			"title!: the question, in one line\n"
+			"content!: what is needed to answer it",
+		.result = NOTE,
+	},
+	{
+		.name = "answer_question", .title = "Answer a question", .group = "notes", .call = tool_answer_question,
+		.render = render_answer, .acts_as = "note",
+		.description =
+			"Answers a question of any agent: writes a finding that refers to the question and marks the question "
+			"as answered.",
+		.args =
+			"slug!: slug of the question\n"
+			"content!: the answer, in Markdown",
+		.result = NOTE "; question! {" NOTE "}",
+	},
+	{
+		.name = "list_open_questions", .title = "List open questions", .group = "notes", .traits = RO,
+		.call = tool_list_open_questions, .render = render_list,
 		.description = "Lists the questions that nobody has answered, newest first.",
-		.input_schema = S_OBJ(S_INT1("limit", "how many (default 100, at most 1000)") AND S_CURSOR, ""),
-		.output_schema = R_NOTES,
-		.traits = TOOL_READS_ONLY | TOOL_IDEMPOTENT,
-		.call = tool_list_open_questions,
-		.render = render_list,
-		.group = "notes",
+		.args =
+			"limit int>=1: number of questions (default 100, at most 1000)\n"
+			CURSOR,
+		.result = NOTES,
 	},
 	{0},
 };
@@ -661,6 +596,7 @@ static void close_notebook(void *state)
 
 const struct family notebook_family = {
 	.name = "notebook",
+	.about = "Notes and questions that all agents of a workspace share.",
 	.tools = tools,
 	.search = notebook_sources,
 	.prompt = notebook_sections,

@@ -4,7 +4,7 @@
 #define STEAD_HOME_NOTEBOOK_NOTEBOOK_TOOLS_H
 
 #include "home/notebook/notebook.h"
-#include "tool/dialect.h"
+#include "tool/tool.h"
 
 int tool_note(struct call *call, const struct jv *args, struct outcome *ret, struct err *err);
 int tool_read_note(struct call *call, const struct jv *args, struct outcome *ret, struct err *err);

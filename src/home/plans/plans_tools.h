@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Planning tools: native, and as AgentScope's and OpenPaw's agents know them. */
 #ifndef STEAD_HOME_PLANS_PLANS_TOOLS_H
 #define STEAD_HOME_PLANS_PLANS_TOOLS_H
 
-#include "tool/dialect.h"
+#include "tool/tool.h"
 
-extern const struct tool_group agentscope_plan_tools, openpaw_plan_tools;
+/* The items of a to-do list, a line each: "- [x] text", with `running` as the mark of what is in progress. */
+void todo_lines(const struct jv *value, const char *running, struct buf *text);
 
 #endif

@@ -2,7 +2,6 @@
 /* assemble_prompt: for clients that run a model themselves and want its system prompt from the workspace. */
 #include "home/prompt/prompt_internal.h"
 #include "tool/call.h"
-#include "tool/schemas.h"
 
 static int tool_assemble_prompt(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
 {
@@ -26,37 +25,32 @@ static void render_prompt(const struct jv *args, const struct jv *value, struct 
 }
 
 /* clang-format off */
-#define SECTION S_OBJ( \
-	S_BARE("name", "string") AND S_BARE("class", "string") AND S_BARE("tokens", "integer") AND \
-	S_BARE("bytes", "integer") AND S_BARE("tokens_whole", "integer") AND S_BARE("sources", "string") AND \
-	S_BARE("cut", "string"), "\"name\",\"class\",\"tokens\",\"bytes\"")
-#define BREAKPOINT S_OBJ( \
-	S_BARE("class", "string") AND S_BARE("after", "string") AND S_BARE("bytes", "integer") AND \
-	S_BARE("tokens", "integer"), "\"class\",\"after\",\"bytes\",\"tokens\"")
-
 static const struct tool native[] = {
-	{.name = "assemble_prompt", .title = "Assemble the prompt", .group = "prompt", .call = tool_assemble_prompt,
-	 .render = render_prompt, .traits = RO,
-	 .description =
-		"Gives the system prompt that the workspace makes: identity, knowledge, skills, memory, notes, tasks and "
-		"plan, within a budget. What changes least comes first; breakpoints say where a prompt cache may end.",
-	 .input_schema = S_OBJ(
-		S_STR("session", "the session whose plan it has (default: that of the call)") AND
-		S_INT1("max_tokens", "budget of all sections, 1000 to 50000 (default: agent.yaml, prompt.max_tokens)"), ""),
-	 .output_schema = S_OBJ(
-		S_STR("text", "the prompt") AND
-		S_BARE("tokens", "integer") AND
-		S_BARE("max_tokens", "integer") AND
-		S_LIST("sections", SECTION, "in order; cut says what is missing") AND
-		S_LIST("breakpoints", BREAKPOINT, "where a class of sections ends: bytes and tokens up to there") AND
-		S_LIST("problems", "{\"type\":\"string\"}", "files that could not be used"),
-		"\"text\",\"tokens\",\"max_tokens\",\"sections\",\"breakpoints\"")},
+	{
+		.name = "assemble_prompt", .title = "Assemble the prompt", .traits = RO, .call = tool_assemble_prompt,
+		.render = render_prompt,
+		.description =
+			"Gives the system prompt of the workspace: identity, knowledge, skills, memory, notes, tasks and plan, "
+			"within a token budget. What changes least comes first; breakpoints tell where a prompt cache may end.",
+		.args =
+			"session: the session whose plan it includes (default: the session of the call)\n"
+			"max_tokens int>=1: token budget, 1000 to 50000 (default: prompt.max_tokens of agent.yaml)",
+		.result =
+			"text!: the prompt\n"
+			"tokens! int; max_tokens! int\n"
+			"sections! [{name!; class!; tokens! int; bytes! int; tokens_whole int; sources; cut}]: in order; cut "
+			"tells what is missing\n"
+			"breakpoints! [{class!; after!; bytes! int; tokens! int}]: where each class of sections ends, in bytes "
+			"and tokens from the start\n"
+			"problems [str]: files that could not be used",
+	},
 	{0},
 };
 /* clang-format on */
 
 const struct family prompt_family = {
 	.name = "prompt",
+	.about = "The system prompt that a workspace gives its agent.",
 	.tools = native,
 	.prompt = prompt_sections,
 	.open = prompt_kept_new,

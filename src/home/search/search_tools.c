@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `search`: the ranked question, where grep is the exact one. A hit says where it lies and shows the passage; what to
- * do next (read the file, narrow, go on) is in the text.
+ * `search`: the ranked question, where grep is the exact one. A hit shows the passage and its
+ * place; the text says what to do next (read the file, narrow the search, continue).
  */
 #include "home/search/search_tools.h"
 #include "home/search/search_internal.h"
@@ -10,7 +10,6 @@
 #include "base/limits.h"
 #include "tool/call.h"
 #include "tool/family.h"
-#include "tool/schemas.h"
 #include "workspace/workspace_internal.h"
 
 static int take_areas(struct arena *arena, const struct jv *v, unsigned *ret, struct err *err)
@@ -178,7 +177,7 @@ static void render_search(const struct jv *args, const struct jv *value, struct 
 	else
 		buf_printf(text, "[%zu of %lld", jv_count(hits), (long long)jv_get_int(value, "total", 0));
 	if (next.len)
-		buf_printf(text, "; go on with cursor %.*s", STR_ARG(next));
+		buf_printf(text, "; continue with cursor %.*s", STR_ARG(next));
 	if (jv_count(hits))
 		buf_char(text, ']');
 	if (note.len)
@@ -186,48 +185,35 @@ static void render_search(const struct jv *args, const struct jv *value, struct 
 }
 
 /* clang-format off */
-#define HIT S_OBJ( \
-	S_BARE("path", "string") AND S_BARE("id", "string") AND S_BARE("area", "string") AND S_BARE("file", "string") AND \
-	S_BARE("title", "string") AND S_BARE("kind", "string") AND S_BARE("author", "string") AND \
-	S_LIST("tags", "{\"type\":\"string\"}", "of a note") AND S_BARE("time", "string") AND S_BARE("score", "number") AND \
-	S_BARE("snippet", "string"), "\"path\",\"area\",\"title\",\"time\",\"score\",\"snippet\"")
-#define AREAS "\"notes\",\"memory\",\"sessions\",\"knowledge\",\"files\""
+#define AREAS "notes|memory|sessions|knowledge|files"
 
 static const struct tool tools[] = {
 	{
-		.name = "search",
-		.title = "Search everything",
+		.name = "search", .title = "Search everything", .traits = RO | TOOL_LONG, .call = tool_search,
+		.render = render_search, .needs = "read_file",
 		.description =
-			"Finds the best passages over notes, memory, sessions, knowledge and files, ranked, in any language. "
-			"Any word may match; \"quoted words\" must stand together, -word must not occur. Endings and "
-			"misspellings are forgiven. For exact text or patterns in files use grep.",
-		.input_schema = S_OBJ(
-			S_STR("query", "words; empty: everything, newest first") AND
-			"\"area\":{\"anyOf\":[{\"type\":\"string\",\"enum\":[" AREAS ",\"all\"]},{\"type\":\"array\",\"items\":"
-			"{\"type\":\"string\",\"enum\":[" AREAS "]}}],\"description\":\"where to look (default: everywhere)\"}" AND
-			S_STR("kind", "only this kind of note, or role in a session") AND
-			S_STRS("tags", "only what has all of these tags") AND
-			S_STR("author", "only by this author") AND
-			S_STR("since", "not older: 2026-11-15, 2026-11-15T10:00:00Z, or ago: 12h, 7d") AND
-			S_STR("until", "not newer, in the same forms") AND
-			S_STR("under", "only below this directory of the workspace, for example notes/research") AND
-			"\"mode\":{\"type\":\"string\",\"enum\":[\"auto\",\"text\",\"semantic\"],\"description\":\"text: by words; "
-			"semantic: by meaning, where an embedder is configured; auto: both (default)\"}" AND
-			S_BOOL("exact", "no other endings, no misspellings (default false)") AND
-			S_BOOL("archived", "also what is archived (default false)") AND
-			S_INT1("limit", "hits to give (default 10, at most 100)") AND
-			S_CURSOR, "\"query\""),
-		.output_schema = S_OBJ(
-			S_LIST("hits", HIT, "best first") AND
-			S_BARE("total", "integer") AND
-			S_BARE("next_cursor", "string") AND
-			S_BARE("note", "string") AND
-			S_BARE("explanation", "string"), "\"hits\",\"total\""),
-		.traits = TOOL_READS_ONLY | TOOL_IDEMPOTENT | TOOL_LONG,
-		.call = tool_search,
-		.render = render_search,
-		.group = "search",
-		.needs = "read_file",
+			"Finds the best passages in notes, memory, sessions, knowledge and files, in any language and despite "
+			"misspellings: any word may match, a \"quoted phrase\" must occur, and a -word must not. For exact "
+			"text or patterns in files use grep.",
+		.args =
+			"query!: words; empty: everything, newest first\n"
+			"area " AREAS "|all or [" AREAS "]: where to search (default: everywhere)\n"
+			"kind: only this kind of note, or this role in a session\n"
+			"tags [str]<=50: only notes with all of these tags\n"
+			"author: only passages by this author\n"
+			"since: not older than this: 2026-11-15, 2026-11-15T10:00:00Z, or an age: 12h, 7d\n"
+			"until: not newer than this, in the same forms\n"
+			"under: only below this directory of the workspace, for example notes/research\n"
+			"mode auto|text|semantic: text: by words; semantic: by meaning, if an embedder is configured; auto: "
+			"both (default)\n"
+			"exact bool: match words exactly, without other endings or misspellings (default false)\n"
+			"archived bool: include what is archived (default false)\n"
+			"limit int>=1: number of hits (default 10, at most 100)\n"
+			"cursor: next_cursor of the previous page",
+		.result =
+			"hits! [{path!; id; area!; file; title!; kind; author; tags [str]: of a note; time!; score! num; "
+			"snippet!}]: best first\n"
+			"total! int; next_cursor; note; explanation",
 	},
 	{0},
 };
@@ -235,6 +221,7 @@ static const struct tool tools[] = {
 
 const struct family search_family = {
 	.name = "search",
+	.about = "One search over everything in the workspace.",
 	.tools = tools,
 	.open = home_index_new,
 	.close = home_index_close,

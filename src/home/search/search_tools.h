@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The search family: one question over everything that the workspace knows. */
+/* The search family: one search over everything in the workspace. */
 #ifndef STEAD_HOME_SEARCH_SEARCH_TOOLS_H
 #define STEAD_HOME_SEARCH_SEARCH_TOOLS_H
 
 #include "home/search/search.h"
-#include "tool/dialect.h"
+#include "tool/tool.h"
 
-/* A question from the tool's arguments, for other doors too. */
+/* A question from the tool's arguments. */
 int search_args(struct arena *arena, const struct jv *args, struct search_query *ret, struct err *err);
 /* The answer as the tool gives it. */
 struct jv *search_value(struct arena *arena, struct workspace *ws, const struct search_query *query,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tools over sessions. An agent looks at what was said before (session_list, session_history, session_search); a
- * runtime that is not Stead's own writes its conversations here (session_append, session_state) and closes them
- * (session_archive). AgentScope's three names for looking have their own arguments and text.
+ * Tools over sessions. An agent looks at what was said before (session_list, session_history, session_search). A
+ * runtime other than Stead's writes its conversations here (session_append, session_state) and closes them
+ * (session_archive).
  */
 #include "home/sessions/sessions_tools.h"
 
@@ -12,11 +12,9 @@
 #include "home/sessions/sessions.h"
 #include "tool/call.h"
 #include "tool/family.h"
-#include "tool/schemas.h"
 
 #define LAST_DEFAULT 20
 #define LAST_MOST    1000
-#define PREVIEW      500
 
 static struct session_ref ref_of(const struct jv *args)
 {
@@ -34,9 +32,7 @@ void session_line(struct arena *arena, struct buf *text, const struct jv *entry,
 		buf_printf(text, "… (%zu bytes more)", words.len - most);
 }
 
-/* --- native --- */
-
-static int tool_session_list(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
+int tool_session_list(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
 {
 	struct arena *arena = call->ctx->arena;
 	uint64_t limit = arg_count(args, "limit", 50, LAST_MOST), n = 0;
@@ -67,7 +63,7 @@ static void render_sessions(const struct jv *args, const struct jv *value, struc
 		   plural((uint64_t)jv_get_int(value, "total", 0)));
 }
 
-static int tool_session_history(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
+int tool_session_history(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
 {
 	struct arena *arena = call->ctx->arena;
 	uint64_t count = arg_count(args, "last", LAST_DEFAULT, LAST_MOST);
@@ -76,7 +72,7 @@ static int tool_session_history(struct call *call, const struct jv *args, struct
 	int r;
 
 	if (jv_get_str(args, "cursor").len && (!str_to_i64(jv_get_str(args, "cursor"), &before) || before <= 0))
-		return err_set(err, ERR_INVALID, "the cursor is not one that this tool gave");
+		return err_set(err, ERR_INVALID, "the cursor is not the next_cursor of a previous page");
 	r = session_history(call->ws, call->ctx, ref_of(args), (uint64_t)before, count ? count : 1,
 			    !jv_get_bool(args, "tools", true), &page, err);
 	if (r)
@@ -98,13 +94,13 @@ static void render_history(const struct jv *args, const struct jv *value, struct
 
 	(void)args;
 	for (const struct jv_member *m = jv_first(jv_get(value, "entries")); m; m = m->next) {
-		session_line(arena, text, m->value, PREVIEW);
+		session_line(arena, text, m->value, SESSION_LINE_MAX);
 		buf_char(text, '\n');
 	}
 	if (!jv_count(jv_get(value, "entries")))
-		buf_lit(text, "nothing was said yet\n");
+		buf_lit(text, "there are no entries yet\n");
 	if (jv_get(value, "next_cursor"))
-		buf_printf(text, "[there is more before; go on with cursor %.*s]\n",
+		buf_printf(text, "[there are earlier entries; continue with cursor %.*s]\n",
 			   STR_ARG(jv_get_str(value, "next_cursor")));
 	text->len--;
 }
@@ -174,7 +170,7 @@ static int tool_session_state(struct call *call, const struct jv *args, struct o
 	return 0;
 }
 
-static int tool_session_search(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
+int tool_session_search(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
 {
 	struct arena *arena = call->ctx->arena;
 	struct search_query query = {.text = jv_get_str(args, "query"),
@@ -221,198 +217,95 @@ static void render_hits(const struct jv *args, const struct jv *value, struct bu
 		   jv_get_int(value, "total", 0) == 1 ? "" : "es");
 }
 
-/* --- AgentScope --- */
-
-static int scope_search(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
-{
-	START("query", "query", "agentId", "agent", "maxResults", "limit", NULL);
-	const struct jv *hits;
-
-	r = tool_session_search(call, mapped, ret, err);
-	if (r)
-		return r;
-	hits = jv_get(ret->value, "hits");
-	buf_printf(&text, "Found %zu matching entries", jv_count(hits));
-	for (const struct jv_member *m = jv_first(hits); m; m = m->next) {
-		struct str role = jv_get_str(m->value, "role"), snippet = jv_get_str(m->value, "snippet");
-
-		buf_printf(&text, "\n  [%.*s] %.*s — [%.*s]: %.*s", STR_ARG(jv_get_str(m->value, "path")),
-			   STR_ARG(jv_get_str(m->value, "id")), STR_ARG(role), STR_ARG(utf8_points(snippet, 200)));
-	}
-	text_reply(ret, &text);
-	return 0;
-}
-
-static int scope_list(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
-{
-	START("agentId", "agent", NULL);
-
-	r = tool_session_list(call, mapped, ret, err);
-	if (r)
-		return r;
-	for (const struct jv_member *m = jv_first(jv_get(ret->value, "sessions")); m; m = m->next)
-		buf_printf(&text, "%s- %.*s (updated %.*s)", text.len ? "\n" : "",
-			   STR_ARG(jv_get_str(m->value, "session")), STR_ARG(jv_get_str(m->value, "last_active_at")));
-	if (!text.len)
-		buf_lit(&text, "No sessions found");
-	text_reply(ret, &text);
-	return 0;
-}
-
-static int scope_history(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
-{
-	START("agentId", "agent", "sessionId", "session", "lastN", "last", NULL);
-	const struct jv *entries;
-
-	r = tool_session_history(call, mapped, ret, err);
-	if (r)
-		return r;
-	entries = jv_get(ret->value, "entries");
-	buf_printf(&text, "Session %.*s: last %zu entries", STR_ARG(jv_get_str(args, "sessionId")), jv_count(entries));
-	for (const struct jv_member *m = jv_first(entries); m; m = m->next) {
-		buf_char(&text, '\n');
-		session_line(arena, &text, m->value, PREVIEW);
-	}
-	text_reply(ret, &text);
-	return 0;
-}
-
-/* --- OpenPaw: archives --- */
-
-static int paw_conversations(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
-{
-	START(NULL);
-	struct search_query query = {.text = jv_get_str(args, "query"),
-				     .areas = search_area(STR("memory")),
-				     .under = STR("memory/conversations"),
-				     .limit = arg_count(args, "limit", 5, 20)};
-	struct search_hits hits;
-
-	(void)mapped;
-	r = home_search(call->ws, call->ctx, &query, &hits, err);
-	if (r)
-		return r;
-	for (size_t i = 0; i < hits.count; i++)
-		buf_printf(&text, "%s[%.*s]\n%.*s", i ? "\n\n" : "",
-			   STR_ARG(wpath_name((struct wpath){hits.hits[i].path})), STR_ARG(hits.hits[i].snippet));
-	if (!hits.count)
-		buf_printf(&text, "No conversations match '%.*s'.", STR_ARG(query.text));
-	text_reply(ret, &text);
-	return 0;
-}
-
 /* clang-format off */
-#define S_AGENT S_STR("agent", "whose session (default: the agent that this workspace was opened for)")
-#define S_SESSION S_STR("session", "the session's id")
-#define SESSION S_OBJ( \
-	S_BARE("agent", "string") AND S_BARE("session", "string") AND S_BARE("started_at", "string") AND \
-	S_BARE("last_active_at", "string") AND S_BARE("entries", "integer") AND S_BARE("messages", "integer") AND \
-	S_BARE("bytes", "integer") AND S_BARE("title", "string") AND S_BARE("summary", "string"), "\"agent\",\"session\"")
-#define ENTRY "{\"type\":\"object\",\"required\":[\"type\"],\"properties\":{\"type\":{\"type\":\"string\",\"minLength\":1}}}"
+#define SESSION \
+	"session!: the session's id\n" \
+	"agent: the session's agent (default: the agent that this workspace was opened for)\n"
 
 static const struct tool native[] = {
-	{.name = "session_list", .title = "List sessions", .group = "sessions", .call = tool_session_list,
-	 .render = render_sessions, .traits = RO,
-	 .description = "Lists conversations with their sizes, times and first words, the newest first.",
-	 .input_schema = S_OBJ(
-		S_STR("agent", "only this agent's (default: all)") AND
-		S_INT1("limit", "how many (default 50, at most 1000)"), ""),
-	 .output_schema = S_OBJ(S_LIST("sessions", SESSION, "the newest first") AND S_BARE("total", "integer"),
-		"\"sessions\",\"total\"")},
-	{.name = "session_history", .title = "Read a session", .group = "sessions", .call = tool_session_history,
-	 .render = render_history, .traits = RO,
-	 .description = "Gives the last entries of a conversation, whole and in order; go back with next_cursor.",
-	 .input_schema = S_OBJ(
-		S_SESSION AND S_AGENT AND
-		S_INT1("last", "how many entries (default 20, at most 1000)") AND
-		S_BOOL("tools", "calls and results of tools too (default true)") AND
-		S_CURSOR, "\"session\""),
-	 .output_schema = S_OBJ(
-		S_BARE("session", "string") AND
-		S_LIST("entries", "{\"type\":\"object\"}", "in order") AND
-		S_BARE("next_cursor", "string") AND
-		S_BARE("unreadable", "integer"), "\"session\",\"entries\"")},
-	{.name = "session_search", .title = "Search sessions", .group = "sessions", .call = tool_session_search,
-	 .render = render_hits, .traits = RO | TOOL_LONG,
-	 .description = "Finds what was said in any conversation, best first: words (any may match), \"phrases\", -without.",
-	 .input_schema = S_OBJ(
-		S_STR("query", "what to look for") AND
-		S_STR("agent", "only this agent's sessions (default: all)") AND
-		S_STR("role", "only what this role said") AND
-		S_INT1("limit", "hits (default 10, at most 100)"), "\"query\""),
-	 .output_schema = S_OBJ(
-		S_LIST("hits", "{\"type\":\"object\"}", "best first") AND
-		S_BARE("total", "integer") AND
-		S_BARE("note", "string"), "\"hits\",\"total\"")},
-	{.name = "session_append", .title = "Write to a session", .group = "sessions", .call = tool_session_append,
-	 .render = render_append,
-	 .description =
-		"Adds entries to a conversation's log, which is never shortened: objects with type message (role, "
-		"content), tool_use (toolCallId, name, input), tool_result (toolCallId, output), summary or another "
-		"word; an entry of type usage (input_tokens, output_tokens, model) goes to the token log.",
-	 .input_schema = S_OBJ(S_SESSION AND S_AGENT AND S_LIST("entries", ENTRY, "in order"), "\"session\",\"entries\""),
-	 .output_schema = S_OBJ(
-		S_BARE("session", "string") AND
-		S_LIST("ids", "{\"type\":\"string\"}", "of what was added"), "\"session\",\"ids\"")},
-	{.name = "session_archive", .title = "Archive a session", .group = "sessions", .call = tool_session_archive,
-	 .render = render_archive,
-	 .description =
-		"Writes what was said since the last archive to memory/conversations/, as Markdown and JSON.",
-	 .input_schema = S_OBJ(
-		S_SESSION AND S_AGENT AND
-		S_STR("tag", "why (default manual)") AND
-		S_STR("summary", "what it was about"), "\"session\""),
-	 .output_schema = S_OBJ(
-		S_BARE("conversation_id", "string") AND S_BARE("path", "string") AND S_BARE("messages", "integer"),
-		"\"conversation_id\",\"path\",\"messages\"")},
-	{.name = "session_state", .title = "State of a session", .group = "sessions", .call = tool_session_state,
-	 .description =
-		"Gives the snapshot that a runtime left for a session, with its version; with state it is replaced, "
-		"with if_version only when it still has that version.",
-	 .input_schema = S_OBJ(
-		S_SESSION AND S_AGENT AND
-		"\"state\":{\"type\":\"object\",\"description\":\"the new snapshot\"}" AND
-		S_IF_VERSION, "\"session\""),
-	 .output_schema = S_OBJ(
-		S_BARE("session", "string") AND S_BARE("state", "object") AND S_BARE("version", "string"),
-		"\"session\"")},
-	{0},
-};
-
-static const struct tool agentscope[] = {
-	{.name = "session_list", .title = "List sessions", .group = "sessions", .acts_as = "session_list", .traits = RO,
-	 .call = scope_list, .description = "Lists the sessions of an agent.",
-	 .input_schema = S_OBJ(S_STR("agentId", "the agent"), "")},
-	{.name = "session_history", .title = "Session history", .group = "sessions", .acts_as = "session_history",
-	 .traits = RO, .call = scope_history, .description = "Shows the last entries of a session.",
-	 .input_schema = S_OBJ(
-		S_STR("agentId", "the agent") AND
-		S_STR("sessionId", "the session") AND
-		S_INT1("lastN", "entries (default 20)"), "\"sessionId\"")},
-	{.name = "session_search", .title = "Search sessions", .group = "sessions", .acts_as = "session_search",
-	 .traits = RO | TOOL_LONG, .call = scope_search, .description = "Finds entries of sessions.",
-	 .input_schema = S_OBJ(
-		S_STR("query", "what to look for") AND
-		S_STR("agentId", "only this agent") AND
-		S_INT1("maxResults", "entries (default 10)"), "\"query\"")},
-	{0},
-};
-static const struct tool openpaw[] = {
-	{.name = "search_conversations", .title = "Search conversations", .group = "sessions", .acts_as = "session_search",
-	 .traits = RO | TOOL_LONG, .call = paw_conversations,
-	 .description = "Finds passages of archived conversations, best first.",
-	 .input_schema = S_OBJ(
-		S_STR("query", "what to look for") AND
-		S_INT1("limit", "passages (default 5, at most 20)"), "\"query\"")},
+	{
+		.name = "session_list", .title = "List sessions", .traits = RO, .call = tool_session_list,
+		.render = render_sessions,
+		.description = "Lists conversations, newest first, with their size, times and first words.",
+		.args =
+			"agent: only sessions of this agent (default: all)\n"
+			"limit int>=1: number of sessions (default 50, at most 1000)",
+		.result =
+			"sessions! [{agent!; session!; started_at; last_active_at; entries int; messages int; bytes int; title; "
+			"summary}]: newest first\n"
+			"total! int",
+	},
+	{
+		.name = "session_history", .title = "Read a session", .traits = RO, .call = tool_session_history,
+		.render = render_history,
+		.description = "Reads the last entries of a conversation, in order. next_cursor leads to earlier ones.",
+		.args =
+			SESSION
+			"last int>=1: number of entries (default 20, at most 1000)\n"
+			"tools bool: include tool calls and their results (default true)\n"
+			"cursor: next_cursor of the previous page",
+		.result =
+			"session!\n"
+			"entries! [obj]: in order\n"
+			"next_cursor; unreadable int",
+	},
+	{
+		.name = "session_search", .title = "Search sessions", .traits = RO | TOOL_LONG,
+		.call = tool_session_search, .render = render_hits,
+		.description =
+			"Finds what was said in any conversation, best first: any word may match, a \"quoted phrase\" must "
+			"occur, and a -word must not.",
+		.args =
+			"query!: words\n"
+			"agent: only sessions of this agent (default: all)\n"
+			"role: only what this role said\n"
+			"limit int>=1: number of hits (default 10, at most 100)",
+		.result =
+			"hits! [obj]: best first\n"
+			"total! int; note",
+	},
+	{
+		.name = "session_append", .title = "Write to a session", .call = tool_session_append,
+		.render = render_append,
+		.description =
+			"Appends entries to a conversation's log. Each is an object with a type: message (role, content), "
+			"tool_use (toolCallId, name, input), tool_result (toolCallId, output), summary, or another word. "
+			"Entries of type usage (input_tokens, output_tokens, model) go to the token log instead.",
+		.args =
+			SESSION
+			"entries! [{type! str>=1; ...}]: in order",
+		.result =
+			"session!\n"
+			"ids! [str]: ids of the new entries",
+	},
+	{
+		.name = "session_archive", .title = "Archive a session", .call = tool_session_archive,
+		.render = render_archive,
+		.description =
+			"Writes what was said since the last archive to memory/conversations/, as Markdown and JSON.",
+		.args =
+			SESSION
+			"tag: the reason (default manual)\n"
+			"summary: what the conversation was about",
+		.result = "conversation_id!; path!; messages! int",
+	},
+	{
+		.name = "session_state", .title = "Read or write a session's state", .call = tool_session_state,
+		.description =
+			"Reads the state that a runtime saved for a session, with its version. With state, replaces it.",
+		.args =
+			SESSION
+			"state obj: the new state\n"
+			"if_version: replace the state only if it still has this version",
+		.result = "session!; state obj; version",
+	},
 	{0},
 };
 /* clang-format on */
 
-const struct tool_group agentscope_session_tools = {agentscope, COUNT(agentscope)};
-const struct tool_group openpaw_session_tools = {openpaw, COUNT(openpaw)};
-
 const struct family sessions_family = {
 	.name = "sessions",
+	.about = "Conversations: reading, searching and recording them.",
 	.tools = native,
 	.search = sessions_sources,
 };

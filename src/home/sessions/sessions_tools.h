@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The session tools: native, and as AgentScope's and OpenPaw's agents know them. */
+/* The session tools that dialects build on, and an entry as a line of text. */
 #ifndef STEAD_HOME_SESSIONS_SESSIONS_TOOLS_H
 #define STEAD_HOME_SESSIONS_SESSIONS_TOOLS_H
 
-#include "tool/dialect.h"
+#include "tool/tool.h"
 
-extern const struct tool_group agentscope_session_tools, openpaw_session_tools;
+#define SESSION_LINE_MAX 500
 
-/* "[user]: text", cut at `most` bytes; also the command line prints entries so. */
+int tool_session_list(struct call *call, const struct jv *args, struct outcome *ret, struct err *err);
+int tool_session_history(struct call *call, const struct jv *args, struct outcome *ret, struct err *err);
+int tool_session_search(struct call *call, const struct jv *args, struct outcome *ret, struct err *err);
+
+/* "[user]: text", cut at `most` bytes. */
 void session_line(struct arena *arena, struct buf *text, const struct jv *entry, size_t most);
 
 #endif

@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * list_skills, load_skill, skill_manage, propose_skill. AgentScope's load_skill_through_path has the same reading with
- * its own names, its header and its fence; skill_manage and propose_skill are AgentScope's names already.
- */
+/* list_skills, load_skill, skill_manage, propose_skill. */
 #include "home/skills/skills_tools.h"
 
 #include "home/files/home_page.h"
 #include "home/skills/skills.h"
 #include "tool/call.h"
 #include "tool/family.h"
-#include "tool/schemas.h"
 
 static int tool_list_skills(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
 {
@@ -96,7 +92,7 @@ static int load_from(struct call *call, const struct skill *skill, const struct 
 	return r;
 }
 
-static int tool_load_skill(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
+int tool_load_skill(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
 {
 	const struct skill *skill;
 	struct skills skills;
@@ -111,14 +107,14 @@ static int tool_load_skill(struct call *call, const struct jv *args, struct outc
 	return r;
 }
 
-static void render_load(const struct jv *args, const struct jv *value, struct buf *text)
+void render_skill(const struct jv *args, const struct jv *value, struct buf *text)
 {
 	const struct jv *files = jv_get(value, "resources");
 
 	render_home_page(args, value, text);
 	if (!jv_count(files))
 		return;
-	buf_lit(text, "\n\nFiles of this skill, to be loaded with path:");
+	buf_lit(text, "\n\nOther files of this skill (load them with path):");
 	for (const struct jv_member *m = jv_first(files); m; m = m->next)
 		buf_printf(text, "\n- %.*s (%lld bytes)", STR_ARG(jv_get_str(m->value, "path")),
 			   (long long)jv_get_int(m->value, "size", 0));
@@ -155,115 +151,79 @@ static void render_managed(const struct jv *args, const struct jv *value, struct
 	buf_printf(text, "%.*s %.*s: %.*s", STR_ARG(jv_get_str(value, "action")), STR_ARG(jv_get_str(value, "name")),
 		   STR_ARG(jv_get_str(value, "note")));
 	if (jv_get(value, "match") && !str_is(jv_get_str(value, "match"), "exact"))
-		buf_printf(text, "\nmatched with other blanks (%.*s)", STR_ARG(jv_get_str(value, "match")));
+		buf_printf(text, "\nmatched with different white space (%.*s)", STR_ARG(jv_get_str(value, "match")));
 	for (const struct jv_member *m = jv_first(jv_get(value, "findings")); m; m = m->next)
 		buf_printf(text, "\nthe scan: %.*s line %lld %.*s (%.*s, %.*s)", STR_ARG(jv_get_str(m->value, "path")),
 			   (long long)jv_get_int(m->value, "line", 0), STR_ARG(jv_get_str(m->value, "what")),
 			   STR_ARG(jv_get_str(m->value, "class")), STR_ARG(jv_get_str(m->value, "severity")));
 }
 
-/* --- AgentScope --- */
-
-static int scope_load(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
-{
-	START("skillId", "name", "path", "path", NULL);
-	struct str file, name;
-
-	r = tool_load_skill(call, mapped, ret, err);
-	if (r)
-		return r;
-	file = jv_get_str(ret->value, "file");
-	name = jv_get_str(ret->value, "name");
-	if (str_is(file, "SKILL.md"))
-		buf_printf(&text, "Skill: %.*s_%.*s\nName: %.*s\nDescription: %.*s\nSource: %.*s\n\n````\n",
-			   STR_ARG(name), STR_ARG(jv_get_str(ret->value, "source")), STR_ARG(name),
-			   STR_ARG(jv_get_str(ret->value, "description")), STR_ARG(jv_get_str(ret->value, "source")));
-	if (str_is(file, "SKILL.md")) {
-		buf_add(&text, jv_get_str(ret->value, "content"));
-		buf_lit(&text, "\n````");
-		jv_remove(ret->value, "content");
-	}
-	render_load(args, ret->value, &text);
-	text_reply(ret, &text);
-	return 0;
-}
-
 /* clang-format off */
-#define FINDING "{\"type\":\"object\"}"
-#define R_SKILL S_BARE("name", "string") AND S_BARE("description", "string") AND S_BARE("source", "string") AND \
-	S_BARE("path", "string") AND "\"license\":{}" AND "\"compatibility\":{}" AND "\"allowed_tools\":{}" AND \
-	"\"metadata\":{}" AND S_LIST("warnings", "{\"type\":\"string\"}", "what is odd about it")
-#define R_MANAGED S_OBJ( \
-	S_BARE("name", "string") AND S_BARE("action", "string") AND S_BARE("path", "string") AND \
-	S_BARE("draft", "boolean") AND S_BARE("verdict", "string") AND \
-	S_LIST("findings", FINDING, "of the scan: path, line, class, severity, what") AND \
-	S_STR("match", "of a patch: exact, trailing_blanks or blanks") AND S_BARE("note", "string"), \
-	"\"name\",\"action\",\"path\",\"draft\",\"verdict\",\"note\"")
+#define MANAGED \
+	"name!; action!; path!; draft! bool; verdict!\n" \
+	"findings [obj]: findings of the scan: path, line, class, severity, what\n" \
+	"match: how a patch matched: exact, trailing_blanks or blanks\n" \
+	"note!"
+#define DETAILS "license any; compatibility any; allowed_tools any; metadata any; warnings [str]"
 
-#define AUTHOR_TOOLS(OUT) \
-	{.name = "skill_manage", .title = "Write a skill", .group = "skills", .call = tool_skill_manage, \
-	 .render = render_managed, .traits = TOOL_DESTRUCTIVE, \
-	 .description = "Makes or changes a skill as a draft, which counts when a person has promoted it. create and edit take " \
-		"the whole SKILL.md (a head with name and description between --- lines, then instructions); patch replaces " \
-		"a text; write_file and remove_file are for files in references/, templates/, scripts/, assets/; delete " \
-		"archives.", \
-	 .input_schema = S_OBJ( \
-		S_ENUM("action", "\"create\",\"edit\",\"patch\",\"write_file\",\"remove_file\",\"delete\"", "what to do") AND \
-		S_STR("name", "the skill: small letters, digits, hyphens") AND \
-		S_STR("content", "create, edit: the whole SKILL.md") AND \
-		S_STR("old_string", "patch: text that is there") AND \
-		S_STR("new_string", "patch: text in its place") AND \
-		S_BOOL("replace_all", "patch: every occurrence (default false)") AND \
-		S_STR("file_path", "patch, write_file, remove_file: a file of the skill (patch: default SKILL.md)") AND \
-		S_STR("file_content", "write_file: what to write") AND \
-		S_STR("absorbed_into", "delete: the skill that has it now"), "\"action\",\"name\""), OUT}, \
-	{.name = "propose_skill", .title = "Propose a skill", .group = "skills", .acts_as = PROPOSE_AS, \
-	 .call = tool_propose_skill, .render = render_managed, \
-	 .description = "Writes a new skill as a draft for a person to look at: what it is for, instructions, and scripts.", \
-	 .input_schema = S_OBJ( \
-		S_STR("name", "small letters, digits, hyphens") AND \
-		S_STR("description", "what it does and when to use it, at most 1024 characters") AND \
-		S_STR("body", "the instructions, Markdown") AND \
-		S_LIST("scripts", S_OBJ(S_STR("path", "in scripts/, references/, templates/ or assets/") AND \
-			S_STR("content", "what to write"), "\"path\",\"content\""), "files beside it"), \
-		"\"name\",\"description\",\"body\""), OUT},
-
-#define PROPOSE_AS NULL
 static const struct tool native[] = {
-	{.name = "list_skills", .title = "List skills", .group = "skills", .call = tool_list_skills, .render = render_list,
-	 .description = "What skills there are and when to use them; also drafts, and those that could not be read.",
-	 .traits = RO, .input_schema = S_NONE,
-	 .output_schema = S_OBJ(S_LIST("skills", S_OBJ(R_SKILL, "\"name\",\"description\",\"source\",\"path\""), "by name") AND
-		S_LIST("drafts", "{\"type\":\"object\"}", "not promoted yet") AND
-		S_LIST("problems", "{\"type\":\"object\"}", "what was left out and why"), "\"skills\"")},
-	{.name = "load_skill", .title = "Load a skill", .group = "skills", .call = tool_load_skill, .render = render_load,
-	 .description = "Reads the instructions of a skill, or another of its files.",
-	 .traits = RO, .input_schema = S_OBJ(
-		S_STR("name", "of list_skills") AND
-		S_STR("path", "a file of the skill (default SKILL.md)") AND S_PAGE, "\"name\""),
-	 .output_schema = S_OBJ(R_SKILL AND S_BARE("file", "string") AND R_PAGE AND
-		S_LIST("resources", "{\"type\":\"object\"}", "its other files: path, size"), "\"name\",\"file\",\"content\"")},
-	AUTHOR_TOOLS(.output_schema = R_MANAGED)
-	{0},
-};
-#undef PROPOSE_AS
-#define PROPOSE_AS "skill_manage"
-static const struct tool agentscope[] = {
-	{.name = "load_skill_through_path", .title = "Load a skill", .group = "skills", .acts_as = "load_skill",
-	 .call = scope_load, .traits = RO,
-	 .description = "Reads a skill's SKILL.md, or one of the files that it lists.",
-	 .input_schema = S_OBJ(
-		S_STR("skillId", "the id or the name of the skill") AND
-		S_STR("path", "SKILL.md, or a file of the skill"), "\"skillId\",\"path\"")},
-	AUTHOR_TOOLS(.output_schema = NULL)
+	{
+		.name = "list_skills", .title = "List skills", .traits = RO, .call = tool_list_skills, .render = render_list,
+		.description = "Lists skills and when to use them, drafts, and skills that could not be read.",
+		.result =
+			"skills! [{name!; description!; source!; path!; " DETAILS "}]: by name\n"
+			"drafts [obj]: skills that are not promoted yet\n"
+			"problems [obj]: skills that were left out, and why",
+	},
+	{
+		.name = "load_skill", .title = "Load a skill", .traits = RO, .call = tool_load_skill, .render = render_skill,
+		.description = "Reads the instructions of a skill, or another of its files.",
+		.args =
+			"name!: name from list_skills\n"
+			"path: a file of the skill (default SKILL.md)\n"
+			PAGE_ARGS,
+		.result =
+			"name!; description; source; path; " DETAILS "; file!; " PAGE_RESULT "\n"
+			"resources [obj]: its other files: path, size",
+	},
+	{
+		.name = "skill_manage", .title = "Write a skill", .traits = TOOL_DESTRUCTIVE, .call = tool_skill_manage,
+		.render = render_managed,
+		.description =
+			"Creates or changes a skill as a draft, which takes effect when a person promotes it. create and edit "
+			"take the whole SKILL.md (name and description between --- lines, then the instructions); patch "
+			"replaces a text; write_file and remove_file act on files in references/, templates/, scripts/ or "
+			"assets/; delete archives the skill.",
+		.args =
+			"action! create|edit|patch|write_file|remove_file|delete: what to do\n"
+			"name!: the skill: lower-case letters, digits, hyphens\n"
+			"content: create, edit: the whole SKILL.md\n"
+			"old_string: patch: the exact text to replace\n"
+			"new_string: patch: the text that replaces it\n"
+			"replace_all bool: patch: replace every occurrence (default false)\n"
+			"file_path: patch, write_file, remove_file: a file of the skill (patch: default SKILL.md)\n"
+			"file_content: write_file: what to write\n"
+			"absorbed_into: delete: the skill that replaces it",
+		.result = MANAGED,
+	},
+	{
+		.name = "propose_skill", .title = "Propose a skill", .call = tool_propose_skill, .render = render_managed,
+		.description = "Writes a new skill as a draft for a person to review: purpose, instructions and scripts.",
+		.args =
+			"name!: lower-case letters, digits, hyphens\n"
+			"description!: what it does and when to use it, at most 1024 characters\n"
+			"body!: the instructions, in Markdown\n"
+			"scripts [{path!: in scripts/, references/, templates/ or assets/; content!: what to write}]: files of "
+			"the skill",
+		.result = MANAGED,
+	},
 	{0},
 };
 /* clang-format on */
 
-const struct tool_group agentscope_skill_tools = {agentscope, COUNT(agentscope)};
-
 const struct family skills_family = {
 	.name = "skills",
+	.about = "Instructions for recurring work, in skills/.",
 	.tools = native,
 	.prompt = skills_sections,
 	.check = skills_check,

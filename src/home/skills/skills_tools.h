@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The skill tools: native, and as AgentScope's agents know them. */
+/* load_skill, which dialects build on. */
 #ifndef STEAD_HOME_SKILLS_SKILLS_TOOLS_H
 #define STEAD_HOME_SKILLS_SKILLS_TOOLS_H
 
-#include "tool/dialect.h"
+#include "tool/tool.h"
 
-extern const struct tool_group agentscope_skill_tools;
+int tool_load_skill(struct call *call, const struct jv *args, struct outcome *ret, struct err *err);
+void render_skill(const struct jv *args, const struct jv *value, struct buf *text);
 
 #endif

@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* list_subagents and get_subagent: what subagents/ declares. */
-#include "home/subagents/subagents_tools.h"
-
 #include "home/subagents/subagents.h"
 #include "tool/call.h"
 #include "tool/family.h"
-#include "tool/schemas.h"
 
 static int tool_list_subagents(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
 {
@@ -37,35 +34,36 @@ static int tool_get_subagent(struct call *call, const struct jv *args, struct ou
 }
 
 /* clang-format off */
-#define R_SUBAGENT \
-	S_BARE("id", "string") AND S_BARE("description", "string") AND \
-	"\"workspace\":" S_OBJ(S_ENUM("mode", "\"isolated\",\"shared\"", "whose files it has") AND S_BARE("path", "string") AND \
-		S_STR("root", "where it works; . is the workspace itself"), "\"mode\",\"root\"") AND \
-	S_BARE("model", "string") AND S_INT1("steps", "turns it may take") AND S_BARE("temperature", "number") AND \
-	S_BARE("top_p", "number") AND S_BARE("variant", "string") AND S_BARE("mode", "string") AND \
-	S_BARE("hidden", "boolean") AND S_BARE("expose_to_user", "boolean") AND \
-	"\"tools\":{\"type\":\"array\",\"items\":{\"type\":\"string\"}}" AND \
-	"\"skills\":{\"type\":\"array\",\"items\":{\"type\":\"string\"}}" AND \
-	S_STR("prompt", "its system prompt") AND S_LIST("warnings", "{\"type\":\"string\"}", "what is odd about it")
-#define NEEDED "\"id\",\"description\",\"workspace\",\"steps\",\"mode\""
+#define SUBAGENT \
+	"id!; description!; workspace! {mode! isolated|shared: whose files it sees; path; " \
+	"root!: where it works (. is the workspace itself)}; model\n" \
+	"steps! int>=1: number of turns it may take\n" \
+	"temperature num; top_p num; variant; mode!; hidden bool; expose_to_user bool; tools [str]; skills [str]\n" \
+	"prompt: its system prompt\n" \
+	"warnings [str]: unusual settings"
 
 static const struct tool native[] = {
-	{.name = "list_subagents", .title = "List subagents", .group = "subagents", .call = tool_list_subagents,
-	 .render = render_list, .traits = RO,
-	 .description = "The subagents that are declared, what each is for, and what could not be read.",
-	 .input_schema = S_NONE,
-	 .output_schema = S_OBJ(S_LIST("subagents", S_OBJ(R_SUBAGENT, NEEDED), "by id") AND
-		S_LIST("problems", "{\"type\":\"object\"}", "what was left out and why"), "\"subagents\"")},
-	{.name = "get_subagent", .title = "Show a subagent", .group = "subagents", .call = tool_get_subagent, .traits = RO,
-	 .description = "One declared subagent, with its system prompt.",
-	 .input_schema = S_OBJ(S_STR("id", "of list_subagents"), "\"id\""),
-	 .output_schema = S_OBJ(R_SUBAGENT, NEEDED)},
+	{
+		.name = "list_subagents", .title = "List subagents", .traits = RO, .call = tool_list_subagents,
+		.render = render_list,
+		.description = "Lists the declared subagents, the purpose of each, and declarations that could not be read.",
+		.result =
+			"subagents! [{" SUBAGENT "}]: by id\n"
+			"problems [obj]: declarations that were left out, and why",
+	},
+	{
+		.name = "get_subagent", .title = "Show a subagent", .traits = RO, .call = tool_get_subagent,
+		.description = "Shows a declared subagent with its system prompt.",
+		.args = "id!: id from list_subagents",
+		.result = SUBAGENT,
+	},
 	{0},
 };
 /* clang-format on */
 
 const struct family subagents_family = {
 	.name = "subagents",
+	.about = "Subagents that are declared in subagents/.",
 	.tools = native,
 	.prompt = subagents_sections,
 	.check = subagents_check,

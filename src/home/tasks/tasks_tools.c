@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Tools over TASKS.yaml. OpenPaw has the same five, with the same names and arguments; its agents read text alone and
- * know failures by "Error:", so its table shares the handlers and leaves out what is structured.
- */
+/* Tools over TASKS.yaml. */
 #include "home/tasks/tasks_tools.h"
 
 #include "base/clock.h"
 #include "home/tasks/tasks.h"
 #include "tool/call.h"
 #include "tool/family.h"
-#include "tool/schemas.h"
 
 #define NS_PER_MIN (INT64_C(60) * 1000000000)
 
@@ -124,7 +120,7 @@ static int tool_update_task(struct call *call, const struct jv *args, struct out
 
 	jv_remove(fields, "task_id");
 	if (jv_count(fields) == 0)
-		return err_set(err, ERR_INVALID, "nothing is to be changed; give a status, notes or another field");
+		return err_set(err, ERR_INVALID, "there is nothing to change; give a status, notes or another field");
 	r = tasks_update(call->ws, call->ctx, jv_get_str(args, "task_id"), fields, &task, &note, err);
 	if (r == 0)
 		give(call, ret, "updated", task, note);
@@ -165,70 +161,73 @@ static int tool_list_tasks(struct call *call, const struct jv *args, struct outc
 	return 0;
 }
 
-/* --- tables --- */
-
 /* clang-format off */
-#define S_TASK_ID S_STR("task_id", "the id, or any beginning of it that only one task has")
-#define S_STATUS(text) S_ENUM("status", \
-	"\"pending\",\"in_progress\",\"awaiting_check\",\"completed\",\"failed\",\"cancelled\"", text)
-#define S_PRIORITY S_ENUM("priority", "\"low\",\"normal\",\"high\",\"urgent\"", "default normal")
-#define S_METADATA "\"metadata\":{\"type\":\"object\",\"description\":\"anything else to keep with it\"}"
-#define R_TASK S_OBJ( \
-	S_BARE("action", "string") AND S_BARE("task", "object") AND S_BARE("note", "string"), "\"action\",\"task\"")
-
-#define CREATE_IN S_OBJ( \
-	S_STR("description", "what is to be done") AND \
-	S_STR("type", "research, deployment, batch, monitoring, custom or a word of your own (default custom)") AND \
-	S_PRIORITY AND \
-	S_INT("expected_duration_minutes", "how long it should take") AND \
-	S_INT("check_interval_minutes", "how often to look after it") AND \
-	S_STR("deadline", "time by which it should be done, such as 2026-11-15T09:30:00Z") AND \
-	S_METADATA, "\"description\"")
-#define UPDATE_IN S_OBJ( \
-	S_TASK_ID AND \
-	S_STATUS("in_progress sets the start, an ended status the end") AND \
-	S_STR("notes", "a line that is added to its notes with the time") AND \
-	S_STR("description", "what is to be done, anew") AND \
-	S_PRIORITY AND \
-	S_STR("deadline", "time by which it should be done") AND \
-	S_STR("result_summary", "what came out of it") AND \
-	S_STR("result_path", "file with the result") AND \
-	S_STR("error_message", "why it failed") AND \
-	S_METADATA, "\"task_id\"")
-#define LIST_IN S_OBJ(S_STATUS("only these") AND S_STR("type", "only of this type"), "")
-#define ID_IN S_OBJ(S_TASK_ID, "\"task_id\"")
-
-/* name, title, what it says, arguments, result, traits, handler, text */
-#define TASK_TOOLS(OUT, OUT_LIST) \
-	{.name = "create_task", .title = "Create a task", .group = "tasks", .call = tool_create_task, .render = render_task, \
-	 .description = "Adds a task to TASKS.yaml: work that goes on beyond this conversation. Gives its id.", \
-	 .input_schema = CREATE_IN, OUT}, \
-	{.name = "list_tasks", .title = "List tasks", .group = "tasks", .call = tool_list_tasks, .render = render_list, \
-	 .description = "Lists tasks, the most urgent and oldest first, with short ids that the other task tools take.", \
-	 .traits = TOOL_READS_ONLY | TOOL_IDEMPOTENT, .input_schema = LIST_IN, OUT_LIST}, \
-	{.name = "update_task", .title = "Update a task", .group = "tasks", .call = tool_update_task, .render = render_task, \
-	 .description = "Changes a task's status or fields; notes are added to those there are.", \
-	 .input_schema = UPDATE_IN, OUT}, \
-	{.name = "get_task", .title = "Show a task", .group = "tasks", .call = tool_get_task, .render = render_task, \
-	 .description = "All that is kept of one task.", \
-	 .traits = TOOL_READS_ONLY | TOOL_IDEMPOTENT, .input_schema = ID_IN, OUT}, \
-	{.name = "delete_task", .title = "Delete a task", .group = "tasks", .call = tool_delete_task, .render = render_task, \
-	 .description = "Removes a task that is completed, failed or cancelled.", \
-	 .traits = TOOL_DESTRUCTIVE, .input_schema = ID_IN, OUT},
+#define TASK_ID  "task_id!: its id, or the first characters of it if they are unique"
+#define STATUS   "status pending|in_progress|awaiting_check|completed|failed|cancelled: "
+#define PRIORITY "priority low|normal|high|urgent: "
+#define METADATA "metadata obj: anything else to keep with the task"
+#define TASK     "action!; task! obj; note"
 
 static const struct tool native[] = {
-	TASK_TOOLS(.output_schema = R_TASK,
-		.output_schema = S_OBJ(S_LIST("tasks", "{\"type\":\"object\"}", "with all their fields") AND
-			S_BARE("total", "integer"), "\"tasks\",\"total\""))
+	{
+		.name = "create_task", .title = "Create a task", .call = tool_create_task, .render = render_task,
+		.description = "Adds a task to TASKS.yaml, for work that continues after this conversation. Gives its id.",
+		.args =
+			"description!: what to do\n"
+			"type: research, deployment, batch, monitoring, custom or a word of your own (default custom)\n"
+			PRIORITY "default normal\n"
+			"expected_duration_minutes int>=0: how long it should take\n"
+			"check_interval_minutes int>=0: how often to check on it\n"
+			"deadline: when it should be done, such as 2026-11-15T09:30:00Z\n"
+			METADATA,
+		.result = TASK,
+	},
+	{
+		.name = "list_tasks", .title = "List tasks", .traits = RO, .call = tool_list_tasks, .render = render_list,
+		.description = "Lists tasks, most urgent and oldest first, with short ids that the other task tools accept.",
+		.args =
+			STATUS "only tasks with this status\n"
+			"type: only tasks of this type",
+		.result =
+			"tasks! [obj]: with all their fields\n"
+			"total! int",
+	},
+	{
+		.name = "update_task", .title = "Update a task", .call = tool_update_task, .render = render_task,
+		.description = "Changes a task's status or fields, or adds a line to its notes.",
+		.args =
+			TASK_ID "\n"
+			STATUS "in_progress records the start, a final status the end\n"
+			"notes: a line to add to its notes, with the time\n"
+			"description: the new description\n"
+			PRIORITY "the new priority\n"
+			"deadline: when it should be done\n"
+			"result_summary: what the result is\n"
+			"result_path: file with the result\n"
+			"error_message: why it failed\n"
+			METADATA,
+		.result = TASK,
+	},
+	{
+		.name = "get_task", .title = "Show a task", .traits = RO, .call = tool_get_task, .render = render_task,
+		.description = "Shows all fields of a task.",
+		.args = TASK_ID,
+		.result = TASK,
+	},
+	{
+		.name = "delete_task", .title = "Delete a task", .traits = TOOL_DESTRUCTIVE, .call = tool_delete_task,
+		.render = render_task,
+		.description = "Deletes a task that is completed, failed or cancelled.",
+		.args = TASK_ID,
+		.result = TASK,
+	},
 	{0},
 };
-static const struct tool openpaw[] = {TASK_TOOLS(.output_schema = NULL, .output_schema = NULL) {0}};
 /* clang-format on */
-
-const struct tool_group openpaw_task_tools = {openpaw, COUNT(openpaw)};
 
 const struct family tasks_family = {
 	.name = "tasks",
+	.about = "Work that continues after a conversation, in TASKS.yaml.",
 	.tools = native,
 	.prompt = tasks_sections,
 	.check = tasks_check,

@@ -40,7 +40,7 @@ int tool_merge(struct call *call, const struct jv *args, struct outcome *ret, st
 	struct buf text;
 	int r = fork_merge(call->ws, call->ctx, &req, &ret->value, err);
 
-	if (r == -ERR_CONFLICT && ret->value) { /* the sides, behind the sentence */
+	if (r == -ERR_CONFLICT && ret->value) { /* both sides, after the sentence */
 		buf_init(&text, call->ctx->arena, 256 * 1024);
 		render_merge(args, ret->value, &text);
 		ret->detail = buf_str(&text);
@@ -69,5 +69,6 @@ void render_merge(const struct jv *args, const struct jv *value, struct buf *tex
 		buf_add(text, sides);
 	}
 	if (left)
-		buf_printf(text, "\n%lld changed paths of the fork lie outside of the tool root and were left", left);
+		buf_printf(text, "\n%lld changed paths of the fork are outside the tool root and were not merged",
+			   left);
 }

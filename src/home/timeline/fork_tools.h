@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The forks family: places to try something in, and bringing back what was tried. */
+/* Forks: workspaces to try something in, and merging the result. */
 #ifndef STEAD_HOME_TIMELINE_FORK_TOOLS_H
 #define STEAD_HOME_TIMELINE_FORK_TOOLS_H
 

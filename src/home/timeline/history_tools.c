@@ -77,7 +77,8 @@ int tool_history(struct call *call, const struct jv *args, struct outcome *ret, 
 	if (r == 0)
 		r = arg_revision(call, args, "until", &req.until, &until, err);
 	if (r == 0 && until && req.until == 0)
-		return err_set(err, ERR_INVALID, "history: nothing is recorded up to revision 0; the first is 1");
+		return err_set(err, ERR_INVALID,
+			       "history: there are no changes up to revision 0; the first revision is 1");
 	return r ? r : history_list(call->ws, call->ctx, &req, &ret->value, err);
 }
 
@@ -88,7 +89,7 @@ void render_history(const struct jv *args, const struct jv *value, struct buf *t
 	if (jv_count(jv_get(value, "revisions")) == 0)
 		buf_lit(text, "[no changes are recorded]");
 	if (jv_get_bool(value, "more", false))
-		buf_printf(text, "[there are older ones; go on with until %lld]",
+		buf_printf(text, "[there are older changes; continue with until %lld]",
 			   (long long)jv_get_int(value, "next", 0));
 	end_text(text);
 }
@@ -132,7 +133,7 @@ void render_diff(const struct jv *args, const struct jv *value, struct buf *text
 		buf_printf(text, "[no difference between revision %lld and %lld]",
 			   (long long)jv_get_int(value, "from", 0), (long long)jv_get_int(value, "to", 0));
 	if (jv_get_bool(value, "more", false))
-		buf_lit(text, "[more files differ; give a path]");
+		buf_lit(text, "[more files differ; set path]");
 	end_text(text);
 }
 
@@ -169,7 +170,7 @@ void render_restored(const struct jv *args, const struct jv *value, struct buf *
 	add_names(text, "restored", jv_get(value, "restored"));
 	add_names(text, "removed", jv_get(value, "removed"));
 	if (jv_get_int(value, "total", 0) == 0)
-		buf_printf(text, "nothing to do: it is as it was after revision %lld",
+		buf_printf(text, "nothing to do: the state is already that of revision %lld",
 			   (long long)jv_get_int(value, "to", 0));
 }
 
@@ -185,10 +186,9 @@ static int undo_request(struct call *call, const struct jv *args, struct undo_re
 				 .dry_run = jv_get_bool(args, "dry_run", false)};
 	r = arg_revision(call, args, "since", &req->since, &req->has_since, err);
 	if (r == 0 && req->has_since + (req->call_id.len > 0) + (req->session.len > 0) + (req->actor.len > 0) > 1)
-		return err_set(
-			err, ERR_INVALID,
-			"undo: since, call, session and actor choose different things; give one of them, or none "
-			"for the last call");
+		return err_set(err, ERR_INVALID,
+			       "undo: since, call, session and actor exclude each other; give one of them, or none "
+			       "for the last call");
 	return r;
 }
 
@@ -224,7 +224,7 @@ int tool_undo(struct call *call, const struct jv *args, struct outcome *ret, str
 static void add_undone(struct buf *text, const struct jv *value, bool dry_run)
 {
 	static const char *const hows[][2] = {
-		{"restored", "would restore"}, {"removed", "would remove"}, {"unchanged", "already as before"}};
+		{"restored", "would restore"}, {"removed", "would remove"}, {"unchanged", "already in that state"}};
 
 	for (size_t i = 0; i < sizeof(hows) / sizeof(hows[0]); i++) {
 		size_t n = 0;
@@ -251,7 +251,7 @@ void render_undone(const struct jv *args, const struct jv *value, struct buf *te
 
 	(void)args;
 	if (conflicts) { /* only a dry run succeeds with them */
-		buf_lit(text, "nothing can be undone, because of what was changed since\n");
+		buf_lit(text, "nothing can be undone, because files were changed since\n");
 		buf_add(text, undo_conflicts_text(arena, value));
 		end_text(text);
 		return;
@@ -285,7 +285,7 @@ void render_checkpoint(const struct jv *args, const struct jv *value, struct buf
 
 	(void)args;
 	if (!list) {
-		buf_printf(text, "\"%.*s\" is the name of revision %lld now", STR_ARG(jv_get_str(value, "checkpoint")),
+		buf_printf(text, "\"%.*s\" now names revision %lld", STR_ARG(jv_get_str(value, "checkpoint")),
 			   (long long)jv_get_int(value, "revision", 0));
 		return;
 	}
@@ -293,14 +293,14 @@ void render_checkpoint(const struct jv *args, const struct jv *value, struct buf
 		buf_printf(text, "%.*s  revision %lld  %.*s\n", STR_ARG(jv_get_str(m->value, "checkpoint")),
 			   (long long)jv_get_int(m->value, "revision", 0), STR_ARG(jv_get_str(m->value, "time")));
 	if (jv_count(list) == 0)
-		buf_lit(text, "[no checkpoints; name one with name]");
+		buf_lit(text, "[no checkpoints; set name to make one]");
 	end_text(text);
 }
 
 /* --- changes --- */
 
-/* Looks for what other programs changed. In a large workspace that takes time, and a feed is asked often: so it is not
-   done again before ten times as long has passed. */
+/* Looks for changes by other programs. In a large workspace that takes time, and a feed is read often, so the next look
+   waits for ten times as long as this one took. */
 static int notice_sometimes(struct call *call, struct wpath path, struct err *err)
 {
 	static _Atomic int64_t not_before_ns;

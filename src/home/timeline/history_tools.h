@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The history family, and what read_file and the command line take from it. */
+/* The history tools, and what read_file and the command line use of them. */
 #ifndef STEAD_HOME_TIMELINE_HISTORY_TOOLS_H
 #define STEAD_HOME_TIMELINE_HISTORY_TOOLS_H
 
@@ -7,7 +7,7 @@
 
 /* One line for one change. */
 void render_revision(const struct jv *revision, struct buf *text);
-/* What stands in the way of an undo, with the differences. */
+/* The changes that prevent an undo, with diffs. */
 struct str undo_conflicts_text(struct arena *arena, const struct jv *value);
 
 int tool_history(struct call *call, const struct jv *args, struct outcome *ret, struct err *err);

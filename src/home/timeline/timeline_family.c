@@ -2,210 +2,139 @@
 /* The timeline: the past of a workspace and its forks, as tools. */
 #include "home/timeline/fork_tools.h"
 #include "home/timeline/history_tools.h"
+#include "tool/call.h"
 #include "tool/family.h"
-#include "tool/schemas.h"
 
-/* The tables are laid out by hand, one argument a line. */
 /* clang-format off */
-#define S_NULLABLE(name) "\"" name "\":{\"type\":[\"object\",\"null\"]}"
-#define REVISION S_OBJ( \
-	S_BARE("revision", "integer") AND S_BARE("path", "string") AND S_BARE("operation", "string") AND \
-	S_BARE("actor", "object") AND S_BARE("time", "string") AND S_NULLABLE("before") AND S_NULLABLE("after") AND \
-	S_BARE("from", "string") AND S_BARE("to", "string"), \
-	"\"revision\",\"path\",\"operation\",\"actor\",\"time\"")
-#define DIFF_FILE S_OBJ( \
-	S_BARE("path", "string") AND S_BARE("change", "string") AND S_BARE("diff", "string") AND \
-	S_BARE("cut", "boolean"), "\"path\",\"change\"")
-#define UNDO_FILE S_OBJ( \
-	S_BARE("path", "string") AND S_BARE("how", "string") AND S_BARE("to", "integer"), "\"path\",\"how\"")
-#define UNDO_CONFLICT S_OBJ( \
-	S_BARE("path", "string") AND S_BARE("revision", "integer") AND S_BARE("diff", "string"), \
-	"\"path\",\"revision\"")
-#define CHECKPOINT S_OBJ( \
-	S_BARE("checkpoint", "string") AND S_BARE("revision", "integer") AND S_BARE("time", "string"), \
-	"\"checkpoint\",\"revision\"")
-#define MERGED_FILE S_OBJ(S_BARE("path", "string") AND S_BARE("how", "string"), "\"path\",\"how\"")
-#define MERGE_CONFLICT S_OBJ( \
-	S_BARE("path", "string") AND S_BARE("why", "string") AND S_BARE("text", "string") AND \
-	"\"base\":{},\"ours\":{},\"theirs\":{}", "\"path\",\"why\",\"base\",\"ours\",\"theirs\"")
+#define REVISION "{revision! int; path!; operation!; actor! obj; time!; before obj?; after obj?; from; to}"
+#define A_REVISION ": a number, a checkpoint or head"
 
 static const struct tool tools[] = {
 	{
-		.name = "history",
-		.title = "List changes",
+		.name = "history", .title = "List changes", .group = "history", .traits = RO | TOOL_LONG,
+		.call = tool_history, .render = render_history,
 		.description =
-			"Lists what was changed below a path, newest first: revision, time, operation, path, who, and the "
-			"call that undo takes. Changes by other programs are operation outside.",
-		.input_schema = S_OBJ(
-			S_STR("path", "file or directory (default: everything)") AND
-			S_REV("since", "only what came after this revision") AND
-			S_REV("until", "only up to this revision") AND
-			S_STR("user", "only by this user") AND
-			S_STR("agent", "only by this agent") AND
-			S_STR("session", "only in this session") AND
-			S_STR("call", "only by this tool call") AND
-			S_INT1("limit", "changes to give (default 100, at most 10000)"), ""),
-		.output_schema = S_OBJ(
-			S_BARE("head", "integer") AND
-			S_LIST("revisions", REVISION, "newest first") AND
-			S_BARE("more", "boolean") AND
-			S_BARE("next", "integer"), "\"head\",\"revisions\",\"more\""),
-		.traits = TOOL_READS_ONLY | TOOL_IDEMPOTENT | TOOL_LONG,
-		.call = tool_history,
-		.render = render_history,
-		.group = "history",
+			"Lists the changes below a path, newest first: revision, time, operation, path, who made it, and the "
+			"call id that undo takes. The operation \"outside\" is a change that another program made.",
+		.args =
+			"path: file or directory (default: everything)\n"
+			"since int>=0 or str: only changes after this revision" A_REVISION "\n"
+			"until int>=0 or str: only changes up to this revision" A_REVISION "\n"
+			"user: only changes by this user\n"
+			"agent: only changes by this agent\n"
+			"session: only changes in this session\n"
+			"call: only changes by this tool call\n"
+			"limit int>=1: number of changes (default 100, at most 10000)",
+		.result =
+			"head! int\n"
+			"revisions! [" REVISION "]: newest first\n"
+			"more! bool; next int",
 	},
 	{
-		.name = "diff",
-		.title = "Compare two revisions",
+		.name = "diff", .title = "Compare two revisions", .group = "history", .traits = RO | TOOL_LONG,
+		.call = tool_diff, .render = render_diff, .needs = "read_file",
 		.description =
-			"Shows as unified differences what changed below a path between two revisions; without `to`, up to "
-			"what is there now.",
-		.input_schema = S_OBJ(
-			S_STR("path", "file or directory (default: everything)") AND
-			S_REV("from", "the older revision; 0 is before everything") AND
-			S_REV("to", "the newer revision (default: now)"), "\"from\""),
-		.output_schema = S_OBJ(
-			S_BARE("from", "integer") AND
-			S_BARE("to", "integer") AND
-			S_LIST("files", DIFF_FILE, "change: added, removed, changed, binary or large") AND
-			S_BARE("more", "boolean"), "\"from\",\"to\",\"files\",\"more\""),
-		.traits = TOOL_READS_ONLY | TOOL_IDEMPOTENT | TOOL_LONG,
-		.call = tool_diff,
-		.render = render_diff,
-		.group = "history",
-		.needs = "read_file",
+			"Shows what changed below a path between two revisions, as a unified diff. Without `to` it compares "
+			"with the current state.",
+		.args =
+			"path: file or directory (default: everything)\n"
+			"from! int>=0 or str: the older revision (0: before the first change)" A_REVISION "\n"
+			"to int>=0 or str: the newer revision (default: the current state)" A_REVISION,
+		.result =
+			"from! int; to! int\n"
+			"files! [{path!; change!; diff; cut bool}]: change is added, removed, changed, binary or large\n"
+			"more! bool",
 	},
 	{
-		.name = "restore",
-		.title = "Bring back an earlier state",
-		.description =
-			"Makes a file, or everything below a directory, what it was after a revision; what did not exist then "
-			"is removed. A restore is a change like any other: undo takes it back.",
-		.input_schema = S_OBJ(
-			S_STR("path", "file or directory; / is everything") AND
-			S_REV("revision", "the state to go back to"), "\"path\",\"revision\""),
-		.output_schema = S_OBJ(
-			S_BARE("path", "string") AND
-			S_BARE("to", "integer") AND
-			S_LIST("restored", "{\"type\":\"string\"}", "paths") AND
-			S_LIST("removed", "{\"type\":\"string\"}", "paths") AND
-			S_BARE("total", "integer") AND
-			S_BARE("revision", "integer"),
-			"\"path\",\"to\",\"restored\",\"removed\",\"total\",\"revision\""),
-		.traits = TOOL_DESTRUCTIVE | TOOL_IDEMPOTENT,
-		.call = tool_restore,
-		.render = render_restored,
-		.group = "history",
+		.name = "restore", .title = "Restore an earlier state", .group = "history",
+		.traits = TOOL_DESTRUCTIVE | TOOL_IDEMPOTENT, .call = tool_restore, .render = render_restored,
 		.needs = "write_file delete_file",
+		.description =
+			"Returns a file, or everything below a directory, to its state after a revision. Files that did not "
+			"exist then are removed. undo reverts a restore.",
+		.args =
+			"path!: file or directory; / is everything\n"
+			"revision! int>=0 or str: the state to return to" A_REVISION,
+		.result =
+			"path!; to! int\n"
+			"restored! [str]: paths\n"
+			"removed! [str]: paths\n"
+			"total! int; revision! int",
 	},
 	{
-		.name = "undo",
-		.title = "Take back changes",
+		.name = "undo", .title = "Undo changes", .group = "history", .traits = TOOL_DESTRUCTIVE,
+		.call = tool_undo, .render = render_undone, .needs = "write_file delete_file",
 		.description =
-			"Takes back the last call, or all changes since a revision, of a call, a session or an actor; undoing "
-			"an undo brings them again. If one of the files was changed by someone else since, nothing is undone "
-			"and the difference is shown.",
-		.input_schema = S_OBJ(
-			S_REV("since", "everything after this revision") AND
-			S_STR("call", "what this call changed (history shows calls)") AND
-			S_STR("session", "what this session changed") AND
-			S_STR("actor", "what this user or agent changed") AND
-			S_BOOL("dry_run", "change nothing (default false)"), ""),
-		.output_schema = S_OBJ(
-			S_LIST("undone", "{\"type\":\"integer\"}", "revisions that were taken back") AND
-			S_LIST("files", UNDO_FILE, "how: restored, removed or unchanged") AND
-			S_BARE("total", "integer") AND
-			S_LIST("conflicts", UNDO_CONFLICT, "what was changed since") AND
-			S_BARE("dry_run", "boolean"), "\"undone\",\"files\",\"total\",\"conflicts\",\"dry_run\""),
-		.traits = TOOL_DESTRUCTIVE,
-		.call = tool_undo,
-		.render = render_undone,
-		.group = "history",
-		.needs = "write_file delete_file",
+			"Reverts the last call, or all changes since a revision, of a call, of a session or by an actor. "
+			"Undoing an undo applies the changes again. If someone else has changed one of the files since, "
+			"nothing is undone and the difference is shown.",
+		.args =
+			"since int>=0 or str: all changes after this revision" A_REVISION "\n"
+			"call: the changes of this call (history shows call ids)\n"
+			"session: the changes of this session\n"
+			"actor: the changes by this user or agent\n"
+			"dry_run bool: report without changing anything (default false)",
+		.result =
+			"undone! [int]: the revisions that were reverted\n"
+			"files! [{path!; how!; to int}]: how is restored, removed or unchanged\n"
+			"total! int\n"
+			"conflicts! [{path!; revision! int; diff}]: files that someone else has changed since\n"
+			"dry_run! bool",
 	},
 	{
-		.name = "checkpoint",
-		.title = "Name the present state",
+		.name = "checkpoint", .title = "Name the current state", .group = "history", .traits = TOOL_IDEMPOTENT,
+		.call = tool_checkpoint, .render = render_checkpoint,
 		.description =
-			"Gives the newest revision a name that is taken wherever a revision is; a name given again moves. "
-			"Without a name, lists the checkpoints.",
-		.input_schema = S_OBJ(S_STR("name", "a word, such as before-refactor"), ""),
-		.output_schema = S_OBJ(
-			S_BARE("checkpoint", "string") AND
-			S_BARE("revision", "integer") AND
-			S_LIST("checkpoints", CHECKPOINT, "without a name"), ""),
-		.traits = TOOL_IDEMPOTENT,
-		.call = tool_checkpoint,
-		.render = render_checkpoint,
-		.group = "history",
+			"Names the newest revision; every argument that takes a revision also takes the name. Using a name "
+			"again moves it. Without a name, lists the checkpoints.",
+		.args = "name: a word, such as before-refactor",
+		.result =
+			"checkpoint; revision int\n"
+			"checkpoints [{checkpoint!; revision! int; time}]: only without a name",
 	},
 	{
-		.name = "changes",
-		.title = "Follow changes",
+		.name = "changes", .title = "Follow changes", .group = "history", .traits = TOOL_READS_ONLY | TOOL_LONG,
+		.call = tool_changes, .render = render_changes,
 		.description =
-			"Gives the changes after a revision, oldest first, and the revision to ask with next: no gap, no "
-			"repeat. With wait_ms it waits for the first one.",
-		.input_schema = S_OBJ(
-			S_REV("since_revision", "the last one that is known (default 0)") AND
-			S_STR("path_prefix", "only this path and below (default: everything)") AND
-			"\"wait_ms\":{\"type\":\"integer\",\"minimum\":0,\"maximum\":60000,\"description\":\"how long to wait "
-			"(default 0, at most 60000)\"}" AND
-			S_INT1("limit", "changes to give (default 100, at most 10000)"), ""),
-		.output_schema = S_OBJ(
-			S_LIST("changes", REVISION, "oldest first") AND
-			S_BARE("next", "integer") AND
-			S_BARE("more", "boolean"), "\"changes\",\"next\",\"more\""),
-		.traits = TOOL_READS_ONLY | TOOL_LONG,
-		.call = tool_changes,
-		.render = render_changes,
-		.group = "history",
+			"Gives the changes after a revision, oldest first, and the revision to pass to the next call, so that "
+			"none is missed or repeated. With wait_ms it waits for the first change.",
+		.args =
+			"since_revision int>=0 or str: the last revision already seen (default 0)" A_REVISION "\n"
+			"path_prefix: only this path and below (default: everything)\n"
+			"wait_ms int>=0<=60000: how long to wait (default 0, at most 60000)\n"
+			"limit int>=1: number of changes (default 100, at most 10000)",
+		.result =
+			"changes! [" REVISION "]: oldest first\n"
+			"next! int; more! bool",
 	},
 	{
-		.name = "fork",
-		.title = "Fork the workspace",
+		.name = "fork", .title = "Fork the workspace", .group = "forks", .call = tool_fork, .render = render_fork,
 		.description =
-			"Makes a workspace that has everything this one has, without copying: a place where subagents try "
-			"something. Changes there do not show here until they are merged.",
-		.input_schema = S_OBJ(
-			S_STR("name", "of the new workspace: 2 to 64 small letters, digits, '-' and '_'") AND
-			S_REV("at_revision", "as it was then (default: as it is)"), "\"name\""),
-		.output_schema = S_OBJ(
-			S_BARE("workspace", "string") AND
-			S_BARE("parent", "string") AND
-			S_BARE("revision", "integer"), "\"workspace\",\"parent\",\"revision\""),
-		.traits = 0,
-		.call = tool_fork,
-		.render = render_fork,
-		.group = "forks",
+			"Makes a new workspace with the contents of this one, without copying them, for example for a subagent "
+			"to try something in. Changes in the fork are not seen here until it is merged.",
+		.args =
+			"name!: name of the new workspace: 2 to 64 lower-case letters, digits, '-' and '_'\n"
+			"at_revision int>=0 or str: fork this state (default: the current one)" A_REVISION,
+		.result = "workspace!; parent!; revision! int",
 	},
 	{
-		.name = "merge",
-		.title = "Merge a fork",
+		.name = "merge", .title = "Merge a fork", .group = "forks", .traits = TOOL_DESTRUCTIVE,
+		.call = tool_merge, .render = render_merge, .needs = "write_file delete_file",
 		.description =
-			"Brings what changed in a fork of this workspace back, text by line. With conflicts nothing is merged "
-			"and both sides are shown with markers: merge the rest with partial, write the resolved file here and "
-			"merge with prefer ours, or take the fork's files with prefer theirs. undo takes a merge back.",
-		.input_schema = S_OBJ(
-			S_STR("fork", "the fork's name") AND
-			S_BOOL("dry_run", "change nothing, show what would be (default false)") AND
-			S_BOOL("partial", "merge what does not conflict (default false)") AND
-			S_ENUM("prefer", "\"ours\",\"theirs\"", "what conflicts are settled with"), "\"fork\""),
-		.output_schema = S_OBJ(
-			S_BARE("fork", "string") AND
-			S_BARE("workspace", "string") AND
-			S_BARE("applied", "boolean") AND
-			S_LIST("merged", MERGED_FILE, "how: taken, merged, removed or kept") AND
-			S_LIST("conflicts", MERGE_CONFLICT, "both changed the same") AND
-			S_BARE("unchanged", "integer") AND
-			S_BARE("left", "integer") AND
-			S_BARE("revision", "integer") AND
-			S_BARE("call", "string"), "\"fork\",\"applied\",\"merged\",\"conflicts\",\"revision\""),
-		.traits = TOOL_DESTRUCTIVE,
-		.call = tool_merge,
-		.render = render_merge,
-		.group = "forks",
-		.needs = "write_file delete_file",
+			"Merges the changes of a fork into this workspace, text line by line. If there are conflicts, nothing "
+			"is merged and both sides are shown with markers. Then merge the rest with partial, or write the "
+			"resolved file here and merge with prefer ours, or take the fork's files with prefer theirs. undo "
+			"reverts a merge.",
+		.args =
+			"fork!: the fork's name\n"
+			"dry_run bool: show the result without changing anything (default false)\n"
+			"partial bool: merge what does not conflict (default false)\n"
+			"prefer ours|theirs: the side that wins a conflict",
+		.result =
+			"fork!; workspace; applied! bool\n"
+			"merged! [{path!; how!}]: how is taken, merged, removed or kept\n"
+			"conflicts! [{path!; why!; text; base! any; ours! any; theirs! any}]: changed on both sides\n"
+			"unchanged int; left int; revision! int; call",
 	},
 	{0},
 };
@@ -213,5 +142,6 @@ static const struct tool tools[] = {
 
 const struct family timeline_family = {
 	.name = "timeline",
+	.about = "The history of the workspace: what changed, who changed it, undo, and forks.",
 	.tools = tools,
 };

@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* save_upload, list_uploads, read_upload: uploads/ lies outside of what native file tools see. */
-#include "home/uploads/uploads_tools.h"
-
+/* save_upload, list_uploads, read_upload: uploads/ is outside the tool root of the file tools. */
 #include "base/base64.h"
 #include "home/files/home_page.h"
 #include "home/uploads/uploads.h"
 #include "tool/call.h"
 #include "tool/family.h"
-#include "tool/schemas.h"
 
 static int save_bytes(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
 {
@@ -19,7 +16,7 @@ static int save_bytes(struct call *call, const struct jv *args, struct outcome *
 	return upload_save(call->ws, call->ctx, &upload, &ret->value, err);
 }
 
-/* A file of the tool's own area. */
+/* From a file below the tool root. */
 static int save_file(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
 {
 	struct upload upload = {.name = jv_get_str(args, "name"), .mime = jv_get_str(args, "mime")};
@@ -40,9 +37,9 @@ static int save_file(struct call *call, const struct jv *args, struct outcome *r
 static int tool_save_upload(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
 {
 	if (!jv_get(args, "content") == !jv_get(args, "path"))
-		return err_set(err, ERR_INVALID, "give either content (base64) or path");
+		return err_set(err, ERR_INVALID, "give either \"content\" (base64) or \"path\"");
 	if (jv_get(args, "content") && !jv_get_str(args, "name").len)
-		return err_set(err, ERR_INVALID, "name is missing; what is the file called?");
+		return err_set(err, ERR_INVALID, "\"name\" is missing; give the sender's name for the file");
 	return jv_get(args, "content") ? save_bytes(call, args, ret, err) : save_file(call, args, ret, err);
 }
 
@@ -69,7 +66,7 @@ static void render_list(const struct jv *args, const struct jv *value, struct bu
 		buf_char(text, ')');
 	}
 	if (jv_get_bool(value, "more", false))
-		buf_lit(text, "\n[there are more: give a day, or a larger limit]");
+		buf_lit(text, "\n[there are more; set day or a larger limit]");
 }
 
 static int tool_read_upload(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
@@ -87,38 +84,48 @@ static int tool_read_upload(struct call *call, const struct jv *args, struct out
 
 /* clang-format off */
 static const struct tool native[] = {
-	{.name = "save_upload", .title = "Save an upload", .group = "uploads", .call = tool_save_upload,
-	 .render = render_saved, .traits = TOOL_LONG,
-	 .description = "Keeps a file that somebody sent, under a safe name and today's date, and makes its text where a "
-		"converter is set up for its kind.",
-	 .input_schema = S_OBJ(
-		S_STR("name", "what the sender calls it") AND
-		S_STR("content", "its bytes, base64") AND
-		S_STR("path", "or a file of yours to keep as an upload") AND
-		S_STR("mime", "its MIME type, if known"), ""),
-	 .output_schema = S_OBJ(
-		S_BARE("path", "string") AND S_BARE("name", "string") AND S_BARE("original_name", "string") AND
-		S_BARE("size", "integer") AND S_BARE("mime", "string") AND
-		"\"text\":" S_OBJ(S_BARE("path", "string") AND S_BARE("size", "integer"), "\"path\"") AND
-		S_STR("note", "why there is no text of it") AND S_STR("receipt", "lines to tell the agent"),
-		"\"path\",\"name\",\"size\",\"mime\",\"receipt\"")},
-	{.name = "list_uploads", .title = "List uploads", .group = "uploads", .call = tool_list_uploads,
-	 .render = render_list, .traits = RO,
-	 .description = "Files that were sent, the newest day first.",
-	 .input_schema = S_OBJ(S_STR("day", "only of this day, YYYY-MM-DD") AND S_INT1("limit", "default 100"), ""),
-	 .output_schema = S_OBJ(
-		S_LIST("files", S_OBJ(S_BARE("path", "string") AND S_BARE("size", "integer") AND S_BARE("modified", "string"),
-			"\"path\",\"size\""), "by day") AND S_BARE("more", "boolean"), "\"files\",\"more\"")},
-	{.name = "read_upload", .title = "Read an upload", .group = "uploads", .call = tool_read_upload,
-	 .render = render_home_page, .traits = RO,
-	 .description = "Reads a file of list_uploads, by pages of lines; small files that are no text as base64.",
-	 .input_schema = S_OBJ(S_STR("path", "of list_uploads") AND S_PAGE, "\"path\""),
-	 .output_schema = S_OBJ(S_BARE("path", "string") AND R_PAGE, "\"path\",\"content\"")},
+	{
+		.name = "save_upload", .title = "Save an upload", .traits = TOOL_LONG, .call = tool_save_upload,
+		.render = render_saved,
+		.description =
+			"Saves a file that somebody sent, under a safe name and today's date, and extracts its text if a "
+			"converter for its type is configured.",
+		.args =
+			"name: the sender's name for the file\n"
+			"content: its bytes, in base64\n"
+			"path: or the path of a file to save as an upload\n"
+			"mime: its MIME type, if known",
+		.result =
+			"path!; name!; original_name; size! int; mime!; text {path!; size int}\n"
+			"note: why there is no text\n"
+			"receipt!: text for the agent",
+	},
+	{
+		.name = "list_uploads", .title = "List uploads", .traits = RO, .call = tool_list_uploads,
+		.render = render_list,
+		.description = "Lists the files that were sent, newest day first.",
+		.args =
+			"day: only uploads of this day, YYYY-MM-DD\n"
+			"limit int>=1: number of files (default 100)",
+		.result =
+			"files! [{path!; size! int; modified}]: by day\n"
+			"more! bool",
+	},
+	{
+		.name = "read_upload", .title = "Read an upload", .traits = RO, .call = tool_read_upload,
+		.render = render_home_page,
+		.description = "Reads an upload by lines, or a small binary file as base64.",
+		.args =
+			"path!: path from list_uploads\n"
+			PAGE_ARGS,
+		.result = "path!; " PAGE_RESULT,
+	},
 	{0},
 };
 /* clang-format on */
 
 const struct family uploads_family = {
 	.name = "uploads",
+	.about = "Files that people sent, in uploads/.",
 	.tools = native,
 };

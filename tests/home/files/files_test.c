@@ -69,7 +69,7 @@ TEST(lines_are_read_in_pages_with_the_total_and_where_to_go_on)
 	CHECK_STR(jv_get_str(v, "content"), STR("b\nc\n"));
 	CHECK_INT(jv_get_int(v, "total_lines", 0), 4);
 	CHECK_INT(jv_get_int(v, "next_offset", 0), 3);
-	CHECK_STR(b.result.text, STR("b\nc\n[2 of 4 lines; go on with offset 3]"));
+	CHECK_STR(b.result.text, STR("b\nc\n[2 of 4 lines; continue with offset 3]"));
 	v = good(&b, "read_file", "{'path':'f','offset':3,'line_numbers':true}");
 	CHECK_STR(b.result.text, STR("     4\td"));
 	CHECK(jv_get(v, "next_offset") == NULL);

@@ -235,7 +235,7 @@ static void search(struct bench *b)
 	CHECK_HAS(b->result.text, STR("a.md:2"));
 	v = good(b, "grep", "{'pattern':'.','include':['*.txt','*.md'],'exclude':'dir/*','limit':1}");
 	CHECK_INT(jv_get_int(v, "total_matches", 0), 2);
-	CHECK_HAS(b->result.text, STR("go on with cursor"));
+	CHECK_HAS(b->result.text, STR("continue with cursor"));
 }
 
 TEST(searches_are_counted_ordered_and_paged_on_memory)

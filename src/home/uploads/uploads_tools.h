@@ -1,7 +1,0 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-#ifndef STEAD_HOME_UPLOADS_UPLOADS_TOOLS_H
-#define STEAD_HOME_UPLOADS_UPLOADS_TOOLS_H
-
-#include "tool/dialect.h"
-
-#endif
