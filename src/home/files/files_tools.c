@@ -4,6 +4,7 @@
  * does, what it refuses, how to go on.
  */
 #include "home/files/files.h"
+#include "home/files/files_commands.h"
 #include "tool/family.h"
 #include "tool/schemas.h"
 #include "tool/search_source.h"
@@ -329,4 +330,5 @@ const struct family files_family = {
 	.name = "files",
 	.tools = tools,
 	.search = sources,
+	.commands = files_commands,
 };

@@ -80,4 +80,5 @@ const struct family knowledge_family = {
 	.name = "knowledge",
 	.tools = native,
 	.search = knowledge_sources,
+	.commands = knowledge_commands,
 };

@@ -171,9 +171,10 @@ static void render_forgotten(const struct jv *args, const struct jv *value, stru
 	const struct jv *past = jv_get(value, "history");
 
 	(void)args;
-	buf_printf(text, "forgotten; receipt %.*s: %zu file%s changed, %lld contents of the past removed",
+	buf_printf(text, "forgotten; receipt %.*s: %zu file%s changed, %lld contents of %lld revisions removed",
 		   STR_ARG(jv_get_str(value, "receipt")), jv_count(jv_get(value, "files")),
-		   plural(jv_count(jv_get(value, "files"))), (long long)jv_get_int(past, "contents", 0));
+		   plural(jv_count(jv_get(value, "files"))), (long long)jv_get_int(past, "contents", 0),
+		   (long long)jv_get_int(past, "revisions", 0));
 	if (!jv_get_bool(past, "covered", false))
 		buf_printf(text, "\nnot all of the past is covered: %.*s", STR_ARG(jv_get_str(past, "why")));
 	for (const struct jv_member *m = jv_first(jv_get(value, "mentions")); m; m = m->next)
@@ -360,4 +361,5 @@ const struct family memory_family = {
 	.name = "memory",
 	.tools = native,
 	.search = memory_sources,
+	.commands = memory_commands,
 };

@@ -3,7 +3,10 @@
 #ifndef STEAD_HOME_MEMORY_MEMORY_TOOLS_H
 #define STEAD_HOME_MEMORY_MEMORY_TOOLS_H
 
+#include "command/command.h"
 #include "tool/dialect.h"
+
+extern const struct command memory_commands[];
 
 extern const struct tool_group agentscope_memory_tools;
 

@@ -663,6 +663,7 @@ const struct family notebook_family = {
 	.name = "notebook",
 	.tools = tools,
 	.search = notebook_sources,
+	.commands = notebook_commands,
 	.open = open_notebook,
 	.close = close_notebook,
 };

@@ -61,6 +61,7 @@ static const struct tool native[] = {
 const struct family prompt_family = {
 	.name = "prompt",
 	.tools = native,
+	.commands = prompt_commands,
 	.open = prompt_kept_new,
 	.close = prompt_kept_destroy,
 };

@@ -415,4 +415,5 @@ const struct family sessions_family = {
 	.name = "sessions",
 	.tools = native,
 	.search = sessions_sources,
+	.commands = sessions_commands,
 };

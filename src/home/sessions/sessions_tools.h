@@ -3,7 +3,10 @@
 #ifndef STEAD_HOME_SESSIONS_SESSIONS_TOOLS_H
 #define STEAD_HOME_SESSIONS_SESSIONS_TOOLS_H
 
+#include "command/command.h"
 #include "tool/dialect.h"
+
+extern const struct command sessions_commands[];
 
 extern const struct tool_group agentscope_session_tools, openpaw_session_tools;
 

@@ -265,5 +265,6 @@ const struct tool_group agentscope_skill_tools = {agentscope, COUNT(agentscope)}
 const struct family skills_family = {
 	.name = "skills",
 	.tools = native,
+	.commands = skills_commands,
 	.check = skills_check,
 };

@@ -67,5 +67,6 @@ static const struct tool native[] = {
 const struct family subagents_family = {
 	.name = "subagents",
 	.tools = native,
+	.commands = subagents_commands,
 	.check = subagents_check,
 };

@@ -2,6 +2,9 @@
 #ifndef STEAD_HOME_SUBAGENTS_SUBAGENTS_TOOLS_H
 #define STEAD_HOME_SUBAGENTS_SUBAGENTS_TOOLS_H
 
+#include "command/command.h"
 #include "tool/dialect.h"
+
+extern const struct command subagents_commands[];
 
 #endif

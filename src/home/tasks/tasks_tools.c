@@ -37,7 +37,8 @@ static const char *icon_of(struct str status)
 						  : "[ ]";
 }
 
-void task_line(struct buf *text, const struct jv *task)
+/* One line: "[ ] 1a2b3c4d research, high, 2 h old: Compare the two drafts". */
+static void task_line(struct buf *text, const struct jv *task)
 {
 	struct str id = jv_get_str(task, "short_id"), what = jv_get_str(task, "description");
 	int64_t made, now = clock_real_ns(), expected = jv_get_int(task, "expected_duration_minutes", 0);
@@ -230,5 +231,6 @@ const struct tool_group openpaw_task_tools = {openpaw, COUNT(openpaw)};
 const struct family tasks_family = {
 	.name = "tasks",
 	.tools = native,
+	.commands = tasks_commands,
 	.check = tasks_check,
 };

@@ -3,11 +3,11 @@
 #ifndef STEAD_HOME_TASKS_TASKS_TOOLS_H
 #define STEAD_HOME_TASKS_TASKS_TOOLS_H
 
+#include "command/command.h"
 #include "tool/dialect.h"
 
-extern const struct tool_group openpaw_task_tools;
+extern const struct command tasks_commands[];
 
-/* One line: "[ ] 1a2b3c4d research, high, 2 h old: Compare the two drafts". */
-void task_line(struct buf *text, const struct jv *task);
+extern const struct tool_group openpaw_task_tools;
 
 #endif

@@ -23,7 +23,7 @@ int tool_fork(struct call *call, const struct jv *args, struct outcome *ret, str
 void render_fork(const struct jv *args, const struct jv *value, struct buf *text)
 {
 	(void)args;
-	buf_printf(text, "made workspace %.*s, a fork of %.*s at revision %lld",
+	buf_printf(text, "made workspace '%.*s', a fork of '%.*s' at revision %lld",
 		   STR_ARG(jv_get_str(value, "workspace")), STR_ARG(jv_get_str(value, "parent")),
 		   (long long)jv_get_int(value, "revision", 0));
 }
@@ -40,7 +40,7 @@ int tool_merge(struct call *call, const struct jv *args, struct outcome *ret, st
 	struct buf text;
 	int r = fork_merge(call->ws, call->ctx, &req, &ret->value, err);
 
-	if (r == -ERR_CONFLICT && ret->value) { /* the sides, behind the sentence */
+	if (r == -ERR_CONFLICT && ret->value) { /* the sides, after the sentence */
 		buf_init(&text, call->ctx->arena, 256 * 1024);
 		render_merge(args, ret->value, &text);
 		ret->detail = buf_str(&text);
@@ -69,5 +69,5 @@ void render_merge(const struct jv *args, const struct jv *value, struct buf *tex
 		buf_add(text, sides);
 	}
 	if (left)
-		buf_printf(text, "\n%lld changed paths of the fork lie outside of the tool root and were left", left);
+		buf_printf(text, "\n%lld changed paths of the fork are outside of the root and were not merged", left);
 }

@@ -2,6 +2,7 @@
 /* The timeline: the past of a workspace and its forks, as tools. */
 #include "home/timeline/fork_tools.h"
 #include "home/timeline/history_tools.h"
+#include "home/timeline/timeline_commands.h"
 #include "tool/family.h"
 #include "tool/schemas.h"
 
@@ -214,4 +215,5 @@ static const struct tool tools[] = {
 const struct family timeline_family = {
 	.name = "timeline",
 	.tools = tools,
+	.commands = timeline_commands,
 };

@@ -121,4 +121,5 @@ static const struct tool native[] = {
 const struct family uploads_family = {
 	.name = "uploads",
 	.tools = native,
+	.commands = uploads_commands,
 };
