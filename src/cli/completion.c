@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Completion scripts for three shells, written from the command table. What is known beforehand (commands, options,
- * words) stands in the script; workspaces, tools and paths are asked of `stead` itself when the key is pressed, with
- * the store, workspace and files options that stand on the line so far.
+ * words) is in the script; for workspaces, tools and paths the script asks `stead` when the key is pressed, with the
+ * options for store, workspace and files that are on the line so far.
  */
+#include "cli/commands.h"
 #include "command/cli.h"
+#include "tool/family.h"
+#include "tool/search_source.h"
 
-/* The shells' helper functions; %s is nothing: the text is fixed. */
+/* Helper functions of the shell. */
 static const char bash_head[] =
 	"# bash completion for stead; source it, or install it as /usr/share/bash-completion/completions/stead\n"
 	"_stead_ask() {\n"
@@ -14,7 +17,7 @@ static const char bash_head[] =
 	"    for ((i = 1; i < COMP_CWORD; i++)); do\n"
 	"        case ${COMP_WORDS[i]} in\n"
 	"        --store|--config|--workspace|-w|--user|--files|--root|--dialect)\n"
-	"            # bash cuts words at '=' and ':', so a URL may stand in several\n"
+	"            # bash cuts words at '=' and ':', so a URL may be several words\n"
 	"            local key=${COMP_WORDS[i]} value=\n"
 	"            [[ ${COMP_WORDS[i + 1]-} == '=' ]] && ((i++))\n"
 	"            value=${COMP_WORDS[i + 1]-}; ((i++))\n"
@@ -55,110 +58,142 @@ static const char bash_head[] =
 	"    [[ $prev == '=' ]] && prev=${COMP_WORDS[COMP_CWORD - 2]}\n"
 	"    [[ $cur == '=' ]] && { prev=${COMP_WORDS[COMP_CWORD - 1]}; cur=; }\n";
 
-static void words_of_commands(struct output *out, const char *separator)
+/* How a shell is told what a value or an operand can be: one of these words, or what a function of the script gives. */
+struct shell {
+	const char *open, *separator, *close; /* around words */
+	const char *functions[COMPLETE_COMMAND];
+};
+
+static const struct shell bash = {
+	"_stead_words $'",
+	"\\n",
+	"' \"$cur\"",
+	{[COMPLETE_NOTHING] = "COMPREPLY=()",
+	 [COMPLETE_HOST_DIR] = "_stead_dir \"$cur\"",
+	 [COMPLETE_WORKSPACE] = "_stead_lines \"$cur\" < <(_stead_ask list | cut -d' ' -f1)",
+	 [COMPLETE_TOOL] = "_stead_lines \"$cur\" < <(_stead_ask tools | cut -d' ' -f1)",
+	 [COMPLETE_PATH] = "_stead_path \"$cur\""},
+};
+static const struct shell zsh = {
+	"(",
+	" ",
+	")",
+	{[COMPLETE_NOTHING] = " ",
+	 [COMPLETE_HOST_DIR] = "_files -/",
+	 [COMPLETE_WORKSPACE] = "_stead_workspaces",
+	 [COMPLETE_TOOL] = "_stead_tools",
+	 [COMPLETE_PATH] = "_stead_paths"},
+};
+static const struct shell fish = {
+	" -a '",
+	" ",
+	"'",
+	{[COMPLETE_NOTHING] = "",
+	 [COMPLETE_HOST_DIR] = " -a '(__fish_complete_directories)'",
+	 [COMPLETE_WORKSPACE] = " -a '(__stead_ask list | string replace -r \" .*\" \"\")'",
+	 [COMPLETE_TOOL] = " -a '(__stead_ask tools | string replace -r \" .*\" \"\")'",
+	 [COMPLETE_PATH] = " -a '(__stead_paths)'"},
+};
+
+/* The names of what there is of a kind, separated by blanks. */
+static struct str names_of(struct arena *arena, enum complete complete)
 {
-	for (size_t i = 0; i < command_count; i++)
-		output_printf(out, "%s%s", i ? separator : "", commands[i].name);
+	struct buf names;
+
+	buf_init(&names, arena, 64 * 1024);
+	for (const struct command *const *c = command_list(); complete == COMPLETE_COMMAND && *c; c++)
+		buf_printf(&names, "%s ", (*c)->name);
+	for (size_t i = 0; complete == COMPLETE_DIALECT && toolset_dialect(i); i++)
+		buf_printf(&names, "%s ", toolset_dialect(i));
+	for (const struct family *const *f = families; complete == COMPLETE_AREA && *f; f++)
+		for (const struct search_source *s = (*f)->search; s && s->area; s++)
+			if (s == (*f)->search || strcmp(s->area, s[-1].area) != 0)
+				buf_printf(&names, "%s ", s->area);
+	return str_trim(buf_str(&names));
 }
 
-static void words_of_dialects(struct output *out, const char *separator)
+static void add_completion(struct output *out, const struct shell *shell, enum complete complete, const char *words)
 {
-	for (size_t i = 0; toolset_dialect(i); i++)
-		output_printf(out, "%s%s", i ? separator : "", toolset_dialect(i));
-}
+	ARENA_SCOPE struct arena *arena = arena_new();
+	struct str rest = words ? str_of(words) : names_of(arena, complete), word;
+	const char *gap = "";
 
-static void bash_words(struct output *out, const char *words)
-{
-	struct str rest = str_of(words), word;
-	bool first = true;
-
-	output_add(out, STR("_stead_words $'"));
-	while (str_cut(&rest, ' ', &word)) {
-		output_printf(out, "%s%.*s", first ? "" : "\\n", STR_ARG(word));
-		first = false;
+	if (!words && complete < COMPLETE_COMMAND) {
+		output_add(out, str_of(shell->functions[complete]));
+		return;
 	}
-	output_add(out, STR("' \"$cur\""));
+	output_add(out, str_of(shell->open));
+	for (; str_cut(&rest, ' ', &word); gap = shell->separator)
+		output_printf(out, "%s%.*s", gap, STR_ARG(word));
+	output_add(out, str_of(shell->close));
 }
 
-static void bash_complete(struct output *out, enum complete complete, const char *words)
+/* The words that complete the operands: those of the command, or the names of its actions. */
+static const char *operand_words(struct arena *arena, const struct command *c)
 {
-	switch (complete) {
-	case COMPLETE_NOTHING:
-		output_add(out, STR("COMPREPLY=()"));
-		break;
-	case COMPLETE_WORDS:
-		bash_words(out, words);
-		break;
-	case COMPLETE_HOST_DIR:
-		output_add(out, STR("_stead_dir \"$cur\""));
-		break;
-	case COMPLETE_WORKSPACE:
-		output_add(out, STR("_stead_lines \"$cur\" < <(_stead_ask list | cut -d' ' -f1)"));
-		break;
-	case COMPLETE_TOOL:
-		output_add(out, STR("_stead_lines \"$cur\" < <(_stead_ask tools | cut -d' ' -f1)"));
-		break;
-	case COMPLETE_PATH:
-		output_add(out, STR("_stead_path \"$cur\""));
-		break;
-	case COMPLETE_COMMAND:
-	case COMPLETE_DIALECT:
-		output_add(out, STR("_stead_words $'"));
-		(complete == COMPLETE_COMMAND ? words_of_commands : words_of_dialects)(out, "\\n");
-		output_add(out, STR("' \"$cur\""));
-		break;
-	}
+	struct buf names;
+
+	if (!c->actions)
+		return c->words;
+	buf_init(&names, arena, 4096);
+	for (const struct action *a = c->actions; a->name; a++)
+		buf_printf(&names, "%s%s", a == c->actions ? "" : " ", a->name);
+	return arena_cstr(arena, buf_str(&names));
 }
 
-static void bash_values(struct output *out, const char *indent, const struct option *options, size_t count)
+static void bash_values(struct output *out, const char *indent, const struct option *o)
 {
-	for (size_t i = 0; i < count; i++) {
-		if (!options[i].value)
+	for (; o && o->name; o++) {
+		if (!o->value)
 			continue;
-		output_printf(out, "%s--%s", indent, options[i].name);
-		if (options[i].letter)
-			output_printf(out, "|-%c", options[i].letter);
+		output_printf(out, "%s--%s", indent, o->name);
+		if (o->letter)
+			output_printf(out, "|-%c", o->letter);
 		output_add(out, STR(") "));
-		bash_complete(out, options[i].complete, options[i].words);
+		add_completion(out, &bash, o->complete, o->words);
 		output_add(out, STR("; return ;;\n"));
 	}
 }
 
-static void bash_names(struct output *out, const struct option *options, size_t count)
+static void bash_names(struct output *out, const struct option *o)
 {
-	for (size_t i = 0; i < count; i++)
-		output_printf(out, "--%s\\n", options[i].name);
+	for (; o && o->name; o++)
+		output_printf(out, "--%s\\n", o->name);
 }
 
 static void bash_valued_names(struct output *out)
 {
-	for (size_t i = 0; i < common_option_count; i++) {
-		if (!common_options[i].value)
+	for (const struct option *o = common_options; o->name; o++) {
+		if (!o->value)
 			continue;
-		output_printf(out, "%s--%s", i ? "|" : "", common_options[i].name);
-		if (common_options[i].letter)
-			output_printf(out, "|-%c", common_options[i].letter);
+		output_printf(out, "%s--%s", o == common_options ? "" : "|", o->name);
+		if (o->letter)
+			output_printf(out, "|-%c", o->letter);
 	}
 }
 
-static void bash_command(struct output *out, const struct command *c)
+static void bash_command(struct cli *cli, const struct command *c)
 {
+	struct output *out = &cli->out;
+
 	output_printf(out, "    %s)\n", c->name);
-	if (c->option_count) {
+	if (c->options) {
 		output_add(out, STR("        case $prev in\n"));
-		bash_values(out, "        ", c->options, c->option_count);
+		bash_values(out, "        ", c->options);
 		output_add(out, STR("        esac\n"));
 	}
 	output_add(out, STR("        [[ $cur == -* ]] && { _stead_words $'"));
-	bash_names(out, c->options, c->option_count);
-	bash_names(out, common_options, common_option_count);
+	bash_names(out, c->options);
+	bash_names(out, common_options);
 	output_add(out, STR("' \"$cur\"; return; }\n        "));
-	bash_complete(out, c->complete, c->words);
+	add_completion(out, &bash, c->complete, operand_words(cli->ctx.arena, c));
 	output_add(out, STR(" ;;\n"));
 }
 
-static void bash_script(struct output *out)
+static void bash_script(struct cli *cli)
 {
+	struct output *out = &cli->out;
+
 	output_add(out, str_of(bash_head));
 	output_add(out, STR("    for ((i = 1; i < COMP_CWORD; i++)); do\n        case ${COMP_WORDS[i]} in\n        "));
 	bash_valued_names(out);
@@ -167,57 +202,27 @@ static void bash_script(struct output *out)
 		       "            while [[ ${COMP_WORDS[i + 1]-} == ':' ]]; do ((i += 2)); done ;;\n"
 		       "        -*|=|:) ;;\n        *) command=${COMP_WORDS[i]}; break ;;\n        esac\n    done\n"
 		       "    case $prev in\n"));
-	bash_values(out, "    ", common_options, common_option_count);
+	bash_values(out, "    ", common_options);
 	output_add(out, STR("    esac\n    case $command in\n    '')\n        [[ $cur == -* ]] && { _stead_words $'"));
-	bash_names(out, common_options, common_option_count);
+	bash_names(out, common_options);
 	output_add(out, STR("' \"$cur\"; return; }\n        "));
-	bash_complete(out, COMPLETE_COMMAND, NULL);
+	add_completion(out, &bash, COMPLETE_COMMAND, NULL);
 	output_add(out, STR(" ;;\n"));
-	for (size_t i = 0; i < command_count; i++)
-		bash_command(out, &commands[i]);
+	for (const struct command *const *c = command_list(); *c; c++)
+		bash_command(cli, *c);
 	output_add(out, STR("    esac\n}\ncomplete -F _stead stead\n"));
 }
 
-/* Single quotes hold anything but themselves. `colon` is what stands for ':' and '[', which zsh gives a meaning. */
-static void quoted(struct output *out, const char *text, bool zsh)
+/* Text inside single quotes. zsh also gives ':', '[' and ']' a meaning. */
+static void quoted(struct output *out, const char *text, bool in_zsh)
 {
 	for (; *text; text++) {
 		if (*text == '\'')
-			output_add(out, zsh ? STR("'\\''") : STR("\\'"));
-		else if (zsh && (*text == ':' || *text == '[' || *text == ']'))
+			output_add(out, in_zsh ? STR("'\\''") : STR("\\'"));
+		else if (in_zsh && (*text == ':' || *text == '[' || *text == ']'))
 			output_printf(out, "\\%c", *text);
 		else
 			output_add(out, str_n(text, 1));
-	}
-}
-
-static void zsh_action(struct output *out, enum complete complete, const char *words)
-{
-	switch (complete) {
-	case COMPLETE_NOTHING:
-		output_add(out, STR(" "));
-		break;
-	case COMPLETE_WORDS:
-		output_printf(out, "(%s)", words);
-		break;
-	case COMPLETE_HOST_DIR:
-		output_add(out, STR("_files -/"));
-		break;
-	case COMPLETE_WORKSPACE:
-		output_add(out, STR("_stead_workspaces"));
-		break;
-	case COMPLETE_TOOL:
-		output_add(out, STR("_stead_tools"));
-		break;
-	case COMPLETE_PATH:
-		output_add(out, STR("_stead_paths"));
-		break;
-	case COMPLETE_COMMAND:
-	case COMPLETE_DIALECT:
-		output_add(out, STR("("));
-		(complete == COMPLETE_COMMAND ? words_of_commands : words_of_dialects)(out, " ");
-		output_add(out, STR(")"));
-		break;
 	}
 }
 
@@ -230,17 +235,17 @@ static void zsh_option(struct output *out, const struct option *o, const char *d
 		output_add(out, STR(":"));
 		quoted(out, o->value, true);
 		output_add(out, STR(":"));
-		zsh_action(out, o->complete, o->words);
+		add_completion(out, &zsh, o->complete, o->words);
 	}
 	output_add(out, STR("'"));
 }
 
-static void zsh_options(struct output *out, const struct option *options, size_t count)
+static void zsh_options(struct output *out, const struct option *o)
 {
-	for (size_t i = 0; i < count; i++) {
-		zsh_option(out, &options[i], "--", str_of(options[i].name));
-		if (options[i].letter)
-			zsh_option(out, &options[i], "-", str_n(&options[i].letter, 1));
+	for (; o && o->name; o++) {
+		zsh_option(out, o, "--", str_of(o->name));
+		if (o->letter)
+			zsh_option(out, o, "-", str_n(&o->letter, 1));
 	}
 }
 
@@ -267,25 +272,27 @@ static const char zsh_head[] = "#compdef stead\n"
 			       "    compadd -S '' -- $dir${^names}\n"
 			       "}\n";
 
-static void zsh_script(struct output *out)
+static void zsh_script(struct cli *cli)
 {
+	struct output *out = &cli->out;
+
 	output_add(out, str_of(zsh_head));
 	output_add(out, STR("_stead() {\n    local line state common\n    common=("));
-	zsh_options(out, common_options, common_option_count);
+	zsh_options(out, common_options);
 	output_add(out, STR(")\n    _arguments -C $common '1:command:->command' '*::argument:->argument'\n"
 			    "    case $state in\n    command)\n        local -a names=("));
-	for (size_t i = 0; i < command_count; i++) {
-		output_printf(out, " \\\n            '%s:", commands[i].name);
-		quoted(out, commands[i].summary, true);
+	for (const struct command *const *c = command_list(); *c; c++) {
+		output_printf(out, " \\\n            '%s:", (*c)->name);
+		quoted(out, (*c)->summary, true);
 		output_add(out, STR("'"));
 	}
 	output_add(out, STR(")\n        _describe command names ;;\n    argument)\n        case $line[1] in\n"));
-	for (size_t i = 0; i < command_count; i++) {
-		output_printf(out, "        %s) _arguments $common", commands[i].name);
-		zsh_options(out, commands[i].options, commands[i].option_count);
-		if (commands[i].operands_max) {
+	for (const struct command *const *c = command_list(); *c; c++) {
+		output_printf(out, "        %s) _arguments $common", (*c)->name);
+		zsh_options(out, (*c)->options);
+		if ((*c)->operands || (*c)->actions) {
 			output_add(out, STR(" \\\n        '*:argument:"));
-			zsh_action(out, commands[i].complete, commands[i].words);
+			add_completion(out, &zsh, (*c)->complete, operand_words(cli->ctx.arena, *c));
 			output_add(out, STR("'"));
 		}
 		output_add(out, STR(" ;;\n"));
@@ -294,40 +301,9 @@ static void zsh_script(struct output *out)
 			    "if [[ $funcstack[1] == _stead ]]; then _stead \"$@\"; else compdef _stead stead; fi\n"));
 }
 
-static void fish_action(struct output *out, enum complete complete, const char *words)
+static void fish_options(struct output *out, const char *command, const struct option *o)
 {
-	switch (complete) {
-	case COMPLETE_NOTHING:
-		break;
-	case COMPLETE_WORDS:
-		output_printf(out, " -a '%s'", words);
-		break;
-	case COMPLETE_HOST_DIR:
-		output_add(out, STR(" -a '(__fish_complete_directories)'"));
-		break;
-	case COMPLETE_WORKSPACE:
-		output_add(out, STR(" -a '(__stead_ask list | string replace -r \" .*\" \"\")'"));
-		break;
-	case COMPLETE_TOOL:
-		output_add(out, STR(" -a '(__stead_ask tools | string replace -r \" .*\" \"\")'"));
-		break;
-	case COMPLETE_PATH:
-		output_add(out, STR(" -a '(__stead_paths)'"));
-		break;
-	case COMPLETE_COMMAND:
-	case COMPLETE_DIALECT:
-		output_add(out, STR(" -a '"));
-		(complete == COMPLETE_COMMAND ? words_of_commands : words_of_dialects)(out, " ");
-		output_add(out, STR("'"));
-		break;
-	}
-}
-
-static void fish_options(struct output *out, const char *command, const struct option *options, size_t count)
-{
-	for (size_t i = 0; i < count; i++) {
-		const struct option *o = &options[i];
-
+	for (; o && o->name; o++) {
 		output_add(out, STR("complete -c stead"));
 		if (command)
 			output_printf(out, " -n '__fish_seen_subcommand_from %s'", command);
@@ -339,7 +315,7 @@ static void fish_options(struct output *out, const char *command, const struct o
 		output_add(out, STR("'"));
 		if (o->value)
 			output_add(out, STR(" -x"));
-		fish_action(out, o->complete, o->words);
+		add_completion(out, &fish, o->complete, o->words);
 		output_add(out, STR("\n"));
 	}
 }
@@ -367,21 +343,24 @@ static const char fish_head[] =
 	"end\n"
 	"complete -c stead -f\n";
 
-static void fish_script(struct output *out)
+static void fish_script(struct cli *cli)
 {
+	struct output *out = &cli->out;
+
 	output_add(out, str_of(fish_head));
-	fish_options(out, NULL, common_options, common_option_count);
-	for (size_t i = 0; i < command_count; i++) {
-		const struct command *c = &commands[i];
+	fish_options(out, NULL, common_options);
+	for (const struct command *const *at = command_list(); *at; at++) {
+		const struct command *c = *at;
+		const char *words = operand_words(cli->ctx.arena, c);
 
 		output_printf(out, "complete -c stead -n __fish_use_subcommand -a %s -d '", c->name);
 		quoted(out, c->summary, false);
 		output_add(out, STR("'\n"));
-		fish_options(out, c->name, c->options, c->option_count);
-		if (c->complete == COMPLETE_NOTHING)
+		fish_options(out, c->name, c->options);
+		if (c->complete == COMPLETE_NOTHING && !words)
 			continue;
 		output_printf(out, "complete -c stead -n '__fish_seen_subcommand_from %s'", c->name);
-		fish_action(out, c->complete, c->words);
+		add_completion(out, &fish, c->complete, words);
 		output_add(out, STR("\n"));
 	}
 }
@@ -391,11 +370,11 @@ int run_completion(struct cli *cli, struct err *err)
 	struct str shell = cli->args.operands[0];
 
 	if (str_is(shell, "bash"))
-		bash_script(&cli->out);
+		bash_script(cli);
 	else if (str_is(shell, "zsh"))
-		zsh_script(&cli->out);
+		zsh_script(cli);
 	else if (str_is(shell, "fish"))
-		fish_script(&cli->out);
+		fish_script(cli);
 	else
 		return err_set(err, ERR_INVALID, "completion: there is no script for '%.*s'; give bash, zsh or fish",
 			       STR_ARG(utf8_first(shell, 80)));

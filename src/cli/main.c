@@ -8,24 +8,25 @@
 #include <unistd.h>
 
 #include "base/fatal.h"
+#include "cli/commands.h"
 #include "command/cli.h"
 #include "stead.h"
 
 static int run(struct cli *cli, int argc, char **argv, struct err *err)
 {
-	int r = args_parse(cli->ctx.arena, argc, argv, &cli->args, err);
+	int r = args_parse(cli->ctx.arena, command_list(), argc, argv, &cli->args, err);
 
-	cli->json = args_has(&cli->args, OPT_JSON);
+	cli->json = args_has(&cli->args, "json");
 	if (r)
 		return r;
-	if (args_has(&cli->args, OPT_VERSION)) {
+	if (args_has(&cli->args, "version")) {
 		output_printf(&cli->out, "stead %s\n", STEAD_VERSION);
 		return 0;
 	}
-	if (!cli->args.command || args_has(&cli->args, OPT_HELP))
+	if (!cli->args.command || args_has(&cli->args, "help"))
 		return run_help(cli, err);
-	r = args_check_operands(&cli->args, err);
-	return r ? r : cli->args.command->run(cli, err);
+	r = args_check(&cli->args, err);
+	return r ? r : cli_run(cli, err);
 }
 
 static void print_fatal(const char *message)

@@ -5,6 +5,11 @@
  */
 #include "command/args.h"
 
+#include <limits.h>
+#include <stdio.h>
+
+#define NAMES_MAX 100 /* options that are considered when one is misspelled */
+
 struct parser {
 	struct arena *arena;
 	struct args *args;
@@ -18,53 +23,51 @@ static struct str next_argument(struct parser *p)
 	return str_of(*p->rest++);
 }
 
-static const struct option *search(const struct option *options, size_t count, char letter, struct str name)
+static const struct option *search(const struct option *options, char letter, struct str name)
 {
-	for (size_t i = 0; i < count; i++)
-		if (letter ? options[i].letter == letter : str_is(name, options[i].name))
-			return &options[i];
+	for (; options && options->name; options++)
+		if (letter ? options->letter == letter : str_is(name, options->name))
+			return options;
 	return NULL;
 }
 
 static const struct option *find_option(const struct command *command, char letter, struct str name)
 {
-	const struct option *found = search(common_options, common_option_count, letter, name);
+	const struct option *found = search(common_options, letter, name);
 
-	if (!found && command)
-		found = search(command->options, command->option_count, letter, name);
-	return found;
+	return found || !command ? found : search(command->options, letter, name);
 }
 
-/* A command that has the option, for the hint when it stands before its command. */
-static const struct command *command_with(char letter, struct str name)
+/* A command that has the option, for the hint when the option comes before its command. */
+static const struct command *command_with(const struct command *const *list, char letter, struct str name)
 {
-	for (size_t i = 0; i < command_count; i++)
-		if (search(commands[i].options, commands[i].option_count, letter, name))
-			return &commands[i];
+	for (; *list; list++)
+		if (search((*list)->options, letter, name))
+			return *list;
 	return NULL;
 }
 
 static const char *nearest_option(const struct command *command, struct str name)
 {
-	const char *names[OPTIONS * 2];
+	const char *names[NAMES_MAX];
 	size_t n = 0;
 
-	for (size_t i = 0; i < common_option_count; i++)
-		names[n++] = common_options[i].name;
-	for (size_t i = 0; command && i < command->option_count; i++)
-		names[n++] = command->options[i].name;
+	for (const struct option *o = common_options; o->name && n < NAMES_MAX; o++)
+		names[n++] = o->name;
+	for (const struct option *o = command ? command->options : NULL; o && o->name && n < NAMES_MAX; o++)
+		names[n++] = o->name;
 	return str_nearest(name, names, n);
 }
 
 static int unknown_option(const struct args *args, char letter, struct str name, struct err *err)
 {
-	const struct command *other = args->command ? NULL : command_with(letter, name);
+	const struct command *other = args->command ? NULL : command_with(args->list, letter, name);
 	const char *nearest = letter ? NULL : nearest_option(args->command, name);
 	const char *dashes = letter ? "-" : "--";
-	struct str shown = letter ? str_n(&letter, 1) : str_first(name, 80);
+	struct str shown = letter ? str_n(&letter, 1) : utf8_first(name, 80);
 
 	if (other)
-		return err_set(err, ERR_INVALID, "option '%s%.*s' belongs behind its command, as in 'stead %s %s%.*s'",
+		return err_set(err, ERR_INVALID, "option '%s%.*s' belongs after its command, as in 'stead %s %s%.*s'",
 			       dashes, STR_ARG(shown), other->name, dashes, STR_ARG(shown));
 	if (nearest)
 		return err_set(err, ERR_INVALID, "unknown option '%s%.*s'; did you mean '--%s'?", dashes,
@@ -90,7 +93,7 @@ static int add_option(struct parser *p, const struct option *option, struct str 
 	if (option->words && !word_of(option->words, value))
 		return err_set(err, ERR_INVALID, "--%s is '%.*s'; give one of: %s", option->name,
 			       STR_ARG(utf8_first(value, 80)), option->words);
-	args->options[args->option_count++] = (struct args_option){option->id, value};
+	args->options[args->option_count++] = (struct args_option){option, value};
 	return 0;
 }
 
@@ -147,11 +150,12 @@ static int parse_operand(struct parser *p, struct str text, struct err *err)
 		args->operands[args->operand_count++] = text;
 		return 0;
 	}
-	args->command = command_find(text);
-	return args->command ? 0 : command_unknown(text, err);
+	args->command = command_find(args->list, text);
+	return args->command ? 0 : command_unknown(args->list, text, err);
 }
 
-int args_parse(struct arena *arena, int argc, char *const *argv, struct args *ret_args, struct err *err)
+int args_parse(struct arena *arena, const struct command *const *list, int argc, char *const *argv,
+	       struct args *ret_args, struct err *err)
 {
 	struct parser p = {.arena = arena, .args = ret_args, .rest = argv + 1, .left = argc > 0 ? argc - 1 : 0};
 	size_t most = 1; /* "--name" is one option, "-abc" may be three */
@@ -159,7 +163,7 @@ int args_parse(struct arena *arena, int argc, char *const *argv, struct args *re
 
 	for (int i = 1; i < argc; i++)
 		most += argv[i][0] == '-' ? (argv[i][1] == '-' ? 1 : strlen(argv[i])) : 0;
-	*ret_args = (struct args){0};
+	*ret_args = (struct args){.list = list};
 	ret_args->options = ARENA_ARRAY(arena, struct args_option, most);
 	ret_args->operands = ARENA_ARRAY(arena, struct str, (size_t)p.left + 1);
 	while (p.left > 0) {
@@ -182,66 +186,136 @@ int args_parse(struct arena *arena, int argc, char *const *argv, struct args *re
 	return 0;
 }
 
-int args_check_operands(const struct args *args, struct err *err)
+/* "FROM TO" are two, "PATTERN [PATH]" one or two, "PATH..." any number from one on. */
+static void count_operands(const char *operands, size_t *ret_min, size_t *ret_max)
 {
-	const struct command *c = args->command;
+	int depth = 0;
 
-	if (args->operand_count < c->operands_min)
-		return err_set(err, ERR_INVALID, "%s: too few arguments; usage: stead %s %s", c->name, c->name,
-			       c->operands);
-	if (args->operand_count > c->operands_max)
-		return err_set(err, ERR_INVALID, "%s: '%.*s' is one argument too many; usage: stead %s%s%s", c->name,
-			       STR_ARG(utf8_first(args->operands[c->operands_max], 80)), c->name,
-			       c->operands[0] ? " " : "", c->operands);
+	*ret_min = *ret_max = 0;
+	for (const char *at = operands; at && *at; at++) {
+		if (depth == 0 && *at != ' ' && (at == operands || at[-1] == ' ')) {
+			*ret_min += *at != '[';
+			*ret_max += *ret_max < SIZE_MAX;
+		}
+		depth += (*at == '[') - (*at == ']');
+		if (strncmp(at, "...", 3) == 0)
+			*ret_max = SIZE_MAX;
+	}
+}
+
+static int check_operands(const struct args *args, const char *operands, struct err *err)
+{
+	const char *name = args->command->name, *action = args->action ? args->action->name : "";
+	const char *gap = args->action ? " " : "";
+	size_t min, max;
+
+	count_operands(operands, &min, &max);
+	if (args->operand_count < min)
+		return err_set(err, ERR_INVALID, "%s%s%s: too few arguments; usage: stead %s%s%s %s", name, gap, action,
+			       name, gap, action, operands);
+	if (args->operand_count > max)
+		return err_set(err, ERR_INVALID, "%s%s%s: '%.*s' is one argument too many; usage: stead %s%s%s%s%s",
+			       name, gap, action, STR_ARG(utf8_first(args->operands[max], 80)), name, gap, action,
+			       operands ? " " : "", operands ? operands : "");
 	return 0;
 }
 
-bool args_has(const struct args *args, enum option_id id)
+static int choose_action(struct args *args, struct err *err)
 {
-	for (size_t i = 0; i < args->option_count; i++)
-		if (args->options[i].id == id)
-			return true;
-	return false;
+	const struct action *actions = args->command->actions;
+	char names[200];
+	size_t len = 0;
+
+	args->action = actions;
+	if (args->operand_count == 0)
+		return 0;
+	for (; args->action->name; args->action++)
+		if (str_is(args->operands[0], args->action->name)) {
+			args->operands++;
+			args->operand_count--;
+			return 0;
+		}
+	for (const struct action *a = actions; a->name && len < sizeof(names); a++)
+		len += (size_t)snprintf(names + len, sizeof(names) - len, "%s%s", a == actions ? "" : ", ", a->name);
+	return err_set(err, ERR_INVALID, "%s: there is no action '%.*s'; use one of: %s", args->command->name,
+		       STR_ARG(utf8_first(args->operands[0], 80)), names);
 }
 
-struct str args_get(const struct args *args, enum option_id id)
+int args_check(struct args *args, struct err *err)
 {
+	int r = args->command->actions ? choose_action(args, err) : 0;
+
+	if (r == 0)
+		r = check_operands(args, args->action ? args->action->operands : args->command->operands, err);
+	for (size_t i = 0; r == 0 && i < args->option_count; i++) {
+		const struct option *o = args->options[i].option;
+		struct str text = args->options[i].value;
+		int64_t n;
+
+		if (o->max && (!str_to_i64(text, &n) || n < 0 || (uint64_t)n < o->min || (uint64_t)n > o->max))
+			r = err_set(err, ERR_INVALID, "--%s is '%.*s'; give a number from %llu to %llu", o->name,
+				    STR_ARG(utf8_first(text, 80)), (unsigned long long)o->min,
+				    (unsigned long long)o->max);
+	}
+	return r;
+}
+
+const struct option *args_option(const struct args *args, struct str name)
+{
+	const struct option *option = find_option(args->command, 0, name);
+
+	if (!option) {
+		fprintf(stderr, "stead: bug: %s asks for --%.*s, which it does not declare\n",
+			args->command ? args->command->name : "no command", STR_ARG(name));
+		abort();
+	}
+	return option;
+}
+
+static const struct args_option *last_given(const struct args *args, const char *name)
+{
+	const struct option *option = args_option(args, str_of(name));
+
 	for (size_t i = args->option_count; i-- > 0;)
-		if (args->options[i].id == id)
-			return args->options[i].value;
-	return STR_NONE;
+		if (args->options[i].option == option)
+			return &args->options[i];
+	return NULL;
 }
 
-struct str *args_each(struct arena *arena, const struct args *args, enum option_id id, size_t *ret_count)
+bool args_has(const struct args *args, const char *name)
 {
+	return last_given(args, name) != NULL;
+}
+
+struct str args_get(const struct args *args, const char *name)
+{
+	const struct args_option *given = last_given(args, name);
+
+	return given ? given->value : STR_NONE;
+}
+
+struct str *args_each(struct arena *arena, const struct args *args, const char *name, size_t *ret_count)
+{
+	const struct option *option = args_option(args, str_of(name));
 	struct str *values = ARENA_ARRAY(arena, struct str, args->option_count + 1);
 	size_t n = 0;
 
 	for (size_t i = 0; i < args->option_count; i++)
-		if (args->options[i].id == id)
+		if (args->options[i].option == option)
 			values[n++] = args->options[i].value;
 	*ret_count = n;
 	return values;
 }
 
-int args_number(const struct args *args, enum option_id id, uint64_t max, uint64_t fallback, uint64_t *ret,
-		struct err *err)
+uint64_t args_number(const struct args *args, const char *name, uint64_t fallback)
 {
-	struct str text = args_get(args, id);
-	const struct option *option = NULL;
+	const struct args_option *given = last_given(args, name);
 	int64_t n;
 
-	if (!args_has(args, id)) {
-		*ret = fallback;
-		return 0;
-	}
-	for (size_t i = 0; i < args->command->option_count; i++)
-		if (args->command->options[i].id == id)
-			option = &args->command->options[i];
-	if (!str_to_i64(text, &n) || n < 0 || (uint64_t)n > max)
-		return err_set(err, ERR_INVALID, "--%s is '%.*s'; give a number from 0 to %llu",
-			       option ? option->name : "option", STR_ARG(utf8_first(text, 80)),
-			       (unsigned long long)max);
-	*ret = (uint64_t)n;
-	return 0;
+	return given && str_to_i64(given->value, &n) ? (uint64_t)n : fallback;
+}
+
+struct str args_operand(const struct args *args, size_t index)
+{
+	return index < args->operand_count ? args->operands[index] : STR("");
 }

@@ -15,26 +15,50 @@ struct cli {
 	struct output out;
 	struct progress progress;
 	bool json;
-	int status;           /* exit code when run() succeeds */
-	struct str detail;    /* lines behind the sentence of an error */
+	int status;           /* exit code when the command succeeds */
+	struct str detail;    /* lines that follow the sentence of an error */
 	const char *hint;     /* how an error is avoided on the command line; NULL: none */
 	struct workspace *ws; /* closed by main() */
 	struct toolset *set;
 };
 
-/* An option's value, or else the environment's ($STEAD_STORE, …); STR_NONE when neither is there. */
-struct str cli_setting(const struct cli *cli, enum option_id id);
+/* Runs the command or its action: its function, or its tool. */
+int cli_run(struct cli *cli, struct err *err);
 
-enum cli_use { CLI_READS, CLI_WRITES, CLI_SERVES };
-/* Opens the workspace that the options name, as cli->ws. "default" is made when it is missing; one that is named only
-   by a command that serves it. A command that only reads the person's own directory (--files) makes no workspace. */
+/* An option's value, or else that of its environment variable; STR_NONE when neither is set. "store" also considers
+   --config and the stead.yaml of the current directory. */
+struct str cli_setting(const struct cli *cli, const char *option);
+
+/* Opens the workspace that the options name, as cli->ws. A missing "default" is created; a missing workspace of another
+   name only by a command that serves it. A command that only reads a directory of the host (--files) creates none. */
 int cli_open(struct cli *cli, enum cli_use use, struct err *err);
 /* The tools of the workspace that is open, as cli->set. */
 int cli_open_tools(struct cli *cli, struct str dialect, struct err *err);
-/* Calls a native tool for a command, and prints its text or, with --json, its value. */
+
+/*
+ * Arguments for a tool from the command line, described by words: "path" is the next operand (left out when it is not
+ * given), "if_version=--if-version" an option, "tags=--tag..." a list of all values of an option. A flag becomes true,
+ * an option with a range a number. ERR_INVALID: text that is not UTF-8.
+ */
+int cli_args(struct cli *cli, const char *words, struct jv **ret_args, struct err *err);
+/* Calls a native tool and prints its result. Opens the workspace unless it is open already. */
 int cli_call(struct cli *cli, const char *tool, const struct jv *args, struct err *err);
+/* cli_args() and cli_call() together. */
+int cli_tool(struct cli *cli, const char *tool, const char *words, struct err *err);
+/* For errors of stores and tools, which name a tool's arguments: says how the command spells them. Returns `r`. */
+int cli_hint(struct cli *cli, int r, enum err_kind kind, const char *text);
+
+/* With --json: prints the value and returns true. */
+bool cli_json(struct cli *cli, const struct jv *value);
+/* The text that the native tool of that name renders for a value. */
+struct str cli_render(struct cli *cli, const char *tool, const struct jv *value);
+/* Prints the value with --json, else that text. */
+void cli_print(struct cli *cli, const char *tool, const struct jv *value);
+/* The same for a list, which the tool's value has under `key`. */
+void cli_print_list(struct cli *cli, const char *tool, const char *key, struct jv *list);
 /* Prints a result; a tool's error becomes err with its details in cli->detail. */
 int cli_print_result(struct cli *cli, const struct tool_result *result, struct err *err);
+
 /* What a person typed as a path of the workspace. */
 int cli_path(struct cli *cli, struct str text, struct wpath *ret, struct err *err);
 /* ctx_progress() calls are shown from now on. `verb`: "searched". */

@@ -1,24 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Files for people. What an agent does too (edit, mv, cp, rm, info) goes through the tools, so that a person and an
- * agent get the same answer; what moves many bytes or names (ls, cat, write) goes to the store, in bounded memory.
+ * Files for people. What an agent can do too (edit, mv, cp, rm, info) is done by the tools, so that a person and an
+ * agent get the same answer; what moves many bytes or names (ls, cat, write) uses the store, in bounded memory.
  */
-#include <errno.h>
+#include "home/files/files_commands.h"
+
 #include <unistd.h>
 
 #include "base/base64.h"
 #include "base/clock.h"
 #include "base/limits.h"
 #include "command/cli.h"
+#include "command/input.h"
 #include "workspace/past.h"
-
-/* Errors of stores and tools name a tool's arguments; this says how the command spells them. */
-static int hint(struct cli *cli, int r, enum err_kind kind, const char *text)
-{
-	if (r == -(int)kind)
-		cli->hint = text;
-	return r;
-}
 
 static struct jv *stat_json(struct arena *arena, struct wpath path, const struct store_stat *stat)
 {
@@ -39,9 +33,9 @@ static void print_entry(struct cli *cli, struct wpath path, const struct store_s
 	struct output *out = &cli->out;
 	bool is_dir = stat->kind == STORE_DIR;
 
-	if (args_has(&cli->args, OPT_LONG) && is_dir)
+	if (args_has(&cli->args, "long") && is_dir)
 		output_printf(out, "%12s  %20s  ", "-", "-");
-	else if (args_has(&cli->args, OPT_LONG))
+	else if (args_has(&cli->args, "long"))
 		output_printf(out, "%12llu  %.*s  ", (unsigned long long)stat->size,
 			      STR_ARG(clock_format_utc(cli->ctx.arena, stat->mtime_ns)));
 	if (is_dir)
@@ -83,12 +77,12 @@ static int list_directory(struct cli *cli, struct wpath dir, struct jv *list, st
 	return 0;
 }
 
-int run_ls(struct cli *cli, struct err *err)
+static int run_ls(struct cli *cli, struct err *err)
 {
 	struct jv *list = cli->json ? jv_array(cli->ctx.arena) : NULL;
 	struct store_stat stat;
 	struct wpath path;
-	int r = cli_path(cli, cli->args.operand_count ? cli->args.operands[0] : STR(""), &path, err);
+	int r = cli_path(cli, args_operand(&cli->args, 0), &path, err);
 
 	if (r == 0)
 		r = cli_open(cli, CLI_READS, err);
@@ -103,7 +97,7 @@ int run_ls(struct cli *cli, struct err *err)
 	else
 		print_entry(cli, path, &stat);
 	if (r == 0 && list)
-		output_json(&cli->out, cli->ctx.arena, list);
+		cli_json(cli, list);
 	return r;
 }
 
@@ -160,62 +154,40 @@ static int cat_file(struct cli *cli, struct str name, struct err *err)
 	return r;
 }
 
-int run_cat(struct cli *cli, struct err *err)
+static int run_cat(struct cli *cli, struct err *err)
 {
 	enum cli_use use = CLI_READS;
 	int r;
 
 	for (size_t i = 0; i < cli->args.operand_count; i++)
 		if (str_find_char(cli->args.operands[i], '@') < cli->args.operands[i].len)
-			use = CLI_WRITES; /* the past of a directory of the person's own lies in a workspace */
+			use = CLI_WRITES; /* the history of a directory of the host is kept in a workspace */
 	r = cli_open(cli, use, err);
 	for (size_t i = 0; i < cli->args.operand_count && r == 0 && !cli->out.gone; i++)
 		r = cat_file(cli, cli->args.operands[i], err);
 	return cli->out.gone || cli->out.sys ? 0 : r;
 }
 
-/* Standard input as a source. It cannot be rewound, so a store that would repeat the write does not. */
-struct input {
-	struct cli *cli;
-	uint64_t done;
-};
-
-static int pull_input(void *arg, void *buf, size_t cap, size_t *ret_len, struct err *err)
-{
-	struct input *input = arg;
-	ssize_t n;
-
-	do
-		n = read(STDIN_FILENO, buf, cap);
-	while (n < 0 && errno == EINTR);
-	if (n < 0)
-		return err_sys(err, errno, "read standard input");
-	input->done += (uint64_t)n;
-	ctx_progress(&input->cli->ctx, input->done, 0, STR("bytes"));
-	*ret_len = (size_t)n;
-	return 0;
-}
-
 static int write_condition(const struct cli *cli, bool append, struct store_cond *ret, struct err *err)
 {
-	struct str mode = args_get(&cli->args, OPT_MODE);
+	struct str mode = args_get(&cli->args, "mode");
 
 	*ret = (struct store_cond){.kind = append || str_is(mode, "overwrite") ? STORE_ANY : STORE_ABSENT};
-	if (!args_has(&cli->args, OPT_IF_VERSION))
+	if (!args_has(&cli->args, "if-version"))
 		return 0;
 	if (str_is(mode, "create"))
 		return err_set(err, ERR_INVALID,
 			       "write: --mode create is for a file that does not exist, so it has no "
 			       "version; leave --if-version out, or use --mode overwrite");
-	*ret = (struct store_cond){.kind = STORE_VERSION, .version = args_get(&cli->args, OPT_IF_VERSION)};
+	*ret = (struct store_cond){.kind = STORE_VERSION, .version = args_get(&cli->args, "if-version")};
 	return 0;
 }
 
-int run_write(struct cli *cli, struct err *err)
+static int run_write(struct cli *cli, struct err *err)
 {
-	bool append = str_is(args_get(&cli->args, OPT_MODE), "append");
-	struct input input = {.cli = cli};
-	struct source source = {.pull = pull_input, .arg = &input};
+	bool append = str_is(args_get(&cli->args, "mode"), "append");
+	struct input input = {.fd = STDIN_FILENO, .ctx = &cli->ctx};
+	struct source source = input_source(&input);
 	struct store_cond cond;
 	struct store_stat stat;
 	struct wpath path;
@@ -227,107 +199,128 @@ int run_write(struct cli *cli, struct err *err)
 		r = cli_open(cli, CLI_SERVES, err);
 	if (r)
 		return r;
-	if (args_has(&cli->args, OPT_CONTENT))
-		source = (struct source){.bytes = args_get(&cli->args, OPT_CONTENT)};
+	if (args_has(&cli->args, "content"))
+		source = (struct source){.bytes = args_get(&cli->args, "content")};
 	else
 		cli_show_progress(cli, "wrote");
 	r = append ? store_append_stream(workspace_files(cli->ws), &cli->ctx, path, &source, cond, &stat, err)
 		   : store_write_stream(workspace_files(cli->ws), &cli->ctx, path, &source, cond, &stat, err);
 	if (r)
-		return hint(cli, r, ERR_EXISTS, "--mode overwrite replaces the file, --mode append adds to it");
-	if (cli->json)
-		output_json(&cli->out, cli->ctx.arena, stat_json(cli->ctx.arena, path, &stat));
-	else
+		return cli_hint(cli, r, ERR_EXISTS, "--mode overwrite replaces the file, --mode append adds to it");
+	if (!cli_json(cli, stat_json(cli->ctx.arena, path, &stat)))
 		output_printf(&cli->out, "%.*s: %llu bytes, version %.*s\n", STR_ARG(path.s),
 			      (unsigned long long)stat.size, STR_ARG(stat.version));
 	return 0;
 }
 
-/* Text that goes into a tool's arguments. */
-static int set_text(struct cli *cli, struct jv *args, const char *key, struct str text, struct err *err)
+static int run_edit(struct cli *cli, struct err *err)
 {
-	if (!utf8_valid(text))
-		return err_set(err, ERR_INVALID, "%s: the argument for '%s' is not UTF-8 text", cli->args.command->name,
-			       key);
-	jv_set_str(cli->ctx.arena, args, key, text);
-	return 0;
-}
+	int r = cli_tool(cli, "edit_file",
+			 "path old_text new_text if_version=--if-version replace_all=--all dry_run=--dry-run", err);
 
-int run_edit(struct cli *cli, struct err *err)
-{
-	struct jv *args = jv_object(cli->ctx.arena);
-	struct str *operands = cli->args.operands;
-	int r = set_text(cli, args, "path", operands[0], err);
-
-	if (r == 0)
-		r = set_text(cli, args, "old_text", operands[1], err);
-	if (r == 0)
-		r = set_text(cli, args, "new_text", operands[2], err);
-	if (r == 0 && args_has(&cli->args, OPT_IF_VERSION))
-		r = set_text(cli, args, "if_version", args_get(&cli->args, OPT_IF_VERSION), err);
-	if (args_has(&cli->args, OPT_REPLACE_ALL))
-		jv_set_bool(cli->ctx.arena, args, "replace_all", true);
-	if (args_has(&cli->args, OPT_DRY_RUN))
-		jv_set_bool(cli->ctx.arena, args, "dry_run", true);
-	if (r == 0)
-		r = cli_open(cli, CLI_WRITES, err);
-	if (r == 0)
-		r = cli_call(cli, "edit_file", args, err);
-	if (args_has(&cli->args, OPT_REPLACE_ALL))
+	if (args_has(&cli->args, "all"))
 		return r;
-	return hint(cli, r, ERR_INVALID, "--all replaces every occurrence");
+	return cli_hint(cli, r, ERR_INVALID, "--all replaces every occurrence");
 }
 
-static int move_or_copy(struct cli *cli, const char *tool, struct err *err)
+static int run_mv(struct cli *cli, struct err *err)
 {
-	struct jv *args = jv_object(cli->ctx.arena);
-	int r = set_text(cli, args, "from", cli->args.operands[0], err);
-
-	if (r == 0)
-		r = set_text(cli, args, "to", cli->args.operands[1], err);
-	if (args_has(&cli->args, OPT_FORCE))
-		jv_set_bool(cli->ctx.arena, args, "overwrite", true);
-	if (r == 0)
-		r = cli_open(cli, CLI_WRITES, err);
-	if (r == 0)
-		r = cli_call(cli, tool, args, err);
-	return hint(cli, r, ERR_EXISTS, "--force replaces the target");
+	return cli_hint(cli, cli_tool(cli, "move_file", "from to overwrite=--force", err), ERR_EXISTS,
+			"--force replaces the target");
 }
 
-int run_mv(struct cli *cli, struct err *err)
+static int run_cp(struct cli *cli, struct err *err)
 {
-	return move_or_copy(cli, "move_file", err);
+	return cli_hint(cli, cli_tool(cli, "copy_file", "from to overwrite=--force", err), ERR_EXISTS,
+			"--force replaces the target");
 }
 
-int run_cp(struct cli *cli, struct err *err)
+static int run_rm(struct cli *cli, struct err *err)
 {
-	return move_or_copy(cli, "copy_file", err);
-}
+	int r = 0;
 
-int run_rm(struct cli *cli, struct err *err)
-{
-	int r = cli_open(cli, CLI_WRITES, err);
-
-	for (size_t i = 0; i < cli->args.operand_count && r == 0; i++) {
-		struct jv *args = jv_object(cli->ctx.arena);
-
-		r = set_text(cli, args, "path", cli->args.operands[i], err);
-		if (args_has(&cli->args, OPT_RECURSIVE))
-			jv_set_bool(cli->ctx.arena, args, "recursive", true);
-		if (r == 0)
-			r = cli_call(cli, "delete_file", args, err);
-	}
-	if (args_has(&cli->args, OPT_RECURSIVE))
+	for (; cli->args.operand_count && r == 0; cli->args.operands++, cli->args.operand_count--)
+		r = cli_tool(cli, "delete_file", "path recursive=--recursive", err);
+	if (args_has(&cli->args, "recursive"))
 		return r;
-	return hint(cli, r, ERR_INVALID, "-r removes a directory with all that is in it");
+	return cli_hint(cli, r, ERR_INVALID, "-r removes a directory with everything in it");
 }
 
-int run_info(struct cli *cli, struct err *err)
-{
-	struct jv *args = jv_object(cli->ctx.arena);
-	int r = set_text(cli, args, "path", cli->args.operands[0], err);
+static const struct option ls_options[] = {
+	{"long", 'l', .help = "also print size and time"},
+	{0},
+};
+static const struct option write_options[] = {
+	{"mode", 0, "MODE", .help = "create (default): the file must not exist; overwrite; append",
+	 .words = "create overwrite append"},
+	{"if-version", 0, "V", .help = "only if the file still has this version (see 'stead info')"},
+	{"content", 0, "TEXT", .help = "the content, instead of standard input"},
+	{0},
+};
+static const struct option edit_options[] = {
+	{"all", 'a', .help = "replace every occurrence, not exactly one"},
+	{"dry-run", 'n', .help = "show the change, and do not make it"},
+	{"if-version", 0, "V", .help = "only if the file still has this version (see 'stead info')"},
+	{0},
+};
+static const struct option move_options[] = {
+	{"force", 'f', .help = "replace the target if it exists"},
+	{0},
+};
+static const struct option rm_options[] = {
+	{"recursive", 'r', .help = "also directories, with everything in them"},
+	{0},
+};
 
-	if (r == 0)
-		r = cli_open(cli, CLI_READS, err);
-	return r ? r : cli_call(cli, "file_info", args, err);
-}
+const struct command files_commands[] = {
+	{"ls", "list files", TOPIC_FILES, "[PATH]", .run = run_ls, .complete = COMPLETE_PATH, .options = ls_options,
+	 .about = "One name per line; directories end with '/'.\n",
+	 .examples = "stead ls\n  the root\nstead ls -l notes\n  with size and time\n"},
+	{"cat", "print files, byte for byte", TOPIC_FILES, "PATH...", .run = run_cat, .complete = COMPLETE_PATH,
+	 .about = "Any size, any bytes. PATH@REV is the file as it was after a revision. With --json one object per\n"
+		  "file, with its version; bytes that are not UTF-8 are printed as base64.\n",
+	 .examples = "stead cat notes.md\n  print it\nstead cat notes.md@12\n  as it was after revision 12\n"
+		     "stead cat photo.png > photo.png\n  copy it to the host\n"},
+	{"write", "write a file from standard input", TOPIC_FILES, "PATH", .run = run_write, .complete = COMPLETE_PATH,
+	 .options = write_options,
+	 .about = "A reader sees either the old bytes or the new ones, never a part. Directories are created as\n"
+		  "needed. Files of any size are written in bounded memory. --if-version alone means --mode\n"
+		  "overwrite.\n",
+	 .examples = "echo hello | stead write notes.md\n  a new file\n"
+		     "stead write notes.md --mode append --content 'more'\n  add to it\n"
+		     "stead write data.bin --mode overwrite < data.bin\n  replace it\n"},
+	{"edit", "replace text in a file", TOPIC_FILES, "PATH OLD NEW", .run = run_edit, .complete = COMPLETE_PATH,
+	 .options = edit_options,
+	 .about = "OLD must occur exactly once, unless --all is given; if it does not occur, the nearest text is\n"
+		  "shown. All other bytes stay as they are.\n",
+	 .examples = "stead edit notes.md 'Tuesday' 'Wednesday'\n  one place\n"
+		     "stead edit --all --dry-run notes.md colour color\n  show what would change\n"},
+	{"grep", "search in files", TOPIC_FILES, "PATTERN [PATH]", .run = run_grep, .complete = COMPLETE_PATH,
+	 .options = grep_options,
+	 .about = "Prints path:line:text for every match, in the order of paths; lines of context as path-line-text,\n"
+		  "with -- between groups. The pattern is a Perl-like regular expression. The exit code is 1 when\n"
+		  "nothing matches. With --json one object per line.\n",
+	 .examples = "stead grep 'budget|deadline'\n  everywhere\n"
+		     "stead grep -i -C 2 --include '*.md' budget notes\n  in the Markdown files below notes\n"
+		     "stead grep --files ~/project -F 'a.b(' src\n  plain text, in a directory of the host\n"},
+	{"find", "find files by name", TOPIC_FILES, "GLOB [PATH]", .run = run_find, .complete = COMPLETE_PATH,
+	 .options = find_options,
+	 .about = "Prints the paths that match, in order. '*' stays within a directory, '**' crosses directories:\n"
+		  "'**/*.md' is every Markdown file. The exit code is 1 when nothing matches.\n",
+	 .examples = "stead find '**/*.md'\n  every Markdown file\n"
+		     "stead find '*.{yaml,yml}' config\n  directly in config\n"},
+	{"mv", "move or rename a file or a directory", TOPIC_FILES, "FROM TO", .run = run_mv, .complete = COMPLETE_PATH,
+	 .options = move_options, .about = "TO is the new path itself, not a directory to move into.\n",
+	 .examples = "stead mv draft.md notes/final.md\n  rename it\n"},
+	{"cp", "copy a file", TOPIC_FILES, "FROM TO", .run = run_cp, .complete = COMPLETE_PATH, .options = move_options,
+	 .about = "TO is the path of the copy itself.\n",
+	 .examples = "stead cp notes.md notes-old.md\n  keep a copy\n"},
+	{"rm", "remove files", TOPIC_FILES, "PATH...", .run = run_rm, .complete = COMPLETE_PATH, .options = rm_options,
+	 .about = "Removes a directory only with -r. Stops at the first path that cannot be removed.\n",
+	 .examples = "stead rm old.md\n  a file\nstead rm -r drafts\n  a directory\n"},
+	{"info", "show the size, time and version of a file", TOPIC_FILES, "PATH", .tool = "file_info", .args = "path",
+	 .complete = COMPLETE_PATH,
+	 .about = "The version changes whenever the bytes change; --if-version of other commands takes it.\n",
+	 .examples = "stead info notes.md\n  for a person\nstead info --json notes.md\n  for a script\n"},
+	{0},
+};

@@ -4,6 +4,7 @@
  * continue.
  */
 #include "home/files/files.h"
+#include "home/files/files_commands.h"
 #include "tool/family.h"
 #include "tool/search_source.h"
 
@@ -220,4 +221,5 @@ const struct family files_family = {
 	.about = "The files below the tool root.",
 	.tools = tools,
 	.search = sources,
+	.commands = files_commands,
 };

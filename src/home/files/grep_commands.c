@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * grep and find for people: all matches, as they come. They go straight to the search, which hands over each line in
- * order; a line is copied once, into the output buffer. The tools of the same names answer by the page instead.
+ * grep and find for people: all matches, as they are found. They call the search directly, which delivers each line in
+ * order; a line is copied once, into the output buffer. The tools grep and glob answer in pages instead.
  */
 #include "base/limits.h"
 #include "command/cli.h"
 #include "find/find.h"
+#include "home/files/files_commands.h"
 
 struct printer {
 	struct cli *cli;
@@ -110,28 +111,22 @@ static int emit_json(void *arg, const struct grep_line *line, struct err *err)
 static int grep_request(struct cli *cli, struct grep_req *req, struct err *err)
 {
 	struct arena *arena = cli->ctx.arena;
-	uint64_t context, threads;
-	int r = args_number(&cli->args, OPT_CONTEXT, GREP_CONTEXT_MAX, 0, &context, err);
 
-	if (r == 0)
-		r = args_number(&cli->args, OPT_THREADS, 64, 0, &threads, err);
-	if (r)
-		return r;
 	*req = (struct grep_req){
 		.pattern = cli->args.operands[0],
-		.literal = args_has(&cli->args, OPT_LITERAL),
-		.ignore_case = args_has(&cli->args, OPT_IGNORE_CASE),
-		.context = (unsigned)context,
-		.threads = (unsigned)threads,
-		.output = args_has(&cli->args, OPT_FILES_WITH_MATCHES) ? GREP_FILES
-			  : args_has(&cli->args, OPT_COUNT)            ? GREP_COUNT
-								       : GREP_LINES,
+		.literal = args_has(&cli->args, "literal"),
+		.ignore_case = args_has(&cli->args, "ignore-case"),
+		.context = (unsigned)args_number(&cli->args, "context", 0),
+		.threads = (unsigned)args_number(&cli->args, "threads", 0),
+		.output = args_has(&cli->args, "files-with-matches") ? GREP_FILES
+			  : args_has(&cli->args, "count")            ? GREP_COUNT
+								     : GREP_LINES,
 		.limit = UINT64_MAX,
 		.line_cut = SIZE_MAX,
 	};
-	req->include = args_each(arena, &cli->args, OPT_INCLUDE, &req->include_count);
-	req->exclude = args_each(arena, &cli->args, OPT_EXCLUDE, &req->exclude_count);
-	return cli_path(cli, cli->args.operand_count > 1 ? cli->args.operands[1] : STR(""), &req->path, err);
+	req->include = args_each(arena, &cli->args, "include", &req->include_count);
+	req->exclude = args_each(arena, &cli->args, "exclude", &req->exclude_count);
+	return cli_path(cli, args_operand(&cli->args, 1), &req->path, err);
 }
 
 int run_grep(struct cli *cli, struct err *err)
@@ -145,7 +140,7 @@ int run_grep(struct cli *cli, struct err *err)
 		r = cli_open(cli, CLI_READS, err);
 	if (r)
 		return r;
-	req.use_ignore = workspace_files_are_own(cli->ws) && !args_has(&cli->args, OPT_ALL);
+	req.use_ignore = workspace_files_are_own(cli->ws) && !args_has(&cli->args, "all");
 	p.output = req.output;
 	p.context = req.context > 0 && req.output == GREP_LINES;
 	p.path_on = output_tone(p.out, TONE_PATH);
@@ -185,17 +180,13 @@ int run_find(struct cli *cli, struct err *err)
 	struct printer p = {.cli = cli, .out = &cli->out};
 	struct glob_req req = {.pattern = cli->args.operands[0], .limit = UINT64_MAX};
 	struct glob_result result = {0};
-	uint64_t threads;
-	int r = args_number(&cli->args, OPT_THREADS, 64, 0, &threads, err);
-
-	if (r == 0)
-		r = cli_path(cli, cli->args.operand_count > 1 ? cli->args.operands[1] : STR(""), &req.path, err);
+	int r = cli_path(cli, args_operand(&cli->args, 1), &req.path, err);
 	if (r == 0)
 		r = cli_open(cli, CLI_READS, err);
 	if (r)
 		return r;
-	req.threads = (unsigned)threads;
-	req.use_ignore = workspace_files_are_own(cli->ws) && !args_has(&cli->args, OPT_ALL);
+	req.threads = (unsigned)args_number(&cli->args, "threads", 0);
+	req.use_ignore = workspace_files_are_own(cli->ws) && !args_has(&cli->args, "all");
 	buf_init(&p.json, cli->ctx.arena, SIZE_MAX / 4);
 	cli_show_progress(cli, "looked at");
 	r = find_glob(workspace_files(cli->ws), &cli->ctx, &req, emit_path, &p, &result, err);
@@ -204,3 +195,22 @@ int run_find(struct cli *cli, struct err *err)
 	cli->status = r == 0 && p.printed == 0 ? 1 : 0;
 	return r;
 }
+
+const struct option grep_options[] = {
+	{"literal", 'F', .help = "the pattern is plain text, not a regular expression"},
+	{"ignore-case", 'i', .help = "ignore the difference between upper and lower case"},
+	{"context", 'C', "N", .help = "N lines before and after each match", .max = GREP_CONTEXT_MAX},
+	{"include", 'g', "GLOB", .help = "only files that match; may be repeated"},
+	{"exclude", 0, "GLOB", .help = "not files that match; may be repeated"},
+	{"count", 'c', .help = "print path:count for each file that matches"},
+	{"files-with-matches", 'l', .help = "print only the paths of files that match"},
+	{"all", .help = "with --files: also .git and what .gitignore ignores"},
+	{"threads", 'j', "N", .help = "the number of threads (default: one per core)", .max = 64},
+	{0},
+};
+
+const struct option find_options[] = {
+	{"all", .help = "with --files: also .git and what .gitignore ignores"},
+	{"threads", 'j', "N", .help = "the number of threads (default: one per core)", .max = 64},
+	{0},
+};

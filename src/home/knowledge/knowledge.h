@@ -12,6 +12,8 @@
 #include "tool/search_source.h"
 #include "workspace/workspace.h"
 
+struct command;
+
 /* {entry?, files: [{path, size, title?}], more, next?}, by path; paths begin below knowledge/. `under` (may be empty)
    is a directory there, `after` the path to go on behind, `limit` 0: 200, at most KNOWLEDGE_LIST_MAX. */
 struct knowledge_query {
@@ -27,5 +29,7 @@ int knowledge_path(struct arena *arena, struct str text, struct wpath *ret, stru
 extern const struct search_source knowledge_sources[];
 /* For the prompt. */
 extern const struct prompt_section knowledge_sections[];
+
+extern const struct command knowledge_commands[];
 
 #endif

@@ -83,4 +83,5 @@ const struct family knowledge_family = {
 	.tools = native,
 	.search = knowledge_sources,
 	.prompt = knowledge_sections,
+	.commands = knowledge_commands,
 };

@@ -168,9 +168,10 @@ static void render_forgotten(const struct jv *args, const struct jv *value, stru
 	const struct jv *past = jv_get(value, "history");
 
 	(void)args;
-	buf_printf(text, "forgotten; receipt %.*s: %zu file%s changed, %lld earlier contents removed",
+	buf_printf(text, "forgotten; receipt %.*s: %zu file%s changed, %lld earlier contents of %lld revisions removed",
 		   STR_ARG(jv_get_str(value, "receipt")), jv_count(jv_get(value, "files")),
-		   plural(jv_count(jv_get(value, "files"))), (long long)jv_get_int(past, "contents", 0));
+		   plural(jv_count(jv_get(value, "files"))), (long long)jv_get_int(past, "contents", 0),
+		   (long long)jv_get_int(past, "revisions", 0));
 	if (!jv_get_bool(past, "covered", false))
 		buf_printf(text, "\nthe history is not fully covered: %.*s", STR_ARG(jv_get_str(past, "why")));
 	for (const struct jv_member *m = jv_first(jv_get(value, "mentions")); m; m = m->next)
@@ -288,4 +289,5 @@ const struct family memory_family = {
 	.tools = native,
 	.search = memory_sources,
 	.prompt = memory_sections,
+	.commands = memory_commands,
 };

@@ -3,7 +3,10 @@
 #ifndef STEAD_HOME_MEMORY_MEMORY_TOOLS_H
 #define STEAD_HOME_MEMORY_MEMORY_TOOLS_H
 
+#include "command/command.h"
 #include "tool/tool.h"
+
+extern const struct command memory_commands[];
 
 int tool_memory_save(struct call *call, const struct jv *args, struct outcome *ret, struct err *err);
 int tool_memory_search(struct call *call, const struct jv *args, struct outcome *ret, struct err *err);

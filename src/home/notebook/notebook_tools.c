@@ -600,6 +600,7 @@ const struct family notebook_family = {
 	.tools = tools,
 	.search = notebook_sources,
 	.prompt = notebook_sections,
+	.commands = notebook_commands,
 	.open = open_notebook,
 	.close = close_notebook,
 };

@@ -3,8 +3,11 @@
 #ifndef STEAD_HOME_NOTEBOOK_NOTEBOOK_TOOLS_H
 #define STEAD_HOME_NOTEBOOK_NOTEBOOK_TOOLS_H
 
+#include "command/command.h"
 #include "home/notebook/notebook.h"
 #include "tool/tool.h"
+
+extern const struct command notebook_commands[];
 
 int tool_note(struct call *call, const struct jv *args, struct outcome *ret, struct err *err);
 int tool_read_note(struct call *call, const struct jv *args, struct outcome *ret, struct err *err);

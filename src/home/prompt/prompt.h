@@ -16,6 +16,8 @@
 #include "text/jv.h"
 #include "tool/prompt_section.h"
 
+struct command;
+
 extern const char *const prompt_class_names[PROMPT_CLASSES];
 
 struct prompt_opts {
@@ -55,5 +57,7 @@ struct prompt_kept;
 extern const struct family prompt_family;
 void *prompt_kept_new(struct workspace *ws);
 void prompt_kept_destroy(void *state);
+
+extern const struct command prompt_commands[];
 
 #endif

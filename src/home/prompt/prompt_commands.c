@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The prompt: prompt. */
+/* The prompt, and a table that explains it. */
 #include "base/limits.h"
 #include "command/cli.h"
 #include "home/prompt/prompt.h"
@@ -27,28 +27,43 @@ static void explain(struct cli *cli, const struct prompt *prompt)
 		output_printf(out, "not used: %.*s\n", STR_ARG(prompt->problems[i]));
 }
 
-int run_prompt(struct cli *cli, struct err *err)
+static int run_prompt(struct cli *cli, struct err *err)
 {
-	struct prompt_opts opts = {0};
+	struct prompt_opts opts = {.max_tokens = args_number(&cli->args, "budget", 0)};
+	bool explains = args_has(&cli->args, "explain");
 	struct prompt prompt;
 	struct jv *value;
-	int r = args_number(&cli->args, OPT_BUDGET, PROMPT_TOKENS_MAX, 0, &opts.max_tokens, err);
+	int r = prompt_assemble(cli->ws, &cli->ctx, &opts, &prompt, err);
 
-	if (r == 0)
-		r = cli_open(cli, CLI_READS, err);
-	if (r == 0)
-		r = prompt_assemble(cli->ws, &cli->ctx, &opts, &prompt, err);
 	if (r)
 		return r;
-	if (cli->json) {
-		value = prompt_value(cli->ctx.arena, &prompt);
-		if (args_has(&cli->args, OPT_EXPLAIN))
-			jv_remove(value, "text");
-		output_json(&cli->out, cli->ctx.arena, value);
-	} else if (args_has(&cli->args, OPT_EXPLAIN)) {
+	value = prompt_value(cli->ctx.arena, &prompt);
+	if (explains)
+		jv_remove(value, "text");
+	if (cli_json(cli, value))
+		return 0;
+	if (explains)
 		explain(cli, &prompt);
-	} else {
+	else
 		output_add(&cli->out, prompt.text);
-	}
 	return 0;
 }
+
+static const struct option options[] = {
+	{"explain", .help = "print a table of the sections instead: tokens, files, what was cut and why"},
+	{"budget", 0, "N", .max = PROMPT_TOKENS_MAX,
+	 .help = "at most N tokens, 1000 to 50000 (default: prompt.max_tokens of agent.yaml)"},
+	{0},
+};
+
+const struct command prompt_commands[] = {
+	{"prompt", "print the prompt that the workspace makes for its agent", TOPIC_HOME, .opens = CLI_READS,
+	 .run = run_prompt, .options = options,
+	 .about = "Identity, knowledge, skills, memory, notes, tasks and the plan, as a model reads them before a\n"
+		  "conversation. What changes least comes first, so that prompt caches keep the beginning; the\n"
+		  "text of a file cannot end its section. All sections share one budget of tokens.\n",
+	 .examples = "stead prompt\n  the prompt\n"
+		     "stead prompt --explain\n  the size of each section, and what was left out\n"
+		     "stead prompt --session 42 --json\n  with the plan of that session, and where a cache may end\n"},
+	{0},
+};

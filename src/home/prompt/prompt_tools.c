@@ -53,6 +53,7 @@ const struct family prompt_family = {
 	.about = "The system prompt that a workspace gives its agent.",
 	.tools = native,
 	.prompt = prompt_sections,
+	.commands = prompt_commands,
 	.open = prompt_kept_new,
 	.close = prompt_kept_destroy,
 };

@@ -3,112 +3,103 @@
 #include "command/cli.h"
 #include "home/search/search_tools.h"
 
-/* The passage with its marks, or in bold where there are colours. */
-static void print_marked(struct output *out, struct str text)
+/* A passage, with colours instead of marks around the words that match. */
+static void print_colored(struct output *out, struct str text)
 {
-	bool in = false;
-
-	if (!out->color) {
-		output_add(out, text);
-		return;
-	}
-	while (text.len) {
+	for (bool in = true; text.len; in = !in) {
 		size_t at = str_find(text, STR("**"), 0);
 
-		output_add(out, str_first(text, at == SIZE_MAX ? text.len : at));
+		output_add(out, str_first(text, at));
 		if (at == SIZE_MAX)
 			break;
-		in = !in;
 		output_add(out, output_tone(out, in ? TONE_BAD : TONE_PLAIN));
 		text = str_from(text, at + 2);
 	}
 	output_add(out, output_tone(out, TONE_PLAIN));
 }
 
-static void print_hit(struct cli *cli, const struct search_hit *hit)
+static void print_text(struct output *out, struct str text)
 {
-	struct output *out = &cli->out;
+	struct str line;
 
-	output_add(out, output_tone(out, TONE_PATH));
-	output_add(out, hit->path);
-	output_add(out, output_tone(out, TONE_PLAIN));
-	if (hit->id.len)
-		output_printf(out, "#%.*s", STR_ARG(hit->id));
-	output_add(out, STR("  "));
-	output_add(out, output_tone(out, TONE_BOLD));
-	output_add(out, hit->title);
-	output_add(out, output_tone(out, TONE_PLAIN));
-	if (hit->kind.len)
-		output_printf(out, " (%.*s)", STR_ARG(hit->kind));
-	if (hit->author.len)
-		output_printf(out, " by %.*s", STR_ARG(hit->author));
-	for (size_t i = 0; i < hit->tag_count; i++)
-		output_printf(out, " #%.*s", STR_ARG(hit->tags[i]));
-	if (args_has(&cli->args, OPT_EXPLAIN))
-		output_printf(out, "  [%.3f]", hit->score);
-	output_add(out, STR("\n    "));
-	print_marked(out, hit->snippet);
-	output_add(out, STR("\n"));
+	while (str_cut(&text, '\n', &line)) {
+		if (out->color && str_starts(line, STR("    ")))
+			print_colored(out, line);
+		else
+			output_add(out, line);
+		output_add(out, STR("\n"));
+	}
 }
 
-static struct jv *arguments(struct cli *cli, struct err *err)
+static int question(struct cli *cli, struct search_query *ret, struct err *err)
 {
-	static const struct {
-		enum option_id id;
-		const char *key;
-	} texts[] = {{OPT_KIND, "kind"},   {OPT_AUTHOR, "author"}, {OPT_SINCE, "since"},
-		     {OPT_UNTIL, "until"}, {OPT_MODE, "mode"},     {OPT_AREA, "area"}};
 	struct arena *arena = cli->ctx.arena;
-	struct jv *args = jv_object(arena), *tags = jv_array(arena);
-	struct buf query;
-	uint64_t limit;
-	size_t count;
-	struct str *each = args_each(arena, &cli->args, OPT_TAG, &count);
+	struct buf text;
+	struct jv *args;
+	int r = cli_args(cli,
+			 "area=--area kind=--kind tags=--tag... author=--author since=--since until=--until "
+			 "mode=--mode exact=--exact limit=--limit",
+			 &args, err);
 
-	if (args_number(&cli->args, OPT_LIMIT, 100, 10, &limit, err) != 0)
-		return NULL;
-	buf_init(&query, arena, 1 << 20);
+	if (r)
+		return r;
+	buf_init(&text, arena, 1 << 20);
 	for (size_t i = 0; i < cli->args.operand_count; i++)
-		buf_printf(&query, "%s%.*s", i ? " " : "", STR_ARG(cli->args.operands[i]));
-	jv_set_str(arena, args, "query", buf_str(&query));
-	for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
-		if (args_has(&cli->args, texts[i].id))
-			jv_set_str(arena, args, texts[i].key, args_get(&cli->args, texts[i].id));
-	for (size_t i = 0; i < count; i++)
-		jv_push(arena, tags, jv_str(arena, each[i]));
-	jv_set(arena, args, "tags", tags);
-	jv_set_int(arena, args, "limit", (int64_t)(limit ? limit : 1));
-	jv_set_bool(arena, args, "exact", args_has(&cli->args, OPT_EXACT));
-	return args;
+		buf_printf(&text, "%s%.*s", i ? " " : "", STR_ARG(cli->args.operands[i]));
+	jv_set_str(arena, args, "query", buf_str(&text));
+	return search_args(arena, args, ret, err);
 }
 
-int run_search(struct cli *cli, struct err *err)
+static int run_search(struct cli *cli, struct err *err)
 {
-	const struct jv *args = arguments(cli, err);
 	struct search_query query;
 	struct search_hits hits;
-	int r = args ? search_args(cli->ctx.arena, args, &query, err) : -(int)err->kind;
+	struct jv *value;
+	int r = question(cli, &query, err);
 
 	if (r == 0)
 		r = cli_open(cli, CLI_WRITES, err);
 	if (r)
 		return r;
 	cli_show_progress(cli, "indexed");
-	query.explain = args_has(&cli->args, OPT_EXPLAIN);
+	query.explain = args_has(&cli->args, "explain");
 	r = home_search(cli->ws, &cli->ctx, &query, &hits, err);
 	if (r)
 		return r;
 	cli->status = hits.count ? 0 : 1;
-	if (cli->json) {
-		output_json(&cli->out, cli->ctx.arena, search_value(cli->ctx.arena, cli->ws, &query, &hits));
+	value = search_value(cli->ctx.arena, cli->ws, &query, &hits);
+	if (cli_json(cli, value))
 		return 0;
-	}
-	output_add(&cli->out, hits.explanation);
-	for (size_t i = 0; i < hits.count; i++)
-		print_hit(cli, &hits.hits[i]);
-	if (hits.total > hits.count)
-		output_printf(&cli->out, "[%zu of %llu]\n", hits.count, (unsigned long long)hits.total);
-	if (hits.note.len)
-		output_printf(&cli->out, "[%.*s]\n", STR_ARG(hits.note));
+	jv_remove(value, "next_cursor"); /* --limit is the way to more */
+	print_text(&cli->out, cli_render(cli, "search", value));
 	return 0;
 }
+
+static const struct option options[] = {
+	{"area", 0, "AREA", .help = "only in this area", .complete = COMPLETE_AREA},
+	{"kind", 0, "KIND", .help = "only notes of this kind, or lines of this role in a session"},
+	{"tag", 0, "TAG", .help = "only what has this tag; may be repeated"},
+	{"author", 0, "NAME", .help = "only by this author"},
+	{"since", 0, "TIME", .help = "not older: 2026-11-15, 2026-11-15T10:00:00Z, or an age: 12h, 7d"},
+	{"until", 0, "TIME", .help = "not newer, in the same forms"},
+	{"mode", 0, "MODE", .words = "auto text semantic",
+	 .help = "text: by words; semantic: by meaning, where an embedder is configured; auto: both"},
+	{"exact", .help = "no other endings, no misspellings"},
+	{"limit", 'n', "N", .help = "at most N hits (default 10, at most 100)", .min = 1, .max = 100},
+	{"explain", .help = "show scores, the weight of each word, and the cost of the search"},
+	{0},
+};
+
+const struct command search_commands[] = {
+	{"search", "find the best passages in notes, memory, sessions, knowledge and files", TOPIC_FILES, "[WORD...]",
+	 .run = run_search, .options = options,
+	 .about = "Any word may match; more and rarer words rank higher. '\"two words\"' must be next to each other,\n"
+		  "-word must not occur. Other endings and misspellings match too, unless --exact is given. Works\n"
+		  "in any language. Without words: everything, newest first. The exit code is 1 when nothing is\n"
+		  "found.\n",
+	 .examples =
+		 "stead search deployment plan\n  the ten best passages\n"
+		 "stead search '\"rate limit\" -redis' --area notes --since 7d\n  a phrase, in the notes of a week\n"
+		 "stead search 東京 天気 --json\n  for a script\n"},
+	{0},
+};

@@ -158,6 +158,7 @@ static void render_search(const struct jv *args, const struct jv *value, struct 
 	struct str next = jv_get_str(value, "next_cursor"), note = jv_get_str(value, "note");
 
 	(void)args;
+	buf_add(text, jv_get_str(value, "explanation"));
 	for (const struct jv_member *m = jv_first(hits); m; m = m->next) {
 		struct str id = jv_get_str(m->value, "id"), kind = jv_get_str(m->value, "kind"),
 			   author = jv_get_str(m->value, "author");
@@ -169,8 +170,10 @@ static void render_search(const struct jv *args, const struct jv *value, struct 
 		if (author.len)
 			buf_printf(text, " by %.*s", STR_ARG(author));
 		add_tags(text, m->value);
-		buf_printf(text, ", %.*s\n    %.*s\n", STR_ARG(str_first(jv_get_str(m->value, "time"), 10)),
-			   STR_ARG(jv_get_str(m->value, "snippet")));
+		buf_printf(text, ", %.*s", STR_ARG(str_first(jv_get_str(m->value, "time"), 10)));
+		if (jv_get(value, "explanation"))
+			buf_printf(text, " [%.3f]", jv_get(m->value, "score")->u.d);
+		buf_printf(text, "\n    %.*s\n", STR_ARG(jv_get_str(m->value, "snippet")));
 	}
 	if (!jv_count(hits))
 		buf_lit(text, "[nothing found; try other words, or grep for exact text]");
@@ -223,6 +226,7 @@ const struct family search_family = {
 	.name = "search",
 	.about = "One search over everything in the workspace.",
 	.tools = tools,
+	.commands = search_commands,
 	.open = home_index_new,
 	.close = home_index_close,
 };

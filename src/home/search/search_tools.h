@@ -3,8 +3,11 @@
 #ifndef STEAD_HOME_SEARCH_SEARCH_TOOLS_H
 #define STEAD_HOME_SEARCH_SEARCH_TOOLS_H
 
+#include "command/command.h"
 #include "home/search/search.h"
 #include "tool/tool.h"
+
+extern const struct command search_commands[];
 
 /* A question from the tool's arguments. */
 int search_args(struct arena *arena, const struct jv *args, struct search_query *ret, struct err *err);

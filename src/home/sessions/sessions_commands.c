@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Conversations and what they cost: sessions, usage. */
+/* Conversations and the tokens they used: sessions, usage. */
 #include <stdio.h>
 
 #include "base/clock.h"
@@ -10,46 +10,28 @@
 
 static struct session_ref ref_of(struct cli *cli)
 {
-	return (struct session_ref){.agent = args_get(&cli->args, OPT_AGENT), .session = cli->args.operands[1]};
+	return (struct session_ref){.agent = args_get(&cli->args, "agent"), .session = cli->args.operands[0]};
 }
 
-static int list(struct cli *cli, struct err *err)
+static int run_sessions_list(struct cli *cli, struct err *err)
 {
 	struct jv *sessions;
-	int r = session_list(cli->ws, &cli->ctx, args_get(&cli->args, OPT_AGENT), &sessions, err);
+	int r = session_list(cli->ws, &cli->ctx, args_get(&cli->args, "agent"), &sessions, err);
 
-	if (r)
-		return r;
-	if (cli->json) {
-		output_json(&cli->out, cli->ctx.arena, sessions);
-		return 0;
-	}
-	for (const struct jv_member *m = jv_first(sessions); m; m = m->next)
-		output_printf(&cli->out, "%.*s  %6lld  %.*s  %.*s\n", STR_ARG(jv_get_str(m->value, "last_active_at")),
-			      (long long)jv_get_int(m->value, "messages", 0), STR_ARG(jv_get_str(m->value, "session")),
-			      STR_ARG(jv_get_str(m->value, "title")));
-	if (!jv_count(sessions))
-		output_add(&cli->out, STR("no sessions\n"));
-	return 0;
+	if (r == 0)
+		cli_print_list(cli, "session_list", "sessions", sessions);
+	return r;
 }
 
-static int show(struct cli *cli, struct err *err)
+static int run_sessions_show(struct cli *cli, struct err *err)
 {
-	int64_t count = 50;
+	size_t count = args_number(&cli->args, "limit", 50);
 	struct session_page page;
 	struct buf text;
-	int r;
+	int r = session_history(cli->ws, &cli->ctx, ref_of(cli), 0, count, false, &page, err);
 
-	if (args_has(&cli->args, OPT_LIMIT) &&
-	    (!str_to_i64(args_get(&cli->args, OPT_LIMIT), &count) || count < 1 || count > 100000))
-		return err_set(err, ERR_INVALID, "--limit takes a number from 1 to 100000");
-	r = session_history(cli->ws, &cli->ctx, ref_of(cli), 0, (size_t)count, false, &page, err);
-	if (r)
+	if (r || cli_json(cli, page.entries))
 		return r;
-	if (cli->json) {
-		output_json(&cli->out, cli->ctx.arena, page.entries);
-		return 0;
-	}
 	buf_init(&text, cli->ctx.arena, SIZE_MAX / 2);
 	for (const struct jv_member *m = jv_first(page.entries); m; m = m->next) {
 		session_line(cli->ctx.arena, &text, m->value, SIZE_MAX);
@@ -59,8 +41,8 @@ static int show(struct cli *cli, struct err *err)
 	return 0;
 }
 
-/* One JSON object a line from standard input. */
-static int append(struct cli *cli, struct err *err)
+/* One JSON object per line of standard input. */
+static int run_sessions_append(struct cli *cli, struct err *err)
 {
 	char *line = NULL;
 	size_t cap = 0, count = 0;
@@ -84,67 +66,36 @@ static int append(struct cli *cli, struct err *err)
 	}
 	free(line);
 	if (r == 0)
-		output_printf(&cli->out, "added %zu to session '%.*s'\n", count, STR_ARG(cli->args.operands[1]));
+		output_printf(&cli->out, "added %zu to session '%.*s'\n", count, STR_ARG(cli->args.operands[0]));
 	return r;
 }
 
-static int archive(struct cli *cli, struct err *err)
+static int run_sessions_archive(struct cli *cli, struct err *err)
 {
 	struct jv *report;
 	int r = session_archive(cli->ws, &cli->ctx, ref_of(cli), STR_NONE, STR_NONE, &report, err);
 
-	if (r)
-		return r;
-	if (cli->json)
-		output_json(&cli->out, cli->ctx.arena, report);
-	else
-		output_printf(&cli->out, "archived %lld messages as %.*s\n",
-			      (long long)jv_get_int(report, "messages", 0), STR_ARG(jv_get_str(report, "path")));
-	return 0;
+	if (r == 0)
+		cli_print(cli, "session_archive", report);
+	return r;
 }
 
-int run_sessions(struct cli *cli, struct err *err)
+static int run_usage(struct cli *cli, struct err *err)
 {
-	struct str what = cli->args.operand_count ? cli->args.operands[0] : STR("list");
-	bool named = cli->args.operand_count == 2;
-	bool writes = str_is(what, "append") || str_is(what, "archive");
-	int r = cli_open(cli, writes ? CLI_WRITES : CLI_READS, err);
-
-	if (r)
-		return r;
-	if (str_is(what, "list") && !named)
-		return list(cli, err);
-	if (!named)
-		return err_set(err, ERR_INVALID,
-			       "write: stead sessions list, or show, append or archive and the id of a session");
-	if (str_is(what, "show"))
-		return show(cli, err);
-	if (str_is(what, "append"))
-		return append(cli, err);
-	if (str_is(what, "archive"))
-		return archive(cli, err);
-	return err_set(err, ERR_INVALID, "sessions: \"%.*s\" is none of list, show, append, archive", STR_ARG(what));
-}
-
-int run_usage(struct cli *cli, struct err *err)
-{
-	struct str since = args_get(&cli->args, OPT_SINCE);
+	struct str since = args_get(&cli->args, "since");
 	int64_t from = 0;
 	struct jv *sum;
 	int r = 0;
 
 	if (since.len && !clock_parse(since, &from))
 		return err_set(err, ERR_INVALID,
-			       "--since \"%.*s\" is no time; write 2026-11-15 or 2026-11-15T09:30:00Z", STR_ARG(since));
+			       "--since \"%.*s\" is not a valid time; write 2026-11-15 or 2026-11-15T09:30:00Z",
+			       STR_ARG(since));
 	r = cli_open(cli, CLI_READS, err);
 	if (r == 0)
-		r = usage_sum(cli->ws, &cli->ctx, args_get(&cli->args, OPT_AGENT), from, &sum, err);
-	if (r)
+		r = usage_sum(cli->ws, &cli->ctx, args_get(&cli->args, "agent"), from, &sum, err);
+	if (r || cli_json(cli, sum))
 		return r;
-	if (cli->json) {
-		output_json(&cli->out, cli->ctx.arena, sum);
-		return 0;
-	}
 	output_printf(&cli->out, "%lld tokens in, %lld out, %lld calls\n",
 		      (long long)jv_get_int(sum, "input_tokens", 0), (long long)jv_get_int(sum, "output_tokens", 0),
 		      (long long)jv_get_int(sum, "llm_calls", 0));
@@ -154,3 +105,39 @@ int run_usage(struct cli *cli, struct err *err)
 			      (long long)jv_get_int(m->value, "output_tokens", 0));
 	return 0;
 }
+
+static const struct action actions[] = {
+	{"list", NULL, .opens = CLI_READS, .run = run_sessions_list},
+	{"show", "ID", .opens = CLI_READS, .run = run_sessions_show},
+	{"append", "ID", .opens = CLI_WRITES, .run = run_sessions_append},
+	{"archive", "ID", .opens = CLI_WRITES, .run = run_sessions_archive},
+	{0},
+};
+
+static const struct option sessions_options[] = {
+	{"limit", 'n', "N", .help = "show: how many entries, from the end (default: 50)", .min = 1, .max = 100000},
+	{0},
+};
+static const struct option usage_options[] = {
+	{"since", 0, "TIME", .help = "only from this time on, such as 2026-11-15"},
+	{0},
+};
+
+const struct command sessions_commands[] = {
+	{"sessions", "list, show, extend and archive conversations", TOPIC_HOME, .actions = actions,
+	 .options = sessions_options,
+	 .about = "A session is a log with one JSON object per line, which is never shortened. 'append' adds such\n"
+		  "lines from standard input: what a runtime of your own says and does. 'archive' writes the\n"
+		  "messages since the last archive to memory/conversations/, as Markdown and JSON. --agent\n"
+		  "chooses whose sessions.\n",
+	 .examples = "stead sessions\n  all sessions, the newest first\n"
+		     "echo '{\"type\":\"message\",\"role\":\"user\",\"content\":\"hello\"}' | stead sessions append "
+		     "chat-1\n"
+		     "  add a message\n"
+		     "stead sessions show chat-1\n  the end of a session\n"},
+	{"usage", "sum up the tokens that were used", TOPIC_HOME, .run = run_usage, .options = usage_options,
+	 .about = "Sums up agents/<agent>/token_usage.jsonl by model. Runtimes add to it with session_append and\n"
+		  "entries of type usage.\n",
+	 .examples = "stead usage --since 2026-11-15\n  since that day\n"},
+	{0},
+};

@@ -308,4 +308,5 @@ const struct family sessions_family = {
 	.about = "Conversations: reading, searching and recording them.",
 	.tools = native,
 	.search = sessions_sources,
+	.commands = sessions_commands,
 };

@@ -3,7 +3,10 @@
 #ifndef STEAD_HOME_SESSIONS_SESSIONS_TOOLS_H
 #define STEAD_HOME_SESSIONS_SESSIONS_TOOLS_H
 
+#include "command/command.h"
 #include "tool/tool.h"
+
+extern const struct command sessions_commands[];
 
 #define SESSION_LINE_MAX 500
 

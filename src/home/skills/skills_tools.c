@@ -226,5 +226,6 @@ const struct family skills_family = {
 	.about = "Instructions for recurring work, in skills/.",
 	.tools = native,
 	.prompt = skills_sections,
+	.commands = skills_commands,
 	.check = skills_check,
 };

@@ -9,6 +9,8 @@
 #include "text/jv.h"
 #include "tool/prompt_section.h"
 
+struct command;
+
 /* One file: {id, description, workspace: {mode, path?, root}, model?, steps, temperature?, top_p?, variant?, mode,
    hidden, expose_to_user, tools?, skills?, prompt?, warnings?}. `root` is where it works: "." for the workspace itself.
    Aliases (maxIters, topP, exposeToUser, "workspace.mode" as one key) and lists written as "a, b" are taken. */
@@ -23,5 +25,7 @@ int subagent_get(struct workspace *ws, struct ctx *ctx, struct str id, struct jv
 void subagents_check(struct workspace *ws, struct ctx *ctx, const struct findings *findings);
 /* For the prompt. */
 extern const struct prompt_section subagents_sections[];
+
+extern const struct command subagents_commands[];
 
 #endif

@@ -66,5 +66,6 @@ const struct family subagents_family = {
 	.about = "Subagents that are declared in subagents/.",
 	.tools = native,
 	.prompt = subagents_sections,
+	.commands = subagents_commands,
 	.check = subagents_check,
 };

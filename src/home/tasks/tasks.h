@@ -10,6 +10,8 @@
 #include "text/jv.h"
 #include "tool/prompt_section.h"
 
+struct command;
+
 /* `status` and `type` may be empty. Urgent first, then the oldest. Each gets "short_id": the least of its id, at least
    8 characters, that names it alone. */
 int tasks_list(struct workspace *ws, struct ctx *ctx, struct str status, struct str type, struct jv **ret_tasks,
@@ -36,5 +38,7 @@ bool task_is_active(const struct jv *task);
 void tasks_check(struct workspace *ws, struct ctx *ctx, const struct findings *findings);
 /* For the prompt. */
 extern const struct prompt_section tasks_sections[];
+
+extern const struct command tasks_commands[];
 
 #endif

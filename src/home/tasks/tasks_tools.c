@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tools over TASKS.yaml. */
-#include "home/tasks/tasks_tools.h"
 
 #include "base/clock.h"
 #include "home/tasks/tasks.h"
@@ -33,7 +32,8 @@ static const char *icon_of(struct str status)
 						  : "[ ]";
 }
 
-void task_line(struct buf *text, const struct jv *task)
+/* One line: "[ ] 1a2b3c4d research, high, 2 h old: Compare the two drafts". */
+static void task_line(struct buf *text, const struct jv *task)
 {
 	struct str id = jv_get_str(task, "short_id"), what = jv_get_str(task, "description");
 	int64_t made, now = clock_real_ns(), expected = jv_get_int(task, "expected_duration_minutes", 0);
@@ -230,5 +230,6 @@ const struct family tasks_family = {
 	.about = "Work that continues after a conversation, in TASKS.yaml.",
 	.tools = native,
 	.prompt = tasks_sections,
+	.commands = tasks_commands,
 	.check = tasks_check,
 };

@@ -23,7 +23,7 @@ int tool_fork(struct call *call, const struct jv *args, struct outcome *ret, str
 void render_fork(const struct jv *args, const struct jv *value, struct buf *text)
 {
 	(void)args;
-	buf_printf(text, "made workspace %.*s, a fork of %.*s at revision %lld",
+	buf_printf(text, "made workspace '%.*s', a fork of '%.*s' at revision %lld",
 		   STR_ARG(jv_get_str(value, "workspace")), STR_ARG(jv_get_str(value, "parent")),
 		   (long long)jv_get_int(value, "revision", 0));
 }

@@ -2,6 +2,7 @@
 /* The timeline: the past of a workspace and its forks, as tools. */
 #include "home/timeline/fork_tools.h"
 #include "home/timeline/history_tools.h"
+#include "home/timeline/timeline_commands.h"
 #include "tool/call.h"
 #include "tool/family.h"
 
@@ -144,4 +145,5 @@ const struct family timeline_family = {
 	.name = "timeline",
 	.about = "The history of the workspace: what changed, who changed it, undo, and forks.",
 	.tools = tools,
+	.commands = timeline_commands,
 };

@@ -10,6 +10,8 @@
 #include "text/jv.h"
 #include "workspace/workspace.h"
 
+struct command;
+
 struct upload {
 	struct str name;      /* as the sender calls it: anything */
 	struct str mime;      /* empty: by the name */
@@ -26,5 +28,7 @@ int upload_save(struct workspace *ws, struct ctx *ctx, const struct upload *uplo
 int upload_list(struct workspace *ws, struct ctx *ctx, struct str day, size_t limit, struct jv **ret, struct err *err);
 /* A path below uploads/ (which may stand before it) as one of the home. */
 int upload_path(struct arena *arena, struct str text, struct wpath *ret, struct err *err);
+
+extern const struct command uploads_commands[];
 
 #endif

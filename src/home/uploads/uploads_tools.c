@@ -128,4 +128,5 @@ const struct family uploads_family = {
 	.name = "uploads",
 	.about = "Files that people sent, in uploads/.",
 	.tools = native,
+	.commands = uploads_commands,
 };

@@ -3,17 +3,12 @@
 #include <limits.h>
 #include <unistd.h>
 
+#include "cli/commands.h"
 #include "command/cli.h"
 #include "home/timeline/outside.h"
 #include "mcp/mcp.h"
 
-static void push_option(struct arena *arena, struct jv *list, const char *name, struct str value)
-{
-	jv_push(arena, list, jv_str(arena, str_of(name)));
-	jv_push(arena, list, jv_str(arena, value));
-}
-
-/* A client starts the program from a directory of its own, so nothing relative may stand in the block. */
+/* A client starts the program from a directory of its own, so no path in the block may be relative. */
 static struct str absolute(struct arena *arena, struct str path)
 {
 	char whole[PATH_MAX];
@@ -37,31 +32,29 @@ static struct str absolute_store(struct arena *arena, struct str url)
 
 static int print_config(struct cli *cli, struct err *err)
 {
-	static const struct {
-		enum option_id id;
-		const char *name;
-	} passed[] = {{OPT_STORE, "--store"}, {OPT_WORKSPACE, "--workspace"}, {OPT_USER, "--user"},
-		      {OPT_AGENT, "--agent"}, {OPT_SESSION, "--session"},     {OPT_DIALECT, "--dialect"},
-		      {OPT_ROOT, "--root"},   {OPT_FILES, "--files"}};
+	static const char *const passed[] = {"store",   "workspace", "user", "agent",
+					     "session", "dialect",   "root", "files"};
 	struct arena *arena = cli->ctx.arena;
 	struct jv *document = jv_object(arena), *servers = jv_object(arena), *server = jv_object(arena);
 	struct jv *list = jv_array(arena);
 	struct str program = absolute(arena, STR("/proc/self/exe"));
 
 	if (str_is(program, "/proc/self/exe"))
-		return err_set(err, ERR_UNAVAILABLE, "mcp --print-config: /proc does not tell where this program lies");
+		return err_set(err, ERR_UNAVAILABLE, "mcp --print-config: /proc does not say where this program is");
 	jv_push(arena, list, jv_str(arena, STR("mcp")));
 	for (size_t i = 0; i < sizeof(passed) / sizeof(passed[0]); i++) {
-		struct str value = cli_setting(cli, passed[i].id);
+		struct str value = cli_setting(cli, passed[i]);
 
-		if (passed[i].id == OPT_STORE)
+		if (strcmp(passed[i], "store") == 0)
 			value = absolute_store(arena, value);
-		if (passed[i].id == OPT_FILES)
+		if (strcmp(passed[i], "files") == 0)
 			value = value.len ? absolute(arena, value) : value;
-		if (value.len)
-			push_option(arena, list, passed[i].name, value);
+		if (value.len) {
+			jv_push(arena, list, jv_str(arena, arena_printf(arena, "--%s", passed[i])));
+			jv_push(arena, list, jv_str(arena, value));
+		}
 	}
-	if (args_has(&cli->args, OPT_RELAXED))
+	if (args_has(&cli->args, "relaxed"))
 		jv_push(arena, list, jv_str(arena, STR("--relaxed")));
 	jv_set_str(arena, server, "command", program);
 	jv_set(arena, server, "args", list);
@@ -71,12 +64,12 @@ static int print_config(struct cli *cli, struct err *err)
 	return 0;
 }
 
-int run_mcp(struct cli *cli, struct err *err)
+static int run_mcp(struct cli *cli, struct err *err)
 {
 	struct outside *outside;
 	int r;
 
-	if (args_has(&cli->args, OPT_PRINT_CONFIG))
+	if (args_has(&cli->args, "print-config"))
 		return print_config(cli, err);
 	if (isatty(STDIN_FILENO) && isatty(STDERR_FILENO))
 		fputs("stead mcp speaks JSON-RPC with an MCP client; 'stead mcp --print-config' prints what to paste "
@@ -84,7 +77,7 @@ int run_mcp(struct cli *cli, struct err *err)
 		      stderr);
 	r = cli_open(cli, CLI_SERVES, err);
 	if (r == 0)
-		r = cli_open_tools(cli, args_get(&cli->args, OPT_DIALECT), err);
+		r = cli_open_tools(cli, args_get(&cli->args, "dialect"), err);
 	if (r)
 		return r;
 	outside = outside_start(cli->ws);
@@ -92,3 +85,19 @@ int run_mcp(struct cli *cli, struct err *err)
 	outside_stop(outside);
 	return r;
 }
+
+static const struct option options[] = {
+	{"print-config", .help = "print the settings for an MCP client, and exit"},
+	{0},
+};
+
+const struct command mcp_commands[] = {
+	{"mcp", "serve the workspace to an MCP client (stdio)", TOPIC_TOOLS, .run = run_mcp, .options = options,
+	 .about = "Speaks the Model Context Protocol on standard input and output until the input ends. The\n"
+		  "workspace is created if it does not exist. Clients start this command themselves:\n"
+		  "--print-config prints what to paste into their settings.\n",
+	 .examples = "stead mcp --print-config -w research\n  the block for the settings of your client\n"
+		     "stead mcp --files ~/project\n  serve one of your own directories\n"
+		     "stead mcp --dialect anthropic-memory\n  the tools of another system\n"},
+	{0},
+};

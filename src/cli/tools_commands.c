@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * `stead tools` and `stead call`: the tool table for people and scripts. A value on the command line is text; what it
- * becomes is decided by the type that the tool's schema gives the argument, so `limit=5` is a number and `content=5` is
- * text, without marks that one would have to learn.
+ * becomes is decided by the type that the tool's schema gives the argument: `limit=5` is a number, `content=5` is text,
+ * and no extra notation is needed.
  */
-#include <errno.h>
 #include <unistd.h>
 
 #include "base/limits.h"
+#include "cli/commands.h"
 #include "command/cli.h"
+#include "command/input.h"
 
 /* Types that a property's schema allows, as bits of 1 << enum jv_type. 0: the schema does not say. */
 static unsigned types_of(const struct jv *schema)
@@ -94,30 +95,6 @@ static int add_pair(struct arena *arena, const struct jv *schema, struct str pai
 	return 0;
 }
 
-static int read_stdin(struct arena *arena, struct str *ret, struct err *err)
-{
-	struct buf buf;
-
-	buf_init(&buf, arena, JSON_LEN_MAX);
-	for (;;) {
-		char *room = buf_reserve(&buf, STREAM_CHUNK);
-		ssize_t n = room ? read(STDIN_FILENO, room, STREAM_CHUNK) : 0;
-
-		if (!room)
-			return err_set(err, ERR_TOO_LARGE, "call: standard input has more than %zu bytes of JSON",
-				       JSON_LEN_MAX);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return err_sys(err, errno, "call: read standard input");
-		if (n == 0)
-			break;
-		buf.len += (size_t)n;
-	}
-	*ret = buf_str(&buf);
-	return 0;
-}
-
 static int add_json(struct arena *arena, struct str text, struct jv *args, struct err *err)
 {
 	struct jv *value;
@@ -142,9 +119,10 @@ static int collect_args(struct cli *cli, const struct jv *schema, struct jv *arg
 		struct str text = cli->args.operands[i], trimmed = str_trim(text);
 
 		if (str_is(text, "-")) {
-			r = read_stdin(arena, &text, err);
-			if (r == 0)
-				r = add_json(arena, text, args, err);
+			r = input_read(arena, STDIN_FILENO, JSON_LEN_MAX, &text, err);
+			if (r)
+				return err_prefix(err, "call");
+			r = add_json(arena, text, args, err);
 		} else if (trimmed.len && (trimmed.ptr[0] == '{' || trimmed.ptr[0] == '[')) {
 			r = add_json(arena, text, args, err);
 		} else {
@@ -160,15 +138,13 @@ static void report_progress_of(struct cli *cli, const struct tool_info *info)
 		cli_show_progress(cli, "looked at");
 }
 
-int run_call(struct cli *cli, struct err *err)
+static int run_call(struct cli *cli, struct err *err)
 {
 	struct jv *args = jv_object(cli->ctx.arena);
 	struct tool_result result;
 	const struct tool_info *info;
-	int r = cli_open(cli, CLI_SERVES, err);
+	int r = cli_open_tools(cli, args_get(&cli->args, "dialect"), err);
 
-	if (r == 0)
-		r = cli_open_tools(cli, args_get(&cli->args, OPT_DIALECT), err);
 	if (r)
 		return r;
 	info = toolset_find(cli->set, cli->args.operands[0]);
@@ -222,14 +198,12 @@ static void print_tool(struct output *out, const struct tool_info *info)
 	output_printf(out, "\n    %.*s\n", STR_ARG(str_first(info->description, end)));
 }
 
-int run_tools(struct cli *cli, struct err *err)
+static int run_tools(struct cli *cli, struct err *err)
 {
 	struct arena *arena = cli->ctx.arena;
 	struct jv *list = jv_array(arena);
-	int r = cli_open(cli, CLI_READS, err);
+	int r = cli_open_tools(cli, args_get(&cli->args, "dialect"), err);
 
-	if (r == 0)
-		r = cli_open_tools(cli, args_get(&cli->args, OPT_DIALECT), err);
 	if (r)
 		return r;
 	for (size_t i = 0; i < toolset_count(cli->set); i++) {
@@ -238,7 +212,23 @@ int run_tools(struct cli *cli, struct err *err)
 		else
 			print_tool(&cli->out, toolset_at(cli->set, i));
 	}
-	if (cli->json)
-		output_json(&cli->out, arena, list);
+	cli_json(cli, list);
 	return 0;
 }
+
+const struct command tools_commands[] = {
+	{"call", "call a tool, as an agent would", TOPIC_TOOLS, "TOOL [KEY=VALUE... | JSON | -]", .opens = CLI_SERVES,
+	 .run = run_call, .complete = COMPLETE_TOOL,
+	 .about = "Arguments are KEY=VALUE pairs, typed by the schema of the tool (for a list, give JSON or repeat\n"
+		  "the key), or one JSON object, or '-' for a JSON object on standard input. Prints the text that\n"
+		  "a model would read; with --json the structured result.\n",
+	 .examples = "stead call write_file path=notes.md content='# Notes'\n  create a file\n"
+		     "stead call read_file path=notes.md line_numbers=true\n  read it with line numbers\n"
+		     "stead call grep '{\"pattern\": \"budget\", \"include\": [\"*.md\"]}' --json\n"
+		     "  arguments as JSON, result as JSON\n"},
+	{"tools", "list the tools that agents get", TOPIC_TOOLS, .opens = CLI_READS, .run = run_tools,
+	 .about = "The name, arguments (optional ones in brackets) and purpose of each tool. With --json the whole\n"
+		  "table with its schemas, as MCP clients see it.\n",
+	 .examples = "stead tools\n  the native tools\nstead tools --dialect openpaw\n  those of another system\n"},
+	{0},
+};

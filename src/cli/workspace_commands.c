@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Workspaces and the schemas of their configuration: init, list, schema. */
+#include "cli/commands.h"
+#include "command/cli.h"
+#include "workspace/place.h"
+
+static int run_init(struct cli *cli, struct err *err)
+{
+	struct init_opts opts = {
+		.store_url = cli_setting(cli, "store"),
+		.name = cli->args.operands[0],
+		.model = args_get(&cli->args, "model"),
+		.channel = args_get(&cli->args, "channel"),
+	};
+	struct jv *report;
+	int r = workspace_init(&cli->ctx, &opts, &report, err);
+
+	if (r)
+		return r;
+	if (cli_json(cli, report))
+		return 0;
+	output_printf(&cli->out, "made workspace '%.*s' in %.*s\n", STR_ARG(opts.name),
+		      STR_ARG(jv_get_str(report, "place")));
+	for (const struct jv_member *m = jv_first(jv_get(report, "written")); m; m = m->next)
+		output_printf(&cli->out, "  %.*s\n", STR_ARG(jv_str_of(m->value)));
+	output_printf(&cli->out, "next: stead mcp --print-config -w %.*s\n", STR_ARG(opts.name));
+	return 0;
+}
+
+static int run_list(struct cli *cli, struct err *err)
+{
+	struct jv *list;
+	int r = workspace_list(&cli->ctx, cli_setting(cli, "store"), &list, err);
+
+	if (r)
+		return r;
+	if (cli_json(cli, list))
+		return 0;
+	for (const struct jv_member *m = jv_first(list); m; m = m->next) {
+		struct str problem = jv_get_str(m->value, "problem"), parent = jv_get_str(m->value, "fork_of");
+
+		output_printf(&cli->out, "%-20.*s %6lld files %10.*s  %.*s%s%.*s\n",
+			      STR_ARG(jv_get_str(m->value, "name")), (long long)jv_get_int(m->value, "files", 0),
+			      STR_ARG(output_size(cli->ctx.arena, (uint64_t)jv_get_int(m->value, "bytes", 0))),
+			      STR_ARG(jv_get_str(m->value, "modified")), problem.len ? "  " : "", STR_ARG(problem));
+		if (parent.len)
+			output_printf(&cli->out, "%-20s a fork of %.*s at revision %lld\n", "", STR_ARG(parent),
+				      (long long)jv_get_int(m->value, "fork_revision", 0));
+	}
+	if (jv_count(list) == 0 && cli->out.to_terminal)
+		output_add(&cli->out, STR("there is no workspace yet; create one with 'stead init NAME'\n"));
+	return 0;
+}
+
+static int run_schema(struct cli *cli, struct err *err)
+{
+	struct str file = cli->args.operands[0];
+
+	if (str_is(file, "agent.yaml"))
+		output_add(&cli->out, config_schema());
+	else if (str_is(file, "tools.json"))
+		output_add(&cli->out, config_tools_schema());
+	else if (str_is(file, "stead.yaml"))
+		output_add(&cli->out, place_schema());
+	else
+		return err_set(err, ERR_NOT_FOUND,
+			       "schema: there is none for '%.*s'; there is one each for agent.yaml, tools.json "
+			       "and stead.yaml",
+			       STR_ARG(utf8_first(file, 80)));
+	return 0;
+}
+
+static const struct option init_options[] = {
+	{"model", 0, "PROVIDER:ID", .help = "the model that the agent uses"},
+	{"channel", 0, "TYPE", .help = "the channel over which people talk to the agent"},
+	{0},
+};
+
+const struct command workspace_commands[] = {
+	{"init", "create a workspace", TOPIC_WORKSPACES, "NAME", .run = run_init, .options = init_options,
+	 .about = "Writes the first files of an agent's home: who the agent is (AGENTS.md, SOUL.md), whom it\n"
+		  "works for (USER.md), what it does on its own (HEARTBEAT.md), its settings (agent.yaml) and its\n"
+		  "secrets (.env). A name has 2 to 64 characters of a-z, 0-9, '_' and '-', and begins with a\n"
+		  "letter.\n",
+	 .examples = "stead init research\n  a workspace in your data directory\n"
+		     "stead init --store disk:./agents helper --model anthropic:claude-sonnet-4-5\n"
+		     "  one in your project, with a model\n"},
+	{"list", "list the workspaces of a store", TOPIC_WORKSPACES, .run = run_list,
+	 .about = "One line for each: name, number of files, size, time of the last change.\n",
+	 .examples = "stead list\n  the workspaces in your data directory\n"
+		     "stead list --json | jq -r '.[].name'\n  their names, for a script\n"},
+	{"schema", "print the JSON Schema of a configuration file", TOPIC_WORKSPACES,
+	 "agent.yaml|tools.json|stead.yaml", .run = run_schema, .words = "agent.yaml tools.json stead.yaml",
+	 .about = "For editors that check and complete the file while you type.\n",
+	 .examples = "stead schema agent.yaml > agent.schema.json\n  keep it in your project\n"},
+	{0},
+};
