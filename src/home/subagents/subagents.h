@@ -6,10 +6,9 @@
 #ifndef STEAD_HOME_SUBAGENTS_SUBAGENTS_H
 #define STEAD_HOME_SUBAGENTS_SUBAGENTS_H
 
+#include "command/command.h"
 #include "text/jv.h"
 #include "tool/prompt_section.h"
-
-struct command;
 
 /* One file: {id, description, workspace: {mode, path?, root}, model?, steps, temperature?, top_p?, variant?, mode,
    hidden, expose_to_user, tools?, skills?, prompt?, warnings?}. `root` is where it works: "." for the workspace itself.

@@ -7,10 +7,9 @@
 #ifndef STEAD_HOME_TASKS_TASKS_H
 #define STEAD_HOME_TASKS_TASKS_H
 
+#include "command/command.h"
 #include "text/jv.h"
 #include "tool/prompt_section.h"
-
-struct command;
 
 /* `status` and `type` may be empty. Urgent first, then the oldest. Each gets "short_id": the least of its id, at least
    8 characters, that names it alone. */

@@ -7,10 +7,9 @@
 #ifndef STEAD_HOME_UPLOADS_UPLOADS_H
 #define STEAD_HOME_UPLOADS_UPLOADS_H
 
+#include "command/command.h"
 #include "text/jv.h"
 #include "workspace/workspace.h"
-
-struct command;
 
 struct upload {
 	struct str name;      /* as the sender calls it: anything */

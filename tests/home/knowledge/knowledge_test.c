@@ -14,11 +14,6 @@ static void keep(struct bench *b, const char *path, struct str bytes)
 		 err);
 }
 
-static bool has(struct str text, const char *part)
-{
-	return str_find(text, str_of(part), 0) != SIZE_MAX;
-}
-
 static void fill(struct bench *b)
 {
 	keep(b, "knowledge/KNOWLEDGE.md", STR("# Entry\n\nRead api first.\n"));

@@ -215,7 +215,6 @@ TEST(a_file_of_two_sections_changes_in_both)
 	p = made(&d, 0);
 	CHECK(has(p, "<soul source=\"SOUL.md\">\nLively.\n") && has(p, "<context source=\"SOUL.md\">\nLively.\n"));
 	desk_done(&d);
-	disk_end(url);
 }
 
 TEST(nothing_is_said_of_tools_that_are_denied)
@@ -233,7 +232,6 @@ TEST(nothing_is_said_of_tools_that_are_denied)
 		CHECK(has(made(&d, 0), "<notebook>") == (i == 3));
 		CHECK(has(made(&d, 0), "memory_save") == (i != 3));
 		desk_done(&d);
-		disk_end(url);
 	}
 }
 

@@ -123,7 +123,6 @@ TEST(a_wrong_declaration_is_refused_with_its_line)
 TEST(one_bad_file_is_told_of_and_users_have_their_own)
 {
 	struct bench b;
-	struct err err = {0};
 	const struct jv *v;
 
 	bench_open_disk(&b, "native");
