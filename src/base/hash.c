@@ -5,6 +5,8 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include "base/fatal.h"
+
 uint64_t hash_u64(struct str s, uint64_t seed)
 {
 	return XXH3_64bits_withSeed(s.ptr, s.len, seed);
@@ -45,7 +47,7 @@ struct hash_stream *hash_stream_new(void)
 	XXH3_state_t *state = XXH3_createState();
 
 	if (!state)
-		abort();
+		fatal("out of memory in xxHash");
 	XXH3_128bits_reset(state);
 	return (struct hash_stream *)state;
 }

@@ -14,6 +14,7 @@
 #include <pcre2.h>
 
 #include "base/clock.h"
+#include "base/fatal.h"
 #include "base/limits.h"
 #include "text/dfa.h"
 #include "text/literal.h"
@@ -181,7 +182,7 @@ struct searcher *searcher_new(const struct matcher *m)
 		s->context = pcre2_match_context_create(NULL);
 		s->stack = pcre2_jit_stack_create(32 * KIB, JIT_STACK_MAX, NULL);
 		if (!s->data || !s->context)
-			abort();
+			fatal("out of memory in PCRE2");
 		pcre2_set_match_limit(s->context, MATCH_LIMIT);
 		pcre2_set_heap_limit(s->context, HEAP_LIMIT_KIB);
 		pcre2_jit_stack_assign(s->context, NULL, s->stack);
@@ -336,7 +337,7 @@ bool pattern_found(struct str pattern, struct str text)
 	bool found = false;
 
 	if (!data || !context)
-		abort();
+		fatal("out of memory in PCRE2");
 	pcre2_set_match_limit(context, MATCH_LIMIT);
 	pcre2_set_heap_limit(context, HEAP_LIMIT_KIB);
 	if (compile_pcre2(pattern, 0, true, &code, &ignored) == 0)

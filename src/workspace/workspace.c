@@ -19,6 +19,7 @@
 
 #include "base/clock.h"
 #include "base/env.h"
+#include "base/fatal.h"
 #include "base/hash.h"
 #include "base/limits.h"
 #include "revisions/revisions.h"
@@ -731,7 +732,7 @@ void *workspace_slot(struct workspace *ws, const void *key, void *(*open)(struct
 			state = ws->slots[i].state;
 	if (!state) {
 		if (ws->slot_count == SLOTS_MAX)
-			abort(); /* there are fewer families */
+			fatal("more families keep state than a workspace has room for");
 		state = open(ws);
 		ws->slots[ws->slot_count++] = (struct slot){key, state, close};
 	}

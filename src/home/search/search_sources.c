@@ -3,6 +3,7 @@
  * How files become documents. Each family says which files are its own and what is in them. A file that its family
  * cannot read is plain text: one bad file is never lost.
  */
+#include "base/fatal.h"
 #include "base/limits.h"
 #include "home/search/search_internal.h"
 
@@ -31,7 +32,7 @@ static size_t all_areas(const char *names[AREAS_MAX])
 		while (i < count && strcmp(names[i], s->area) != 0)
 			i++;
 		if (i == AREAS_MAX)
-			abort(); /* the index has no bit for it */
+			fatal("the search index has no bit for the area %s", s->area);
 		names[i] = s->area;
 		count = i == count ? count + 1 : count;
 	}

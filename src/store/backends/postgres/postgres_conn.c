@@ -17,6 +17,7 @@
 #include <pthread.h>
 
 #include "base/clock.h"
+#include "base/fatal.h"
 #include "base/limits.h"
 
 #define PQ_FUNCTIONS(X)                                                                                                \
@@ -288,7 +289,7 @@ int pg_open(const struct pg_config *config, struct ctx *ctx, struct pg_link **re
 	l->config = config;
 	l->conn = pq.PQconnectStartParams(keys, values, 1);
 	if (!l->conn)
-		abort(); /* out of memory */
+		fatal("out of memory in libpq");
 	pq.PQsetErrorVerbosity(l->conn, PQERRORS_VERBOSE);
 	pq.PQsetNoticeProcessor(l->conn, no_notice, NULL);
 	r = finish_connecting(l, ctx, err);
@@ -325,7 +326,7 @@ const char *pg_server_says(const struct pg_link *l, const char *name)
 static void add_arg(struct pg_args *a, const char *value, size_t length)
 {
 	if (a->n == PG_ARGS_MAX || length > INT32_MAX)
-		abort();
+		fatal("too many or too long parameters for a statement");
 	a->value[a->n] = value;
 	a->length[a->n++] = (int)length;
 }

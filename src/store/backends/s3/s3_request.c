@@ -15,6 +15,7 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
+#include "base/fatal.h"
 #include "base/limits.h"
 #include "net/sigv4.h"
 #include "store/backends/s3/s3.h"
@@ -43,7 +44,7 @@ struct attempt {
 void s3_header(struct s3_call *call, const char *name, struct str value)
 {
 	if (call->header_count == sizeof(call->headers) / sizeof(call->headers[0]))
-		abort();
+		fatal("too many headers for a request to S3: %s", name);
 	call->headers[call->header_count++] = (struct http_header){str_of(name), value};
 }
 
