@@ -69,7 +69,7 @@ TEST(a_store_lives_as_long_as_one_of_its_owners)
 TEST(a_layer_can_what_the_store_below_can_less_what_it_takes_away)
 {
 	struct store *guarded = store_guard_new(store_prefix_new(store_memory_new(), P("d")), &guard_defaults);
-	WITH(store_quota_new(guarded, (struct quota_limits){0}));
+	WITH(store_quota_new(guarded, (struct quota_limits){.bytes = MIB}));
 
 	CHECK(store_can(guarded, STORE_LOCAL) && store_can(guarded, STORE_JOURNAL) &&
 	      store_can(guarded, STORE_ONE_STEP));
