@@ -3,6 +3,7 @@
 #include "cli/commands.h"
 
 #include "admin/admin_commands.h"
+#include "base/fatal.h"
 #include "tool/family.h"
 
 #define COMMANDS_MAX 200
@@ -16,7 +17,7 @@ static void add(enum topic topic, const struct command *table)
 		if (table->topic != topic)
 			continue;
 		if (count == COMMANDS_MAX)
-			abort(); /* there are fewer commands */
+			fatal("bug: there are more than %d commands", COMMANDS_MAX);
 		merged[count++] = table;
 	}
 }

@@ -5,8 +5,9 @@
  */
 #include "command/args.h"
 
-#include <limits.h>
 #include <stdio.h>
+
+#include "base/fatal.h"
 
 #define NAMES_MAX 100 /* options that are considered when one is misspelled */
 
@@ -264,11 +265,9 @@ const struct option *args_option(const struct args *args, struct str name)
 {
 	const struct option *option = find_option(args->command, 0, name);
 
-	if (!option) {
-		fprintf(stderr, "stead: bug: %s asks for --%.*s, which it does not declare\n",
-			args->command ? args->command->name : "no command", STR_ARG(name));
-		abort();
-	}
+	if (!option)
+		fatal("bug: %s asks for --%.*s, which it does not declare",
+		      args->command ? args->command->name : "no command", STR_ARG(name));
 	return option;
 }
 

@@ -4,7 +4,7 @@
 
 #include <unistd.h>
 
-#include "base/limits.h"
+#include "base/fatal.h"
 #include "tool/family.h"
 
 struct str cli_setting(const struct cli *cli, const char *option)
@@ -78,8 +78,7 @@ static const struct tool *find_tool(const char *name)
 		for (const struct tool *t = (*f)->tools; t && t->name; t++)
 			if (strcmp(t->name, name) == 0)
 				return t;
-	fprintf(stderr, "stead: bug: a command names the tool %s, which does not exist\n", name);
-	abort();
+	fatal("bug: a command names the tool %s, which does not exist", name);
 }
 
 struct str cli_render(struct cli *cli, const char *tool, const struct jv *value)
