@@ -123,12 +123,7 @@ struct file_list {
 
 static void file_add(struct arena *arena, struct file_list *l, const struct store_entry *e)
 {
-	if (l->count == l->cap) {
-		size_t cap = l->cap ? l->cap * 2 : 256;
-
-		l->entries = arena_grow(arena, l->entries, l->cap * sizeof(*e), cap * sizeof(*e));
-		l->cap = cap;
-	}
+	ARENA_ROOM(arena, l->entries, l->count, l->cap);
 	l->entries[l->count] = *e;
 	l->entries[l->count++].path.s = arena_str(arena, e->path.s);
 	l->bytes += e->stat.size;

@@ -40,6 +40,19 @@ void *xcalloc(size_t n, size_t size);
 void *xrealloc(void *old, size_t size);
 char *xstrndup(struct str s);
 
+/* Makes room for one more element after the `count` in an array with room for `cap`, which doubles. */
+#define ARENA_ROOM(arena, array, count, cap)                                                                           \
+	ROOM(array, count, cap, arena_grow((arena), (array), size_, 2 * size_ + new_))
+#define HEAP_ROOM(array, count, cap) ROOM(array, count, cap, xrealloc((array), 2 * size_ + new_))
+#define ROOM(array, count, cap, grown)                                                                                 \
+	do {                                                                                                           \
+		if ((count) == (cap)) {                                                                                \
+			size_t size_ = (cap) * sizeof(*(array)), new_ = size_ ? 0 : 16 * sizeof(*(array));             \
+			(array) = (grown);                                                                             \
+			(cap) = (cap) ? 2 * (cap) : 16;                                                                \
+		}                                                                                                      \
+	} while (0)
+
 /* `ARENA_SCOPE struct arena *a = arena_new();` */
 static inline void arena_cleanup(struct arena **arena)
 {

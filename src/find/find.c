@@ -113,12 +113,7 @@ static int hand_on(struct grep_run *g, struct grep_line *line, struct err *err)
 	}
 	if (g->emit)
 		return g->emit(g->arg, line, err);
-	if (g->count == g->cap) {
-		size_t cap = g->cap ? 2 * g->cap : 64;
-
-		g->lines = arena_grow(g->arena, g->lines, g->cap * sizeof(*g->lines), cap * sizeof(*g->lines));
-		g->cap = cap;
-	}
+	ARENA_ROOM(g->arena, g->lines, g->count, g->cap);
 	line->path = same && g->count ? g->lines[g->count - 1].path : arena_str(g->arena, line->path);
 	line->text = arena_str(g->arena, line->text);
 	g->lines[g->count++] = *line;
@@ -410,12 +405,7 @@ static int give_path(struct glob_run *g, struct str path, struct err *err)
 	g->last_len = path.len;
 	if (g->emit)
 		return g->emit(g->arg, path, err);
-	if (g->count == g->cap) {
-		size_t cap = g->cap ? 2 * g->cap : 256;
-
-		g->paths = arena_grow(g->arena, g->paths, g->cap * sizeof(*g->paths), cap * sizeof(*g->paths));
-		g->cap = cap;
-	}
+	ARENA_ROOM(g->arena, g->paths, g->count, g->cap);
 	g->paths[g->count++] = arena_str(g->arena, path);
 	return 0;
 }

@@ -35,10 +35,7 @@ void outcome_destroy(struct outcome *o)
 
 void outcome_add(struct outcome *o, struct hit hit, struct str text)
 {
-	if (o->count == o->cap) {
-		o->cap = o->cap ? 2 * o->cap : 16;
-		o->hits = xrealloc(o->hits, o->cap * sizeof(*o->hits));
-	}
+	HEAP_ROOM(o->hits, o->count, o->cap);
 	if (o->len + text.len > o->bytes_cap) {
 		o->bytes_cap = 2 * (o->len + text.len);
 		o->bytes = xrealloc(o->bytes, o->bytes_cap);

@@ -111,10 +111,7 @@ static uint32_t term_number(struct words_builder *b, struct str term)
 		    memcmp(b->spellings.ptr + s->at, term.ptr, term.len) == 0)
 			return b->table[at].term - 1;
 	}
-	if (b->term_count == b->term_cap) {
-		b->term_cap = b->term_cap ? b->term_cap * 2 : 256;
-		b->terms = xrealloc(b->terms, b->term_cap * sizeof *b->terms);
-	}
+	HEAP_ROOM(b->terms, b->term_count, b->term_cap);
 	b->terms[b->term_count] = (struct spelling){(uint32_t)b->spellings.len, (uint32_t)term.len};
 	buf_add(&b->spellings, term);
 	b->table[at] = (struct entry){hash, (uint32_t)++b->term_count};
@@ -139,10 +136,7 @@ static void add_word(void *arg, const struct term *term)
 
 void words_builder_file(struct words_builder *b, struct str path, struct str version)
 {
-	if (b->file_count == b->file_cap) {
-		b->file_cap = b->file_cap ? b->file_cap * 2 : 16;
-		b->files = xrealloc(b->files, b->file_cap * sizeof *b->files);
-	}
+	HEAP_ROOM(b->files, b->file_count, b->file_cap);
 	b->files[b->file_count++] = (struct built_file){.path = arena_str(b->arena, path),
 							.version = arena_str(b->arena, version),
 							.first = (uint32_t)b->doc_count};
@@ -161,10 +155,7 @@ void words_builder_add(struct words_builder *b, const struct words_doc *doc)
 	struct built_doc *d;
 	uint32_t pos = 0;
 
-	if (b->doc_count == b->doc_cap) {
-		b->doc_cap = b->doc_cap ? b->doc_cap * 2 : 16;
-		b->docs = xrealloc(b->docs, b->doc_cap * sizeof *b->docs);
-	}
+	HEAP_ROOM(b->docs, b->doc_count, b->doc_cap);
 	d = &b->docs[b->doc_count++];
 	cut.title = utf8_first(doc->title, 4096);
 	cut.body = utf8_first(doc->body, WORDS_TEXT_MAX);

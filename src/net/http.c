@@ -332,12 +332,7 @@ static bool head_line(struct transfer *t, struct str line)
 	}
 	if (colon == line.len)
 		return true; /* not a field: nothing to learn from it */
-	if (t->head_count == t->head_cap) {
-		size_t cap = t->head_cap ? 2 * t->head_cap : 16;
-
-		t->head = arena_grow(t->ctx->arena, t->head, t->head_cap * sizeof(*t->head), cap * sizeof(*t->head));
-		t->head_cap = cap;
-	}
+	ARENA_ROOM(t->ctx->arena, t->head, t->head_count, t->head_cap);
 	t->head[t->head_count++] = (struct http_header){str_lower(t->ctx->arena, str_first(line, colon)),
 							arena_str(t->ctx->arena, str_trim(str_from(line, colon + 1)))};
 	return true;

@@ -148,12 +148,7 @@ static int take_items(struct resp_in *in, size_t count, unsigned depth, struct r
 			return err_set(err, ERR_TOO_LARGE, "the server's answer has more than %d values",
 				       RESP_ITEMS_MAX);
 		}
-		if (ret->count == cap) {
-			size_t more = cap ? cap * 2 : (count < 16 ? count : 16);
-
-			ret->items = arena_grow(in->arena, ret->items, cap * sizeof(*ret), more * sizeof(*ret));
-			cap = more;
-		}
+		ARENA_ROOM(in->arena, ret->items, ret->count, cap);
 		r = parse(in, depth + 1, &ret->items[ret->count], err);
 		if (r)
 			return r;

@@ -240,10 +240,7 @@ static struct segment *segment_add(struct revlog *log, uint64_t first)
 {
 	struct segment *s;
 
-	if (log->segment_count == log->segment_cap) {
-		log->segment_cap = log->segment_cap ? log->segment_cap * 2 : 8;
-		log->segments = xrealloc(log->segments, log->segment_cap * sizeof(*log->segments));
-	}
+	HEAP_ROOM(log->segments, log->segment_count, log->segment_cap);
 	s = &log->segments[log->segment_count++];
 	*s = (struct segment){.first = first};
 	return s;
@@ -548,7 +545,8 @@ int revlog_open(struct store *meta, struct store *at, struct wpath journal, stru
 	log->meta = meta;
 	log->memory = arena_new();
 	log->journal = (struct log_journal){.at = at, .path.s = arena_str(log->memory, journal.s)};
-	log->journal.one_step = at && at != meta && store_can(at, STORE_ONE_STEP); /* in meta: the files are elsewhere */
+	log->journal.one_step =
+		at && at != meta && store_can(at, STORE_ONE_STEP); /* in meta: the files are elsewhere */
 	log->batch = arena_new();
 	log->slot_cap = 1024;
 	log->slots = xcalloc(log->slot_cap, sizeof(struct path_slot *));

@@ -233,13 +233,7 @@ static void take(struct reading *rd, struct str bytes)
 		rd->full = true;
 		return;
 	}
-	if (p->count == rd->cap) {
-		size_t cap = rd->cap ? rd->cap * 2 : 8;
-
-		p->entries = arena_grow(rd->ctx->arena, p->entries, rd->cap * sizeof(*p->entries),
-					cap * sizeof(*p->entries));
-		rd->cap = cap;
-	}
+	ARENA_ROOM(rd->ctx->arena, p->entries, p->count, rd->cap);
 	p->entries[p->count++] = (struct journal_entry){++rd->after, bytes};
 	rd->bytes += bytes.len;
 }

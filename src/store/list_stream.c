@@ -89,12 +89,7 @@ void list_stream_leave(struct list_stream *ls, struct str dir)
 
 void page_builder_add(struct page_builder *b, const struct store_entry *entry)
 {
-	if (b->page.count == b->cap) {
-		size_t cap = b->cap ? b->cap * 2 : 32;
-
-		b->page.entries = arena_grow(b->arena, b->page.entries, b->cap * sizeof(*entry), cap * sizeof(*entry));
-		b->cap = cap;
-	}
+	ARENA_ROOM(b->arena, b->page.entries, b->page.count, b->cap);
 	b->page.entries[b->page.count++] = *entry;
 }
 

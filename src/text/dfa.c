@@ -64,12 +64,7 @@ static uint32_t emit(struct nfa *n, enum op op, uint32_t next, uint32_t other)
 		n->too_large = true;
 		return 0;
 	}
-	if (n->count == n->cap) {
-		uint32_t cap = n->cap ? 2 * n->cap : 64;
-
-		n->insts = arena_grow(n->arena, n->insts, n->cap * sizeof(*n->insts), cap * sizeof(*n->insts));
-		n->cap = cap;
-	}
+	ARENA_ROOM(n->arena, n->insts, n->count, n->cap);
 	n->insts[n->count] = (struct inst){op, next, other};
 	return n->count++;
 }
@@ -81,12 +76,7 @@ static uint32_t emit_set(struct nfa *n, const struct byte_set *set, uint32_t nex
 	while (i < n->set_count && memcmp(&n->sets[i], set, sizeof(*set)) != 0)
 		i++;
 	if (i == n->set_count) {
-		if (n->set_count == n->set_cap) {
-			uint32_t cap = n->set_cap ? 2 * n->set_cap : 16;
-
-			n->sets = arena_grow(n->arena, n->sets, n->set_cap * sizeof(*n->sets), cap * sizeof(*n->sets));
-			n->set_cap = cap;
-		}
+		ARENA_ROOM(n->arena, n->sets, n->set_count, n->set_cap);
 		n->sets[n->set_count++] = *set;
 	}
 	return emit(n, OP_SET, next, i);

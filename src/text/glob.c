@@ -76,12 +76,7 @@ static int add_expanded(struct expansion *x, struct str s, struct err *err)
 	x->bytes += s.len;
 	if (x->count == ALTERNATIVES_MAX || x->bytes > EXPANDED_MAX)
 		return too_many(err);
-	if (x->count == x->cap) {
-		size_t cap = x->cap ? 2 * x->cap : 8;
-
-		x->out = arena_grow(x->arena, x->out, x->cap * sizeof(*x->out), cap * sizeof(*x->out));
-		x->cap = cap;
-	}
+	ARENA_ROOM(x->arena, x->out, x->count, x->cap);
 	x->out[x->count++] = s;
 	return 0;
 }

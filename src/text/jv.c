@@ -129,23 +129,27 @@ struct jv *jv_object(struct arena *arena)
 	return make(arena, JV_OBJECT);
 }
 
-static void add_member(struct arena *arena, struct jv *container, struct str key, struct jv *value)
+struct jv_member *jv_add(struct arena *arena, struct jv *container)
 {
 	struct jv_member *m = ARENA_NEW(arena, struct jv_member);
 
-	m->key = key;
-	m->value = value;
-	if (container->u.items.last)
-		container->u.items.last->next = m;
-	else
-		container->u.items.first = m;
+	*(container->u.items.last ? &container->u.items.last->next : &container->u.items.first) = m;
 	container->u.items.last = m;
 	container->u.items.count++;
+	return m;
+}
+
+static void add_member(struct arena *arena, struct jv *container, struct str key, struct jv *value)
+{
+	struct jv_member *m = jv_add(arena, container);
+
+	m->key = key;
+	m->value = value;
 }
 
 void jv_push(struct arena *arena, struct jv *array, struct jv *value)
 {
-	add_member(arena, array, STR_NONE, value);
+	jv_add(arena, array)->value = value;
 }
 
 void jv_set_key(struct arena *arena, struct jv *object, struct str key, struct jv *value)

@@ -75,6 +75,8 @@ struct jv *jv_str(struct arena *arena, struct str s);
 struct jv *jv_array(struct arena *arena);
 struct jv *jv_object(struct arena *arena);
 void jv_push(struct arena *arena, struct jv *array, struct jv *value);
+/* Adds an empty member at the end, without a look at the keys that are there: for parsers. */
+struct jv_member *jv_add(struct arena *arena, struct jv *container);
 /* Adds or replaces; `key` is borrowed. */
 void jv_set(struct arena *arena, struct jv *object, const char *key, struct jv *value);
 void jv_set_key(struct arena *arena, struct jv *object, struct str key, struct jv *value);

@@ -233,16 +233,6 @@ static struct jv *parse_number(struct parser *p)
 
 /* --- arrays, objects, all --- */
 
-static struct jv_member *add_member(struct parser *p, struct jv *container)
-{
-	struct jv_member *m = ARENA_NEW(p->arena, struct jv_member);
-
-	*(container->u.items.last ? &container->u.items.last->next : &container->u.items.first) = m;
-	container->u.items.last = m;
-	container->u.items.count++;
-	return m;
-}
-
 static struct jv *parse_array(struct parser *p)
 {
 	struct jv *v = jv_array(p->arena);
@@ -254,7 +244,7 @@ static struct jv *parse_array(struct parser *p)
 
 		if (!item)
 			return NULL;
-		add_member(p, v)->value = item;
+		jv_add(p->arena, v)->value = item;
 	} while (take(p, ','));
 	return take(p, ']') ? v : fail(p, p->at, "',' or ']' was expected");
 }
@@ -297,7 +287,7 @@ static struct jv *parse_object(struct parser *p)
 			return fail(p, from, "this key stands twice in one object");
 		if (!take(p, ':'))
 			return fail(p, p->at, "':' was expected");
-		m = add_member(p, v);
+		m = jv_add(p->arena, v);
 		m->key = key;
 		m->value = parse_value(p);
 		if (!m->value)

@@ -63,13 +63,7 @@ static void set_add(struct parser *p, struct set *set, uint32_t lo, uint32_t hi)
 {
 	if (lo > hi)
 		return;
-	if (set->count == set->cap) {
-		size_t cap = set->cap ? 2 * set->cap : 8;
-
-		set->ranges =
-			arena_grow(p->arena, set->ranges, set->cap * sizeof(*set->ranges), cap * sizeof(*set->ranges));
-		set->cap = cap;
-	}
+	ARENA_ROOM(p->arena, set->ranges, set->count, set->cap);
 	set->ranges[set->count++] = (struct re_range){lo, hi};
 }
 
@@ -244,32 +238,45 @@ static bool char_escape(struct parser *p, uint32_t *ret)
 	return true;
 }
 
-static bool add_posix_class(struct parser *p, struct set *set)
+const struct re_range *regex_posix_class(struct str name)
 {
 	static const struct {
 		const char *name;
-		struct re_range r[4];
+		struct re_range r[5]; /* ends with {0, 0} */
 	} known[] = {
-		{"[:alpha:]", {{'A', 'Z'}, {'a', 'z'}}},
-		{"[:digit:]", {{'0', '9'}}},
-		{"[:alnum:]", {{'0', '9'}, {'A', 'Z'}, {'a', 'z'}}},
-		{"[:upper:]", {{'A', 'Z'}}},
-		{"[:lower:]", {{'a', 'z'}}},
-		{"[:space:]", {{'\t', '\r'}, {' ', ' '}}},
-		{"[:blank:]", {{'\t', '\t'}, {' ', ' '}}},
-		{"[:punct:]", {{'!', '/'}, {':', '@'}, {'[', '`'}, {'{', '~'}}},
-		{"[:xdigit:]", {{'0', '9'}, {'A', 'F'}, {'a', 'f'}}},
-		{"[:word:]", {{'0', '9'}, {'A', 'Z'}, {'_', '_'}, {'a', 'z'}}},
+		{"alpha", {{'A', 'Z'}, {'a', 'z'}}},
+		{"digit", {{'0', '9'}}},
+		{"alnum", {{'0', '9'}, {'A', 'Z'}, {'a', 'z'}}},
+		{"upper", {{'A', 'Z'}}},
+		{"lower", {{'a', 'z'}}},
+		{"space", {{'\t', '\r'}, {' ', ' '}}},
+		{"blank", {{'\t', '\t'}, {' ', ' '}}},
+		{"punct", {{'!', '/'}, {':', '@'}, {'[', '`'}, {'{', '~'}}},
+		{"print", {{' ', '~'}}},
+		{"graph", {{'!', '~'}}},
+		{"cntrl", {{0, 0x1F}, {0x7F, 0x7F}}},
+		{"xdigit", {{'0', '9'}, {'A', 'F'}, {'a', 'f'}}},
+		{"word", {{'0', '9'}, {'A', 'Z'}, {'_', '_'}, {'a', 'z'}}},
 	};
 
-	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
-		if (!eat(p, known[i].name))
-			continue;
-		for (size_t k = 0; k < 4 && known[i].r[k].hi; k++)
-			set_add(p, set, known[i].r[k].lo, known[i].r[k].hi);
-		return true;
-	}
-	return false;
+	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+		if (str_is(name, known[i].name))
+			return known[i].r;
+	return NULL;
+}
+
+/* At "[:". */
+static bool add_posix_class(struct parser *p, struct set *set)
+{
+	struct str name = str_from(p->s, p->at + 2);
+	const struct re_range *r;
+
+	name = str_first(name, str_find_char(name, ':'));
+	r = regex_posix_class(name);
+	p->at += 2 + name.len;
+	for (; r && r->hi; r++)
+		set_add(p, set, r->lo, r->hi);
+	return r && eat(p, ":]");
 }
 
 /* One end of a range in a class. False: a set was added, or the parser gave up. */

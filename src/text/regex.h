@@ -57,6 +57,8 @@ struct re {
 /* The pattern must be one that PCRE2 compiles (it bounds the depth). Never fails: at worst the tree is one opaque
    node. */
 void regex_parse(struct arena *arena, struct str pattern, bool nocase, struct re *ret);
+/* "alpha" … "xdigit", "word": the ASCII characters of the class, the last range followed by {0, 0}. NULL: unknown. */
+const struct re_range *regex_posix_class(struct str name);
 /* One literal text as a tree. */
 void regex_literal(struct arena *arena, struct str text, bool nocase, struct re *ret);
 

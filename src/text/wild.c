@@ -7,6 +7,7 @@
  */
 #include "text/wild.h"
 #include "base/utf8.h"
+#include "text/regex.h"
 
 enum { TOK_BYTE, TOK_ANY, TOK_STAR, TOK_CLASS, TOK_NEVER };
 
@@ -39,37 +40,6 @@ static uint32_t next_char(struct str s, bool bytes, size_t *ret_len)
 	return utf8_next(s, ret_len);
 }
 
-static bool is_posix(struct str name, unsigned char c)
-{
-	bool upper = c >= 'A' && c <= 'Z', low = c >= 'a' && c <= 'z', digit = c >= '0' && c <= '9';
-
-	if (str_is(name, "alpha"))
-		return upper || low;
-	if (str_is(name, "digit"))
-		return digit;
-	if (str_is(name, "alnum"))
-		return upper || low || digit;
-	if (str_is(name, "upper"))
-		return upper;
-	if (str_is(name, "lower"))
-		return low;
-	if (str_is(name, "space"))
-		return c == ' ' || (c >= '\t' && c <= '\r');
-	if (str_is(name, "blank"))
-		return c == ' ' || c == '\t';
-	if (str_is(name, "punct"))
-		return c > ' ' && c < 0x7F && !upper && !low && !digit;
-	if (str_is(name, "print"))
-		return c >= ' ' && c < 0x7F;
-	if (str_is(name, "graph"))
-		return c > ' ' && c < 0x7F;
-	if (str_is(name, "cntrl"))
-		return c < ' ' || c == 0x7F;
-	if (str_is(name, "xdigit"))
-		return digit || (ascii_lower(c) >= 'a' && ascii_lower(c) <= 'f');
-	return false;
-}
-
 static void class_add(struct class *class, uint32_t lo, uint32_t hi)
 {
 	for (uint32_t c = lo; c <= hi && c < 128; c++)
@@ -80,9 +50,11 @@ static void class_add(struct class *class, uint32_t lo, uint32_t hi)
 
 static void class_add_posix(struct class *class, struct str name)
 {
-	for (unsigned c = 0; c < 128; c++)
-		if (is_posix(name, (unsigned char)c))
-			class->ascii[c >> 6] |= 1ull << (c & 63);
+	/* PCRE2's, and unknown to globs */
+	const struct re_range *r = str_is(name, "word") ? NULL : regex_posix_class(name);
+
+	for (; r && r->hi; r++)
+		class_add(class, r->lo, r->hi);
 }
 
 /* "[:name:]" at the start of `s`: the length of it, and the name; else 0. */

@@ -225,21 +225,6 @@ static int scalar(struct reader *reader, struct fy_event *event, struct jv **ret
 
 static int node(struct reader *r, struct fy_event *event, unsigned depth, struct jv **ret);
 
-static void append(struct arena *arena, struct jv *to, struct str key, unsigned key_line, struct jv *value)
-{
-	struct jv_member *m = ARENA_NEW(arena, struct jv_member);
-
-	m->key = key;
-	m->key_line = key_line;
-	m->value = value;
-	if (to->u.items.last)
-		to->u.items.last->next = m;
-	else
-		to->u.items.first = m;
-	to->u.items.last = m;
-	to->u.items.count++;
-}
-
 static int sequence(struct reader *reader, unsigned depth, struct jv *list)
 {
 	for (;;) {
@@ -257,7 +242,7 @@ static int sequence(struct reader *reader, unsigned depth, struct jv *list)
 		fy_parser_event_free(reader->parser, event);
 		if (r)
 			return r;
-		append(reader->arena, list, STR_NONE, 0, item);
+		jv_push(reader->arena, list, item);
 	}
 }
 
@@ -327,7 +312,7 @@ static int mapping(struct reader *reader, unsigned depth, struct jv *object)
 		fy_parser_event_free(reader->parser, event);
 		if (r)
 			return r;
-		append(reader->arena, object, key, key_line, value);
+		*jv_add(reader->arena, object) = (struct jv_member){key, key_line, value, NULL};
 	}
 }
 

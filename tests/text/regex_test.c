@@ -36,10 +36,11 @@ static void add(struct text *t, const char *s)
 
 static void pattern(struct text *t, unsigned depth)
 {
-	static const char *const atoms[] = {"a",           "b",   "foo",   "ab",     "\\w",      "\\s",    "\\d",
-					    "[^a]",        ".",   "[a-c]", "[ab_]+", "\xC3\xA9", "[^\\s]", "^",
-					    "$",           "\\b", "\\B",   "_X",     "\\W",      "\\S*",   "x{2}",
-					    "[[:upper:]]", "\\.", "(?:)",  "\\x62",  "barb"};
+	static const char *const atoms[] = {"a",           "b",    "foo",  "ab",          "\\w",         "\\s",
+					    "\\d",         "[^a]", ".",    "[a-c]",       "[ab_]+",      "\xC3\xA9",
+					    "[^\\s]",      "^",    "$",    "\\b",         "\\B",         "_X",
+					    "\\W",         "\\S*", "x{2}", "[[:upper:]]", "[[:cntrl:]]", "[[:^print:]]",
+					    "[[:graph:]]", "\\.",  "(?:)", "\\x62",       "barb"};
 	static const char *const repeats[] = {"", "", "", "", "*", "+", "?", "{2}", "{1,3}", "{2,}", "*?", "+?"};
 
 	for (unsigned i = 0, n = 1 + pick(4); i < n; i++) {

@@ -243,10 +243,7 @@ static void add(struct catalog *c, struct entry *e, bool sorted)
 	}
 	if (e->n.number > c->number)
 		c->number = e->n.number;
-	if (c->count == c->cap) {
-		c->cap = c->cap ? c->cap * 2 : 64;
-		c->order = xrealloc(c->order, c->cap * sizeof(*c->order));
-	}
+	HEAP_ROOM(c->order, c->count, c->cap);
 	place = sorted ? order_find(c, &e->n) : c->count;
 	memmove(c->order + place + 1, c->order + place, (c->count - place) * sizeof(*c->order));
 	c->order[place] = e;

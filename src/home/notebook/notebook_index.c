@@ -55,12 +55,7 @@ static void count_note(struct arena *arena, struct summary *s, const struct note
 	size_t *place = strmap_put(s->places, n->author, &fresh);
 
 	if (fresh) {
-		if (s->author_count == s->cap) {
-			size_t cap = s->cap ? s->cap * 2 : 16;
-
-			s->authors = arena_grow(arena, s->authors, s->cap * sizeof *c, cap * sizeof *c);
-			s->cap = cap;
-		}
+		ARENA_ROOM(arena, s->authors, s->author_count, s->cap);
 		*place = s->author_count;
 		s->authors[s->author_count++] = (struct contributor){.author = n->author, .last_ns = n->updated_ns};
 	}

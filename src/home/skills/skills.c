@@ -54,13 +54,7 @@ static void put(struct gather *g, const struct layer *layer, struct skill *skill
 		return;
 	}
 	if (added) {
-		if (g->out->count == g->cap) {
-			size_t more = g->cap ? 2 * g->cap : 32;
-
-			g->out->skills =
-				arena_grow(arena, g->out->skills, g->cap * sizeof(*skill), more * sizeof(*skill));
-			g->cap = more;
-		}
+		ARENA_ROOM(arena, g->out->skills, g->out->count, g->cap);
 		*place = ++g->out->count;
 	}
 	g->out->skills[*place - 1] = *skill;

@@ -91,13 +91,7 @@ static int add_change(void *arg, const struct revision *r, struct err *err)
 			*at = SIZE_MAX;
 			return 0;
 		}
-		if (c->count == c->cap) {
-			size_t more = c->cap ? c->cap * 2 : 16;
-
-			c->list =
-				arena_grow(c->ctx->arena, c->list, c->cap * sizeof(*c->list), more * sizeof(*c->list));
-			c->cap = more;
-		}
+		ARENA_ROOM(c->ctx->arena, c->list, c->count, c->cap);
 		*at = c->count++;
 		c->list[*at] =
 			(struct past_change){.logged = logged,

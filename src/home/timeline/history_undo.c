@@ -391,12 +391,7 @@ static struct undo_path *path_of(struct undo *u, const struct revision *r)
 		*at = SIZE_MAX;
 		return NULL;
 	}
-	if (u->count == u->cap) {
-		size_t more = u->cap ? u->cap * 2 : 16;
-
-		u->paths = arena_grow(u->ctx->arena, u->paths, u->cap * sizeof(*u->paths), more * sizeof(*u->paths));
-		u->cap = more;
-	}
+	ARENA_ROOM(u->ctx->arena, u->paths, u->count, u->cap);
 	*at = u->count++;
 	p = &u->paths[*at];
 	*p = (struct undo_path){.last = r->number};

@@ -256,12 +256,7 @@ static void add_path(struct merge *m, struct wpath logged)
 		leave(m, logged, base_of(m, logged));
 		return;
 	}
-	if (m->count == m->cap) {
-		size_t cap = m->cap ? m->cap * 2 : 64;
-
-		m->items = arena_grow(m->ctx.arena, m->items, m->cap * sizeof(*m->items), cap * sizeof(*m->items));
-		m->cap = cap;
-	}
+	ARENA_ROOM(m->ctx.arena, m->items, m->count, m->cap);
 	m->items[m->count++] = (struct item){.path = path, .logged = logged, .since = base_of(m, logged)};
 	*at = m->count;
 }

@@ -188,10 +188,7 @@ static struct found *list_share(const struct disk_pool *p, unsigned share, size_
 				unlinkat(dirfd(dir), e->d_name, 0);
 			continue;
 		}
-		if (count == cap) {
-			cap = cap ? 2 * cap : 256;
-			all = xrealloc(all, cap * sizeof *all);
-		}
+		HEAP_ROOM(all, count, cap);
 		all[count].used_ns = (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec;
 		all[count].cost = (uint64_t)st.st_size + FILE_COST;
 		memcpy(all[count].name, e->d_name, sizeof all[count].name);

@@ -80,10 +80,7 @@ static int push_frame(struct walk *w, int fd, size_t path_len, struct err *err)
 	struct str cursor;
 	int r;
 
-	if (w->depth == w->cap) {
-		w->cap = w->cap ? w->cap * 2 : 16;
-		w->frames = xrealloc(w->frames, w->cap * sizeof(*w->frames));
-	}
+	HEAP_ROOM(w->frames, w->depth, w->cap);
 	r = disk_names_read(fd, false, &f.names, err);
 	if (r) {
 		close(fd);
@@ -126,13 +123,7 @@ static void add_entry(struct walk *w, size_t path_len, const struct stat *st)
 {
 	struct store_entry *e;
 
-	if (w->page.count == w->page_cap) {
-		size_t more = w->page_cap ? w->page_cap * 2 : 32;
-
-		w->page.entries =
-			arena_grow(w->ctx->arena, w->page.entries, w->page_cap * sizeof(*e), more * sizeof(*e));
-		w->page_cap = more;
-	}
+	ARENA_ROOM(w->ctx->arena, w->page.entries, w->page.count, w->page_cap);
 	e = &w->page.entries[w->page.count++];
 	e->path.s = arena_str(w->ctx->arena, str_n(w->path, path_len));
 	disk_fill_stat(w->ctx->arena, st, &e->stat);

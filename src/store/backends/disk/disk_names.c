@@ -27,10 +27,7 @@ static int add_name(struct disk_names *names, const char *name, unsigned char ty
 		names->cap = names->cap ? names->cap * 2 : 4096;
 		names->text = xrealloc(names->text, names->cap);
 	}
-	if (names->count == names->ref_cap) {
-		names->ref_cap = names->ref_cap ? names->ref_cap * 2 : 128;
-		names->refs = xrealloc(names->refs, names->ref_cap * sizeof(*names->refs));
-	}
+	HEAP_ROOM(names->refs, names->count, names->ref_cap);
 	ref = &names->refs[names->count++];
 	*ref = (struct disk_name_ref){.at = (uint32_t)names->len,
 				      .len = (uint32_t)len,

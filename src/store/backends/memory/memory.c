@@ -724,12 +724,7 @@ static void fill_page(struct walk *w, struct ctx *ctx, size_t limit, struct stor
 							      : e->path.s;
 			return;
 		}
-		if (ret->count == cap) {
-			size_t more = cap ? cap * 2 : 16;
-
-			ret->entries = arena_grow(ctx->arena, ret->entries, cap * sizeof(*e), more * sizeof(*e));
-			cap = more;
-		}
+		ARENA_ROOM(ctx->arena, ret->entries, ret->count, cap);
 		e = &ret->entries[ret->count++];
 		e->path.s = arena_str(ctx->arena, path);
 		fill_stat(ctx->arena, dir ? NULL : w->at, &e->stat);
@@ -889,10 +884,7 @@ static void add_entry(struct memory *m, struct str path, struct str bytes)
 {
 	struct log *log = log_find(m, path, true);
 
-	if (log->count == log->cap) {
-		log->cap = log->cap ? log->cap * 2 : 16;
-		log->entries = xrealloc(log->entries, log->cap * sizeof(*log->entries));
-	}
+	HEAP_ROOM(log->entries, log->count, log->cap);
 	log->entries[log->count++] = str_n(xstrndup(bytes), bytes.len);
 }
 

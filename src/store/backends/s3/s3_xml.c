@@ -303,12 +303,7 @@ static void add_object(struct listing_walk *w, const struct s3_object *object)
 {
 	struct s3_listing *l = w->list;
 
-	if (l->count == w->cap) {
-		size_t more = w->cap ? w->cap * 2 : 64;
-
-		l->objects = arena_grow(w->arena, l->objects, w->cap * sizeof(*object), more * sizeof(*object));
-		w->cap = more;
-	}
+	ARENA_ROOM(w->arena, l->objects, l->count, w->cap);
 	l->objects[l->count++] = *object;
 }
 
