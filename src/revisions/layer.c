@@ -759,20 +759,29 @@ static int draft_tree(struct revisions *rv, struct ctx *ctx, struct wpath from, 
 	return r;
 }
 
+/* A directory replaces nothing. On disk an empty directory may be there, and counts as nothing. */
+static bool is_taken(struct revisions *rv, struct ctx *ctx, struct wpath path)
+{
+	struct store_stat stat;
+	struct store_call get = {.op = STORE_OP_STAT, .path = path, .ret_stat = &stat};
+	struct err ignored;
+
+	if (store_forward(rv->base.inner, ctx, &get, &ignored) != 0)
+		return is_below_file(rv, ctx, path);
+	return stat.kind != STORE_DIR || !is_empty_dir(rv, ctx, path);
+}
+
 static int move_tree(struct revisions *rv, struct ctx *ctx, struct store_call *wanted, struct err *err)
 {
 	struct store_call call = *wanted;
 	struct rev_draft *drafts;
-	struct store_stat stat;
-	struct store_call get = {.op = STORE_OP_STAT, .path = wanted->to, .ret_stat = &stat};
 	size_t count;
 	int r = draft_tree(rv, ctx, wanted->path, wanted->to, &drafts, &count, err);
 
 	if (r)
 		return r;
-	if (store_forward(rv->base.inner, ctx, &get, err) == 0 || is_below_file(rv, ctx, wanted->to))
-		return store_forward(rv->base.inner, ctx, &call,
-				     err); /* a directory replaces nothing: its own sentence */
+	if (is_taken(rv, ctx, wanted->to))
+		return store_forward(rv->base.inner, ctx, &call, err); /* refuses with its own sentence */
 	r = revlog_append(rv->log, ctx, drafts, count, err);
 	if (r)
 		return r;

@@ -44,7 +44,6 @@ static const struct {
 	{"skills.repositories", "[/srv/a, {url: 's3://b/c', name: team}]", "[{name: team}]"},
 	{"skills.auto_promote", "true", "\"yes\""},
 	{"skills.security_scan", "false", "\"no\""},
-	{"skills.prompt_budget", "4000", "1"},
 	{"uploads", "{}", "\"x\""},
 	{"uploads.max_size", "10MB", "10 apples"},
 	{"uploads.converters", "[{match: [.pdf], command: [pdftotext, '{in}', '{out}'], output: txt}]",

@@ -425,3 +425,14 @@ TEST(a_workspace_on_disk_goes_back_to_any_revision_and_forward_again)
 {
 	check(true);
 }
+
+/* Seeds that found a fault once: a directory that is moved onto an empty one was not recorded. */
+TEST(seeds_that_found_a_fault_on_disk_pass)
+{
+	static const uint64_t seeds[] = {761785, 561449};
+	static struct run r;
+
+	for (size_t i = 0; i < sizeof seeds / sizeof seeds[0]; i++)
+		if (!run_once(&r, seeds[i], 600, true))
+			TEST_FAIL("seed %llu: %s", (unsigned long long)seeds[i], r.why);
+}
