@@ -25,7 +25,6 @@
 #define ONE_STEP_MAX (1 * MIB) /* larger contents go their own way to the store */
 #define BATCH_MAX    512
 #define OWN_PREFIX   STR(".stead")
-#define NS_PER_S     INT64_C(1000000000)
 
 static const struct store_ops revisions_ops;
 

@@ -29,7 +29,7 @@
 #include "revisions/log_internal.h"
 
 #define STUB_BYTES   256
-#define STUB_AGE_NS  (INT64_C(86400) * 1000000000)
+#define STUB_AGE_NS  (86400 * NS_PER_S)
 #define CUT_MIN      KIB
 #define CURSOR_BYTES (PATH_LEN_MAX + 2)
 

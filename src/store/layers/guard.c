@@ -497,7 +497,7 @@ static const char *const default_hidden[] = {
 
 const struct guard_rules guard_defaults = {
 	.hidden = default_hidden,
-	.hidden_count = sizeof(default_hidden) / sizeof(default_hidden[0]),
+	.hidden_count = COUNT(default_hidden),
 };
 
 struct store *store_guard_new(struct store *inner, const struct guard_rules *rules)

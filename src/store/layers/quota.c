@@ -139,8 +139,8 @@ static int wait_for_change(struct quota *q, struct ctx *ctx, struct err *err)
 
 	clock_gettime(CLOCK_REALTIME, &until);
 	until.tv_nsec += 20 * 1000 * 1000;
-	if (until.tv_nsec >= 1000000000) {
-		until.tv_nsec -= 1000000000;
+	if (until.tv_nsec >= NS_PER_S) {
+		until.tv_nsec -= NS_PER_S;
 		until.tv_sec++;
 	}
 	pthread_cond_timedwait(&q->changed, &q->lock, &until);
@@ -448,7 +448,8 @@ static void quota_destroy(struct store *s)
 }
 
 static const struct store_ops quota_ops = {
-	.name = "quota", .cannot = STORE_ONE_STEP,
+	.name = "quota",
+	.cannot = STORE_ONE_STEP,
 	.around = quota_around,
 	.destroy = quota_destroy,
 };
