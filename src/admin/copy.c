@@ -245,7 +245,7 @@ static bool is_copied(struct str path)
 	static const struct str own[] = {STR(".stead/rev/"), STR(".stead/own/"),  STR(".stead/leases/"),
 					 STR(".stead/tmp/"), STR(".stead/copy."), STR(".stead/index/")};
 
-	for (size_t i = 0; i < sizeof own / sizeof own[0]; i++)
+	for (size_t i = 0; i < COUNT(own); i++)
 		if (str_starts(path, own[i]))
 			return false;
 	return true;

@@ -212,7 +212,7 @@ static void check_identity(struct doctor *d, struct store *home, struct str work
 	struct buf missing;
 
 	buf_init(&missing, d->ctx->arena, KIB);
-	for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++)
+	for (size_t i = 0; i < COUNT(wanted); i++)
 		if (!has_file(d, home, wanted[i]) && !(i == 0 && has_file(d, home, "AGENT.md")))
 			buf_printf(&missing, "%s%s", missing.len ? ", " : "", wanted[i]);
 	if (!missing.len)

@@ -8,8 +8,6 @@
 
 #include "base/env.h"
 
-#define NS_PER_S INT64_C(1000000000)
-
 static int64_t now_ns(clockid_t id)
 {
 	struct timespec ts;

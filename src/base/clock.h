@@ -5,12 +5,24 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <time.h>
 
 #include "base/arena.h"
 #include "base/str.h"
 
+#define NS_PER_S  INT64_C(1000000000)
+#define NS_PER_MS INT64_C(1000000)
+
 int64_t clock_monotonic_ns(void);
 int64_t clock_real_ns(void);
+static inline struct timespec clock_timespec(int64_t ns)
+{
+	return (struct timespec){.tv_sec = ns / NS_PER_S, .tv_nsec = ns % NS_PER_S};
+}
+static inline int64_t clock_of_timespec(struct timespec t)
+{
+	return (int64_t)t.tv_sec * NS_PER_S + t.tv_nsec;
+}
 /* "2026-11-15T09:50:42Z", UTC, whole seconds. */
 struct str clock_format_utc(struct arena *arena, int64_t real_ns);
 /* "2026-11-15", with or without "T09:50[:42[.5]]" ('T' or a blank) and "Z" or "+01:00"; without a zone it is UTC.

@@ -12,16 +12,6 @@ uint64_t hash_u64(struct str s, uint64_t seed)
 	return XXH3_64bits_withSeed(s.ptr, s.len, seed);
 }
 
-void hex_u64(uint64_t v, char ret_hex[16])
-{
-	static const char digits[] = "0123456789abcdef";
-
-	for (int i = 15; i >= 0; i--) {
-		ret_hex[i] = digits[v & 15];
-		v >>= 4;
-	}
-}
-
 void hash_u128(struct str s, uint64_t ret_hash[2])
 {
 	XXH128_hash_t h = XXH3_128bits(s.ptr, s.len);

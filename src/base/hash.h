@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 #include "base/arena.h"
-#include "base/str.h"
+#include "base/hex.h"
 
 uint64_t hash_u64(struct str s, uint64_t seed);
 /* 128 bits as 32 hex digits: content identity. */
@@ -18,7 +18,5 @@ struct hash_stream *hash_stream_new(void);
 void hash_stream_add(struct hash_stream *stream, struct str s);
 /* Ends and frees the stream. */
 void hash_stream_end(struct hash_stream *stream, uint64_t ret_hash[2]);
-/* A number as 16 hex digits at `ret_hex` (not terminated). */
-void hex_u64(uint64_t v, char ret_hex[16]);
 
 #endif

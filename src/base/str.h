@@ -22,6 +22,9 @@ struct str {
 #define STR_NONE   ((struct str){NULL, 0})
 #define STR_ARG(s) (int)((s).len > INT32_MAX ? INT32_MAX : (s).len), (s).ptr ? (s).ptr : ""
 
+/* How many elements an array has. */
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
 static inline struct str str_of(const char *z)
 {
 	return (struct str){z, z ? strlen(z) : 0};

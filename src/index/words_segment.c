@@ -43,7 +43,7 @@ static bool check_head(const struct words_head *h, size_t size)
 		if (h->at[i] % 16 || h->at[i] < sizeof *h || h->at[i] > size || h->len[i] > size - h->at[i] ||
 		    size - h->at[i] - h->len[i] < 16 || (i && h->at[i] < h->at[i - 1] + h->len[i - 1]))
 			return false;
-	for (size_t i = 0; i < sizeof fixed / sizeof fixed[0]; i++) {
+	for (size_t i = 0; i < COUNT(fixed); i++) {
 		uint32_t count;
 
 		memcpy(&count, (const char *)h + fixed[i].count_at, sizeof count);

@@ -43,7 +43,7 @@ void method_initialize(struct request *req)
 	struct jv *result = jv_object(req->arena), *info = jv_object(req->arena);
 	size_t chosen = 0;
 
-	for (size_t i = 0; i < sizeof(legacy_versions) / sizeof(legacy_versions[0]); i++)
+	for (size_t i = 0; i < COUNT(legacy_versions); i++)
 		if (str_is(wanted, legacy_versions[i].version))
 			chosen = i;
 	req->server->legacy_form = legacy_versions[chosen].form;

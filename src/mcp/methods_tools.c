@@ -31,7 +31,7 @@ static void write_annotations(struct buf *buf, const struct tool_info *tool)
 		jv_write_string(buf, tool->title);
 		buf_char(buf, ',');
 	}
-	for (size_t i = 0; i < sizeof(hints) / sizeof(hints[0]); i++)
+	for (size_t i = 0; i < COUNT(hints); i++)
 		buf_printf(buf, "%s\"%s\":%s", i ? "," : "", hints[i].name,
 			   tool->traits & hints[i].trait ? "true" : "false");
 	buf_char(buf, '}');

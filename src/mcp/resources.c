@@ -35,7 +35,7 @@ static const char *mime_of(struct wpath path)
 	size_t dot = str_rfind_char(name, '.');
 
 	if (dot < name.len)
-		for (size_t i = 0; i < sizeof(mimes) / sizeof(mimes[0]); i++)
+		for (size_t i = 0; i < COUNT(mimes); i++)
 			if (str_eq_nocase(str_from(name, dot + 1), str_of(mimes[i].ext)))
 				return mimes[i].type;
 	return NULL;

@@ -44,7 +44,7 @@ static const struct method methods[] = {
 
 static const struct method *method_find(struct str name)
 {
-	for (size_t i = 0; i < sizeof(methods) / sizeof(methods[0]); i++)
+	for (size_t i = 0; i < COUNT(methods); i++)
 		if (str_is(name, methods[i].name))
 			return &methods[i];
 	return NULL;
@@ -69,7 +69,7 @@ static bool level_ok(const struct jv *level)
 
 	if (!level)
 		return true;
-	for (size_t i = 0; i < sizeof(levels) / sizeof(levels[0]); i++)
+	for (size_t i = 0; i < COUNT(levels); i++)
 		if (str_is(jv_str_of(level), levels[i]))
 			return true;
 	return false;

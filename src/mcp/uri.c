@@ -3,6 +3,7 @@
  * A file's URI is `stead:///` and its path in the workspace, percent-encoded. It says nothing of where the bytes lie,
  * so it stays the same when a workspace moves, and no path of the host reaches a client.
  */
+#include "base/hex.h"
 #include "base/limits.h"
 #include "mcp/server.h"
 
@@ -35,44 +36,22 @@ struct str uri_format(struct arena *arena, struct str path)
 	return buf_str(&b);
 }
 
-static int hex_digit(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	if (c >= 'a' && c <= 'f')
-		return c - 'a' + 10;
-	return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
 /* Reserved characters stand for themselves: a client that fills in the template need not encode them. */
 int uri_parse(struct arena *arena, struct str uri, struct wpath *ret_path, struct err *err)
 {
-	struct str rest;
-	struct buf b;
+	struct str rest, path;
 
 	if (!str_starts(uri, SCHEME))
 		return err_set(err, ERR_INVALID, "resource \"%.*s\": a URI here is stead:/// and a path, as in %s",
-			       (int)utf8_first(uri, 100).len, uri.ptr ? uri.ptr : "", "stead:///notes/today.md");
+			       STR_ARG(utf8_first(uri, 100)), "stead:///notes/today.md");
 	rest = str_from(uri, SCHEME.len);
-	buf_init(&b, arena, PATH_LEN_MAX);
-	for (size_t i = 0; i < rest.len; i++) {
-		int high, low;
-
-		if (rest.ptr[i] != '%') {
-			buf_char(&b, rest.ptr[i]);
-			continue;
-		}
-		high = rest.len - i > 2 ? hex_digit(rest.ptr[i + 1]) : -1;
-		low = rest.len - i > 2 ? hex_digit(rest.ptr[i + 2]) : -1;
-		if (high < 0 || low < 0)
-			return err_set(err, ERR_INVALID,
-				       "resource \"%.*s\": '%%' must be followed by two hex digits; write %%25 for a "
-				       "percent sign",
-				       (int)utf8_first(uri, 100).len, uri.ptr);
-		buf_char(&b, (char)(high * 16 + low));
-		i += 2;
-	}
-	if (b.overflow)
+	path = percent_decode(arena, rest);
+	if (!path.ptr)
+		return err_set(
+			err, ERR_INVALID,
+			"resource \"%.*s\": '%%' must be followed by two hex digits; write %%25 for a percent sign",
+			STR_ARG(utf8_first(uri, 100)));
+	if (path.len > PATH_LEN_MAX)
 		return err_set(err, ERR_INVALID, "the path of this resource is longer than %zu bytes", PATH_LEN_MAX);
-	return wpath_parse_lenient(arena, buf_str(&b), ret_path, err);
+	return wpath_parse_lenient(arena, path, ret_path, err);
 }

@@ -34,7 +34,7 @@ static void load(void)
 	};
 	struct err err;
 
-	if (dynlib_load("libcrypto.so.3", "libssl3", entries, sizeof(entries) / sizeof(*entries), &err) != 0)
+	if (dynlib_load("libcrypto.so.3", "libssl3", entries, COUNT(entries), &err) != 0)
 		return;
 	sha256_md = ssl.md_fetch(NULL, "SHA256", NULL);
 	md5_md = ssl.md_fetch(NULL, "MD5", NULL);
@@ -150,12 +150,4 @@ int digest_md5(struct str bytes, uint8_t ret[MD5_LEN], struct err *err)
 	digest_add(&digest, bytes);
 	ssl_finish(&digest, ret);
 	return 0;
-}
-
-void digest_hex(const uint8_t *bytes, size_t len, char *ret_hex)
-{
-	for (size_t i = 0; i < len; i++) {
-		ret_hex[2 * i] = "0123456789abcdef"[bytes[i] >> 4];
-		ret_hex[2 * i + 1] = "0123456789abcdef"[bytes[i] & 15];
-	}
 }

@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "base/hex.h"
 #include "base/str.h"
 
 #define SHA256_LEN ((size_t)32)
@@ -24,8 +25,5 @@ struct digest;
 struct digest *digest_sha256_begin(void);
 void digest_add(struct digest *digest, struct str bytes);
 void digest_end(struct digest *digest, uint8_t ret[SHA256_LEN]);
-
-/* Two lower-case digits for each byte, at `ret_hex` (not terminated). */
-void digest_hex(const uint8_t *bytes, size_t len, char *ret_hex);
 
 #endif

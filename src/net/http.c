@@ -32,7 +32,6 @@
 #define IDLE_MAX           64         /* slots kept for the next request */
 #define TOGETHER_MAX       (32 * KIB) /* a body in memory up to this is sent with its head */
 #define LOOK_MS            25         /* how often a flag that another thread sets is looked at */
-#define NS_PER_MS          INT64_C(1000000)
 
 static struct {
 	__typeof__(curl_global_init) *global_init;
@@ -76,7 +75,7 @@ static void api_load(void)
 		{"curl_slist_free_all", &api.slist_free},
 	};
 
-	if (dynlib_load("libcurl.so.4", "libcurl4", entries, sizeof(entries) / sizeof(*entries), &api_err) == 0 &&
+	if (dynlib_load("libcurl.so.4", "libcurl4", entries, COUNT(entries), &api_err) == 0 &&
 	    api.global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
 		err_set(&api_err, ERR_INTERNAL, "libcurl cannot be started");
 }

@@ -271,7 +271,7 @@ int resp_error(struct str text, struct err *err)
 	struct str code = str_first(text, str_find_char(text, ' ')), shown = utf8_first(text, 200);
 	int r;
 
-	for (size_t i = 0; i < sizeof(meanings) / sizeof(meanings[0]); i++)
+	for (size_t i = 0; i < COUNT(meanings); i++)
 		if (str_is(code, meanings[i].code)) {
 			r = err_set(err, meanings[i].kind, "%s", meanings[i].sentence);
 			err->retryable = meanings[i].retryable;

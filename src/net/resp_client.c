@@ -18,7 +18,7 @@
 #include "net/resp.h"
 #include "net/sock.h"
 
-#define IDLE_TRUST_NS   1000000000 /* a connection that was idle for longer is looked at first */
+#define IDLE_TRUST_NS   NS_PER_S /* a connection that was idle for longer is looked at first */
 #define OUT_KEPT        (64 * KIB)
 #define PIPELINE_MAX    (1024 * MIB)
 #define WAIT_SLICE_NS   20000000
@@ -204,7 +204,7 @@ static int conn_open(struct resp_client *c, struct ctx *ctx, const char *host, u
 	struct sock_target target = {.host = host, .port = port, .unix_path = c->opts.unix_path, .tls = c->tls};
 	struct resp_conn *conn;
 	struct sock *sock;
-	int r = sock_connect(&target, ctx, clock_monotonic_ns() + (int64_t)c->opts.connect_ms * 1000000, &sock, err);
+	int r = sock_connect(&target, ctx, clock_monotonic_ns() + (int64_t)c->opts.connect_ms * NS_PER_MS, &sock, err);
 
 	if (r == 0) {
 		conn = xcalloc(1, sizeof(*conn));
@@ -279,7 +279,7 @@ static int wait_for_one(struct resp_client *c, struct ctx *ctx, int64_t deadline
 {
 	while (c->out >= c->opts.connections) {
 		int64_t now = clock_monotonic_ns(), until = now + WAIT_SLICE_NS;
-		struct timespec t = {.tv_sec = until / 1000000000, .tv_nsec = until % 1000000000};
+		struct timespec t = clock_timespec(until);
 		int r = ctx_check(ctx, err);
 
 		if (r == 0 && now > deadline_ns) {
@@ -302,7 +302,7 @@ int resp_take(struct resp_client *c, struct ctx *ctx, bool extra, struct resp_co
 
 	pthread_mutex_lock(&c->lock);
 	if (!extra)
-		r = wait_for_one(c, ctx, now + (int64_t)c->opts.answer_ms * 1000000, err);
+		r = wait_for_one(c, ctx, now + (int64_t)c->opts.answer_ms * NS_PER_MS, err);
 	while (r == 0 && !conn && (conn = c->idle)) {
 		c->idle = conn->next;
 		if (conn->era != c->era || (now - conn->idle_ns > IDLE_TRUST_NS && !sock_is_quiet(conn->sock))) {
@@ -400,7 +400,7 @@ void resp_put_joined(struct resp_conn *conn, const struct str *args, size_t coun
 
 int resp_send(struct resp_conn *conn, struct ctx *ctx, struct err *err)
 {
-	int64_t deadline_ns = clock_monotonic_ns() + (int64_t)conn->client->opts.answer_ms * 1000000;
+	int64_t deadline_ns = clock_monotonic_ns() + (int64_t)conn->client->opts.answer_ms * NS_PER_MS;
 	struct iovec pieces[2 * LONG_MAX + 1];
 	size_t count = 0, at = 0;
 	int r = 0;
@@ -433,7 +433,7 @@ int resp_get(struct resp_conn *conn, struct ctx *ctx, struct arena *arena, size_
 		atomic_fetch_add(&conn->client->trips, 1);
 	conn->sent = false;
 	conn->ctx = ctx;
-	conn->deadline_ns = clock_monotonic_ns() + (int64_t)conn->client->opts.answer_ms * 1000000 + more_ns;
+	conn->deadline_ns = clock_monotonic_ns() + (int64_t)conn->client->opts.answer_ms * NS_PER_MS + more_ns;
 	conn->in.arena = arena;
 	do
 		r = resp_parse(&conn->in, max, ret_value, err);

@@ -185,14 +185,14 @@ static struct str sigv4_signature(struct arena *arena, const struct sigv4 *signe
 	struct buf out;
 
 	digest_sha256(canonical, digest);
-	digest_hex(digest, SHA256_LEN, hex);
+	hex_bytes(digest, SHA256_LEN, hex);
 	buf_init(&out, arena, TEXT_MAX);
 	buf_printf(&out, "AWS4-HMAC-SHA256\n%s\n", signer->when.text);
 	buf_add(&out, scope_of(arena, signer));
 	buf_char(&out, '\n');
 	buf_add(&out, str_n(hex, 2 * SHA256_LEN));
 	digest_hmac_sha256(str_n(signer->key->bytes, SHA256_LEN), buf_str(&out), digest);
-	digest_hex(digest, SHA256_LEN, hex);
+	hex_bytes(digest, SHA256_LEN, hex);
 	return str_n(hex, 2 * SHA256_LEN);
 }
 

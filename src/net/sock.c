@@ -66,7 +66,7 @@ static int wait_for(int fd, short events, const struct ctx *ctx, int64_t deadlin
 		}
 		if (ctx->cancel && left > CANCEL_SLICE_NS)
 			left = CANCEL_SLICE_NS;
-		t = (struct timespec){.tv_sec = left / 1000000000, .tv_nsec = left % 1000000000};
+		t = clock_timespec(left);
 		n = ppoll(&p, 1, left == INT64_MAX ? NULL : &t, NULL);
 		if (n > 0)
 			return 0;
@@ -216,7 +216,7 @@ void sock_close(struct sock *s)
 static int receive(struct sock *s, struct ctx *ctx, int64_t deadline_ns, struct msghdr *msg, size_t *ret_len,
 		   struct err *err)
 {
-	int64_t soon = clock_monotonic_ns() + (int64_t)RECEIVE_FIRST_MS * 1000000;
+	int64_t soon = clock_monotonic_ns() + (int64_t)RECEIVE_FIRST_MS * NS_PER_MS;
 	bool sleep = (!deadline_ns || deadline_ns > soon) && (!ctx->deadline_ns || ctx->deadline_ns > soon);
 	int r = ctx_check(ctx, err);
 

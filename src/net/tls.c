@@ -75,7 +75,7 @@ static void load(void)
 {
 	static const struct dynlib_entry entries[] = {FUNCTIONS(ENTRY)};
 
-	dynlib_load("libssl.so.3", "libssl3", entries, sizeof(entries) / sizeof(*entries), &load_error);
+	dynlib_load("libssl.so.3", "libssl3", entries, COUNT(entries), &load_error);
 }
 
 struct tls_config {

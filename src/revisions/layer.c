@@ -20,12 +20,12 @@
 #include "base/hash.h"
 #include "base/limits.h"
 #include "base/strmap.h"
+#include "store/list_stream.h"
 
 #define TRIES_MAX    1000
 #define ONE_STEP_MAX (1 * MIB) /* larger contents go their own way to the store */
 #define BATCH_MAX    512
 #define OWN_PREFIX   STR(".stead")
-#define NS_PER_S     INT64_C(1000000000)
 
 static const struct store_ops revisions_ops;
 
@@ -552,31 +552,22 @@ static int remove_batch(struct revisions *rv, struct ctx *ctx, const struct stor
 
 static int remove_tree(struct revisions *rv, struct ctx *ctx, struct wpath path, uint64_t *ret_count, struct err *err)
 {
-	struct store_list_req req = {.recursive = true, .limit = BATCH_MAX};
-	char cursor[PATH_LEN_MAX + 2];
+	LIST_PAGES_SCOPE struct list_pages pages = {.store = rv->base.inner,
+						    .dir = path,
+						    .req = {.recursive = true, .limit = BATCH_MAX},
+						    .is_layer = true,
+						    .ctx = *ctx};
 	int r;
 
 	*ret_count = 0;
 	pthread_rwlock_wrlock(&rv->tree);
-	do {
-		ARENA_SCOPE struct arena *arena = arena_new();
-		struct ctx c = *ctx;
-		struct store_page page = {0};
-		struct store_call list = {.op = STORE_OP_LIST, .path = path, .list = &req, .ret_page = &page};
-
-		c.arena = arena;
-		r = store_forward(rv->base.inner, &c, &list, err);
-		if (r == -ERR_NOT_FOUND && req.after.len)
-			r = 0; /* the batch before was the last, and took the directory with it */
-		else if (r == 0)
-			r = remove_batch(rv, &c, page.entries, page.count, ret_count, err);
-		for (int tries = 0; r == -ERR_CONFLICT && tries < TRIES_MAX; tries++) /* others were there first */
-			r = remove_batch(rv, &c, page.entries, page.count, ret_count, err);
-		if (page.next.len > sizeof(cursor))
-			page.next = STR_NONE;
-		memcpy(cursor, page.next.ptr ? page.next.ptr : "", page.next.len);
-		req.after = page.next.ptr ? str_n(cursor, page.next.len) : STR_NONE;
-	} while (r == 0 && req.after.ptr);
+	while ((r = list_pages_next(&pages, err)) > 0) { /* after the last batch the directory is gone */
+		r = -ERR_CONFLICT;
+		for (int tries = 0; r == -ERR_CONFLICT && tries <= TRIES_MAX; tries++) /* others were there first */
+			r = remove_batch(rv, &pages.ctx, pages.page.entries, pages.page.count, ret_count, err);
+		if (r)
+			break;
+	}
 	pthread_rwlock_unlock(&rv->tree);
 	return r;
 }

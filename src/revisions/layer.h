@@ -3,6 +3,7 @@
 #ifndef STEAD_REVISIONS_LAYER_H
 #define STEAD_REVISIONS_LAYER_H
 
+#include "base/clock.h"
 #include "revisions/log.h"
 
 #define REV_STRIPES 64
@@ -37,7 +38,7 @@ int revisions_ready(struct revisions *rv, struct ctx *ctx, struct err *err);
 /* --- contents (content.c) --- */
 
 /* How long a blob may wait for the record that refers to it. */
-#define REV_BLOB_GRACE_NS (INT64_C(60) * 1000000000)
+#define REV_BLOB_GRACE_NS (60 * NS_PER_S)
 
 struct wpath content_blob_path(struct arena *arena, const uint64_t hash[2]);
 /* The hash that a blob is named by; false for what is none, like the unfinished copy of a killed process. */

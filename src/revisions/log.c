@@ -224,7 +224,7 @@ void revlog_unlock(struct revlog *log)
 
 void revlog_wait(struct revlog *log, int64_t deadline_ns)
 {
-	struct timespec until = {.tv_sec = deadline_ns / 1000000000, .tv_nsec = deadline_ns % 1000000000};
+	struct timespec until = clock_timespec(deadline_ns);
 
 	pthread_cond_timedwait(&log->changed, &log->lock, &until);
 }

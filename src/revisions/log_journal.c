@@ -21,7 +21,7 @@
 #define RECENT_MAX   63
 #define RECENT_BYTES (4 * MIB)
 #define BACK_OFF_NS  INT64_C(200000000)
-#define LISTEN_NS    INT64_C(1000000000)
+#define LISTEN_NS    NS_PER_S
 
 /* --- entries that the store may want again, to gather them --- */
 

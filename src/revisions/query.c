@@ -4,8 +4,6 @@
 #include "base/limits.h"
 #include "revisions/layer.h"
 
-#define NS_PER_MS INT64_C(1000000)
-
 static int refresh(struct revisions *rv, struct ctx *ctx, struct err *err)
 {
 	int r = revisions_ready(rv, ctx, err);

@@ -21,11 +21,11 @@
 #include "revisions/layer.h"
 
 /* Longer than the kernel keeps dirty pages. */
-#define WRITEBACK_NS (INT64_C(120) * 1000000000)
+#define WRITEBACK_NS (120 * NS_PER_S)
 /* An owner makes its change within this time after the record, or is dead. */
-#define OWNER_NS (INT64_C(5) * 1000000000)
+#define OWNER_NS (5 * NS_PER_S)
 /* Where requests take their time and clocks are not one. */
-#define FAR_OWNER_NS (INT64_C(60) * 1000000000)
+#define FAR_OWNER_NS (60 * NS_PER_S)
 
 static int visible(struct revisions *rv, struct ctx *ctx, struct wpath path, struct store_stat *ret_stat,
 		   bool *ret_exists, struct err *err)

@@ -20,9 +20,9 @@
 #include "base/limits.h"
 #include "revisions/layer.h"
 #include "revisions/log_internal.h"
+#include "store/list_stream.h"
 
-#define LOOK_MAX     (64 * MIB) /* a larger content is not one that anybody redacts */
-#define CURSOR_BYTES (PATH_LEN_MAX + 2)
+#define LOOK_MAX (64 * MIB) /* a larger content is not one that anybody redacts */
 
 struct ref {
 	uint64_t hash[2];
@@ -166,26 +166,16 @@ static int look_at_blob(struct redaction *d, const struct store_entry *e, struct
 
 static int look_at_blobs(struct redaction *d, struct err *err)
 {
-	struct store_list_req req = {.recursive = true, .limit = 1000};
-	char cursor[CURSOR_BYTES];
-	int r = 0;
+	LIST_PAGES_SCOPE struct list_pages pages = {
+		.store = d->rv->meta, .dir = {STR("blobs")}, .req = {.recursive = true, .limit = 1000}, .ctx = *d->ctx};
+	int r;
 
-	do {
-		ARENA_SCOPE struct arena *arena = arena_new();
-		struct ctx ctx = *d->ctx;
-		struct store_page page = {0};
-
-		ctx.arena = arena;
-		r = ctx_check(&ctx, err);
-		if (r == 0)
-			r = store_list(d->rv->meta, &ctx, (struct wpath){STR("blobs")}, &req, &page, err);
-		for (size_t i = 0; r == 0 && i < page.count; i++)
-			r = look_at_blob(d, &page.entries[i], err);
-		if (page.next.len > sizeof(cursor))
-			page.next = STR_NONE;
-		memcpy(cursor, page.next.ptr ? page.next.ptr : "", page.next.len);
-		req.after = page.next.ptr ? str_n(cursor, page.next.len) : STR_NONE;
-	} while (r == 0 && req.after.ptr);
+	while ((r = list_pages_next(&pages, err)) > 0)
+		for (size_t i = 0; i < pages.page.count; i++) {
+			r = look_at_blob(d, &pages.page.entries[i], err);
+			if (r)
+				return r == -ERR_NOT_FOUND ? 0 : r;
+		}
 	return r == -ERR_NOT_FOUND ? 0 : r;
 }
 

@@ -27,11 +27,11 @@
 #include "base/limits.h"
 #include "revisions/layer.h"
 #include "revisions/log_internal.h"
+#include "store/list_stream.h"
 
-#define STUB_BYTES   256
-#define STUB_AGE_NS  (INT64_C(86400) * 1000000000)
-#define CUT_MIN      KIB
-#define CURSOR_BYTES (PATH_LEN_MAX + 2)
+#define STUB_BYTES  256
+#define STUB_AGE_NS (86400 * NS_PER_S)
+#define CUT_MIN     KIB
 
 /* --- a set of hashes --- */
 
@@ -246,28 +246,17 @@ static void sweep_entry(struct plan *p, const struct store_entry *e)
 
 static int sweep_blobs(struct plan *p, struct err *err)
 {
-	struct store_list_req req = {.recursive = true, .limit = 1000};
-	char cursor[CURSOR_BYTES];
-	int r = 0;
+	LIST_PAGES_SCOPE struct list_pages pages = {
+		.store = p->rv->meta, .dir = {STR("blobs")}, .req = {.recursive = true, .limit = 1000}, .ctx = *p->ctx};
+	struct ctx *outer = p->ctx;
+	int r;
 
-	do {
-		ARENA_SCOPE struct arena *arena = arena_new();
-		struct ctx ctx = *p->ctx, *outer = p->ctx;
-		struct store_page page = {0};
-
-		ctx.arena = arena;
-		p->ctx = &ctx;
-		r = ctx_check(&ctx, err);
-		if (r == 0)
-			r = store_list(p->rv->meta, &ctx, (struct wpath){STR("blobs")}, &req, &page, err);
-		for (size_t i = 0; r == 0 && i < page.count; i++)
-			sweep_entry(p, &page.entries[i]);
-		p->ctx = outer;
-		if (page.next.len > sizeof(cursor))
-			page.next = STR_NONE;
-		memcpy(cursor, page.next.ptr ? page.next.ptr : "", page.next.len);
-		req.after = page.next.ptr ? str_n(cursor, page.next.len) : STR_NONE;
-	} while (r == 0 && req.after.ptr);
+	while ((r = list_pages_next(&pages, err)) > 0) {
+		p->ctx = &pages.ctx;
+		for (size_t i = 0; i < pages.page.count; i++)
+			sweep_entry(p, &pages.page.entries[i]);
+	}
+	p->ctx = outer;
 	return r == -ERR_NOT_FOUND ? 0 : r;
 }
 

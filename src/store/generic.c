@@ -11,7 +11,7 @@
  * thread; backends that can do better (disk) bring their own.
  */
 #include "base/limits.h"
-#include "store/store.h"
+#include "store/list_stream.h"
 #include "text/ignore.h"
 
 struct copy_source {
@@ -265,34 +265,19 @@ static int scan_entry(struct scan *s, const struct store_entry *e, const struct 
 /* Depth is bounded by the length of a path. Each level keeps one page. */
 static int scan_dir(struct scan *s, struct wpath dir, const struct ignore *rules, struct err *err)
 {
-	ARENA_SCOPE struct arena *arena = arena_new();
-	struct store_list_req req = {.limit = 1000};
-	struct ctx ctx = *s->ctx;
-	char cursor[PATH_LEN_MAX + 2];
-	struct store_page page;
-	struct store_call call = {.op = STORE_OP_LIST, .path = dir, .list = &req, .ret_page = &page};
+	LIST_PAGES_SCOPE struct list_pages pages = {
+		.store = s->store, .dir = dir, .req = {.limit = 1000}, .is_layer = true, .ctx = *s->ctx};
 	int r;
 
-	ctx.arena = arena;
 	if (s->req->use_ignore)
 		rules = push_rules(s, rules, dir, STR(IGNORE_FILE));
-	do {
-		r = ctx_check(s->ctx, err);
-		if (r == 0)
-			r = store_forward(s->store, &ctx, &call, err);
-		if (r == -ERR_NOT_FOUND && (dir.s.ptr != s->top.s.ptr || req.after.len))
-			return 0; /* gone since its parent or its first page was listed */
-		for (size_t i = 0; r == 0 && i < page.count; i++)
-			r = scan_entry(s, &page.entries[i], rules, err);
-		if (r == 0 && page.next.ptr) {
-			size_t len = page.next.len < sizeof(cursor) ? page.next.len : sizeof(cursor);
-
-			memcpy(cursor, page.next.ptr, len);
-			req.after = str_n(cursor, len);
-			arena_reset(arena);
+	while ((r = list_pages_next(&pages, err)) > 0)
+		for (size_t i = 0; i < pages.page.count; i++) {
+			r = scan_entry(s, &pages.page.entries[i], rules, err);
+			if (r)
+				return r;
 		}
-	} while (r == 0 && page.next.ptr);
-	return r;
+	return r == -ERR_NOT_FOUND && dir.s.ptr != s->top.s.ptr ? 0 : r; /* gone since its parent was listed */
 }
 
 int store_scan_generic(struct store *s, struct ctx *ctx, struct wpath path, const struct scan_req *req, struct err *err)

@@ -27,12 +27,12 @@
 #include "base/clock.h"
 #include "base/limits.h"
 
-#define STALE_NS     (INT64_C(600) * 1000000000)
+#define STALE_NS     (600 * NS_PER_S)
 #define GATHER_BYTES (16 * MIB) /* a gathered object has no more */
 #define DIGITS       20
 #define SURVEY_TRIES 8
 #define POLL_MIN_NS  INT64_C(20000000)
-#define POLL_MAX_NS  INT64_C(1000000000)
+#define POLL_MAX_NS  NS_PER_S
 
 static const uint64_t runs[] = {16384, 1024, 64}; /* largest first */
 
@@ -303,7 +303,7 @@ static void gather(struct store *s, struct ctx *ctx, struct wpath journal, const
 	while (i < count) {
 		size_t step = 1;
 
-		for (size_t k = 0; k < sizeof(runs) / sizeof(runs[0]) && step == 1; k++) {
+		for (size_t k = 0; k < COUNT(runs) && step == 1; k++) {
 			struct store_cond absent = {.kind = STORE_ABSENT};
 			uint64_t first = entries[i].number, last = first + runs[k] - 1;
 			const struct run *have = sv ? run_with(sv, first) : NULL;

@@ -15,6 +15,7 @@
 #ifndef STEAD_STORE_JOURNAL_H
 #define STEAD_STORE_JOURNAL_H
 
+#include "base/clock.h"
 #include "store/store.h"
 
 struct journal_entry {
@@ -84,7 +85,7 @@ int store_journal_add_generic(struct store *s, struct ctx *ctx, struct wpath jou
    then that its knowledge is old. */
 int store_journal_cut_generic(struct store *s, struct ctx *ctx, struct wpath journal, uint64_t before, int64_t grace_ns,
 			      struct err *err);
-#define JOURNAL_GRACE_NS (INT64_C(3600) * 1000000000)
+#define JOURNAL_GRACE_NS (3600 * NS_PER_S)
 /* True when the entry behind `after` is these bytes: the answer to an add was lost. */
 bool store_journal_has(struct store *s, struct ctx *ctx, struct wpath journal, uint64_t after, struct str bytes);
 

@@ -19,7 +19,6 @@
 #include "base/limits.h"
 #include "text/jv.h"
 
-#define NS_PER_MS     INT64_C(1000000)
 #define POLL_LEAST_NS (20 * NS_PER_MS)
 #define POLL_MOST_NS  (1000 * NS_PER_MS)
 

@@ -15,10 +15,11 @@
 #ifndef STEAD_STORE_LEASE_H
 #define STEAD_STORE_LEASE_H
 
+#include "base/clock.h"
 #include "store/store.h"
 
 #define LEASE_TTL_MIN_NS INT64_C(100000000)
-#define LEASE_TTL_MAX_NS (INT64_C(24) * 3600 * 1000000000)
+#define LEASE_TTL_MAX_NS (24 * 3600 * NS_PER_S)
 
 /* What a contender has seen so far: {0} at first, kept between calls by those who ask now and then instead of waiting.
  */

@@ -23,6 +23,32 @@ static void set_after(struct list_stream *ls, struct str after)
 		ls->done = true; /* everything here was given already */
 }
 
+int list_pages_next(struct list_pages *p, struct err *err)
+{
+	struct store_call call = {.op = STORE_OP_LIST, .path = p->dir, .list = &p->req, .ret_page = &p->page};
+	int r;
+
+	if (p->begun && !p->page.next.ptr)
+		return 0;
+	if (p->begun) {
+		size_t len = p->page.next.len < sizeof(p->cursor) ? p->page.next.len : sizeof(p->cursor);
+
+		memcpy(p->cursor, p->page.next.ptr, len);
+		p->req.after = str_n(p->cursor, len);
+		arena_reset(p->ctx.arena);
+	} else {
+		p->ctx.arena = arena_new();
+		p->begun = true;
+	}
+	r = ctx_check(&p->ctx, err);
+	if (r == 0)
+		r = p->is_layer ? store_forward(p->store, &p->ctx, &call, err)
+				: store_list(p->store, &p->ctx, p->dir, &p->req, &p->page, err);
+	if (r == -ERR_NOT_FOUND && p->req.after.len)
+		return 0;
+	return r ? r : 1;
+}
+
 void list_stream_init(struct list_stream *ls, struct store *store, struct ctx *ctx, struct wpath dir, struct wpath at,
 		      const struct store_list_req *req)
 {

@@ -1,9 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A list read entry by entry, over its pages: for layers that merge the lists of several stores. */
+/* Lists read page by page, in bounded memory, or entry by entry, for layers that merge the lists of several stores. */
 #ifndef STEAD_STORE_LIST_STREAM_H
 #define STEAD_STORE_LIST_STREAM_H
 
+#include "base/limits.h"
 #include "store/store.h"
+
+/* `LIST_PAGES_SCOPE struct list_pages pages = {.store = s, .dir = dir, .req = {.limit = 1000}, .ctx = *ctx};` */
+struct list_pages {
+	struct store *store;
+	struct wpath dir;
+	struct store_list_req req;
+	bool is_layer;  /* a layer reads its inner store: errors get no prefix */
+	struct ctx ctx; /* the caller's; from the first page on with an arena that is reset for each page */
+	struct store_page page;
+	bool begun;
+	char cursor[PATH_LEN_MAX + 2];
+};
+/* 1: `page` is the next one; 0: that was all (also when the directory went away after a page); below: an error. */
+int list_pages_next(struct list_pages *pages, struct err *err);
+static inline void list_pages_end(struct list_pages *pages)
+{
+	if (pages->begun)
+		arena_destroy(pages->ctx.arena);
+}
+#define LIST_PAGES_SCOPE __attribute__((cleanup(list_pages_end)))
 
 struct list_stream {
 	struct store *store;

@@ -65,7 +65,7 @@ struct str store_url_shown(struct arena *arena, struct str url)
 	colon = start + str_find_char(str_from(url, start), ':');
 	if (end < url.len && colon < end)
 		url = arena_printf(arena, "%.*s***%.*s", (int)(colon + 1), url.ptr, STR_ARG(str_from(url, end)));
-	for (size_t i = 0; i < sizeof secret / sizeof secret[0]; i++) {
+	for (size_t i = 0; i < COUNT(secret); i++) {
 		for (size_t at = 0, stop; (at = str_find(url, secret[i], at)) != SIZE_MAX;) {
 			at += secret[i].len;
 			stop = at + str_find_char(str_from(url, at), '&');

@@ -119,7 +119,7 @@ static void add_range(struct ways *w, uint32_t lo, uint32_t hi)
 
 	if (lo > hi || w->n->too_large)
 		return;
-	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++)
+	for (size_t i = 0; i < COUNT(ends); i++)
 		if (lo <= ends[i] && hi > ends[i]) {
 			add_range(w, lo, ends[i]);
 			add_range(w, ends[i] + 1, hi);

@@ -6,6 +6,7 @@
  */
 #include "text/regex.h"
 
+#include "base/hex.h"
 #include "base/limits.h"
 #include "base/utf8.h"
 
@@ -196,15 +197,7 @@ static bool add_perl_class(struct parser *p, struct set *set, int c)
 	return true;
 }
 
-static int hex_digit(int c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	c |= 0x20;
-	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
-/* Behind "\x". */
+/* After "\x". */
 static bool hex_escape(struct parser *p, uint32_t *ret)
 {
 	uint32_t v = 0;
@@ -259,7 +252,7 @@ const struct re_range *regex_posix_class(struct str name)
 		{"word", {{'0', '9'}, {'A', 'Z'}, {'_', '_'}, {'a', 'z'}}},
 	};
 
-	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+	for (size_t i = 0; i < COUNT(known); i++)
 		if (str_is(name, known[i].name))
 			return known[i].r;
 	return NULL;

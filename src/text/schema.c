@@ -89,7 +89,7 @@ static const struct {
 	{STR("$id"), KW_ANNOTATION},
 	{STR("$comment"), KW_ANNOTATION},
 };
-#define KEYWORDS (sizeof keywords / sizeof keywords[0])
+#define KEYWORDS COUNT(keywords)
 
 static enum keyword keyword_find(struct str name)
 {
@@ -628,7 +628,7 @@ static bool type_known(const struct jv *type)
 				return false;
 		return jv_count(type) > 0;
 	}
-	for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
+	for (size_t i = 0; i < COUNT(known); i++)
 		if (type->type == JV_STR && str_is(type->u.s, known[i]))
 			return true;
 	return false;

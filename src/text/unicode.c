@@ -50,7 +50,7 @@ enum unicode_class unicode_class(uint32_t c)
 	case UTF8PROC_CATEGORY_LM:
 	case UTF8PROC_CATEGORY_LO:
 	case UTF8PROC_CATEGORY_NL:
-		return in_ranges(c, dense, sizeof dense / sizeof dense[0]) ? UNICODE_DENSE : UNICODE_WORD;
+		return in_ranges(c, dense, COUNT(dense)) ? UNICODE_DENSE : UNICODE_WORD;
 	case UTF8PROC_CATEGORY_ND:
 	case UTF8PROC_CATEGORY_NO:
 		return UNICODE_WORD;
@@ -71,7 +71,7 @@ bool unicode_is_settled(uint32_t c)
 		{0x30A1, 0x30FE}, {0x3400, 0x4DBF}, {0x4E00, 0x9FFF}, {0xAC00, 0xD7A3},
 	};
 
-	return in_ranges(c, settled, sizeof settled / sizeof settled[0]);
+	return in_ranges(c, settled, COUNT(settled));
 }
 
 bool unicode_has_accents(uint32_t c)
@@ -96,7 +96,7 @@ static utf8proc_ssize_t join_am(utf8proc_int32_t *code, utf8proc_ssize_t n)
 
 struct str unicode_fold(struct unicode_room *room, struct str s, bool without_marks)
 {
-	const utf8proc_ssize_t cap = (utf8proc_ssize_t)(sizeof room->code / sizeof room->code[0]) - 1;
+	const utf8proc_ssize_t cap = (utf8proc_ssize_t)COUNT(room->code) - 1;
 	utf8proc_option_t how =
 		UTF8PROC_STABLE | UTF8PROC_COMPOSE | UTF8PROC_COMPAT | UTF8PROC_CASEFOLD | UTF8PROC_IGNORE;
 	utf8proc_ssize_t n;

@@ -25,7 +25,7 @@ bool yaml_is_plain(struct str s)
 	for (size_t i = 0; i < s.len; i++)
 		if (!plain_char(s.ptr[i]))
 			return false;
-	for (size_t i = 0; s.len <= 5 && i < sizeof words / sizeof words[0]; i++)
+	for (size_t i = 0; s.len <= 5 && i < COUNT(words); i++)
 		if (str_eq_nocase(s, str_of(words[i])))
 			return false;
 	return true;

@@ -10,7 +10,6 @@
 
 #define RO (TOOL_READS_ONLY | TOOL_IDEMPOTENT)
 #ifndef COUNT
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 #endif
 
 /* A path from the arguments; the root when the key is missing. */

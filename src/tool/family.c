@@ -23,7 +23,7 @@ void finding_add(const struct findings *f, const char *check, struct str detail,
 
 void finding_error(const struct findings *f, const char *check, const struct err *err, const char *fix)
 {
-	finding_add(f, check, str_of(err->msg), fix);
+	finding_add(f, check, err_text(f->arena, err), fix);
 }
 
 void finding_problems(const struct findings *f, const char *check, const struct jv *problems, const char *fix)

@@ -95,9 +95,9 @@ static int parse_named(struct parser *p, struct jv *schema)
 
 	if (*p->at == '|')
 		return parse_words(p, word, schema);
-	while (type < types + sizeof(types) / sizeof(types[0]) && !str_is(word, type->word))
+	while (type < types + COUNT(types) && !str_is(word, type->word))
 		type++;
-	if (type == types + sizeof(types) / sizeof(types[0]))
+	if (type == types + COUNT(types))
 		return expected(p, "a type");
 	if (!type->name)
 		return 0;

@@ -19,7 +19,7 @@ static const struct asset {
 	{STR("knowledge"), STORE_DIR},   {STR("skills"), STORE_DIR},      {STR("subagents"), STORE_DIR},
 	{STR("tools.json"), STORE_FILE}, {STR("tools"), STORE_DIR},
 };
-#define ASSETS (sizeof assets / sizeof assets[0])
+#define ASSETS COUNT(assets)
 
 bool home_may_be_asset(struct wpath path)
 {

@@ -193,7 +193,7 @@ static int check_heartbeat(const struct jv *document, struct err *err)
 	const struct jv *heartbeat = jv_get(document, "heartbeat"), *output = jv_get(heartbeat, "output");
 	const char *seen = NULL;
 
-	for (size_t i = 0; i < sizeof ids / sizeof ids[0]; i++) {
+	for (size_t i = 0; i < COUNT(ids); i++) {
 		if (!jv_get(heartbeat, ids[i]))
 			continue;
 		if (seen || output)
@@ -292,7 +292,7 @@ static int check_document(const struct jv *document, struct config *config, stru
 	int (*const checks[])(const struct jv *, struct err *) = {check_model, check_channels, check_heartbeat};
 	int r = check_zone(document, config, err);
 
-	for (size_t i = 0; !r && i < sizeof checks / sizeof checks[0]; i++)
+	for (size_t i = 0; !r && i < COUNT(checks); i++)
 		r = checks[i](document, err);
 	if (!r)
 		r = read_quota(document, config, err);

@@ -105,7 +105,7 @@ int home_write_templates(struct ctx *ctx, struct store *home, struct str dir, co
 
 	if (!r)
 		r = has_agent_md(ctx, home, &has_agent, err);
-	for (size_t i = 0; !r && i < sizeof templates / sizeof templates[0]; i++) {
+	for (size_t i = 0; !r && i < COUNT(templates); i++) {
 		bool is_config = templates[i].text == &embedded_agent_yaml;
 
 		if (has_agent && strcmp(templates[i].path, "AGENTS.md") == 0)

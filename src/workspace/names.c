@@ -39,7 +39,7 @@ static bool is_device(struct str name)
 	static const char *const devices[] = {"con", "prn", "aux", "nul"};
 	struct str stem = str_first(name, str_find_char(name, '.'));
 
-	for (size_t i = 0; i < sizeof devices / sizeof devices[0]; i++)
+	for (size_t i = 0; i < COUNT(devices); i++)
 		if (str_is(stem, devices[i]))
 			return true;
 	return stem.len == 4 && (str_starts(stem, STR("com")) || str_starts(stem, STR("lpt"))) && stem.ptr[3] >= '0' &&

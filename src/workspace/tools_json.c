@@ -160,7 +160,7 @@ static struct str transport_name(struct str text)
 		     {"streamable_http", "http"},
 		     {"streamablehttp", "http"}};
 
-	for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+	for (size_t i = 0; i < COUNT(words); i++)
 		if (str_eq_nocase(text, str_of(words[i].word)))
 			return str_of(words[i].name);
 	return text;

@@ -139,7 +139,7 @@ int home_exists(struct ctx *ctx, struct store *home, bool *ret, struct err *err)
 	static const char *const marks[] = {"agent.yaml", "AGENTS.md", "AGENT.md"};
 
 	*ret = false;
-	for (size_t i = 0; !*ret && i < sizeof marks / sizeof marks[0]; i++) {
+	for (size_t i = 0; !*ret && i < COUNT(marks); i++) {
 		int r = store_stat(home, ctx, (struct wpath){str_of(marks[i])}, NULL, err);
 
 		if (r && r != -ERR_NOT_FOUND)
@@ -196,13 +196,13 @@ static struct store *guarded(struct store *inner, const struct root *root, bool 
 	struct guard_rules rules = guard_defaults;
 	size_t n = 0;
 
-	for (; n < rules.hidden_count && n < sizeof hidden / sizeof hidden[0] - 2; n++)
+	for (; n < rules.hidden_count && n < COUNT(hidden) - 2; n++)
 		hidden[n] = rules.hidden[n];
 	if (root->whole && !own_files) {
-		for (size_t i = 0; i < sizeof whole_hidden / sizeof whole_hidden[0]; i++)
+		for (size_t i = 0; i < COUNT(whole_hidden); i++)
 			hidden[n++] = whole_hidden[i];
 		rules.fixed = whole_fixed;
-		rules.fixed_count = sizeof whole_fixed / sizeof whole_fixed[0];
+		rules.fixed_count = COUNT(whole_fixed);
 	} else if (root->fixed && !own_files) {
 		rules.fixed = all_fixed;
 		rules.fixed_count = 1;

@@ -68,7 +68,7 @@ TEST(the_signing_key_is_the_published_one)
 	char hex[64];
 
 	set_up(&s, MAY_24, STR("us-east-1"));
-	digest_hex(s.key.bytes, SHA256_LEN, hex);
+	hex_bytes(s.key.bytes, SHA256_LEN, hex);
 	CHECK_STR(str_n(hex, 64), STR("dbb893acc010964918f1fd433add87c70e8b0db6be30c1fbeafefa5ec6ba8378"));
 	CHECK_STR(str_of(s.key.day), STR("20130524"));
 }
@@ -150,7 +150,7 @@ TEST(a_conditional_put_to_region_auto_has_its_known_signature)
 	struct signed_one s;
 
 	digest_sha256(STR("hello"), digest);
-	digest_hex(digest, SHA256_LEN, hex);
+	hex_bytes(digest, SHA256_LEN, hex);
 	req.payload = str_n(hex, 64);
 	set_up(&s, INT64_C(1794704523), STR("auto"));
 	CHECK_HAS(authorization(arena, &s.signer, &req),
@@ -207,22 +207,22 @@ TEST(digests_are_the_published_ones)
 	char long_key[131];
 
 	digest_sha256(STR("abc"), out);
-	digest_hex(out, SHA256_LEN, hex);
+	hex_bytes(out, SHA256_LEN, hex);
 	CHECK_STR(str_n(hex, 64), STR("ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"));
 	piecewise = digest_sha256_begin();
 	digest_add(piecewise, STR("a"));
 	digest_add(piecewise, STR_NONE);
 	digest_add(piecewise, STR("bc"));
 	digest_end(piecewise, out);
-	digest_hex(out, SHA256_LEN, hex);
+	hex_bytes(out, SHA256_LEN, hex);
 	CHECK_STR(str_n(hex, 64), STR("ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"));
 	/* RFC 4231, case 6: a key longer than a block */
 	memset(long_key, 0xaa, sizeof(long_key));
 	digest_hmac_sha256(str_n(long_key, sizeof(long_key)),
 			   STR("Test Using Larger Than Block-Size Key - Hash Key First"), out);
-	digest_hex(out, SHA256_LEN, hex);
+	hex_bytes(out, SHA256_LEN, hex);
 	CHECK_STR(str_n(hex, 64), STR("60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54"));
 	CHECK_OK(digest_md5(STR("abc"), out, &err), err);
-	digest_hex(out, MD5_LEN, hex);
+	hex_bytes(out, MD5_LEN, hex);
 	CHECK_STR(str_n(hex, 32), STR("900150983cd24fb0d6963f7d28e17f72"));
 }

@@ -188,11 +188,16 @@ static void request_begins(struct proxy *p, struct conn *c)
 	p->faults++;
 }
 
-/* Follows a request that is answered here to its end, which Content-Length gives. True when it is there. */
+/* Follows a request that is answered here to its end, which Content-Length gives; of other protocols a request is what
+   comes at once. True when it is there. */
 static bool swallow(struct conn *c)
 {
 	size_t i = c->up.off;
 
+	if (strncmp(c->plan.answer, "HTTP/", 5) != 0) {
+		c->up.off = c->up.len = 0;
+		return true;
+	}
 	for (; !c->head_seen && i < c->up.len; i++) {
 		char ch = c->up.bytes[i];
 
@@ -445,8 +450,10 @@ void proxy_arm(struct proxy *p, const struct proxy_plan *plan)
 	set_plan(p, plan);
 	if (plan->fault == PROXY_REFUSE) {
 		cut_all(p, false);
-		if (p->listener >= 0)
+		if (p->listener >= 0) {
+			shutdown(p->listener, SHUT_RDWR); /* the thread's poll() would keep it open for a moment */
 			close(p->listener);
+		}
 		p->listener = -1;
 		p->faults++;
 	} else if (p->listener < 0) {

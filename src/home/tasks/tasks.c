@@ -18,8 +18,6 @@
 static const char *const statuses[] = {"pending", "in_progress", "awaiting_check", "completed", "failed", "cancelled"};
 static const char *const priorities[] = {"urgent", "high", "normal", "low"};
 
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
-
 static size_t index_of(struct str word, const char *const *words, size_t n)
 {
 	size_t i = 0;

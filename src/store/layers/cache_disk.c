@@ -136,7 +136,7 @@ static bool disk_get(struct cache_pool *pool, const struct cache_key *key, struc
 
 	if (!read_item(pool_of(pool), key, true, ret))
 		return false;
-	if (clock_real_ns() / 1000000000 - ret->used_s > USE_SECONDS) {
+	if (clock_real_ns() / NS_PER_S - ret->used_s > USE_SECONDS) {
 		path_of(pool_of(pool), key, path, sizeof path);
 		utimensat(AT_FDCWD, path, NULL, 0);
 	}
@@ -184,12 +184,12 @@ static struct found *list_share(const struct disk_pool *p, unsigned share, size_
 		if (e->d_name[0] == '.' || fstatat(dirfd(dir), e->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0)
 			continue;
 		if (strlen(e->d_name) != CACHE_KEY_LEN) {
-			if (clock_real_ns() / 1000000000 - st.st_mtime > USE_SECONDS)
+			if (clock_real_ns() / NS_PER_S - st.st_mtime > USE_SECONDS)
 				unlinkat(dirfd(dir), e->d_name, 0);
 			continue;
 		}
 		HEAP_ROOM(all, count, cap);
-		all[count].used_ns = (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec;
+		all[count].used_ns = clock_of_timespec(st.st_mtim);
 		all[count].cost = (uint64_t)st.st_size + FILE_COST;
 		memcpy(all[count].name, e->d_name, sizeof all[count].name);
 		*ret_bytes += all[count++].cost;

@@ -14,6 +14,7 @@
 #include "base/limits.h"
 #include "base/utf8.h"
 #include "store/journal.h"
+#include "store/list_stream.h"
 #include "store/stores.h"
 #include "text/glob.h"
 
@@ -311,29 +312,19 @@ typedef int (*each_file)(struct store *s, struct ctx *ctx, const struct store_ca
 static int for_each_file(struct store *s, struct ctx *ctx, const struct store_call *call, each_file each,
 			 struct err *err)
 {
-	ARENA_SCOPE struct arena *arena = arena_new();
-	struct store_list_req req = {.recursive = true, .limit = 1000};
-	char cursor[PATH_LEN_MAX + 8];
-	struct store_page page;
-	struct store_call list = {.op = STORE_OP_LIST, .path = call->path, .list = &req, .ret_page = &page};
-	struct ctx own = *ctx;
+	LIST_PAGES_SCOPE struct list_pages pages = {.store = s->inner,
+						    .dir = call->path,
+						    .req = {.recursive = true, .limit = 1000},
+						    .is_layer = true,
+						    .ctx = *ctx};
 	int r;
 
-	own.arena = arena;
-	do {
-		r = ctx_check(ctx, err);
-		if (r == 0)
-			r = store_forward(s->inner, &own, &list, err);
-		if (r == -ERR_NOT_FOUND && req.after.len)
-			return 0; /* emptied on the way */
-		for (size_t i = 0; r == 0 && i < page.count; i++)
-			r = each(s, &own, call, &page.entries[i], err);
-		if (r == 0 && page.next.ptr) {
-			req.after = str_n(cursor, page.next.len < sizeof(cursor) ? page.next.len : sizeof(cursor));
-			memcpy(cursor, page.next.ptr, req.after.len);
-			arena_reset(arena);
+	while ((r = list_pages_next(&pages, err)) > 0)
+		for (size_t i = 0; i < pages.page.count; i++) {
+			r = each(s, &pages.ctx, call, &pages.page.entries[i], err);
+			if (r)
+				return r;
 		}
-	} while (r == 0 && page.next.ptr);
 	return r;
 }
 
@@ -497,7 +488,7 @@ static const char *const default_hidden[] = {
 
 const struct guard_rules guard_defaults = {
 	.hidden = default_hidden,
-	.hidden_count = sizeof(default_hidden) / sizeof(default_hidden[0]),
+	.hidden_count = COUNT(default_hidden),
 };
 
 struct store *store_guard_new(struct store *inner, const struct guard_rules *rules)

@@ -494,7 +494,8 @@ static void mounts_destroy(struct store *s)
 }
 
 static const struct store_ops mounts_ops = {
-	.name = "mounts", .cannot = STORE_ONE_STEP,
+	.name = "mounts",
+	.cannot = STORE_ONE_STEP,
 	.around = mounts_around,
 	.destroy = mounts_destroy,
 };

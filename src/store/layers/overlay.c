@@ -975,7 +975,8 @@ static int overlay_journal_cut(struct store *s, struct ctx *ctx, struct wpath jo
 }
 
 static const struct store_ops overlay_ops = {
-	.name = "overlay", .cannot = STORE_ONE_STEP,
+	.name = "overlay",
+	.cannot = STORE_ONE_STEP,
 	.stat = overlay_stat,
 	.read = overlay_read,
 	.write = overlay_write,

@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "base/limits.h"
 #include "store/journal.h"
+#include "store/list_stream.h"
 #include "store/stores.h"
 
 /* An operation under way: nobody else may touch what lies at or below these. */
@@ -56,32 +57,20 @@ static bool sums(const struct quota *q)
 static int sum_below(struct store *inner, struct ctx *ctx, struct wpath dir, uint64_t *ret_bytes, uint64_t *ret_files,
 		     struct err *err)
 {
-	ARENA_SCOPE struct arena *arena = arena_new();
-	struct store_list_req req = {.recursive = true, .limit = STORE_PAGE_MAX};
-	char cursor[PATH_LEN_MAX + 2];
-	struct store_page page;
-	struct store_call list = {.op = STORE_OP_LIST, .path = dir, .list = &req, .ret_page = &page};
-	struct ctx own = *ctx;
+	LIST_PAGES_SCOPE struct list_pages pages = {.store = inner,
+						    .dir = dir,
+						    .req = {.recursive = true, .limit = STORE_PAGE_MAX},
+						    .is_layer = true,
+						    .ctx = *ctx};
+	int r;
 
-	own.arena = arena;
 	*ret_bytes = *ret_files = 0;
-	do {
-		int r = ctx_check(ctx, err);
-
-		if (r == 0)
-			r = store_forward(inner, &own, &list, err);
-		if (r)
-			return r;
-		*ret_files += page.count;
-		for (size_t i = 0; i < page.count; i++)
-			*ret_bytes += page.entries[i].stat.size;
-		if (page.next.ptr) {
-			req.after = str_n(cursor, page.next.len < sizeof(cursor) ? page.next.len : sizeof(cursor));
-			memcpy(cursor, page.next.ptr, req.after.len);
-			arena_reset(arena);
-		}
-	} while (page.next.ptr);
-	return 0;
+	while ((r = list_pages_next(&pages, err)) > 0) {
+		*ret_files += pages.page.count;
+		for (size_t i = 0; i < pages.page.count; i++)
+			*ret_bytes += pages.page.entries[i].stat.size;
+	}
+	return r;
 }
 
 /* With the lock held. Reservations of operations under way stand beside what is counted; one that has just finished is
@@ -139,8 +128,8 @@ static int wait_for_change(struct quota *q, struct ctx *ctx, struct err *err)
 
 	clock_gettime(CLOCK_REALTIME, &until);
 	until.tv_nsec += 20 * 1000 * 1000;
-	if (until.tv_nsec >= 1000000000) {
-		until.tv_nsec -= 1000000000;
+	if (until.tv_nsec >= NS_PER_S) {
+		until.tv_nsec -= NS_PER_S;
 		until.tv_sec++;
 	}
 	pthread_cond_timedwait(&q->changed, &q->lock, &until);
@@ -448,7 +437,8 @@ static void quota_destroy(struct store *s)
 }
 
 static const struct store_ops quota_ops = {
-	.name = "quota", .cannot = STORE_ONE_STEP,
+	.name = "quota",
+	.cannot = STORE_ONE_STEP,
 	.around = quota_around,
 	.destroy = quota_destroy,
 };

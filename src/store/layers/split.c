@@ -303,7 +303,8 @@ static void split_destroy(struct store *store)
 }
 
 static const struct store_ops split_ops = {
-	.name = "split", .cannot = STORE_ONE_STEP,
+	.name = "split",
+	.cannot = STORE_ONE_STEP,
 	.stands_on = split_stands_on,
 	.around = split_around,
 	.destroy = split_destroy,

@@ -175,7 +175,7 @@ int disk_fail(struct err *err, int sys)
 		disk_not_found(err);
 	else
 		err_sys(err, sys, "the file system failed");
-	for (size_t i = 0; i < sizeof(sentences) / sizeof(sentences[0]); i++)
+	for (size_t i = 0; i < COUNT(sentences); i++)
 		if (sentences[i].sys == sys)
 			err_set(err, sentences[i].kind, "%s", sentences[i].text);
 	err->sys = sys;
@@ -254,7 +254,7 @@ int disk_lock(const struct ctx *ctx, int dir, struct err *err)
 	err_set(err, ERR_TIMEOUT,
 		"another process has kept the directory locked for %d s; try again, and if it stays so, "
 		"look for a stopped process that has it open",
-		(int)(DISK_LOCK_MAX_NS / 1000000000));
+		(int)(DISK_LOCK_MAX_NS / NS_PER_S));
 	err->retryable = true;
 	return -ERR_TIMEOUT;
 }
@@ -297,7 +297,7 @@ void disk_fill_stat(struct arena *arena, const struct stat *st, struct store_sta
 	*ret = (struct store_stat){
 		.kind = STORE_FILE,
 		.size = (uint64_t)st->st_size,
-		.mtime_ns = (int64_t)st->st_mtim.tv_sec * 1000000000 + st->st_mtim.tv_nsec,
+		.mtime_ns = clock_of_timespec(st->st_mtim),
 		.version = str_n(hex, DISK_VERSION_LEN),
 	};
 }

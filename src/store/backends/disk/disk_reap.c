@@ -15,6 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "store/backends/disk/disk.h"
 
 #define QUEUE     128
@@ -50,8 +51,8 @@ static void gather(struct disk_reaper *r)
 	r->asleep = false;
 	clock_gettime(CLOCK_REALTIME, &until);
 	until.tv_nsec += GATHER_NS;
-	until.tv_sec += until.tv_nsec / 1000000000;
-	until.tv_nsec %= 1000000000;
+	until.tv_sec += until.tv_nsec / NS_PER_S;
+	until.tv_nsec %= NS_PER_S;
 	while (r->count < QUEUE / 2 && !r->ends && pthread_cond_timedwait(&r->wake, &r->lock, &until) == 0)
 		continue;
 }

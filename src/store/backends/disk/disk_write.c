@@ -223,7 +223,7 @@ static int temp_finish(const struct disk *d, int fd, struct err *err)
 	int64_t now = clock_real_ns();
 	struct timespec times[2] = {
 		{.tv_nsec = UTIME_OMIT},
-		{.tv_sec = (time_t)(now / 1000000000), .tv_nsec = (long)(now % 1000000000)},
+		clock_timespec(now),
 	};
 
 	if (futimens(fd, times) < 0)

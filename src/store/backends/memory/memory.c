@@ -812,7 +812,7 @@ static void wait_news(struct memory *m, struct ctx *ctx, uint64_t seen, int64_t 
 	while (m->news == seen && clock_monotonic_ns() < until && ctx_check(ctx, &ignored) == 0) {
 		int64_t slice = clock_monotonic_ns() + 20000000; /* a cancel is noticed within 20 ms */
 		int64_t end = until < slice ? until : slice;
-		struct timespec t = {.tv_sec = end / 1000000000, .tv_nsec = end % 1000000000};
+		struct timespec t = clock_timespec(end);
 
 		pthread_cond_timedwait(&m->news_added, &m->news_lock, &t);
 	}

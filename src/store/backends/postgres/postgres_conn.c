@@ -130,7 +130,7 @@ static struct str first_line(const char *says)
 
 int pg_error(const struct pg_config *config, const char *state, const char *says, struct err *err)
 {
-	for (size_t i = 0; i < sizeof(problems) / sizeof(problems[0]); i++) {
+	for (size_t i = 0; i < COUNT(problems); i++) {
 		const struct pg_problem *p = &problems[i];
 
 		if (strncmp(state, p->state, strlen(p->state)) != 0)
@@ -210,7 +210,7 @@ static int timed_out(struct pg_link *l, const struct ctx *ctx, int64_t now, stru
 	if (r)
 		return r;
 	err_set(err, ERR_TIMEOUT, "%s did not answer in %lld ms; try again, or raise timeout= in the store's URL",
-		l->config->server, (long long)(l->config->timeout_ns / 1000000));
+		l->config->server, (long long)(l->config->timeout_ns / NS_PER_MS));
 	err->retryable = true;
 	return -ERR_TIMEOUT;
 }

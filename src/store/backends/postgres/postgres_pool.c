@@ -41,7 +41,7 @@ static char *make_set_up(const struct pg_pool *p)
 
 	buf_init(&out, NULL, 4 * MIB);
 	if (!p->config.pooler) {
-		buf_printf(&out, "SET statement_timeout = %lld; ", (long long)(p->config.timeout_ns / 1000000));
+		buf_printf(&out, "SET statement_timeout = %lld; ", (long long)(p->config.timeout_ns / NS_PER_MS));
 		buf_lit(&out, "SET client_connection_check_interval = 1000; "
 			      "SET idle_in_transaction_session_timeout = 600000; "
 			      "SET default_transaction_isolation = 'read committed'; "
@@ -153,7 +153,7 @@ static int64_t take_deadline(const struct pg_pool *p, const struct ctx *ctx)
 static int wait_for_place(struct pg_pool *p, struct ctx *ctx, struct pg_link **ret, struct err *err)
 {
 	int64_t until = take_deadline(p, ctx);
-	struct timespec at = {.tv_sec = until / 1000000000, .tv_nsec = until % 1000000000};
+	struct timespec at = clock_timespec(until);
 
 	while (!p->idle && p->open >= p->config.pool) {
 		if (pthread_cond_timedwait(&p->freed, &p->lock, &at) == ETIMEDOUT) {
@@ -272,7 +272,7 @@ void pg_pause(struct ctx *ctx, int64_t ns)
 
 	if (ctx->deadline_ns && ctx->deadline_ns < until)
 		until = ctx->deadline_ns;
-	at = (struct timespec){.tv_sec = until / 1000000000, .tv_nsec = until % 1000000000};
+	at = clock_timespec(until);
 	while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL) == EINTR)
 		;
 }

@@ -4,46 +4,13 @@
  * what is left goes to libpq as it is, so that several hosts, sockets, certificates and target_session_attrs mean what
  * they mean to psql.
  */
+#include "base/clock.h"
+#include "base/hex.h"
 #include "base/limits.h"
 #include "store/backends/postgres/postgres_conn.h"
 #include "store/wpath.h"
 
 #define URL_MAX ((size_t)4096)
-
-static int hex_digit(char c)
-{
-	return c >= '0' && c <= '9' ? c - '0' : (c | 32) >= 'a' && (c | 32) <= 'f' ? (c | 32) - 'a' + 10 : -1;
-}
-
-/* Percent-decoded, on the heap; NULL when it is malformed or has a NUL. */
-static char *decode(struct str s)
-{
-	char *out = xmalloc(s.len + 1);
-	size_t n = 0;
-
-	for (size_t i = 0; i < s.len; i++) {
-		char c = s.ptr[i];
-
-		if (c == '%') {
-			int hi = s.len - i > 2 ? hex_digit(s.ptr[i + 1]) : -1;
-			int lo = hi >= 0 ? hex_digit(s.ptr[i + 2]) : -1;
-
-			if (lo < 0) {
-				free(out);
-				return NULL;
-			}
-			c = (char)(hi * 16 + lo);
-			i += 2;
-		}
-		if (c == '\0') {
-			free(out);
-			return NULL;
-		}
-		out[n++] = c;
-	}
-	out[n] = '\0';
-	return out;
-}
 
 static bool schema_ok(const char *name)
 {
@@ -89,7 +56,7 @@ static int take_own(struct pg_config *c, struct str key, const char *value, stru
 	}
 	if (str_is(key, "timeout")) {
 		r = number("timeout (in seconds)", value, 1, 86400, &n, err);
-		c->timeout_ns = r ? 0 : n * 1000000000;
+		c->timeout_ns = r ? 0 : n * NS_PER_S;
 		return r;
 	}
 	if (str_is(key, "pooler")) {
@@ -105,19 +72,20 @@ static int take_own(struct pg_config *c, struct str key, const char *value, stru
 
 static int split_query(struct pg_config *c, struct str query, struct buf *libpq, struct err *err)
 {
+	ARENA_SCOPE struct arena *arena = arena_new();
 	struct str pair;
 	char sep = '?';
 
 	while (str_cut(&query, '&', &pair)) {
 		size_t eq = str_find_char(pair, '=');
 		struct str key = str_first(pair, eq);
-		char *value = decode(str_from(pair, eq + 1));
-		int r = value ? take_own(c, key, value, err)
-			      : err_set(err, ERR_INVALID,
-					"the store's URL: the value of \"%.*s\" is not percent-encoded well",
-					STR_ARG(key));
+		struct str value = percent_decode(arena, str_from(pair, eq + 1));
+		int r = value.ptr && !memchr(value.ptr, '\0', value.len)
+				? take_own(c, key, value.ptr, err)
+				: err_set(err, ERR_INVALID,
+					  "the store's URL: the value of \"%.*s\" is not percent-encoded well",
+					  STR_ARG(key));
 
-		free(value);
 		if (r < 0)
 			return r;
 		if (r == 1) {

@@ -138,7 +138,7 @@ static int unknown_outcome(struct err *err)
 static int until_known(struct redis *rd, struct ctx *ctx, const struct call *call, struct resp_value *ret,
 		       struct err *err)
 {
-	int64_t give_up_ns = clock_monotonic_ns() + (int64_t)rd->answer_ms * 1000000;
+	int64_t give_up_ns = clock_monotonic_ns() + (int64_t)rd->answer_ms * NS_PER_MS;
 	bool lost = false;
 
 	for (unsigned tries = 1;; tries++) {

@@ -54,7 +54,7 @@ static int wait_for_entry(struct redis *rd, struct ctx *ctx, struct wpath journa
 			     STR("COUNT"),
 			     STR("1"),
 			     STR("BLOCK"),
-			     arena_printf(arena, "%lld", (long long)(wait_ns / 1000000 + 1)),
+			     arena_printf(arena, "%lld", (long long)(wait_ns / NS_PER_MS + 1)),
 			     STR("STREAMS"),
 			     redis_key(rd, arena, "j:", journal.s),
 			     arena_printf(arena, "%llu-0", (unsigned long long)after)};

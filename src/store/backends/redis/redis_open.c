@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/hex.h"
 #include "store/backends/redis/redis.h"
 
 #define FORMAT         "2" /* of the keys below a prefix */
@@ -31,33 +32,12 @@ static int bad_url(struct err *err, const char *what)
 		       what);
 }
 
-static int hex_digit(char c)
-{
-	return c >= '0' && c <= '9' ? c - '0' : isxdigit((unsigned char)c) ? tolower((unsigned char)c) - 'a' + 10 : -1;
-}
-
 /* %XX decoded, in the arena; NULL for what is malformed or has a NUL. */
 static const char *decoded(struct arena *arena, struct str text)
 {
-	char *out = arena_alloc(arena, text.len + 1), *to = out;
+	struct str s = percent_decode(arena, text);
 
-	for (size_t i = 0; i < text.len; i++) {
-		char c = text.ptr[i];
-
-		if (c == '%') {
-			int high = i + 2 < text.len ? hex_digit(text.ptr[i + 1]) : -1;
-			int low = i + 2 < text.len ? hex_digit(text.ptr[i + 2]) : -1;
-
-			if (high < 0 || low < 0)
-				return NULL;
-			c = (char)(high * 16 + low);
-			i += 2;
-		}
-		if (c == '\0')
-			return NULL;
-		*to++ = c;
-	}
-	return out;
+	return s.ptr && !memchr(s.ptr, '\0', s.len) ? s.ptr : NULL;
 }
 
 static bool to_number(const char *text, unsigned max, unsigned *ret)

@@ -22,8 +22,8 @@
 #include "net/digest.h"
 #include "store/backends/s3/s3.h"
 
-#define STALE_NS      (24LL * 3600 * 1000000000)
-#define CLEAN_UP_NS   (10LL * 1000000000)
+#define STALE_NS      (24 * 3600 * NS_PER_S)
+#define CLEAN_UP_NS   (10 * NS_PER_S)
 #define PART_TRIES    5
 #define ETAG_MAX      128
 #define COMPLETE_EACH 220 /* bytes of one part in the request that completes an upload */
@@ -111,7 +111,7 @@ static int spool_end(struct spool *sp, int r, struct s3_body *ret_body, struct e
 		return r;
 	}
 	*ret_body = (struct s3_body){.file = sp->file, .size = sp->size};
-	digest_hex(hash, SHA256_LEN, ret_body->sha256);
+	hex_bytes(hash, SHA256_LEN, ret_body->sha256);
 	return 0;
 }
 

@@ -40,7 +40,7 @@ static int one_option(struct str part, bool r2, struct options *o, struct err *e
 	const char *near;
 	size_t count = 0;
 
-	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+	for (size_t i = 0; i < COUNT(known); i++)
 		if (str_is(name, known[i].name) && (r2 ? known[i].r2 : known[i].s3)) {
 			*known[i].to = str_from(part, name.len + 1);
 			return 0;

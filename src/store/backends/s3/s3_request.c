@@ -28,7 +28,6 @@
 #define TRY_MS         20000
 #define SLOWEST_BPS    (256 * KIB) /* a transfer slower than this is given up */
 
-#define NS_PER_MS 1000000
 /* An answer that is read whole: a list of 1,000 long keys, each byte as %XX. */
 #define ANSWER_MAX (8 * MIB)
 
@@ -43,7 +42,7 @@ struct attempt {
 
 void s3_header(struct s3_call *call, const char *name, struct str value)
 {
-	if (call->header_count == sizeof(call->headers) / sizeof(call->headers[0]))
+	if (call->header_count == COUNT(call->headers))
 		fatal("too many headers for a request to S3: %s", name);
 	call->headers[call->header_count++] = (struct http_header){str_of(name), value};
 }
@@ -151,7 +150,7 @@ int s3_refused(struct s3 *s3, const struct s3_answer *a, struct err *err)
 		return err_set(err, ERR_UNAUTHENTICATED,
 			       "the S3 server at %.*s says that this machine's clock is wrong; set the clock",
 			       STR_ARG(host));
-	for (size_t i = 0; i < sizeof(sentences) / sizeof(sentences[0]); i++)
+	for (size_t i = 0; i < COUNT(sentences); i++)
 		if (str_is(code, sentences[i].code)) {
 			const char *at = strchrnul(sentences[i].say, '@');
 
@@ -208,7 +207,7 @@ static struct str payload_hash(struct arena *arena, const struct s3_call *call)
 		return SIGV4_EMPTY;
 	hex = arena_alloc(arena, 2 * SHA256_LEN + 1);
 	digest_sha256(call->body, hash);
-	digest_hex(hash, SHA256_LEN, hex);
+	hex_bytes(hash, SHA256_LEN, hex);
 	return str_n(hex, 2 * SHA256_LEN);
 }
 
@@ -242,7 +241,7 @@ static struct str sign(struct attempt *at, const struct http_header **ret_header
 	if (s3->conf.session)
 		signer.token = str_of(s3->conf.session);
 	pthread_mutex_lock(&s3->lock);
-	signer.when = sigv4_time((clock_real_ns() + s3->clock_ns) / 1000000000);
+	signer.when = sigv4_time((clock_real_ns() + s3->clock_ns) / NS_PER_S);
 	signer.region = arena_str(arena, str_of(s3->region));
 	/* good for a day; a region that was mended leaves `key.day` empty */
 	if (!str_starts(str_of(signer.when.text), str_of(s3->key.day)) || !s3->key.day[0])
@@ -379,7 +378,7 @@ static bool passes(const struct s3_answer *a)
 					    "OperationAborted", "RequestTimeout", "ConditionalRequestConflict"};
 	int status = a->http.status;
 
-	for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++)
+	for (size_t i = 0; i < COUNT(codes); i++)
 		if (str_is(a->error.code, codes[i]))
 			return true;
 	return status == 429 || status == 408 || status == 500 || status == 502 || status == 503 || status == 504;

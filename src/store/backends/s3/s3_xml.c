@@ -10,6 +10,8 @@
 #include <time.h>
 
 #include "base/buf.h"
+#include "base/clock.h"
+#include "base/hex.h"
 #include "base/limits.h"
 
 struct walk {
@@ -46,17 +48,6 @@ static void add_code_point(struct buf *out, uint32_t c)
 	}
 }
 
-static int hex_digit(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	if (c >= 'a' && c <= 'f')
-		return c - 'a' + 10;
-	if (c >= 'A' && c <= 'F')
-		return c - 'A' + 10;
-	return -1;
-}
-
 /* "#10", "#xA": 0 when it is none, or more than Unicode has. */
 static uint32_t char_reference(struct str name)
 {
@@ -83,7 +74,7 @@ static bool add_entity(struct buf *out, struct str name)
 	} known[] = {{"lt", '<'}, {"gt", '>'}, {"amp", '&'}, {"quot", '"'}, {"apos", '\''}};
 	uint32_t c;
 
-	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+	for (size_t i = 0; i < COUNT(known); i++)
 		if (str_is(name, known[i].name)) {
 			buf_char(out, known[i].c);
 			return true;
@@ -250,22 +241,17 @@ struct str s3_xml_text(struct arena *arena, struct str xml, const char *name)
 	return s3_xml_walk(arena, xml, text_visit, &t, &ignored) ? STR_NONE : t.text;
 }
 
-/* "%2F" and its like; a '%' that is no code stays. A '+' is a space, as servers that encode forms send it. */
+/* "%2F" and its like; a '%' that begins no code stays. A '+' is a space, as servers that encode forms send it. */
 static struct str url_decoded(struct arena *arena, struct str text)
 {
 	char *out = arena_alloc_raw(arena, text.len + 1);
 	size_t n = 0;
 
 	for (size_t i = 0; i < text.len; i++) {
-		int hi = i + 2 < text.len ? hex_digit(text.ptr[i + 1]) : -1;
-		int lo = hi >= 0 ? hex_digit(text.ptr[i + 2]) : -1;
+		int byte = percent_byte(text, i);
 
-		if (text.ptr[i] == '%' && hi >= 0 && lo >= 0) {
-			out[n++] = (char)(hi << 4 | lo);
-			i += 2;
-		} else {
-			out[n++] = text.ptr[i] == '+' ? ' ' : text.ptr[i];
-		}
+		out[n++] = byte >= 0 ? (char)byte : text.ptr[i] == '+' ? ' ' : text.ptr[i];
+		i += byte >= 0 ? 2 : 0;
 	}
 	out[n] = '\0';
 	return str_n(out, n);
@@ -289,7 +275,7 @@ int64_t s3_time(struct str text)
 	z[text.len] = '\0';
 	if (!strptime(z, "%Y-%m-%dT%H:%M:%S", &tm) && !strptime(z, "%a, %d %b %Y %H:%M:%S GMT", &tm))
 		return 0;
-	return (int64_t)timegm(&tm) * 1000000000;
+	return (int64_t)timegm(&tm) * NS_PER_S;
 }
 
 struct listing_walk {
