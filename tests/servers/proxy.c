@@ -188,11 +188,16 @@ static void request_begins(struct proxy *p, struct conn *c)
 	p->faults++;
 }
 
-/* Follows a request that is answered here to its end, which Content-Length gives. True when it is there. */
+/* Follows a request that is answered here to its end, which Content-Length gives; a command of Redis ('*') is small and
+   arrives whole. True when it is there. */
 static bool swallow(struct conn *c)
 {
 	size_t i = c->up.off;
 
+	if (!c->head_seen && !c->head_len && c->up.bytes[i] == '*') {
+		c->up.off = c->up.len = 0;
+		return true;
+	}
 	for (; !c->head_seen && i < c->up.len; i++) {
 		char ch = c->up.bytes[i];
 

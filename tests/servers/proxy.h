@@ -23,7 +23,7 @@ enum proxy_fault {
 	PROXY_STALL,        /* pass nothing and say nothing */
 	PROXY_STALL_ANSWER, /* pass the request and `bytes` of the answer, then say nothing */
 	PROXY_DELAY,        /* pass the answer `delay_ms` later */
-	PROXY_ANSWER,       /* HTTP: do not pass the request, answer `answer` */
+	PROXY_ANSWER,       /* HTTP and Redis: do not pass the request, answer `answer` */
 };
 
 struct proxy_plan {
