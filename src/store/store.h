@@ -3,7 +3,7 @@
  * The store: where the bytes of workspaces lie. One interface; backends (memory, disk, …) keep bytes, layers (prefix,
  * guard, quota, …) wrap another store. Nothing above this line knows where the bytes are.
  *
- * The contract. Each line is a case of the conformance suite that every backend, layer and the shipped stack pass:
+ * The contract. Each line is a case of the conformance suite that every backend, layer and opened workspace passes:
  *  - Paths are struct wpath. The root always exists and is a directory.
  *  - Directories are implied by what is in them, as in git: writing creates parents; removing or moving the last file
  *    away removes them. A directory's stat has size 0, mtime 0 and an empty version.

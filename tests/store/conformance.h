@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The store contract as a list of cases. Each case is one line of the contract in store/store.h, its name is the fact,
- * and it gets an empty store of its own. conformance_test.c runs the list over every backend, every layer and the
- * shipped stack; whoever adds a store adds one line there.
+ * and it gets an empty store of its own. conformance_test.c runs the list over every backend and layer; whoever adds a
+ * store adds one line there. workspace/workspace_conformance_test.c runs it over what workspace_open() composes.
  */
 #ifndef STEAD_TESTS_STORE_CONFORMANCE_H
 #define STEAD_TESTS_STORE_CONFORMANCE_H
@@ -1040,7 +1040,7 @@ CASE(a_cancelled_stream_changes_nothing)
 	}                                                                                                              \
 	TEST(id##_keeps_the_contract)                                                                                  \
 	{                                                                                                              \
-		conf_run(&store_cases, id##_open, NULL);                                                               \
+		conf_run(&store_cases, id##_open);                                                                     \
 	}
 
 #endif

@@ -93,7 +93,7 @@ static struct store *overlay_over_deleted(void)
 }
 
 STACK(overlay_over_what_was_deleted, overlay_over_deleted())
-STACK(shipped_stack,
+STACK(guard_over_events_over_quota_over_a_prefix,
       store_guard_new(store_events_new(store_quota_new(store_prefix_new(open_disk(true, false), P("ws/one")),
 						       (struct quota_limits){.bytes = 64 * MIB, .files = 2000})),
 		      &guard_defaults))

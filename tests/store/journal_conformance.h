@@ -463,7 +463,7 @@ JOURNAL_CASE(who_is_overtaken_changes_no_file)
 	}                                                                                                              \
 	TEST(a_journal_on_##id##_keeps_the_contract)                                                                   \
 	{                                                                                                              \
-		conf_run(&journal_cases, id##_journal_open, NULL);                                                     \
+		conf_run(&journal_cases, id##_journal_open);                                                           \
 	}
 
 #endif

@@ -187,6 +187,21 @@ static struct str scan_paths(struct conf *c, const char *dir, struct seen *seen,
 	return buf_str(&seen->out);
 }
 
+/* Removes what a test left at `url`, if its server still answers. */
+static void drop_keys(char *url)
+{
+	ARENA_SCOPE struct arena *arena = arena_new();
+	struct ctx ctx = {.arena = arena, .deadline_ns = clock_monotonic_ns() + INT64_C(2000000000)};
+	struct store *s;
+	struct err err;
+
+	if (store_open_url(str_of(url), NULL, &s, &err) == 0) {
+		store_remove(s, &ctx, WPATH_ROOT, true, ANY, NULL, &err);
+		store_destroy(s);
+	}
+	free(url);
+}
+
 /* A disk store in a directory of its own. */
 static struct store *open_disk(bool relaxed, bool tmp_dir)
 {

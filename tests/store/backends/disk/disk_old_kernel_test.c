@@ -45,14 +45,14 @@ static struct store *open_with_tmp_dir(void)
 TEST(the_contract_holds_where_a_descriptor_is_linked_through_proc)
 {
 	deny(SYS_linkat, 4, AT_EMPTY_PATH, ENOENT);
-	conf_run(&store_cases, open_plain, NULL);
+	conf_run(&store_cases, open_plain);
 }
 
 TEST(the_contract_holds_on_a_file_system_without_unnamed_files)
 {
 	deny(SYS_openat, 2, O_TMPFILE & ~O_DIRECTORY, EOPNOTSUPP);
-	conf_run(&store_cases, open_plain, NULL);
-	conf_run(&store_cases, open_with_tmp_dir, NULL);
+	conf_run(&store_cases, open_plain);
+	conf_run(&store_cases, open_with_tmp_dir);
 }
 
 TEST(a_kernel_without_openat2_is_refused_with_the_reason)

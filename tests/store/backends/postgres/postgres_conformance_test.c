@@ -59,50 +59,50 @@ static struct store *in_one_step(void)
 
 TEST(postgres_keeps_the_contract)
 {
-	conf_run(&store_cases, bare, NULL);
+	conf_run(&store_cases, bare);
 }
 
 TEST(a_prefix_in_postgres_keeps_the_contract)
 {
-	conf_run(&store_cases, prefixed, NULL);
+	conf_run(&store_cases, prefixed);
 }
 
 TEST(postgres_through_tls_keeps_the_contract)
 {
-	conf_run(&store_cases, through_tls, NULL);
+	conf_run(&store_cases, through_tls);
 }
 
 TEST(postgres_without_anything_kept_in_a_session_keeps_the_contract)
 {
-	conf_run(&store_cases, without_session, NULL);
+	conf_run(&store_cases, without_session);
 }
 
 TEST(revisions_in_files_in_postgres_keep_the_contract)
 {
-	conf_run(&store_cases, with_segments, NULL);
+	conf_run(&store_cases, with_segments);
 }
 
 TEST(revisions_in_a_journal_in_postgres_keep_the_contract)
 {
-	conf_run(&store_cases, with_a_journal, NULL);
+	conf_run(&store_cases, with_a_journal);
 }
 
 TEST(revisions_in_one_step_in_postgres_keep_the_contract)
 {
-	conf_run(&store_cases, in_one_step, NULL);
+	conf_run(&store_cases, in_one_step);
 }
 
 TEST(a_journal_in_postgres_keeps_the_contract)
 {
-	conf_run(&journal_cases, bare, NULL);
+	conf_run(&journal_cases, bare);
 }
 
 TEST(a_journal_behind_a_prefix_in_postgres_keeps_the_contract)
 {
-	conf_run(&journal_cases, prefixed, NULL);
+	conf_run(&journal_cases, prefixed);
 }
 
 TEST(a_journal_in_postgres_without_a_session_keeps_the_contract)
 {
-	conf_run(&journal_cases, without_session, NULL);
+	conf_run(&journal_cases, without_session);
 }

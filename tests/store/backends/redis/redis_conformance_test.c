@@ -53,7 +53,7 @@ static struct store *revisions_open(void)
 
 TEST(revisions_in_redis_keep_the_contract)
 {
-	conf_run(&store_cases, revisions_open, NULL);
+	conf_run(&store_cases, revisions_open);
 }
 
 TEST(a_write_with_its_revision_is_one_round_trip)

@@ -338,6 +338,7 @@ TEST(a_server_that_only_refuses_is_asked_four_times)
 	proxy_forget(r.proxy);
 	proxy_arm(r.proxy, &(struct proxy_plan){.fault = PROXY_ANSWER,
 						.count = PROXY_ALWAYS,
+						.match = "EVALSHA", /* not what begins a connection */
 						.answer = "-LOADING Redis is loading the dataset in memory\r\n"});
 	CHECK_ERR(do_write(&r.c), r.c.err, ERR_UNAVAILABLE);
 	CHECK_HAS(str_of(r.c.err.msg), STR("loading"));

@@ -18,14 +18,17 @@ static const char *redis_env(const char *name)
 	return value;
 }
 
-/* A prefix that no other store of any test has; good until eight more were asked for. */
+/* A prefix that no other store of any test has; good until eight more were asked for. Its keys go with the test. */
 static const char *redis_prefix(void)
 {
 	static char prefixes[8][32];
 	static unsigned count;
-	char *prefix = prefixes[++count % 8];
+	char *prefix = prefixes[++count % 8], *url = NULL;
 
 	snprintf(prefix, sizeof(prefixes[0]), "t%d-%u", (int)getpid(), count);
+	if (asprintf(&url, "%s?prefix=%s", redis_env("STEAD_TEST_REDIS"), prefix) < 0)
+		abort();
+	test_defer(drop_keys, url);
 	return prefix;
 }
 

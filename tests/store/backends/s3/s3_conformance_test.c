@@ -14,7 +14,7 @@ STACK(s3, open_s3())
 
 TEST(journals_on_s3_keep_their_contract)
 {
-	conf_run(&journal_cases, open_s3, NULL);
+	conf_run(&journal_cases, open_s3);
 }
 
 /* Files and history in one bucket, as a workspace has them: meta lies below a prefix of its own. */

@@ -58,12 +58,16 @@ static struct store *s3_at(const char *endpoint, const char *prefix, const char 
 	return s;
 }
 
-/* A prefix that nobody had before. */
+/* A prefix that nobody had before. Its objects go with the test. */
 static const char *s3_prefix(void)
 {
 	static char prefix[32];
+	char *url = xmalloc(512);
 
 	snprintf(prefix, sizeof(prefix), "t/%016llx", (unsigned long long)random_u64());
+	s3_keys();
+	s3_url(url, 512, NULL, prefix, s3_unconditional() ? "&single_writer=1" : "");
+	test_defer(drop_keys, url);
 	return prefix;
 }
 
