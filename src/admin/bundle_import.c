@@ -48,7 +48,8 @@ struct reader {
 
 static int damaged(const struct reader *reader, const char *why, struct err *err)
 {
-	return err_set(err, ERR_CORRUPT, "the bundle is damaged or is none: %s (at byte %llu); export it again", why,
+	return err_set(err, ERR_CORRUPT,
+		       "this is not a Stead bundle, or it is damaged: %s (at byte %llu); export it again", why,
 		       (unsigned long long)reader->taken);
 }
 
@@ -125,9 +126,9 @@ static int take_header(struct reader *reader, struct arena *arena, struct tar_en
 		if (r == 0 && is_zero(header, TAR_BLOCK))
 			r = take(reader, header, 1, &extra, err);
 		else if (r == 0)
-			return damaged(reader, "its end is not one", err);
+			return damaged(reader, "its end marker is incomplete", err);
 		if (r == 0 && extra)
-			return damaged(reader, "something stands behind its end", err);
+			return damaged(reader, "there is data after its end", err);
 		*ret_end = true;
 		return r;
 	}
@@ -273,7 +274,7 @@ static int take_content(struct reader *reader, struct arena *arena, struct str n
 	return r;
 }
 
-/* The sums that were computed on the way, against those that stand in it. */
+/* Compares the checksums computed while reading with those in the bundle. */
 static int take_sums(struct reader *reader, struct err *err)
 {
 	struct sha256 lines = reader->sums;
@@ -361,7 +362,7 @@ static int take_entry(struct reader *reader, bool *ret_end, struct err *err)
 	if (r)
 		return r;
 	if (!is_zero(padding, tar_padding(e.size)))
-		return damaged(reader, "something stands between two entries", err);
+		return damaged(reader, "the padding between two entries is not zero", err);
 	if (reader->has_sums)
 		return 0;
 	sha256_end(&reader->entry, hex);

@@ -126,7 +126,7 @@ static bool open_store(struct doctor *d, struct str url)
 		       "make a first workspace: stead init NAME");
 	else if (r)
 		report(d, STR_NONE, "store", sentence(d, &err), store_fix(d));
-	else if (store_url_is_local(d->url)) /* else it was told of already */
+	else if (store_url_is_local(d->url)) /* otherwise it is already reported */
 		report(d, STR_NONE, "store", arena_printf(d->ctx->arena, "%.*s is there", STR_ARG(shown)), NULL);
 	return r == 0;
 }
@@ -195,7 +195,7 @@ static void check_config(struct doctor *d, struct store *home, struct str worksp
 		report(d, workspace, "configuration", STR("agent.yaml, .env and tools.json are right"), NULL);
 	else
 		report(d, workspace, "configuration", sentence(d, &err),
-		       "correct the line; all keys stand in docs/configuration.md");
+		       "correct the line; docs/configuration.md lists all keys");
 }
 
 static bool has_file(struct doctor *d, struct store *home, const char *path)
@@ -412,7 +412,7 @@ int workspace_doctor(struct ctx *ctx, struct str store_url, struct str name, str
 	struct ctx own = *ctx;
 	struct doctor d = {.ctx = &own, .checks = jv_array(ctx->arena)};
 
-	(void)err; /* what it finds stands in the lines */
+	(void)err; /* problems are reported as checks */
 	if (!own.deadline_ns)
 		own.deadline_ns = clock_monotonic_ns() + (int64_t)DOCTOR_SECONDS * 1000000000;
 	check_openat2(&d);

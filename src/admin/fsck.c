@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `stead fsck`: is what lies in a store whole? Where `stead doctor` looks at the machine and at configuration, this
+ * `stead fsck`: is the content of a store intact? Where `stead doctor` looks at the machine and at configuration, this
  * reads everything: each workspace's log from its first to its last record, every kept content against its hash, and
  * each file against what the log says that it is.
  *
- * Opening a log brings to an end what a killed process left half done, as every opening does; nothing else is changed
- * unless it is asked for. Beside the workspaces: uploads that were never ended, and the cache. What is mended is what
- * can be derived: a change that nobody recorded is recorded, and what imports left behind is removed. A content that is
- * damaged cannot be made up; the line says what is lost with it.
+ * Opening a log completes what a killed process left half done, as every opening does; nothing else is changed unless
+ * repair is requested. Outside the workspaces, unfinished uploads and the cache are checked as well. A repair restores
+ * only what can be derived: an unrecorded change is recorded, and leftovers of imports are removed. Damaged content
+ * cannot be reconstructed; the report says what is lost with it.
  */
 #include "admin/copy.h"
 #include "base/hash.h"

@@ -135,7 +135,7 @@ static int give_lines(struct grep_run *g, struct outcome *o, struct err *err)
 		};
 		int r;
 
-		/* behind the last match of the page only its own context comes */
+		/* after the last match of the page, only its own context follows */
 		if (g->given >= limit && (h->is_match || !h->is_after)) {
 			atomic_store(&g->job.page_full, true);
 			return 0;

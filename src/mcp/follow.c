@@ -5,7 +5,7 @@
  * looks a few times a second. It is started with the first subscription, because most servers never have one, and it
  * tells of nothing that this process did, so nobody hears of a change twice.
  *
- * A record may stand in the log before its file is in place: it is settled first, so that whoever reads the resource
+ * A record may be in the log before its file is in place: it is settled first, so that a client that reads the resource
  * after the notification sees the new bytes.
  */
 #include <errno.h>
@@ -73,7 +73,7 @@ static bool look_at_log(struct server *s, uint64_t *known)
 	return more;
 }
 
-/* Another program's change of a file gets a record, and is told of with the next page of the log. */
+/* Records another program's change of a file; it is then announced with the next page of the log. */
 static void look_at_files(struct server *s)
 {
 	ARENA_SCOPE struct arena *arena = arena_new();

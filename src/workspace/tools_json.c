@@ -128,8 +128,8 @@ static bool iso_seconds(struct str s, double *ret)
 	return s.len == 0;
 }
 
-/* ISO 8601 ("PT30S", "P1DT2H", any case) or seconds, in milliseconds; false for what is none, not above 0, or over a
-   week. */
+/* ISO 8601 ("PT30S", "P1DT2H", any case) or seconds, in milliseconds; false when it is not a duration, not above 0, or
+   over a week. */
 static bool tools_json_duration(const struct jv *v, int64_t *ret_ms)
 {
 	double seconds;
@@ -253,7 +253,8 @@ static int settle_duration(struct arena *arena, const struct jv_member *server, 
 	int64_t ms = TIMEOUT_MS;
 
 	if (v && !tools_json_duration(v, &ms))
-		return refuse(err, server, "has a %s that is no time above 0 and up to a week, such as \"PT30S\"", key);
+		return refuse(err, server,
+			      "has a %s that is not a duration above 0 and up to a week, such as \"PT30S\"", key);
 	jv_remove(server->value, key);
 	jv_set_int(arena, server->value, to, ms);
 	return 0;
@@ -265,7 +266,7 @@ static int settle_server(struct arena *arena, const struct jv_member *server, st
 	int r;
 
 	if (!server_name_ok(server->key))
-		return refuse(err, server, "is no name for a server; use letters, digits, '_', '-' and '.'");
+		return refuse(err, server, "is not a valid name for a server; use letters, digits, '_', '-' and '.'");
 	r = check_transport(server, &transport, err);
 	if (r == 0)
 		r = check_pairs(server, "env", "=", err);
