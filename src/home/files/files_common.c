@@ -8,7 +8,7 @@ void explain_conflict(struct call *call, struct wpath path, struct outcome *ret)
 	struct err ignored;
 
 	if (store_stat(call->files, call->ctx, path, &stat, &ignored) || stat.kind != STORE_FILE)
-		ret->detail = STR("The file is not there any more.");
+		ret->detail = STR("The file no longer exists.");
 	else
 		ret->detail = arena_printf(call->ctx->arena, "The version is \"%.*s\" now; read the file again.",
 					   STR_ARG(stat.version));

@@ -12,7 +12,7 @@ static int read_binary(struct call *call, struct store *store, struct wpath path
 
 	if (size > READ_BYTES_DEFAULT)
 		return err_set(err, ERR_UNSUPPORTED,
-			       "%.*s is no text and has %llu bytes; at most %zu bytes are given as base64",
+			       "%.*s is not text and has %llu bytes; at most %zu bytes are given as base64",
 			       STR_ARG(path.s), (unsigned long long)size, READ_BYTES_DEFAULT);
 	r = store_read(store, call->ctx, path, STORE_WHOLE, READ_BYTES_DEFAULT, &bytes, NULL, err);
 	if (r)

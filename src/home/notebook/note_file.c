@@ -4,7 +4,7 @@
  * that a person or another program wrote may lack anything), with one exception: who wrote a note, what it is called
  * and where it belongs is said by its path, because the path is what Stead decides and the head is only text.
  *
- * Also here, because they need nothing else: slugs, times, and what search is told of a note.
+ * Also here, because they need nothing else: slugs, times, and the search document of a note.
  */
 #include <locale.h>
 #include <math.h>

@@ -37,7 +37,7 @@ int index_save(struct arena *arena, const char *dir, const struct words_segment 
 	       struct err *err);
 /* Removes every segment that the manifest does not name. The lock is held. */
 void index_sweep_dir(struct arena *arena, const char *dir, const struct index_manifest *manifest);
-/* Removes the vectors; whoever has them open begins anew. */
+/* Removes the vectors; a process that has them open starts again. */
 void index_drop_vectors(struct arena *arena, const char *dir);
 
 #endif

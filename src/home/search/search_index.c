@@ -4,11 +4,11 @@
  *
  * Before each search the revisions since the last one are taken in: only files that changed are read, and become one
  * small segment in memory. What other programs changed is found by comparing versions, when the index is opened and
- * then beside the searches, no more often than costs a twentieth of the time. What gathers in memory is merged, and
- * when it is much, written to the index's directory, by a thread that lives as long as there is something to do.
+ * later alongside the searches, at no more than a twentieth of the time. Segments in memory are merged, and when they
+ * have grown large, written to the index's directory, by a thread that lives as long as there is something to do.
  *
  * Several processes may do all that at once. Each is complete by itself: the segments on disk up to the manifest's
- * revision, and its own memory beyond. Only who writes takes the lock, and never waits for it.
+ * revision, and its own memory beyond. Only a writer takes the lock, and never waits for it.
  */
 #include <dirent.h>
 #include <pthread.h>
@@ -69,7 +69,7 @@ struct home_index {
 
 /* --- opening --- */
 
-/* Where the index of this view lies; NULL: nowhere. */
+/* The directory of this view's index; NULL: it has none. */
 static char *place_of(struct workspace *ws, struct arena *arena)
 {
 	const char *cache = env_process("XDG_CACHE_HOME"), *home = env_process("HOME");
@@ -129,7 +129,7 @@ static void set_names(struct home_index *ix, const struct str *names, size_t cou
 		memcpy(ix->names[i], names[i].ptr, INDEX_NAME_LEN);
 }
 
-/* What lies on disk. Whatever is wrong with it: the index begins empty, and the sweep fills it. */
+/* Opens the segments on disk. If anything is wrong with them, the index starts empty, and the sweep fills it. */
 static void open_dir(struct home_index *ix, struct ctx *ctx)
 {
 	struct index_manifest m = {0};
@@ -225,7 +225,7 @@ static void put_segment(struct intake *in)
 	struct home_index *ix = in->ix;
 	struct words_view *old, *next;
 
-	for (;;) { /* the worker may replace the view meanwhile */
+	for (;;) { /* the worker may replace the view at the same time */
 		pthread_mutex_lock(&ix->lock);
 		old = words_view_ref(ix->view);
 		pthread_mutex_unlock(&ix->lock);
@@ -336,7 +336,7 @@ static void intake_end(struct intake *in)
 
 /* --- what changed --- */
 
-/* A path of the workspace as this user's home has it; false: it is not his. */
+/* A path of the workspace as a path of this user's home; false: it is not in it. */
 static bool home_path(const struct home_index *ix, struct wpath path, struct wpath *ret)
 {
 	struct wpath part = home_part(ix->ws);
@@ -575,7 +575,7 @@ static struct live live_of(const struct words_view *view, size_t disk)
 }
 
 /* From where on the segments are merged into one: the last so many, as long as the one before is not much larger than
-   all behind it. */
+   all after it. */
 static size_t merge_from(const struct words_view *view, size_t end)
 {
 	uint64_t behind = 0;
@@ -640,7 +640,7 @@ static int merge_range(struct home_index *ix, struct words_view *view, size_t fi
 	return r;
 }
 
-/* Somebody else wrote meanwhile: his segments take the place of those that we had, and of what we held when he is as
+/* Another process wrote the index: its segments replace those that we had on disk, and those in memory too if it is as
    far as we are. The lock of the directory and `catching` are held. */
 static void adopt(struct home_index *ix, struct arena *arena)
 {

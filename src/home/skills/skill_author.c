@@ -61,7 +61,7 @@ static int exists(struct ctx *ctx, struct store *store, struct wpath path, bool 
 	return r == -ERR_NOT_FOUND ? 0 : r;
 }
 
-/* Files other than SKILL.md lie in one of four directories. */
+/* Files other than SKILL.md must be in one of four directories. */
 static int support_path(struct arena *arena, struct str text, struct wpath *ret, struct err *err)
 {
 	static const struct str dirs[] = {STR("references/"), STR("templates/"), STR("scripts/"), STR("assets/")};

@@ -132,7 +132,7 @@ void skill_scan_text(struct arena *arena, struct str path, struct str text, stru
 	for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++)
 		try_rule(arena, path, small, &rules[i], findings);
 	for (size_t i = 0; i < text.len; i++)
-		/* U+200D and U+200C join letters and emoji: alone they are no sign */
+		/* U+200D and U+200C join letters and emoji: alone they are not suspicious */
 		if (is_invisible((const unsigned char *)text.ptr + i, text.len - i) &&
 		    !str_starts(str_from(text, i), STR("\xE2\x80\x8C")) &&
 		    !str_starts(str_from(text, i), STR("\xE2\x80\x8D"))) {

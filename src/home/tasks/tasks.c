@@ -164,7 +164,7 @@ static int known(struct str word, const char *what, const char *const *words, si
 		return 0;
 	for (size_t i = 0; i < n && len < sizeof(list); i++)
 		len += (size_t)snprintf(list + len, sizeof(list) - len, "%s%s", i ? ", " : "", words[i]);
-	return err_set(err, ERR_INVALID, "the %s \"%.*s\" is none of %s", what, STR_ARG(utf8_first(word, 60)), list);
+	return err_set(err, ERR_INVALID, "the %s \"%.*s\" is not one of %s", what, STR_ARG(utf8_first(word, 60)), list);
 }
 
 int tasks_list(struct workspace *ws, struct ctx *ctx, struct str status, struct str type, struct jv **ret_tasks,
@@ -213,7 +213,7 @@ int tasks_get(struct workspace *ws, struct ctx *ctx, struct str id, struct jv **
 struct change {
 	struct workspace *ws;
 	struct ctx *ctx;
-	/* What is to be done to the text; `tasks` is what stands in it. */
+	/* Makes the change to the text; `tasks` is its parsed content. */
 	int (*edit)(struct change *c, const struct jv *tasks, struct str *text, struct err *err);
 	const struct jv *fields;
 	struct str id;
@@ -351,7 +351,7 @@ static int check_fields(const struct jv *fields, struct err *err)
 		int64_t ns;
 
 		if (text.len && !clock_parse(text, &ns))
-			r = err_set(err, ERR_INVALID, "\"%.*s\" is no time for %s; write 2026-11-15T09:30:00Z",
+			r = err_set(err, ERR_INVALID, "\"%.*s\" is not a valid time for %s; write 2026-11-15T09:30:00Z",
 				    STR_ARG(utf8_first(text, 60)), times[i]);
 	}
 	return r;

@@ -2,8 +2,8 @@
 /*
  * Looking at the past: names of revisions, the list of changes, the feed, checkpoints.
  *
- * The feed promises no gap and no repeat. A record stands in the log before its change is visible, so the feed brings
- * the newest changes to their end before it tells of them: who reads the file then sees what he was told of.
+ * The feed promises no gap and no repeat. A record is in the log before its change is visible, so the feed completes
+ * the newest changes before it reports them: a client that then reads the file sees the reported change.
  */
 #include "base/clock.h"
 #include "base/limits.h"
