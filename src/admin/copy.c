@@ -420,11 +420,11 @@ static int compare_history(struct copying *c, struct store *log, uint64_t *ret_h
 
 	if (r || !differs)
 		return r;
-	return err_set(
-		err, ERR_CONFLICT,
-		"the copy in %.*s was worked on: revision %llu there is not this one's; copying would undo that: "
-		"remove that workspace there and copy again, or copy into another store",
-		STR_ARG(c->to->shown), (unsigned long long)differs);
+	return err_set(err, ERR_CONFLICT,
+		       "the copy in %.*s has been changed since: revision %llu there is not this one's; copying would "
+		       "undo that: "
+		       "remove that workspace there and copy again, or copy into another store",
+		       STR_ARG(c->to->shown), (unsigned long long)differs);
 }
 
 /* Appends the records that the target's history lacks. */

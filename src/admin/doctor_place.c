@@ -36,7 +36,7 @@ static int try_conditions(struct store *s, struct ctx *ctx, struct wpath path, s
 	int r = store_write(s, ctx, path, STR("again\n"), absent, NULL, err);
 
 	if (r == 0 || (r != -ERR_EXISTS && r != -ERR_CONFLICT))
-		return r ? r : err_set(err, ERR_UNSUPPORTED, "a file that was there was made a second time");
+		return r ? r : err_set(err, ERR_UNSUPPORTED, "an existing file was created a second time");
 	r = store_write(s, ctx, path, STR("again\n"), other, NULL, err);
 	if (r == 0)
 		return err_set(err, ERR_UNSUPPORTED, "a write over another version was not refused");

@@ -346,7 +346,7 @@ int words_merge(const struct words_view *view, size_t first, size_t count, bool 
 	free(m.numbers);
 	*ret = words_writer_finish(m.writer);
 	if (!*ret)
-		return err_set(err, ERR_CORRUPT, "merge the search index: a segment of it does not hold together");
+		return err_set(err, ERR_CORRUPT, "merge the search index: one of its segments is inconsistent");
 	if (whole)
 		return 0;
 	words_segment_unref(*ret);

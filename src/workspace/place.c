@@ -226,8 +226,7 @@ int place_read(struct arena *arena, struct str url, struct place_config *ret, st
 
 	if (!str_starts(url, STR(CONFIG_SCHEME))) {
 		if (home_is_temp(url))
-			return err_set(err, ERR_INVALID,
-				       "a temporary store is fresh for whoever opens it, and empty; name another");
+			return err_set(err, ERR_INVALID, "a temporary store is always new and empty; name another");
 		c.store = url.len ? home_url(arena, url) : workspace_default_store(arena);
 		r = read_cache(arena, NULL, &c, err);
 		*ret = c;

@@ -235,7 +235,7 @@ static int check_pairs(const struct jv_member *server, const char *key, const ch
 		for (size_t i = 0; i < m->key.len; i++)
 			if ((unsigned char)m->key.ptr[i] <= 32 || (unsigned char)m->key.ptr[i] >= 127 ||
 			    strchr(never, m->key.ptr[i]))
-				return refuse(err, server, "has a name in %s that cannot be one", key);
+				return refuse(err, server, "has an invalid name in %s", key);
 		if (!m->key.len)
 			return refuse(err, server, "has an empty name in %s", key);
 		for (size_t i = 0; i < value.len; i++)

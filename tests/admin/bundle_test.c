@@ -505,7 +505,7 @@ TEST(a_content_with_another_name_is_refused)
 	set_up();
 	f = forge_begin(0, 1, 0);
 	forge_entry(&f, STR("history/contents/00/000000000000000000000000000000"), STR("bytes"));
-	check_refused(forge_end(&f), "a content is not what its name says");
+	check_refused(forge_end(&f), "a content does not match its hash");
 	arena_destroy(arena);
 }
 

@@ -24,9 +24,9 @@ struct str first_lines(struct call *call, struct store *store, struct wpath path
 	if (store_read(store, call->ctx, path, head, 1200, &bytes, NULL, &ignored))
 		return STR_NONE;
 	if (str_find_char(bytes, '\0') < bytes.len)
-		return STR("What is there is binary.");
+		return STR("The existing file is binary.");
 	if (bytes.len == 0)
-		return STR("What is there is empty.");
+		return STR("The existing file is empty.");
 	buf_init(&buf, call->ctx->arena, 4 * KIB);
 	buf_lit(&buf, "It begins with:\n");
 	if (bytes.ptr[bytes.len - 1] == '\n')

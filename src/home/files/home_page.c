@@ -54,5 +54,5 @@ void render_home_page(const struct jv *args, const struct jv *value, struct buf 
 		buf_lit(text, "base64:");
 	buf_add(text, jv_get_str(value, "content"));
 	if (jv_get(value, "next_offset"))
-		buf_printf(text, "\n[goes on: offset=%lld]", (long long)jv_get_int(value, "next_offset", 0));
+		buf_printf(text, "\n[continues at offset=%lld]", (long long)jv_get_int(value, "next_offset", 0));
 }

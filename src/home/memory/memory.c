@@ -369,7 +369,7 @@ int memory_save(struct workspace *ws, struct ctx *ctx, const struct memory_save 
 
 	s.trust = save->trust && save->trust < save->caller ? save->trust : save->caller;
 	if (r == 0 && save->trust > save->caller)
-		r = err_set(err, ERR_DENIED, "trust \"%s\" is not yours to give; \"%s\" is the most",
+		r = err_set(err, ERR_DENIED, "trust \"%s\" cannot be given by you; \"%s\" is the most",
 			    memory_trust_name(save->trust), memory_trust_name(save->caller));
 	if (r == 0)
 		r = check_times(save, err);

@@ -527,7 +527,7 @@ static int find_sources(const struct merging *m, const struct parts *now, const 
 	for (const struct jv_member *id = jv_first(ret->ids); id; id = id->next) {
 		p = find_source(m, now, jv_str_of(id->value), STR_NONE);
 		if (!p)
-			return err_set(err, ERR_INVALID, "line %zu: there is no fact \"%.*s\" in what was to be merged",
+			return err_set(err, ERR_INVALID, "line %zu: there is no fact \"%.*s\" among those to be merged",
 				       bullet->line, STR_ARG(utf8_first(jv_str_of(id->value), 80)));
 		add_source(ret, p, clock_real_ns());
 	}
@@ -677,9 +677,8 @@ int memory_consolidate(struct workspace *ws, struct ctx *ctx, struct str text, s
 		return r;
 	pending = jv_get(jv_get_key(jv_get(state, "agents"), p.agent), "pending");
 	if (!basis.len || !str_eq(jv_get_str(pending, "basis"), basis))
-		return err_set(
-			err, ERR_CONFLICT,
-			"this basis is not the last one that was given; ask for what is pending, and merge that");
+		return err_set(err, ERR_CONFLICT,
+			       "this basis is out of date; call without text for what is pending now, and merge that");
 	if (!utf8_valid(text) || text.len > FACT_FILE_MAX)
 		return err_set(err, ERR_INVALID, "the new MEMORY.md is not UTF-8 text of at most %zu bytes",
 			       (size_t)FACT_FILE_MAX);

@@ -368,9 +368,9 @@ static struct jv *past_value(const struct forgetting *f)
 	}
 	if (f->past.waiting) {
 		jv_set_int(arena, v, "waiting", (int64_t)f->past.waiting);
-		jv_set_str(
-			arena, v, "why",
-			STR("contents of writers that were overtaken are younger than a minute; forget it again then"));
+		jv_set_str(arena, v, "why",
+			   STR("contents of superseded writes are less than a minute old; forget the fact again after "
+			       "that"));
 	}
 	return v;
 }

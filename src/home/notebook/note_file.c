@@ -230,7 +230,7 @@ int note_parse(struct arena *arena, struct wpath path, struct str bytes, int64_t
 	if (!n.number)
 		return err_set(err, ERR_CORRUPT, "the name is not NNN-title.md; rename it, or move it out of notes/");
 	if (!utf8_valid(bytes))
-		return err_set(err, ERR_CORRUPT, "the file is not UTF-8 text; mend it, or move it out of notes/");
+		return err_set(err, ERR_CORRUPT, "the file is not UTF-8 text; correct it, or move it out of notes/");
 	r = frontmatter_parse(arena, bytes, &f, err);
 	if (r)
 		return r;

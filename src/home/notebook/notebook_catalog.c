@@ -440,7 +440,7 @@ int catalog_seek(const struct catalog *c, struct str cursor, size_t *ret_index, 
 	if (!str_cut(&rest, ',', &time) || !str_cut(&rest, ',', &number) || !str_to_i64(time, &updated) ||
 	    !str_to_i64(number, &n))
 		return err_set(err, ERR_INVALID,
-			       "the cursor \"%.*s\" is not one; use next_cursor of the page before, as it is",
+			       "the cursor \"%.*s\" is not valid; use next_cursor of the previous page",
 			       STR_ARG(utf8_first(cursor, 80)));
 	*ret_index =
 		c->count - order_find(c, &(struct note){.updated_ns = updated, .number = (uint64_t)n, .path = rest});

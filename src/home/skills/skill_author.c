@@ -73,7 +73,7 @@ static int support_path(struct arena *arena, struct str text, struct wpath *ret,
 	return r ? r
 		 : err_set(err, ERR_INVALID,
 			   "\"%.*s\" is not in references/, templates/, scripts/ or assets/, where a skill's other "
-			   "files lie",
+			   "files belong",
 			   STR_ARG(utf8_first(text, 100)));
 }
 
@@ -367,8 +367,8 @@ int skill_archive(struct workspace *ws, struct ctx *ctx, struct str name, struct
 	}
 	if (r == 0 && !there)
 		r = err_set(err, ERR_NOT_FOUND,
-			    "skills/ has no \"%.*s\", and there is no such draft; skills of other layers are removed "
-			    "where they lie",
+			    "skills/ has no \"%.*s\", and there is no such draft; remove a skill of another layer in its "
+			    "own directory",
 			    STR_ARG(name));
 	if (r == 0)
 		r = to_archive(ctx, home, dir, name, absorbed_into, &to, err);
@@ -396,10 +396,11 @@ static int do_delete(struct work *w, struct err *err)
 		r = skill_archive(w->ws, w->ctx, e->name, e->absorbed_into, &v, err);
 		to = (struct wpath){r ? STR("") : jv_get_str(v, "path")};
 	} else {
-		return err_set(err, ERR_DENIED,
-			       "there is no draft \"%.*s\", and a skill in use is taken away by a person: stead skills "
-			       "archive %.*s",
-			       STR_ARG(e->name), STR_ARG(e->name));
+		return err_set(
+			err, ERR_DENIED,
+			"there is no draft \"%.*s\", and only a person can remove a skill that is in use: stead skills "
+			"archive %.*s",
+			STR_ARG(e->name), STR_ARG(e->name));
 	}
 	w->note = arena_printf(w->ctx->arena, "archived as %.*s", STR_ARG(to.s));
 	return r;
@@ -494,8 +495,9 @@ static int finish(struct work *w, struct jv **ret, struct err *err)
 	if (w->match)
 		jv_set_str(arena, *ret, "match", str_of(w->match));
 	if (!w->note.len)
-		w->note = live ? STR("it counts from now on")
-			       : arena_printf(arena, "a draft; it counts when a person runs: stead skills promote %.*s",
+		w->note = live ? STR("it is in use now")
+			       : arena_printf(arena,
+					      "a draft; it takes effect when a person runs: stead skills promote %.*s",
 					      STR_ARG(w->edit->name));
 	jv_set_str(arena, *ret, "note", w->note);
 	return 0;

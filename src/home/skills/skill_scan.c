@@ -126,7 +126,7 @@ static bool is_invisible(const unsigned char *p, size_t left)
 
 void skill_scan_text(struct arena *arena, struct str path, struct str text, struct jv *findings)
 {
-	static const struct rule invisible = {"obfuscation", HIGH, "", "", "has characters that nobody sees"};
+	static const struct rule invisible = {"obfuscation", HIGH, "", "", "has invisible characters"};
 	struct str small = str_lower(arena, text);
 
 	for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++)

@@ -49,7 +49,7 @@ static void put(struct gather *g, const struct layer *layer, struct skill *skill
 
 	if (!added && g->out->skills[*place - 1].store == layer->store) {
 		problem(g, layer, skill->dir.s,
-			arena_printf(arena, "%.*s has the same name and counts",
+			arena_printf(arena, "%.*s has the same name and takes precedence",
 				     STR_ARG(g->out->skills[*place - 1].dir.s)));
 		return;
 	}
@@ -105,7 +105,7 @@ static int load_layer(struct gather *g, const struct layer *layer, struct err *e
 	}
 	if (r == 0 && page.next.ptr)
 		problem(g, layer, layer->dir.s,
-			arena_printf(g->ctx->arena, "there are more than %d entries; the rest was left out",
+			arena_printf(g->ctx->arena, "there are more than %d entries; the rest were left out",
 				     SKILLS_MAX));
 	return r;
 }

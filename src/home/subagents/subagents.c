@@ -174,7 +174,7 @@ static int take_names(struct arena *arena, const struct jv *flat, const char *ke
 	if (jv_is_null(v))
 		return 0;
 	if (v->type != JV_STR && v->type != JV_ARRAY)
-		return wrong(err, v, "%s is neither a list nor names with commas between", key);
+		return wrong(err, v, "%s is neither a list nor names separated by commas", key);
 	while (v->type == JV_STR && str_cut(&rest, ',', &part))
 		if (str_trim(part).len)
 			jv_push(arena, list, jv_str(arena, str_trim(part)));

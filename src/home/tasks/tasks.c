@@ -86,7 +86,7 @@ static int tasks_read(struct workspace *ws, struct ctx *ctx, struct jv **ret_tas
 	if (r == 0)
 		r = parse(ctx->arena, text, ret_tasks, err);
 	if (r == -ERR_INVALID)
-		err_prefix(err, "TASKS.yaml cannot be read (mend it, or the next change sets it aside)");
+		err_prefix(err, "TASKS.yaml cannot be read (correct it, or the next change sets it aside)");
 	return r;
 }
 
@@ -233,9 +233,9 @@ static int set_aside(struct change *c, struct str text, const struct err *why, s
 
 	if (r && r != -ERR_EXISTS)
 		return r;
-	c->note = arena_printf(arena,
-			       "TASKS.yaml could not be read (%.*s); it was set aside as %.*s and a new list was begun",
-			       STR_ARG(err_text(arena, why)), STR_ARG(path.s));
+	c->note = arena_printf(
+		arena, "TASKS.yaml could not be read (%.*s); it was set aside as %.*s and a new list was started",
+		STR_ARG(err_text(arena, why)), STR_ARG(path.s));
 	return 0;
 }
 
@@ -285,7 +285,7 @@ static int clean(struct change *c, const struct jv *tasks, struct str *text, str
 		} else if (task_is_active(task) && !str_is(jv_get_str(task, "status"), "awaiting_check") && stale &&
 			   seen && at - seen > stale) {
 			c->failed++;
-			add_note(arena, task, STR("Nobody looked after it for too long; marked as failed."));
+			add_note(arena, task, STR("No progress for too long; marked as failed."));
 			jv_set_str(arena, task, "status", STR("failed"));
 			jv_set(arena, task, "completed_at", now(arena));
 			r = yaml_list_set(arena, *text, "tasks", i, task, text, err);
@@ -403,7 +403,7 @@ int tasks_create(struct workspace *ws, struct ctx *ctx, const struct jv *fields,
 	int r = check_fields(fields, err);
 
 	if (!r && !str_trim(jv_get_str(fields, "description")).len)
-		r = err_set(err, ERR_INVALID, "the description of the task is empty; say what is to be done");
+		r = err_set(err, ERR_INVALID, "the description of the task is empty; say what to do");
 	if (!r)
 		r = run(&c, err);
 	if (!r) {
