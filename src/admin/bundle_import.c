@@ -458,7 +458,7 @@ static struct jv *report(struct reader *reader, struct str name)
 	return reader->manifest;
 }
 
-/* What an import that was killed left: its files have not changed for a day. */
+/* Removes the remains of killed imports: directories whose files have not changed for a day. */
 static void remove_leftovers(struct ctx *ctx, struct store *base)
 {
 	struct store_list_req dirs = {.limit = 1000}, one = {.recursive = true, .limit = 1};

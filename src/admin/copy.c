@@ -9,8 +9,8 @@
  * later run continues a copy that was interrupted or is out of date.
  *
  * A mark (.stead/copy.json) says what the destination is a copy of. It is written first, so that an interrupted copy is
- * known as one, and it is what keeps two workspaces of one name from being mixed. Whether the destination was worked on
- * tells its history: it has to be the beginning of the source's.
+ * known as one, and it is what keeps two workspaces of one name from being mixed. The destination's history shows
+ * whether it was changed since: it has to be the beginning of the source's.
  */
 #include "admin/copy.h"
 
@@ -531,7 +531,7 @@ static int copy_all(struct copying *c, struct rev_carry *carry, struct err *err)
 		return r;
 	r = copy_files(c, err);
 	if (!c->req->dry_run && write_notes(c, r ? &notes : err) &&
-	    !r) /* also of a copy that failed: it is gone on with */
+	    !r) /* also of a failed copy: the next run continues it */
 		return -(int)err->kind;
 	if (!r && c->req->remove)
 		r = remove_others(c, err);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Puts what several threads find back into list order. Files are begun in order but finish in any; each one's outcome
- * is given on when all before it have been. The window is bounded: who is too far ahead waits.
+ * Puts the results of several threads back into list order. Files are started in order but finish in any order; an
+ * outcome is delivered when all before it have been. The window is bounded: a thread that is too far ahead waits.
  */
 #ifndef STEAD_FIND_FIND_ORDER_H
 #define STEAD_FIND_FIND_ORDER_H

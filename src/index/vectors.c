@@ -260,7 +260,7 @@ static bool look(struct vectors *v, bool held)
 	int fd;
 
 	if (fstat(v->fd, &st) == 0 && v->path && st.st_nlink == 0 && (fd = open_file(v->path)) >= 0) {
-		drop(v); /* somebody deleted it */
+		drop(v); /* the file was deleted */
 		close(v->fd);
 		v->fd = fd;
 		return false;

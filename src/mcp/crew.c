@@ -9,7 +9,7 @@
  * worker, which is a good part of what a write costs.
  *
  * When all threads but the leader are busy, the leader keeps the lead (so that a cancellation is still read) and queues
- * the call; whoever gets free first takes it.
+ * the call; the first thread that is free takes it.
  */
 #include <signal.h>
 

@@ -59,8 +59,8 @@ struct rpc_error {
 	const struct jv *data; /* may be NULL */
 };
 
-/* 0 and the message, or the code that the line is to be answered with; then `err` has the sentence, and ret->id the id
-   if one could be read. Everything is in the arena. */
+/* 0 and the message, or the error code for the answer; then `err` has the sentence, and ret->id the id if one could be
+   read. Everything is in the arena. */
 int rpc_parse(struct arena *arena, struct str line, struct rpc_message *ret, struct err *err);
 
 /* `{"jsonrpc":"2.0","id":…,"error":{…}}` and a line end; without "id" when id is NULL. */

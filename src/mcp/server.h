@@ -172,7 +172,7 @@ void method_listen(struct request *req);
 void method_complete(struct request *req);
 
 /* notify.c */
-/* Listens to the store, from the first time on that somebody may want to hear of it. */
+/* Starts to listen to the store, once a client may want its notifications. */
 
 /* A legacy session hears of files that come and go without asking. */
 void subs_add_session(struct server *s);

@@ -44,7 +44,7 @@ struct fork_info {
 	/* A merge that began and did not say that it ended: up to which revision of the fork, by which call. */
 	uint64_t merging;
 	struct str call;
-	struct str version; /* of the file; empty: it is to be made */
+	struct str version; /* of the file; empty: it does not exist yet */
 };
 /* Of the workspace in the directory `home`. *ret_is false: it is not a fork. */
 int fork_read(struct ctx *ctx, struct store *home, struct fork_info *ret, bool *ret_is, struct err *err);

@@ -329,9 +329,9 @@ int place_open_one(struct arena *arena, const struct place_config *config, struc
 
 /* --- users' own stores --- */
 
-/* A store that is opened when it is first needed. All users' stores are part of a workspace, since whoever opens it may
-   have to bring another one's unfinished change to its end; but one that cannot be reached must not close it to the
-   others, and most are never needed. */
+/* A store that is opened when it is first needed. All users' stores are part of a workspace, since opening it may have
+   to complete another user's unfinished change; but one that cannot be reached must not close it to the others, and
+   most are never needed. */
 struct lazy {
 	struct store base;
 	pthread_mutex_t lock;

@@ -2,7 +2,7 @@
 /*
  * Comments and trailing commas become blanks, byte for byte, so the lines that the parser names stay true. The schema
  * checks shapes; what it cannot say (that a server is reached in one way, that a header is one) is checked here, and
- * servers are brought into one form, so that who starts them need not know what people may write.
+ * servers are brought into one form, so that the code that starts them need not know the variants.
  *
  * JSON values have no lines. When something is wrong, the text is read once more as YAML, of which it is a part, only
  * to name the line.

@@ -17,7 +17,7 @@ bool home_is_temp(struct str url);
 int home_temp_new(struct arena *arena, struct str url, struct str *ret_dir, struct err *err);
 void home_temp_end(const char *dir);
 
-/* Where workspaces lie, for those who open several of them. All borrowed. */
+/* The stores of workspaces, for callers that open several of them. All borrowed. */
 struct home_place {
 	struct store *base, *log_base; /* log_base: the same place as a store that syncs; NULL: base */
 	struct str known;              /* a workspace whose revisions are open already; empty: none */

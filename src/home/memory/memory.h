@@ -77,7 +77,7 @@ int memory_archive(struct workspace *ws, struct ctx *ctx, struct jv **ret, struc
    {receipt,sha256:[…],time,by,ids,files:[{path,facts}],history:{covered,revisions,contents,left?,
    waiting?,why?},index,forks,derived:[id] (merged from it),mentions:[path] (other files that have the words)}.
    ERR_NOT_FOUND: neither a file nor history has it. ERR_DENIED: it is trusted above `caller`. Killed at any instant, it
-   is done to its end by forgetting the same words again. */
+   is completed by forgetting the same words again. */
 int memory_forget(struct workspace *ws, struct ctx *ctx, struct str id, struct str text, enum memory_trust caller,
 		  struct jv **ret, struct err *err);
 

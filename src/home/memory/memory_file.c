@@ -313,7 +313,7 @@ void memory_parse(struct arena *arena, struct str bytes, struct parts *ret)
 	}
 }
 
-/* --- what is to be saved --- */
+/* --- content to save --- */
 
 static int add_text(struct arena *arena, struct str raw, bool bullet, struct str *list, size_t *count, struct err *err)
 {

@@ -4,7 +4,7 @@
  *
  * A slug must be unique in the notebook whoever writes, in however many processes and on however many machines, and
  * writing must cost the same with the hundred-thousandth note as with the first. So the number in a slug comes from a
- * small file that is only ever replaced on condition that nobody did so before: whoever loses that race reads it again.
+ * small file that is only replaced on condition that it has not changed: a writer that loses the race reads it again.
  * No lock is held, and a writer that dies leaves at most a gap in the numbers. The file is derived: when it is missing,
  * cannot be read, or is from before the machine's last start (a power cut may have taken it back), the next number is
  * one more than the highest among the names of the files.

@@ -96,7 +96,7 @@ static int ask(struct ctx *ctx, const struct words_view *view, const struct sear
 
 /* --- by meaning --- */
 
-/* The question without quotes and without what is to be left out. */
+/* The question without quotes and without excluded words. */
 static struct str said(struct arena *arena, struct str text)
 {
 	struct str rest = text, word;

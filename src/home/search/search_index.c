@@ -35,7 +35,7 @@
 #define LIVE_BYTES     (16 * MIB)
 #define TROUBLES       64   /* files with a problem that are remembered */
 #define CLOSE_DOCS     64   /* what is worth writing when the process ends */
-#define SMALL_DOCS     1024 /* merged at once, by whoever made the last one */
+#define SMALL_DOCS     1024 /* merged at once, by the thread that made the last one */
 
 /* A file that could not be taken in as it is. */
 struct trouble {
@@ -47,13 +47,13 @@ struct home_index {
 	struct workspace *ws;
 	struct store *home;       /* what may be searched: without secrets and Stead's own */
 	char *dir;                /* NULL: in memory only */
-	pthread_mutex_t catching; /* who takes changes in */
+	pthread_mutex_t catching; /* held while changes are taken in */
 	bool opened, swept;
 	uint64_t revision;    /* taken in up to here */
 	pthread_mutex_t lock; /* for what follows; never held for long */
 	struct words_view *view;
-	size_t disk;                       /* the first so many segments of the view are files */
-	size_t frozen;                     /* the first so many are being merged by the worker */
+	size_t disk;                       /* number of segments at the start of the view that are files */
+	size_t frozen;                     /* number of segments at its start that the worker is merging */
 	char (*names)[INDEX_NAME_LEN + 1]; /* of the files */
 	uint64_t generation;
 	uint64_t view_revision; /* of the view */
@@ -466,7 +466,7 @@ static int sweep_tree(struct sweep *s, const char *dir, struct err *err)
 	}
 }
 
-/* Files that the index has and the store has not. */
+/* Files that are in the index but not in the store. */
 static void find_gone(struct sweep *s)
 {
 	for (size_t i = 0; i < words_view_count(s->view); i++) {
@@ -825,7 +825,7 @@ static int catch_up(struct home_index *ix, struct ctx *ctx, struct err *err)
 	uint64_t head;
 	int r;
 
-	if (ix->opened && !view_is_whole(ix)) { /* somebody cut a file off: what is left of it is of no use */
+	if (ix->opened && !view_is_whole(ix)) { /* a file was truncated, so the view is of no use */
 		set_view(ix, words_view_new(NULL, 0), 0);
 		ix->opened = ix->swept = false;
 		ix->revision = 0;

@@ -366,10 +366,11 @@ int skill_archive(struct workspace *ws, struct ctx *ctx, struct str name, struct
 		r = exists(ctx, home, dir, &there, err);
 	}
 	if (r == 0 && !there)
-		r = err_set(err, ERR_NOT_FOUND,
-			    "skills/ has no \"%.*s\", and there is no such draft; remove a skill of another layer in its "
-			    "own directory",
-			    STR_ARG(name));
+		r = err_set(
+			err, ERR_NOT_FOUND,
+			"skills/ has no \"%.*s\", and there is no such draft; remove a skill of another layer in its "
+			"own directory",
+			STR_ARG(name));
 	if (r == 0)
 		r = to_archive(ctx, home, dir, name, absorbed_into, &to, err);
 	if (r == 0)
@@ -459,7 +460,7 @@ int skill_promote(struct workspace *ws, struct ctx *ctx, struct str name, bool f
 	return 0;
 }
 
-/* The gate of those who switched it off: what the scan finds anything in still waits for a person. */
+/* With the gate switched off, a skill in which the scan finds anything still waits for a person. */
 static int promote_unasked(struct work *w, bool *ret_done, struct err *err)
 {
 	struct jv *findings = jv_array(w->ctx->arena);

@@ -141,8 +141,8 @@ int history_list(struct workspace *ws, struct ctx *ctx, const struct history_req
 
 /* --- the feed --- */
 
-/* One page after `since`. The first pass may find changes that are under way; it brings them to their end, and the next
-   one tells of those that came about. */
+/* One page after `since`. The first pass may find changes that are still in progress; it completes them, and the next
+   pass reports those that took effect. */
 static int feed_page(struct listing *l, uint64_t since, struct wpath logged, uint64_t head, struct err *err)
 {
 	struct rev_query q = {.since = since, .until = head, .path = logged};
