@@ -591,7 +591,7 @@ TEST(what_is_forgotten_is_on_no_disk_any_more)
 	CHECK_INT(jv_count(jv_get(good(&b, "memory_list", "{}"), "facts")), 3);
 	good(&b, "memory_search", "{'query':'safe 7341','all':true}");
 	CHECK_INT(jv_count(jv_get(b.result.value, "matches")), 0);
-	good(&b, "memory_search", "{'query':'behind'}");
+	good(&b, "memory_search", "{'query':'after'}");
 	CHECK_INT(jv_count(jv_get(b.result.value, "matches")), 1);
 	forget(&b, "id", id);
 	CHECK_INT(b.result.err.kind, ERR_NOT_FOUND);
