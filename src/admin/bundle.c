@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Writing a bundle. It is taken at one revision: files through a view of that revision, the log up to it. So it is
- * whole whatever others do meanwhile, and nobody is locked out.
+ * Writing a bundle. The bundle is a snapshot of one revision: the files come from a view of that revision, and the log
+ * ends with it. Others can change the workspace while the bundle is being written; nobody is locked out.
  *
  * Order, times and numbers come from the content alone (the time of an entry is that of the newest revision), so that a
  * workspace that was imported exports to the same bytes.

@@ -8,10 +8,10 @@
 
 #include "workspace/workspace.h"
 
-/* Writes the workspace as it is now; others may change it meanwhile. What the guard hides everywhere (.env, keys) is
-   left out, also from the history, and so is .stead/. The same content gives the same bytes. A file area outside of the
-   workspace (files_dir) is not part of it. {"workspace","files","bytes","revisions","first","head","checkpoints",
-   "contents","left_out","size","sha256"} */
+/* Writes the workspace as it is now; others may change it during the export. Files that the guard always hides (.env,
+   keys) are left out, from the history too, and so is .stead/. The same content gives the same bytes. A file area
+   outside of the workspace (files_dir) is not part of it.
+   {"workspace","files","bytes","revisions","first","head","checkpoints", "contents","left_out","size","sha256"} */
 int bundle_export(struct workspace *ws, struct ctx *ctx, const struct sink *sink, struct jv **ret_report,
 		  struct err *err);
 

@@ -48,7 +48,8 @@ struct reader {
 
 static int damaged(const struct reader *reader, const char *why, struct err *err)
 {
-	return err_set(err, ERR_CORRUPT, "the bundle is damaged or is none: %s (at byte %llu); export it again", why,
+	return err_set(err, ERR_CORRUPT,
+		       "this is not a Stead bundle, or it is damaged: %s (at byte %llu); export it again", why,
 		       (unsigned long long)reader->taken);
 }
 
@@ -125,18 +126,18 @@ static int take_header(struct reader *reader, struct arena *arena, struct tar_en
 		if (r == 0 && is_zero(header, TAR_BLOCK))
 			r = take(reader, header, 1, &extra, err);
 		else if (r == 0)
-			return damaged(reader, "its end is not one", err);
+			return damaged(reader, "its end marker is incomplete", err);
 		if (r == 0 && extra)
-			return damaged(reader, "something stands behind its end", err);
+			return damaged(reader, "there is data after its end", err);
 		*ret_end = true;
 		return r;
 	}
 	len = tar_header_len(header);
 	if (len == 0 || len > sizeof(header))
-		return damaged(reader, "an entry is not of the form that bundles have", err);
+		return damaged(reader, "an entry does not have the format of a bundle", err);
 	r = take_all(reader, header + TAR_BLOCK, len - TAR_BLOCK, err);
 	if (r == 0 && !tar_parse(arena, str_n(header, len), ret))
-		return damaged(reader, "an entry is not of the form that bundles have", err);
+		return damaged(reader, "an entry does not have the format of a bundle", err);
 	return r;
 }
 
@@ -170,7 +171,7 @@ static int entry_text(struct reader *reader, struct arena *arena, size_t max, st
 	char *bytes;
 
 	if (reader->left > max)
-		return damaged(reader, "an entry is larger than it can be", err);
+		return damaged(reader, "an entry is too large", err);
 	bytes = arena_alloc_raw(arena, len + 1);
 	for (size_t done = 0, n; done < len; done += n) {
 		int r = entry_pull(reader, bytes + done, len - done, &n, err);
@@ -206,7 +207,7 @@ static int take_manifest(struct reader *reader, struct err *err)
 		return r;
 	if (jv_parse(arena, text, &v, err) || !str_is(jv_get_str(v, "format"), BUNDLE_FORMAT) ||
 	    !workspace_name_ok(jv_get_str(v, "workspace")) || jv_get_int(v, "first", -1) < 1)
-		return damaged(reader, "its manifest is not one", err);
+		return damaged(reader, "its manifest is not valid", err);
 	if (jv_get_int(v, "version", 0) != BUNDLE_VERSION)
 		return err_set(err, ERR_UNSUPPORTED,
 			       "the bundle is of version %lld of its format; this program knows version %d",
@@ -221,7 +222,7 @@ static int take_file(struct reader *reader, struct arena *arena, struct str name
 	struct wpath path;
 
 	if (wpath_parse(name, &path, err) || wpath_is_root(path) || !bundle_wants(reader->guard, path))
-		return damaged(reader, "a name in it cannot be a file's", err);
+		return damaged(reader, "an entry has a name that is not a valid path", err);
 	reader->files++;
 	reader->bytes += size;
 	return entry_to_store(reader, arena, name, err);
@@ -255,12 +256,12 @@ static int take_content(struct reader *reader, struct arena *arena, struct str n
 	int r;
 
 	if (name.len != 33 || name.ptr[2] != '/')
-		return damaged(reader, "a name in it cannot be a content's", err);
+		return damaged(reader, "an entry has a name that is not a content hash", err);
 	memcpy(want, name.ptr, 2);
 	memcpy(want + 2, name.ptr + 3, 30);
 	for (size_t i = 0; i < 32; i++)
 		if (!memchr("0123456789abcdef", want[i], 16))
-			return damaged(reader, "a name in it cannot be a content's", err);
+			return damaged(reader, "an entry has a name that is not a content hash", err);
 	reader->contents++;
 	reader->content = hash_stream_new();
 	r = entry_to_store(reader, arena, arena_printf(arena, ".stead/rev/blobs/%.*s", STR_ARG(name)), err);
@@ -269,11 +270,11 @@ static int take_content(struct reader *reader, struct arena *arena, struct str n
 	hex_u64(hash[0], hex);
 	hex_u64(hash[1], hex + 16);
 	if (r == 0 && memcmp(hex, want, 32) != 0)
-		return damaged(reader, "a content is not what its name says", err);
+		return damaged(reader, "a content does not match its hash", err);
 	return r;
 }
 
-/* The sums that were computed on the way, against those that stand in it. */
+/* Compares the checksums computed while reading with those in the bundle. */
 static int take_sums(struct reader *reader, struct err *err)
 {
 	struct sha256 lines = reader->sums;
@@ -294,7 +295,7 @@ static int take_sums(struct reader *reader, struct err *err)
 	sha256_end(&reader->entry, hex);
 	reader->has_sums = true;
 	if (strcmp(hex, want) != 0)
-		return damaged(reader, "a checksum does not fit", err);
+		return damaged(reader, "a checksum does not match", err);
 	return 0;
 }
 
@@ -317,7 +318,7 @@ static int check_order(struct reader *reader, struct str name, struct err *err)
 	int group = group_of(name), before = group_of(last);
 
 	if (group == 0 || memchr(name.ptr, 0, name.len))
-		return damaged(reader, "a name in it is not one of a bundle's", err);
+		return damaged(reader, "an entry has a name that bundles do not use", err);
 	if ((before == 0 && group != 1) || group < before || (group == before && str_cmp(name, last) <= 0))
 		return damaged(reader, "its entries are out of order", err);
 	free(reader->last_name);
@@ -361,7 +362,7 @@ static int take_entry(struct reader *reader, bool *ret_end, struct err *err)
 	if (r)
 		return r;
 	if (!is_zero(padding, tar_padding(e.size)))
-		return damaged(reader, "something stands between two entries", err);
+		return damaged(reader, "the padding between two entries is not zero", err);
 	if (reader->has_sums)
 		return 0;
 	sha256_end(&reader->entry, hex);
@@ -385,7 +386,7 @@ static int take_entries(struct reader *reader, struct err *err)
 	    reader->bytes != (uint64_t)jv_get_int(reader->manifest, "bytes", -1) ||
 	    reader->contents != (uint64_t)jv_get_int(reader->manifest, "contents", -1) ||
 	    reader->log.last != (uint64_t)jv_get_int(reader->manifest, "head", -1))
-		return damaged(reader, "it does not hold what its manifest says", err);
+		return damaged(reader, "it does not match its manifest", err);
 	return 0;
 }
 
@@ -457,7 +458,7 @@ static struct jv *report(struct reader *reader, struct str name)
 	return reader->manifest;
 }
 
-/* What an import that was killed left: its files have not changed for a day. */
+/* Removes the remains of killed imports: directories whose files have not changed for a day. */
 static void remove_leftovers(struct ctx *ctx, struct store *base)
 {
 	struct store_list_req dirs = {.limit = 1000}, one = {.recursive = true, .limit = 1};

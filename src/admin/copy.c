@@ -4,13 +4,13 @@
  *
  * Files are copied as they are, one by one and several at once. What was compared once is noted with both versions in
  * the destination (.stead/copy.jsonl): a second run asks for versions only, which the list gives for one side. Without
- * a note, sizes and then hashes decide. The history cannot be copied as it lies there, since each kind of store keeps
- * it in its own form; its records are carried in the form of bundles and added behind those that are there. So a copy
- * that was cut off anywhere, or that is older, is a beginning, and is gone on with.
+ * a note, sizes and then hashes decide. The history cannot be copied as it is stored, since each kind of store keeps it
+ * in its own form; its records are transferred in the bundle format and appended to those that the target has. So a
+ * later run continues a copy that was interrupted or is out of date.
  *
  * A mark (.stead/copy.json) says what the destination is a copy of. It is written first, so that an interrupted copy is
- * known as one, and it is what keeps two workspaces of one name from being mixed. Whether the destination was worked on
- * tells its history: it has to be the beginning of the source's.
+ * known as one, and it is what keeps two workspaces of one name from being mixed. The destination's history shows
+ * whether it was changed since: it has to be the beginning of the source's.
  */
 #include "admin/copy.h"
 
@@ -193,11 +193,10 @@ static int transfer(struct copying *c, struct ctx *ctx, const struct store_entry
 		same = !r && str_eq(bytes, back);
 	}
 	if (!r && !same)
-		r = err_set(
-			err, ERR_CONFLICT,
-			"\"%.*s\" is not what was copied when it is read back: somebody changes it meanwhile; run it "
-			"again",
-			STR_ARG(e->path.s));
+		r = err_set(err, ERR_CONFLICT,
+			    "\"%.*s\" changed while it was being copied; run the command "
+			    "again",
+			    STR_ARG(e->path.s));
 	return r;
 }
 
@@ -329,7 +328,7 @@ static int copy_files(struct copying *c, struct err *err)
 	return r;
 }
 
-/* What the source has not any more. */
+/* Removes the files that the source no longer has. */
 static int remove_others(struct copying *c, struct err *err)
 {
 	ARENA_SCOPE struct arena *arena = arena_new();
@@ -421,14 +420,14 @@ static int compare_history(struct copying *c, struct store *log, uint64_t *ret_h
 
 	if (r || !differs)
 		return r;
-	return err_set(
-		err, ERR_CONFLICT,
-		"the copy in %.*s was worked on: revision %llu there is not this one's; copying would undo that: "
-		"remove that workspace there and copy again, or copy into another store",
-		STR_ARG(c->to->shown), (unsigned long long)differs);
+	return err_set(err, ERR_CONFLICT,
+		       "the copy in %.*s has been changed since: revision %llu there is not this one's; copying would "
+		       "undo that: "
+		       "remove that workspace there and copy again, or copy into another store",
+		       STR_ARG(c->to->shown), (unsigned long long)differs);
 }
 
-/* What the target's history lacks is added behind it. */
+/* Appends the records that the target's history lacks. */
 static int copy_history(struct copying *c, struct rev_carry *carry, struct err *err)
 {
 	struct store *log;
@@ -532,7 +531,7 @@ static int copy_all(struct copying *c, struct rev_carry *carry, struct err *err)
 		return r;
 	r = copy_files(c, err);
 	if (!c->req->dry_run && write_notes(c, r ? &notes : err) &&
-	    !r) /* also of a copy that failed: it is gone on with */
+	    !r) /* also of a failed copy: the next run continues it */
 		return -(int)err->kind;
 	if (!r && c->req->remove)
 		r = remove_others(c, err);

@@ -10,15 +10,14 @@ struct copy_req {
 	struct str from, to;  /* store URLs, also "config:FILE" */
 	struct str workspace; /* empty: all */
 	bool dry_run;
-	bool remove; /* what the source has not any more */
+	bool remove; /* delete files that the source no longer has */
 };
 
-/* Copies files (secrets too), then the history. What is there already with the same bytes is not copied again, so that
-   a copy that was interrupted is gone on with, and one that is repeated brings over what changed. Every file is read
-   back and compared. ERR_EXISTS: a workspace of that name is there that is no copy of this one; ERR_CONFLICT: it was
-   worked on since.
-   {"dry_run","workspaces":[{"name","files","bytes","copied","copied_bytes","same","removed","revisions","head"}]}
- */
+/* Copies files (secrets too), then the history. A file that the target already has with the same bytes is skipped, so
+   that a second run continues an interrupted copy or transfers what has changed. Every file is read back and compared.
+   ERR_EXISTS: the target has a workspace of that name that is not a copy of this one; ERR_CONFLICT: the copy has been
+   changed since.
+   {"dry_run","workspaces":[{"name","files","bytes","copied","copied_bytes","same","removed","revisions","head"}]} */
 int store_copy_workspaces(struct ctx *ctx, const struct copy_req *req, struct jv **ret_report, struct err *err);
 
 /* An array of {workspace?, check, ok, detail, fix?}; what it finds is in the lines, not an error. `repair` mends what

@@ -90,7 +90,7 @@ static int probe(struct doctor *d, struct wpath path, int64_t *ret_ns, struct er
 	if (!r)
 		r = store_read(d->base, d->ctx, path, STORE_WHOLE, KIB, &back, NULL, err);
 	if (!r && !str_eq(back, bytes))
-		r = err_set(err, ERR_CORRUPT, "what was written is not what was read back");
+		r = err_set(err, ERR_CORRUPT, "the bytes read back differ from those written");
 	return r;
 }
 
@@ -126,7 +126,7 @@ static bool open_store(struct doctor *d, struct str url)
 		       "make a first workspace: stead init NAME");
 	else if (r)
 		report(d, STR_NONE, "store", sentence(d, &err), store_fix(d));
-	else if (store_url_is_local(d->url)) /* else it was told of already */
+	else if (store_url_is_local(d->url)) /* otherwise it is already reported */
 		report(d, STR_NONE, "store", arena_printf(d->ctx->arena, "%.*s is there", STR_ARG(shown)), NULL);
 	return r == 0;
 }
@@ -192,10 +192,10 @@ static void check_config(struct doctor *d, struct store *home, struct str worksp
 
 	*ret_ok = home_load_config(d->ctx->arena, d->ctx, home, config, &err) == 0;
 	if (*ret_ok)
-		report(d, workspace, "configuration", STR("agent.yaml, .env and tools.json are right"), NULL);
+		report(d, workspace, "configuration", STR("agent.yaml, .env and tools.json are valid"), NULL);
 	else
 		report(d, workspace, "configuration", sentence(d, &err),
-		       "correct the line; all keys stand in docs/configuration.md");
+		       "correct the line; docs/configuration.md lists all keys");
 }
 
 static bool has_file(struct doctor *d, struct store *home, const char *path)
@@ -232,7 +232,7 @@ static void check_env_mode(struct doctor *d, struct str workspace)
 		return;
 	if (!S_ISREG(st.st_mode))
 		report(d, workspace, ".env", STR(".env is not a plain file, so it is not read"),
-		       "replace it by a plain file");
+		       "replace it with a plain file");
 	else if (st.st_mode & 077)
 		report(d, workspace, ".env",
 		       arena_printf(d->ctx->arena, "others on this machine may read .env (mode %03o)",
@@ -320,7 +320,7 @@ static bool check_fork(struct doctor *d, struct str name, struct store **home)
 	if (!r)
 		r = fork_open_raw(d->ctx, &place, name, &raw, &err);
 	if (r) {
-		report(d, name, "fork", sentence(d, &err), "bring the parent back: a fork holds only what it changed");
+		report(d, name, "fork", sentence(d, &err), "restore the parent: a fork holds only its own changes");
 		return false;
 	}
 	report(d, name, "fork",
@@ -342,7 +342,7 @@ static void check_families(struct doctor *d, struct str name)
 	struct err err;
 
 	if (workspace_open(&opts, &ws, &err) != 0 || toolset_new(ws, STR_NONE, &set, &err) != 0)
-		report(d, name, "start", sentence(d, &err), "do as it says; nothing can be served before");
+		report(d, name, "start", sentence(d, &err), "do as it says; nothing can be served until then");
 	for (size_t i = 0; ws && families[i]; i++)
 		if (families[i]->check)
 			families[i]->check(ws, d->ctx, &findings);
@@ -412,7 +412,7 @@ int workspace_doctor(struct ctx *ctx, struct str store_url, struct str name, str
 	struct ctx own = *ctx;
 	struct doctor d = {.ctx = &own, .checks = jv_array(ctx->arena)};
 
-	(void)err; /* what it finds stands in the lines */
+	(void)err; /* problems are reported as checks */
 	if (!own.deadline_ns)
 		own.deadline_ns = clock_monotonic_ns() + (int64_t)DOCTOR_SECONDS * 1000000000;
 	check_openat2(&d);

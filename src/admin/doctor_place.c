@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `stead doctor` on a deployment: stead.yaml, and each store that it names, by itself. A store is asked for what Stead
- * stands on: that it answers, how long that takes, that a condition is kept, and that its clock is about ours. What is
- * written for that lies in .stead/ of the store and is removed. URLs are shown without their passwords.
+ * `stead doctor` on a deployment: stead.yaml, and each store that it names, by itself. Each store is tested for what
+ * Stead needs: that it answers, how long that takes, that it honours conditions, and that its clock roughly agrees with
+ * ours. The test files are written to .stead/ of the store and removed again. URLs are shown without their passwords.
  */
 #include "admin/doctor.h"
 #include "base/clock.h"
@@ -36,7 +36,7 @@ static int try_conditions(struct store *s, struct ctx *ctx, struct wpath path, s
 	int r = store_write(s, ctx, path, STR("again\n"), absent, NULL, err);
 
 	if (r == 0 || (r != -ERR_EXISTS && r != -ERR_CONFLICT))
-		return r ? r : err_set(err, ERR_UNSUPPORTED, "a file that was there was made a second time");
+		return r ? r : err_set(err, ERR_UNSUPPORTED, "an existing file was created a second time");
 	r = store_write(s, ctx, path, STR("again\n"), other, NULL, err);
 	if (r == 0)
 		return err_set(err, ERR_UNSUPPORTED, "a write over another version was not refused");
@@ -89,7 +89,7 @@ static void probe_store(struct place_check *c, struct store *s)
 	store_remove(s, c->ctx, path, false, (struct store_cond){0}, NULL, &ignored);
 }
 
-/* What is to be known of a server beside that. */
+/* Further checks for a store that is a server. */
 static void check_server(struct place_check *c, struct store *s, struct str url)
 {
 	const char *advice = store_redis_advice(s);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `stead fsck`: is what lies in a store whole? Where `stead doctor` looks at the machine and at configuration, this
+ * `stead fsck`: is the content of a store intact? Where `stead doctor` looks at the machine and at configuration, this
  * reads everything: each workspace's log from its first to its last record, every kept content against its hash, and
  * each file against what the log says that it is.
  *
- * Opening a log brings to an end what a killed process left half done, as every opening does; nothing else is changed
- * unless it is asked for. Beside the workspaces: uploads that were never ended, and the cache. What is mended is what
- * can be derived: a change that nobody recorded is recorded, and what imports left behind is removed. A content that is
- * damaged cannot be made up; the line says what is lost with it.
+ * Opening a log completes what a killed process left half done, as every opening does; nothing else is changed unless
+ * repair is requested. Outside the workspaces, unfinished uploads and the cache are checked as well. A repair restores
+ * only what can be derived: an unrecorded change is recorded, and leftovers of imports are removed. Damaged content
+ * cannot be reconstructed; the report says what is lost with it.
  */
 #include "admin/copy.h"
 #include "base/hash.h"
@@ -77,7 +77,7 @@ static bool blob_is_whole(struct fsck *f, struct store *log, const struct rev_bl
 	r = revisions_carry_blob(log, &ctx, blob, &sink, err);
 	hash_stream_end(stream, hash);
 	if (!r && (hash[0] != blob->hash[0] || hash[1] != blob->hash[1]))
-		r = err_set(err, ERR_CORRUPT, "a kept content is not what its name says");
+		r = err_set(err, ERR_CORRUPT, "a kept content does not match its hash");
 	return r == 0;
 }
 
@@ -229,8 +229,8 @@ static int find_gone(struct fsck *f, struct str name, struct store *raw, struct 
 			tell(f, name, "files",
 			     arena_printf(f->ctx->arena, "\"%.*s\" is gone; revision %llu has it",
 					  STR_ARG(list[i].path.s), (unsigned long long)list[i].number),
-			     f->repair ? "that it is gone is recorded now; 'stead restore' brings it back"
-				       : "bring it back with 'stead restore', or record that it is gone with --repair");
+			     f->repair ? "its removal is recorded now; 'stead restore' brings it back"
+				       : "bring it back with 'stead restore', or record its removal with --repair");
 		r = f->repair ? revisions_notice(log, &ctx, list[i].path, &noticed, err) : 0;
 		if (r == 0)
 			r = ctx_check(f->ctx, err);
@@ -259,7 +259,7 @@ static void check_files(struct fsck *f, struct str name, struct store *raw, stru
 		tell(f, name, "files",
 		     arena_printf(f->ctx->arena, "%llu of %llu files are not what their last record says%s",
 				  (unsigned long long)wrong, (unsigned long long)files,
-				  noticed ? "; that is recorded now" : ""),
+				  noticed ? "; this is recorded now" : ""),
 		     f->repair ? "nothing more" : record_fix);
 	else
 		tell(f, name, "files",
@@ -297,8 +297,8 @@ static void check_copy(struct fsck *f, struct str name, struct store *view)
 	    jv_parse(f->ctx->arena, text, &mark, &err))
 		return;
 	if (!jv_get_bool(mark, "done", false))
-		tell(f, name, "copy", STR("this is a copy that did not come to its end"),
-		     "run the same 'stead copy' again: it goes on where it was");
+		tell(f, name, "copy", STR("this is an unfinished copy"),
+		     "run the same 'stead copy' again: it continues where it stopped");
 }
 
 static void check_workspace(struct fsck *f, struct str name)
@@ -405,7 +405,7 @@ static void check_cache(struct fsck *f, const struct place_config *config)
 		tell(f, STR_NONE, "cache",
 		     arena_printf(arena, "%.*s; %llu damaged ones%s", STR_ARG(found), (unsigned long long)state.damaged,
 				  f->repair ? " are removed" : ""),
-		     f->repair ? NULL : "they are not believed and go when they are read; --repair removes them now");
+		     f->repair ? NULL : "they are ignored, and removed when they are read; --repair removes them now");
 	else
 		tell(f, STR_NONE, "cache", found, NULL);
 }

@@ -58,7 +58,7 @@ static const char bash_head[] =
 	"    [[ $prev == '=' ]] && prev=${COMP_WORDS[COMP_CWORD - 2]}\n"
 	"    [[ $cur == '=' ]] && { prev=${COMP_WORDS[COMP_CWORD - 1]}; cur=; }\n";
 
-/* How a shell is told what a value or an operand can be: one of these words, or what a function of the script gives. */
+/* How a shell's script names the candidates for a value or an operand: a list of words, or the output of a function. */
 struct shell {
 	const char *open, *separator, *close; /* around words */
 	const char *functions[COMPLETE_COMMAND];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Standard output in large writes, errors on standard error in one form, colours and progress for terminals only. A
- * reader that went away (`| head`) is no error: output is dropped from then on and the command ends quietly.
+ * closed reader (`| head`) is not an error: further output is dropped and the command ends quietly.
  */
 #ifndef STEAD_COMMAND_OUTPUT_H
 #define STEAD_COMMAND_OUTPUT_H
@@ -18,12 +18,12 @@
 struct output {
 	int fd;
 	bool color; /* the terminal wants colours */
-	bool gone;  /* nobody reads any more */
+	bool gone;  /* the reader has closed its end */
 	int sys;    /* errno of a write that failed otherwise */
 	char *data;
 	size_t len;
 	bool to_terminal; /* flushed by the line then */
-	bool drawn;       /* a progress line stands on the terminal */
+	bool drawn;       /* the terminal shows a progress line */
 	int64_t drawn_ns;
 	const char *verb; /* of the progress line: "searched" */
 };
@@ -36,7 +36,7 @@ void output_flush(struct output *out);
 /* Room for `size` bytes in the buffer, or NULL (more than the buffer holds, or a terminal, which is flushed by the
    line); then add what was written there to out->len. */
 char *output_reserve(struct output *out, size_t size);
-/* False when nobody reads any more: a producer of much then ends. */
+/* False when the reader has closed its end: a caller with much output can stop then. */
 bool output_add(struct output *out, struct str s);
 bool output_u64(struct output *out, uint64_t n);
 /* Decimal digits, in `room`. */

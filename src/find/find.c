@@ -96,7 +96,7 @@ static bool want_dir(void *arg, struct str path)
 	return filter_wants_dir(&((struct grep_run *)arg)->filter, path);
 }
 
-/* Hands one line to whoever asked: the caller's function, or the page. */
+/* Hands one line to the caller's function, or adds it to the page. */
 static int hand_on(struct grep_run *g, struct grep_line *line, struct err *err)
 {
 	bool same = line->path.len == g->last_path_len && memcmp(line->path.ptr, g->last_path, line->path.len) == 0;
@@ -135,7 +135,7 @@ static int give_lines(struct grep_run *g, struct outcome *o, struct err *err)
 		};
 		int r;
 
-		/* behind the last match of the page only its own context comes */
+		/* after the last match of the page, only its own context follows */
 		if (g->given >= limit && (h->is_match || !h->is_after)) {
 			atomic_store(&g->job.page_full, true);
 			return 0;

@@ -64,7 +64,7 @@ static void add_hit(struct looker *l, uint64_t line, struct str text, bool is_ma
 	l->last_given = line;
 }
 
-/* The line that starts at `at`; *ret_next is the start of the one behind it. */
+/* The line that starts at `at`; *ret_next is the start of the next one. */
 static struct str line_from(const struct looker *l, size_t at, size_t *ret_next)
 {
 	const char *p = l->text.ptr + at, *nl = memchr(p, '\n', l->text.len - at);
@@ -76,7 +76,7 @@ static struct str line_from(const struct looker *l, size_t at, size_t *ret_next)
 	return str_n(p, len);
 }
 
-/* Gives what of the context behind the last match lies before `end`. */
+/* Gives the lines of context after the last match that come before `end`. */
 static void give_after(struct looker *l, size_t end)
 {
 	while (l->after_left && l->pos < end) {

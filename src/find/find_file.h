@@ -19,7 +19,7 @@ struct grep_job {
 	atomic_bool page_full; /* from here on files are only counted */
 };
 
-/* Before-context that lies in the chunk before: the last lines of it. */
+/* The last lines of the previous chunk, which may be before-context of a match in this one. */
 struct tail {
 	char *text;
 	size_t len, cap;
@@ -33,7 +33,7 @@ struct looker {
 	struct str path;
 	uint64_t seq;
 	struct outcome *out;
-	uint64_t matches, eligible; /* eligible: behind the cursor */
+	uint64_t matches, eligible; /* eligible: after the cursor */
 	uint64_t stored;            /* eligible and kept */
 	uint64_t line;              /* number of the line at `pos` */
 	size_t pos;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Puts what several threads find back into list order. Files are begun in order but finish in any; each one's outcome
- * is given on when all before it have been. The window is bounded: who is too far ahead waits.
+ * Puts the results of several threads back into list order. Files are started in order but finish in any order; an
+ * outcome is delivered when all before it have been. The window is bounded: a thread that is too far ahead waits.
  */
 #ifndef STEAD_FIND_FIND_ORDER_H
 #define STEAD_FIND_FIND_ORDER_H
@@ -13,7 +13,7 @@
 
 #define ORDER_WINDOW 1024
 
-/* One line of an outcome; its text lies in the outcome's bytes. */
+/* One line of an outcome; its text is in the outcome's bytes. */
 struct hit {
 	uint64_t line;
 	size_t at, len;
@@ -23,7 +23,7 @@ struct hit {
 
 /* What was found in one file. */
 struct outcome {
-	size_t path_len; /* the path stands at the start of bytes */
+	size_t path_len; /* the path is at the start of bytes */
 	uint64_t matches;
 	struct hit *hits;
 	size_t count, cap;
@@ -49,11 +49,13 @@ struct order {
 
 void order_init(struct order *order, int (*give)(void *, struct outcome *, struct err *), void *arg);
 void order_release(struct order *order);
-/* The file `seq` is done; takes the outcome over (NULL: nothing was found). Gives on whatever has its turn now. */
+/* The file `seq` is done; takes ownership of the outcome (NULL: nothing was found). Delivers every outcome whose turn
+   it is now. */
 int order_deliver(struct order *order, const struct ctx *ctx, uint64_t seq, struct outcome *outcome, struct err *err);
-/* True when it is the turn of `seq`: then its owner, who has not delivered it yet, may give parts of it himself. */
+/* True when it is the turn of `seq`: then the thread that searches it, and has not delivered it yet, may give parts of
+   it directly. */
 bool order_is_turn(const struct order *order, uint64_t seq);
-/* Wakes all who wait: the search is over. */
+/* Wakes all waiting threads: the search is over. */
 void order_fail(struct order *order);
 
 #endif

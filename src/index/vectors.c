@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The file: a head that says how many numbers a vector has, then records of one size. Records are appended under a lock
- * of the file, whole; whoever reads checks each record once, when it enters his table. The mapping is larger than the
- * file, so that it rarely has to move; readers hold it meanwhile. Its size is compared before every use: a program that
- * cuts the file off costs the vectors, not the process.
+ * of the file, whole; a reader checks each record once, when it enters the reader's table. The mapping is larger than
+ * the file, so that it rarely has to move; readers hold it while they use it. The file's size is compared before every
+ * use: if a program truncates the file, the vectors are lost, but the process does not crash.
  */
 #include "index/vectors.h"
 
@@ -30,7 +30,7 @@
 struct head {
 	char magic[8];
 	uint32_t dims, record;
-	uint64_t sum; /* of what stands before */
+	uint64_t sum; /* of the fields before it */
 	uint8_t unused[40];
 };
 
@@ -42,7 +42,7 @@ struct record {
 	int8_t values[];
 };
 
-/* The key stands here too: finding one never touches the file. */
+/* The key is kept here too, so that a lookup never touches the file. */
 struct slot {
 	uint64_t key;
 	uint32_t record; /* + 1; 0: free */
@@ -251,8 +251,8 @@ static int open_file(const char *path)
 		    : memfd_create("stead-vectors", MFD_CLOEXEC);
 }
 
-/* Looks at the file again. False: it is not what it was. With `held`, nobody else is writing: what is no such file is
-   begun anew. */
+/* Looks at the file again. False: it has been replaced. With `held`, nobody else is writing, and a file that is not
+   valid is started again. */
 static bool look(struct vectors *v, bool held)
 {
 	struct stat st = {0};
@@ -260,7 +260,7 @@ static bool look(struct vectors *v, bool held)
 	int fd;
 
 	if (fstat(v->fd, &st) == 0 && v->path && st.st_nlink == 0 && (fd = open_file(v->path)) >= 0) {
-		drop(v); /* somebody deleted it */
+		drop(v); /* the file was deleted */
 		close(v->fd);
 		v->fd = fd;
 		return false;
@@ -396,7 +396,7 @@ static int trim(struct vectors *v, struct err *err)
 	off_t size = lseek(v->fd, 0, SEEK_END), whole;
 
 	if (size < (off_t)sizeof(struct head))
-		return err_set(err, ERR_CORRUPT, "the vectors of the search index were cut off meanwhile");
+		return err_set(err, ERR_CORRUPT, "the vectors of the search index were truncated by another program");
 	whole = size - (off_t)(((size_t)size - sizeof(struct head)) % v->record_size);
 	if (whole != size && ftruncate(v->fd, whole) != 0)
 		return err_sys(err, errno, "cut off a broken record of the vectors");

@@ -4,8 +4,8 @@
  * same text is never embedded twice. A vector is kept as one byte a number and its length: of a hundred thousand texts
  * with 384 numbers that is 42 MB, mapped, and what is lost is far less than the differences between neighbours.
  *
- * Several threads and processes may use one file. A record that is cut off or damaged does not exist. A file that
- * became shorter is begun anew: vectors are derived.
+ * Several threads and processes may use one file. A truncated or damaged record is ignored. A file that became shorter
+ * is started again, because vectors are derived.
  */
 #ifndef STEAD_INDEX_VECTORS_H
 #define STEAD_INDEX_VECTORS_H
@@ -18,12 +18,12 @@
 
 struct vectors;
 
-/* Opens or makes the file; path NULL: in memory. One that is no such file is begun anew. */
+/* Opens or creates the file; path NULL: in memory. A file that is not valid is started again. */
 int vectors_open(const char *path, struct vectors **ret, struct err *err);
 void vectors_close(struct vectors *v);
 /* Deletes all of it. */
 void vectors_forget(struct vectors *v);
-/* Takes in what others added, and looks whether the file is still what was mapped. False: it had to be begun anew, and
+/* Takes in what others added, and checks that the file is still the mapped one. False: it had to be started again, and
    every number that vectors_find() gave is void. */
 bool vectors_refresh(struct vectors *v);
 /* How many numbers each has; 0: there are none yet. */
@@ -43,7 +43,7 @@ struct vectors_probe {
 	unsigned dims;
 };
 bool vectors_probe(struct arena *arena, const float *values, unsigned dims, struct vectors_probe *ret);
-/* The cosines with records (VECTORS_NONE: -2), all in one go: nothing is remapped meanwhile. */
+/* The cosines with records (VECTORS_NONE: -2). The mapping stays in place until all are computed. */
 void vectors_cosines(struct vectors *v, const struct vectors_probe *probe, const uint32_t *records, size_t count,
 		     float *ret);
 

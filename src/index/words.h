@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The inverted index: documents in, the best ones for a question out. It is a set of immutable segments. A segment is
- * made from documents (words_builder), or from other segments (words_merge), lies in memory or in a file that is
- * mapped, and is checked before it is used. A newer segment stands over older ones: a file that it names is no longer
- * what they say of it. What is in no segment does not exist, so nothing is ever locked: whoever searches holds the
- * segments that it began with.
+ * made from documents (words_builder) or from other segments (words_merge), is held in memory or in a mapped file, and
+ * is checked before it is used. A newer segment overrides older ones for every file that it names. A segment never
+ * changes, so nothing is ever locked: a search holds the segments that it began with.
  *
  * Ranking is BM25 (k1 1.2, b 0.75) in its field-weighted form: a word in the title counts as 3, in a tag as 2, in the
  * body as 1 occurrence; the length is that of all fields together; idf is ln(1 + (N - n + 0.5) / (n + 0.5)) over all
@@ -74,7 +73,7 @@ struct words_view *words_view_new(struct words_segment *const *segments, size_t 
 /* `view` (may be NULL) with one more segment on top; `view` stays as it is. */
 struct words_view *words_view_push(const struct words_view *view, struct words_segment *segment);
 /* `view` with `segment`, a merge of `count` of its segments from `first` on, in place of these. Segments that were
-   pushed since the merge began stand over it. */
+   pushed since the merge began come after it. */
 struct words_view *words_view_replace(const struct words_view *view, size_t first, size_t count,
 				      struct words_segment *segment);
 struct words_view *words_view_ref(struct words_view *view);
@@ -88,8 +87,8 @@ bool words_view_is_whole(const struct words_view *view);
 bool words_view_has(const struct words_view *view, size_t segment, uint32_t doc);
 bool words_view_file(const struct words_view *view, struct str path, struct str *ret_version);
 
-/* Segments `first` … `first + count - 1` of the view as one, without what was replaced; `oldest`: nothing stands below
-   it, so that files that are gone need not be named any more. ERR_CANCELLED when *stop becomes true. */
+/* Segments `first` … `first + count - 1` of the view as one, without what was replaced; `oldest`: there are no older
+   segments, so deleted files need not be named. ERR_CANCELLED when *stop becomes true. */
 int words_merge(const struct words_view *view, size_t first, size_t count, bool oldest, const atomic_bool *stop,
 		struct words_segment **ret, struct err *err);
 
@@ -98,8 +97,8 @@ int words_merge(const struct words_view *view, size_t first, size_t count, bool 
 struct words_clause {
 	struct str term; /* as text/terms.h gives it */
 	double weight;
-	int phrase;   /* >= 0: the terms of one phrase stand next to each other, in this order of clauses; -1: alone */
-	uint32_t at;  /* in a phrase: words behind its first */
+	int phrase;   /* >= 0: the terms of one phrase are adjacent, in the order of the clauses; -1: alone */
+	uint32_t at;  /* in a phrase: offset in words from its first */
 	bool without; /* documents with it (or with its phrase) are left out */
 };
 

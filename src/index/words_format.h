@@ -39,7 +39,7 @@ enum words_section {
 
 struct words_head {
 	char magic[8];
-	uint64_t sum; /* of all behind it but the texts */
+	uint64_t sum; /* of everything after it except the texts */
 	uint64_t size;
 	uint64_t at[WORDS_SECTIONS], len[WORDS_SECTIONS];
 	uint64_t total_len;
@@ -176,7 +176,7 @@ void words_writer_docs_done(struct words_writer *w);
 /* Terms by spelling; postings by document. */
 void words_writer_term(struct words_writer *w, struct str term);
 void words_writer_posting(struct words_writer *w, uint32_t doc, uint32_t freq, struct str places);
-/* Frees the writer. NULL: what it was given is no index, because it came from a segment that was forged. */
+/* Frees the writer. NULL: the input is not a valid index, because it came from a forged segment. */
 struct words_segment *words_writer_finish(struct words_writer *w);
 void words_put_varint(struct buf *buf, uint32_t v);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * 128 numbers in as many bits each as the largest needs, over four lanes of 32 bits: number i stands in lane i % 4, row
- * i / 4. The compiler turns a row into one vector operation on any machine that has vectors of 16 bytes.
+ * 128 numbers in as many bits each as the largest needs, over four lanes of 32 bits: number i is in lane i % 4, row i /
+ * 4. The compiler turns a row into one vector operation on any machine that has vectors of 16 bytes.
  */
 #ifndef STEAD_INDEX_WORDS_PACK_H
 #define STEAD_INDEX_WORDS_PACK_H

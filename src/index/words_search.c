@@ -65,7 +65,7 @@ static struct str id_of(const struct words_segment *s, uint32_t doc)
 	return str_n(at, len < (size_t)(end - at) ? len : (size_t)(end - at));
 }
 
-/* True when a is to stand behind b. */
+/* True when a ranks below b. */
 static bool is_worse(const struct words_view *v, const struct best *a, const struct best *b)
 {
 	const struct words_segment *sa = v->segments[a->hit.segment], *sb = v->segments[b->hit.segment];
@@ -132,7 +132,7 @@ static int64_t boosted(int64_t score, double boost)
 
 /* --- which documents may enter --- */
 
-/* Where the term stands in the document; returns how many places (0: not at all). */
+/* The positions of the term in the document; returns how many there are. */
 static uint32_t places_of(const struct words_segment *s, uint32_t term, uint32_t doc, uint32_t *places)
 {
 	const struct words_term *t = &s->terms[term];

@@ -199,7 +199,7 @@ int words_segment_save(const struct words_segment *segment, const char *path, st
 	size_t done = 0;
 
 	if (fd < 0)
-		return err_sys(err, errno, "make a file of the search index");
+		return err_sys(err, errno, "create a file of the search index");
 	while (done < segment->size) {
 		ssize_t n = write(fd, segment->bytes + done, segment->size - done);
 

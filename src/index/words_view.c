@@ -2,10 +2,10 @@
 /*
  * Several segments as one. A newer segment replaces, file by file, what older ones say; which of their documents that
  * concerns is worked out once, when the view is made, as a bit each. Views are immutable and counted: a search keeps
- * the one that it began with, whatever is added or merged meanwhile.
+ * the one that it began with, whatever is added or merged while it runs.
  *
- * A merge takes the lists of its segments term by term and writes them behind each other with new numbers, without what
- * was replaced. Texts are not looked at again.
+ * A merge takes the lists of its segments term by term and writes them one after the other with new numbers, without
+ * what was replaced. Texts are not looked at again.
  */
 #include "index/words_format.h"
 
@@ -50,7 +50,7 @@ static void count_in(struct words_view *v, size_t i)
 	v->total_len += v->segments[i]->head->total_len - v->dead_len[i];
 }
 
-/* Segment `top` stands over all before it. */
+/* Segment `top` overrides all before it. */
 static void put_over(struct words_view *v, size_t top)
 {
 	const struct words_segment *s = v->segments[top];
@@ -346,7 +346,7 @@ int words_merge(const struct words_view *view, size_t first, size_t count, bool 
 	free(m.numbers);
 	*ret = words_writer_finish(m.writer);
 	if (!*ret)
-		return err_set(err, ERR_CORRUPT, "merge the search index: a segment of it does not hold together");
+		return err_set(err, ERR_CORRUPT, "merge the search index: one of its segments is inconsistent");
 	if (whole)
 		return 0;
 	words_segment_unref(*ret);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Writes a segment, section by section, from what comes in order: files, documents, terms, postings. Both who indexes
- * documents and who merges segments end here, so there is one place that knows the format from this side.
+ * Writes a segment, section by section, from input that comes in order: files, documents, terms, postings. Both
+ * indexing and merging write through it, so the format is written in one place.
  */
 #include <math.h>
 

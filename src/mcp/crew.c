@@ -3,13 +3,13 @@
  * Who does the work. One thread at a time leads: it reads lines and answers quick calls on the spot. When it meets a
  * call that may take long (a search, anything that waits for the disk), it gives the lead to another thread and runs
  * the call itself. So the call starts at once, on the core that parsed it, without a hand-over; and the next line is
- * read meanwhile. A client that only reads never makes a second thread start.
+ * read while it runs. A client that only reads never causes a second thread to start.
  *
  * A pool that is fed by a fixed reading thread was tried on paper and rejected: each write would pay for waking a
  * worker, which is a good part of what a write costs.
  *
  * When all threads but the leader are busy, the leader keeps the lead (so that a cancellation is still read) and queues
- * the call; whoever gets free first takes it.
+ * the call; the first thread that is free takes it.
  */
 #include <signal.h>
 
@@ -30,8 +30,8 @@ static void run_beside(struct request *req, struct arena **arena)
 	}
 }
 
-/* Somebody who can lead from now on; crew.lock is held. *ret_wake when he sleeps: he is woken without the lock, for
-   which he would only wait again. */
+/* Finds a thread that can lead from now on; crew.lock is held. *ret_wake: the thread is asleep, and is to be woken
+   after the lock is released, because it would only wait for the lock. */
 static bool find_successor(struct server *s, bool *ret_wake)
 {
 	struct crew *c = &s->crew;
@@ -80,7 +80,8 @@ static void end_lead(struct server *s)
 	pthread_mutex_unlock(&c->lock);
 }
 
-/* Reads until there is a call to run beside (which is returned, and the lead is given away) or the input has ended. */
+/* Reads until there is a call to run outside the lead (which is returned, and the lead is given away) or the input has
+   ended. */
 static struct request *lead(struct server *s, struct arena **arena)
 {
 	struct request *req;
@@ -155,7 +156,7 @@ static void *crew_member(void *arg)
 void crew_run(struct server *s)
 {
 	crew_member(s);
-	/* nobody leads any more, so nobody is started any more */
+	/* nobody leads now, so no thread can be started */
 	for (unsigned i = 0; i < s->crew.thread_count; i++)
 		pthread_join(s->crew.threads[i], NULL);
 }

@@ -3,9 +3,9 @@
  * Changes that this server did not make. Its own come from the events layer, at once; those of other processes on the
  * same store (another server, the command line) and of other programs are found in the revision log, by one thread that
  * looks a few times a second. It is started with the first subscription, because most servers never have one, and it
- * tells of nothing that this process did, so nobody hears of a change twice.
+ * skips what this process did, so that no change is announced twice.
  *
- * A record may stand in the log before its file is in place: it is settled first, so that whoever reads the resource
+ * A record may be in the log before its file is in place: it is settled first, so that a client that reads the resource
  * after the notification sees the new bytes.
  */
 #include <errno.h>
@@ -54,7 +54,7 @@ static bool look_at_log(struct server *s, uint64_t *known)
 	bool more = false;
 
 	if (revisions_query(rev, &ctx, &q, &found, &count, &more, &ignored) != 0) {
-		/* cut by retention while nobody looked: what is there now is all that can be told of */
+		/* retention dropped records that were not read yet: only the present state can be announced */
 		revisions_head(rev, &ctx, known, &ignored);
 		return false;
 	}
@@ -73,7 +73,7 @@ static bool look_at_log(struct server *s, uint64_t *known)
 	return more;
 }
 
-/* Another program's change of a file gets a record, and is told of with the next page of the log. */
+/* Records another program's change of a file; it is then announced with the next page of the log. */
 static void look_at_files(struct server *s)
 {
 	ARENA_SCOPE struct arena *arena = arena_new();

@@ -21,8 +21,8 @@ enum {
 	RPC_BAD_VERSION = -32022,
 };
 
-/* Cuts lines out of what a descriptor gives. A line longer than JSON_LEN_MAX is dropped while it is read, so it never
-   lies in memory whole, and the next line is found all the same. */
+/* Cuts lines out of what a descriptor gives. A line longer than JSON_LEN_MAX is dropped while it is read, so it is
+   never in memory as a whole, and the next line is still found. */
 struct rpc_reader {
 	int fd;
 	char *buf;
@@ -37,8 +37,8 @@ enum rpc_got { RPC_LINE, RPC_TOO_LONG, RPC_NEED_MORE, RPC_END };
 
 void rpc_reader_init(struct rpc_reader *r, int fd, size_t line_max);
 void rpc_reader_release(struct rpc_reader *r);
-/* The next line from what was read, without its end; valid until rpc_reader_fill(). Bytes behind the last '\n' count
-   as a line when the stream has ended. */
+/* The next line from what was read, without its end; valid until rpc_reader_fill(). Bytes after the last '\n' count as
+   a line when the stream has ended. */
 enum rpc_got rpc_reader_next(struct rpc_reader *r, struct str *ret_line);
 /* Waits for bytes. An error of the descriptor counts as its end. */
 void rpc_reader_fill(struct rpc_reader *r);
@@ -59,8 +59,8 @@ struct rpc_error {
 	const struct jv *data; /* may be NULL */
 };
 
-/* 0 and the message, or the code that the line is to be answered with; then `err` has the sentence, and ret->id the id
-   if one could be read. Everything is in the arena. */
+/* 0 and the message, or the error code for the answer; then `err` has the sentence, and ret->id the id if one could be
+   read. Everything is in the arena. */
 int rpc_parse(struct arena *arena, struct str line, struct rpc_message *ret, struct err *err);
 
 /* `{"jsonrpc":"2.0","id":…,"error":{…}}` and a line end; without "id" when id is NULL. */

@@ -102,7 +102,8 @@ void method_tools_list(struct request *req)
 	struct buf *buf;
 
 	if (!parse_cursor(jv_get(req->params, "cursor"), count, &first)) {
-		reply_error(req, RPC_INVALID_PARAMS, NULL, "the cursor is not one of this list; start without one");
+		reply_error(req, RPC_INVALID_PARAMS, NULL,
+			    "the cursor does not belong to this list; start without one");
 		return;
 	}
 	last = count - first > PAGE ? first + PAGE : count;

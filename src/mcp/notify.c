@@ -19,7 +19,7 @@
 
 struct watch {
 	struct watch *next;
-	struct wpath path; /* its bytes stand behind this struct */
+	struct wpath path; /* its bytes follow this struct */
 };
 
 struct subscription {

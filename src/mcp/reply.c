@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Replies. Results are written straight into the output buffer: what a tool read from a file is escaped once, from
- * where it lies, and copied nowhere else. What every result of an era must carry is added here, so no method can
- * forget it.
+ * Replies. Results are written straight into the output buffer: what a tool read from a file is escaped once, directly
+ * from its buffer, and copied nowhere else. Members that every result of an era must have are added here, so that no
+ * method can forget them.
  */
 #include <stdarg.h>
 #include <stdio.h>

@@ -131,7 +131,8 @@ void method_resources_list(struct request *req)
 	int r;
 
 	if (!jv_is_null(cursor) && (cursor->type != JV_STR || !cursor_parse(req->arena, cursor->u.s, &after))) {
-		reply_error(req, RPC_INVALID_PARAMS, NULL, "the cursor is not one of this list; start without one");
+		reply_error(req, RPC_INVALID_PARAMS, NULL,
+			    "the cursor does not belong to this list; start without one");
 		return;
 	}
 	if (workspace_files_are_own(req->server->ws))
@@ -154,7 +155,8 @@ void method_templates_list(struct request *req)
 	struct jv *result = jv_object(req->arena), *list = jv_array(req->arena), *t = jv_object(req->arena);
 
 	if (jv_get_str(req->params, "cursor").len) {
-		reply_error(req, RPC_INVALID_PARAMS, NULL, "the cursor is not one of this list; start without one");
+		reply_error(req, RPC_INVALID_PARAMS, NULL,
+			    "the cursor does not belong to this list; start without one");
 		return;
 	}
 	jv_set_str(req->arena, t, "uriTemplate", STR(URI_TEMPLATE));

@@ -127,7 +127,7 @@ static bool resolve(struct request *req, struct str name)
 	return false;
 }
 
-/* Returns the request when it is to run beside. */
+/* Returns the request when it is to run outside the lead. */
 static struct request *handle_request(struct server *s, struct arena *arena, const struct rpc_message *msg)
 {
 	struct request *req = ARENA_NEW(arena, struct request);
@@ -140,7 +140,7 @@ static struct request *handle_request(struct server *s, struct arena *arena, con
 	}
 	if (!resolve(req, msg->method))
 		return NULL;
-	if (req->method->beside && req->method->beside(req)) {
+	if (req->method->runs_apart && req->method->runs_apart(req)) {
 		if (flights_add(s, req))
 			return req;
 		reply_error(req, RPC_INTERNAL, NULL, "%d requests are running already; wait for one to end",
@@ -199,7 +199,7 @@ struct request *server_take(struct server *s, struct arena **arena, struct str l
 		return NULL;
 	}
 	*arena = NULL;
-	return req->method->beside ? req : NULL;
+	return req->method->runs_apart ? req : NULL;
 }
 
 static void server_init(struct server *s, struct workspace *ws, struct toolset *set, int in_fd, int out_fd)

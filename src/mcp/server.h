@@ -19,7 +19,7 @@
 /* What a result may look like, by protocol version. */
 enum form {
 	FORM_PLAIN,      /* 2024-11-05, 2025-03-26: text only */
-	FORM_STRUCTURED, /* 2025-06-18, 2025-11-25: structured content beside the text */
+	FORM_STRUCTURED, /* 2025-06-18, 2025-11-25: structured content in addition to the text */
 	FORM_MODERN,     /* 2026-07-28: every request and result describes itself */
 	FORMS
 };
@@ -29,11 +29,11 @@ struct out {
 	pthread_mutex_t lock;
 	struct buf buf;
 	int fd;
-	atomic_bool broken; /* the peer is gone: nothing is written any more */
+	atomic_bool broken; /* the peer is gone: nothing more is written */
 };
 
-/* Requests that run beside the reading thread, or stay open, by id: to be cancelled, and so that an id is not used
-   twice. */
+/* Requests that run outside the reading thread, or stay open, by id: so that they can be cancelled, and an id is not
+   used twice. */
 #define FLIGHT_BUCKETS 256
 struct flights {
 	pthread_mutex_t lock;
@@ -113,14 +113,14 @@ enum { ERA_LEGACY = 1, ERA_MODERN = 2 };
 struct method {
 	const char *name;
 	unsigned eras;
-	/* Runs beside the reading thread: NULL never, else asked for each request. */
-	bool (*beside)(struct request *req);
+	/* True when the request runs outside the reading thread; NULL: none does. */
+	bool (*runs_apart)(struct request *req);
 	/* Answers the request with exactly one of the reply functions (or keeps it open: subscriptions/listen). */
 	void (*run)(struct request *req);
 };
 
-/* server.c: answers the message in `line`, or returns a request that is to run beside; that one owns *arena, which is
-   then NULL. */
+/* server.c: answers the message in `line`, or returns a request that is to run outside the reading thread; the request
+   then owns *arena, which becomes NULL. */
 struct request *server_take(struct server *s, struct arena **arena, struct str line);
 void server_refuse_long_line(struct server *s);
 struct ctx request_ctx(struct request *req);
@@ -172,7 +172,7 @@ void method_listen(struct request *req);
 void method_complete(struct request *req);
 
 /* notify.c */
-/* Listens to the store, from the first time on that somebody may want to hear of it. */
+/* Starts to listen to the store, once a client may want its notifications. */
 
 /* A legacy session hears of files that come and go without asking. */
 void subs_add_session(struct server *s);

@@ -71,7 +71,7 @@ int prompt_find_file(struct prompt_find *find, struct str path, struct err *err)
 /* Gives the files below `dir` to `take`, which adds those it wants. */
 int prompt_find_below(struct prompt_find *find, const char *dir, bool recursive,
 		      void (*take)(struct prompt_find *find, const struct store_entry *file), struct err *err);
-/* Adds a file that is to be read. */
+/* Adds a file to read. */
 void prompt_add_file(struct prompt_find *find, struct str path, const struct store_stat *stat);
 /* Adds a file whose line is known, so that it is not read; of more than PROMPT_LIST_MAX only the number counts.
    `version` changes when the line may have. */
@@ -112,7 +112,8 @@ void prompt_escape_line(struct buf *b, struct str text, size_t max);
 /* "- name: description" and a newline, escaped. */
 void prompt_escape_entry(struct buf *b, struct str name, struct str description);
 #define PROMPT_ENTRY_MAX ((size_t)1024) /* bytes of a description */
-/* True when configuration leaves this native tool to the agent: a model is not told of a tool that it does not have. */
+/* True when configuration leaves this native tool to the agent: the prompt must not mention a tool that the agent does
+   not have. */
 bool prompt_offers(struct workspace *ws, const char *tool);
 
 #endif

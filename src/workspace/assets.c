@@ -53,7 +53,7 @@ static int assets_read(struct store *s, struct ctx *ctx, struct wpath path, stru
 	return home_may_be_asset(path) ? store_forward(s->inner, ctx, &call, err) : not_here(err);
 }
 
-/* Adds the asset itself to the page, if it is there, of its kind, and behind the cursor. */
+/* Adds the asset itself to the page, if it exists, has the right kind, and comes after the cursor. */
 static int add_one(struct store *inner, struct ctx *ctx, const struct asset *asset, struct str after,
 		   struct store_page *page, struct err *err)
 {
@@ -72,7 +72,7 @@ static int add_one(struct store *inner, struct ctx *ctx, const struct asset *ass
 	return 0;
 }
 
-/* Adds all files of a directory asset that stand behind the cursor, as far as there is room. */
+/* Adds the files of a directory asset that come after the cursor, as far as there is room. */
 static int add_below(struct store *inner, struct ctx *ctx, const struct asset *asset, struct store_list_req req,
 		     struct store_page *page, struct err *err)
 {

@@ -281,7 +281,7 @@ static int read_document(struct arena *arena, struct str text, const struct jv *
 		r = dotenv_expand(arena, *ret, vars, err);
 	if (r)
 		return err_in_file(err, "agent.yaml");
-	/* nothing stands in it: nothing is wrong, and the schema need not be read */
+	/* an empty file, or one with valid common keys only: the schema need not be read */
 	if ((*ret)->type == JV_OBJECT && (jv_count(*ret) == 0 || fits_used_keys(arena, *ret)))
 		return 0;
 	return check_against(arena, embedded_agent_schema, *ret, "agent.yaml", err);

@@ -25,9 +25,8 @@ struct config {
 	bool relaxed; /* durability: relaxed */
 	struct config_quota quota;
 	struct config_history history;
-	uint64_t prompt_tokens; /* what a prompt may have */
-	const struct jv
-		*prompt_files; /* more files that stand in it, and who shares the notebook: arrays; may be NULL */
+	uint64_t prompt_tokens;        /* what a prompt may have */
+	const struct jv *prompt_files; /* further files to include, and who shares the notebook: arrays; may be NULL */
 	const struct jv *teammates;
 	const struct jv *tools_allow, *tools_deny; /* arrays of names, from tools.json and builtins; may be NULL */
 	const struct jv *mcp_servers;              /* by name, in the form of tools_json.h; may be NULL */

@@ -3,13 +3,13 @@
  * Making and opening forks.
  *
  * A fork is a directory with one file, .stead/fork.json, that names a parent and one of its revisions. What the fork
- * changes lies in its own directory; everything else is read from the parent as it was at that revision, through the
- * parent's log. So making a fork costs the same for ten files and for ten million, and no byte is stored twice. A copy
- * of the tree, or hard links, were rejected: both cost what there is, and a link breaks with the first program that
- * writes in place.
+ * changes is stored in its own directory; everything else is read from the parent as it was at that revision, through
+ * the parent's log. So making a fork costs the same for ten files and for ten million, and no byte is stored twice. A
+ * copy of the tree, or hard links, were rejected: both take time in proportion to the tree, and the first program that
+ * writes in place breaks a link.
  *
- * The parent's own data (.stead/) never shows through: a fork has its own log, and what it removed of the parent stands
- * below .stead-gone/, which no path can name.
+ * The parent's own data (.stead/) never shows through: a fork has its own log, and its removals of parent files are
+ * marked below .stead-gone/, which no path can name.
  */
 #include "workspace/fork.h"
 
@@ -212,8 +212,8 @@ static int check_parent(struct ctx *ctx, const struct home_place *place, struct 
 	r = store_stat(place->base, ctx, (struct wpath){parent}, NULL, err);
 	if (r == -ERR_NOT_FOUND)
 		return err_set(err, ERR_NOT_FOUND,
-			       "the workspace \"%.*s\" is a fork of \"%.*s\", which is not there any more; bring that "
-			       "workspace back under its name",
+			       "the workspace \"%.*s\" is a fork of \"%.*s\", which no longer exists; restore that "
+			       "workspace under its name",
 			       STR_ARG(name), STR_ARG(parent));
 	return r;
 }
@@ -276,8 +276,8 @@ static int check_new(struct workspace *ws, struct ctx *ctx, struct str name, str
 		return home_bad_name(name, err);
 	if (workspace_files_are_own(ws))
 		return err_set(err, ERR_UNSUPPORTED,
-			       "the files of \"%.*s\" lie in a directory of your own (%.*s), which a fork cannot stand "
-			       "on; fork a workspace whose files lie in it",
+			       "the files of \"%.*s\" are in a directory of your own (%.*s), which cannot be "
+			       "forked; fork a workspace that holds its files itself",
 			       STR_ARG(workspace_name(ws)), STR_ARG(utf8_first(workspace_files_place(ws), 200)));
 	r = store_stat(home_store_of(ws, false), ctx, (struct wpath){name}, NULL, err);
 	if (r == -ERR_NOT_FOUND)
@@ -287,7 +287,7 @@ static int check_new(struct workspace *ws, struct ctx *ctx, struct str name, str
 			   STR_ARG(name));
 }
 
-/* How many forks `name` stands on. */
+/* The number of forks below `name`: its parent, that one's parent, and so on. */
 static int count_parents(struct ctx *ctx, struct store *base, struct str name, unsigned *ret, struct err *err)
 {
 	bool is_fork = true;

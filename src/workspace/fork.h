@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Forks: a workspace that stands on another one as it was at a revision. Making one writes a single small file
+ * Forks: a workspace that is based on another one as it was at a revision. Making one writes a single small file
  * (.stead/fork.json in the new workspace), whatever the size of the parent: reads fall through to the parent's past,
  * writes stay in the fork. Merging brings the fork's changes to the parent, file by file, three-way.
  */
@@ -25,15 +25,14 @@ struct merge_req {
 	   conflict that was resolved in the parent by hand is ended. */
 	enum merge_side prefer;
 };
-/* Brings what changed in the fork `name` since it was last merged to its parent `ws`, as far as it lies below the tool
+/* Brings what changed in the fork `name` since it was last merged to its parent `ws`, as far as it is below the tool
    root. Text by line; other files whole. A file that both changed in the same place is a conflict, and with conflicts
    nothing is merged unless `partial`; a path that is not settled is looked at again by the next merge.
-   {"fork","merged":[{"path","how":"taken|merged|removed|kept"}],
-    "conflicts":[{"path","why","base","ours","theirs" (each {"workspace","revision"} or null: it was not there),
-		  "text" (text files: the whole file with markers)}],
-    "unchanged":n, "left":n (changed, but outside of the root or not for tools), "revision" (of the parent),
-    "call" (for undo), "applied":bool}
-   ERR_CONFLICT when there are conflicts and neither dry_run nor partial (ret is written then too). */
+   {"fork","merged":[{"path","how":"taken|merged|removed|kept"}], "conflicts":[{"path","why","base","ours","theirs"
+   (each {"workspace","revision"} or null: it was not there), "text" (text files: the whole file with markers)}],
+   "unchanged":n, "left":n (changed, but outside of the root or not for tools), "revision" (of the parent), "call" (for
+   undo), "applied":bool} ERR_CONFLICT when there are conflicts and neither dry_run nor partial (ret is written then
+   too). */
 int fork_merge(struct workspace *ws, struct ctx *ctx, const struct merge_req *req, struct jv **ret, struct err *err);
 
 /* What .stead/fork.json says. */
@@ -45,11 +44,11 @@ struct fork_info {
 	/* A merge that began and did not say that it ended: up to which revision of the fork, by which call. */
 	uint64_t merging;
 	struct str call;
-	struct str version; /* of the file; empty: it is to be made */
+	struct str version; /* of the file; empty: it does not exist yet */
 };
-/* Of the workspace in the directory `home`. *ret_is false: it is no fork. */
+/* Of the workspace in the directory `home`. *ret_is false: it is not a fork. */
 int fork_read(struct ctx *ctx, struct store *home, struct fork_info *ret, bool *ret_is, struct err *err);
-/* ERR_CONFLICT or ERR_EXISTS when somebody else wrote it meanwhile; info gets the new version. */
+/* ERR_CONFLICT or ERR_EXISTS when somebody else wrote it after it was read; info gets the new version. */
 int fork_write(struct ctx *ctx, struct store *home, struct fork_info *info, struct err *err);
 
 #endif

@@ -3,9 +3,9 @@
  * Retention for a workspace: which limits, what may not go, and when it happens by itself.
  *
  * What may not go is not known to the log: a fork of this workspace reads it as it was at a revision, and a fork that
- * will be merged needs its own changes since it was last merged. Both stand in .stead/fork.json of a workspace in the
- * same store, so that these files are read before anything is dropped. A fork made meanwhile is made at the head, or it
- * asks for a revision that is there.
+ * will be merged needs its own changes since it was last merged. Both are recorded in .stead/fork.json of a workspace
+ * in the same store, so these files are read before anything is dropped. A fork that is made after that uses the head,
+ * or a revision that is still there.
  */
 #include "workspace/gc.h"
 
@@ -22,7 +22,7 @@
 #define DUE_NS       (INT64_C(3600) * 1000000000)
 #define NS_PER_DAY   (INT64_C(86400) * 1000000000)
 
-/* --- what others stand on --- */
+/* --- revisions that others need --- */
 
 struct pins {
 	uint64_t *numbers;
@@ -42,8 +42,8 @@ static void pin(struct arena *arena, struct pins *pins, int64_t number)
 	pins->numbers[pins->count++] = (uint64_t)number;
 }
 
-/* What the workspace `name` says that it stands on; NULL: it is no fork. A file that cannot be read stops everything:
-   it may be what keeps the past. */
+/* The fork.json of the workspace `name`; NULL: it is not a fork. A file that cannot be read is an error, because it may
+   name revisions that must be kept. */
 static int read_fork(struct ctx *ctx, struct store *base, struct str name, struct jv **ret, struct err *err)
 {
 	struct wpath path = {arena_printf(ctx->arena, "%.*s/" FORK_FILE, STR_ARG(name))};

@@ -5,8 +5,8 @@
 
 #include "workspace/workspace.h"
 
-/* Drops what is older than the limits allow, and contents that nothing refers to. Checkpoints and forks of this
-   workspace keep what they stand on. {"dry_run","dropped","freed","contents","waiting","first","head","bytes",
+/* Drops what is older than the limits allow, and contents that nothing refers to. Revisions that checkpoints and forks
+   of this workspace need are kept. {"dry_run","dropped","freed","contents","waiting","first","head","bytes",
    "held"?:{"revision","checkpoint"?}}: revisions and bytes that went (or would go), contents (blobs) among them, bytes
    that are too young to go, and what is left. */
 int gc_run(struct workspace *ws, struct ctx *ctx, bool dry_run, struct jv **ret, struct err *err);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Making a workspace. The templates are files of src/home/templates, carried in the program. Each is written only where
- * nothing stands yet, so a directory that already has files (a copied one, a half-made one) is completed and never
- * overwritten. agent.yaml comes last: it marks the workspace as made.
+ * Making a workspace. The templates are the files of src/workspace/templates, embedded in the program. Each is written
+ * only if the file does not exist, so a directory that already has files (a copied one, a half-made one) is completed
+ * and never overwritten. agent.yaml comes last: it marks the workspace as made.
  */
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -189,7 +189,7 @@ bool workspace_heartbeat_is_empty(struct str text)
 		}
 		if (!says_nothing(str_first(text, comment)))
 			return false;
-		/* go on behind the comment, wherever it ends; one without an end hides the rest, as in a browser */
+		/* continue after the comment; one without an end hides the rest, as in a browser */
 		close = str_find(text, STR("-->"), comment + 4);
 		text = close == SIZE_MAX ? STR("") : str_from(text, close + 3);
 	}

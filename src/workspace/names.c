@@ -2,13 +2,13 @@
 /*
  * Names of workspaces, and names of people as path elements.
  *
- * Whoever is called "a/b", "A_B", "con" or ".." must get a partition of his own, on every file system that a workspace
- * may be copied to. So a name is encoded, never cleaned: small letters, digits, '-', '_' and inner '.' stand for
- * themselves, every other byte is '~' and two hex digits. That can be read back, so two names cannot become one; it has
- * no capital letters, so a file system that ignores case cannot make them one either.
+ * A user called "a/b", "A_B", "con" or ".." must get a separate partition, on every file system that a workspace may be
+ * copied to. So a name is encoded, never cleaned: small letters, digits, '-', '_' and inner '.' stand for themselves,
+ * every other byte is '~' and two hex digits. That can be read back, so two names cannot become one; it has no capital
+ * letters, so a file system that ignores case cannot make them one either.
  *
  * What gets too long for a path element is cut, and "~~" and the SHA-256 of the whole follow ("~~" cannot come from the
- * rule above). A fast hash would not do: a tenant may choose his own name, and could choose one that collides.
+ * rule above). A fast hash would not do: tenants may choose their own names, and could choose one that collides.
  */
 #include "base/buf.h"
 #include "base/limits.h"
@@ -33,7 +33,7 @@ bool workspace_name_ok(struct str name)
 
 /* --- encoding --- */
 
-/* Names that some systems keep for devices, also with an extension behind them. */
+/* Names that some systems keep for devices, also with an extension. */
 static bool is_device(struct str name)
 {
 	static const char *const devices[] = {"con", "prn", "aux", "nul"};

@@ -34,8 +34,8 @@ int past_visible(struct workspace *ws, struct wpath path, struct err *err)
 		       STR_ARG(path.s));
 }
 
-/* The users of a workspace share one log, but nobody's names: a user's checkpoints stand in it as "@<user>@<name>",
-   which no name can be, because '@' is refused in one. */
+/* The users of a workspace share one log, but not their names: a user's checkpoints are recorded as "@<user>@<name>",
+   which cannot be the name of a checkpoint, because '@' is refused there. */
 struct str past_namespace(struct workspace *ws, struct ctx *ctx)
 {
 	struct str user = workspace_actor(ws).user;
@@ -44,7 +44,7 @@ struct str past_namespace(struct workspace *ws, struct ctx *ctx)
 			: STR("");
 }
 
-/* The checkpoints of this user, under the names that he gave them. */
+/* The checkpoints of this user, under the names that the user gave them. */
 int past_checkpoints(struct workspace *ws, struct ctx *ctx, struct rev_checkpoint **ret, size_t *ret_count,
 		     struct err *err)
 {

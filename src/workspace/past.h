@@ -25,7 +25,7 @@ int past_revision(struct workspace *ws, struct ctx *ctx, struct str text, uint64
  *ret_has_rev is false. */
 int past_path_at(struct workspace *ws, struct ctx *ctx, struct str text, struct wpath *ret_path, uint64_t *ret_number,
 		 bool *ret_has_rev, struct err *err);
-/* Records what another program did to one file, so that its past is told from its present. Before a file of
+/* Records what another program did to one file, so that its past is distinct from its present. Call it before a file of
    workspace_files_at() is read. */
 int past_settle(struct workspace *ws, struct ctx *ctx, struct wpath path, struct err *err);
 

@@ -78,7 +78,7 @@ static struct str directory_of(struct arena *arena, struct str file)
 	return slash ? arena_str(arena, str_first(file, slash)) : STR("/");
 }
 
-static struct str beside(struct arena *arena, struct str file, struct str path)
+static struct str path_relative_to(struct arena *arena, struct str file, struct str path)
 {
 	if (path.len && path.ptr[0] == '/')
 		return path;
@@ -87,17 +87,17 @@ static struct str beside(struct arena *arena, struct str file, struct str path)
 	return arena_printf(arena, "%.*s/%.*s", STR_ARG(directory_of(arena, file)), STR_ARG(path));
 }
 
-/* "disk:./x" in stead.yaml is beside stead.yaml, wherever the program was started. */
+/* "disk:./x" in stead.yaml is relative to stead.yaml, wherever the program was started. */
 static struct str url_in(struct arena *arena, struct str file, struct str url)
 {
 	if (!str_starts(url, STR("disk:")))
 		return url;
-	return arena_printf(arena, "disk:%.*s", STR_ARG(beside(arena, file, str_from(url, 5))));
+	return arena_printf(arena, "disk:%.*s", STR_ARG(path_relative_to(arena, file, str_from(url, 5))));
 }
 
 static int read_env(struct arena *arena, struct str file, struct jv **ret_vars, struct err *err)
 {
-	struct str path = beside(arena, file, STR(".env")), text;
+	struct str path = path_relative_to(arena, file, STR(".env")), text;
 	int r = read_host_file(arena, arena_cstr(arena, path), ENV_LEN_MAX, true, &text, err);
 
 	if (!r)
@@ -148,7 +148,7 @@ static int refuse_local(const struct place_config *c, const char *what, const ch
 {
 	return err_set(
 		err, ERR_INVALID,
-		"%.*s: replicas is %llu, but %s would lie in \"%.*s\", which only one machine sees: the others "
+		"%.*s: replicas is %llu, but %s would be stored in \"%.*s\", which only one machine sees: the others "
 		"would each have their own; set \"%s:\" to a store that all reach (s3://, redis:// or postgres://), "
 		"or replicas to 1",
 		STR_ARG(c->file), (unsigned long long)c->replicas, what, STR_ARG(utf8_first(url, 100)), key);
@@ -186,7 +186,7 @@ static int read_cache(struct arena *arena, const struct jv *document, struct pla
 	if (str_is(dir, "memory"))
 		c->cache_dir = STR_NONE;
 	else if (dir.len)
-		c->cache_dir = beside(arena, c->file, dir);
+		c->cache_dir = path_relative_to(arena, c->file, dir);
 	else if (own && own[0] == '/')
 		c->cache_dir = arena_printf(arena, "%s/stead", own);
 	else if (home && home[0] == '/')
@@ -226,8 +226,7 @@ int place_read(struct arena *arena, struct str url, struct place_config *ret, st
 
 	if (!str_starts(url, STR(CONFIG_SCHEME))) {
 		if (home_is_temp(url))
-			return err_set(err, ERR_INVALID,
-				       "a temporary store is fresh for whoever opens it, and empty; name another");
+			return err_set(err, ERR_INVALID, "a temporary store is always new and empty; name another");
 		c.store = url.len ? home_url(arena, url) : workspace_default_store(arena);
 		r = read_cache(arena, NULL, &c, err);
 		*ret = c;
@@ -330,9 +329,9 @@ int place_open_one(struct arena *arena, const struct place_config *config, struc
 
 /* --- users' own stores --- */
 
-/* A store that is opened when it is first needed. All users' stores are part of a workspace, since whoever opens it may
-   have to bring another one's unfinished change to its end; but one that cannot be reached must not close it to the
-   others, and most are never needed. */
+/* A store that is opened when it is first needed. All users' stores are part of a workspace, since opening it may have
+   to complete another user's unfinished change; but one that cannot be reached must not close it to the others, and
+   most are never needed. */
 struct lazy {
 	struct store base;
 	pthread_mutex_t lock;

@@ -46,14 +46,14 @@ struct store *place_store(struct place *place);
 int place_durable(struct place *place, struct store **ret_store, struct err *err);
 /* The read-only store below every workspace, or NULL. */
 struct store *place_templates(struct place *place);
-/* All of it as one store that owns what it stands on; no user's own store, no templates. */
+/* All of it as one store that owns the stores below it; without users' own stores and templates. */
 int place_open_all(struct arena *arena, const struct place_config *config, bool create, bool relaxed,
 		   struct store **ret_store, struct str *ret_dir, struct err *err);
 /* Opens one store of a deployment by itself: what checks and moves stores wants. */
 int place_open_one(struct arena *arena, const struct place_config *config, struct str url, bool create, bool relaxed,
 		   struct store **ret_store, struct str *ret_dir, struct err *err);
 
-/* Where the part of a workspace that is this caller's own lies; the root when it has none. */
+/* The directory of this caller's own part of a workspace; the root when there is none. */
 int place_namespace(struct arena *arena, enum place_scope scope, const struct actor *actor, struct wpath *ret,
 		    struct err *err);
 

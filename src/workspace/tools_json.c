@@ -2,7 +2,7 @@
 /*
  * Comments and trailing commas become blanks, byte for byte, so the lines that the parser names stay true. The schema
  * checks shapes; what it cannot say (that a server is reached in one way, that a header is one) is checked here, and
- * servers are brought into one form, so that who starts them need not know what people may write.
+ * servers are brought into one form, so that the code that starts them need not know the variants.
  *
  * JSON values have no lines. When something is wrong, the text is read once more as YAML, of which it is a part, only
  * to name the line.
@@ -128,8 +128,8 @@ static bool iso_seconds(struct str s, double *ret)
 	return s.len == 0;
 }
 
-/* ISO 8601 ("PT30S", "P1DT2H", any case) or seconds, in milliseconds; false for what is none, not above 0, or over a
-   week. */
+/* ISO 8601 ("PT30S", "P1DT2H", any case) or seconds, in milliseconds; false when it is not a duration, not above 0, or
+   over a week. */
 static bool tools_json_duration(const struct jv *v, int64_t *ret_ms)
 {
 	double seconds;
@@ -235,7 +235,7 @@ static int check_pairs(const struct jv_member *server, const char *key, const ch
 		for (size_t i = 0; i < m->key.len; i++)
 			if ((unsigned char)m->key.ptr[i] <= 32 || (unsigned char)m->key.ptr[i] >= 127 ||
 			    strchr(never, m->key.ptr[i]))
-				return refuse(err, server, "has a name in %s that cannot be one", key);
+				return refuse(err, server, "has an invalid name in %s", key);
 		if (!m->key.len)
 			return refuse(err, server, "has an empty name in %s", key);
 		for (size_t i = 0; i < value.len; i++)
@@ -253,7 +253,8 @@ static int settle_duration(struct arena *arena, const struct jv_member *server, 
 	int64_t ms = TIMEOUT_MS;
 
 	if (v && !tools_json_duration(v, &ms))
-		return refuse(err, server, "has a %s that is no time above 0 and up to a week, such as \"PT30S\"", key);
+		return refuse(err, server,
+			      "has a %s that is not a duration above 0 and up to a week, such as \"PT30S\"", key);
 	jv_remove(server->value, key);
 	jv_set_int(arena, server->value, to, ms);
 	return 0;
@@ -265,7 +266,7 @@ static int settle_server(struct arena *arena, const struct jv_member *server, st
 	int r;
 
 	if (!server_name_ok(server->key))
-		return refuse(err, server, "is no name for a server; use letters, digits, '_', '-' and '.'");
+		return refuse(err, server, "is not a valid name for a server; use letters, digits, '_', '-' and '.'");
 	r = check_transport(server, &transport, err);
 	if (r == 0)
 		r = check_pairs(server, "env", "=", err);

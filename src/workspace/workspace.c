@@ -44,12 +44,12 @@ struct workspace {
 	struct str place, whole;   /* of '/' and of the workspace, as a person would name them */
 	struct str dir, store_dir; /* dir: host directory of the workspace on disk, else ptr NULL */
 	bool own_files;
-	struct workspace_opts opts;     /* as it was opened */
-	const struct workspace *beside; /* whose base stores these are; NULL: its own */
-	const struct workspace *of;     /* whose opened workspace this is, for another user; NULL: its own */
+	struct workspace_opts opts;      /* as it was opened */
+	const struct workspace *sibling; /* whose base stores these are; NULL: its own */
+	const struct workspace *of;      /* whose opened workspace this is, for another user; NULL: its own */
 	bool is_fork;
 	struct place_config where;
-	struct place *stores;    /* owned, unless they are another one's (beside) */
+	struct place *stores;    /* owned, unless they are the sibling's */
 	struct store *base;      /* of all workspaces; on disk it does not sync, because the log does */
 	struct store *log_base;  /* the same place, as durable as asked for; NULL: base itself */
 	struct store *templates; /* below every workspace; NULL: nothing is */
@@ -59,7 +59,7 @@ struct workspace {
 	struct store *files, *events;
 	struct store
 		*recorded; /* the revisions layer below files: shared, or that of a directory of the person's own */
-	struct wpath root; /* where files stands in it */
+	struct wpath root; /* where the file area is in it */
 	struct wpath user_dir;
 	struct root tool_root;
 	struct gc_auto *gc;
@@ -111,7 +111,7 @@ int home_bad_name(struct str name, struct err *err)
 		       STR_ARG(utf8_first(name, 80)));
 }
 
-/* --- what stands in it --- */
+/* --- files of the home --- */
 
 int home_read(struct ctx *ctx, struct store *home, const char *path, size_t max, struct str *ret, struct err *err)
 {
@@ -239,7 +239,7 @@ static bool log_is_journal(const struct home_place *place)
 	return env_process("STEAD_TEST_JOURNAL") || !store_is_local(place->base);
 }
 
-/* What people may want forgotten does not stand in the log. */
+/* True for files that people may want forgotten: they are kept out of the log. */
 static bool is_forgettable(struct wpath path)
 {
 	if (str_starts(path.s, STR("users/")))
@@ -247,8 +247,7 @@ static bool is_forgettable(struct wpath path)
 	return str_is(path.s, "MEMORY.md") || str_starts(path.s, STR("memory/"));
 }
 
-/* The log lies in `dir` of the store that syncs, the mark of a clean end in the same place of the store that does not.
- */
+/* The log is in `dir` of the store that syncs, the mark of a clean end in the same place of the store that does not. */
 int home_record(struct ctx *ctx, const struct home_place *place, struct str name, struct store *inner, const char *dir,
 		struct store **ret, struct err *err)
 {
@@ -277,9 +276,9 @@ static struct home_place place_of(const struct workspace *ws)
 {
 	struct home_place place = {.base = ws->base, .log_base = ws->log_base};
 
-	if (ws->beside) {
-		place.known = ws->beside->actor.workspace;
-		place.known_revisions = ws->beside->shared;
+	if (ws->sibling) {
+		place.known = ws->sibling->actor.workspace;
+		place.known_revisions = ws->sibling->shared;
 	}
 	return place;
 }
@@ -299,8 +298,8 @@ static int record(struct workspace *ws, struct store *inner, const char *dir, st
 	return home_record(&ctx, &place, ws->actor.workspace, inner, dir, ret, err);
 }
 
-/* A directory of the person's own. Unfinished writes lie in the workspace when a rename can reach from there, and so
-   does the log, so that nothing of Stead is ever seen in a project. */
+/* A directory of the person's own. The log is kept in the workspace, and so are unfinished writes if a rename can reach
+   from there, so that nothing of Stead is ever seen in a project. */
 static int open_own_files(struct workspace *ws, struct str dir, struct store **ret, struct err *err)
 {
 	struct store *own;
@@ -360,7 +359,7 @@ static uint64_t kept_bytes(void *revisions)
 
 /* The stack, outermost first:
  *   guard      outermost: no tool can name .stead/ or .env, while every layer inside still can
- *   events     outside quota: what was refused did not happen, so nobody is told of it
+ *   events     outside quota: a refused write did not happen, so there is no event
  *   quota      outside revisions: a write that does not fit must not cost a record; what history keeps is counted
  *              all the same. Left out when there is no limit; around the tool root, so that it counts that area
  *   prefix     the tool root, inside the layers above so that they see the paths that tools name
@@ -454,12 +453,12 @@ static int view_workspace(struct workspace *ws, const struct workspace_opts *opt
 	struct str dir;
 	int r = 0;
 
-	if (ws->beside) {
-		dir = ws->beside->store_dir;
-		ws->where = ws->beside->where;
-		ws->base = ws->beside->base;
-		ws->log_base = ws->beside->log_base;
-		ws->templates = ws->beside->templates;
+	if (ws->sibling) {
+		dir = ws->sibling->store_dir;
+		ws->where = ws->sibling->where;
+		ws->base = ws->sibling->base;
+		ws->log_base = ws->sibling->log_base;
+		ws->templates = ws->sibling->templates;
 	} else {
 		r = open_place(ws, opts, &dir, err);
 	}
@@ -476,12 +475,12 @@ static int view_workspace(struct workspace *ws, const struct workspace_opts *opt
 /* The store that syncs. Only a directory has two ways to be opened. */
 static int open_log_base(struct workspace *ws, struct err *err)
 {
-	if (ws->log_base || ws->beside)
+	if (ws->log_base || ws->sibling)
 		return 0;
 	return place_durable(ws->stores, &ws->log_base, err);
 }
 
-/* A workspace that stands on the deployment's templates gets the files that those have not. */
+/* A workspace above the deployment's templates gets only the files that the templates lack. */
 static int make_from_templates(struct workspace *ws, struct ctx *ctx, const struct init_opts *init, struct err *err)
 {
 	struct store *durable, *over;
@@ -511,15 +510,15 @@ static int load_config(struct workspace *ws, struct ctx *ctx, struct err *err)
 	return r;
 }
 
-/* ERR_NOT_FOUND: the workspace is not there. Users' own stores stand in it even then, so that more than their place is
-   looked for. */
+/* ERR_NOT_FOUND: the workspace is not there. Users' own stores are mounted in it even then, so more than those mounts
+   must be found. */
 static int look_for(struct workspace *ws, struct ctx *ctx, struct err *err)
 {
 	struct store_list_req req = {.limit = 8};
 	struct store_page page = {0};
 	int r = store_stat(ws->base, ctx, (struct wpath){ws->actor.workspace}, NULL, err);
 
-	if (r || ws->beside || !jv_count(ws->where.users))
+	if (r || ws->sibling || !jv_count(ws->where.users))
 		return r;
 	r = store_list(ws->raw, ctx, WPATH_ROOT, &req, &page, err);
 	for (size_t i = 0; !r && i < page.count; i++)
@@ -636,7 +635,7 @@ static struct workspace *handle_new(void)
 	return ws;
 }
 
-static int open_as(const struct workspace_opts *opts, const struct workspace *beside, struct workspace **ret_ws,
+static int open_as(const struct workspace_opts *opts, const struct workspace *sibling, struct workspace **ret_ws,
 		   struct err *err)
 {
 	struct workspace *ws;
@@ -645,13 +644,13 @@ static int open_as(const struct workspace_opts *opts, const struct workspace *be
 	if (opts->name.len && !workspace_name_ok(opts->name))
 		return home_bad_name(opts->name, err);
 	ws = handle_new();
-	ws->beside = beside;
+	ws->sibling = sibling;
 	ws->opts = copy_opts(ws->arena, opts);
 	ws->actor = (struct actor){.workspace = ws->opts.name,
 				   .user = ws->opts.user,
 				   .agent = ws->opts.agent,
 				   .session = ws->opts.session};
-	r = home_is_temp(ws->opts.store_url) && !beside ? open_temp(ws, err) : 0;
+	r = home_is_temp(ws->opts.store_url) && !sibling ? open_temp(ws, err) : 0;
 	if (!r)
 		r = open_stack(ws, &ws->opts, err);
 	if (r) {

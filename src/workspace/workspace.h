@@ -52,7 +52,7 @@ struct store *workspace_files(struct workspace *ws);
 struct store *workspace_home(struct workspace *ws);
 /* The events layer in the stack of workspace_files(): for store_events_listen. */
 struct store *workspace_events(struct workspace *ws);
-/* The revisions layer below workspace_files(), and where '/' of the file tools stands in it. */
+/* The revisions layer below workspace_files(), and where '/' of the file tools is in it. */
 struct store *workspace_revisions(struct workspace *ws);
 struct wpath workspace_root(const struct workspace *ws);
 /* What file tools saw after revision `number`: read-only, with the same paths and the same paths hidden. */

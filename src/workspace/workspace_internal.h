@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of src/home share beside workspace.h. */
+/* Shared by src/workspace and src/home, in addition to workspace.h. */
 #ifndef STEAD_WORKSPACE_WORKSPACE_INTERNAL_H
 #define STEAD_WORKSPACE_WORKSPACE_INTERNAL_H
 
@@ -17,7 +17,7 @@ bool home_is_temp(struct str url);
 int home_temp_new(struct arena *arena, struct str url, struct str *ret_dir, struct err *err);
 void home_temp_end(const char *dir);
 
-/* Where workspaces lie, for those who open several of them. All borrowed. */
+/* The stores of workspaces, for callers that open several of them. All borrowed. */
 struct home_place {
 	struct store *base, *log_base; /* log_base: the same place as a store that syncs; NULL: base */
 	struct str known;              /* a workspace whose revisions are open already; empty: none */
@@ -46,10 +46,11 @@ int fork_is(struct ctx *ctx, struct store *home, bool *ret, struct err *err);
 int fork_open_raw(struct ctx *ctx, const struct home_place *place, struct str name, struct store **ret_raw,
 		  struct err *err);
 
-/* The layer that records an open workspace as a whole, and what lies below it: for what is derived and not recorded. */
+/* The layer that records an open workspace as a whole, and the store below it, for derived files that are not
+   recorded. */
 struct store *home_shared(struct workspace *ws);
 struct store *home_unrecorded(struct workspace *ws);
-/* Where workspace_home() lies in both: the part of the user, whatever the file area is. */
+/* The directory of workspace_home() in both: the part of the user, whatever the file area is. */
 struct wpath home_part(const struct workspace *ws);
 /* Another one after each start of the machine, where a write may be lost by that; else empty. */
 struct str home_boot(struct arena *arena, const struct workspace *ws);
@@ -57,20 +58,21 @@ struct str home_boot(struct arena *arena, const struct workspace *ws);
 int home_load_config(struct arena *arena, struct ctx *ctx, struct store *home, struct config *ret, struct err *err);
 /* A file of the workspace, or ptr NULL when it is missing. */
 int home_read(struct ctx *ctx, struct store *home, const char *path, size_t max, struct str *ret, struct err *err);
-/* True when the workspace has one of the files that make it one: AGENTS.md, AGENT.md or agent.yaml. */
-/* A workspace in a store that is no directory, as a person would name it: its name stands before the URL's options. */
+/* A workspace in a store that is not a directory, as a person would write it: the URL with the name before its
+   options. */
 struct str home_place_shown(struct arena *arena, struct str url, struct str name);
+/* True when the workspace has one of the files that make it one: AGENTS.md, AGENT.md or agent.yaml. */
 int home_exists(struct ctx *ctx, struct store *home, bool *ret, struct err *err);
 /* Writes the templates that are missing; `dir` is the workspace's host directory or empty. Adds paths to `written`. */
 int home_write_templates(struct ctx *ctx, struct store *home, struct str dir, const struct init_opts *opts,
 			 struct jv *written, struct err *err);
 
-/* The shared workspace as a user sees it below his own: only what people wrote for everybody. Owns `inner`. */
+/* The shared workspace as a user sees it below their own: only what people wrote for everybody. Owns `inner`. */
 struct store *home_assets_new(struct store *inner);
 /* True for the root and for what the store above may show. */
 bool home_may_be_asset(struct wpath path);
 
-/* Where this user's own part lies in the workspace; the root without a user. */
+/* This user's own part of the workspace; the root without a user. */
 struct wpath home_user_dir(const struct workspace *ws);
 
 struct home_usage {

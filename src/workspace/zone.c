@@ -2,8 +2,8 @@
 /*
  * The offset of a zone from its TZif file. The C library knows only one zone per process, and setting it is not safe
  * while other threads ask for the time, so the file is read here: the second block of it (64-bit times), the last
- * change before the time that is asked for. Files in the short form end with the change before the rule that goes on
- * for ever; behind it the standing rule of the last change counts, which is right but for summer time.
+ * change before the time that is asked for. Files in the short form end with the change before the rule that applies
+ * from then on; after it, the offset of the last change is used, which is right except for summer time.
  */
 #include "workspace/zone.h"
 

@@ -286,7 +286,7 @@ TEST(a_bundle_that_ends_early_is_refused_wherever_it_ends)
 	set_up();
 	bundle = small_bundle();
 	for (size_t len = 0; len < bundle.len; len += len % 512 == 511 ? 1 : len % 512 == 1 ? 510 : 1)
-		check_refused(str_first(bundle, len), "the bundle is damaged");
+		check_refused(str_first(bundle, len), "not a Stead bundle, or it is damaged");
 	arena_destroy(arena);
 }
 
@@ -395,7 +395,7 @@ TEST(names_that_lead_elsewhere_or_to_secrets_are_refused)
 		set_up();
 		f = forge_begin(1, 0, 0);
 		forge_entry(&f, str_of(names[i]), STR(""));
-		check_refused(forge_end(&f), "the bundle is damaged");
+		check_refused(forge_end(&f), "not a Stead bundle, or it is damaged");
 		arena_destroy(arena);
 	}
 }
@@ -435,7 +435,7 @@ TEST(links_devices_and_directories_are_refused)
 		for (size_t i = 0; i < TAR_BLOCK; i++)
 			sum += (unsigned char)block[i];
 		snprintf(block + 148, 8, "%06o", sum);
-		check_refused(forge_end(&f), "the form that bundles have");
+		check_refused(forge_end(&f), "the format of a bundle");
 		arena_destroy(arena);
 	}
 }
@@ -452,7 +452,7 @@ TEST(a_size_that_is_not_there_costs_nothing)
 	f = forge_begin(0, 0, 0);
 	log.name = STR("history/log/0000000000000001.jsonl");
 	tar_header(&f.out, &log);
-	check_refused(buf_str(&f.out), "larger than it can be");
+	check_refused(buf_str(&f.out), "an entry is too large");
 	arena_destroy(arena);
 }
 
@@ -505,7 +505,7 @@ TEST(a_content_with_another_name_is_refused)
 	set_up();
 	f = forge_begin(0, 1, 0);
 	forge_entry(&f, STR("history/contents/00/000000000000000000000000000000"), STR("bytes"));
-	check_refused(forge_end(&f), "a content is not what its name says");
+	check_refused(forge_end(&f), "a content does not match its hash");
 	arena_destroy(arena);
 }
 

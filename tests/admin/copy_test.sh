@@ -81,9 +81,9 @@ pair() { # kind kind
 	check "$name: history can be gone back in at the copy" "$(at "$from" cat -w one big.bin@14 | sha256sum)" \
 		"$(at "$to" cat -w one big.bin@14 | sha256sum)"
 	check "$name: undo works at the copy" "file 4" "$(at "$to" cat -w one dir1/f4.txt | head -n 1)"
-	check "$name: a copy that was worked on is not touched" "[5] was worked on" \
-		"$("$stead" copy "$from" "$to" 2>err.txt; echo "[$?] $(grep -o 'was worked on' err.txt)")"
-	check "$name: and is told what to do" "remove that workspace there and copy again" \
+	check "$name: a copy that was worked on is not touched" "[5] has been changed since" \
+		"$("$stead" copy "$from" "$to" 2>err.txt; echo "[$?] $(grep -o 'has been changed since' err.txt)")"
+	check "$name: and the message says what to do" "remove that workspace there and copy again" \
 		"$(grep -o 'remove that workspace there and copy again' err.txt)"
 }
 if [ -n "${STEAD_TEST_S3:-}" ]; then

@@ -41,12 +41,12 @@ for key in store state users.ann.store; do
 	check "$key answers, keeps conditions, and has our clock" 4 \
 		"$(grep -c "^ok *$key\(: .* answers\| latency: \| conditions: \| clock: \)" out.txt)"
 done
-check "the schema of PostgreSQL is told" 1 "$(grep -c '^ok *state schema: .* version [0-9]' out.txt)"
-check "what Redis may lose is told" 1 "$(grep -c '^wrong *users.ann.store server: .*appendfsync' out.txt)"
+check "the schema of PostgreSQL is reported" 1 "$(grep -c '^ok *state schema: .* version [0-9]' out.txt)"
+check "what Redis may lose is reported" 1 "$(grep -c '^wrong *users.ann.store server: .*appendfsync' out.txt)"
 check "templates are read only and there" 1 "$(grep -c '^ok *templates: .* answers' out.txt)"
 check "a probe leaves nothing behind" "" "$("$stead" --store "$s3" list | grep doctor)"
 STEAD_TEST_CLOCK_NS=$(($(date +%s%N) + 7200000000000)) "$stead" --config stead.yaml doctor >late.txt 2>&1
-check "a clock that is two hours off is told" 1 "$(grep -c '^wrong *store clock: .*behind' late.txt)"
+check "a clock that is two hours off is reported" 1 "$(grep -c '^wrong *store clock: .*behind' late.txt)"
 
 check "a store that is whole has nothing wrong" "" "$(fsck | grep -v ^ok)"
 check "the cache is counted" 1 "$(fsck | grep -c '^ok *cache: [0-9]* files')"
@@ -80,10 +80,10 @@ check "a server that is not there is named" 1 "$(grep -c '^wrong *state: .*127.0
 deployment "$s3" "redis://someone:s3cret@${STEAD_TEST_REDIS#redis://}/0"
 doctor >>out.txt
 AWS_SECRET_ACCESS_KEY=s3cret doctor >>out.txt
-check "a key that is refused is told" yes "$(grep -q '^wrong *store: .*secret' out.txt && echo yes)"
+check "a refused key is reported" yes "$(grep -q '^wrong *store: .*secret' out.txt && echo yes)"
 deployment "$s3" "disk:./state"
 doctor >>out.txt
-check "replicas with local state are told" 1 "$(grep -c '^wrong *stead.yaml: .*set "state:" to a store that all reach' out.txt)"
+check "replicas with local state are reported" 1 "$(grep -c '^wrong *stead.yaml: .*set "state:" to a store that all reach' out.txt)"
 check "no secret is shown" 0 "$(grep -c s3cret out.txt)"
 echo "1..$number"
 exit $((failures > 0))

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# What is forgotten is nowhere on a server any more: neither in files nor in the journal nor in what history keeps.
+# A forgotten fact is gone from the server: from the files, from the journal, and from the contents that history keeps.
 # Started by tests/servers/with redis. forget_test.sh PROGRAM
 set -u
 stead=$1

@@ -60,7 +60,7 @@ limit=40000
 report $? "appending and printing stream: 40 MB of memory are enough for 100 MB"
 "$stead" cat big 2>err | head -c 1 >/dev/null
 [ ! -s err ] && [ "${PIPESTATUS[0]}" = 0 ]
-report $? "a reader that goes away is no error"
+report $? "a reader that goes away is not an error"
 yes 'a line to be found' | head -200000 | "$stead" write many.txt >out
 "$stead" grep found 2>err | head -1 >/dev/null
 [ ! -s err ]

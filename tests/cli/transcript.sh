@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Runs a transcript against the real program and compares what it prints. In a transcript a line "$ command" is run (with
-# the lines "> …" behind it), the lines that follow are the output expected of it (standard output and error), "[exit N]"
+# the lines "> …" after it), the lines that follow are the output expected of it (standard output and error), "[exit N]"
 # closes the output of a command that fails, and a line that starts with '#' before the first command is a comment.
 # Commands run in one shell, in an empty home directory of their own.
 #
@@ -31,7 +31,7 @@ normalise() {
 		-e 's/(version"?:? ?"?)[0-9a-z][-0-9a-z.:]{7,}/\1@VERSION@/g'
 }
 
-# The output of a command as it stands in a transcript.
+# The output of a command in the form of a transcript.
 perform() { # command
 	eval "$1" >"$home/.output" 2>&1 </dev/null
 	local code=$?

@@ -45,7 +45,7 @@ check "it goes on where it ended, with no gap and no repeat" "4 5 " "$(revisions
 "$stead" watch --since "$last" by-INT --once --json >below.txt
 check "a path limits it" "4 5 " "$(revisions below.txt)"
 "$stead" watch --since head --once >none.txt
-check "nothing new is no output" "" "$(cat none.txt)"
+check "nothing new gives empty output" "" "$(cat none.txt)"
 timeout 20 "$stead" watch --since 0 | head -1 >/dev/null
 check "it ends when nobody reads" "0" "${PIPESTATUS[0]}"
 echo "1..$number"

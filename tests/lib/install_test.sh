@@ -27,7 +27,7 @@ check "installs below a prefix" meson install -C "$build" --no-rebuild --destdir
 prefix=$(dirname "$(find "$tmp/dest" -name stead.h -printf '%h')")
 libdir=$(dirname "$(find "$tmp/dest" -name libstead.a)")
 export PKG_CONFIG_PATH=$libdir/pkgconfig PKG_CONFIG_ALLOW_SYSTEM_LIBS=
-# The .pc file names the final prefix; relocate it to where the files lie now.
+# The .pc file names the final prefix; relocate it to the staged files.
 config() { pkg-config --define-variable=prefix="$prefix" "$@" stead; }
 sanitize=()
 grep -q fsanitize=address "$build/build.ninja" && sanitize+=(-fsanitize=address,undefined)

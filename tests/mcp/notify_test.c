@@ -13,7 +13,7 @@ static void start_legacy(struct session *s)
 		       "\"2025-11-25\"}}");
 }
 
-/* Makes a call and gives the methods (and URIs) of what comes before its answer, with ' ' behind each. */
+/* Makes a call and gives the methods (and URIs) of the notifications before its answer, each followed by ' '. */
 static struct str heard(struct session *s, const char *name, const char *args)
 {
 	struct buf b;
@@ -140,7 +140,7 @@ TEST(a_subscriber_hears_once_of_what_another_process_or_program_changes)
 	f = fopen(name, "w");
 	CHECK(f && fputs("by hand", f) >= 0 && fclose(f) == 0);
 	CHECK_STR(next_heard(&sh.s), STR("updated stead:///a"));
-	shared_write(&sh, "b", "end"); /* nothing came between, so the edit and the hand's change were told once */
+	shared_write(&sh, "b", "end"); /* nothing came between, so each of the two changes was announced once */
 	CHECK_STR(next_heard(&sh.s), STR("list_changed "));
 	shared_close(&sh);
 }

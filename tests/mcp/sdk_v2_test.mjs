@@ -15,7 +15,7 @@ async function connect(server, mode) {
   client.onerror = (e) => (complaints += `${e}\n`);
   transport.stderr?.on("data", (d) => (complaints += d));
   await client.connect(transport);
-  // `late` is the one complaint that is no fault: an answer that was under way when its request was cancelled.
+  // `late` is the one complaint that is not a fault: an answer that was under way when its request was cancelled.
   const close = async (late) => {
     await client.close();
     if (!late || !late.test(complaints)) assert.equal(complaints, "", "stdout and stderr are clean");

@@ -27,7 +27,7 @@ struct field {
 	bool reads_only;
 };
 
-/* Every word that a tenant writes has his number between these; nobody ever writes another's. */
+/* Every word that a tenant writes has its number between these; no tenant ever writes another's. */
 #define MARK_BEGIN "qz"
 #define MARK_END   "zq"
 
@@ -162,7 +162,7 @@ static void attack_once(struct field *f, struct arena *arena)
 	f->self = &f->tenants[roll(f) % f->count];
 	info = toolset_at(f->self->set, roll(f) % toolset_count(f->self->set));
 	if (str_is(info->name, "fork") || str_is(info->name, "merge"))
-		return; /* other workspaces, which are opened for a user anew */
+		return; /* they open other workspaces for the user */
 	for (const struct jv_member *m = jv_first(jv_get(info->input_schema, "properties")); m; m = m->next) {
 		bool must = false;
 

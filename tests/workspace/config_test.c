@@ -607,11 +607,11 @@ TEST(a_broken_tools_json_is_an_error_with_its_line)
 		 "line 3: mcpServers.x is reached by stdio and has no \"command\""},
 		{"{\"mcpServers\": {\"x\": {\"transport\": \"sse\", \"type\": \"http\", \"url\": \"https://b\"}}}",
 		 "has two transports"},
-		{"{\"mcpServers\": {\"../x\": {\"url\": \"https://b\"}}}", "is no name for a server"},
+		{"{\"mcpServers\": {\"../x\": {\"url\": \"https://b\"}}}", "is not a valid name for a server"},
 		{"{\"mcpServers\": {\"x\": {\"url\": \"https://b\", \"headers\": {\"A\": \"b\\r\\nC: d\"}}}}",
 		 "has a line break"},
-		{"{\"mcpServers\": {\"x\": {\"url\": \"https://b\", \"headers\": {\"A b\": \"c\"}}}}", "cannot be one"},
-		{"{\"mcpServers\": {\"x\": {\"command\": \"c\", \"env\": {\"A=B\": \"c\"}}}}", "cannot be one"},
+		{"{\"mcpServers\": {\"x\": {\"url\": \"https://b\", \"headers\": {\"A b\": \"c\"}}}}", "has an invalid name in"},
+		{"{\"mcpServers\": {\"x\": {\"command\": \"c\", \"env\": {\"A=B\": \"c\"}}}}", "has an invalid name in"},
 	};
 	struct config config;
 	struct err err;

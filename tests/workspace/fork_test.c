@@ -432,7 +432,7 @@ TEST(a_partial_merge_leaves_the_conflicts_for_the_next)
 	CHECK_STR(get(&p, ws, "new.md"), STR("new\n"));
 	CHECK_OK(fork_merge(ws, &p.ctx, &req, &report, &p.err), p.err);
 	CHECK_INT(jv_count(jv_get(report, "conflicts")), 1);
-	put(&p, ws, "a.md", "a\n"); /* the parent goes back, so there is no conflict any more */
+	put(&p, ws, "a.md", "a\n"); /* the parent's change is undone, so the conflict is gone */
 	merge(&p, ws, "try");
 	CHECK_STR(get(&p, ws, "a.md"), STR("theirs\n"));
 }

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Retention as a workspace asks for it: the limits of agent.yaml, what forks stand on, and that it happens by itself.
- */
+/* Retention as a workspace asks for it: the limits of agent.yaml, what forks need, and that it runs by itself. */
 #include "base/limits.h"
 #include "revisions/revisions.h"
 #include "temp_dir.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Workspaces: opening, what tools can reach, users beside each other, init, list and doctor. */
+/* Workspaces: opening, what tools can reach, several users, init, list and doctor. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -548,7 +548,7 @@ TEST(two_names_never_become_the_same_element)
 		pairs[i][0] = random_name(arena, &state);
 		pairs[i][1] = workspace_encode_name(arena, pairs[i][0]);
 		if (!is_path_element(pairs[i][1]))
-			TEST_FAIL("\"%.*s\" is no path element", STR_ARG(pairs[i][1]));
+			TEST_FAIL("\"%.*s\" is not a valid path element", STR_ARG(pairs[i][1]));
 	}
 	qsort(pairs, 20000, sizeof pairs[0], by_text);
 	for (size_t i = 1; i < 20000; i++)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The edit engine: replace, insert, and the loop that makes a change of a file's bytes safe. It works on bytes, so line
- * ends, a byte order mark, a missing final newline and whatever stands outside the edit stay as they are.
+ * ends, a byte order mark, a missing final newline and everything outside the edit stay as they are.
  *
- * Line ends: a model sees and sends "\n". When the text is not found as it stands, and the file uses CRLF, it is looked
- * for with CRLF, and the replacement is then written with CRLF as well (docs/decisions/0011). Nothing else is
+ * Line ends: a model sees and sends "\n". When the exact text is not found and the file uses CRLF, the text is searched
+ * for with CRLF, and the replacement is then written with CRLF as well (docs/decisions/0011). No other difference is
  * tolerated: a match that ignores white space would sometimes edit the wrong place, so a near miss is shown instead of
  * guessed.
  */

@@ -8,7 +8,7 @@ void explain_conflict(struct call *call, struct wpath path, struct outcome *ret)
 	struct err ignored;
 
 	if (store_stat(call->files, call->ctx, path, &stat, &ignored) || stat.kind != STORE_FILE)
-		ret->detail = STR("The file is not there any more.");
+		ret->detail = STR("The file no longer exists.");
 	else
 		ret->detail = arena_printf(call->ctx->arena, "The version is \"%.*s\" now; read the file again.",
 					   STR_ARG(stat.version));
@@ -24,9 +24,9 @@ struct str first_lines(struct call *call, struct store *store, struct wpath path
 	if (store_read(store, call->ctx, path, head, 1200, &bytes, NULL, &ignored))
 		return STR_NONE;
 	if (str_find_char(bytes, '\0') < bytes.len)
-		return STR("What is there is binary.");
+		return STR("The existing file is binary.");
 	if (bytes.len == 0)
-		return STR("What is there is empty.");
+		return STR("The existing file is empty.");
 	buf_init(&buf, call->ctx->arena, 4 * KIB);
 	buf_lit(&buf, "It begins with:\n");
 	if (bytes.ptr[bytes.len - 1] == '\n')

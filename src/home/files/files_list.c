@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * ls: a directory to a depth, in list order, a page at a time with the total. The walk goes depth first over the
- * store's lists, whose order puts a directory's content right behind the directory, so the cursor is simply the last
+ * store's lists, whose order puts a directory's content right after the directory, so the cursor is simply the last
  * name given. Counting ends at WALK_MOST entries; then the total is "at least".
  */
 #include "base/clock.h"
@@ -137,7 +137,7 @@ void render_ls(const struct jv *args, const struct jv *value, struct buf *text)
 	if (jv_count(jv_get(value, "entries")) == 0)
 		buf_printf(text, "[no entries%s]\n", total > 0 ? " on this page" : "");
 	if (jv_get_int(value, "skipped", 0))
-		buf_printf(text, "[%lld entries left out: their names cannot be paths, or they are no files]\n",
+		buf_printf(text, "[%lld entries left out: their names are not valid paths, or they are not files]\n",
 			   (long long)jv_get_int(value, "skipped", 0));
 	if (next.len)
 		buf_printf(text, "[%zu of %s%lld entries; continue with cursor \"%.*s\"]\n",

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * glob and grep: the scan stands in index/find; here are the arguments, the ceilings and the reply. In a directory of
- * the person's own, what .gitignore ignores is left out unless `all` is set: a model that looks for code means the
- * project, not its build.
+ * glob and grep: arguments, limits and the reply; the scan itself is in src/find. In a directory of the person's own,
+ * files that .gitignore ignores are left out unless `all` is set: a model that searches for code wants the project, not
+ * its build output.
  */
 #include "find/find.h"
 #include "home/files/files.h"

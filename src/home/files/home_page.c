@@ -12,7 +12,7 @@ static int read_binary(struct call *call, struct store *store, struct wpath path
 
 	if (size > READ_BYTES_DEFAULT)
 		return err_set(err, ERR_UNSUPPORTED,
-			       "%.*s is no text and has %llu bytes; at most %zu bytes are given as base64",
+			       "%.*s is not text and has %llu bytes; at most %zu bytes are given as base64",
 			       STR_ARG(path.s), (unsigned long long)size, READ_BYTES_DEFAULT);
 	r = store_read(store, call->ctx, path, STORE_WHOLE, READ_BYTES_DEFAULT, &bytes, NULL, err);
 	if (r)
@@ -54,5 +54,5 @@ void render_home_page(const struct jv *args, const struct jv *value, struct buf 
 		buf_lit(text, "base64:");
 	buf_add(text, jv_get_str(value, "content"));
 	if (jv_get(value, "next_offset"))
-		buf_printf(text, "\n[goes on: offset=%lld]", (long long)jv_get_int(value, "next_offset", 0));
+		buf_printf(text, "\n[continues at offset=%lld]", (long long)jv_get_int(value, "next_offset", 0));
 }

@@ -44,7 +44,7 @@ static void start_line(struct pager *p)
 	p->line_start = p->buf.len;
 }
 
-/* The line is over: says where it was cut. `eol` is its line end, kept behind the note. */
+/* Ends the line, with a note where it was cut. `eol` is its line end, kept after the note. */
 static void end_line(struct pager *p, uint64_t text_len, struct str eol)
 {
 	size_t shown;
@@ -144,7 +144,7 @@ static int pager_push(void *arg, const void *bytes, size_t len, struct err *err)
 		p->has_nul = memchr(bytes, '\0', len < SNIFF ? len : SNIFF) != NULL;
 	feed(p, str_n(bytes, len));
 	if (p->pos < SCAN_MOST || !(p->full || p->line >= p->req->offset + p->req->limit))
-		return p->pos < 4 * SCAN_MOST ? 0 : err_set(err, ERR_TOO_LARGE, "the line lies too far into the file");
+		return p->pos < 4 * SCAN_MOST ? 0 : err_set(err, ERR_TOO_LARGE, "the line is too far into the file");
 	p->gave_up = true;
 	return err_set(err, ERR_TOO_LARGE, "counted enough");
 }
@@ -164,7 +164,7 @@ static int read_streamed(struct ctx *ctx, struct store *store, struct wpath path
 	}
 	if (r && err->kind == ERR_TOO_LARGE)
 		return err_set(err, ERR_TOO_LARGE,
-			       "read %.*s: line %llu lies more than %zu MiB into the file; read it by byte_offset",
+			       "read %.*s: line %llu is more than %zu MiB into the file; read it by byte_offset",
 			       STR_ARG(path.s), (unsigned long long)p->req->offset, 4 * SCAN_MOST / MIB);
 	return r;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Knowledge: what people wrote down for the agent, below knowledge/. KNOWLEDGE.md is the entry and stands in the
- * prompt; of the other files only an index does (path, size, title), and the agent reads what it needs. A user's own
- * files stand over the workspace's.
+ * Knowledge: what people wrote down for the agent, below knowledge/. KNOWLEDGE.md is the entry and is included in the
+ * prompt; of the other files only an index is (path, size, title), and the agent reads what it needs. A user's own
+ * files override the workspace's.
  */
 #ifndef STEAD_HOME_KNOWLEDGE_KNOWLEDGE_H
 #define STEAD_HOME_KNOWLEDGE_KNOWLEDGE_H
@@ -21,7 +21,7 @@ struct knowledge_query {
 };
 int knowledge_list(struct workspace *ws, struct ctx *ctx, const struct knowledge_query *query, struct jv **ret,
 		   struct err *err);
-/* A path below knowledge/ (which may stand before it) as one of the home. */
+/* A path below knowledge/ (with or without that prefix) as a path of the home. */
 int knowledge_path(struct arena *arena, struct str text, struct wpath *ret, struct err *err);
 
 /* For search. */

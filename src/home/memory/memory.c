@@ -162,7 +162,8 @@ static int check_times(const struct memory_save *save, struct err *err)
 
 	if ((save->from.len && !clock_parse(save->from, &from)) ||
 	    (save->until.len && !clock_parse(save->until, &until)))
-		return err_set(err, ERR_INVALID, "\"%.*s\" is no time; write 2026-11-15 or 2026-11-15T09:30:00Z",
+		return err_set(err, ERR_INVALID,
+			       "\"%.*s\" is not a valid time; write 2026-11-15 or 2026-11-15T09:30:00Z",
 			       STR_ARG(utf8_first(from == INT64_MIN && save->from.len ? save->from : save->until, 60)));
 	if (from >= until)
 		return err_set(err, ERR_INVALID, "valid_until must be after valid_from");
@@ -368,7 +369,7 @@ int memory_save(struct workspace *ws, struct ctx *ctx, const struct memory_save 
 
 	s.trust = save->trust && save->trust < save->caller ? save->trust : save->caller;
 	if (r == 0 && save->trust > save->caller)
-		r = err_set(err, ERR_DENIED, "trust \"%s\" is not yours to give; \"%s\" is the most",
+		r = err_set(err, ERR_DENIED, "trust \"%s\" cannot be given by you; \"%s\" is the most",
 			    memory_trust_name(save->trust), memory_trust_name(save->caller));
 	if (r == 0)
 		r = check_times(save, err);
@@ -437,7 +438,8 @@ int memory_get(struct workspace *ws, struct ctx *ctx, struct str path, uint64_t 
 	if (r)
 		return r;
 	if (!is_memory_path(p))
-		return err_set(err, ERR_INVALID, "\"%.*s\" is no memory file; give MEMORY.md or a path below memory/",
+		return err_set(err, ERR_INVALID,
+			       "\"%.*s\" is not a memory file; give MEMORY.md or a path below memory/",
 			       STR_ARG(utf8_first(path, 200)));
 	if (first < 1 || last < first)
 		return err_set(err, ERR_INVALID, "lines are counted from 1, and the last is not before the first");

@@ -7,8 +7,8 @@
  *   memory/archive/           older ledgers, and facts that left MEMORY.md
  *   memory/forgotten.jsonl    receipts of what was forgotten, without its words
  *
- * A fact's provenance stands behind it as <!-- stead:fact {"id":…,"trust":…,…} -->. A bullet without it is a fact that
- * a person wrote. A fact that is saved cannot bring such a comment along: its text is escaped.
+ * A fact's provenance follows it as <!-- stead:fact {"id":…,"trust":…,…} -->. A bullet without it is a fact that a
+ * person wrote. A fact that is saved cannot bring such a comment along: its text is escaped.
  */
 #ifndef STEAD_HOME_MEMORY_MEMORY_H
 #define STEAD_HOME_MEMORY_MEMORY_H
@@ -54,9 +54,9 @@ int memory_search(struct workspace *ws, struct ctx *ctx, struct str query, size_
 /* {bytes,budget_bytes,facts,current,by_trust:{…},ledgers,ledger_bytes,archived,consolidated_at?,pending} */
 int memory_stats(struct workspace *ws, struct ctx *ctx, struct jv **ret, struct err *err);
 
-/* --- consolidation (memory_keep.c) --- */
+/* --- consolidation (memory_consolidate.c) --- */
 
-/* What the workspace's agent has not merged yet: {basis, facts:[…] (of MEMORY.md), entries:[…] (of ledgers behind the
+/* What the workspace's agent has not merged yet: {basis, facts:[…] (of MEMORY.md), entries:[…] (of ledgers after the
    watermark), budget_bytes}. `basis` is for memory_consolidate; a later call makes an earlier basis void. */
 int memory_pending(struct workspace *ws, struct ctx *ctx, struct jv **ret, struct err *err);
 /* Replaces MEMORY.md by `text`, in which every bullet names its sources: "- fact [m-1… m-2…]", or has the words of one.
@@ -65,8 +65,8 @@ int memory_pending(struct workspace *ws, struct ctx *ctx, struct jv **ret, struc
    stays. What goes is added to memory/archive/MEMORY.md first. {total,merged,kept,dropped,bytes,consolidated_at} */
 int memory_consolidate(struct workspace *ws, struct ctx *ctx, struct str text, struct str basis, struct jv **ret,
 		       struct err *err);
-/* Ledgers older than memory.ledger_days go to memory/archive/, and MEMORY.md is brought within memory.max_tokens: what
-   does not hold any more goes first, then the oldest, what people wrote last. {ledgers,facts,bytes} */
+/* Ledgers older than memory.ledger_days go to memory/archive/, and MEMORY.md is brought within memory.max_tokens: facts
+   that no longer hold go first, then the oldest; what people wrote goes last. {ledgers,facts,bytes} */
 int memory_archive(struct workspace *ws, struct ctx *ctx, struct jv **ret, struct err *err);
 
 /* --- forgetting (memory_forget.c) --- */
@@ -77,7 +77,7 @@ int memory_archive(struct workspace *ws, struct ctx *ctx, struct jv **ret, struc
    {receipt,sha256:[…],time,by,ids,files:[{path,facts}],history:{covered,revisions,contents,left?,
    waiting?,why?},index,forks,derived:[id] (merged from it),mentions:[path] (other files that have the words)}.
    ERR_NOT_FOUND: neither a file nor history has it. ERR_DENIED: it is trusted above `caller`. Killed at any instant, it
-   is done to its end by forgetting the same words again. */
+   is completed by forgetting the same words again. */
 int memory_forget(struct workspace *ws, struct ctx *ctx, struct str id, struct str text, enum memory_trust caller,
 		  struct jv **ret, struct err *err);
 

@@ -7,7 +7,8 @@
  * cannot contain the beginning of a comment: "<!--" is written as "&lt;!--" (and what looks like that already gets one
  * more "amp;"), so that no text can bring provenance of its own along. '<' and '>' in the comment are JSON escapes.
  *
- * Rejected: a file of provenance beside MEMORY.md. People edit and move bullets; what does not stand with them is lost.
+ * Rejected: a file of provenance next to MEMORY.md. People edit and move bullets, and provenance that is not in the
+ * bullet would be lost.
  */
 #include "base/clock.h"
 #include "base/hash.h"
@@ -250,7 +251,7 @@ static void read_fact(struct arena *arena, struct str raw, struct fact *ret)
 	*ret = (struct fact){.mark = take_mark(arena, &text, &broken)};
 	ret->text = unescape(arena, text);
 	if (!ret->mark) {
-		/* what looks like provenance and is none is nobody's word */
+		/* a malformed mark proves nothing: the lowest trust */
 		ret->trust = broken ? TRUST_OUTSIDE : TRUST_PERSON;
 		ret->id = arena_printf(arena, "p-%.16s", hash_hex128(arena, ret->text).ptr);
 		return;
@@ -312,7 +313,7 @@ void memory_parse(struct arena *arena, struct str bytes, struct parts *ret)
 	}
 }
 
-/* --- what is to be saved --- */
+/* --- content to save --- */
 
 static int add_text(struct arena *arena, struct str raw, bool bullet, struct str *list, size_t *count, struct err *err)
 {

@@ -4,9 +4,9 @@
  * index, in this order, so that at every instant what is left can be forgotten by doing it again. The past goes last:
  * a fork reads its parent's, until it has a file of its own.
  *
- * What is left of it is a receipt: which facts, from where, when, by whom, and the SHA-256 of the words, with which
- * whoever knows them can show that they were forgotten, and nobody else can read them. In the end everything is looked
- * through once more; only then does the receipt say that nothing holds the words any more.
+ * A receipt is kept: which facts, from where, when, by whom, and the SHA-256 of the words. Someone who knows the words
+ * can show that they were forgotten; nobody else can read them. At the end everything is searched once more, and only
+ * then does the receipt say that the words are gone.
  */
 #include <pthread.h>
 
@@ -30,7 +30,7 @@ struct forgetting {
 	struct ctx *ctx;
 	enum memory_trust caller;
 	struct str id;
-	struct str texts[TEXTS_MAX], forms[TEXTS_MAX]; /* the words; as they stand in a file */
+	struct str texts[TEXTS_MAX], forms[TEXTS_MAX]; /* the words; their form in a file */
 	size_t text_count;
 	struct jv *ids, *files, *derived, *forks;
 	struct rev_redacted past;
@@ -229,7 +229,7 @@ static int clean_past(struct forgetting *f, bool dry_run, struct rev_redacted *r
 
 static int forget_in(struct forgetting *f, struct err *err);
 
-/* Workspaces that stand on this one: they show its memory until they have their own. */
+/* Forks of this workspace: they show its memory until they have their own. */
 static int clean_forks(struct forgetting *f, struct err *err)
 {
 	struct arena *arena = f->ctx->arena;
@@ -289,7 +289,7 @@ static int forget_in(struct forgetting *f, struct err *err)
 
 struct mentions {
 	const struct forgetting *f;
-	struct str json[TEXTS_MAX]; /* as they stand in a JSON string */
+	struct str json[TEXTS_MAX]; /* their form in a JSON string */
 	pthread_mutex_t lock;
 	struct jv *paths;
 };
@@ -362,16 +362,15 @@ static struct jv *past_value(const struct forgetting *f)
 	jv_set_int(arena, v, "contents", (int64_t)f->past.contents);
 	if (f->past.left) {
 		jv_set_int(arena, v, "left", (int64_t)f->past.left);
-		jv_set_str(
-			arena, v, "why",
-			STR("another file has the same content, the fact was saved again meanwhile, or its history is "
-			    "older than this version of Stead; retention (`stead gc`) drops what is old"));
+		jv_set_str(arena, v, "why",
+			   STR("another file has the same content, the fact was saved again, or its history is "
+			       "older than this version of Stead; retention (`stead gc`) drops what is old"));
 	}
 	if (f->past.waiting) {
 		jv_set_int(arena, v, "waiting", (int64_t)f->past.waiting);
-		jv_set_str(
-			arena, v, "why",
-			STR("contents of writers that were overtaken are younger than a minute; forget it again then"));
+		jv_set_str(arena, v, "why",
+			   STR("contents of superseded writes are less than a minute old; forget the fact again after "
+			       "that"));
 	}
 	return v;
 }
@@ -393,7 +392,7 @@ static struct jv *receipt_of(const struct forgetting *f, struct jv *mentions)
 	jv_set(arena, v, "ids", f->ids);
 	jv_set(arena, v, "files", f->files);
 	jv_set(arena, v, "history", past_value(f));
-	jv_set_str(arena, v, "index", STR("made anew"));
+	jv_set_str(arena, v, "index", STR("rebuilt"));
 	jv_set(arena, v, "forks", f->forks);
 	jv_set(arena, v, "derived", f->derived);
 	jv_set(arena, v, "mentions", mentions);

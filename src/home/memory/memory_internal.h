@@ -34,7 +34,7 @@ struct parts {
 	size_t count;
 };
 
-/* Never fails: what is no fact is text. */
+/* Never fails: anything that is not a fact is text. */
 void memory_parse(struct arena *arena, struct str bytes, struct parts *ret);
 /* One bullet with its mark and a newline. `mark` NULL: none. */
 void memory_write_fact(struct buf *out, struct str text, const struct jv *mark);
@@ -64,7 +64,7 @@ struct jv *memory_mark(struct workspace *ws, struct ctx *ctx, struct str id, enu
 /* Ids that a fact of these parts has superseded, for those whose own line says nothing of it. */
 bool memory_is_superseded(const struct parts *parts, struct str id);
 
-/* --- the state of consolidation (memory_keep.c) --- */
+/* --- the state of consolidation (memory_consolidate.c) --- */
 
 /* A ledger lost `len` bytes at `at`: the watermarks behind that move. */
 int memory_shift_marks(struct workspace *ws, struct ctx *ctx, struct str ledger, uint64_t at, uint64_t len,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Searching memory. Each fact is a document of its own, so that a hit is a fact and not a file. What was found is
- * looked up in its file again: there it says whether it still holds, and on which line it stands.
+ * Searching memory. Each fact is a document of its own, so that a hit is a fact and not a file. Each hit is looked up
+ * in its file again, which says whether the fact still holds and which line it is on.
  */
 #include "base/clock.h"
 #include "base/limits.h"

@@ -4,7 +4,7 @@
  * that a person or another program wrote may lack anything), with one exception: who wrote a note, what it is called
  * and where it belongs is said by its path, because the path is what Stead decides and the head is only text.
  *
- * Also here, because they need nothing else: slugs, times, and what search is told of a note.
+ * Also here, because they need nothing else: slugs, times, and the search document of a note.
  */
 #include <locale.h>
 #include <math.h>
@@ -230,7 +230,7 @@ int note_parse(struct arena *arena, struct wpath path, struct str bytes, int64_t
 	if (!n.number)
 		return err_set(err, ERR_CORRUPT, "the name is not NNN-title.md; rename it, or move it out of notes/");
 	if (!utf8_valid(bytes))
-		return err_set(err, ERR_CORRUPT, "the file is not UTF-8 text; mend it, or move it out of notes/");
+		return err_set(err, ERR_CORRUPT, "the file is not UTF-8 text; correct it, or move it out of notes/");
 	r = frontmatter_parse(arena, bytes, &f, err);
 	if (r)
 		return r;

@@ -4,10 +4,10 @@
  *
  * A slug must be unique in the notebook whoever writes, in however many processes and on however many machines, and
  * writing must cost the same with the hundred-thousandth note as with the first. So the number in a slug comes from a
- * small file that is only ever replaced on condition that nobody did so before: whoever loses that race reads it again.
+ * small file that is only replaced on condition that it has not changed: a writer that loses the race reads it again.
  * No lock is held, and a writer that dies leaves at most a gap in the numbers. The file is derived: when it is missing,
- * cannot be read, or is from before the machine's last start (a power cut may have taken it back), the number behind
- * the highest one there is is counted from the names of the files.
+ * cannot be read, or is from before the machine's last start (a power cut may have taken it back), the next number is
+ * one more than the highest among the names of the files.
  *
  * A change of a note is read, change, write on condition of the version that was read; again if it was overtaken.
  */
@@ -156,7 +156,7 @@ static int next_number(struct notebook *nb, struct ctx *ctx, uint64_t *ret, stru
 		if (r || !counter_parse(bytes, boot, &last)) {
 			uint64_t before = 0;
 
-			if (!r && bytes.len) /* never back, also when the machine was started anew */
+			if (!r && bytes.len) /* never lower, even after a restart of the machine */
 				counter_parse(
 					arena_printf(ctx->arena, "%.*s x\n", (int)str_find_char(bytes, ' '), bytes.ptr),
 					STR("x"), &before);

@@ -5,8 +5,8 @@
  * it. The number is the notebook's, so a slug names one note whoever wrote it. WORKSPACE.md is the table of contents
  * for people: derived, and never waited for.
  *
- * One handle belongs to one open workspace, so to one user and one author. Thread-safe. Memory is taken when something
- * has to be listed, and goes with the workspace. Everything returned lies in ctx->arena.
+ * One handle belongs to one open workspace, so to one user and one author. Thread-safe. The list of notes is loaded
+ * when it is first needed, and freed with the workspace. Everything returned is in ctx->arena.
  */
 #ifndef STEAD_HOME_NOTEBOOK_NOTEBOOK_H
 #define STEAD_HOME_NOTEBOOK_NOTEBOOK_H
@@ -81,12 +81,12 @@ struct note_list {
 	uint64_t total;  /* that match */
 	struct str next; /* cursor; ptr NULL: that was all */
 	uint64_t problem_count;
-	struct note_problem *problems; /* files that are no notes; the first 20 */
+	struct note_problem *problems; /* files that are not notes; the first 20 */
 };
 int notebook_list(struct notebook *nb, struct ctx *ctx, const struct note_query *query, struct note_list *ret,
 		  struct err *err);
 
-/* Only by the author: ERR_DENIED names him. `tags` NULL keeps the tags. */
+/* Only by the author: ERR_DENIED names the author. `tags` NULL keeps the tags. */
 int notebook_update(struct notebook *nb, struct ctx *ctx, struct str slug, struct str body, const struct str *tags,
 		    size_t tag_count, struct note *ret, struct err *err);
 /* Hides it from lists, search and the index, or shows it again. */
@@ -118,7 +118,7 @@ int notebook_prune(struct notebook *nb, struct ctx *ctx, const struct note_prune
 int notebook_index(struct notebook *nb, struct ctx *ctx, struct str *ret, struct err *err);
 /* Writes WORKSPACE.md if it is not up to date. */
 int notebook_flush(struct notebook *nb, struct ctx *ctx, struct err *err);
-/* What a model is told about the notebook: with teammates, and alone. */
+/* The instructions for a model on the notebook: with teammates, and alone. */
 struct str notebook_prompt(struct notebook *nb, struct ctx *ctx, const struct str *teammates, size_t count);
 
 /* --- note files (note_file.c) --- */
@@ -128,7 +128,7 @@ int note_parse(struct arena *arena, struct wpath path, struct str bytes, int64_t
 	       struct err *err);
 /* "2026-11-15T09:50:42.000001Z" */
 struct str note_time(struct arena *arena, int64_t ns);
-/* The part of a slug behind the number. */
+/* The part of a slug after the number. */
 struct str note_fragment(struct arena *arena, struct str title);
 /* The first `max` characters, with "…" when there are more. */
 struct str note_cut(struct arena *arena, struct str text, size_t max);

@@ -5,7 +5,7 @@
  * what was changed since the last one, by whichever process. When more has changed than a fresh reading would cost, it
  * is read afresh.
  *
- * A file that is no note is remembered with what is wrong with it, and never in the way of the others.
+ * A file that is not a note is remembered with what is wrong with it, and never affects the others.
  */
 #include "base/hash.h"
 #include "base/strmap.h"
@@ -14,14 +14,14 @@
 
 #define BEHIND_MIN 1000 /* revisions; beyond that (and a quarter of all notes) it is read afresh */
 #define WORKERS    8
-/* Records that may stand in the log while their files are about to be replaced: after a fresh reading these are looked
-   at once more. */
+/* Records that may be in the log while their files are still to be replaced: after a full reading, the files of these
+   are read once more. */
 #define IN_FLIGHT 256
 
 struct entry {
 	struct note n; /* of a problem: path only */
 	struct entry *next_path, *next_slug;
-	char *why; /* not NULL: it is no note */
+	char *why; /* not NULL: why it is not a note */
 };
 
 struct catalog {
@@ -151,7 +151,7 @@ static int order_sort(const void *a, const void *b)
 	return order_cmp(&(*(struct entry *const *)a)->n, &(*(struct entry *const *)b)->n);
 }
 
-/* Where it stands or would stand. */
+/* The index of the note, or where it would be inserted. */
 static size_t order_find(const struct catalog *c, const struct note *n)
 {
 	size_t low = 0, high = c->count;
@@ -440,7 +440,7 @@ int catalog_seek(const struct catalog *c, struct str cursor, size_t *ret_index, 
 	if (!str_cut(&rest, ',', &time) || !str_cut(&rest, ',', &number) || !str_to_i64(time, &updated) ||
 	    !str_to_i64(number, &n))
 		return err_set(err, ERR_INVALID,
-			       "the cursor \"%.*s\" is not one; use next_cursor of the page before, as it is",
+			       "the cursor \"%.*s\" is not valid; use next_cursor of the previous page",
 			       STR_ARG(utf8_first(cursor, 80)));
 	*ret_index =
 		c->count - order_find(c, &(struct note){.updated_ns = updated, .number = (uint64_t)n, .path = rest});

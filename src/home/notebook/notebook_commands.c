@@ -172,7 +172,7 @@ const struct command notebook_commands[] = {
 		  "hides a note of --agent; questions lists the open questions. credit records that notes helped\n"
 		  "(with --failed: that they did not), which ranks them higher in searches. prune removes notes\n"
 		  "that were never cited and not updated for 90 days. index prints the table of contents and\n"
-		  "writes it to WORKSPACE.md. prompt prints what a model is told about the notebook. seed copies\n"
+		  "writes it to WORKSPACE.md. prompt prints the model's instructions on the notebook. seed copies\n"
 		  "documents to seeds/ in the file area.\n",
 	 .examples = "stead notes --kind decision\n  what was decided\n"
 		     "stead notes show rate\n  the note with 'rate' in its title\n"

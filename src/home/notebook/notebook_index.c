@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * WORKSPACE.md: the notebook's table of contents for people, and what a model is told of the notebook.
+ * WORKSPACE.md: the notebook's table of contents for people, and the model's instructions on the notebook.
  *
- * The file is derived and nobody waits for it. A write only marks it as behind; a thread, which lives while something
- * is behind, writes it a moment later, once for all writes of that moment, and so does closing the workspace. It is
- * replaced whole and never by an older state: each names the revision it shows, and replaces one of an earlier revision
- * only. A process that has not looked at a large notebook as a whole does not do so for the index: it leaves the index
- * behind until that is an eighth of the notebook, so that the price of a note stays the same however many there are.
- * Reading the index by `stead notes index`, or notebook_index(), is always up to date.
+ * The file is derived and nobody waits for it. A write only marks it as out of date; a thread, which lives while there
+ * is something to write, writes it a moment later, once for all writes of that moment, and so does closing the
+ * workspace. It is replaced as a whole and never by an older state: each names the revision it shows, and replaces one
+ * of an earlier revision only. A process that has not loaded a large notebook as a whole does not do so for the index:
+ * it leaves the index out of date until the changes are an eighth of the notebook, so that the cost of a note does not
+ * grow with their number. `stead notes index` and notebook_index() are always up to date.
  *
  * It is not recorded: history holds the notes, and two forks would otherwise conflict in it at every merge.
  */

@@ -20,7 +20,7 @@
 
 /* The nearest kind there is: finding for nothing, note for what is not known. */
 struct str note_kind(struct str kind);
-/* False when the path is not one of a note. Names as they stand in the path. */
+/* False when the path is not one of a note. Names are as encoded in the path. */
 bool note_path_split(struct wpath path, struct str *ret_author, struct str *ret_namespace, struct str *ret_slug);
 /* The number before the first '-', of 3 or more digits; else 0. */
 uint64_t note_number(struct str slug);
@@ -57,9 +57,9 @@ int catalog_refresh(struct notebook *nb, struct ctx *ctx, struct err *err);
 size_t catalog_count(const struct catalog *c);
 /* Entries from the last updated on: 0 … count - 1. Good until the next refresh. */
 const struct note *catalog_at(const struct catalog *c, size_t index);
-/* Entries that have the slug; NULL behind the last. */
+/* The next entry after `after` (NULL: the first) that has the slug; NULL when there are no more. */
 const struct note *catalog_slug(const struct catalog *c, struct str slug, const struct note *after);
-/* Index of the first entry behind the cursor. */
+/* Index of the first entry after the cursor. */
 int catalog_seek(const struct catalog *c, struct str cursor, size_t *ret_index, struct err *err);
 struct str catalog_cursor(struct arena *arena, const struct note *note);
 uint64_t catalog_problems(const struct catalog *c, struct arena *arena, struct note_problem **ret);

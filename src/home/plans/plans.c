@@ -101,7 +101,7 @@ static int read_state(struct workspace *ws, struct ctx *ctx, struct jv **ret, st
 		return r == -ERR_NOT_FOUND ? 0 : r;
 	r = jv_parse(ctx->arena, text, ret, err);
 	if (r == 0 && (*ret)->type != JV_OBJECT)
-		r = err_set(err, ERR_INVALID, "it is no object");
+		r = err_set(err, ERR_INVALID, "it is not a JSON object");
 	return r ? err_prefix(err, "the state of planning (%.*s) cannot be read", STR_ARG(state_path(ws, ctx).s)) : 0;
 }
 
@@ -119,7 +119,7 @@ static int edit_text(void *arg, struct arena *arena, struct str before, struct s
 	int r = before.len ? jv_parse(arena, before, &state, err) : 0;
 
 	if (r == 0 && state->type != JV_OBJECT)
-		r = err_set(err, ERR_INVALID, "the state of planning is no object");
+		r = err_set(err, ERR_INVALID, "the state of planning is not a JSON object");
 	if (r)
 		return r;
 	e->apply(arena, state, e->arg);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The prompt: what an agent is told before a conversation, made from the files of its home. It is made for each turn,
+ * The prompt: an agent's instructions before a conversation, made from the files of its home. It is made for each turn,
  * but a file is read again only when it has changed, by whichever process, program or person.
  *
  * The sections come from the families (tool/prompt_section.h), in the order in which they change, the rarest first, so

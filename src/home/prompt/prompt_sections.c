@@ -53,7 +53,7 @@ static void say_place(struct workspace *ws, struct buf *b)
 	if (workspace_files_are_own(ws)) {
 		buf_lit(b, "The file tools work in a directory that people and other programs change too: ");
 		prompt_escape_line(b, workspace_files_place(ws), PATH_LEN_MAX);
-		buf_lit(b, ". Look before you write. Everything else lies in the workspace.\n");
+		buf_lit(b, ". Look before you write. Everything else is in the workspace.\n");
 		return;
 	}
 	root = str_starts(root, part) ? str_from(root, part.len ? part.len + 1 : 0) : root;
@@ -65,11 +65,11 @@ static void say_place(struct workspace *ws, struct buf *b)
 		buf_lit(b, "'/' of the file tools is the whole workspace.\n");
 	}
 	if (home_dir(ws).ptr)
-		buf_lit(b, "It lies on the disk of this machine, where people may edit it too.\n");
+		buf_lit(b, "It is on the disk of this machine, where people may edit it too.\n");
 	else if (store_is_local(home_shared(ws)))
-		buf_lit(b, "It lies in memory and goes when this program ends.\n");
+		buf_lit(b, "It is in memory and is lost when this program ends.\n");
 	else
-		buf_lit(b, "It lies in a store that other machines and agents share: a path is a name there and "
+		buf_lit(b, "It is in a store that other machines and agents share: a path is a name there and "
 			   "not a path of a host, and what others write shows at once.\n");
 }
 

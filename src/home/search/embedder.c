@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A request is one batch of texts. What the service says beside its numbers is not passed on: it may quote the key. */
+/* A request is one batch of texts. Only the service's numbers are used; its text is not passed on, because it may quote
+   the key. */
 #include "home/search/embedder.h"
 
 #include <math.h>
@@ -198,7 +199,7 @@ static bool number_of(const struct jv *v, float *ret)
 
 static int bad_answer(struct err *err, const char *why)
 {
-	return err_set(err, ERR_UNAVAILABLE, "the embedder answers with what is no list of vectors: %s", why);
+	return err_set(err, ERR_UNAVAILABLE, "the embedder's answer is not a list of vectors: %s", why);
 }
 
 static int take_vector(const struct jv *list, unsigned dims, float *to, struct err *err)

@@ -4,7 +4,7 @@
  * their passages cut out. When little is found, rare words are taken for misspellings and it is tried once more.
  *
  * Where there is an embedder, the documents nearest in meaning are a second ranking. Both are put together by rank: a
- * document gets 1 / (60 + rank) of each that it stands in. Scores of the two cannot be compared; ranks can.
+ * document gets 1 / (60 + rank) for each ranking that it is in. Scores of the two cannot be compared; ranks can.
  */
 #include "home/search/search.h"
 
@@ -96,7 +96,7 @@ static int ask(struct ctx *ctx, const struct words_view *view, const struct sear
 
 /* --- by meaning --- */
 
-/* The question without quotes and without what is to be left out. */
+/* The question without quotes and without excluded words. */
 static struct str said(struct arena *arena, struct str text)
 {
 	struct str rest = text, word;
@@ -164,7 +164,7 @@ static void fuse(struct arena *arena, const struct meaning_hit *near, size_t nea
 			a->found[k].score += part;
 			continue;
 		}
-		if (k < words->count) { /* it stands higher by its meaning alone */
+		if (k < words->count) { /* it ranks higher by its meaning alone */
 			a->found[k].score = 0;
 			twice++;
 		}

@@ -36,7 +36,7 @@ int index_dir_make(const char *dir, struct err *err)
 			continue;
 		path[i] = 0;
 		if (mkdir(path, 0700) != 0 && errno != EEXIST && errno != EISDIR)
-			return err_sys(err, errno, "make the directory of the search index");
+			return err_sys(err, errno, "create the directory of the search index");
 		path[i] = dir[i];
 	}
 	return 0;

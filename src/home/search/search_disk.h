@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The directory of an index: segments, and a manifest that names those that count, with the revision up to which they
- * are complete. The manifest is replaced as a whole by whoever holds the lock file; whoever reads needs no lock. All of
- * it may be deleted at any time.
+ * are complete. The manifest is replaced as a whole by the holder of the lock file; readers need no lock. All of it may
+ * be deleted at any time.
  */
 #ifndef STEAD_HOME_SEARCH_SEARCH_DISK_H
 #define STEAD_HOME_SEARCH_SEARCH_DISK_H
@@ -26,7 +26,7 @@ void index_manifest_read(struct arena *arena, const char *dir, struct index_mani
 /* For the fuzzer and the function above. */
 bool index_manifest_parse(struct arena *arena, struct str text, struct index_manifest *ret);
 int index_manifest_write(struct arena *arena, const char *dir, const struct index_manifest *manifest, struct err *err);
-/* -1: somebody else has it. Close it to let it go. */
+/* -1: another process holds it. Close it to release the lock. */
 int index_lock(const char *dir);
 /* Opens all segments of the newest manifest, in `ret_segments` (each to be unrefed). ERR_CORRUPT or another: build
    again. */
@@ -37,7 +37,7 @@ int index_save(struct arena *arena, const char *dir, const struct words_segment 
 	       struct err *err);
 /* Removes every segment that the manifest does not name. The lock is held. */
 void index_sweep_dir(struct arena *arena, const char *dir, const struct index_manifest *manifest);
-/* Removes the vectors; whoever has them open begins anew. */
+/* Removes the vectors; a process that has them open starts again. */
 void index_drop_vectors(struct arena *arena, const char *dir);
 
 #endif

@@ -4,11 +4,11 @@
  *
  * Before each search the revisions since the last one are taken in: only files that changed are read, and become one
  * small segment in memory. What other programs changed is found by comparing versions, when the index is opened and
- * then beside the searches, no more often than costs a twentieth of the time. What gathers in memory is merged, and
- * when it is much, written to the index's directory, by a thread that lives as long as there is something to do.
+ * later alongside the searches, at no more than a twentieth of the time. Segments in memory are merged, and when they
+ * have grown large, written to the index's directory, by a thread that lives as long as there is something to do.
  *
  * Several processes may do all that at once. Each is complete by itself: the segments on disk up to the manifest's
- * revision, and its own memory beyond. Only who writes takes the lock, and never waits for it.
+ * revision, and its own memory beyond. Only a writer takes the lock, and never waits for it.
  */
 #include <dirent.h>
 #include <pthread.h>
@@ -35,7 +35,7 @@
 #define LIVE_BYTES     (16 * MIB)
 #define TROUBLES       64   /* files with a problem that are remembered */
 #define CLOSE_DOCS     64   /* what is worth writing when the process ends */
-#define SMALL_DOCS     1024 /* merged at once, by whoever made the last one */
+#define SMALL_DOCS     1024 /* merged at once, by the thread that made the last one */
 
 /* A file that could not be taken in as it is. */
 struct trouble {
@@ -47,13 +47,13 @@ struct home_index {
 	struct workspace *ws;
 	struct store *home;       /* what may be searched: without secrets and Stead's own */
 	char *dir;                /* NULL: in memory only */
-	pthread_mutex_t catching; /* who takes changes in */
+	pthread_mutex_t catching; /* held while changes are taken in */
 	bool opened, swept;
 	uint64_t revision;    /* taken in up to here */
 	pthread_mutex_t lock; /* for what follows; never held for long */
 	struct words_view *view;
-	size_t disk;                       /* the first so many segments of the view are files */
-	size_t frozen;                     /* the first so many are being merged by the worker */
+	size_t disk;                       /* number of segments at the start of the view that are files */
+	size_t frozen;                     /* number of segments at its start that the worker is merging */
 	char (*names)[INDEX_NAME_LEN + 1]; /* of the files */
 	uint64_t generation;
 	uint64_t view_revision; /* of the view */
@@ -69,7 +69,7 @@ struct home_index {
 
 /* --- opening --- */
 
-/* Where the index of this view lies; NULL: nowhere. */
+/* The directory of this view's index; NULL: it has none. */
 static char *place_of(struct workspace *ws, struct arena *arena)
 {
 	const char *cache = env_process("XDG_CACHE_HOME"), *home = env_process("HOME");
@@ -129,7 +129,7 @@ static void set_names(struct home_index *ix, const struct str *names, size_t cou
 		memcpy(ix->names[i], names[i].ptr, INDEX_NAME_LEN);
 }
 
-/* What lies on disk. Whatever is wrong with it: the index begins empty, and the sweep fills it. */
+/* Opens the segments on disk. If anything is wrong with them, the index starts empty, and the sweep fills it. */
 static void open_dir(struct home_index *ix, struct ctx *ctx)
 {
 	struct index_manifest m = {0};
@@ -225,7 +225,7 @@ static void put_segment(struct intake *in)
 	struct home_index *ix = in->ix;
 	struct words_view *old, *next;
 
-	for (;;) { /* the worker may replace the view meanwhile */
+	for (;;) { /* the worker may replace the view at the same time */
 		pthread_mutex_lock(&ix->lock);
 		old = words_view_ref(ix->view);
 		pthread_mutex_unlock(&ix->lock);
@@ -336,7 +336,7 @@ static void intake_end(struct intake *in)
 
 /* --- what changed --- */
 
-/* A path of the workspace as this user's home has it; false: it is not his. */
+/* A path of the workspace as a path of this user's home; false: it is not in it. */
 static bool home_path(const struct home_index *ix, struct wpath path, struct wpath *ret)
 {
 	struct wpath part = home_part(ix->ws);
@@ -466,7 +466,7 @@ static int sweep_tree(struct sweep *s, const char *dir, struct err *err)
 	}
 }
 
-/* Files that the index has and the store has not. */
+/* Files that are in the index but not in the store. */
 static void find_gone(struct sweep *s)
 {
 	for (size_t i = 0; i < words_view_count(s->view); i++) {
@@ -575,7 +575,7 @@ static struct live live_of(const struct words_view *view, size_t disk)
 }
 
 /* From where on the segments are merged into one: the last so many, as long as the one before is not much larger than
-   all behind it. */
+   all after it. */
 static size_t merge_from(const struct words_view *view, size_t end)
 {
 	uint64_t behind = 0;
@@ -640,7 +640,7 @@ static int merge_range(struct home_index *ix, struct words_view *view, size_t fi
 	return r;
 }
 
-/* Somebody else wrote meanwhile: his segments take the place of those that we had, and of what we held when he is as
+/* Another process wrote the index: its segments replace those that we had on disk, and those in memory too if it is as
    far as we are. The lock of the directory and `catching` are held. */
 static void adopt(struct home_index *ix, struct arena *arena)
 {
@@ -825,7 +825,7 @@ static int catch_up(struct home_index *ix, struct ctx *ctx, struct err *err)
 	uint64_t head;
 	int r;
 
-	if (ix->opened && !view_is_whole(ix)) { /* somebody cut a file off: what is left of it is of no use */
+	if (ix->opened && !view_is_whole(ix)) { /* a file was truncated, so the view is of no use */
 		set_view(ix, words_view_new(NULL, 0), 0);
 		ix->opened = ix->swept = false;
 		ix->revision = 0;

@@ -17,7 +17,7 @@ int home_index_view(struct workspace *ws, struct ctx *ctx, struct words_view **r
 		    struct err *err);
 /* Lets the worker begin, if there is something to do. */
 void home_index_wake(struct workspace *ws);
-/* Vectors beside the index; NULL: no embedder is configured. */
+/* The vectors of the index; NULL: no embedder is configured. */
 struct meaning;
 struct meaning *home_index_meaning(struct workspace *ws);
 void *home_index_new(struct workspace *ws);
@@ -39,7 +39,7 @@ bool search_documents(struct arena *arena, const struct search_source *source, s
 struct search_plan {
 	struct words_clause *clauses;
 	size_t count;
-	bool can_widen; /* some word is rare and was taken as it stands */
+	bool can_widen; /* some word is rare and was not widened */
 };
 /* `widen`: also look for near spellings of rare words, not only of unknown ones. ERR_INVALID when the text is too long
    or has too many words. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Search by meaning: the vectors of an index's documents, kept up beside it, and the documents whose vectors are
+ * Search by meaning: the vectors of an index's documents, kept in step with it, and the documents whose vectors are
  * nearest to a question. Documents are cut into pieces; a piece is known by the hash of model and text, so that what
  * was embedded once is never embedded again, whatever becomes of the index. What has no vector yet is not found here;
  * words find it. Thread-safe.

@@ -42,7 +42,7 @@ static void add(struct planner *p, struct str term, double weight, int phrase, u
 		.term = arena_str(p->arena, term), .weight = weight, .phrase = phrase, .at = at, .without = p->without};
 }
 
-/* Once, however often it stands in the question. */
+/* Adds a word once, however often it occurs in the question. */
 static bool add_word(struct planner *p, struct str term, double weight)
 {
 	bool added;
@@ -220,7 +220,7 @@ static void take_piece(struct planner *p, struct str piece)
 	}
 }
 
-/* Cuts the next piece off: what stands between quotes, or up to a blank. */
+/* Cuts the next piece off: the text between quotes, or up to a blank. */
 static bool next_piece(struct planner *p, struct str *rest, struct str *ret)
 {
 	size_t end;

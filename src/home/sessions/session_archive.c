@@ -57,7 +57,7 @@ static struct jv *message(struct arena *arena, const struct jv *entry)
 	return m;
 }
 
-/* What was said behind the last mark, in order. */
+/* The messages after the last mark, in order. */
 static struct jv *since_last(struct arena *arena, const struct jv *entries)
 {
 	struct jv *messages = jv_array(arena);

@@ -251,7 +251,7 @@ static struct jv *read_index(struct workspace *ws, struct ctx *ctx, struct wpath
 	if (store_read(workspace_home(ws), ctx, path, STORE_WHOLE, JSON_LEN_MAX, &text, NULL, &ignored) ||
 	    jv_parse(ctx->arena, text, &index, &ignored) || index->type != JV_OBJECT || !jv_get(index, "sessions") ||
 	    jv_get(index, "sessions")->type != JV_OBJECT) {
-		index = jv_object(ctx->arena); /* derived: what is broken is made anew */
+		index = jv_object(ctx->arena); /* derived: a broken index is built again */
 		jv_set_int(ctx->arena, index, "version", 1);
 		jv_set(ctx->arena, index, "sessions", jv_object(ctx->arena));
 	}
@@ -286,7 +286,7 @@ static void add_session(struct arena *arena, struct jv *list, struct str agent, 
 	jv_push(arena, list, s);
 }
 
-/* `dir` is agents/<agent> as it lies in the store. */
+/* `dir` is agents/<agent> as encoded in the store. */
 static int list_agent(struct workspace *ws, struct ctx *ctx, struct str dir, struct jv *list, struct err *err)
 {
 	struct arena *arena = ctx->arena;
@@ -398,7 +398,8 @@ int session_state(struct workspace *ws, struct ctx *ctx, struct session_ref ref,
 		return r == -ERR_NOT_FOUND ? 0 : r;
 	*ret_version = stat.version;
 	r = jv_parse(ctx->arena, text, ret_state, err);
-	return r ? err_prefix(err, "the state of session \"%.*s\" is no JSON", STR_ARG(utf8_first(ref.session, 60)))
+	return r ? err_prefix(err, "the state of session \"%.*s\" is not valid JSON",
+			      STR_ARG(utf8_first(ref.session, 60)))
 		 : 0;
 }
 

@@ -61,7 +61,7 @@ static int exists(struct ctx *ctx, struct store *store, struct wpath path, bool 
 	return r == -ERR_NOT_FOUND ? 0 : r;
 }
 
-/* Files other than SKILL.md lie in one of four directories. */
+/* Files other than SKILL.md must be in one of four directories. */
 static int support_path(struct arena *arena, struct str text, struct wpath *ret, struct err *err)
 {
 	static const struct str dirs[] = {STR("references/"), STR("templates/"), STR("scripts/"), STR("assets/")};
@@ -73,7 +73,7 @@ static int support_path(struct arena *arena, struct str text, struct wpath *ret,
 	return r ? r
 		 : err_set(err, ERR_INVALID,
 			   "\"%.*s\" is not in references/, templates/, scripts/ or assets/, where a skill's other "
-			   "files lie",
+			   "files belong",
 			   STR_ARG(utf8_first(text, 100)));
 }
 
@@ -366,10 +366,11 @@ int skill_archive(struct workspace *ws, struct ctx *ctx, struct str name, struct
 		r = exists(ctx, home, dir, &there, err);
 	}
 	if (r == 0 && !there)
-		r = err_set(err, ERR_NOT_FOUND,
-			    "skills/ has no \"%.*s\", and there is no such draft; skills of other layers are removed "
-			    "where they lie",
-			    STR_ARG(name));
+		r = err_set(
+			err, ERR_NOT_FOUND,
+			"skills/ has no \"%.*s\", and there is no such draft; remove a skill of another layer in its "
+			"own directory",
+			STR_ARG(name));
 	if (r == 0)
 		r = to_archive(ctx, home, dir, name, absorbed_into, &to, err);
 	if (r == 0)
@@ -396,10 +397,11 @@ static int do_delete(struct work *w, struct err *err)
 		r = skill_archive(w->ws, w->ctx, e->name, e->absorbed_into, &v, err);
 		to = (struct wpath){r ? STR("") : jv_get_str(v, "path")};
 	} else {
-		return err_set(err, ERR_DENIED,
-			       "there is no draft \"%.*s\", and a skill in use is taken away by a person: stead skills "
-			       "archive %.*s",
-			       STR_ARG(e->name), STR_ARG(e->name));
+		return err_set(
+			err, ERR_DENIED,
+			"there is no draft \"%.*s\", and only a person can remove a skill that is in use: stead skills "
+			"archive %.*s",
+			STR_ARG(e->name), STR_ARG(e->name));
 	}
 	w->note = arena_printf(w->ctx->arena, "archived as %.*s", STR_ARG(to.s));
 	return r;
@@ -458,7 +460,7 @@ int skill_promote(struct workspace *ws, struct ctx *ctx, struct str name, bool f
 	return 0;
 }
 
-/* The gate of those who switched it off: what the scan finds anything in still waits for a person. */
+/* With the gate switched off, a skill in which the scan finds anything still waits for a person. */
 static int promote_unasked(struct work *w, bool *ret_done, struct err *err)
 {
 	struct jv *findings = jv_array(w->ctx->arena);
@@ -494,8 +496,9 @@ static int finish(struct work *w, struct jv **ret, struct err *err)
 	if (w->match)
 		jv_set_str(arena, *ret, "match", str_of(w->match));
 	if (!w->note.len)
-		w->note = live ? STR("it counts from now on")
-			       : arena_printf(arena, "a draft; it counts when a person runs: stead skills promote %.*s",
+		w->note = live ? STR("it is in use now")
+			       : arena_printf(arena,
+					      "a draft; it takes effect when a person runs: stead skills promote %.*s",
 					      STR_ARG(w->edit->name));
 	jv_set_str(arena, *ret, "note", w->note);
 	return 0;

@@ -107,7 +107,7 @@ static struct str repaired(struct arena *arena, struct str text)
 	return buf_str(&out);
 }
 
-/* A byte order mark is no text. */
+/* Skips a byte order mark. */
 static struct str without_bom(struct str text)
 {
 	return str_starts(text, STR("\xEF\xBB\xBF")) ? str_from(text, 3) : text;
@@ -120,7 +120,7 @@ static int read_head(struct arena *arena, struct str text, struct skill *skill, 
 	int r = frontmatter_parse(arena, text, &fm, err);
 
 	if (r == -ERR_INVALID && frontmatter_parse(arena, repaired(arena, text), &fm, &second) == 0) {
-		warn(arena, skill, "the head is no YAML (%.*s); it was read as if the value were in quotes",
+		warn(arena, skill, "the head is not valid YAML (%.*s); it was read as if the value were in quotes",
 		     STR_ARG(utf8_first(err_text(arena, err), 150)));
 		r = 0;
 	}
@@ -137,7 +137,7 @@ static int read_head(struct arena *arena, struct str text, struct skill *skill, 
 
 /* --- reading --- */
 
-/* A scalar as text: a name like 1.0 is no number here. */
+/* A scalar as text: a name like 1.0 is not a number here. */
 static struct str scalar(struct arena *arena, const struct jv *v)
 {
 	struct buf text;
@@ -156,10 +156,10 @@ static int take_name(struct arena *arena, struct str dir_name, struct skill *ski
 	struct str name = scalar(arena, jv_get(skill->head, "name"));
 
 	if (!name.len) {
-		warn(arena, skill, "the head has no name; the directory's counts");
+		warn(arena, skill, "the head has no name; the directory's name is used");
 		name = dir_name;
 	} else if (!name_is_usable(name)) {
-		warn(arena, skill, "the name has more than %d characters or is no text; the directory's counts",
+		warn(arena, skill, "the name has more than %d characters or is not text; the directory's name is used",
 		     NAME_POINTS);
 		name = dir_name;
 	}
@@ -190,7 +190,7 @@ int skill_parse(struct arena *arena, struct str dir_name, struct str text, struc
 	if (utf8_count(scalar(arena, jv_get(skill.head, "compatibility"))) > COMPATIBILITY_MAX)
 		warn(arena, &skill, "compatibility has more than %d characters", COMPATIBILITY_MAX);
 	if (!str_trim(skill.body).len)
-		warn(arena, &skill, "there are no instructions behind the head");
+		warn(arena, &skill, "there are no instructions after the head");
 	ret->name = skill.name;
 	ret->description = skill.description;
 	ret->head = skill.head;
@@ -210,10 +210,10 @@ static int check_fields(struct arena *arena, const struct jv *head, struct err *
 		const struct jv *v = jv_get(head, texts[i]);
 
 		if (v && v->type != JV_STR && !scalar(arena, v).len)
-			return err_set(err, ERR_INVALID, "SKILL.md line %u: %s is no text", v->line, texts[i]);
+			return err_set(err, ERR_INVALID, "SKILL.md line %u: %s is not text", v->line, texts[i]);
 	}
 	if (metadata && metadata->type != JV_OBJECT)
-		return err_set(err, ERR_INVALID, "SKILL.md line %u: metadata is no map", metadata->line);
+		return err_set(err, ERR_INVALID, "SKILL.md line %u: metadata is not a map", metadata->line);
 	if (utf8_count(jv_get_str(head, "compatibility")) > COMPATIBILITY_MAX)
 		return err_set(err, ERR_INVALID, "SKILL.md: compatibility has more than %d characters",
 			       COMPATIBILITY_MAX);
@@ -249,6 +249,6 @@ int skill_check(struct arena *arena, struct str name, struct str text, struct er
 		return err_set(err, ERR_INVALID, "the description in SKILL.md must have 1 to %d characters",
 			       DESCRIPTION_POINTS);
 	if (!str_trim(fm.body).len)
-		return err_set(err, ERR_INVALID, "SKILL.md has no instructions behind its head");
+		return err_set(err, ERR_INVALID, "SKILL.md has no instructions after its head");
 	return 0;
 }

@@ -70,7 +70,7 @@ static bool same_line(struct search *s, struct str a, struct str b)
 	return !a.len && !b.len;
 }
 
-/* Where the lines of `old` end in the text when they begin at `at`; SIZE_MAX: they do not stand there. */
+/* Where the lines of `old` end in the text when they begin at `at`; SIZE_MAX: they are not there. */
 static size_t lines_at(struct search *s, size_t at)
 {
 	struct str rest = s->old, line;

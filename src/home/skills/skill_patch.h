@@ -7,8 +7,9 @@
 #include "base/err.h"
 #include "base/str.h"
 
-/* Finds `old_text` as it stands, else as lines without regard to blanks at their ends, else as lines whose runs of
-   blanks count as one. It must be there once, unless `all`. *ret_level: "exact", "trailing_blanks" or "blanks". */
+/* Replaces `old_text`, which is searched for exactly, then as lines without regard to blanks at their ends, then as
+   lines whose runs of blanks count as one. It must occur once, unless `all`. *ret_level: "exact", "trailing_blanks" or
+   "blanks". */
 int skill_patch(struct arena *arena, struct str text, struct str old_text, struct str new_text, bool all,
 		struct str *ret_text, const char **ret_level, struct err *err);
 

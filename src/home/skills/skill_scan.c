@@ -126,13 +126,13 @@ static bool is_invisible(const unsigned char *p, size_t left)
 
 void skill_scan_text(struct arena *arena, struct str path, struct str text, struct jv *findings)
 {
-	static const struct rule invisible = {"obfuscation", HIGH, "", "", "has characters that nobody sees"};
+	static const struct rule invisible = {"obfuscation", HIGH, "", "", "has invisible characters"};
 	struct str small = str_lower(arena, text);
 
 	for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++)
 		try_rule(arena, path, small, &rules[i], findings);
 	for (size_t i = 0; i < text.len; i++)
-		/* U+200D and U+200C join letters and emoji: alone they are no sign */
+		/* U+200D and U+200C join letters and emoji: alone they are not suspicious */
 		if (is_invisible((const unsigned char *)text.ptr + i, text.len - i) &&
 		    !str_starts(str_from(text, i), STR("\xE2\x80\x8C")) &&
 		    !str_starts(str_from(text, i), STR("\xE2\x80\x8D"))) {

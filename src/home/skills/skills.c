@@ -2,8 +2,8 @@
 /*
  * The layers of skills become one list each time it is asked for: a file that was changed by hand counts at once, and
  * nothing has to be kept in step. A layer costs one list and one read per skill. The workspace's own layer and the
- * user's are one store, in which the user's files stand over the workspace's; whose a skill is, its SKILL.md says (the
- * versions of what shows through begin with "l:").
+ * user's are one store, in which the user's files override the workspace's; the version of its SKILL.md says whose a
+ * skill is (versions of files that show through begin with "l:").
  */
 #include "home/skills/skills.h"
 
@@ -49,7 +49,7 @@ static void put(struct gather *g, const struct layer *layer, struct skill *skill
 
 	if (!added && g->out->skills[*place - 1].store == layer->store) {
 		problem(g, layer, skill->dir.s,
-			arena_printf(arena, "%.*s has the same name and counts",
+			arena_printf(arena, "%.*s has the same name and takes precedence",
 				     STR_ARG(g->out->skills[*place - 1].dir.s)));
 		return;
 	}
@@ -72,7 +72,7 @@ static int load_one(struct gather *g, const struct layer *layer, struct wpath di
 	if (r == 0)
 		r = store_read(layer->store, ctx, path, STORE_WHOLE, SKILL_FILE_MAX, &text, &stat, err);
 	if (r == -ERR_NOT_FOUND)
-		return 0; /* a directory that is no skill */
+		return 0; /* a directory that is not a skill */
 	if (r == -ERR_CANCELLED || r == -ERR_TIMEOUT)
 		return r;
 	if (r == 0)
@@ -105,7 +105,7 @@ static int load_layer(struct gather *g, const struct layer *layer, struct err *e
 	}
 	if (r == 0 && page.next.ptr)
 		problem(g, layer, layer->dir.s,
-			arena_printf(g->ctx->arena, "there are more than %d entries; the rest was left out",
+			arena_printf(g->ctx->arena, "there are more than %d entries; the rest were left out",
 				     SKILLS_MAX));
 	return r;
 }
@@ -130,7 +130,7 @@ static int open_place(struct gather *g, struct str place, struct store **ret, st
 	return store_open_url(place, g->env, ret, err);
 }
 
-/* One that cannot be reached is told of; the others are there all the same. */
+/* A place that cannot be reached is reported; the others are loaded all the same. */
 static int load_place(struct gather *g, struct str place, struct str source, struct err *err)
 {
 	struct layer layer = {.source = source};

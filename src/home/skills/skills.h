@@ -6,10 +6,10 @@
  *   agent.yaml skills.global_dir      a directory of the host, for all workspaces
  *   agent.yaml skills.repositories    further directories or stores; a later one is higher
  *   skills/ of the workspace
- *   skills/ of the user               (his part of the workspace, file by file over the workspace's)
+ *   skills/ of the user               (the user's part of the workspace, file by file over the workspace's)
  *
- * Names that begin with '_' or '.' are no skills: skills/_drafts has what agents wrote and nobody approved yet,
- * skills/.archive what was taken away. A skill that cannot be read is told of and left out; it never fails the rest.
+ * Names that begin with '_' or '.' are not skills: skills/_drafts has what agents wrote and nobody has approved yet,
+ * skills/.archive what was removed. A skill that cannot be read is reported and left out; it never fails the rest.
  */
 #ifndef STEAD_HOME_SKILLS_SKILLS_H
 #define STEAD_HOME_SKILLS_SKILLS_H
@@ -67,8 +67,8 @@ bool skill_name_ok(struct str name);
 
 enum skill_verdict { SKILL_SAFE, SKILL_CAUTION, SKILL_DANGEROUS };
 
-/* Looks for what honest skills seldom have. It finds carelessness, not enemies: it is no boundary, what keeps an agent
-   from harm is what its tools may do. Adds {path, line, class, severity, what} to `findings`. */
+/* Looks for what honest skills seldom have. It finds carelessness, not attacks, and is not a security boundary: the
+   permissions of an agent's tools are. Adds {path, line, class, severity, what} to `findings`. */
 void skill_scan_text(struct arena *arena, struct str path, struct str text, struct jv *findings);
 enum skill_verdict skill_verdict(const struct jv *findings);
 const char *skill_verdict_name(enum skill_verdict verdict);

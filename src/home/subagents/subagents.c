@@ -108,7 +108,7 @@ static int take_text(struct arena *arena, const struct jv *flat, const char *key
 	if (jv_is_null(v))
 		return 0;
 	if (v->type != JV_STR || !str_trim(v->u.s).len)
-		return wrong(err, v, "%s is no text", key);
+		return wrong(err, v, "%s is not text", key);
 	jv_set_str(arena, out, key, str_trim(v->u.s));
 	return 0;
 }
@@ -124,7 +124,7 @@ static int take_word(struct arena *arena, const struct jv *flat, const char *key
 			jv_set_str(arena, out, to, word);
 			return 0;
 		}
-	return wrong(err, v, "%s is none of: %s", key, words);
+	return wrong(err, v, "%s is not one of: %s", key, words);
 }
 
 static int take_number(struct arena *arena, const struct jv *flat, const char *key, double most, struct jv *out,
@@ -136,7 +136,7 @@ static int take_number(struct arena *arena, const struct jv *flat, const char *k
 	if (jv_is_null(v))
 		return 0;
 	if (v->type != JV_INT && v->type != JV_REAL)
-		return wrong(err, v, "%s is no number", key);
+		return wrong(err, v, "%s is not a number", key);
 	d = v->type == JV_INT ? (double)v->u.i : v->u.d;
 	if (!(d >= 0 && d <= most))
 		return wrong(err, v, "%s is not between 0 and %g", key, most);
@@ -149,7 +149,7 @@ static int take_steps(struct arena *arena, const struct jv *flat, struct jv *out
 	const struct jv *v = jv_get(flat, "steps");
 
 	if (!jv_is_null(v) && (v->type != JV_INT || v->u.i < 1 || v->u.i > STEPS_MAX))
-		return wrong(err, v, "steps is no number from 1 to %d", STEPS_MAX);
+		return wrong(err, v, "steps is not a number from 1 to %d", STEPS_MAX);
 	jv_set_int(arena, out, "steps", jv_is_null(v) ? STEPS_DEFAULT : v->u.i);
 	return 0;
 }
@@ -174,13 +174,13 @@ static int take_names(struct arena *arena, const struct jv *flat, const char *ke
 	if (jv_is_null(v))
 		return 0;
 	if (v->type != JV_STR && v->type != JV_ARRAY)
-		return wrong(err, v, "%s is neither a list nor names with commas between", key);
+		return wrong(err, v, "%s is neither a list nor names separated by commas", key);
 	while (v->type == JV_STR && str_cut(&rest, ',', &part))
 		if (str_trim(part).len)
 			jv_push(arena, list, jv_str(arena, str_trim(part)));
 	for (const struct jv_member *m = jv_first(v); m; m = m->next) {
 		if (m->value->type != JV_STR || !str_trim(m->value->u.s).len)
-			return wrong(err, m->value, "%s has an item that is no name", key);
+			return wrong(err, m->value, "%s has an item that is not a name", key);
 		jv_push(arena, list, jv_str(arena, str_trim(m->value->u.s)));
 	}
 	if (jv_count(list) > NAMES_MAX)
@@ -269,7 +269,7 @@ int subagent_parse(struct arena *arena, struct str id, struct str text, struct j
 	int r;
 
 	if (!id_ok(id))
-		return err_set(err, ERR_INVALID, "\"%.*s\" is no name for a subagent; use 1 to 64 characters",
+		return err_set(err, ERR_INVALID, "\"%.*s\" is not a valid name for a subagent; use 1 to 64 characters",
 			       STR_ARG(utf8_first(id, 80)));
 	if (str_starts(text, STR("\xEF\xBB\xBF")))
 		text = str_from(text, 3);
@@ -291,7 +291,7 @@ int subagent_parse(struct arena *arena, struct str id, struct str text, struct j
 	} else if (str_trim(fm.body).len) {
 		jv_set_str(arena, out, "prompt", str_trim(fm.body));
 	} else {
-		jv_push(arena, warnings, jv_str(arena, STR("there is no system prompt behind the head")));
+		jv_push(arena, warnings, jv_str(arena, STR("there is no system prompt after the head")));
 	}
 	if (jv_count(warnings))
 		jv_set(arena, out, "warnings", warnings);

@@ -14,8 +14,8 @@
    hidden, expose_to_user, tools?, skills?, prompt?, warnings?}. `root` is where it works: "." for the workspace itself.
    Aliases (maxIters, topP, exposeToUser, "workspace.mode" as one key) and lists written as "a, b" are taken. */
 int subagent_parse(struct arena *arena, struct str id, struct str text, struct jv **ret, struct err *err);
-/* {subagents: [… by id], problems: [{path, problem}]}. `with_prompt`: the bodies too. One bad file is told of, the
-   others are there. A user's files stand over the workspace's. */
+/* {subagents: [… by id], problems: [{path, problem}]}. `with_prompt`: the bodies too. A bad file is reported, and the
+   others are listed. A user's files override the workspace's. */
 int subagents_list(struct workspace *ws, struct ctx *ctx, bool with_prompt, struct jv **ret, struct err *err);
 /* One, with its prompt; when its workspace has a path, that is AGENTS.md there. */
 int subagent_get(struct workspace *ws, struct ctx *ctx, struct str id, struct jv **ret, struct err *err);

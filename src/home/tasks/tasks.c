@@ -86,7 +86,7 @@ static int tasks_read(struct workspace *ws, struct ctx *ctx, struct jv **ret_tas
 	if (r == 0)
 		r = parse(ctx->arena, text, ret_tasks, err);
 	if (r == -ERR_INVALID)
-		err_prefix(err, "TASKS.yaml cannot be read (mend it, or the next change sets it aside)");
+		err_prefix(err, "TASKS.yaml cannot be read (correct it, or the next change sets it aside)");
 	return r;
 }
 
@@ -164,7 +164,7 @@ static int known(struct str word, const char *what, const char *const *words, si
 		return 0;
 	for (size_t i = 0; i < n && len < sizeof(list); i++)
 		len += (size_t)snprintf(list + len, sizeof(list) - len, "%s%s", i ? ", " : "", words[i]);
-	return err_set(err, ERR_INVALID, "the %s \"%.*s\" is none of %s", what, STR_ARG(utf8_first(word, 60)), list);
+	return err_set(err, ERR_INVALID, "the %s \"%.*s\" is not one of %s", what, STR_ARG(utf8_first(word, 60)), list);
 }
 
 int tasks_list(struct workspace *ws, struct ctx *ctx, struct str status, struct str type, struct jv **ret_tasks,
@@ -213,7 +213,7 @@ int tasks_get(struct workspace *ws, struct ctx *ctx, struct str id, struct jv **
 struct change {
 	struct workspace *ws;
 	struct ctx *ctx;
-	/* What is to be done to the text; `tasks` is what stands in it. */
+	/* Makes the change to the text; `tasks` is its parsed content. */
 	int (*edit)(struct change *c, const struct jv *tasks, struct str *text, struct err *err);
 	const struct jv *fields;
 	struct str id;
@@ -233,9 +233,9 @@ static int set_aside(struct change *c, struct str text, const struct err *why, s
 
 	if (r && r != -ERR_EXISTS)
 		return r;
-	c->note = arena_printf(arena,
-			       "TASKS.yaml could not be read (%.*s); it was set aside as %.*s and a new list was begun",
-			       STR_ARG(err_text(arena, why)), STR_ARG(path.s));
+	c->note = arena_printf(
+		arena, "TASKS.yaml could not be read (%.*s); it was set aside as %.*s and a new list was started",
+		STR_ARG(err_text(arena, why)), STR_ARG(path.s));
 	return 0;
 }
 
@@ -285,7 +285,7 @@ static int clean(struct change *c, const struct jv *tasks, struct str *text, str
 		} else if (task_is_active(task) && !str_is(jv_get_str(task, "status"), "awaiting_check") && stale &&
 			   seen && at - seen > stale) {
 			c->failed++;
-			add_note(arena, task, STR("Nobody looked after it for too long; marked as failed."));
+			add_note(arena, task, STR("No progress for too long; marked as failed."));
 			jv_set_str(arena, task, "status", STR("failed"));
 			jv_set(arena, task, "completed_at", now(arena));
 			r = yaml_list_set(arena, *text, "tasks", i, task, text, err);
@@ -351,7 +351,7 @@ static int check_fields(const struct jv *fields, struct err *err)
 		int64_t ns;
 
 		if (text.len && !clock_parse(text, &ns))
-			r = err_set(err, ERR_INVALID, "\"%.*s\" is no time for %s; write 2026-11-15T09:30:00Z",
+			r = err_set(err, ERR_INVALID, "\"%.*s\" is not a valid time for %s; write 2026-11-15T09:30:00Z",
 				    STR_ARG(utf8_first(text, 60)), times[i]);
 	}
 	return r;
@@ -403,7 +403,7 @@ int tasks_create(struct workspace *ws, struct ctx *ctx, const struct jv *fields,
 	int r = check_fields(fields, err);
 
 	if (!r && !str_trim(jv_get_str(fields, "description")).len)
-		r = err_set(err, ERR_INVALID, "the description of the task is empty; say what is to be done");
+		r = err_set(err, ERR_INVALID, "the description of the task is empty; say what to do");
 	if (!r)
 		r = run(&c, err);
 	if (!r) {

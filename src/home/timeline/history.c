@@ -2,8 +2,8 @@
 /*
  * Looking at the past: names of revisions, the list of changes, the feed, checkpoints.
  *
- * The feed promises no gap and no repeat. A record stands in the log before its change is visible, so the feed brings
- * the newest changes to their end before it tells of them: who reads the file then sees what he was told of.
+ * The feed promises no gap and no repeat. A record is in the log before its change is visible, so the feed completes
+ * the newest changes before it reports them: a client that then reads the file sees the reported change.
  */
 #include "base/clock.h"
 #include "base/limits.h"
@@ -141,8 +141,8 @@ int history_list(struct workspace *ws, struct ctx *ctx, const struct history_req
 
 /* --- the feed --- */
 
-/* One page after `since`. The first pass may find changes that are under way; it brings them to their end, and the next
-   one tells of those that came about. */
+/* One page after `since`. The first pass may find changes that are still in progress; it completes them, and the next
+   pass reports those that took effect. */
 static int feed_page(struct listing *l, uint64_t since, struct wpath logged, uint64_t head, struct err *err)
 {
 	struct rev_query q = {.since = since, .until = head, .path = logged};

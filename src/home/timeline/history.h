@@ -54,7 +54,7 @@ struct undo_req {
 /* Takes back the chosen changes. What was changed by others since is a conflict: reported with the difference, and then
    nothing at all is changed. What another program did is nobody's call: it is never taken back, only in the way.
    {"undone":[numbers],"files":[{"path","to","how":"restored|removed|unchanged"}],"total","conflicts":[{"path",
-   "revision","diff"?}],"dry_run"}; ERR_CONFLICT when there are conflicts and it is no dry run (ret is written then
+   "revision","diff"?}],"dry_run"}; ERR_CONFLICT when there are conflicts and it is not a dry run (ret is written then
    too). The lists are bounded, `total` (files) is not. */
 int history_undo(struct workspace *ws, struct ctx *ctx, const struct undo_req *req, struct jv **ret, struct err *err);
 

@@ -8,7 +8,7 @@
  * back is written: a file may have to make room for a directory of its name, and the other way round.
  *
  * Undo takes back chosen changes, not time. Walking from the newest change of a path back, everything that was not
- * chosen must have left the path as it found it; else someone's work stands on what is to be taken back, and the whole
+ * chosen must have left the path as it found it; else someone's work depends on what is to be undone, and the whole
  * undo is refused with the difference. A three-way merge of the text was rejected here: an undo that quietly rewrites
  * what a person did since is worse than one that says so.
  */
@@ -83,13 +83,13 @@ static const char *step_how(const struct step *s)
 	return past_same(&s->then, &s->now) ? "unchanged" : s->then.exists ? "restored" : "removed";
 }
 
-static int meanwhile(const struct step *s, struct err *err)
+static int changed_by_other(const struct step *s, struct err *err)
 {
 	return err_set(err, ERR_CONFLICT, "\"%.*s\" is being changed by someone else; try again", STR_ARG(s->shown.s));
 }
 
-/* True when below this user's file one may lie that people wrote for everybody. Removing his through the tools would
-   hide that one too; taking back that he wrote his own must show it again. */
+/* True when this user's file may cover one that people wrote for everybody. Removing the user's file through the tools
+   would hide the shared one too; undoing its creation must show the shared one again. */
 static bool covers_shared(struct workspace *ws, const struct step *s)
 {
 	struct wpath own = home_user_dir(ws);
@@ -111,7 +111,7 @@ static int step_make(struct workspace *ws, struct ctx *ctx, const struct step *s
 		return r;
 	below = r == 0 && str_starts(stat.version, STR("l:"));
 	if (s->now.exists ? r || (s->now.version.len && !str_eq(stat.version, s->now.version)) : r == 0 && !below)
-		return meanwhile(s, err);
+		return changed_by_other(s, err);
 	if (r == 0)
 		cond = (struct store_cond){.kind = STORE_VERSION, .version = stat.version};
 	if (s->then.exists)
@@ -353,7 +353,7 @@ static int nothing(const struct undo *u, bool is_default, struct err *err)
 					  80)));
 }
 
-/* Which changes are meant, and where the oldest of them stands. */
+/* Finds the requested changes, and the oldest of them. */
 static int choose(struct undo *u, struct err *err)
 {
 	struct undo_req *req = &u->req;
@@ -425,7 +425,7 @@ static int plan_change(void *arg, const struct revision *r, struct err *err)
 	return 0;
 }
 
-/* Leaves only the paths that have a chosen change. What is as it was before all of them is no conflict. */
+/* Leaves only the paths that have a chosen change. A path that is as it was before all of them is not a conflict. */
 static void keep_chosen(struct undo *u)
 {
 	size_t n = 0;
@@ -455,7 +455,7 @@ static int plan(struct undo *u, struct err *err)
 	return r;
 }
 
-/* Plans, looks whether another program changed one of the files meanwhile, and then plans with that. */
+/* Plans, checks whether another program has changed one of the files, and if so plans again with that change. */
 static int plan_settled(struct undo *u, struct err *err)
 {
 	bool any = false;

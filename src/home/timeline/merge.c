@@ -7,8 +7,8 @@
  * is the parent now. That is what git takes as a base too, and it makes a second merge bring only what is new.
  *
  * First everything is decided, then the conflicts are counted, then the changes are made, each under the condition that
- * the parent's file is what was looked at; whoever was faster has his file decided anew. All changes carry one call, so
- * that an undo takes the merge back as a whole.
+ * the parent's file is still the one that was compared; if it has changed, the file is decided again. All changes carry
+ * one call, so that an undo takes the merge back as a whole.
  *
  * fork.json gets the intent (up to which revision, by which call) before the first change and the end after the last. A
  * merge that was cut off is taken up by the next: a path that the call did change in the parent's log is merged, the
@@ -161,7 +161,7 @@ static enum fate conflict(struct item *it, const char *why)
 	return FATE_CONFLICT;
 }
 
-/* Both changed it. `scratch` is the arena that the sides lie in. */
+/* Both changed it. `scratch` is the arena that holds the sides. */
 static enum fate decide_both(struct merge *m, struct item *it, struct arena *scratch, const struct side *base,
 			     const struct side *ours, const struct side *theirs)
 {
@@ -220,7 +220,7 @@ static int decide(struct merge *m, struct item *it, struct err *err)
 	else if (it->fate == FATE_CONFLICT && m->req->prefer == MERGE_THEIRS)
 		it->fate = theirs.exists ? FATE_TAKE : FATE_REMOVE;
 	if (it->fate == FATE_TAKE && !theirs.kept)
-		it->fate = conflict(it, "the fork's content is not kept any more");
+		it->fate = conflict(it, "the fork's content is no longer kept");
 	return 0;
 }
 
@@ -315,7 +315,7 @@ static bool is_removed(struct merge *m, struct wpath path)
 	return at && *at && m->items[*at - 1].fate == FATE_REMOVE;
 }
 
-/* A file may take the place of a directory when all that lies in it goes. */
+/* A file may replace a directory when everything in it is removed. */
 static int check_below(struct merge *m, struct item *it, struct err *err)
 {
 	struct store_list_req req = {.recursive = true, .limit = STORE_PAGE_MAX};
@@ -440,7 +440,7 @@ static int make_change(struct merge *m, const struct item *it, struct err *err)
 	return 0;
 }
 
-/* Makes one change; whoever was faster has it decided anew. */
+/* Makes one change; if the parent's file has changed, it is decided again. */
 static int apply(struct merge *m, struct item *it, struct err *err)
 {
 	int r = 0;

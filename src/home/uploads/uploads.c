@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An upload is written once under the first free name, on the condition that nobody took it meanwhile. Its text is made
+ * An upload is written once under the first free name, on the condition that the name is still free. Its text is made
  * afterwards, from a copy in a temporary directory, by a program that sees that copy and nothing else of the workspace;
  * what it gives back is bounded and must be text.
  */
@@ -67,7 +67,7 @@ static const struct {
 };
 #define TYPES (sizeof types / sizeof types[0])
 
-/* What stands behind the last dot; empty when there is none, or nothing before it. */
+/* The part after the last dot; empty when there is none, or nothing before it. */
 static struct str ending_of(struct str name)
 {
 	size_t dot = str_rfind_char(name, '.');
@@ -211,7 +211,7 @@ static int write_first_free(struct workspace *ws, struct ctx *ctx, struct str di
 		if (r != -ERR_EXISTS)
 			return r;
 	}
-	return err_set(err, ERR_EXISTS, "%.*s has %d files called like %.*s", STR_ARG(dir), NAMES_MAX, STR_ARG(name));
+	return err_set(err, ERR_EXISTS, "%.*s has %d files named like %.*s", STR_ARG(dir), NAMES_MAX, STR_ARG(name));
 }
 
 /* --- text of it --- */
@@ -274,7 +274,7 @@ static struct str replaced(struct arena *arena, struct str text, const char *wha
 			    arena_cstr(arena, replaced(arena, str_from(text, at + strlen(what)), what, with)));
 }
 
-/* {in} and {out} filled in; *ret_writes tells whether the program is told where the text goes. */
+/* {in} and {out} filled in; *ret_writes: the command names {out}, so the program writes the text there. */
 static const char *const *command_line(struct arena *arena, const struct jv *command, const char *in, const char *out,
 				       bool *ret_writes)
 {
@@ -379,7 +379,7 @@ static int make_text(struct workspace *ws, struct ctx *ctx, const struct jv *con
 
 /* --- the whole --- */
 
-/* A name as one line that can stand in a message. */
+/* A name as one line that can be part of a message. */
 static struct str shown_name(struct arena *arena, struct str name)
 {
 	struct buf out;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Uploads: files that people send, kept as uploads/YYYY-MM-DD/<safe name> (the date in the workspace's zone), and
- * beside each, when a converter is configured for it, its text. A converter that fails or is missing is told of; the
- * file is kept all the same.
+ * Uploads: files that people send, kept as uploads/YYYY-MM-DD/<safe name> (the date in the workspace's zone), and next
+ * to each, when a converter is configured for it, its text. A failed or missing converter is reported; the file is kept
+ * all the same.
  */
 #ifndef STEAD_HOME_UPLOADS_UPLOADS_H
 #define STEAD_HOME_UPLOADS_UPLOADS_H
@@ -25,7 +25,7 @@ struct str upload_safe_name(struct arena *arena, struct str name, struct str mim
 int upload_save(struct workspace *ws, struct ctx *ctx, const struct upload *upload, struct jv **ret, struct err *err);
 /* {files: [{path, size, modified}], next?}: newest day first; `day` (YYYY-MM-DD) or empty: all. */
 int upload_list(struct workspace *ws, struct ctx *ctx, struct str day, size_t limit, struct jv **ret, struct err *err);
-/* A path below uploads/ (which may stand before it) as one of the home. */
+/* A path below uploads/ (with or without that prefix) as a path of the home. */
 int upload_path(struct arena *arena, struct str text, struct wpath *ret, struct err *err);
 
 extern const struct command uploads_commands[];

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory: facts and their provenance through the tools, with hostile text, other processes, and people beside them. */
+/* Memory: facts and their provenance through the tools, with hostile text, other processes, and people who edit the
+   files. */
 #include "tool/tool_fix.h"
 
 #include <signal.h>
@@ -366,7 +367,7 @@ TEST(a_fact_saved_during_consolidation_is_not_lost)
 	CHECK(fact_of(&b, later) != NULL);
 	CHECK_STR(trust_of_text(&b, "by hand"), STR("person"));
 	CHECK(fact_of(&b, old) == NULL);
-	/* the ledger up to there is done; what came behind it is new */
+	/* the ledger up to there is done; what follows is new */
 	v = good(&b, "memory_consolidate", "{}");
 	CHECK_INT(jv_count(jv_get(v, "entries")), 0);
 	good(&b, "memory_save", "{'content':'- three','ledger_only':true}");
@@ -551,7 +552,7 @@ static void save_many(struct bench *b, struct str *ret_id)
 {
 	save_one(b, "- before it\n- also before");
 	*ret_id = save_one(b, "- " SECRET);
-	save_one(b, "- behind it");
+	save_one(b, "- after it");
 	good(b, "memory_consolidate", "{}");
 }
 
@@ -590,7 +591,7 @@ TEST(what_is_forgotten_is_on_no_disk_any_more)
 	CHECK_INT(jv_count(jv_get(good(&b, "memory_list", "{}"), "facts")), 3);
 	good(&b, "memory_search", "{'query':'safe 7341','all':true}");
 	CHECK_INT(jv_count(jv_get(b.result.value, "matches")), 0);
-	good(&b, "memory_search", "{'query':'behind'}");
+	good(&b, "memory_search", "{'query':'after'}");
 	CHECK_INT(jv_count(jv_get(b.result.value, "matches")), 1);
 	forget(&b, "id", id);
 	CHECK_INT(b.result.err.kind, ERR_NOT_FOUND);
@@ -604,13 +605,13 @@ TEST(a_fork_forgets_too_and_keeps_the_rest)
 {
 	struct bench b, in_fork;
 	char url[80];
-	struct workspace_opts opts = {.name = STR("beside"), .relaxed = true};
+	struct workspace_opts opts = {.name = STR("try"), .relaxed = true};
 	struct str id;
 	const struct jv *v;
 
 	bench_open_disk(&b, "native");
 	save_many(&b, &id);
-	good(&b, "fork", "{'name':'beside'}");
+	good(&b, "fork", "{'name':'try'}");
 	save_one(&b, "- after the fork");
 	v = forget(&b, "id", id);
 	if (b.result.is_error)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Random operations beside a model that is a plain array: after every step the notebook says what the model says. Then
- * the same from eight processes at once, each with a model of its own notes: no note is lost, no slug occurs twice, and
- * every text comes back as it was written. STEAD_MODEL_OPS sets the number of steps.
+ * Random operations on a notebook and on a model, a plain array: after every step both agree. Then the same from eight
+ * processes at once, each with a model of its own notes: no note is lost, no slug occurs twice, and every text comes
+ * back as it was written. STEAD_MODEL_OPS sets the number of steps.
  */
 #include <sys/wait.h>
 

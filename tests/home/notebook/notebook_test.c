@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The notebook: slugs, owners, versions, questions, credit, the index, and what may stand in a title. */
+/* The notebook: slugs, owners, versions, questions, credit, the index, and what a title may contain. */
 #include "home/notebook/notebook_fix.h"
 
 #include <pthread.h>

@@ -14,7 +14,7 @@ struct tenant {
 	struct workspace *ws;
 	struct toolset *set;
 	char user[64];
-	char mark[40]; /* stands in this tenant's data only */
+	char mark[40]; /* occurs in this tenant's data only */
 };
 
 struct attack {
@@ -50,7 +50,7 @@ static struct str attack_name(struct arena *arena, struct attack *a, bool reads_
 	name = a->names[attack_random(a) % names];
 	if (attack_random(a) % 3 == 0)
 		name = arena_printf(arena, "%.*s/%s", STR_ARG(user), name).ptr;
-	else if (reads_only && attack_random(a) % 5 == 0) /* what he wrote himself he may read */
+	else if (reads_only && attack_random(a) % 5 == 0) /* tenants may read what they wrote themselves */
 		name = a->tenants[attack_random(a) % a->count].mark;
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
@@ -59,7 +59,7 @@ static struct str attack_name(struct arena *arena, struct attack *a, bool reads_
 	return arena_str(arena, str_of(text));
 }
 
-/* One call by a random tenant; true when the reply has another's mark that he did not give himself. */
+/* One call by a random tenant; true when the reply has another tenant's mark that was not in the call. */
 static bool attack_once(struct attack *a, struct arena *arena)
 {
 	struct tenant *t = &a->tenants[attack_random(a) % a->count];

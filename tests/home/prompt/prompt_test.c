@@ -269,7 +269,7 @@ TEST(placement_decides_what_is_said_of_the_workspace)
 	CHECK_HAS(made(&d, 0).text, str_of(url + 5));
 	desk_done(&d);
 	desk_with(&d, "memory:", "");
-	CHECK_HAS(made(&d, 0).text, STR("lies in memory"));
+	CHECK_HAS(made(&d, 0).text, STR("It is in memory"));
 	desk_done(&d);
 }
 

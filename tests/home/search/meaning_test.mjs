@@ -26,7 +26,7 @@ const NOTES = {
   computing: "The server crashed because it ran out of memory.",
   music: "She practises the violin for two hours every evening.",
 };
-// No word of a question stands in its answer.
+// No word of a question occurs in its answer.
 const QUESTIONS = {
   "baby animals were born": "pets",
   "stock market decline": "money",

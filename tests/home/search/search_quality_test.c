@@ -2,7 +2,7 @@
 /*
  * How well search finds: labelled questions over notes and conversations in the manner of people who talk to an
  * assistant for months (tests/home/search/data). Each question has one note that answers it. Recall at 5 per category,
- * beside plain grep: the first five files that have the question's words, or any of them.
+ * compared with plain grep: the first five files that have the question's words, or any of them.
  */
 #include <strings.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The task list: through the tools, with a person's editor beside them. */
+/* The task list: through the tools, while a person edits the file. */
 #include "tool/tool_fix.h"
 
 #include <sys/wait.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Consolidation, budgets and archives. Stead calls no model: whoever consolidates asks what is new (memory_pending),
- * writes MEMORY.md anew in its own words, and hands it in (memory_consolidate). What is held here is that such a text
- * cannot make memory say more than its sources did:
+ * Consolidation, budgets and archives. Stead calls no model: the caller asks what is new (memory_pending), rewrites
+ * MEMORY.md in its own words, and submits it (memory_consolidate). This file ensures that such a text cannot make
+ * memory say more than its sources did:
  *
- *  - every bullet names facts that exist, and not only such that do not hold any more;
+ *  - every bullet names facts that exist, at least one of which still holds;
  *  - it gets the lowest trust among them, and, when its words are not those of a source, no more than an agent's;
  *  - what a person wrote and no bullet names stays, and so does what was saved while the text was being written: the
  *    write is conditional, and made again over what is there then.
@@ -29,7 +29,7 @@ static struct jv *parse_state(struct arena *arena, struct str bytes)
 	struct jv *state;
 	struct err ignored;
 
-	/* one that cannot be read is begun anew: then ledgers are merged once more */
+	/* an unreadable state starts empty: the ledgers are then merged once more */
 	if (!bytes.len || jv_parse(arena, bytes, &state, &ignored) || state->type != JV_OBJECT)
 		state = jv_object(arena);
 	return state;
@@ -146,7 +146,7 @@ static void apply_pending(void *arg, struct arena *arena, struct jv *state)
 	jv_set(arena, own, "pending", v);
 }
 
-/* The facts of a ledger behind the watermark, up to `until` (0: all). *ret_end: its length in whole lines. */
+/* The facts of a ledger after the watermark `from`. *ret_end: its length in whole lines. */
 static int ledger_facts(struct workspace *ws, struct ctx *ctx, struct str path, uint64_t from, struct parts *ret,
 			uint64_t *ret_end, struct err *err)
 {
@@ -527,13 +527,13 @@ static int find_sources(const struct merging *m, const struct parts *now, const 
 	for (const struct jv_member *id = jv_first(ret->ids); id; id = id->next) {
 		p = find_source(m, now, jv_str_of(id->value), STR_NONE);
 		if (!p)
-			return err_set(err, ERR_INVALID, "line %zu: there is no fact \"%.*s\" in what was to be merged",
+			return err_set(err, ERR_INVALID, "line %zu: there is no fact \"%.*s\" among those to be merged",
 				       bullet->line, STR_ARG(utf8_first(jv_str_of(id->value), 80)));
 		add_source(ret, p, clock_real_ns());
 	}
 	if (!ret->holds)
-		return err_set(err, ERR_INVALID,
-			       "line %zu comes only from facts that do not hold any more; leave it out", bullet->line);
+		return err_set(err, ERR_INVALID, "line %zu comes only from facts that no longer hold; leave it out",
+			       bullet->line);
 	return 0;
 }
 
@@ -569,7 +569,7 @@ static int write_merged(struct merging *m, const struct parts *now, const struct
 	return 0;
 }
 
-/* Text that is no fact: headings, and what was there before. */
+/* Text other than facts: headings, and what was there before. */
 static int write_between(const struct parts *now, const struct part *p, struct buf *out, struct err *err)
 {
 	struct str line = str_trim(p->raw);
@@ -580,7 +580,7 @@ static int write_between(const struct parts *now, const struct part *p, struct b
 	if (!ok)
 		return err_set(
 			err, ERR_INVALID,
-			"line %zu is no bullet and was not there before; write facts as bullets with their sources: "
+			"line %zu is not a bullet and was not there before; write facts as bullets with their sources: "
 			"%.*s",
 			p->line, STR_ARG(utf8_first(line, 80)));
 	buf_add(out, p->raw);
@@ -641,7 +641,7 @@ static void apply_merged(void *arg, struct arena *arena, struct jv *state)
 	const struct jv *pending = jv_get(own, "pending");
 	bool same = str_eq(jv_get_str(pending, "basis"), p->basis);
 
-	/* where the file has it, since what was forgotten meanwhile has moved it */
+	/* prefer the offsets in the file: a fact that was forgotten since then has moved them */
 	jv_set_str(arena, own, "at", memory_now(arena));
 	jv_set(arena, own, "ledgers", same ? jv_copy(arena, jv_get(pending, "ledgers")) : p->ledgers);
 	if (same)
@@ -677,9 +677,8 @@ int memory_consolidate(struct workspace *ws, struct ctx *ctx, struct str text, s
 		return r;
 	pending = jv_get(jv_get_key(jv_get(state, "agents"), p.agent), "pending");
 	if (!basis.len || !str_eq(jv_get_str(pending, "basis"), basis))
-		return err_set(
-			err, ERR_CONFLICT,
-			"this basis is not the last one that was given; ask for what is pending, and merge that");
+		return err_set(err, ERR_CONFLICT,
+			       "this basis is out of date; call without text for what is pending now, and merge that");
 	if (!utf8_valid(text) || text.len > FACT_FILE_MAX)
 		return err_set(err, ERR_INVALID, "the new MEMORY.md is not UTF-8 text of at most %zu bytes",
 			       (size_t)FACT_FILE_MAX);

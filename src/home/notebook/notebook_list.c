@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Looking at the notebook as a whole: lists, earlier versions, pruning.
+ * Operations over the notebook's list of notes: listing, earlier versions, pruning.
  *
  * Earlier versions are not copied anywhere: every change of a note is a revision of its file, and the head of each has
  * the version's number, so numbers stay true when old history goes.
@@ -137,7 +137,8 @@ int notebook_read_version(struct notebook *nb, struct ctx *ctx, struct str ref, 
 		}
 	}
 	return r ? r
-		 : err_set(err, ERR_NOT_FOUND, "version %llu of \"%.*s\" is not kept any more; it has now version %llu",
+		 : err_set(err, ERR_NOT_FOUND,
+			   "version %llu of \"%.*s\" is no longer kept; the note is at version %llu now",
 			   (unsigned long long)version, STR_ARG(utf8_first(now.slug, 100)),
 			   (unsigned long long)now.version);
 }
