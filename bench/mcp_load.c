@@ -37,7 +37,7 @@ struct server {
 	int in, out; /* its stdin and stdout */
 	char *buf;   /* what it said and was not looked at yet: buf[start, end) */
 	size_t cap, start, end, searched;
-	struct str form[FORMS_MAX]; /* a request from behind its id on */
+	struct str form[FORMS_MAX]; /* the part of a request after its id */
 	size_t forms;
 	uint64_t next_id;
 	double rounds[5][ROUNDS_MAX];
@@ -126,7 +126,7 @@ static void send_bytes(struct server *s, struct str bytes)
 		ssize_t n = write(s->in, bytes.ptr, bytes.len);
 
 		if (n <= 0)
-			die(s, "does not read any more", STR_NONE);
+			die(s, "no longer reads", STR_NONE);
 		bytes = str_from(bytes, (size_t)n);
 	}
 }

@@ -41,7 +41,7 @@ static const char *search_path(void)
 	return path && *path ? path : USUAL_PATH;
 }
 
-/* Where the program lies, or NULL. */
+/* The path of the program, or NULL. */
 static const char *find_program(struct arena *arena, const char *name)
 {
 	struct str rest = str_of(search_path()), dir;
@@ -212,7 +212,7 @@ static int verdict(const struct child *c, int status, struct str said, struct er
 		       STR_ARG(said));
 }
 
-/* One line that can stand in a message. */
+/* The text as one line that fits into a message. */
 static struct str one_line(struct arena *arena, struct str text)
 {
 	char *out = (char *)arena_str(arena, utf8_first(str_trim(text), SAID_MAX - 60)).ptr;

@@ -193,7 +193,7 @@ static void slot_give(struct http *http, struct slot *slot)
 		slot_destroy(slot);
 }
 
-/* "host:port" of a URL, without what stands before '@'. */
+/* "host:port" of a URL, without the user name. */
 static struct str host_of(struct str url)
 {
 	size_t at = str_find(url, STR("://"), 0);

@@ -171,9 +171,9 @@ static int take_head(struct resp_in *in, char *ret_kind, struct str *ret_rest, i
 	*ret_rest = str_from(line, 1);
 	*ret_number = 0;
 	if (memchr("$=!*%~>|:", *ret_kind, 9) && !str_to_i64(*ret_rest, ret_number))
-		return corrupt(err, "a number is none");
+		return corrupt(err, "a malformed number");
 	if (memchr("$=!*%~>|", *ret_kind, 8) && (*ret_number < -1 || *ret_number > INT32_MAX))
-		return corrupt(err, "a length is none");
+		return corrupt(err, "an invalid length");
 	return 0;
 }
 
@@ -207,9 +207,9 @@ static int parse(struct resp_in *in, unsigned depth, struct resp_value *ret, str
 	case '#':
 		ret->type = RESP_INT;
 		ret->i = str_is(rest, "t");
-		return ret->i || str_is(rest, "f") ? 0 : corrupt(err, "a truth value is none");
+		return ret->i || str_is(rest, "f") ? 0 : corrupt(err, "a malformed boolean");
 	case '_':
-		return rest.len ? corrupt(err, "a null with something behind it") : 0;
+		return rest.len ? corrupt(err, "a null followed by other bytes") : 0;
 	case '$':
 	case '=':
 	case '!':
@@ -263,7 +263,7 @@ static const struct {
 	{"ASK", ERR_UNAVAILABLE, true, "the Redis cluster is moving these keys; try again"},
 	{"NOPROTO", ERR_UNSUPPORTED, false, "this server does not speak RESP3; Redis 6.2 or newer is needed"},
 	{"WRONGTYPE", ERR_CORRUPT, false,
-	 "a key of another program lies where Stead keeps its own; choose another prefix in the URL"},
+	 "another program already uses a key with this prefix; choose another prefix in the URL"},
 };
 
 int resp_error(struct str text, struct err *err)

@@ -199,7 +199,7 @@ static struct str sigv4_signature(struct arena *arena, const struct sigv4 *signe
 void sigv4_sign(struct arena *arena, const struct sigv4 *signer, const struct sigv4_request *req,
 		const struct http_header **ret_headers, size_t *ret_count)
 {
-	/* host stands last while signing, and gives its place to authorization */
+	/* host is last while signing; authorization then takes its slot */
 	struct http_header *all = ARENA_ARRAY(arena, struct http_header, req->header_count + 4);
 	size_t n = req->header_count;
 	struct str signature, names;

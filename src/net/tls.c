@@ -192,7 +192,7 @@ void tls_config_destroy(struct tls_config *config)
 	}
 }
 
-/* An address is compared with the certificate's addresses, a name with its names (and is told to the server). */
+/* An address is compared with the certificate's addresses, a name with its names (and is sent to the server). */
 static int expect_host(SSL *ssl, const char *host)
 {
 	unsigned char address[16];

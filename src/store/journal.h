@@ -2,8 +2,8 @@
 /*
  * A journal: an ordered list of entries that is only added to at its end and cut at its beginning. It is what the
  * revision log is kept in where a file that grows is not cheap: on Redis it is a stream, on PostgreSQL rows of a table,
- * on an object store one object per entry. A path names it; what lies below that path is the journal's and nobody
- * else's. Entries are numbered 1, 2, 3 … without gaps.
+ * on an object store one object per entry. A path names it; everything below that path belongs to the journal
+ * alone. Entries are numbered 1, 2, 3 … without gaps.
  *
  * Adding is conditional on the number of the last entry that the caller knows, so that two replicas never believe that
  * they were both next. A store that has files and journal in one place can make one change of a file in the same step,
@@ -58,11 +58,11 @@ struct journal_add {
 struct journal_added {
 	struct store_stat stat; /* write, append: the file */
 	bool overtaken; /* on ERR_CONFLICT: entry after + 1 exists already. False: the file's condition failed */
-	struct journal_page
-		news; /* when overtaken: what came meanwhile, as far as the store told at once; may be empty */
+	struct journal_page news; /* when overtaken: the entries that were missed, if the store reported them at once;
+				     may be empty */
 };
 
-/* ERR_NOT_FOUND: entries behind `after` were cut away; page->first says where to begin. A journal that was never added
+/* ERR_NOT_FOUND: entries after `after` were cut away; page->first says where to begin. A journal that was never added
    to is empty, not an error. */
 int store_journal_read(struct store *s, struct ctx *ctx, struct wpath journal, const struct journal_read *req,
 		       struct journal_page *ret_page, struct err *err);

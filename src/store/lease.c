@@ -282,13 +282,12 @@ static int is_held_so(const struct record *record, struct str name, struct str h
 	if (!record->exists)
 		return err_set(err, ERR_NOT_FOUND, "there is no lease \"%.*s\"; acquire it first", STR_ARG(name));
 	if (!str_eq(record->holder, holder) || (fence && record->fence != fence))
-		return err_set(
-			err, ERR_CONFLICT,
-			"the lease \"%.*s\" is not held by \"%.*s\"%s any more: %s%.*s%s has fence %llu; stop what "
-			"it protects and acquire it again",
-			STR_ARG(name), STR_ARG(utf8_first(holder, 100)), fence ? " with this fence" : "",
-			record->holder.len ? "\"" : "it is free and", STR_ARG(utf8_first(record->holder, 100)),
-			record->holder.len ? "\"" : "", (unsigned long long)record->fence);
+		return err_set(err, ERR_CONFLICT,
+			       "the lease \"%.*s\" is no longer held by \"%.*s\"%s: %s%.*s%s has fence %llu; stop what "
+			       "it protects and acquire it again",
+			       STR_ARG(name), STR_ARG(utf8_first(holder, 100)), fence ? " with this fence" : "",
+			       record->holder.len ? "\"" : "it is free and", STR_ARG(utf8_first(record->holder, 100)),
+			       record->holder.len ? "\"" : "", (unsigned long long)record->fence);
 	return 0;
 }
 
@@ -309,7 +308,8 @@ int lease_resume(struct store *leases, struct ctx *ctx, const struct lease_want 
 
 /* --- holding --- */
 
-/* The file becomes `holder`'s, from the version that this handle knows; a conflict is told in words about the lease. */
+/* The file becomes `holder`'s, from the version that this handle knows; a conflict is reported as one about the lease.
+ */
 static int rewrite(struct lease *l, struct ctx *ctx, struct str holder, struct err *err)
 {
 	struct record old = {.exists = true, .version = version_of(l)};

@@ -39,7 +39,7 @@ static int load(struct list_stream *ls, struct err *err)
 
 	if (r == 0)
 		r = store_forward(ls->store, ls->ctx, &call, err);
-	if (r == -ERR_NOT_FOUND) { /* nothing in it: for a merge that is no error */
+	if (r == -ERR_NOT_FOUND) { /* nothing in it, which a merge does not treat as an error */
 		ls->done = true;
 		return 0;
 	}

@@ -17,7 +17,7 @@
  *  - A read past the end gives no bytes. A moved file keeps its bytes and mtime (its version may change).
  *  - append never loses or interleaves another writer's bytes; it creates the file.
  *  - Streams use bounded memory. Bytes are stored exactly.
- *  - Lists come in byte order of the path, in which a directory counts with a '/' behind its name; they are paged, the
+ *  - Lists come in byte order of the path, in which a directory counts with a '/' after its name; they are paged, the
  *    cursor survives restarts; a name that cannot be a path here is left out and counted.
  *  - Operations may be called from several threads at once.
  */
@@ -87,8 +87,8 @@ struct store_list_req {
 struct store_page {
 	struct store_entry *entries; /* in the caller's arena */
 	size_t count;
-	struct str next;  /* cursor: the last entry's path, a directory's with '/' behind it; ptr NULL: that was all.
-			     The next page begins behind that place, whether or not the entry still exists. */
+	struct str next;  /* cursor: the last entry's path, a directory's with a final '/'; ptr NULL: that was all.
+			     The next page begins after that place, whether or not the entry still exists. */
 	uint64_t skipped; /* names on this page that cannot be paths, links, devices */
 };
 
@@ -228,7 +228,7 @@ struct store {
 /* The front doors. Outputs may be NULL where a caller does not care; they are written on success only. An error gets
    "<operation> <path>: " before it (with the path as this store knows it). */
 int store_stat(struct store *s, struct ctx *ctx, struct wpath path, struct store_stat *ret_stat, struct err *err);
-/* Bytes in the arena, with one NUL behind them; ERR_TOO_LARGE when the range holds more than `max`. */
+/* Bytes in the arena, with one NUL after them; ERR_TOO_LARGE when the range holds more than `max`. */
 int store_read(struct store *s, struct ctx *ctx, struct wpath path, struct store_range range, size_t max,
 	       struct str *ret_bytes, struct store_stat *ret_stat, struct err *err);
 int store_read_stream(struct store *s, struct ctx *ctx, struct wpath path, struct store_range range,
@@ -302,14 +302,14 @@ enum store_refusal {
 int store_refuse(enum store_refusal why, struct str path, struct err *err);
 
 /* Shared by backends that hold the whole of a file's directory at once. The byte order of lists: a directory counts as
-   its name with a '/' behind it. */
+   its name with a final '/'. */
 int store_entry_cmp(const struct store_entry *a, const struct store_entry *b);
 
 /* The generic forms that store_copy and store_scan fall back to: over the front doors of `s` itself, so that no layer
    is bypassed. Layers whose answer is not their inner store's (overlay, mounts) use them as well. */
 int store_copy_generic(struct store *s, struct ctx *ctx, struct wpath from, struct wpath to, struct store_cond to_cond,
 		       struct store_stat *ret_stat, struct err *err);
-/* One file from one store to another, in bounded memory; ERR_CONFLICT when it changes meanwhile. */
+/* One file from one store to another, in bounded memory; ERR_CONFLICT when it changes while it is copied. */
 int store_copy_between(struct store *from_store, struct ctx *ctx, struct wpath from, struct store *to_store,
 		       struct wpath to, struct store_cond to_cond, struct store_stat *ret_stat, struct err *err);
 int store_scan_generic(struct store *s, struct ctx *ctx, struct wpath path, const struct scan_req *req,

@@ -22,10 +22,9 @@ const char *store_redis_advice(struct store *s);
 uint64_t store_redis_trips(struct store *redis);
 
 struct store_disk_opts {
-	bool relaxed; /* no fsync: a power cut may lose what was just acknowledged; a killed process may not */
-	bool create;  /* make the directory if it is missing */
-	const char
-		*tmp_dir; /* where unfinished writes lie, on the same file system; NULL: beside the file they are for */
+	bool relaxed;        /* no fsync: a power cut may lose what was just acknowledged; a killed process may not */
+	bool create;         /* make the directory if it is missing */
+	const char *tmp_dir; /* for unfinished writes, on the same file system; NULL: the directory of the target */
 };
 /* `dir` is a path of the host. Unfinished writes of dead processes in tmp_dir are swept at open. */
 int store_disk_open(const char *dir, const struct store_disk_opts *opts, struct store **ret_store, struct err *err);
@@ -79,7 +78,7 @@ struct quota_limits {
 /* Usage is counted once (lazily) and then kept; an outside change is caught up with by a recount when a write would
  * fail. */
 struct store *store_quota_new(struct store *inner, struct quota_limits limits);
-/* Has what `kept` tells counted beside the files: history that is kept elsewhere. Removing is never refused. */
+/* Counts what `kept` reports in addition to the files: history that is kept elsewhere. Removing is never refused. */
 void store_quota_count_kept(struct store *quota, uint64_t (*kept)(void *arg), void *arg);
 
 /* Upper is written; lower is only read. Deleting what lower has leaves a whiteout in upper, below ".stead-wh", a name

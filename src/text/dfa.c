@@ -82,7 +82,7 @@ static uint32_t emit_set(struct nfa *n, const struct byte_set *set, uint32_t nex
 	return emit(n, OP_SET, next, i);
 }
 
-/* Where a wide class stands under construction: the ways so far, and what comes behind. */
+/* A wide class under construction: the ways so far, and the state that follows. */
 struct ways {
 	struct nfa *n;
 	uint32_t entry, next;
@@ -494,7 +494,7 @@ static bool cache_full(const struct dfa *d)
 }
 
 /* The row to go on with after an unknown transition. When there is no room, all other states are dropped; the one that
-   is needed now is kept by making it anew from its places. */
+   is needed now is rebuilt from its places. */
 static uint32_t learn(struct dfa *d, uint32_t row, unsigned class)
 {
 	uint32_t k = d->nfa->classes, to = make(d, row / k, class);

@@ -67,7 +67,7 @@ static int compile_pcre2(struct str pattern, unsigned flags, bool broken, pcre2_
 	int code;
 	PCRE2_SIZE at;
 
-	if (flags & MATCH_LITERAL) /* takes few options beside it */
+	if (flags & MATCH_LITERAL) /* PCRE2_LITERAL allows few other options */
 		options = PCRE2_UTF | PCRE2_LITERAL;
 	if (broken)
 		options |= PCRE2_MATCH_INVALID_UTF;

@@ -18,7 +18,7 @@
 
 #define IGNORE_FILE         ".gitignore"
 #define IGNORE_EXCLUDE_FILE ".git/info/exclude"
-#define IGNORE_LEN_MAX      (1 * MIB) /* of one file; what stands behind is not looked at */
+#define IGNORE_LEN_MAX      (1 * MIB) /* of one file; the rest of it is not read */
 
 struct ignore;
 
@@ -27,10 +27,10 @@ struct ignore;
    not, and nothing would be left. In a repository start from NULL. */
 const struct ignore *ignore_outside_repository(struct arena *arena);
 /* The rules in `text` for the directory `dir` (its path from the root; the root is ""), put on those of `parent`
-   (NULL: none). Everything is copied into the arena. Never fails: a line that is no rule rules nothing. */
+   (NULL: none). Everything is copied into the arena. Never fails: a malformed line has no effect. */
 const struct ignore *ignore_push(struct arena *arena, const struct ignore *parent, struct str dir, struct str text);
-/* True when the rules, or being named ".git", leave `path` (from the root) out. It must lie in the directory that
-   `ignore` was pushed for, or below. Directories above it are not looked at. `ignore` may be NULL (no rules). */
+/* True when the rules, or being named ".git", leave `path` (from the root) out. It must be in the directory that
+   `ignore` was pushed for, or below it. Directories above it are not looked at. `ignore` may be NULL (no rules). */
 bool ignore_match(const struct ignore *ignore, struct str path, bool is_dir);
 
 #endif

@@ -216,7 +216,7 @@ static bool hex_escape(struct parser *p, uint32_t *ret)
 	return (!braces || eat(p, "}")) && v <= 0x10FFFF;
 }
 
-/* An escape that stands for one character; the cursor is behind the '\'. False: it is something else. */
+/* An escape that stands for one character; the cursor is after the '\'. False: it is something else. */
 static bool char_escape(struct parser *p, uint32_t *ret)
 {
 	static const char from[] = "aefnrt", to[] = "\a\x1B\f\n\r\t";
@@ -308,7 +308,7 @@ static bool class_char(struct parser *p, struct set *set, uint32_t *ret)
 	return false;
 }
 
-/* Behind the '['. */
+/* Starts after the '['. */
 static struct re_node *parse_class(struct parser *p)
 {
 	struct set set = {0};
@@ -339,7 +339,7 @@ static struct re_node *parse_class(struct parser *p)
 	return set_node(p, &set);
 }
 
-/* Behind the '\'. */
+/* Starts after the '\'. */
 static struct re_node *parse_escape(struct parser *p)
 {
 	struct set set = {0};
@@ -398,7 +398,7 @@ static enum re_kind group_head(struct parser *p)
 	return RE_OPAQUE;
 }
 
-/* Behind the '('. */
+/* Starts after the '('. */
 static struct re_node *parse_group(struct parser *p)
 {
 	enum re_kind kind = RE_CAT;

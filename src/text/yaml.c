@@ -198,9 +198,9 @@ static int scalar_text(struct reader *reader, struct fy_event *event, struct str
 	if (!text)
 		return refuse_syntax(reader);
 	*ret = arena_str(reader->arena, str_n(text, len));
-	/* an escape such as "\ud800" names what is no character; the text around it was checked before parsing */
+	/* an escape such as "\ud800" is not a character; the text around it was checked before parsing */
 	if (!utf8_valid(*ret))
-		return refuse(reader, line_of(event), "a quoted string has an escape that is no character");
+		return refuse(reader, line_of(event), "a quoted string has an escape that is not a character");
 	return 0;
 }
 
@@ -282,7 +282,7 @@ static int refuse_duplicates(struct reader *reader, const struct jv *object)
 	qsort(sorted, n, sizeof *sorted, member_cmp);
 	for (size_t i = 1; i < n; i++)
 		if (str_eq(sorted[i - 1]->key, sorted[i]->key))
-			return refuse(reader, sorted[i]->key_line, "the key \"%.*s\" stands here for the second time",
+			return refuse(reader, sorted[i]->key_line, "the key \"%.*s\" occurs for the second time",
 				      STR_ARG(utf8_first(sorted[i]->key, 100)));
 	return 0;
 }
@@ -341,7 +341,7 @@ static int alias(struct reader *reader, struct fy_event *event, struct jv **ret)
 		*ret = jv_copy(reader->arena, a->value);
 		return 0;
 	}
-	return refuse(reader, line, "*%.*s names no anchor that stands before it", STR_ARG(utf8_first(name, 100)));
+	return refuse(reader, line, "*%.*s does not name an earlier anchor", STR_ARG(utf8_first(name, 100)));
 }
 
 static void remember(struct reader *reader, struct fy_token *anchor, const struct jv *value, size_t cost)

@@ -11,7 +11,7 @@
 #include "revisions/revisions.h"
 #include "store/store_fix.h"
 
-/* The layer as the home puts it on a store: the log lies within it. Owns `base`. */
+/* The layer as the home puts it on a store: the log is inside that store. Owns `base`. */
 static struct store *replica_on(struct store *base)
 {
 	ARENA_SCOPE struct arena *arena = arena_new();
@@ -31,7 +31,7 @@ struct replica {
 	struct err err;
 };
 
-/* Reads a number, and writes the next one if nobody did meanwhile. */
+/* Reads a number, and writes the next one unless somebody else has. */
 static int count_up(struct replica *r, struct ctx *ctx)
 {
 	for (;;) {

@@ -31,7 +31,7 @@ static void conf_add(struct conf_list *list, struct conf_case *k)
 	}                                                                                                              \
 	static void id(struct conf *c)
 
-/* A case that a store by design does not pass, and why not. It must fail: else it is no exception. */
+/* A case that a store by design does not pass, and why not. It must fail: otherwise it is not an exception. */
 struct conf_exception {
 	const char *name, *why;
 };

@@ -54,7 +54,7 @@ static enum split_side side_of_test(struct wpath path)
 	return wpath_is_root(path) || wpath_eq(path, P("ws")) ? SPLIT_BOTH : SPLIT_FIRST;
 }
 
-/* "a" and "d" and all in them lie in the other store. */
+/* "a" and "d" and everything in them are in the other store. */
 static enum split_side side_by_name(struct wpath path)
 {
 	struct str name = str_first(path.s, str_find_char(path.s, '/'));

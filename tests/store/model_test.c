@@ -208,7 +208,7 @@ static struct store_cond cond_of(struct run *r, const char *path, int cond)
 	return cond == 3 ? VERS(STR("never")) : cond == 1 ? ABSENT : ANY;
 }
 
-/* The store's answer to the operation; what it gave beside it. */
+/* The store's answer to the operation, and its outputs. */
 struct answer {
 	int r;
 	struct store_stat stat;

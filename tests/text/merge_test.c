@@ -174,7 +174,7 @@ static struct str bare(struct str line)
 	return line;
 }
 
-/* How often the line stands in the text. */
+/* How often the line occurs in the text. */
 static unsigned times_in(struct str text, struct str line)
 {
 	struct str rest = text, one;

@@ -8,8 +8,8 @@
  * names, and a table of first and last bytes tells for most elements of a path that no rule can concern them. Only
  * rules of another form reach the glob matcher.
  *
- * A directory is removed or moved only if nothing hidden or fixed lies in it: it is listed first, and the refusal names
- * what stands in the way. Emptying the root is the exception: it removes all but what is protected.
+ * A directory is removed or moved only if nothing in it is hidden or fixed: it is listed first, and the refusal names
+ * the file that prevents it. Emptying the root is the exception: it removes all but what is protected.
  */
 #include "base/limits.h"
 #include "base/utf8.h"
@@ -346,7 +346,7 @@ static int refuse_entry(struct store *s, struct ctx *ctx, const struct store_cal
 	int r;
 
 	if (is_protected(g, entry->path.s))
-		return err_set(err, ERR_DENIED, ERR_PATH " is protected and lies in it; %s the other files one by one",
+		return err_set(err, ERR_DENIED, ERR_PATH " is in it and is protected; %s the other files one by one",
 			       STR_ARG(entry->path.s), store_op_info[call->op].name);
 	if (wpath_is_root(call->to))
 		return 0;

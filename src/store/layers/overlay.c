@@ -36,7 +36,7 @@ struct overlay {
 	pthread_mutex_t lock; /* held while what lower shows is looked at and then changed on that ground */
 };
 
-/* What stands at a path. kind 0: nothing. */
+/* What is at a path. kind 0: nothing. */
 struct found {
 	enum store_kind kind;
 	bool in_lower;
@@ -943,7 +943,7 @@ static void overlay_destroy(struct store *s)
 	free(o);
 }
 
-/* Journals lie in upper: lower is only read. What they change in the same step would have to be looked for in both. */
+/* Journals are in upper: lower is only read. What they change in the same step would have to be looked for in both. */
 static int overlay_journal_read(struct store *s, struct ctx *ctx, struct wpath journal, const struct journal_read *req,
 				struct journal_page *ret_page, struct err *err)
 {
@@ -975,7 +975,8 @@ static int overlay_journal_cut(struct store *s, struct ctx *ctx, struct wpath jo
 }
 
 static const struct store_ops overlay_ops = {
-	.name = "overlay", .cannot = STORE_ONE_STEP,
+	.name = "overlay",
+	.cannot = STORE_ONE_STEP,
 	.stat = overlay_stat,
 	.read = overlay_read,
 	.write = overlay_write,

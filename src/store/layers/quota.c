@@ -19,7 +19,7 @@
 #include "store/journal.h"
 #include "store/stores.h"
 
-/* An operation under way: nobody else may touch what lies at or below these. */
+/* An operation under way: nobody else may touch anything at or below these. */
 struct claim {
 	struct claim *next;
 	struct wpath path, to;
@@ -36,7 +36,7 @@ struct quota {
 	bool counted, doubtful;
 	uint64_t bytes, files; /* used and reserved */
 	int64_t counted_at_ns, count_took_ns;
-	uint64_t (*kept)(void *arg); /* bytes of history beside the files; NULL: none */
+	uint64_t (*kept)(void *arg); /* bytes of history in addition to the files; NULL: none */
 	void *kept_arg;
 };
 
@@ -84,7 +84,7 @@ static int sum_below(struct store *inner, struct ctx *ctx, struct wpath dir, uin
 	return 0;
 }
 
-/* With the lock held. Reservations of operations under way stand beside what is counted; one that has just finished is
+/* With the lock held. Reservations of operations under way are added to the count; one that has just finished is
    then counted twice or its removal is missed, so the count is in doubt until it can be made alone. */
 static int count(struct quota *q, struct ctx *ctx, struct err *err)
 {
@@ -448,7 +448,8 @@ static void quota_destroy(struct store *s)
 }
 
 static const struct store_ops quota_ops = {
-	.name = "quota", .cannot = STORE_ONE_STEP,
+	.name = "quota",
+	.cannot = STORE_ONE_STEP,
 	.around = quota_around,
 	.destroy = quota_destroy,
 };

@@ -15,13 +15,13 @@
 #include "base/limits.h"
 #include "store/store.h"
 
-/* Names of unfinished writes. They are no part of the store: never listed, read or written through it. */
+/* Names of unfinished writes. They do not belong to the store: never listed, read or written through it. */
 #define DISK_TMP_PREFIX ".stead-tmp-"
 
 struct disk {
 	struct store base;
 	int root; /* the directory that is the store's root */
-	int tmp;  /* where named temporary files lie; -1: beside the file they are for */
+	int tmp;  /* where named temporary files go; -1: into the directory of their target */
 	dev_t tmp_dev;
 	bool relaxed;
 	struct disk_reaper *reaper;
@@ -115,7 +115,7 @@ struct disk_name_ref {
 /* Reads all names but "." and "..", unsorted. Names of unfinished writes are left out, and those of dead writers are
    removed, unless `all`. */
 int disk_names_read(int dir, bool all, struct disk_names *ret, struct err *err);
-/* In list order: a directory counts with a '/' behind its name. */
+/* In list order: a directory counts with a '/' after its name. */
 void disk_names_sort(struct disk_names *names);
 void disk_names_release(struct disk_names *names);
 

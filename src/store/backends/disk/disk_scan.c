@@ -27,7 +27,7 @@ struct scan_dir {
 	int fd;
 	atomic_uint refs;
 	struct disk_names names;
-	struct str path; /* "" or with a '/' behind it; heap */
+	struct str path; /* "" or with a final '/'; heap */
 };
 
 struct scan_job {
@@ -48,7 +48,7 @@ struct scan {
 	char path[PATH_LEN_MAX + 2];
 	uint64_t seq;
 	pthread_t ids[THREADS_MAX];
-	unsigned started; /* beside the walker */
+	unsigned started; /* in addition to the walker */
 	struct reader *own;
 	/* shared */
 	pthread_mutex_t lock;

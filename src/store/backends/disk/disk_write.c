@@ -9,7 +9,7 @@
  * File systems without O_TMPFILE get a file that has its temporary name from the start; the rest is the same.
  *
  * An append writes in place, under the lock of the directory: rewriting a log for each line would make n lines cost n².
- * A file with a second hard link is rewritten instead, since the other name may lie outside of the store.
+ * A file with a second hard link is rewritten instead, since the other name may be outside the store.
  */
 #include <errno.h>
 #include <sys/file.h>
@@ -26,7 +26,7 @@
 /* The file to be: `name` empty as long as it has none. */
 struct temp {
 	int fd;
-	int dir; /* where the name lies; borrowed from the target or the store */
+	int dir; /* the directory of `name`; borrowed from the target or the store */
 	char name[TEMP_NAME_CAP];
 };
 
@@ -217,7 +217,8 @@ static int fill_from_file(const struct ctx *ctx, int fd, int from, uint64_t len,
 	return r;
 }
 
-/* The time is set from the full clock: the kernel's own may stand still for a whole tick, and a version must not. */
+/* The time is set from the full clock: the kernel's coarse one may not advance for a whole tick, and a version must
+ * change. */
 static int temp_finish(const struct disk *d, int fd, struct err *err)
 {
 	int64_t now = clock_real_ns();
@@ -249,8 +250,8 @@ static int link_fd(struct disk *d, int fd, int dir, const char *name)
 	return 0;
 }
 
-/* Beside the target the name is always the same, since the directory's lock is held: a dead writer's file is in the way
-   of the next one, who removes it. In tmp_dir, which has no lock, names are random. */
+/* In the target's directory the name is always the same, since that directory's lock is held: the next writer finds a
+   dead writer's file and removes it. In tmp_dir, which has no lock, names are random. */
 static int temp_link(struct disk *d, const struct target *t, const struct stat *old, struct temp *temp)
 {
 	int sys = -ENOENT;
@@ -325,7 +326,7 @@ static int keep_mode(const struct disk *d, int fd, const struct stat *old, struc
 	return changed ? disk_sync(d, fd, err) : 0;
 }
 
-/* What lies at the target; *ret_exists only for a regular file. */
+/* Looks at the target; *ret_exists only for a regular file. */
 static int look(const struct target *t, struct stat *ret_st, bool *ret_exists, struct err *err)
 {
 	int sys = disk_lstat(t->dir, t->name, ret_st);

@@ -152,7 +152,7 @@ static int take_row(struct reading *rd, const struct pg_result *row, struct err 
 	return rd->sink->push(rd->sink->arg, part.ptr, part.len, err);
 }
 
-/* A file whose bytes stand in its row is read whole here; of others, what it is. */
+/* Reads a file whose bytes are in its row whole; of any other, only its stat. */
 static int read_row(struct postgres *p, struct pg_link *l, struct reading *rd, struct err *err)
 {
 	PG_RESULT_SCOPE struct pg_result *res = NULL;
@@ -343,7 +343,7 @@ static int postgres_copy(struct store *s, struct ctx *ctx, struct wpath from, st
 	return r;
 }
 
-/* Where a page begins: the first place behind the cursor. */
+/* Where a page begins: the first place after the cursor. */
 static int list_seek(struct arena *arena, struct wpath dir, const struct store_list_req *req, struct str *ret,
 		     struct err *err)
 {

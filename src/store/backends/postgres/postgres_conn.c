@@ -4,8 +4,8 @@
  * brings fifteen others with it, four milliseconds for every `stead` that never speaks to a database.
  *
  * libpq's blocking calls know no deadline that holds while a server stalls, so only its asynchronous half is used. Its
- * PQcancel connects anew and blocks; instead the connection is closed, and the session asks the server to look once a
- * second whether its client is still there.
+ * PQcancel opens another connection and blocks; instead the connection is closed, and the session asks the server to
+ * look once a second whether its client is still there.
  */
 #include "store/backends/postgres/postgres_conn.h"
 
@@ -276,7 +276,7 @@ static int finish_connecting(struct pg_link *l, struct ctx *ctx, struct err *err
 
 int pg_open(const struct pg_config *config, struct ctx *ctx, struct pg_link **ret_link, struct err *err)
 {
-	/* The URL is expanded from "dbname"; what stands behind it counts more. */
+	/* The URL is expanded from "dbname"; later keys override it. */
 	const char *keys[] = {"dbname", "client_encoding", "application_name", config->password ? "password" : NULL,
 			      NULL};
 	const char *values[] = {config->conninfo, "UTF8", "stead", config->password, NULL};
@@ -341,7 +341,7 @@ void pg_arg_null(struct pg_args *a)
 	add_arg(a, NULL, 0);
 }
 
-/* Numbers lie in the struct itself; value is set when it is sent, since the struct may be copied. */
+/* Numbers are stored in the struct itself; value is set when it is sent, since the struct may be copied. */
 static void add_number(struct pg_args *a, const void *bytes, size_t size)
 {
 	memcpy(a->number[a->n], bytes, size);
@@ -423,7 +423,7 @@ void pg_result_free(struct pg_result *res)
 
 /* Statements. */
 
-/* Everything sent; what the server says meanwhile is taken in, so that neither waits for the other. */
+/* Sends everything. Input that arrives while sending is read too, so that neither side waits for the other. */
 static int flush(struct pg_link *l, struct ctx *ctx, int64_t until, struct err *err)
 {
 	int more;

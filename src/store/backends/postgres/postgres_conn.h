@@ -4,7 +4,7 @@
  *
  * A statement is sent and its answer awaited by polling, so that every wait ends by the call's deadline, by the
  * time-out of the URL, or when the call is cancelled. Whoever gives up closes the connection; the server then notices
- * (it is told to look once a second) and ends the statement.
+ * (it checks once a second) and ends the statement.
  */
 #ifndef STEAD_STORE_BACKENDS_POSTGRES_POSTGRES_CONN_H
 #define STEAD_STORE_BACKENDS_POSTGRES_POSTGRES_CONN_H
@@ -22,7 +22,7 @@ struct pg_config {
 	char *prefix;
 	int64_t timeout_ns; /* of one statement */
 	unsigned pool;      /* connections at most */
-	bool pooler;        /* a pooler by transactions stands between: nothing may be kept in a session */
+	bool pooler;        /* connected through a transaction pooler: nothing may be kept in a session */
 };
 
 /* postgres://user@host:port/db?schema=…&prefix=…&pool=…&timeout=…&pooler=transaction and libpq's own parameters. */
@@ -105,9 +105,9 @@ void pg_abandon(struct pg_link *link);
 /* Waits until the server notifies this connection; ERR_TIMEOUT when `until_ns` comes first. */
 int pg_wait_notify(struct pg_link *link, struct ctx *ctx, int64_t until_ns, struct err *err);
 
-/* An error that the server told with this SQLSTATE (five characters) and sentence, in our words. */
+/* An error that the server reported with this SQLSTATE (five characters) and sentence, in our words. */
 int pg_error(const struct pg_config *config, const char *state, const char *says, struct err *err);
-/* 0 when libpq understands the connection string and no password stands in it. */
+/* 0 when libpq understands the connection string and there is no password in it. */
 int pg_conninfo_check(const char *conninfo, struct err *err);
 
 #endif

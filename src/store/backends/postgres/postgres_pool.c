@@ -29,7 +29,7 @@ struct pg_pool {
 	pthread_cond_t freed;
 	struct pg_link *idle;
 	unsigned open, waiting;
-	uint64_t epoch; /* idle connections of an earlier one are not used any more */
+	uint64_t epoch; /* idle connections of an earlier one are no longer used */
 	uint64_t trips;
 	atomic_uint receipts; /* left since the last sweep */
 };
@@ -301,7 +301,7 @@ int pg_end_other(struct pg_link *l, struct ctx *ctx, const struct pg_link *dead,
 	return pg_exec_text(l, ctx, sql, NULL, err);
 }
 
-/* Receipts that nobody can ask for any more go, now and then. Should it fail, the next one does it. */
+/* Removes, now and then, receipts that nobody can ask for again. If it fails, the next sweep does it. */
 static void sweep(struct pg_pool *p, struct ctx *ctx)
 {
 	struct pg_args none = {0};

@@ -151,7 +151,7 @@ int pg_config_parse(struct str url, const struct env *env, struct pg_config *ret
 	c.conninfo = libpq.ptr;
 	if (r == 0)
 		r = pg_conninfo_check(c.conninfo, err);
-	/* Without the user, whatever stands before '@'. */
+	/* Without the user: everything up to '@'. */
 	server = str_from(server, str_find(server, STR("//"), 0) + 2);
 	at = str_rfind_char(server, '@');
 	server = at < server.len ? str_from(server, at + 1) : server;

@@ -63,7 +63,7 @@ int redis_missing(struct redis *rd, struct ctx *ctx, struct wpath path, struct e
 int redis_no_head(struct err *err)
 {
 	return err_set(err, ERR_CORRUPT,
-		       "what lies in Redis under the path is no file of Stead; choose another prefix in the URL");
+		       "the key of this path in Redis does not hold a file of Stead; choose another prefix in the URL");
 }
 
 void redis_file_args(struct redis *rd, struct ctx *ctx, struct wpath path, struct store_cond cond,
@@ -75,9 +75,9 @@ void redis_file_args(struct redis *rd, struct ctx *ctx, struct wpath path, struc
 	args[3] = redis_cond_kind(cond);
 	args[4] = ch->want_arg;
 	args[5] = bytes;
-	args[6] = ch->beside;
+	args[6] = ch->bytes_key;
 	if (write)
-		args[5] = ch->beside.len ? STR("") : str_n(ch->head, REDIS_HEAD);
+		args[5] = ch->bytes_key.len ? STR("") : str_n(ch->head, REDIS_HEAD);
 	ch->joined = write ? REDIS_BEFORE + 5 : 0;
 }
 
@@ -237,7 +237,7 @@ static struct str list_from(struct arena *arena, struct str dir, struct str afte
 	return arena_printf(arena, "(%.*s", STR_ARG(after));
 }
 
-/* The entries of one answer behind those of the page. */
+/* Adds the entries of one answer to the page. */
 static void take_entries(struct ctx *ctx, const struct resp_value *v, size_t limit, struct store_page *page)
 {
 	for (size_t i = 2; i + 1 < v->count && page->count < limit; i += 2) {

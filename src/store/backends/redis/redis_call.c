@@ -32,29 +32,29 @@ struct call {
 	size_t count, max;
 };
 
-static void put_beside(struct resp_conn *conn, const struct redis_change *ch)
+static void put_bytes_first(struct resp_conn *conn, const struct redis_change *ch)
 {
-	struct str args[] = {STR("SET"), ch->beside, str_n(ch->head, REDIS_HEAD), STR("PX"), STR(REDIS_BESIDE_MS)};
+	struct str args[] = {STR("SET"), ch->bytes_key, str_n(ch->head, REDIS_HEAD), STR("PX"), STR(REDIS_SEPARATE_MS)};
 
 	resp_put_joined(conn, args, 5, 2, ch->tail);
 }
 
-/* `beside`: the bytes go in a command of their own before it, in the same trip. */
-static int exchange(struct resp_conn *conn, struct ctx *ctx, const struct call *call, bool beside,
+/* `separate`: the bytes go in a command of their own before it, in the same trip. */
+static int exchange(struct resp_conn *conn, struct ctx *ctx, const struct call *call, bool separate,
 		    struct resp_value *ret, struct err *err)
 {
 	const struct redis_change *ch = call->change;
 	struct resp_value set = {.type = RESP_NULL};
 	int r;
 
-	if (beside)
-		put_beside(conn, ch);
-	if (ch && ch->joined && !ch->beside.len)
+	if (separate)
+		put_bytes_first(conn, ch);
+	if (ch && ch->joined && !ch->bytes_key.len)
 		resp_put_joined(conn, call->args, call->count, ch->joined, ch->tail);
 	else
 		resp_put(conn, call->args, call->count);
 	r = resp_send(conn, ctx, err);
-	if (r == 0 && beside)
+	if (r == 0 && separate)
 		r = resp_get(conn, ctx, ctx->arena, REDIS_META_MAX, 0, &set, err);
 	if (r == 0)
 		r = resp_get_placed(conn, ctx, ctx->arena, call->max, call->place, ret, err);
@@ -73,7 +73,7 @@ static int exchange_script(struct redis *rd, struct resp_conn *conn, struct ctx 
 	call->args[1] = resp_script_hash(rd->client, call->script);
 	if (call->change)
 		redis_change_stamp(call->change, resp_conn_name(conn));
-	r = exchange(conn, ctx, call, call->change && call->change->beside.len, ret, err);
+	r = exchange(conn, ctx, call, call->change && call->change->bytes_key.len, ret, err);
 	if (r == 0 && ret->type == RESP_ERROR && str_starts(ret->s, STR("NOSCRIPT"))) {
 		call->args[0] = STR("EVAL");
 		call->args[1] = rd->scripts[call->script];

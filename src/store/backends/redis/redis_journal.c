@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A journal is a stream whose entries have the ids 1-0, 2-0, 3-0 …; how many were cut away stands in a hash beside it,
- * so its length says its last number, and asking for that copies nothing. Adding, with the change of the file that the
- * entry is about, is one script; whoever was overtaken gets what it missed in the same answer. Waiting is XREAD BLOCK.
+ * A journal is a stream whose entries have the ids 1-0, 2-0, 3-0 …; a hash next to it holds how many were cut
+ * away, so its length gives its last number, and asking for that copies nothing. Adding, with the change of the file
+ * that the entry is about, is one script; whoever was overtaken gets what it missed in the same answer. Waiting is
+ * XREAD BLOCK.
  */
 #include "base/clock.h"
 #include "store/backends/redis/redis.h"

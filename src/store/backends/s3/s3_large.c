@@ -10,8 +10,8 @@
  *   starts, and may have to be sent twice.
  * - A large read is a row of ranged GETs of one version, several at once, handed on in order.
  *
- * A lane is a thread that lives for one part: starting one costs nothing beside moving 8 MiB, and it leaves no pool to
- * look after.
+ * A lane is a thread that lives for one part: starting one costs nothing compared with moving 8 MiB, and leaves no
+ * pool to look after.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 /*
  * "A name is a file or a directory, never both", on a server that knows only keys.
  *
- * Nothing in S3 refuses the keys "a" and "a/b" beside each other, so a write has to look first, and looking costs
+ * Nothing in S3 refuses to have both keys "a" and "a/b", so a write has to look first, and looking costs
  * requests that the usual write should not pay. The rule: before the first write into a directory one LIST of that
  * level is made, and the names of its directories are remembered for PLACE_TTL. While they are, a write into it costs
  * its PUT alone: the directory has something in it, so no part of the path is a file; the name is not among its

@@ -7,7 +7,7 @@
  *
  * A call ends by the deadline of its context; without one, by one of its own. Between tries it sleeps a random part of
  * a doubling time (full jitter: the crowd of clients that failed together does not come back together), or as long as
- * the server asked. Each try is signed anew, with the time of the try.
+ * the server asked. Each try gets its own signature, with the time of the try.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -76,7 +76,7 @@ static struct str host_of(struct str url)
 	return str_first(host, str_find_char(host, '/'));
 }
 
-/* "https://host" as the bucket is addressed, and the path behind it. */
+/* "https://host" as the bucket is addressed, and the path after it. */
 static void address(struct s3 *s3, struct arena *arena, struct str key, struct str *ret_base, struct str *ret_path)
 {
 	struct str endpoint = str_of(s3->conf.endpoint);

@@ -16,7 +16,7 @@ struct walk {
 	struct arena *arena;
 	struct str rest;
 	struct str open[S3_XML_DEPTH_MAX];
-	struct str text; /* of the innermost open element, as it stands */
+	struct str text; /* of the innermost open element, not decoded */
 	bool leaf;       /* the innermost open element has no element in it */
 	unsigned depth;  /* open elements */
 	bool began;
@@ -57,7 +57,7 @@ static int hex_digit(char c)
 	return -1;
 }
 
-/* "#10", "#xA": 0 when it is none, or more than Unicode has. */
+/* "#10", "#xA": 0 when it is malformed, or more than Unicode has. */
 static uint32_t char_reference(struct str name)
 {
 	bool hex = name.len > 1 && name.ptr[1] == 'x';
@@ -222,7 +222,7 @@ void s3_xml_error(struct arena *arena, struct str xml, struct s3_error *ret)
 	struct err ignored;
 
 	*ret = (struct s3_error){0};
-	(void)s3_xml_walk(arena, xml, error_visit, ret, &ignored); /* a body that is no XML has no code */
+	(void)s3_xml_walk(arena, xml, error_visit, ret, &ignored); /* a body that is not XML has no code */
 }
 
 struct one_text {
@@ -250,7 +250,7 @@ struct str s3_xml_text(struct arena *arena, struct str xml, const char *name)
 	return s3_xml_walk(arena, xml, text_visit, &t, &ignored) ? STR_NONE : t.text;
 }
 
-/* "%2F" and its like; a '%' that is no code stays. A '+' is a space, as servers that encode forms send it. */
+/* "%2F" and its like; any other '%' stays. A '+' is a space, as servers that encode forms send it. */
 static struct str url_decoded(struct arena *arena, struct str text)
 {
 	char *out = arena_alloc_raw(arena, text.len + 1);
