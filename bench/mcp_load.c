@@ -10,8 +10,8 @@
  *     time), calls per second, server CPU us per call, resident KiB at the end. ARGUMENTS is a JSON object, or an array
  *     of objects that are used in turn (an edit there and back).
  *
- * Values are medians over the rounds, divided by tabs. A call that is answered with an error ends the run: speed of
- * refusals is not what is asked for.
+ * Values are medians over the rounds, separated by tabs. A call that is answered with an error ends the run: the
+ * speed of refusals is not measured.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -296,7 +296,7 @@ static void measure_calls(struct server *s, long round)
 	s->rounds[4][round] = resident_kib(s);
 }
 
-/* Requests from behind their id on, one per object in the arguments. */
+/* The part of each request after its id, one per object in the arguments. */
 static void prepare_calls(struct server *s, struct arena *arena)
 {
 	const struct jv_member *m = NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * RESP3, the reading half, and what a server's errors mean. The parser pulls its bytes, so that it is the same over a
- * socket and over a fuzzer's input, and puts long strings straight where they stay. It believes no number before it is
+ * socket and over a fuzzer's input, and puts long strings straight where they stay. No number is believed before it is
  * compared with what may still come; arrays grow as their items arrive, so a count alone costs nothing.
  */
 #include "net/resp.h"
@@ -254,7 +254,7 @@ static const struct {
 	{"BUSY", ERR_UNAVAILABLE, true,
 	 "the Redis server is busy with somebody's script; try again, or end it with SCRIPT KILL"},
 	{"MISCONF", ERR_UNAVAILABLE, false,
-	 "the Redis server cannot save to its disk and refuses writes; free space on its disk or mend its dir"},
+	 "the Redis server cannot save to its disk and refuses writes; free space on its disk or correct its dir"},
 	{"MASTERDOWN", ERR_UNAVAILABLE, true, "this Redis replica has lost its primary; name the primary in the URL"},
 	{"NOREPLICAS", ERR_UNAVAILABLE, true, "the Redis server has fewer replicas than it wants before it writes"},
 	{"CLUSTERDOWN", ERR_UNAVAILABLE, true, "the Redis cluster is down; look at CLUSTER INFO"},

@@ -88,7 +88,7 @@ struct str resp_script_hash(const struct resp_client *client, size_t script);
 /* Puts a request into the pipeline; nothing is sent before resp_send(), until when the bytes of the arguments must
    stay. */
 void resp_put(struct resp_conn *conn, const struct str *args, size_t count);
-/* The same; `tail` is part of argument `joined`, behind what `args` has of it. */
+/* The same; `tail` is part of argument `joined`, after what `args` has of it. */
 void resp_put_joined(struct resp_conn *conn, const struct str *args, size_t count, size_t joined, struct str tail);
 int resp_send(struct resp_conn *conn, struct ctx *ctx, struct err *err);
 /* The next answer. An error that the server answers is a value. `more_ns` is added to the time that it may take. */

@@ -12,7 +12,7 @@
 #include "base/buf.h"
 #include "base/utf8.h"
 
-#define TEXT_MAX SIZE_MAX /* what is signed is bounded by who made it */
+#define TEXT_MAX SIZE_MAX /* the caller bounds what is signed */
 
 struct sigv4_time sigv4_time(int64_t unix_s)
 {

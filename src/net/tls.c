@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * OpenSSL behind a few functions. Its error queue belongs to the thread and may hold what somebody else left there, so
- * it is emptied before every call whose failure is explained from it. Its own socket layer writes with write(), which
- * ends a program that did not ask for it by SIGPIPE; so the bytes go through a layer of ours that uses send().
+ * OpenSSL wrapped in a few functions. Its error queue belongs to the thread and may hold what somebody else left there,
+ * so it is emptied before every call whose failure is explained from it. Its own socket layer writes with write(),
+ * which ends a program that did not ask for it by SIGPIPE; so the bytes go through a layer of ours that uses send().
  */
 #include "net/tls.h"
 

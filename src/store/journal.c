@@ -4,15 +4,15 @@
  *
  *   <journal>/<number, 20 digits>                  one entry
  *   <journal>/gathered/<first>-<last>              many of them, for those who come late
- *   <journal>/gathered/cut-<number>                what is before that number is not kept
+ *   <journal>/gathered/cut-<number>                entries before that number are not kept
  *
- * To add is one request: the object of the next number, made under the condition "absent". Two who believe to be next
- * cannot both make it. To read on is one request for each entry, and one that finds nothing at the end. Who is far
- * behind, or does not know how things stand, lists first, and reads what was gathered.
+ * Adding is one request: the object of the next number, made under the condition "absent". Two writers that both think
+ * they are next cannot both make it. Reading on is one request for each entry, and one that finds nothing at the end.
+ * A reader that is far behind, or does not know the end, lists first and reads the gathered objects.
  *
  * Gathered objects hold aligned runs of 64, 1,024 or 16,384 entries. Whoever has the bytes of a whole run in memory
- * anyway writes it, under the condition "absent": all who do so write the same bytes, and who is killed leaves a whole
- * object or none. An object that was gathered goes with the next cut.
+ * anyway writes it, under the condition "absent": all who do so write the same bytes, and a killed writer
+ * leaves a whole object or none. An object that was gathered goes with the next cut.
  *
  * The one danger is a number that is free again because its object went: a process that slept since it was the last
  * would create it again. So an object stays for an hour after it ceased to be the newest (by the store's own clock),
@@ -94,7 +94,7 @@ struct run {
 struct survey {
 	struct run *runs;
 	size_t run_count, run_cap;
-	uint64_t cut;                     /* what is before is not kept; 1: nothing was cut */
+	uint64_t cut;                     /* entries before it are not kept; 1: nothing was cut */
 	uint64_t loose_first, loose_last; /* 0: there is none */
 	uint64_t first, last;
 	int64_t newest_ns; /* of all objects that were seen */
@@ -176,7 +176,7 @@ static void survey_loose(struct survey *sv, const struct store_page *page)
 	}
 }
 
-/* Looks at the names of all that is gathered, and at the first and the last of what is not. */
+/* Looks at the names of all gathered objects, and at the first and the last entry that is not gathered. */
 static int survey(struct store *s, struct ctx *ctx, struct wpath journal, uint64_t after, struct survey *sv,
 		  struct err *err)
 {

@@ -23,7 +23,7 @@ struct journal_entry {
 };
 
 struct journal_read {
-	uint64_t after;   /* entries behind this one */
+	uint64_t after;   /* entries after this one */
 	size_t max_bytes; /* at least one entry is given, then no more than fit */
 	int64_t wait_ns;  /* when there is none: how long to wait for one; 0: not at all */
 	/* When (clock_real_ns) entry `after` was known to be the last one. A store that keeps an object per entry need
@@ -35,7 +35,7 @@ struct journal_page {
 	struct journal_entry *entries; /* in the caller's arena */
 	size_t count;
 	uint64_t first; /* the oldest entry that is kept (last + 1: none is); 0: the store did not look (known_ns) */
-	uint64_t last;  /* the newest that there is, 0 before the first; more than the page has: read on */
+	uint64_t last;  /* the newest entry, 0 before the first; more than the page has: read on */
 };
 
 enum journal_change { JOURNAL_ALONE, JOURNAL_WRITE, JOURNAL_APPEND, JOURNAL_REMOVE };
@@ -68,8 +68,7 @@ int store_journal_read(struct store *s, struct ctx *ctx, struct wpath journal, c
 		       struct journal_page *ret_page, struct err *err);
 /* Durable when it returns. ERR_CONFLICT with overtaken: nothing was added. What a write or remove under `cond` can fail
    with: nothing was added either. ERR_UNSUPPORTED with a change: this store cannot do both in one step; add the entry
-   alone, then make the change. An answer that was lost is looked after by the store: it reads entry after + 1 and
-   compares. */
+   alone, then make the change. The store handles a lost answer itself: it reads entry after + 1 and compares. */
 int store_journal_add(struct store *s, struct ctx *ctx, struct wpath journal, struct wpath to, struct store_cond cond,
 		      const struct journal_add *add, struct journal_added *ret_added, struct err *err);
 /* Entries before `before` go. Never the last one: its number must stay known. */
@@ -80,12 +79,12 @@ int store_journal_read_generic(struct store *s, struct ctx *ctx, struct wpath jo
 			       struct journal_page *ret_page, struct err *err);
 int store_journal_add_generic(struct store *s, struct ctx *ctx, struct wpath journal, const struct journal_add *add,
 			      struct journal_added *ret_added, struct err *err);
-/* Objects go only when they are `grace_ns` older than the newest one: who knew them as the end of the journal knows by
-   then that its knowledge is old. */
+/* Objects go only when they are `grace_ns` older than the newest one: whoever knew them as the end of the journal knows
+   by then that its knowledge is stale. */
 int store_journal_cut_generic(struct store *s, struct ctx *ctx, struct wpath journal, uint64_t before, int64_t grace_ns,
 			      struct err *err);
 #define JOURNAL_GRACE_NS (INT64_C(3600) * 1000000000)
-/* True when the entry behind `after` is these bytes: the answer to an add was lost. */
+/* True when the entry after `after` has these bytes: the answer to an add was lost. */
 bool store_journal_has(struct store *s, struct ctx *ctx, struct wpath journal, uint64_t after, struct str bytes);
 
 #endif

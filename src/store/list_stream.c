@@ -3,7 +3,7 @@
 
 #include "base/limits.h"
 
-/* The greatest code point: sorts behind every name. */
+/* The greatest code point: sorts after every name. */
 #define LAST_NAME "\xF4\x8F\xBF\xBF"
 
 /* Translates the outer cursor to the store's own terms. */

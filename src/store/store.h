@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The store: where the bytes of workspaces lie. One interface; backends (memory, disk, …) keep bytes, layers (prefix,
- * guard, quota, …) wrap another store. Nothing above this line knows where the bytes are.
+ * The store: where the bytes of workspaces are kept. One interface; backends (memory, disk, …) keep bytes, layers
+ * (prefix, guard, quota, …) wrap another store. Nothing above this line knows where the bytes are.
  *
  * The contract. Each line is a case of the conformance suite that every backend, layer and the shipped stack pass:
  *  - Paths are struct wpath. The root always exists and is a directory.
@@ -99,8 +99,8 @@ struct scan_item {
 	unsigned worker; /* < threads: for per-thread state */
 	struct str path; /* valid during the visit */
 	uint64_t size;   /* as far as known before reading; 0 without contents */
-	struct str data; /* with contents: the next chunk, ends behind a '\n' unless it is the last or the line is
-			    longer than a chunk */
+	struct str data; /* with contents: the next chunk, ends after a '\n' unless it is the last or the line is longer
+			    than a chunk */
 	uint64_t offset; /* of data in the file */
 	bool last;       /* nothing of this file comes after */
 	bool unreadable; /* the file could not be opened or read; data is empty, last is set */
@@ -175,7 +175,7 @@ struct store_call {
 
 struct store;
 
-/* What a store can do beyond the contract. A layer can what the store below it can, less what it takes away. */
+/* What a store can do beyond the contract. A layer can do what the store below it can, less what it takes away. */
 enum store_ability {
 	STORE_LOCAL = 1,    /* a file that grows is cheap, and only this machine sees it: a log is better kept in files
 			       than in a journal */
@@ -254,9 +254,9 @@ int store_list(struct store *s, struct ctx *ctx, struct wpath path, const struct
 	       struct store_page *ret_page, struct err *err);
 int store_scan(struct store *s, struct ctx *ctx, struct wpath path, const struct scan_req *req, struct err *err);
 
-/* Read, change, write on condition; again when another writer came between. `before` has ptr NULL when there is no such
-   file (only with `create`; else that is ERR_NOT_FOUND). `change` may be called several times; it sets *ret_after, and
-   leaves `ptr` NULL to change nothing. *ret_stat is what is there then (kind 0: nothing). */
+/* Read, change, write on condition; repeated when another writer came in between. `before` has ptr NULL when there is
+   no such file (only with `create`; else that is ERR_NOT_FOUND). `change` may be called several times; it sets
+   *ret_after, and leaves `ptr` NULL to change nothing. *ret_stat is the final state (kind 0: nothing). */
 typedef int (*store_change_fn)(void *arg, struct arena *arena, struct str before, struct str *ret_after,
 			       struct err *err);
 struct store_change {

@@ -58,7 +58,7 @@ struct store *store_prefix_new(struct store *inner, struct wpath dir);
 struct store *store_readonly_new(struct store *inner);
 
 /* Globs, compared without regard to case; one without '/' is an element at any depth, and a directory that matches
-   covers all in it. "!glob" takes back what stood before it. */
+   covers all in it. "!glob" takes back earlier ones. */
 struct guard_rules {
 	const char *const *hidden; /* neither read nor written; absent from lists and scans */
 	size_t hidden_count;
@@ -75,8 +75,7 @@ enum guard_says store_guard_says(struct store *guard, struct wpath path);
 struct quota_limits {
 	uint64_t bytes, files, file_size; /* 0: unlimited */
 };
-/* Usage is counted once (lazily) and then kept; an outside change is caught up with by a recount when a write would
- * fail. */
+/* Usage is counted once (lazily) and then kept; a recount when a write would fail catches up with outside changes. */
 struct store *store_quota_new(struct store *inner, struct quota_limits limits);
 /* Counts what `kept` reports in addition to the files: history that is kept elsewhere. Removing is never refused. */
 void store_quota_count_kept(struct store *quota, uint64_t (*kept)(void *arg), void *arg);
@@ -96,8 +95,8 @@ struct store_mount {
 struct store *store_mounts_new(struct store *base, const struct store_mount *mounts, size_t count);
 
 enum split_side { SPLIT_FIRST, SPLIT_SECOND, SPLIT_BOTH };
-/* One tree in two stores, at the same paths. `side` tells whose a path is, with all below it; SPLIT_BOTH is a directory
-   that both may have parts of. Owns both. */
+/* One tree in two stores, at the same paths. `side` tells which store has a path, with all below it; SPLIT_BOTH is a
+   directory that both may have parts of. Owns both. */
 struct store *store_split_new(struct store *first, struct store *second, enum split_side (*side)(struct wpath path));
 
 struct cache_opts {

@@ -3,7 +3,7 @@
  * The tree becomes a Thompson automaton over bytes (a code point is one to four of them), and that one becomes a
  * deterministic one on the way: a state is the set of places where the search may be, a missing transition is computed
  * when a byte asks for it. Assertions (^ $ \b) are decided when the next byte is known, so a state keeps its places as
- * they were before these are looked at, with what stood before: a line's start, a word's character.
+ * they were before these are looked at, with what came before: a line's start, a word's character.
  *
  * The search is for lines, so every newline leads back to the one start state, and a match may end at the first sign of
  * it. When the states take too much room all are dropped and made again.

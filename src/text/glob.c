@@ -17,7 +17,7 @@
 
 #define ALTERNATIVES_MAX 1024
 #define EXPANDED_MAX     (64 * KIB)
-#define BRACES_MAX       256 /* each open one is looked for its end */
+#define BRACES_MAX       256 /* for each open one its end is searched */
 
 struct alternative {
 	struct wild_element *elements;

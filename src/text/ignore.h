@@ -23,8 +23,8 @@
 struct ignore;
 
 /* Where a chain starts that is not in a repository (the root has no ".git"), such as an unpacked archive. Rules hold
-   there too, but one that takes every name ("*", or that behind a '/') is dropped: it speaks of a checkout that this is
-   not, and nothing would be left. In a repository start from NULL. */
+   there too, but one that takes every name ("*", or "/" and "*") is dropped: it is meant for a checkout, and nothing
+   would be left here. In a repository start from NULL. */
 const struct ignore *ignore_outside_repository(struct arena *arena);
 /* The rules in `text` for the directory `dir` (its path from the root; the root is ""), put on those of `parent`
    (NULL: none). Everything is copied into the arena. Never fails: a malformed line has no effect. */

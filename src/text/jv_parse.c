@@ -5,8 +5,8 @@
  * bits, a real the range of double): whoever sent such a thing meant something else than what we would understand.
  *
  * A library in this place (jansson) took a quarter of the time of a call that reads a small file: its tree of counted
- * references is built on the heap, copied into the arena and torn down. It is now what tests/text/json_test.c holds
- * this parser to.
+ * references is built on the heap, copied into the arena and torn down. tests/text/json_test.c now compares this parser
+ * with it.
  */
 #include <errno.h>
 #include <locale.h>
@@ -131,7 +131,7 @@ static bool unescape(struct parser *p, const char *from, const char *end, struct
 		from++;
 		to = put_escape(to, &from, end);
 		if (!to) {
-			fail(p, slash, "this escape is not one of JSON");
+			fail(p, slash, "this is not an escape of JSON");
 			return false;
 		}
 	}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Runs of bytes that stand as they are inside a JSON string: ASCII from 0x20 on, without '"' and '\\'. Parser and
+ * Runs of bytes that need no escape inside a JSON string: ASCII from 0x20 on, without '"' and '\\'. Parser and
  * writer spend most of their time on them, so they are found (and copied) 16 at a time where the machine can, else 8.
  */
 #ifndef STEAD_TEXT_JV_SCAN_H

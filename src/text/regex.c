@@ -204,7 +204,7 @@ static int hex_digit(int c)
 	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* Behind "\x". */
+/* Starts after "\x". */
 static bool hex_escape(struct parser *p, uint32_t *ret)
 {
 	uint32_t v = 0;
@@ -379,7 +379,7 @@ static struct re_node *parse_escape(struct parser *p)
 
 static struct re_node *parse_alt(struct parser *p);
 
-/* Behind "(?": what follows up to the group's content. RE_CAT: an ordinary group. */
+/* Starts after "(?" and reads up to the group's content. RE_CAT: an ordinary group. */
 static enum re_kind group_head(struct parser *p)
 {
 	if (eat(p, ":"))
@@ -461,7 +461,7 @@ static bool number(struct parser *p, uint32_t *ret)
 	return digits > 0;
 }
 
-/* True when a quantifier stood there; else nothing was taken. */
+/* True when there was a quantifier; else nothing was taken. */
 static bool quantifier(struct parser *p, uint32_t *min, uint32_t *max)
 {
 	size_t start = p->at;
@@ -556,7 +556,7 @@ void regex_parse(struct arena *arena, struct str pattern, bool nocase, struct re
 	root = parse_alt(&p);
 	if (p.gave_up || p.at < pattern.len || ret->wide_nocase) {
 		root = node_new(&p, RE_OPAQUE);
-		/* what it did not read may speak of '\r' */
+		/* the part that was not read may name '\r' */
 		ret->names_cr |= str_find(pattern, STR("\\r"), 0) != SIZE_MAX;
 	}
 	ret->root = root;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One pass over the bytes. Nearly all text is plain ASCII words, which are folded in place of a copy of 64 bytes; a
- * piece with anything else in it goes through utf8proc. A "chunk" is what has no blank in it (src/net/http.c,
+ * piece with anything else in it goes through utf8proc. A "chunk" is a run without blanks (src/net/http.c,
  * max_retries, 2026-11-15): its words are terms, and when it has several the chunk is one more at the place of its
  * first.
  */

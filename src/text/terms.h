@@ -6,7 +6,8 @@
  *  - words of scripts with blanks are terms; one with accents is a term without them too; "'s" is left off;
  *  - scripts without blanks give every character and every two neighbours;
  *  - identifiers (snake_case, camelCase, paths, versions, addresses) are terms as a whole and by their parts.
- * Words are not stemmed: a question is widened instead (home/search_query.c), so an exact match stays the best one.
+ * Words are not stemmed: a question is widened instead (home/search/search_query.c), so an exact match stays the best
+ * one.
  */
 #ifndef STEAD_TEXT_TERMS_H
 #define STEAD_TEXT_TERMS_H

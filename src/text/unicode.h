@@ -25,7 +25,7 @@ bool unicode_is_settled(uint32_t c);
 bool unicode_has_accents(uint32_t c);
 
 #define UNICODE_FOLD_MAX 256 /* bytes of text that are folded at once */
-/* NFKC with case folded: two spellings that readers hold for the same give the same bytes. At most UNICODE_FOLD_MAX
+/* NFKC with case folded: two spellings that readers consider the same give the same bytes. At most UNICODE_FOLD_MAX
    bytes are taken. Returns a part of `room`; empty when nothing is left or the text is not UTF-8. */
 struct unicode_room {
 	int32_t code[UNICODE_FOLD_MAX * 5];

@@ -58,7 +58,7 @@ __attribute__((format(printf, 3, 4))) static int refuse(struct reader *reader, u
 	return err_detail(reader->err, DETAIL_AT_LINE);
 }
 
-/* What the library says about text that it cannot parse. */
+/* Reports what the library says about text that it cannot parse. */
 static int refuse_syntax(struct reader *reader)
 {
 	struct fy_diag_error *found;
@@ -84,7 +84,7 @@ static int charge(struct reader *reader, unsigned line, size_t cost)
 {
 	reader->cost += cost;
 	if (reader->cost > YAML_LEN_MAX * NODE_COST)
-		return refuse(reader, line, "aliases make the document larger than %zu bytes; write it out with less",
+		return refuse(reader, line, "aliases make the document larger than %zu bytes; use fewer of them",
 			      YAML_LEN_MAX);
 	return 0;
 }
@@ -214,7 +214,7 @@ static int scalar(struct reader *reader, struct fy_event *event, struct jv **ret
 	if (r)
 		return r;
 	if (plain && is_infinite_or_nan(text))
-		return refuse(reader, line, "%.*s has no place in a configuration; quote it if it is text",
+		return refuse(reader, line, "%.*s is not allowed in a configuration; quote it if it is text",
 			      STR_ARG(text));
 	*ret = plain ? plain_scalar(reader->arena, text) : jv_str(reader->arena, text);
 	(*ret)->line = line & 0x7fffffffU;

@@ -97,7 +97,7 @@ static size_t member_end(const struct page *p, const struct jv_member *m, size_t
 	return last_line(p, m->key_line, column, m->value->type == JV_ARRAY, block);
 }
 
-/* Where the comment behind a value on one line begins, with the blanks before it; the line's length when there is
+/* Where the comment after a value on one line begins, with the blanks before it; the line's length when there is
    none. */
 static size_t comment_at(struct str line, size_t from)
 {

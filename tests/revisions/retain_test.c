@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Retention of revisions: what goes, what stays readable, and that neither other processes nor a kill can be hurt. */
+/* Retention of revisions: what goes, what stays readable, and that neither other processes nor a kill does damage. */
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -341,7 +341,7 @@ TEST(whoever_stands_in_a_segment_that_is_gone_finds_the_log_again)
 		put_numbers("a", 1, 20);
 		retain(2);
 	}
-	/* as after a day: what has nothing left is removed, lowest first */
+	/* as after a day: segments with nothing left are removed, lowest first */
 	CHECK_OK(store_list(meta_shared, &ctx, P("log"), &req, &page, &err), err);
 	CHECK(page.count >= 3);
 	for (size_t i = 0; i + 1 < page.count && page.entries[i].stat.size < 256; i++)

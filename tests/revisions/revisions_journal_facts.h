@@ -102,8 +102,8 @@ static void check_history(struct conf *c, uint64_t creates)
 	CHECK_INT(count, creates);
 	CHECK_OK(revisions_query(c->s, &c->ctx, &(struct rev_query){.path = P("count")}, &list, &count, NULL, &c->err),
 		 c->err);
-	/* A replica that looks while another one is writing may record that write as another program's: then who made
-	   it is not told right, but what was there is. */
+	/* A replica that looks while another one is writing may record that write as another program's: then the author
+   is wrong, but the content is right. */
 	for (size_t i = 1; i < count; i++) {
 		CHECK(list[i].op == REV_WRITE || list[i].op == REV_OUTSIDE);
 		CHECK(list[i].before.hash[0] == list[i - 1].after.hash[0]);

@@ -16,7 +16,7 @@
 /* The layer over two stores that outlive it, with a fault between. */
 struct rig {
 	struct arena *arena;
-	struct store *inner, *meta; /* where the bytes lie */
+	struct store *inner, *meta; /* where the bytes are */
 	struct store *fault_inner, *fault_meta;
 	struct conf c; /* c.s is the layer */
 };

@@ -382,7 +382,7 @@ static void *serve(void *arg)
 	return NULL;
 }
 
-/* Ends what a caller changed under the lock: the thread must look again. */
+/* Ends a change made under the lock: the thread must look again. */
 static void unlock(struct proxy *p)
 {
 	uint64_t one = 1;

@@ -74,7 +74,7 @@ STACK(the_inside_of_a_mount, store_prefix_new(mounted(), P("m/one/deep/x")))
 STACK(the_base_beside_mounts, store_prefix_new(mounted(), P("m/two")))
 STACK(overlay_over_nothing, store_overlay_new(store_memory_new(), store_memory_new()))
 
-/* A lower that is full of things, every one of which was deleted: it must be as if it were empty. */
+/* A lower store with many files, all of which were deleted: the overlay must behave as if it were empty. */
 static struct store *overlay_over_deleted(void)
 {
 	static const char *const paths[] = {"a", "b/a", "d/e/f", "d/b", "c", "x/y/a", "notes/today.md", "e"};

@@ -294,7 +294,7 @@ struct journal_adder {
 	bool failed;
 };
 
-/* Adds 25 entries, each behind what is then the last. One of two says that it knows the end. */
+/* Adds 25 entries, each after the current last one. One of two says that it knows the end. */
 static void *journal_add_many(void *arg)
 {
 	struct journal_adder *a = arg;

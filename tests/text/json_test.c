@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The JSON parser and writer. What the grammar is, jansson decides: whatever either accepts, both must read alike. */
+/* The JSON parser and writer. jansson is the reference: whatever either accepts, both must read alike. */
 #include <jansson.h>
 
 #include "base/arena.h"

@@ -22,7 +22,7 @@
 #define FETCHERS    16
 #define THREADS_MAX 64
 #define QUEUE       64
-/* The greatest code point: sorts behind every name. */
+/* The greatest code point: sorts after every name. */
 #define LAST_NAME "\xF4\x8F\xBF\xBF"
 
 struct job {

@@ -3,8 +3,8 @@
  * Other stores at directories of a store: shared skills, a team's documents, read-only references. The longest mount
  * point that contains a path decides which store has it; what the base has there is hidden.
  *
- * Mount points always exist as directories, also with nothing in them, and so do the directories above them. They can
- * not be removed or moved, nor can a directory that has one in it. A move between stores is a copy and then a remove
+ * Mount points always exist as directories, also with nothing in them, and so do the directories above them. They
+ * cannot be removed or moved, nor can a directory that has one in it. A move between stores is a copy and then a remove
  * of what was copied, in that order, so that a failure in between leaves too much rather than too little.
  */
 #include "base/limits.h"
@@ -81,7 +81,7 @@ static int on_mount_point(const struct store_call *call, const struct store_moun
 
 /* Lists. */
 
-/* The directories on the way to mount points that stand directly in `dir`. */
+/* The directories directly in `dir` that lead to mount points. */
 static bool mount_child(const struct store_mount *mount, struct wpath dir, struct store_entry *ret)
 {
 	struct str rest;
@@ -384,13 +384,14 @@ static int move_dir(const struct store_mount *a, const struct store_mount *b, st
 	int r = forward_stat(b, ctx, call->to, &stat, err);
 
 	if (r == 0)
-		return err_set(err, ERR_INVALID, ERR_PATH " exists; a directory replaces nothing", STR_ARG(call->to.s));
+		return err_set(err, ERR_INVALID, ERR_PATH " exists; a directory cannot replace it",
+			       STR_ARG(call->to.s));
 	if (r != -ERR_NOT_FOUND)
 		return r;
 	r = collect(a, ctx, call->path, &files, err);
 	if (r == 0)
 		r = copy_files(a, b, ctx, call, &files, err);
-	if (r) { /* the target was not there: all that is in it now is ours */
+	if (r) { /* the target did not exist: everything in it now is ours */
 		forward_remove(b, ctx, call->to, true, (struct store_cond){0}, &ignored);
 		return r;
 	}

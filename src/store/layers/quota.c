@@ -8,7 +8,7 @@
  * give back what was not used, so that writers together never pass a limit. One lock around each operation was
  * rejected, because a slow upload would hold up everybody.
  *
- * What changes behind this layer's back is noticed in two ways: when a write would fail, usage is counted again before
+ * Changes that bypass this layer are noticed in two ways: when a write would fail, usage is counted again before
  * it is refused; and after an operation with an unknown outcome it is counted again as soon as nothing is under way.
  */
 #include <pthread.h>

@@ -52,7 +52,8 @@ bool disk_dir_is_gone(int dir);
 int disk_fail(struct err *err, int sys);
 /* For what should be a file or directory of the store and is something else (mode of a link, FIFO, device, socket). */
 int disk_fail_kind(struct err *err, mode_t mode);
-/* When resolving the directory of `path` failed: names the element that is a file where one tried to write below it. */
+/* When resolving the directory of `path` failed: names the element that is a file, below which nothing can be written.
+ */
 int disk_fail_parent(const struct disk *d, struct wpath path, int sys, struct err *err);
 int disk_not_found(struct err *err);
 int disk_is_dir(struct wpath path, struct err *err);
@@ -68,8 +69,8 @@ void disk_name(struct wpath path, char ret_name[PATH_NAME_MAX + 1]);
 /* Waits for the exclusive lock of a directory, at most until the call's deadline or DISK_LOCK_MAX. */
 #define DISK_LOCK_MAX_NS (INT64_C(30) * 1000 * 1000 * 1000)
 int disk_lock(const struct ctx *ctx, int dir, struct err *err);
-/* How often a path is resolved again, when its directories vanish, before others are said to be in the way; between
-   tries one waits, longer from round to round and at random. */
+/* How often a path is resolved again, when its directories vanish, before the call gives up because of others; between
+   tries it waits, longer each time and at random. */
 #define DISK_TRIES_MAX 1000
 void disk_back_off(unsigned round);
 void disk_unlock(int dir);

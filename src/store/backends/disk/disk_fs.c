@@ -19,7 +19,7 @@
 #include "base/hash.h"
 #include "store/backends/disk/disk.h"
 
-#define EMPTY_DEPTH_MAX 100 /* directories without a file, one in the other */
+#define EMPTY_DEPTH_MAX 100 /* nested directories without a file */
 
 /* How long a directory may be in use by others before it is left for them to prune. */
 #define PRUNE_WAIT_NS (INT64_C(1000) * 1000 * 1000)

@@ -439,7 +439,7 @@ int disk_scan(struct store *store, struct ctx *ctx, struct wpath path, const str
 	int fd = disk_reserved(path) ? -ENOENT : disk_open_dir(d, path), r;
 	struct scan *s;
 
-	if (fd == -ENOTDIR) { /* it, or something on the way there, which then is not there */
+	if (fd == -ENOTDIR) { /* the path is a file, or a part of it is and the path does not exist */
 		struct store_stat stat;
 		struct store_call get = {.op = STORE_OP_STAT, .path = path, .ret_stat = &stat};
 

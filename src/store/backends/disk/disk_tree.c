@@ -257,7 +257,7 @@ static void end_close(struct end *e)
 
 #define END_SCOPE __attribute__((cleanup(end_close)))
 
-/* The source: there, of a kind that moves, and as its condition wants it. */
+/* Checks the source: it exists, is of a kind that can be moved, and meets its condition. */
 static int check_from(struct end *from, struct err *err)
 {
 	int sys = disk_lstat(from->dir, from->name, &from->st);

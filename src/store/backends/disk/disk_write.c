@@ -30,7 +30,7 @@ struct temp {
 	char name[TEMP_NAME_CAP];
 };
 
-/* Where it is to lie. */
+/* Where the file is to go. */
 struct target {
 	struct wpath path;
 	char name[PATH_NAME_MAX + 1];
@@ -67,7 +67,7 @@ static int temp_open_named(struct disk *d, int dir, struct temp *ret)
 	return -errno;
 }
 
-/* 0 or -errno; ENOENT when the directory is gone (of which file systems say other things as well, ext4 EPERM). */
+/* 0 or -errno; ENOENT when the directory is gone (some file systems report another errno for that, ext4 EPERM). */
 static int temp_open(struct disk *d, int dir, struct temp *ret)
 {
 	if (atomic_load_explicit(&d->no_tmpfile, memory_order_relaxed))
@@ -308,7 +308,8 @@ static int publish_over(struct disk *d, const struct target *t, const struct sta
 	return sys;
 }
 
-/* A replaced file keeps who may do what with it. Giving it away may not be permitted; then it is ours. */
+/* The new file gets the owner and mode of the one that it replaces. Changing the owner may not be permitted; then the
+   file is ours. */
 static int keep_mode(const struct disk *d, int fd, const struct stat *old, struct err *err)
 {
 	struct stat st;
@@ -342,7 +343,7 @@ static int look(const struct target *t, struct stat *ret_st, bool *ret_exists, s
 	return 0;
 }
 
-/* Under the directory's lock: compares, names the file, and tells its stat. RETRY: the directory is gone. */
+/* Under the directory's lock: compares, names the file, and returns its stat. RETRY: the directory is gone. */
 static int publish_locked(struct disk *d, const struct target *t, struct temp *temp, struct store_cond cond,
 			  struct stat *ret_st, struct err *err)
 {
@@ -366,8 +367,8 @@ static int publish_locked(struct disk *d, const struct target *t, struct temp *t
 			return temp->name[0] ? disk_fail(err, EBUSY) : RETRY;
 		atomic_store_explicit(&d->no_tmpfile, true, memory_order_relaxed);
 		return err_set(err, ERR_UNAVAILABLE,
-			       "the kernel does not name a finished write without /proc; try again "
-			       "and a named temporary file is used");
+			       "the kernel cannot name an unnamed temporary file without /proc; try again, "
+			       "then a named one is used");
 	}
 	if (sys < 0 || fstat(temp->fd, ret_st) < 0)
 		return disk_fail(err, sys < 0 ? -sys : errno);

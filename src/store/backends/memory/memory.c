@@ -183,7 +183,7 @@ static struct node *tree_merge(struct node *a, struct node *b)
 	return b;
 }
 
-/* The first node at (or, `behind`, only after) `key`. */
+/* The first node at `key` or after it (`behind`: only after it). */
 static struct node *tree_seek(struct node *n, struct str key, bool behind)
 {
 	struct node *best = NULL;
@@ -254,7 +254,7 @@ static struct node *cut_dir(struct memory *m, struct str path)
 	return cut;
 }
 
-/* Puts a tree in whose paths lie together at `key`. */
+/* Inserts a tree whose paths are all adjacent at `key`. */
 static void put_in(struct memory *m, struct str key, struct node *cut)
 {
 	struct node *before, *behind;
@@ -683,7 +683,7 @@ static bool walk_entry(const struct walk *w, struct str *ret_path, bool *ret_dir
 	return true;
 }
 
-/* To the first entry behind `path`. */
+/* To the first entry after `path`. */
 static void walk_behind(struct walk *w, struct str path, bool dir)
 {
 	struct span span;
@@ -776,7 +776,7 @@ static uint64_t log_last(const struct log *log)
 	return log ? log->first + log->count - 1 : 0;
 }
 
-/* What there is behind `after`, as far as `max` bytes reach; the lock is held. */
+/* The entries after `after`, up to `max` bytes; the lock is held. */
 static int read_log(struct memory *m, struct ctx *ctx, struct str path, uint64_t after, size_t max,
 		    struct journal_page *ret, struct err *err)
 {

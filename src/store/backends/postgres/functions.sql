@@ -403,7 +403,7 @@ BEGIN
 	END IF;
 END $$;
 
--- Entries behind _after, at least one, then no more than fit; in one row when there is none.
+-- Entries after _after, at least one, then no more than fit; in one row when there is none.
 CREATE FUNCTION @.stead_news(_journal bigint, _after bigint, _max bigint)
 RETURNS TABLE (number bigint, bytes bytea) LANGUAGE plpgsql STABLE AS $$
 #variable_conflict use_column

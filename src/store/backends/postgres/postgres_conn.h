@@ -13,7 +13,7 @@
 #include "base/ctx.h"
 #include "base/env.h"
 
-/* What the URL says, all owned. */
+/* The settings from the URL, all owned. */
 struct pg_config {
 	char *conninfo; /* for libpq, without what is ours */
 	char *password; /* from STEAD_POSTGRES_PASSWORD, or NULL: libpq looks for one itself */
@@ -89,7 +89,7 @@ int pg_open(const struct pg_config *config, struct ctx *ctx, struct pg_link **re
 void pg_close(struct pg_link *link);
 /* 150020 is 15.20. */
 int pg_server_version(const struct pg_link *link);
-/* A setting that the server tells by itself, such as "server_encoding"; never NULL. */
+/* A setting that the server reports by itself, such as "server_encoding"; never NULL. */
 const char *pg_server_says(const struct pg_link *link, const char *name);
 
 /* One statement, one round trip, the whole answer. */
@@ -97,7 +97,7 @@ int pg_exec(struct pg_link *link, struct ctx *ctx, const struct pg_stmt *stmt, c
 	    struct pg_result **ret_res, struct err *err);
 /* Statements without parameters, separated by ';', one round trip; the last one's answer (ret_res may be NULL). */
 int pg_exec_text(struct pg_link *link, struct ctx *ctx, const char *sql, struct pg_result **ret_res, struct err *err);
-/* The answer row by row: pg_next gives one row, NULL at the end. Who stops before the end closes the connection. */
+/* The answer row by row: pg_next gives one row, NULL at the end. Stopping before the end closes the connection. */
 int pg_begin(struct pg_link *link, struct ctx *ctx, const struct pg_stmt *stmt, const struct pg_args *args,
 	     struct err *err);
 int pg_next(struct pg_link *link, struct ctx *ctx, struct pg_result **ret_row, struct err *err);

@@ -71,11 +71,12 @@ static int take_own(struct pg_config *c, struct str key, const char *value, stru
 	if (str_is(key, "schema")) {
 		free(c->schema);
 		c->schema = xstrndup(str_of(value));
-		return schema_ok(value) ? 0
-					: err_set(err, ERR_INVALID,
-						  "the store's URL: the schema \"%s\" is not of small letters, "
-						  "digits and '_', at most 63",
-						  value);
+		return schema_ok(value)
+			       ? 0
+			       : err_set(err, ERR_INVALID,
+					 "the store's URL: the schema \"%s\" is not a name of at most 63 small "
+					 "letters, digits and '_'",
+					 value);
 	}
 	if (str_is(key, "prefix")) {
 		free(c->prefix);
@@ -114,7 +115,7 @@ static int split_query(struct pg_config *c, struct str query, struct buf *libpq,
 		char *value = decode(str_from(pair, eq + 1));
 		int r = value ? take_own(c, key, value, err)
 			      : err_set(err, ERR_INVALID,
-					"the store's URL: the value of \"%.*s\" is not percent-encoded well",
+					"the store's URL: the value of \"%.*s\" is not valid percent-encoding",
 					STR_ARG(key));
 
 		free(value);

@@ -81,7 +81,7 @@ void redis_file_args(struct redis *rd, struct ctx *ctx, struct wpath path, struc
 	ch->joined = write ? REDIS_BEFORE + 5 : 0;
 }
 
-/* How large the file is now; a script that answers with a number leaves that to who knows it. */
+/* How large the file is now; a script that answers with a number leaves that to the caller, which knows it. */
 static uint64_t redis_size(const struct resp_value *v, const struct redis_bytes *bytes)
 {
 	return v->type == RESP_INT ? bytes->bytes.len : redis_number(v, 1);
@@ -225,7 +225,7 @@ static int redis_copy(struct store *s, struct ctx *ctx, struct wpath from, struc
 	return 0;
 }
 
-/* Where a list goes on behind a cursor, as ZRANGEBYLEX wants it. */
+/* Where a list goes on after a cursor, as ZRANGEBYLEX wants it. */
 static struct str list_from(struct arena *arena, struct str dir, struct str after, bool recursive)
 {
 	struct str first = dir.len ? arena_printf(arena, "%.*s/", STR_ARG(dir)) : STR("");
@@ -291,7 +291,7 @@ static int redis_list(struct store *s, struct ctx *ctx, struct wpath path, const
 		more = redis_item(&v, 1).len > 0;
 		take_entries(ctx, &v, room, &page);
 		if (more && v.count < 4)
-			return err_set(err, ERR_CORRUPT, "Redis says that a list goes on but gave nothing of it");
+			return err_set(err, ERR_CORRUPT, "Redis says that a list continues but gave no more of it");
 	}
 	if (!more)
 		page.next = STR_NONE;

@@ -134,7 +134,7 @@ void redis_take_back(struct redis *rd, struct ctx *ctx, const struct redis_bytes
 
 int redis_read(struct store *s, struct ctx *ctx, struct wpath path, struct store_range range, const struct sink *sink,
 	       struct store_stat *ret_stat, struct err *err);
-/* The arguments that all changes of a file's bytes begin with, up to seven behind REDIS_BEFORE. */
+/* The arguments that all changes of a file's bytes begin with, up to seven after REDIS_BEFORE. */
 void redis_file_args(struct redis *rd, struct ctx *ctx, struct wpath path, struct store_cond cond,
 		     struct redis_change *ch, bool write, struct str bytes, struct str *args);
 /* Always fails. */

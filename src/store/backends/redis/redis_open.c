@@ -242,7 +242,7 @@ static void look_at_settings(struct redis *rd, struct ctx *ctx)
 			  "the last writes that it acknowledged; set \"appendfsync always\"";
 	if (str_starts(policy, STR("allkeys")))
 		snprintf(rd->advice, sizeof(rd->advice),
-			 "this Redis server throws files away when it is full (maxmemory-policy %.*s); set it to "
+			 "this Redis server evicts files when it is full (maxmemory-policy %.*s); set it to "
 			 "noeviction%s%s",
 			 STR_ARG(utf8_first(policy, 40)), *durable ? "; " : "", durable);
 	else

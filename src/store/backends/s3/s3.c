@@ -6,7 +6,8 @@
  * The version of a file is its ETag, which every answer of the server has, lists too, and which If-Match compares. It
  * is sent without quotes: some servers compare the header as it is. Three small values of ours accompany the bytes
  * (x-amz-meta-stead-…): the tokens of the last writers, so that a writer whose answer was lost can tell its own success
- * from another's; the time of a file that was moved; and where it was moved from, so that a move can be gone on with.
+ * from another's; the time of a file that was moved; and where it was moved from, so that an interrupted move can be
+ * continued.
  *
  * A conditional write is one PutObject with If-Match or If-None-Match, also for large files: other requests have
  * conditions on some servers only. An append is a conditional rewrite, made again when another writer was faster.
@@ -99,7 +100,7 @@ void s3_head_of(struct s3 *s3, struct ctx *ctx, const struct http_header *header
 }
 
 /* The answer to a HEAD has no body and so no reason: the same is asked with a GET of one byte, which tells a wrong key
-   from a wrong clock, and mends the latter. 0: it works now. */
+   from a wrong clock, and corrects the latter. 0: it works now. */
 static int why_denied(struct s3 *s3, struct ctx *ctx, struct str key, struct err *err)
 {
 	struct s3_call call = {.method = "GET", .key = key};

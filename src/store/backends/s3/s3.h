@@ -87,7 +87,7 @@ struct s3_answer {
 	bool repeated;         /* an earlier try of this call may have been carried out */
 };
 
-/* Signs, sends, repeats what may pass (with jitter, within the deadline), mends region and clock. 0: the answer is a
+/* Signs, sends, repeats what may pass (with jitter, within the deadline), corrects region and clock. 0: the answer is a
    2xx or one that the caller must judge: 304, 404 of a key, 412, 416, 501. Everything else is an error with its
    sentence. Once bytes were pushed a call is not repeated. */
 int s3_call(struct s3 *s3, struct ctx *ctx, const struct s3_call *call, struct s3_answer *ret, struct err *err);
@@ -141,7 +141,7 @@ struct s3_put {
 };
 struct str s3_token_new(struct arena *arena);
 void s3_meta_headers(struct s3 *s3, struct arena *arena, struct s3_call *call, const struct s3_put *put);
-/* One conditional PutObject; ERR_EXISTS, ERR_CONFLICT as store.h has them. A lost answer is looked after. */
+/* One conditional PutObject; ERR_EXISTS, ERR_CONFLICT as store.h has them. A lost answer is resolved. */
 int s3_put_body(struct s3 *s3, struct ctx *ctx, const struct s3_put *put, const struct s3_body *body,
 		struct store_stat *ret_stat, struct err *err);
 /* Whether the server honours conditions, asked once. Without them, and without single_writer: ERR_UNSUPPORTED. */

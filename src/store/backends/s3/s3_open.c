@@ -135,7 +135,7 @@ static int set_endpoint(struct str endpoint, struct s3_conf *conf, struct err *e
 			       STR_ARG(endpoint));
 	if (str_find_char(str_from(endpoint, 8), '/') < endpoint.len - 8 ||
 	    str_find_char(endpoint, '@') < endpoint.len || str_find_char(endpoint, '?') < endpoint.len)
-		return err_set(err, ERR_INVALID, "the endpoint must be a scheme, a host and a port alone");
+		return err_set(err, ERR_INVALID, "the endpoint must have only a scheme, a host and a port");
 	conf->endpoint = xstrndup(endpoint);
 	return 0;
 }

@@ -8,10 +8,10 @@
  * its PUT alone: the directory has something in it, so no part of the path is a file; the name is not among its
  * directories, so it may become a file. A write under a version condition never looks: what it replaces is a file.
  *
- * What memory says to allow is trusted for that time, what it says to refuse is asked again first. So a second process
- * that makes "a/b" at the moment when this one makes "a" (or within PLACE_TTL) may leave both. Both then stay readable
- * and listed, nothing is lost, and `stead fsck` names them. The alternatives cost each write a request (an exact look
- * has the same race, only shorter) or a marker object per directory, which others would have to honour.
+ * When memory allows a write, it is trusted for that time; before a refusal the server is asked again. So a second
+ * process that makes "a/b" at the moment when this one makes "a" (or within PLACE_TTL) may leave both. Both then stay
+ * readable and listed, nothing is lost, and `stead fsck` names them. The alternatives cost each write a request (an
+ * exact look has the same race, only shorter) or a marker object per directory, which others would have to honour.
  */
 #include <stdlib.h>
 

@@ -24,7 +24,7 @@ struct walk {
 
 static int broken(struct err *err)
 {
-	return err_set(err, ERR_CORRUPT, "the S3 server's answer is not whole XML; is this address an S3 server?");
+	return err_set(err, ERR_CORRUPT, "the S3 server's answer is not complete XML; is this address an S3 server?");
 }
 
 static void add_code_point(struct buf *out, uint32_t c)
@@ -327,7 +327,7 @@ static int listing_visit(void *arg, struct str parent, struct str name, unsigned
 	struct listing_walk *w = arg;
 
 	if (depth == 0 && !str_is(name, "ListBucketResult"))
-		return broken(err); /* some page, not a list: nothing must not be taken for an empty bucket */
+		return broken(err); /* some page, not a list, which must not be taken for an empty bucket */
 	if (str_is(parent, "Contents")) {
 		object_field(w, name, text);
 	} else if (str_is(parent, "CommonPrefixes") && str_is(name, "Prefix")) {
