@@ -10,8 +10,8 @@
  *     time), calls per second, server CPU us per call, resident KiB at the end. ARGUMENTS is a JSON object, or an array
  *     of objects that are used in turn (an edit there and back).
  *
- * Values are medians over the rounds, divided by tabs. A call that is answered with an error ends the run: speed of
- * refusals is not what is asked for.
+ * Values are medians over the rounds, separated by tabs. A call that is answered with an error ends the run: the
+ * speed of refusals is not measured.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -37,7 +37,7 @@ struct server {
 	int in, out; /* its stdin and stdout */
 	char *buf;   /* what it said and was not looked at yet: buf[start, end) */
 	size_t cap, start, end, searched;
-	struct str form[FORMS_MAX]; /* a request from behind its id on */
+	struct str form[FORMS_MAX]; /* the part of a request after its id */
 	size_t forms;
 	uint64_t next_id;
 	double rounds[5][ROUNDS_MAX];
@@ -126,7 +126,7 @@ static void send_bytes(struct server *s, struct str bytes)
 		ssize_t n = write(s->in, bytes.ptr, bytes.len);
 
 		if (n <= 0)
-			die(s, "does not read any more", STR_NONE);
+			die(s, "no longer reads", STR_NONE);
 		bytes = str_from(bytes, (size_t)n);
 	}
 }
@@ -296,7 +296,7 @@ static void measure_calls(struct server *s, long round)
 	s->rounds[4][round] = resident_kib(s);
 }
 
-/* Requests from behind their id on, one per object in the arguments. */
+/* The part of each request after its id, one per object in the arguments. */
 static void prepare_calls(struct server *s, struct arena *arena)
 {
 	const struct jv_member *m = NULL;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a note costs when there are none and when there are many: notebook_bench DIR [NOTES]. Fills a notebook with sync
+ * The cost of a note in an empty notebook and in a large one: notebook_bench DIR [NOTES]. Fills a notebook with sync
  * off, through the same calls that the tools make, and prints the median of 200 writes at its beginning and at its end,
  * a read by slug and by title, a page of the list, and the first look of a process that knows nothing yet.
  */

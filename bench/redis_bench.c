@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The Redis store beside redis-benchmark on the same server, over TCP, with one client: reading and writing files
- * through the store, GET and SET of as many bytes by redis-benchmark, and by a loop that sends and receives and does
- * nothing else. They take turns in short rounds. redis-benchmark tells its median in steps of 8 µs, so its mean is
- * compared with the mean; the loop's median with the median. Of the rounds the median counts, on
- * every side. Last, what a script costs that does nothing. Run
- * through tests/servers/with redis --.
- *   redis_bench [ROUNDS]
+ * The Redis store compared with redis-benchmark on the same server, over TCP, with one client: reading and writing
+ * files through the store, GET and SET of as many bytes by redis-benchmark, and by a loop that sends and receives and
+ * does nothing else. They take turns in short rounds. redis-benchmark reports its median in steps of 8 µs, so its mean
+ * is compared with the mean; the loop's median with the median. Of the rounds the median counts, on every side. Last,
+ * what a script costs that does nothing. Run through tests/servers/with redis --. redis_bench [ROUNDS]
  */
 #include <arpa/inet.h>
 #include <netinet/tcp.h>
@@ -259,7 +257,7 @@ static void row(struct bench *b, size_t rounds, const char *name, const char *pe
 	fflush(stdout);
 }
 
-/* The least that a script costs, beside SET. */
+/* The least that a script costs, compared with SET. */
 static void floor_row(size_t rounds)
 {
 	double script[ROUNDS_MAX], set[ROUNDS_MAX], x, y;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a revision costs, beside the same work without it, in one run on one disk: a durable 1 KiB write over a bare
- * write + fsync + rename + fsync of the directory, 64 writers at once, and the price of the record with sync off. Then
- * what a checkpoint, a fork, a restore and a diff cost in a workspace of 1,000 files and in one of 100,000, beside a
- * git commit of one changed file in the same tree. Prints the rows of a table; a ratio that is not reached is marked.
+ * The cost of a revision, compared with the same work without it, in one run on one disk: a durable 1 KiB write over a
+ * bare write + fsync + rename + fsync of the directory, 64 writers at once, and the price of the record with sync off.
+ * Then what a checkpoint, a fork, a restore and a diff cost in a workspace of 1,000 files and in one of 100,000,
+ * compared with a git commit of one changed file in the same tree. Prints the rows of a table; a ratio that is not
+ * reached is marked.
  */
 #include <fcntl.h>
 #include <pthread.h>
@@ -130,9 +131,10 @@ static void *writer_run(void *arg)
 	return NULL;
 }
 
-static void row(const char *what, const char *measured, const char *beside, double ratio, const char *wanted, bool good)
+static void row(const char *what, const char *measured, const char *reference, double ratio, const char *wanted,
+		bool good)
 {
-	printf("| %s | %s | %s | **%.3g** | %s%s |\n", what, measured, beside, ratio, wanted,
+	printf("| %s | %s | %s | **%.3g** | %s%s |\n", what, measured, reference, ratio, wanted,
 	       good ? "" : " (not reached)");
 }
 
@@ -303,7 +305,7 @@ static void measure(struct place *small, struct place *large, int kind)
 	large->us[kind] = median_us(b, 41);
 }
 
-/* git add -A && git commit of one changed file, in the same tree; its own data lies outside. */
+/* git add -A && git commit of one changed file, in the same tree; git's own data is outside of it. */
 static double git_commit_us(const struct place *p, const char *dir)
 {
 	static int64_t t[3];

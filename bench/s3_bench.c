@@ -41,7 +41,7 @@ static void make_file(const char *path)
 {
 	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
 
-	/* what the server refuses is seen when the file is closed */
+	/* a refusal of the server shows when the file is closed */
 	if (fd < 0 || write(fd, bytes, FILE_BYTES) != FILE_BYTES || close(fd)) {
 		perror(path);
 		exit(1);

@@ -2,7 +2,7 @@
 /*
  * The disk store against the bare system calls that any program needs for the same promise. The two take turns, one
  * operation each, in the same directory, so that what else the machine does falls on both; the medians are compared.
- *   store_bench [DIR] [ROUNDS]     DIR is made if missing; what lies in it stays
+ *   store_bench [DIR] [ROUNDS]     DIR is made if missing; files in it are kept
  */
 #include <errno.h>
 #include <fcntl.h>

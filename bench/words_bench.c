@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Search over 100,000 notes beside SQLite's FTS5, in one process and in turns: the same texts, the same questions of
- * one to three words of which any may match, the ten best by BM25. Prints rows of a table. words_bench DIR [NOTES
- * [SECONDS]]      SECONDS: how long 500 notes a second are written while searching (default 10)
+ * Search over 100,000 notes compared with SQLite's FTS5, in one process and in turns: the same texts, the same
+ * questions of one to three words of which any may match, the ten best by BM25. Prints rows of a table. words_bench DIR
+ * [NOTES [SECONDS]]      SECONDS: how long 500 notes a second are written while searching (default 10)
  */
 #include <math.h>
 #include <pthread.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * .env files, and ${NAME} in values. The input is cut at its first NUL: the file before it, a value behind it. Beyond
+ * .env files, and ${NAME} in values. The input is cut at its first NUL: the file before it, a value after it. Beyond
  * "does not crash": names have the form of names, and a value without '$' never changes.
  */
 #include <stdint.h>

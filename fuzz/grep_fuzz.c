@@ -73,7 +73,7 @@ static void search(struct store *store, struct ctx *ctx, struct str pattern, str
 		return;
 	}
 	check_lines(&result, text, &req);
-	/* A NUL makes a file binary, and a carriage return at the end is no part of a line. */
+	/* A NUL makes a file binary, and a carriage return at the end does not belong to the line. */
 	if (req.literal && !req.ignore_case && pattern.len && str_find_char(text, '\0') == text.len &&
 	    str_find_char(pattern, '\r') == pattern.len)
 		require(result.matches == lines_with(text, pattern));

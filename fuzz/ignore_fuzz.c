@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Ignore files as they lie in anyone's tree. The input is the file, a NUL, and a path. Facts beyond "does not crash":
- * no rule brings .git back, a comment behind the rules changes nothing, and a last rule for the name decides.
+ * Ignore files as they come with anyone's tree. The input is the file, a NUL, and a path. Facts beyond "does not
+ * crash": no rule brings .git back, a comment after the rules changes nothing, and a last rule for the name decides.
  */
 #include <stdint.h>
 #include <stdlib.h>

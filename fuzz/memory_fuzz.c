@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A memory file, and text that is saved to one: parts are the file, and no text changes what stands behind a fact. */
+/* A memory file, and text that is saved to one: parts are the file, and no text changes the provenance of a fact. */
 #include <stdlib.h>
 
 #include "base/limits.h"

@@ -18,7 +18,7 @@ static int is_visible(const struct dirent *entry)
 	return entry->d_name[0] != '.';
 }
 
-/* The bytes lie in a block of exactly their size, so that a sanitizer sees a read past the end. */
+/* The bytes are in a block of exactly their size, so that a sanitizer sees a read past the end. */
 static int replay_file(const char *path)
 {
 	FILE *file = fopen(path, "rb");

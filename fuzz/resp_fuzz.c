@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Answers of a Redis server that may be anybody. The first byte says how the rest is cut into pieces, so that every
+ * Answers of an untrusted Redis server. The first byte says how the rest is cut into pieces, so that every
  * place of an answer is once the end of what has come. Beyond "does not crash": the same bytes in other pieces give the
  * same answer, and nothing is longer than was allowed.
  */
@@ -55,7 +55,7 @@ static void show(struct buf *out, const struct resp_value *v)
 		show(out, &v->items[i]);
 }
 
-/* Strings put elsewhere, behind a head of some bytes. */
+/* Strings put elsewhere, after a head of some bytes. */
 struct put {
 	struct arena *arena;
 	char *bytes;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Patterns and texts of anyone. The input is a byte of flags, a pattern, a NUL, and a text. Facts beyond "does not
- * crash" and "ends": the lines come in order, each is a line of the text, and the lines found do not depend on what
- * stands around them: each line alone gives the same answer.
+ * crash" and "ends": the lines come in order, each is a line of the text, and the lines found do not depend on
+ * their neighbours: each line alone gives the same answer.
  */
 #include <stdint.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A segment of the search index, with its checksum put right, so that what lies behind the checksum is reached:
+ * A segment of the search index, with its checksum corrected, so that the code after that check is reached:
  * whatever opens is searched in every way, merged and spelled out. And the list of an index's files.
  */
 #include "base/hash.h"

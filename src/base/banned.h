@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Included first in every file by the build: functions with which a bound is forgotten do not compile. */
+/* Included first in every file by the build: functions that make it easy to forget a bound do not compile. */
 #ifndef STEAD_BASE_BANNED_H
 #define STEAD_BASE_BANNED_H
 

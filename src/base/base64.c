@@ -53,7 +53,7 @@ bool base64_decode(struct arena *arena, struct str text, struct str *ret)
 			continue;
 		out[len++] = (char)(v >> (6 - 2 * (i % 4)));
 	}
-	/* bits behind the last whole byte must be zero, so that each text has one meaning */
+	/* the bits after the last whole byte must be zero, so that each value has one encoding */
 	if ((pad == 1 && (v & 3)) || (pad == 2 && (v & 15)))
 		return false;
 	*ret = str_n(out, len);

@@ -9,7 +9,7 @@
 #include "base/str.h"
 
 struct str base64_encode(struct arena *arena, struct str bytes);
-/* Strict; false for what is not base64. */
+/* Strict; false when the text is not base64. */
 bool base64_decode(struct arena *arena, struct str text, struct str *ret);
 
 #endif

@@ -26,7 +26,7 @@ static inline int64_t clock_of_timespec(struct timespec t)
 /* "2026-11-15T09:50:42Z", UTC, whole seconds. */
 struct str clock_format_utc(struct arena *arena, int64_t real_ns);
 /* "2026-11-15", with or without "T09:50[:42[.5]]" ('T' or a blank) and "Z" or "+01:00"; without a zone it is UTC.
-   False: it is no such time. */
+   False: not a valid time. */
 bool clock_parse(struct str text, int64_t *ret_real_ns);
 /* 64 random bits from the kernel. */
 uint64_t random_u64(void);

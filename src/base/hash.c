@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/hash.h"
 
-/* Compiled in: one library less to load at each start, and none to collide with the copy that libfyaml carries. */
+/* Compiled in: one library less to load at each start, and no collision with the copy that libfyaml carries. */
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 

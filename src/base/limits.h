@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Every ceiling, in one place. Whatever an outsider decides (a client, a file, a model) is compared with one of these
- * before memory or time is spent on it, and fails as ERR_TOO_LARGE (or the kind named beside it).
+ * before memory or time is spent on it, and fails as ERR_TOO_LARGE (or the kind named next to it).
  */
 #ifndef STEAD_BASE_LIMITS_H
 #define STEAD_BASE_LIMITS_H

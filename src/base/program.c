@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The child between fork and exec calls only what is allowed there in a program with threads; everything that needs
- * memory is made before. Both pipes are drained while waiting, so that a program that writes much never blocks; what
- * is over the bound ends it. When the program itself has ended, what it left running in its session's group is killed.
+ * The child between fork and exec calls only what is allowed there in a program with threads; everything that
+ * needs memory is done before. Both pipes are drained while waiting, so that a program that writes much never blocks;
+ * output past the limit ends it. When the program itself has ended, what it left running in its session's group is
+ * killed.
  */
 #include "base/program.h"
 
@@ -41,7 +42,7 @@ static const char *search_path(void)
 	return path && *path ? path : USUAL_PATH;
 }
 
-/* Where the program lies, or NULL. */
+/* The path of the program, or NULL. */
 static const char *find_program(struct arena *arena, const char *name)
 {
 	struct str rest = str_of(search_path()), dir;
@@ -96,18 +97,18 @@ static int start(struct ctx *ctx, const char *program, const struct command_run 
 	int out[2], said[2], failed[2];
 
 	if (pipe2(out, O_CLOEXEC) != 0)
-		return err_sys(err, errno, "no pipe could be made");
+		return err_sys(err, errno, "cannot create a pipe");
 	if (pipe2(said, O_CLOEXEC) != 0) {
 		close(out[0]);
 		close(out[1]);
-		return err_sys(err, errno, "no pipe could be made");
+		return err_sys(err, errno, "cannot create a pipe");
 	}
 	if (pipe2(failed, O_CLOEXEC) != 0) {
 		close(out[0]);
 		close(out[1]);
 		close(said[0]);
 		close(said[1]);
-		return err_sys(err, errno, "no pipe could be made");
+		return err_sys(err, errno, "cannot create a pipe");
 	}
 	*c = (struct child){.pid = fork(), .out = out[0], .said = said[0], .failed = failed[0]};
 	if (c->pid == 0)
@@ -120,10 +121,10 @@ static int start(struct ctx *ctx, const char *program, const struct command_run 
 	close(c->out);
 	close(c->said);
 	close(c->failed);
-	return err_sys(err, errno, "no process could be started");
+	return err_sys(err, errno, "cannot start a process");
 }
 
-/* Takes what is there. False at the end of the pipe. */
+/* Reads what is available. False at the end of the pipe. */
 static bool drain(int fd, struct buf *buf)
 {
 	char bytes[16384];
@@ -173,7 +174,7 @@ static int reap(struct ctx *ctx, struct child *c, int64_t until_ns, int *ret_sta
 		int r = ctx_check(ctx, err);
 
 		if (r == 0 && clock_monotonic_ns() >= until_ns)
-			r = err_set(err, ERR_TIMEOUT, "it closed its output and did not end; it was killed");
+			r = err_set(err, ERR_TIMEOUT, "it closed its output but did not exit; it was killed");
 		if (r)
 			return r;
 		nanosleep(&pause, NULL);
@@ -206,13 +207,13 @@ static int verdict(const struct child *c, int status, struct str said, struct er
 	if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
 		return 0;
 	if (WIFSIGNALED(status))
-		return err_set(err, ERR_UNAVAILABLE, "it was ended by signal %d%s%.*s", WTERMSIG(status),
+		return err_set(err, ERR_UNAVAILABLE, "it was killed by signal %d%s%.*s", WTERMSIG(status),
 			       said.len ? ": " : "", STR_ARG(said));
-	return err_set(err, ERR_UNAVAILABLE, "it ended with %d%s%.*s", WEXITSTATUS(status), said.len ? ": " : "",
-		       STR_ARG(said));
+	return err_set(err, ERR_UNAVAILABLE, "it exited with status %d%s%.*s", WEXITSTATUS(status),
+		       said.len ? ": " : "", STR_ARG(said));
 }
 
-/* One line that can stand in a message. */
+/* The text as one line that fits into a message. */
 static struct str one_line(struct arena *arena, struct str text)
 {
 	char *out = (char *)arena_str(arena, utf8_first(str_trim(text), SAID_MAX - 60)).ptr;

@@ -20,7 +20,7 @@ struct command_ran {
 	struct str said;   /* the first of its standard error, for messages */
 };
 
-/* 0 when it ended with 0. ERR_NOT_FOUND: there is no such program. ERR_TIMEOUT: killed. ERR_UNAVAILABLE: it failed. */
+/* 0 when it exited with 0. ERR_NOT_FOUND: there is no such program. ERR_TIMEOUT: killed. ERR_UNAVAILABLE: it failed. */
 int command_run(struct ctx *ctx, const struct command_run *run, struct command_ran *ret, struct err *err);
 
 #endif

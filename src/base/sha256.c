@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * SHA-256 (FIPS 180-4). Wacht's read_file promises one of the slice it gives, and a bundle can be checked with
- * sha256sum; that alone is no reason to link a TLS library into a file server.
+ * sha256sum; that alone does not justify linking a TLS library into a file server.
  */
 #include "base/sha256.h"
 

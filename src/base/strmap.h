@@ -10,7 +10,7 @@
 struct strmap;
 
 struct strmap *strmap_new(struct arena *arena);
-/* The number beside the key; a new key gets 0 and *ret_added (may be NULL) is true. Good until the next put. */
+/* The number stored for the key; a new key gets 0 and *ret_added (may be NULL) is true. Valid until the next put. */
 size_t *strmap_put(struct strmap *map, struct str key, bool *ret_added);
 /* NULL: not there. */
 size_t *strmap_find(struct strmap *map, struct str key);

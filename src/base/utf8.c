@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/utf8.h"
 
-/* The length that the first byte promises; 0 when none begins with it. */
+/* The length that the first byte announces; 0 when no code point begins with it. */
 static size_t promised(unsigned char c)
 {
 	return c < 0x80 ? 1 : c < 0xC2 ? 0 : c < 0xE0 ? 2 : c < 0xF0 ? 3 : c < 0xF5 ? 4 : 0;

@@ -29,9 +29,9 @@ struct watch_tree {
 	size_t dirs_max;
 	bool (*skips)(const char *name); /* "." and ".." among them */
 };
-/* And those in it, down to `depth` levels. A directory is watched before it is read: one that is made in it at that
-   time is an event. What is gone again is no error; after others the rest is watched all the same, but when there is no
-   room left (ENOSPC, ENOMEM). */
+/* Adds `below` and the directories in it, down to `depth` levels. A directory is watched before it is read, so one that
+   is made in it at that time is an event. A directory that is already gone is not an error. After any other error the
+   rest is still watched, unless there is no room left (ENOSPC, ENOMEM). */
 int watch_add_tree(struct watch *w, const char *below, const struct watch_tree *how, unsigned depth);
 
 /* `path` is below root; NULL when the event has no name, its directory is not known, or it is too long. */

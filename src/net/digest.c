@@ -67,7 +67,7 @@ void digest_add(struct digest *digest, struct str bytes)
 	if (!digest->ctx)
 		sha256_add(&digest->own, bytes);
 	else if (bytes.len > 0 && ssl.update(digest->ctx, bytes.ptr, bytes.len) != 1)
-		fatal("OpenSSL refused the bytes of a digest"); /* it has no reason to but a lack of memory */
+		fatal("OpenSSL refused the bytes of a digest"); /* only lack of memory can cause this */
 }
 
 static void ssl_finish(struct digest *digest, uint8_t *ret)
@@ -143,7 +143,7 @@ int digest_md5(struct str bytes, uint8_t ret[MD5_LEN], struct err *err)
 	pthread_once(&once, load);
 	if (!md5_md)
 		return err_set(err, ERR_UNSUPPORTED,
-			       "MD5 is asked for and OpenSSL does not have it; install the package libssl3");
+			       "MD5 is needed and OpenSSL does not have it; install the package libssl3");
 	digest.ctx = ssl.ctx_new();
 	if (!digest.ctx || ssl.init(digest.ctx, md5_md, NULL) != 1)
 		fatal("OpenSSL could not begin a digest");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Libraries that only remote stores need are loaded when the first of them is used: libcurl with all that hangs on it
- * costs a program 3 ms at every start, more than the whole rest.
+ * Libraries that only remote stores need are loaded when the first of them is used: libcurl and its dependencies cost a
+ * program 3 ms at every start, more than everything else together.
  */
 #ifndef STEAD_NET_DYNLIB_H
 #define STEAD_NET_DYNLIB_H

@@ -3,15 +3,16 @@
  * libcurl, driven so that a request ends when its caller wants it to. A client has a pool of slots; a slot is one
  * multi handle with one easy handle, and its connections stay with it. A request takes the slot that was used last,
  * so as few connections as possible are open and the warm one is taken first. Slots instead of one shared connection
- * cache: no lock is held while bytes move, and nothing depends on what a libcurl version thinks safe to share.
+ * cache: no lock is held while bytes move, and nothing depends on what a version of libcurl considers safe to
+ * share.
  *
  * The multi interface is used for one request at a time because only it gives the thread back while waiting: the loop
  * in `run` looks at the deadline, the cancel flag and the last time a byte moved; curl_easy_perform() would look once
  * a second.
  *
- * A connection that was kept open may be dead. libcurl notices most of that and sends the request again; what it does
- * not mend (a body half sent) is done once more here, on a new connection. Every sending is counted, since a request
- * that was sent twice may have been carried out twice.
+ * A connection that was kept open may be dead. libcurl notices most of that and sends the request again; what it
+ * does not retry (a body half sent) is sent once more here, on a new connection. Every sending is counted, since a
+ * request that was sent twice may have been carried out twice.
  */
 #include "net/http.h"
 
@@ -192,7 +193,7 @@ static void slot_give(struct http *http, struct slot *slot)
 		slot_destroy(slot);
 }
 
-/* "host:port" of a URL, without what stands before '@'. */
+/* "host:port" of a URL, without the user name. */
 static struct str host_of(struct str url)
 {
 	size_t at = str_find(url, STR("://"), 0);
@@ -216,7 +217,7 @@ static void moved(struct transfer *t)
 	t->moved_ns = clock_monotonic_ns();
 }
 
-/* A connection is there and the request goes out on it now: also when it goes out again. */
+/* Called when a connection is there and the request goes out on it, also when it is sent again. */
 static int on_sending(void *arg, char *a, char *b, int c, int d)
 {
 	struct transfer *t = arg;
@@ -399,7 +400,7 @@ static bool header_is_clean(struct http_header header)
 	return header.name.len > 0;
 }
 
-/* What libcurl would add by itself: a question before the body, and that a body in memory is a form. */
+/* Headers that libcurl would add by itself: Expect before the body, and the content type of a form. */
 static struct curl_slist *set_defaults(void)
 {
 	struct curl_slist *list = api.slist_append(NULL, "Expect:"), *more;
@@ -437,13 +438,13 @@ static int set_headers(struct transfer *t)
 		list = more;
 	}
 	if (!list)
-		return err_set(t->err, ERR_INTERNAL, "a request to \"%.*s\" cannot be made: no memory",
+		return err_set(t->err, ERR_INTERNAL, "a request to \"%.*s\" cannot be made: out of memory",
 			       STR_ARG(t->host));
 	t->headers = list;
 	return 0;
 }
 
-/* What is the same for every request of a client. */
+/* Sets the options that are the same for every request of a client. */
 static int set_client(struct transfer *t, CURL *easy)
 {
 	const struct http *http = t->http;
@@ -518,7 +519,7 @@ static int look(struct transfer *t, int *ret_wait_ms)
 	curl_off_t up = 0;
 
 	if (ctx_check(t->ctx, t->err) != 0)
-		return err_prefix(t->err, "while \"%.*s\" was asked", STR_ARG(t->host));
+		return err_prefix(t->err, "while waiting for \"%.*s\"", STR_ARG(t->host));
 	now = clock_monotonic_ns();
 	if (t->deadline_ns && now >= t->deadline_ns)
 		return err_set(t->err, ERR_TIMEOUT, "\"%.*s\" did not answer within %lld ms", STR_ARG(t->host),
@@ -531,7 +532,7 @@ static int look(struct transfer *t, int *ret_wait_ms)
 			t->moved_ns = now;
 		}
 		if (now - t->moved_ns >= t->http->stall_ms * NS_PER_MS) {
-			err_set(t->err, ERR_TIMEOUT, "\"%.*s\" has been silent for %u ms; check that it is well",
+			err_set(t->err, ERR_TIMEOUT, "\"%.*s\" has been silent for %u ms; check that the server works",
 				STR_ARG(t->host), t->http->stall_ms);
 			t->err->retryable = true;
 			return -ERR_TIMEOUT;
@@ -584,18 +585,19 @@ static int fail(struct transfer *t, CURLcode code)
 			return err_set(err, ERR_UNAVAILABLE, "\"%.*s\" does not answer in HTTP; check the address",
 				       STR_ARG(h));
 		return err_set(err, ERR_INVALID,
-			       "an address at \"%.*s\" is not one of http:// or https:// without a user name",
+			       "the URL of \"%.*s\" is not valid; write http:// or https://, without a user name",
 			       STR_ARG(h));
 	case CURLE_PEER_FAILED_VERIFICATION:
 	case CURLE_SSL_CACERT_BADFILE:
 	case CURLE_SSL_ISSUER_ERROR:
 		return err_set(err, ERR_DENIED,
-			       "the certificate of \"%.*s\" is not trusted; name the file of its authority, or mend "
+			       "the certificate of \"%.*s\" is not trusted; name the file of its authority, or replace "
 			       "the certificate",
 			       STR_ARG(h));
 	case CURLE_COULDNT_RESOLVE_HOST:
 	case CURLE_COULDNT_RESOLVE_PROXY:
-		err_set(err, ERR_UNAVAILABLE, "\"%.*s\" has no address; check the name and the network", STR_ARG(h));
+		err_set(err, ERR_UNAVAILABLE, "the name of \"%.*s\" cannot be resolved; check the name and the network",
+			STR_ARG(h));
 		break;
 	case CURLE_COULDNT_CONNECT:
 		err_set(err, ERR_UNAVAILABLE, "nothing answers at \"%.*s\"; check the address and that the server runs",
@@ -611,7 +613,7 @@ static int fail(struct transfer *t, CURLcode code)
 	case CURLE_GOT_NOTHING:
 	case CURLE_SEND_ERROR:
 	case CURLE_RECV_ERROR:
-		err_set(err, ERR_UNAVAILABLE, "\"%.*s\" cut the connection off before its answer was whole",
+		err_set(err, ERR_UNAVAILABLE, "\"%.*s\" closed the connection before its answer was complete",
 			STR_ARG(h));
 		break;
 	default:
@@ -634,7 +636,7 @@ static int attempt(struct transfer *t, bool fresh, bool *ret_again)
 	t->moved = 0;
 	moved(t);
 	if (api.multi_add(t->slot->multi, t->slot->easy) != CURLM_OK)
-		return err_set(t->err, ERR_INTERNAL, "libcurl takes no request to \"%.*s\"", STR_ARG(t->host));
+		return err_set(t->err, ERR_INTERNAL, "libcurl does not accept a request to \"%.*s\"", STR_ARG(t->host));
 	r = run(t, &code);
 	api.getinfo(t->slot->easy, CURLINFO_NUM_CONNECTS, &opened);
 	api.multi_remove(t->slot->multi, t->slot->easy);
@@ -713,7 +715,7 @@ int http_perform(struct http *http, struct ctx *ctx, const struct http_request *
 	t.deadline_ns = req->timeout_ms > 0 ? clock_monotonic_ns() + req->timeout_ms * NS_PER_MS : 0;
 	t.slot = slot_take(http);
 	if (!t.slot)
-		return err_set(err, ERR_INTERNAL, "libcurl makes no handle for \"%.*s\"", STR_ARG(t.host));
+		return err_set(err, ERR_INTERNAL, "libcurl cannot create a handle for \"%.*s\"", STR_ARG(t.host));
 	pipe_pending = sigpipe_hold(&old);
 	r = perform(&t);
 	slot_give(http, t.slot);

@@ -52,7 +52,7 @@ struct http_request {
 	int (*head)(void *arg, int status, const struct http_header *headers, size_t count, struct err *err);
 	void *arg;
 	size_t body_max;    /* 0: 1 MiB; more is ERR_TOO_LARGE (an error answer is cut instead) */
-	int64_t timeout_ms; /* for the whole request, beside ctx's deadline; 0: none */
+	int64_t timeout_ms; /* for the whole request, in addition to ctx's deadline; 0: none */
 };
 
 struct http_response {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * RESP3, the reading half, and what a server's errors mean. The parser pulls its bytes, so that it is the same over a
- * socket and over a fuzzer's input, and puts long strings straight where they stay. It believes no number before it is
+ * socket and over a fuzzer's input, and puts long strings straight where they stay. No number is believed before it is
  * compared with what may still come; arrays grow as their items arrive, so a count alone costs nothing.
  */
 #include "net/resp.h"
@@ -171,9 +171,9 @@ static int take_head(struct resp_in *in, char *ret_kind, struct str *ret_rest, i
 	*ret_rest = str_from(line, 1);
 	*ret_number = 0;
 	if (memchr("$=!*%~>|:", *ret_kind, 9) && !str_to_i64(*ret_rest, ret_number))
-		return corrupt(err, "a number is none");
+		return corrupt(err, "a malformed number");
 	if (memchr("$=!*%~>|", *ret_kind, 8) && (*ret_number < -1 || *ret_number > INT32_MAX))
-		return corrupt(err, "a length is none");
+		return corrupt(err, "an invalid length");
 	return 0;
 }
 
@@ -207,9 +207,9 @@ static int parse(struct resp_in *in, unsigned depth, struct resp_value *ret, str
 	case '#':
 		ret->type = RESP_INT;
 		ret->i = str_is(rest, "t");
-		return ret->i || str_is(rest, "f") ? 0 : corrupt(err, "a truth value is none");
+		return ret->i || str_is(rest, "f") ? 0 : corrupt(err, "a malformed boolean");
 	case '_':
-		return rest.len ? corrupt(err, "a null with something behind it") : 0;
+		return rest.len ? corrupt(err, "a null followed by other bytes") : 0;
 	case '$':
 	case '=':
 	case '!':
@@ -254,7 +254,7 @@ static const struct {
 	{"BUSY", ERR_UNAVAILABLE, true,
 	 "the Redis server is busy with somebody's script; try again, or end it with SCRIPT KILL"},
 	{"MISCONF", ERR_UNAVAILABLE, false,
-	 "the Redis server cannot save to its disk and refuses writes; free space on its disk or mend its dir"},
+	 "the Redis server cannot save to its disk and refuses writes; free space on its disk or correct its dir"},
 	{"MASTERDOWN", ERR_UNAVAILABLE, true, "this Redis replica has lost its primary; name the primary in the URL"},
 	{"NOREPLICAS", ERR_UNAVAILABLE, true, "the Redis server has fewer replicas than it wants before it writes"},
 	{"CLUSTERDOWN", ERR_UNAVAILABLE, true, "the Redis cluster is down; look at CLUSTER INFO"},
@@ -263,7 +263,7 @@ static const struct {
 	{"ASK", ERR_UNAVAILABLE, true, "the Redis cluster is moving these keys; try again"},
 	{"NOPROTO", ERR_UNSUPPORTED, false, "this server does not speak RESP3; Redis 6.2 or newer is needed"},
 	{"WRONGTYPE", ERR_CORRUPT, false,
-	 "a key of another program lies where Stead keeps its own; choose another prefix in the URL"},
+	 "another program already uses a key with this prefix; choose another prefix in the URL"},
 };
 
 int resp_error(struct str text, struct err *err)

@@ -21,7 +21,7 @@ enum resp_type { RESP_NULL, RESP_STR, RESP_ERROR, RESP_INT, RESP_ARRAY, RESP_PUS
 
 struct resp_value {
 	enum resp_type type;
-	struct str s;             /* str, error; a NUL stands behind it */
+	struct str s;             /* str, error; NUL-terminated */
 	int64_t i;                /* int */
 	struct resp_value *items; /* array, push */
 	size_t count;
@@ -40,7 +40,7 @@ struct resp_place {
 struct resp_in {
 	char *buf; /* owned by whoever made it; RESP_BUF bytes */
 	size_t at, len;
-	/* At least one byte. What comes behind the first `cap` may go to `spill`. */
+	/* At least one byte. Bytes after the first `cap` may go to `spill`. */
 	int (*fill)(void *arg, void *bytes, size_t cap, void *spill, size_t spill_cap, size_t *ret_len,
 		    struct err *err);
 	void *arg;
@@ -50,7 +50,7 @@ struct resp_in {
 };
 #define RESP_BUF ((size_t)16384)
 
-/* ERR_CORRUPT: these bytes are no answer, and no later ones can be trusted; ERR_TOO_LARGE alike. */
+/* ERR_CORRUPT: the bytes are not a valid answer, so later ones cannot be trusted either; the same for ERR_TOO_LARGE. */
 int resp_parse(struct resp_in *in, size_t max, struct resp_value *ret_value, struct err *err);
 /* The error that a server answered, as one sentence that says what to do. Always fails. */
 int resp_error(struct str text, struct err *err);
@@ -63,7 +63,7 @@ struct resp_opts {
 	struct tls_opts tls_opts;
 	const char *user, *password; /* NULL: none */
 	unsigned db;
-	unsigned connect_ms, answer_ms; /* at most, beside the ctx's deadline */
+	unsigned connect_ms, answer_ms; /* at most, in addition to ctx's deadline */
 	unsigned connections;           /* at once */
 	const struct str *scripts;      /* loaded into the server by every new connection; borrowed */
 	size_t script_count;
@@ -81,14 +81,14 @@ void resp_client_destroy(struct resp_client *client);
 int resp_take(struct resp_client *client, struct ctx *ctx, bool extra, struct resp_conn **ret_conn, struct err *err);
 /* Closes it when something went wrong with it, or when answers are still to come. */
 void resp_give(struct resp_client *client, struct resp_conn *conn);
-/* Closes it: the server behind it is not the right one any more. */
+/* Closes it, because it no longer leads to the right server. */
 void resp_drop(struct resp_client *client, struct resp_conn *conn);
 /* What EVALSHA calls the n-th of the scripts; known when a connection was taken. */
 struct str resp_script_hash(const struct resp_client *client, size_t script);
 /* Puts a request into the pipeline; nothing is sent before resp_send(), until when the bytes of the arguments must
    stay. */
 void resp_put(struct resp_conn *conn, const struct str *args, size_t count);
-/* The same; `tail` is part of argument `joined`, behind what `args` has of it. */
+/* The same; `tail` is part of argument `joined`, after what `args` has of it. */
 void resp_put_joined(struct resp_conn *conn, const struct str *args, size_t count, size_t joined, struct str tail);
 int resp_send(struct resp_conn *conn, struct ctx *ctx, struct err *err);
 /* The next answer. An error that the server answers is a value. `more_ns` is added to the time that it may take. */

@@ -12,7 +12,7 @@
 #include "base/buf.h"
 #include "base/utf8.h"
 
-#define TEXT_MAX SIZE_MAX /* what is signed is bounded by who made it */
+#define TEXT_MAX SIZE_MAX /* the caller bounds what is signed */
 
 struct sigv4_time sigv4_time(int64_t unix_s)
 {
@@ -199,7 +199,7 @@ static struct str sigv4_signature(struct arena *arena, const struct sigv4 *signe
 void sigv4_sign(struct arena *arena, const struct sigv4 *signer, const struct sigv4_request *req,
 		const struct http_header **ret_headers, size_t *ret_count)
 {
-	/* host stands last while signing, and gives its place to authorization */
+	/* host is last while signing; authorization then takes its slot */
 	struct http_header *all = ARENA_ARRAY(arena, struct http_header, req->header_count + 4);
 	size_t n = req->header_count;
 	struct str signature, names;

@@ -54,7 +54,7 @@ struct sigv4_request {
 	struct str payload; /* hex SHA-256 of the body, or SIGV4_UNSIGNED */
 };
 
-/* "a=1&b=%20", sorted: what goes behind '?' (nothing: empty). */
+/* "a=1&b=%20", sorted: the text after '?' (nothing: empty). */
 struct str sigv4_query(struct arena *arena, const struct sigv4_param *params, size_t count);
 
 /* All headers to send (but for host, which the client makes of the URL): the request's, x-amz-date,

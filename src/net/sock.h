@@ -26,7 +26,7 @@ struct sock_target {
 int sock_connect(const struct sock_target *target, struct ctx *ctx, int64_t deadline_ns, struct sock **ret_sock,
 		 struct err *err);
 void sock_close(struct sock *sock);
-/* Waits for at least one byte; the end of the stream is an error. What comes behind the first `cap` bytes goes to
+/* Waits for at least one byte; the end of the stream is an error. Bytes after the first `cap` go to
    `spill`; *ret_len counts both. */
 int sock_read(struct sock *sock, struct ctx *ctx, int64_t deadline_ns, void *bytes, size_t cap, void *spill,
 	      size_t spill_cap, size_t *ret_len, struct err *err);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * OpenSSL behind a few functions. Its error queue belongs to the thread and may hold what somebody else left there, so
- * it is emptied before every call whose failure is explained from it. Its own socket layer writes with write(), which
- * ends a program that did not ask for it by SIGPIPE; so the bytes go through a layer of ours that uses send().
+ * OpenSSL wrapped in a few functions. Its error queue belongs to the thread and may hold what somebody else left there,
+ * so it is emptied before every call whose failure is explained from it. Its own socket layer writes with write(),
+ * which ends a program that did not ask for it by SIGPIPE; so the bytes go through a layer of ours that uses send().
  */
 #include "net/tls.h"
 
@@ -192,7 +192,7 @@ void tls_config_destroy(struct tls_config *config)
 	}
 }
 
-/* An address is compared with the certificate's addresses, a name with its names (and is told to the server). */
+/* An address is compared with the certificate's addresses, a name with its names (and is sent to the server). */
 static int expect_host(SSL *ssl, const char *host)
 {
 	unsigned char address[16];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Read-modify-write without a lock: the write holds only while the file is what was read. Correct between threads,
- * processes and replicas alike, because the condition is checked where the bytes lie.
+ * Read-modify-write without a lock: the write succeeds only if the file is still what was read. Correct
+ * between threads, processes and replicas alike, because the condition is checked where the bytes are stored.
  */
 #include <time.h>
 

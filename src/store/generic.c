@@ -112,7 +112,7 @@ struct scan_file {
 	struct scan *scan;
 	struct scan_item item;
 	size_t len; /* bytes in the chunk */
-	int ended;  /* what the visitor answered that ended the file, 0: nothing yet */
+	int ended;  /* the visitor's answer that ended the file, 0: none yet */
 	struct err err;
 };
 

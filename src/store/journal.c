@@ -4,19 +4,19 @@
  *
  *   <journal>/<number, 20 digits>                  one entry
  *   <journal>/gathered/<first>-<last>              many of them, for those who come late
- *   <journal>/gathered/cut-<number>                what is before that number is not kept
+ *   <journal>/gathered/cut-<number>                entries before that number are not kept
  *
- * To add is one request: the object of the next number, made under the condition "absent". Two who believe to be next
- * cannot both make it. To read on is one request for each entry, and one that finds nothing at the end. Who is far
- * behind, or does not know how things stand, lists first, and reads what was gathered.
+ * Adding is one request: the object of the next number, made under the condition "absent". Two writers that both think
+ * they are next cannot both make it. Reading on is one request for each entry, and one that finds nothing at the end.
+ * A reader that is far behind, or does not know the end, lists first and reads the gathered objects.
  *
  * Gathered objects hold aligned runs of 64, 1,024 or 16,384 entries. Whoever has the bytes of a whole run in memory
- * anyway writes it, under the condition "absent": all who do so write the same bytes, and who is killed leaves a whole
- * object or none. An object that was gathered goes with the next cut.
+ * anyway writes it, under the condition "absent": all who do so write the same bytes, and a killed writer
+ * leaves a whole object or none. An object that was gathered goes with the next cut.
  *
  * The one danger is a number that is free again because its object went: a process that slept since it was the last
- * would make it anew. So an object stays for an hour after it is not the newest any more (by the store's own clock),
- * and who has not heard for ten minutes that it knows the end lists before it trusts a number, and after it made one.
+ * would create it again. So an object stays for an hour after it ceased to be the newest (by the store's own clock),
+ * and a process that has not confirmed the end for ten minutes lists before it trusts a number, and after it made one.
  * Empty objects in place of those that went were rejected: they cost a request for each entry, and stay for ever.
  */
 #include "store/journal.h"
@@ -94,7 +94,7 @@ struct run {
 struct survey {
 	struct run *runs;
 	size_t run_count, run_cap;
-	uint64_t cut;                     /* what is before is not kept; 1: nothing was cut */
+	uint64_t cut;                     /* entries before it are not kept; 1: nothing was cut */
 	uint64_t loose_first, loose_last; /* 0: there is none */
 	uint64_t first, last;
 	int64_t newest_ns; /* of all objects that were seen */
@@ -176,7 +176,7 @@ static void survey_loose(struct survey *sv, const struct store_page *page)
 	}
 }
 
-/* Looks at the names of all that is gathered, and at the first and the last of what is not. */
+/* Looks at the names of all gathered objects, and at the first and the last entry that is not gathered. */
 static int survey(struct store *s, struct ctx *ctx, struct wpath journal, uint64_t after, struct survey *sv,
 		  struct err *err)
 {
@@ -198,7 +198,7 @@ static int survey(struct store *s, struct ctx *ctx, struct wpath journal, uint64
 			break;
 		survey_loose(sv, &page);
 		req.after = page.next;
-		/* what was gathered and still lies there need not be listed */
+		/* entries that were gathered but not yet removed need not be listed */
 		if (page.next.ptr && sv->loose_last < from)
 			req.after = entry_path(ctx->arena, journal, from).s;
 		req.limit = STORE_PAGE_MAX;
@@ -218,7 +218,7 @@ struct reading {
 	struct store *s;
 	struct ctx *ctx;
 	struct wpath journal;
-	uint64_t after; /* the next one that is wanted is behind it */
+	uint64_t after; /* the next wanted entry comes after it */
 	size_t max_bytes, bytes;
 	struct journal_page *page;
 	size_t cap;
@@ -238,7 +238,7 @@ static void take(struct reading *rd, struct str bytes)
 	rd->bytes += bytes.len;
 }
 
-/* The next entry by its own object; ERR_NOT_FOUND: it has none (any more). */
+/* Takes the next entry from its own object; ERR_NOT_FOUND: it has none (or no longer). */
 static int take_loose(struct reading *rd, struct err *err)
 {
 	struct str bytes;
@@ -250,7 +250,7 @@ static int take_loose(struct reading *rd, struct err *err)
 	return r;
 }
 
-/* "<number> <length>\n" and the bytes, one behind the other. False: it is not whole. */
+/* Cuts off the next "<number> <length>\n" and its bytes. False: it is not whole. */
 static bool run_next(struct str *rest, uint64_t *ret_number, struct str *ret_bytes)
 {
 	struct str head, number;
@@ -341,7 +341,7 @@ static int read_listed(struct reading *rd, struct survey *sv, struct err *err)
 		rd->page->last = sv->last;
 		if (rd->after + 1 < sv->first)
 			return err_set(err, ERR_NOT_FOUND,
-				       "what is behind entry %llu is not kept any more; the oldest entry is %llu",
+				       "entries after %llu are no longer kept; the oldest entry is %llu",
 				       (unsigned long long)rd->after, (unsigned long long)sv->first);
 		while (r == 0 && !rd->full && rd->after < sv->last) {
 			const struct run *run = run_with(sv, rd->after + 1);
@@ -431,7 +431,7 @@ static int overtaken(struct store *s, struct ctx *ctx, struct wpath journal, con
 	ret->overtaken = true;
 	if (store_journal_read_generic(s, ctx, journal, &req, &ret->news, &ignored))
 		ret->news = (struct journal_page){0};
-	return err_set(err, ERR_CONFLICT, "entry %llu is there already; read on and add behind the last one",
+	return err_set(err, ERR_CONFLICT, "entry %llu already exists; read on and add after the last one",
 		       (unsigned long long)(add->after + 1));
 }
 

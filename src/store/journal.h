@@ -2,8 +2,8 @@
 /*
  * A journal: an ordered list of entries that is only added to at its end and cut at its beginning. It is what the
  * revision log is kept in where a file that grows is not cheap: on Redis it is a stream, on PostgreSQL rows of a table,
- * on an object store one object per entry. A path names it; what lies below that path is the journal's and nobody
- * else's. Entries are numbered 1, 2, 3 … without gaps.
+ * on an object store one object per entry. A path names it; everything below that path belongs to the journal
+ * alone. Entries are numbered 1, 2, 3 … without gaps.
  *
  * Adding is conditional on the number of the last entry that the caller knows, so that two replicas never believe that
  * they were both next. A store that has files and journal in one place can make one change of a file in the same step,
@@ -24,7 +24,7 @@ struct journal_entry {
 };
 
 struct journal_read {
-	uint64_t after;   /* entries behind this one */
+	uint64_t after;   /* entries after this one */
 	size_t max_bytes; /* at least one entry is given, then no more than fit */
 	int64_t wait_ns;  /* when there is none: how long to wait for one; 0: not at all */
 	/* When (clock_real_ns) entry `after` was known to be the last one. A store that keeps an object per entry need
@@ -36,7 +36,7 @@ struct journal_page {
 	struct journal_entry *entries; /* in the caller's arena */
 	size_t count;
 	uint64_t first; /* the oldest entry that is kept (last + 1: none is); 0: the store did not look (known_ns) */
-	uint64_t last;  /* the newest that there is, 0 before the first; more than the page has: read on */
+	uint64_t last;  /* the newest entry, 0 before the first; more than the page has: read on */
 };
 
 enum journal_change { JOURNAL_ALONE, JOURNAL_WRITE, JOURNAL_APPEND, JOURNAL_REMOVE };
@@ -59,18 +59,17 @@ struct journal_add {
 struct journal_added {
 	struct store_stat stat; /* write, append: the file */
 	bool overtaken; /* on ERR_CONFLICT: entry after + 1 exists already. False: the file's condition failed */
-	struct journal_page
-		news; /* when overtaken: what came meanwhile, as far as the store told at once; may be empty */
+	struct journal_page news; /* when overtaken: the entries that were missed, if the store reported them at once;
+				     may be empty */
 };
 
-/* ERR_NOT_FOUND: entries behind `after` were cut away; page->first says where to begin. A journal that was never added
+/* ERR_NOT_FOUND: entries after `after` were cut away; page->first says where to begin. A journal that was never added
    to is empty, not an error. */
 int store_journal_read(struct store *s, struct ctx *ctx, struct wpath journal, const struct journal_read *req,
 		       struct journal_page *ret_page, struct err *err);
 /* Durable when it returns. ERR_CONFLICT with overtaken: nothing was added. What a write or remove under `cond` can fail
    with: nothing was added either. ERR_UNSUPPORTED with a change: this store cannot do both in one step; add the entry
-   alone, then make the change. An answer that was lost is looked after by the store: it reads entry after + 1 and
-   compares. */
+   alone, then make the change. The store handles a lost answer itself: it reads entry after + 1 and compares. */
 int store_journal_add(struct store *s, struct ctx *ctx, struct wpath journal, struct wpath to, struct store_cond cond,
 		      const struct journal_add *add, struct journal_added *ret_added, struct err *err);
 /* Entries before `before` go. Never the last one: its number must stay known. */
@@ -81,12 +80,12 @@ int store_journal_read_generic(struct store *s, struct ctx *ctx, struct wpath jo
 			       struct journal_page *ret_page, struct err *err);
 int store_journal_add_generic(struct store *s, struct ctx *ctx, struct wpath journal, const struct journal_add *add,
 			      struct journal_added *ret_added, struct err *err);
-/* Objects go only when they are `grace_ns` older than the newest one: who knew them as the end of the journal knows by
-   then that its knowledge is old. */
+/* Objects go only when they are `grace_ns` older than the newest one: whoever knew them as the end of the journal knows
+   by then that its knowledge is stale. */
 int store_journal_cut_generic(struct store *s, struct ctx *ctx, struct wpath journal, uint64_t before, int64_t grace_ns,
 			      struct err *err);
 #define JOURNAL_GRACE_NS (3600 * NS_PER_S)
-/* True when the entry behind `after` is these bytes: the answer to an add was lost. */
+/* True when the entry after `after` has these bytes: the answer to an add was lost. */
 bool store_journal_has(struct store *s, struct ctx *ctx, struct wpath journal, uint64_t after, struct str bytes);
 
 #endif

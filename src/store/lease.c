@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The file of a lease is one JSON object: {"holder","fence","ttl_ms","mark"}. `mark` is random and new with every
- * write, so that no two writes have the same bytes: on stores whose versions are hashes of the content a renewal would
- * else look like nothing, and a contender would take a lease that lives. It also tells whose a write was when its
- * answer got lost.
+ * write, so that no two writes have the same bytes: on stores whose versions are hashes of the content a renewal
+ * would otherwise be invisible, and a contender would take a lease that is alive. It also tells whose a write was when
+ * its answer got lost.
  *
  * A released lease keeps its file with no holder in it: the fence must go on from there. A file that cannot be read as
  * a lease is an error and never taken for a free one.
@@ -73,14 +73,14 @@ static int parse_record(struct ctx *ctx, struct str bytes, struct record *record
 
 	if (jv_parse(ctx->arena, bytes, &v, &why) != 0)
 		return err_set(err, ERR_CORRUPT,
-			       "the file of the lease is not one (%.*s); remove it when nobody holds it",
+			       "the file of the lease is malformed (%.*s); remove it when nobody holds it",
 			       STR_ARG(err_text(ctx->arena, &why)));
 	fence = jv_get_int(v, "fence", 0);
 	ttl_ms = jv_get_int(v, "ttl_ms", 0);
 	record->holder = jv_get_str(v, "holder");
 	record->mark = jv_get_str(v, "mark");
 	if (fence < 1 || ttl_ms < 1 || ttl_ms > LEASE_TTL_MAX_NS / NS_PER_MS || !record->mark.len)
-		return err_set(err, ERR_CORRUPT, "the file of the lease is not one; remove it when nobody holds it");
+		return err_set(err, ERR_CORRUPT, "the file of the lease is malformed; remove it when nobody holds it");
 	record->fence = (uint64_t)fence;
 	record->ttl_ns = ttl_ms * NS_PER_MS;
 	record->exists = true;
@@ -103,8 +103,8 @@ static int read_record(struct store *leases, struct ctx *ctx, struct str name, s
 	return r;
 }
 
-/* Writes `next` in the place of `old`. An answer that was lost, or a conflict with what may have been our own first
-   try, is looked after: the mark tells. */
+/* Writes `next` in the place of `old`. After a lost answer, or a conflict with what may have been our own first
+   try, the mark tells whose write it was. */
 static int write_record(struct store *leases, struct ctx *ctx, struct str name, const struct record *old,
 			const struct record *next, struct str *ret_version, struct err *err)
 {
@@ -214,8 +214,8 @@ static bool seen_long_enough(struct lease_watch *watch, const struct record *rec
 	return now - watch->since_ns >= record->ttl_ns + record->ttl_ns / 100;
 }
 
-/* One look. ERR_CONFLICT with *ret_again: another one holds it, or was quicker. The time is taken after the file was
-   read: the contender's time begins when the holder's write is known to have been made. */
+/* One look. ERR_CONFLICT with *ret_again: another contender holds it, or was quicker. The time is taken after the file
+   was read: the contender's time begins when the holder's write is known to have been made. */
 static int try_once(struct store *leases, struct ctx *ctx, const struct lease_want *want, struct lease_watch *watch,
 		    struct record *ret, bool *ret_again, struct err *err)
 {
@@ -237,7 +237,7 @@ static int try_once(struct store *leases, struct ctx *ctx, const struct lease_wa
 	*ret_again = r == -ERR_CONFLICT || r == -ERR_EXISTS;
 	if (*ret_again) {
 		*ret = old;
-		r = err_set(err, ERR_CONFLICT, "another one took the lease \"%.*s\" at the same moment; try again",
+		r = err_set(err, ERR_CONFLICT, "another holder took the lease \"%.*s\" at the same moment; try again",
 			    STR_ARG(want->name));
 	} else if (r == 0) {
 		*ret = next;
@@ -281,13 +281,12 @@ static int is_held_so(const struct record *record, struct str name, struct str h
 	if (!record->exists)
 		return err_set(err, ERR_NOT_FOUND, "there is no lease \"%.*s\"; acquire it first", STR_ARG(name));
 	if (!str_eq(record->holder, holder) || (fence && record->fence != fence))
-		return err_set(
-			err, ERR_CONFLICT,
-			"the lease \"%.*s\" is not held by \"%.*s\"%s any more: %s%.*s%s has fence %llu; stop what "
-			"it protects and acquire it again",
-			STR_ARG(name), STR_ARG(utf8_first(holder, 100)), fence ? " with this fence" : "",
-			record->holder.len ? "\"" : "it is free and", STR_ARG(utf8_first(record->holder, 100)),
-			record->holder.len ? "\"" : "", (unsigned long long)record->fence);
+		return err_set(err, ERR_CONFLICT,
+			       "the lease \"%.*s\" is no longer held by \"%.*s\"%s: %s%.*s%s has fence %llu; stop what "
+			       "it protects and acquire it again",
+			       STR_ARG(name), STR_ARG(utf8_first(holder, 100)), fence ? " with this fence" : "",
+			       record->holder.len ? "\"" : "it is free and", STR_ARG(utf8_first(record->holder, 100)),
+			       record->holder.len ? "\"" : "", (unsigned long long)record->fence);
 	return 0;
 }
 
@@ -308,7 +307,8 @@ int lease_resume(struct store *leases, struct ctx *ctx, const struct lease_want 
 
 /* --- holding --- */
 
-/* The file becomes `holder`'s, from the version that this handle knows; a conflict is told in words about the lease. */
+/* The file becomes `holder`'s, from the version that this handle knows; a conflict is reported as one about the lease.
+ */
 static int rewrite(struct lease *l, struct ctx *ctx, struct str holder, struct err *err)
 {
 	struct record old = {.exists = true, .version = version_of(l)};

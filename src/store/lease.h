@@ -21,8 +21,7 @@
 #define LEASE_TTL_MIN_NS INT64_C(100000000)
 #define LEASE_TTL_MAX_NS (24 * 3600 * NS_PER_S)
 
-/* What a contender has seen so far: {0} at first, kept between calls by those who ask now and then instead of waiting.
- */
+/* What a contender has seen so far: {0} at first, kept between calls by callers that poll instead of waiting. */
 struct lease_watch {
 	bool begun;
 	uint64_t seen[2]; /* of the version */
@@ -53,7 +52,8 @@ struct lease_info {
 
 struct lease;
 
-/* `leases` has one file for each lease and must outlive the handle. ERR_CONFLICT: another one holds it (and who). */
+/* `leases` has one file for each lease and must outlive the handle. ERR_CONFLICT: somebody else holds it (the message
+ * says who). */
 int lease_acquire(struct store *leases, struct ctx *ctx, const struct lease_want *want, struct lease **ret_lease,
 		  struct err *err);
 /* A handle to a lease that this holder acquired elsewhere (a command before this one). `fence` 0: whichever it has.
@@ -62,7 +62,7 @@ int lease_resume(struct store *leases, struct ctx *ctx, const struct lease_want 
 		 struct lease **ret_lease, struct err *err);
 /* The time begins again. ERR_CONFLICT: it was lost, for good; the fence says which came first. */
 int lease_renew(struct lease *lease, struct ctx *ctx, struct err *err);
-/* Others no longer have to wait. Lost already: no error. The fence stays known. */
+/* Others no longer have to wait. Not an error when it is already lost. The fence stays known. */
 int lease_release(struct lease *lease, struct ctx *ctx, struct err *err);
 /* Frees the handle; the lease itself stays until its time is over. NULL is allowed. */
 void lease_destroy(struct lease *lease);

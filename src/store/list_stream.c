@@ -3,7 +3,7 @@
 
 #include "base/limits.h"
 
-/* The greatest code point: sorts behind every name. */
+/* The greatest code point: sorts after every name. */
 #define LAST_NAME "\xF4\x8F\xBF\xBF"
 
 /* Translates the outer cursor to the store's own terms. */
@@ -65,7 +65,7 @@ static int load(struct list_stream *ls, struct err *err)
 
 	if (r == 0)
 		r = store_forward(ls->store, ls->ctx, &call, err);
-	if (r == -ERR_NOT_FOUND) { /* nothing in it: for a merge that is no error */
+	if (r == -ERR_NOT_FOUND) { /* nothing in it, which a merge does not treat as an error */
 		ls->done = true;
 		return 0;
 	}

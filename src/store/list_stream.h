@@ -38,13 +38,13 @@ struct list_stream {
 	uint64_t skipped;
 };
 
-/* Begins behind the cursor `after`, which is in the terms of what comes out. Pages are in ctx's arena. */
+/* Begins after the cursor `after`, which is in the terms of what comes out. Pages are in ctx's arena. */
 void list_stream_init(struct list_stream *ls, struct store *store, struct ctx *ctx, struct wpath dir, struct wpath at,
 		      const struct store_list_req *req);
 /* The next entry, NULL at the end; it stays until list_stream_next(). */
 int list_stream_peek(struct list_stream *ls, const struct store_entry **ret_entry, struct err *err);
 void list_stream_next(struct list_stream *ls);
-/* Leaves out everything below the directory `dir` (in `store`), which the next entry lies in. */
+/* Leaves out everything below the directory `dir` (in `store`), which contains the next entry. */
 void list_stream_leave(struct list_stream *ls, struct str dir);
 
 /* A page that is gathered entry by entry. It is given one more than its limit, to know whether there is a next one. */
@@ -62,7 +62,7 @@ static inline bool page_builder_full(const struct page_builder *b)
 void page_builder_add(struct page_builder *b, const struct store_entry *entry);
 /* Drops the one too many and sets the cursor. */
 void page_builder_finish(struct page_builder *b, struct store_page *ret_page);
-/* The cursor that goes on behind an entry. */
+/* The cursor that goes on after an entry. */
 struct str list_cursor(struct arena *arena, const struct store_entry *entry);
 
 #endif

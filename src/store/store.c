@@ -279,7 +279,7 @@ static int check_two_paths(enum store_op op, struct wpath from, struct wpath to,
 		return r;
 	if (wpath_within(to, from) || wpath_within(from, to))
 		return err_set(err, ERR_INVALID,
-			       "%s " ERR_PATH_BARE ": the target " ERR_PATH " is the same or one lies in the other",
+			       "%s " ERR_PATH_BARE ": the target " ERR_PATH " is the same or one contains the other",
 			       store_op_info[op].name, STR_ARG(from.s), STR_ARG(to.s));
 	return 0;
 }
@@ -375,7 +375,7 @@ int store_cond_check(struct store_cond cond, bool exists, struct str version, st
 	if (cond.kind != STORE_VERSION)
 		return 0;
 	if (!exists)
-		return err_set(err, ERR_CONFLICT, "it was removed since it was read; read again and decide anew");
+		return err_set(err, ERR_CONFLICT, "it was removed since it was read; read it again and decide again");
 	if (!str_eq(cond.version, version))
 		return err_set(err, ERR_CONFLICT,
 			       "it changed since it was read (it is version %.*s, not %.*s); read again",
@@ -388,7 +388,7 @@ int store_refuse(enum store_refusal why, struct str path, struct err *err)
 	static const char *const sentences[] = {
 		[REFUSE_DIR] = "is a directory; name a file",
 		[REFUSE_FILE] = "is a file; name a directory",
-		[REFUSE_BELOW_FILE] = "is a file, so nothing can lie below it",
+		[REFUSE_BELOW_FILE] = "is a file, so nothing can be below it",
 		[REFUSE_FILE_TARGET] = "is a file; a directory cannot replace it",
 		[REFUSE_NOT_RECURSIVE] = "is a directory; remove it recursively",
 		[REFUSE_DIR_VERSION] = "is a directory, which has no version; leave the condition out",

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The store: where the bytes of workspaces lie. One interface; backends (memory, disk, …) keep bytes, layers (prefix,
- * guard, quota, …) wrap another store. Nothing above this line knows where the bytes are.
+ * The store: where the bytes of workspaces are kept. One interface; backends (memory, disk, …) keep bytes, layers
+ * (prefix, guard, quota, …) wrap another store. Nothing above this line knows where the bytes are.
  *
  * The contract. Each line is a case of the conformance suite that every backend, layer and opened workspace passes:
  *  - Paths are struct wpath. The root always exists and is a directory.
@@ -17,7 +17,7 @@
  *  - A read past the end gives no bytes. A moved file keeps its bytes and mtime (its version may change).
  *  - append never loses or interleaves another writer's bytes; it creates the file.
  *  - Streams use bounded memory. Bytes are stored exactly.
- *  - Lists come in byte order of the path, in which a directory counts with a '/' behind its name; they are paged, the
+ *  - Lists come in byte order of the path, in which a directory counts with a '/' after its name; they are paged, the
  *    cursor survives restarts; a name that cannot be a path here is left out and counted.
  *  - Operations may be called from several threads at once.
  */
@@ -87,8 +87,8 @@ struct store_list_req {
 struct store_page {
 	struct store_entry *entries; /* in the caller's arena */
 	size_t count;
-	struct str next;  /* cursor: the last entry's path, a directory's with '/' behind it; ptr NULL: that was all.
-			     The next page begins behind that place, whether or not the entry still exists. */
+	struct str next;  /* cursor: the last entry's path, a directory's with a final '/'; ptr NULL: that was all.
+			     The next page begins after that place, whether or not the entry still exists. */
 	uint64_t skipped; /* names on this page that cannot be paths, links, devices */
 };
 
@@ -99,8 +99,8 @@ struct scan_item {
 	unsigned worker; /* < threads: for per-thread state */
 	struct str path; /* valid during the visit */
 	uint64_t size;   /* as far as known before reading; 0 without contents */
-	struct str data; /* with contents: the next chunk, ends behind a '\n' unless it is the last or the line is
-			    longer than a chunk */
+	struct str data; /* with contents: the next chunk, ends after a '\n' unless it is the last or the line is longer
+			    than a chunk */
 	uint64_t offset; /* of data in the file */
 	bool last;       /* nothing of this file comes after */
 	bool unreadable; /* the file could not be opened or read; data is empty, last is set */
@@ -175,7 +175,7 @@ struct store_call {
 
 struct store;
 
-/* What a store can do beyond the contract. A layer can what the store below it can, less what it takes away. */
+/* What a store can do beyond the contract. A layer can do what the store below it can, less what it takes away. */
 enum store_ability {
 	STORE_LOCAL = 1,    /* a file that grows is cheap, and only this machine sees it: a log is better kept in files
 			       than in a journal */
@@ -228,7 +228,7 @@ struct store {
 /* The front doors. Outputs may be NULL where a caller does not care; they are written on success only. An error gets
    "<operation> <path>: " before it (with the path as this store knows it). */
 int store_stat(struct store *s, struct ctx *ctx, struct wpath path, struct store_stat *ret_stat, struct err *err);
-/* Bytes in the arena, with one NUL behind them; ERR_TOO_LARGE when the range holds more than `max`. */
+/* Bytes in the arena, with one NUL after them; ERR_TOO_LARGE when the range holds more than `max`. */
 int store_read(struct store *s, struct ctx *ctx, struct wpath path, struct store_range range, size_t max,
 	       struct str *ret_bytes, struct store_stat *ret_stat, struct err *err);
 int store_read_stream(struct store *s, struct ctx *ctx, struct wpath path, struct store_range range,
@@ -254,9 +254,9 @@ int store_list(struct store *s, struct ctx *ctx, struct wpath path, const struct
 	       struct store_page *ret_page, struct err *err);
 int store_scan(struct store *s, struct ctx *ctx, struct wpath path, const struct scan_req *req, struct err *err);
 
-/* Read, change, write on condition; again when another writer came between. `before` has ptr NULL when there is no such
-   file (only with `create`; else that is ERR_NOT_FOUND). `change` may be called several times; it sets *ret_after, and
-   leaves `ptr` NULL to change nothing. *ret_stat is what is there then (kind 0: nothing). */
+/* Read, change, write on condition; repeated when another writer came in between. `before` has ptr NULL when there is
+   no such file (only with `create`; else that is ERR_NOT_FOUND). `change` may be called several times; it sets
+   *ret_after, and leaves `ptr` NULL to change nothing. *ret_stat is the final state (kind 0: nothing). */
 typedef int (*store_change_fn)(void *arg, struct arena *arena, struct str before, struct str *ret_after,
 			       struct err *err);
 struct store_change {
@@ -302,14 +302,14 @@ enum store_refusal {
 int store_refuse(enum store_refusal why, struct str path, struct err *err);
 
 /* Shared by backends that hold the whole of a file's directory at once. The byte order of lists: a directory counts as
-   its name with a '/' behind it. */
+   its name with a final '/'. */
 int store_entry_cmp(const struct store_entry *a, const struct store_entry *b);
 
 /* The generic forms that store_copy and store_scan fall back to: over the front doors of `s` itself, so that no layer
    is bypassed. Layers whose answer is not their inner store's (overlay, mounts) use them as well. */
 int store_copy_generic(struct store *s, struct ctx *ctx, struct wpath from, struct wpath to, struct store_cond to_cond,
 		       struct store_stat *ret_stat, struct err *err);
-/* One file from one store to another, in bounded memory; ERR_CONFLICT when it changes meanwhile. */
+/* One file from one store to another, in bounded memory; ERR_CONFLICT when it changes while it is copied. */
 int store_copy_between(struct store *from_store, struct ctx *ctx, struct wpath from, struct store *to_store,
 		       struct wpath to, struct store_cond to_cond, struct store_stat *ret_stat, struct err *err);
 int store_scan_generic(struct store *s, struct ctx *ctx, struct wpath path, const struct scan_req *req,

@@ -22,10 +22,9 @@ const char *store_redis_advice(struct store *s);
 uint64_t store_redis_trips(struct store *redis);
 
 struct store_disk_opts {
-	bool relaxed; /* no fsync: a power cut may lose what was just acknowledged; a killed process may not */
-	bool create;  /* make the directory if it is missing */
-	const char
-		*tmp_dir; /* where unfinished writes lie, on the same file system; NULL: beside the file they are for */
+	bool relaxed;        /* no fsync: a power cut may lose what was just acknowledged; a killed process may not */
+	bool create;         /* make the directory if it is missing */
+	const char *tmp_dir; /* for unfinished writes, on the same file system; NULL: the directory of the target */
 };
 /* `dir` is a path of the host. Unfinished writes of dead processes in tmp_dir are swept at open. */
 int store_disk_open(const char *dir, const struct store_disk_opts *opts, struct store **ret_store, struct err *err);
@@ -59,7 +58,7 @@ struct store *store_prefix_new(struct store *inner, struct wpath dir);
 struct store *store_readonly_new(struct store *inner);
 
 /* Globs, compared without regard to case; one without '/' is an element at any depth, and a directory that matches
-   covers all in it. "!glob" takes back what stood before it. */
+   covers all in it. "!glob" takes back earlier ones. */
 struct guard_rules {
 	const char *const *hidden; /* neither read nor written; absent from lists and scans */
 	size_t hidden_count;
@@ -76,10 +75,9 @@ enum guard_says store_guard_says(struct store *guard, struct wpath path);
 struct quota_limits {
 	uint64_t bytes, files, file_size; /* 0: unlimited */
 };
-/* Usage is counted once (lazily) and then kept; an outside change is caught up with by a recount when a write would
- * fail. */
+/* Usage is counted once (lazily) and then kept; a recount when a write would fail catches up with outside changes. */
 struct store *store_quota_new(struct store *inner, struct quota_limits limits);
-/* Has what `kept` tells counted beside the files: history that is kept elsewhere. Removing is never refused. */
+/* Counts what `kept` reports in addition to the files: history that is kept elsewhere. Removing is never refused. */
 void store_quota_count_kept(struct store *quota, uint64_t (*kept)(void *arg), void *arg);
 
 /* Upper is written; lower is only read. Deleting what lower has leaves a whiteout in upper, below ".stead-wh", a name
@@ -97,8 +95,8 @@ struct store_mount {
 struct store *store_mounts_new(struct store *base, const struct store_mount *mounts, size_t count);
 
 enum split_side { SPLIT_FIRST, SPLIT_SECOND, SPLIT_BOTH };
-/* One tree in two stores, at the same paths. `side` tells whose a path is, with all below it; SPLIT_BOTH is a directory
-   that both may have parts of. Owns both. */
+/* One tree in two stores, at the same paths. `side` tells which store has a path, with all below it; SPLIT_BOTH is a
+   directory that both may have parts of. Owns both. */
 struct store *store_split_new(struct store *first, struct store *second, enum split_side (*side)(struct wpath path));
 
 struct cache_opts {

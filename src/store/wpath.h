@@ -22,7 +22,7 @@ int wpath_parse(struct str text, struct wpath *ret, struct err *err);
 /* Lenient, for what people and models type: leading and trailing '/', doubled '/' and "." elements are dropped.
    ".." is refused, never resolved. */
 int wpath_parse_lenient(struct arena *arena, struct str text, struct wpath *ret, struct err *err);
-/* True when one element could stand in a path. */
+/* True when `name` is a valid element of a path. */
 bool wpath_name_ok(struct str name);
 
 static inline bool wpath_is_root(struct wpath p)
@@ -39,9 +39,9 @@ static inline bool wpath_eq(struct wpath a, struct wpath b)
 struct str wpath_name(struct wpath p);
 /* Without the last element; of the root, the root. */
 struct wpath wpath_parent(struct wpath p);
-/* True when p is dir or lies below it. Everything lies below the root. */
+/* True when p is dir or is below it. Everything is below the root. */
 bool wpath_within(struct wpath p, struct wpath dir);
-/* p without the leading `dir` and its '/'. p must lie within dir. */
+/* p without the leading `dir` and its '/'. p must be within dir. */
 struct wpath wpath_relative(struct wpath p, struct wpath dir);
 /* dir + "/" + p in the arena; ERR_INVALID when the whole gets too long. */
 int wpath_join(struct arena *arena, struct wpath dir, struct wpath p, struct wpath *ret, struct err *err);

@@ -3,7 +3,7 @@
  * The tree becomes a Thompson automaton over bytes (a code point is one to four of them), and that one becomes a
  * deterministic one on the way: a state is the set of places where the search may be, a missing transition is computed
  * when a byte asks for it. Assertions (^ $ \b) are decided when the next byte is known, so a state keeps its places as
- * they were before these are looked at, with what stood before: a line's start, a word's character.
+ * they were before these are looked at, with what came before: a line's start, a word's character.
  *
  * The search is for lines, so every newline leads back to the one start state, and a match may end at the first sign of
  * it. When the states take too much room all are dropped and made again.
@@ -82,7 +82,7 @@ static uint32_t emit_set(struct nfa *n, const struct byte_set *set, uint32_t nex
 	return emit(n, OP_SET, next, i);
 }
 
-/* Where a wide class stands under construction: the ways so far, and what comes behind. */
+/* A wide class under construction: the ways so far, and the state that follows. */
 struct ways {
 	struct nfa *n;
 	uint32_t entry, next;
@@ -494,7 +494,7 @@ static bool cache_full(const struct dfa *d)
 }
 
 /* The row to go on with after an unknown transition. When there is no room, all other states are dropped; the one that
-   is needed now is kept by making it anew from its places. */
+   is needed now is rebuilt from its places. */
 static uint32_t learn(struct dfa *d, uint32_t row, unsigned class)
 {
 	uint32_t k = d->nfa->classes, to = make(d, row / k, class);

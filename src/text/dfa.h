@@ -22,7 +22,7 @@ void dfa_destroy(struct dfa *dfa);
 
 #define DFA_NONE SIZE_MAX       /* no more lines match */
 #define DFA_WORK (SIZE_MAX - 1) /* the work that one search may cost is used up */
-/* A position in the first line at or behind `from` that matches (it may be the line's '\n', or data.len). `from` must
+/* A position in the first line at or after `from` that matches (it may be the line's '\n', or data.len). `from` must
    be the start of a line. The last line need not have a '\n'. */
 size_t dfa_find(struct dfa *dfa, struct str data, size_t from);
 

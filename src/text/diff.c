@@ -210,7 +210,7 @@ static void trim_common(struct str *a, struct str *b, uint64_t *ret_base)
 		front--;
 	*ret_base = count_lines(str_first(*a, front));
 	keep = 0;
-	/* the cut must fall behind a line end on both sides */
+	/* the cut must be after a line end on both sides */
 	while (back > 0 && (a->ptr[a->len - back - 1] != '\n' || ++keep <= CONTEXT + 1))
 		back--;
 	*a = str_n(a->ptr + front, a->len - front - back);

@@ -26,7 +26,7 @@ void diff_script(struct arena *arena, const struct diff_lines *a, const struct d
 void diff_unified(struct arena *arena, struct str before, struct str after, struct str path, unsigned lines_max,
 		  struct buf *out);
 
-/* What stands around words of the old and of the new side. */
+/* Text put around words of the old and of the new side. */
 struct diff_marks {
 	const char *old_start, *old_end, *new_start, *new_end;
 };

@@ -17,7 +17,7 @@ static bool is_word(char c)
 	return isalnum((unsigned char)c) || c == '_' || (unsigned char)c >= 0x80;
 }
 
-/* Words, runs of blanks, and single signs; a line end stands alone. */
+/* Words, runs of blanks, and single signs; a line end is a token of its own. */
 static struct diff_lines cut_words(struct arena *arena, struct str text)
 {
 	struct diff_lines l = {.line = ARENA_ARRAY(arena, struct str, text.len + 1)};
@@ -57,7 +57,7 @@ static void turn(struct writer *w, enum side side)
 }
 
 /* Marks are closed at the end of each line, so that a cut or a pager loses none. A line end that only the old side has
-   is not shown, since what follows stands on the same line now. */
+   is not shown, since the following text is now on the same line. */
 static void word(struct writer *w, enum side side, struct str s)
 {
 	if (s.len == 1 && s.ptr[0] == '\n') {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * .env files: secrets stand in them, so no message here shows a value, and nothing in a value is evaluated (no command
- * substitution, no reference to another name). What a shell would read otherwise is refused rather than guessed.
+ * .env files. They hold secrets, so no message here shows a value, and nothing in a value is evaluated (no command
+ * substitution, no reference to another name). Text that a shell would read differently is refused rather than guessed.
  *
  * ${NAME} is filled in on parsed values and not on the text: a secret with a quote or a line break in it can then
  * never change the shape of a document.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Globs over whole paths. Braces are expanded first, as shells do, because only then is it known whether a `**` stands
+ * Globs over whole paths. Braces are expanded first, as shells do, because only then is it known whether a `**` is
  * alone in its element; the number of alternatives is bounded, so that `{a,b}{a,b}…` is an error and not a month.
  * Each alternative is a list of elements. `**` is matched like `*` one level up: a mismatch goes back to the last `**`
  * only, so the work stays within pattern times path. Alternative rejected: translation to a regular expression, which
@@ -17,7 +17,7 @@
 
 #define ALTERNATIVES_MAX 1024
 #define EXPANDED_MAX     (64 * KIB)
-#define BRACES_MAX       256 /* each open one is looked for its end */
+#define BRACES_MAX       256 /* for each open one its end is searched */
 
 struct alternative {
 	struct wild_element *elements;
@@ -35,7 +35,7 @@ struct expansion {
 	size_t count, cap, bytes;
 };
 
-/* The length of what stands at `s.ptr[0]` and cannot be cut: an escape, a class, else one byte. */
+/* The length of the indivisible unit at `s.ptr[0]`: an escape, a class, else one byte. */
 static size_t unit_len(struct str s)
 {
 	size_t n = 1;

@@ -2,8 +2,8 @@
 /*
  * Chooses how to look for a pattern, once, from what it is:
  *  - plain texts, or an alternation of them: the literal finder alone;
- *  - an expression that every match of which has one of some texts in it: the literal finder, and the automaton (or
- *    PCRE2) only on lines that have one;
+ *  - an expression of which every match contains one of a few texts: the literal finder, and the automaton (or PCRE2)
+ *   only on lines that have one;
  *  - an expression without such texts: the automaton over everything, as long as it is regular;
  *  - the rest (look-around, back references, properties): PCRE2, line by line.
  * PCRE2 is also the judge of what a valid pattern is, and gives the words for an invalid one.
@@ -55,8 +55,9 @@ static int check_pattern(struct str pattern, struct err *err)
 	if (!utf8_valid(pattern))
 		return err_set(err, ERR_INVALID, "the pattern is not UTF-8; write other bytes as \\x{…} code points");
 	if (memchr(pattern.ptr ? pattern.ptr : "", '\n', pattern.len))
-		return err_set(err, ERR_INVALID,
-			       "the pattern has a line break, but lines are searched one by one; use one line of it");
+		return err_set(
+			err, ERR_INVALID,
+			"the pattern has a line break, but lines are searched one by one; search for one of its lines");
 	return 0;
 }
 
@@ -67,7 +68,7 @@ static int compile_pcre2(struct str pattern, unsigned flags, bool broken, pcre2_
 	int code;
 	PCRE2_SIZE at;
 
-	if (flags & MATCH_LITERAL) /* takes few options beside it */
+	if (flags & MATCH_LITERAL) /* PCRE2_LITERAL allows few other options */
 		options = PCRE2_UTF | PCRE2_LITERAL;
 	if (broken)
 		options |= PCRE2_MATCH_INVALID_UTF;
@@ -89,16 +90,16 @@ static int compile_pcre2(struct str pattern, unsigned flags, bool broken, pcre2_
 	return 0;
 }
 
-/* What the tree knows that PCRE2 lets pass. */
+/* Refuses what PCRE2 lets pass but the tree shows to be wrong. */
 static int check_tree(const struct re *re, struct err *err)
 {
 	if (re->has_verb)
 		return err_set(err, ERR_INVALID,
 			       "the pattern has a \"(*\" verb, which is not offered; write \"\\(\\*\"");
 	if (re->names_lf)
-		return err_set(
-			err, ERR_INVALID,
-			"the pattern has a line break (\\n), but lines are searched one by one; use one line of it");
+		return err_set(err, ERR_INVALID,
+			       "the pattern has a line break (\\n), but lines are searched one by one; search for one "
+			       "of its lines");
 	return 0;
 }
 
@@ -112,7 +113,7 @@ static bool is_plain(struct str pattern)
 	return pattern.len > 0;
 }
 
-/* For a pattern about which PCRE2 decides. */
+/* For a pattern that PCRE2 has to decide. */
 static int prepare_pcre2(struct matcher *m, struct str pattern, unsigned flags, struct err *err)
 {
 	int r = m->code ? 0 : compile_pcre2(pattern, flags, false, &m->code, err);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Which lines of a text match a pattern. Lines end in "\n" or "\r\n"; neither end is part of the line (unless the
- * pattern itself names '\r'), so nothing in a pattern can reach into the next line and `$` stands before both.
+ * pattern itself names '\r'), so nothing in a pattern can reach into the next line and `$` matches before both.
  * Every search ends: what PCRE2 decides is bounded by its match limits and by a budget of time for slow lines.
  */
 #ifndef STEAD_TEXT_GREP_H
@@ -20,8 +20,8 @@ struct searcher;
 
 enum { MATCH_LITERAL = 1, MATCH_NOCASE = 2 };
 
-/* ERR_INVALID with the place and the reason when the pattern is none; ERR_TOO_LARGE past PATTERN_LEN_MAX. What it
-   allocates outside the arena goes with matcher_destroy(). */
+/* ERR_INVALID with the place and the reason when the pattern is malformed; ERR_TOO_LARGE past PATTERN_LEN_MAX.
+   matcher_destroy() frees what is allocated outside the arena. */
 int matcher_new(struct arena *arena, struct str pattern, unsigned flags, struct matcher **ret, struct err *err);
 void matcher_destroy(struct matcher *matcher);
 

@@ -2,8 +2,8 @@
 /*
  * git's rules, one set per file that has some, chained upwards: the deepest set that says anything decides, and within
  * a set its last matching line. A tree of some size asks for every name against a few hundred rules, and nearly all of
- * those are a plain name or "*.ext". These lie in a hash table, by name or by extension; only the rest is tried one by
- * one, from the last line up, and only as long as a later line than the best so far is left.
+ * those are a plain name or "*.ext". These are kept in a hash table, by name or by extension; only the rest is tried
+ * one by one, from the last line up, and only while lines are left that come after the best match so far.
  */
 #include "text/ignore.h"
 
@@ -39,7 +39,7 @@ static uint64_t key_hash(struct str key, enum rule_form form)
 	return hash_u64(key, form);
 }
 
-/* Trailing spaces go, unless a '\' stands before them. */
+/* Removes trailing spaces, unless a '\' precedes them. */
 static struct str trim_line(struct str line)
 {
 	size_t end = 0;

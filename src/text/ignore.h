@@ -18,19 +18,19 @@
 
 #define IGNORE_FILE         ".gitignore"
 #define IGNORE_EXCLUDE_FILE ".git/info/exclude"
-#define IGNORE_LEN_MAX      (1 * MIB) /* of one file; what stands behind is not looked at */
+#define IGNORE_LEN_MAX      (1 * MIB) /* of one file; the rest of it is not read */
 
 struct ignore;
 
 /* Where a chain starts that is not in a repository (the root has no ".git"), such as an unpacked archive. Rules hold
-   there too, but one that takes every name ("*", or that behind a '/') is dropped: it speaks of a checkout that this is
-   not, and nothing would be left. In a repository start from NULL. */
+   there too, but one that takes every name ("*", or "/" and "*") is dropped: it is meant for a checkout, and nothing
+   would be left here. In a repository start from NULL. */
 const struct ignore *ignore_outside_repository(struct arena *arena);
 /* The rules in `text` for the directory `dir` (its path from the root; the root is ""), put on those of `parent`
-   (NULL: none). Everything is copied into the arena. Never fails: a line that is no rule rules nothing. */
+   (NULL: none). Everything is copied into the arena. Never fails: a malformed line has no effect. */
 const struct ignore *ignore_push(struct arena *arena, const struct ignore *parent, struct str dir, struct str text);
-/* True when the rules, or being named ".git", leave `path` (from the root) out. It must lie in the directory that
-   `ignore` was pushed for, or below. Directories above it are not looked at. `ignore` may be NULL (no rules). */
+/* True when the rules, or being named ".git", leave `path` (from the root) out. It must be in the directory that
+   `ignore` was pushed for, or below it. Directories above it are not looked at. `ignore` may be NULL (no rules). */
 bool ignore_match(const struct ignore *ignore, struct str path, bool is_dir);
 
 #endif

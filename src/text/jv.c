@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * JSON values, building and writing. The parser stands in jv_parse.c.
+ * JSON values: building and writing. The parser is in jv_parse.c.
  *
  * Objects are lists in insertion order: tool arguments have a dozen members, and order is kept for people. A document
  * with thousands of members in one object still parses in linear time; only look-up is linear per key.
@@ -250,7 +250,7 @@ bool jv_equal(const struct jv *a, const struct jv *b)
 /* At most this many bytes for one of the source. */
 #define ESCAPE_MAX ((size_t)6)
 
-/* The escape of a byte that must not stand as it is; returns behind it. */
+/* Writes the escape of a byte that must not be written raw; returns the end of it. */
 static char *put_escape(char *to, unsigned char c)
 {
 	static const char hex[] = "0123456789abcdef";
@@ -267,8 +267,8 @@ static char *put_escape(char *to, unsigned char c)
 	return to + 5;
 }
 
-/* Puts what stands at *from, which is no plain byte, and moves behind it: an escape, a well-formed sequence of UTF-8,
-   or U+FFFD for one byte that is in none. */
+/* Writes what is at *from, which is not a plain byte, and moves past it: an escape, a well-formed sequence of UTF-8,
+   or U+FFFD for a malformed byte. */
 static char *put_special(char *to, const char **from, const char *end)
 {
 	unsigned char c = (unsigned char)**from;

@@ -89,7 +89,7 @@ void jv_set_bool(struct arena *arena, struct jv *object, const char *key, bool b
 struct jv *jv_copy(struct arena *arena, const struct jv *v);
 bool jv_equal(const struct jv *a, const struct jv *b);
 
-/* One JSON document in `text` and nothing behind it. Errors name line and column. Strings are copied to the arena. */
+/* One JSON document in `text` and nothing after it. Errors name line and column. Strings are copied to the arena. */
 int jv_parse(struct arena *arena, struct str text, struct jv **ret, struct err *err);
 /* Compact, one line. Malformed UTF-8 in a string becomes U+FFFD. */
 void jv_write(struct buf *buf, const struct jv *v);

@@ -5,8 +5,8 @@
  * bits, a real the range of double): whoever sent such a thing meant something else than what we would understand.
  *
  * A library in this place (jansson) took a quarter of the time of a call that reads a small file: its tree of counted
- * references is built on the heap, copied into the arena and torn down. It is now what tests/text/json_test.c holds
- * this parser to.
+ * references is built on the heap, copied into the arena and torn down. tests/text/json_test.c now compares this parser
+ * with it.
  */
 #include <errno.h>
 #include <locale.h>
@@ -76,7 +76,7 @@ static bool hex4(const char *s, const char *end, unsigned *ret)
 	return true;
 }
 
-/* What follows "\u" at *from; moves behind it. NULL: it is no code point. */
+/* Decodes the digits that follow "\u" at *from and moves past them. NULL: not a code point. */
 static char *put_unicode(char *to, const char **from, const char *end)
 {
 	const char *s = *from;
@@ -98,7 +98,7 @@ static char *put_unicode(char *to, const char **from, const char *end)
 	return to + utf8_put(to, c);
 }
 
-/* The escape behind the backslash at from[-1]. */
+/* The escape after the backslash at from[-1]. */
 static char *put_escape(char *to, const char **from, const char *end)
 {
 	static const char names[] = "\"\\/bfnrt", bytes[] = "\"\\/\b\f\n\r\t";
@@ -131,7 +131,7 @@ static bool unescape(struct parser *p, const char *from, const char *end, struct
 		from++;
 		to = put_escape(to, &from, end);
 		if (!to) {
-			fail(p, slash, "this escape is not one of JSON");
+			fail(p, slash, "this is not an escape of JSON");
 			return false;
 		}
 	}
@@ -140,7 +140,7 @@ static bool unescape(struct parser *p, const char *from, const char *end, struct
 	return true;
 }
 
-/* Behind the opening quote. The string is NUL-terminated in the arena. */
+/* Starts after the opening quote. The string is NUL-terminated in the arena. */
 static bool parse_string(struct parser *p, struct str *ret)
 {
 	const char *from = p->at, *at = from;
@@ -284,7 +284,7 @@ static struct jv *parse_object(struct parser *p)
 		if (memchr(key.ptr, '\0', key.len))
 			return fail(p, from, "a key must not have a NUL character");
 		if (!key_is_new(p, v, key, &seen))
-			return fail(p, from, "this key stands twice in one object");
+			return fail(p, from, "this key occurs twice in one object");
 		if (!take(p, ':'))
 			return fail(p, p->at, "':' was expected");
 		m = jv_add(p->arena, v);

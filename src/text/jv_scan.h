@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Runs of bytes that stand as they are inside a JSON string: ASCII from 0x20 on, without '"' and '\\'. Parser and
+ * Runs of bytes that need no escape inside a JSON string: ASCII from 0x20 on, without '"' and '\\'. Parser and
  * writer spend most of their time on them, so they are found (and copied) 16 at a time where the machine can, else 8.
  */
 #ifndef STEAD_TEXT_JV_SCAN_H
@@ -48,7 +48,7 @@ static inline size_t jv_scan_step(const char *from, char *to)
 	mask = (w | low | quote | slash) & 0x8080808080808080u;
 	if (!mask)
 		return JV_STEP;
-		/* a borrow may mark a byte behind the first marked one, never one before it */
+		/* a borrow may mark a byte after the first marked one, never one before it */
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
 	return (size_t)__builtin_ctzll(mask) / 8;
 #else
@@ -62,7 +62,7 @@ static inline bool jv_is_plain(char c)
 	return (signed char)c >= 0x20 && c != '"' && c != '\\';
 }
 
-/* Length of the run at `from`. With `to` set it is copied there, and up to JV_STEP bytes behind it may be scribbled on:
+/* Length of the run at `from`. With `to` set it is copied there, and up to JV_STEP bytes after it may be scribbled on:
    the caller has room for len + JV_STEP. */
 static inline size_t jv_scan(const char *from, size_t len, char *to)
 {

@@ -2,8 +2,9 @@
 /*
  * Two ways. One literal: its two rarest bytes are compared with 32 places at once, at their distance from each other.
  * Several: three bytes of each ("fingerprint", again the rarest ones) are looked up by their half bytes with a shuffle,
- * which says for 32 places at once in which of eight buckets a literal may lie there (known as Teddy, from Hyperscan).
- * What survives is compared in full. Case folds by comparing letters with bit 0x20 set, or by filling both cases in.
+ * which says for 32 places at once in which of eight buckets a literal may start there (known as Teddy, from
+ * Hyperscan). What survives is compared in full. Case folds by comparing letters with bit 0x20 set, or by filling both
+ * cases in.
  *
  * AVX2 is chosen at run time. Elsewhere one literal is found with memchr() of its rarest byte and several by a table of
  * first bytes: slower, but the same answers.
@@ -185,7 +186,7 @@ static bool equal_at(const struct literals *l, const struct one *one, const char
 	return true;
 }
 
-/* Is a literal here whose byte at `one->at` stands at index `i`? */
+/* True when the literal is here with its byte `one->at` at index `i`. */
 static bool fits(const struct literals *l, const struct one *one, struct str data, size_t from, size_t i)
 {
 	return i >= from + one->at && i - one->at + one->text.len <= data.len &&

@@ -19,8 +19,8 @@ struct literals;
 /* 1 … LITERALS_MAX literals, none empty, none with a newline. `nocase` folds ASCII letters. Lives in the arena (the
    texts are copied); may be used by several threads at once. */
 const struct literals *literals_new(struct arena *arena, const struct str *texts, size_t count, bool nocase);
-/* A position in the first line at or behind `from` that holds one of them, or SIZE_MAX. `from` must be the start of a
-   line. Which position in the line is not said. */
+/* A position in the first line at or after `from` that holds one of them, or SIZE_MAX. `from` must be the start of a
+   line. Which position in the line is unspecified. */
 size_t literals_find(const struct literals *lits, struct str data, size_t from);
 /* How rare the literal is in text, roughly: the higher, the fewer places are looked at in vain. */
 unsigned literal_rarity(struct str text, bool nocase);

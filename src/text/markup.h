@@ -5,7 +5,7 @@
 
 #include "base/buf.h"
 
-/* & < > " become entities, so that no text can close the tag that it stands in; control characters but tab and line
+/* & < > " become entities, so that no text can close the tag around it; control characters except tab and line
    break become blanks. */
 void markup_escape(struct buf *buf, struct str text);
 

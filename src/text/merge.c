@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The merge that diff3 makes. Both sides are compared with the base; a line of the base that both kept is stable, and
- * what lies between two stable lines is one chunk. A chunk that one side left alone is taken from the other. So changes
+ * the lines between two stable ones are one chunk. A chunk that one side left alone is taken from the other. So changes
  * in neighbouring lines are a conflict although no line was changed twice: whether they belong together is not for a
  * program to say.
  *

@@ -5,7 +5,7 @@
 
 #include "base/buf.h"
 
-/* What stands behind the markers of a conflict: "<<<<<<< ours", "||||||| base", "=======", ">>>>>>> theirs". */
+/* The labels after the markers of a conflict: "<<<<<<< ours", "||||||| base", "=======", ">>>>>>> theirs". */
 struct merge_labels {
 	struct str ours, base, theirs;
 };

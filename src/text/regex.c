@@ -209,7 +209,7 @@ static bool hex_escape(struct parser *p, uint32_t *ret)
 	return (!braces || eat(p, "}")) && v <= 0x10FFFF;
 }
 
-/* An escape that stands for one character; the cursor is behind the '\'. False: it is something else. */
+/* An escape that stands for one character; the cursor is after the '\'. False: it is something else. */
 static bool char_escape(struct parser *p, uint32_t *ret)
 {
 	static const char from[] = "aefnrt", to[] = "\a\x1B\f\n\r\t";
@@ -301,7 +301,7 @@ static bool class_char(struct parser *p, struct set *set, uint32_t *ret)
 	return false;
 }
 
-/* Behind the '['. */
+/* Starts after the '['. */
 static struct re_node *parse_class(struct parser *p)
 {
 	struct set set = {0};
@@ -332,7 +332,7 @@ static struct re_node *parse_class(struct parser *p)
 	return set_node(p, &set);
 }
 
-/* Behind the '\'. */
+/* Starts after the '\'. */
 static struct re_node *parse_escape(struct parser *p)
 {
 	struct set set = {0};
@@ -372,7 +372,7 @@ static struct re_node *parse_escape(struct parser *p)
 
 static struct re_node *parse_alt(struct parser *p);
 
-/* Behind "(?": what follows up to the group's content. RE_CAT: an ordinary group. */
+/* Starts after "(?" and reads up to the group's content. RE_CAT: an ordinary group. */
 static enum re_kind group_head(struct parser *p)
 {
 	if (eat(p, ":"))
@@ -391,7 +391,7 @@ static enum re_kind group_head(struct parser *p)
 	return RE_OPAQUE;
 }
 
-/* Behind the '('. */
+/* Starts after the '('. */
 static struct re_node *parse_group(struct parser *p)
 {
 	enum re_kind kind = RE_CAT;
@@ -454,7 +454,7 @@ static bool number(struct parser *p, uint32_t *ret)
 	return digits > 0;
 }
 
-/* True when a quantifier stood there; else nothing was taken. */
+/* True when there was a quantifier; else nothing was taken. */
 static bool quantifier(struct parser *p, uint32_t *min, uint32_t *max)
 {
 	size_t start = p->at;
@@ -549,7 +549,7 @@ void regex_parse(struct arena *arena, struct str pattern, bool nocase, struct re
 	root = parse_alt(&p);
 	if (p.gave_up || p.at < pattern.len || ret->wide_nocase) {
 		root = node_new(&p, RE_OPAQUE);
-		/* what it did not read may speak of '\r' */
+		/* the part that was not read may name '\r' */
 		ret->names_cr |= str_find(pattern, STR("\\r"), 0) != SIZE_MAX;
 	}
 	ret->root = root;

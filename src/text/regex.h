@@ -47,9 +47,9 @@ struct re_node {
 struct re {
 	const struct re_node *root;
 	bool regular;     /* the tree says all of it */
-	bool nocase;      /* after a leading (?i) too */
-	bool names_cr;    /* speaks of '\r': the one at a line's end then belongs to the line */
-	bool names_lf;    /* speaks of '\n' outside a class, which no line has */
+	bool nocase;      /* also after a leading (?i) */
+	bool names_cr;    /* names '\r': the one at a line's end then belongs to the line */
+	bool names_lf;    /* names '\n' outside a class, which no line has */
 	bool has_verb;    /* "(*" */
 	bool wide_nocase; /* folds letters beyond ASCII */
 };

@@ -3,14 +3,14 @@
  * JSON Schema for the two things that outsiders write and that must be right before anything runs: the arguments of a
  * tool call, and a workspace's configuration.
  *
- * The schema is walked as it stands, together with the value. A tool's arguments have a handful of members, so the walk
+ * The schema is walked as it is, together with the value. A tool's arguments have a handful of members, so the walk
  * costs a few hundred nanoseconds; translating schemas to another form first would buy nothing and would be a second
  * thing to keep right.
  *
- * The answer is a sentence for a person or a model, so the first thing that is wrong is reported in full: where, what
- * stands there, what is expected. A list of all faults reads worse and repairs nothing sooner.
+ * The answer is a sentence for a person or a model, so the first fault is reported in full: where it is,
+ * what was found, what was expected. A list of all faults reads worse and repairs nothing sooner.
  *
- * `examples` beside a `pattern` is what the sentence shows ("a string such as …"): nobody is helped by a regular
+ * `examples` next to a `pattern` is what the sentence shows ("a string such as …"): nobody is helped by a regular
  * expression. `writeOnly` marks secrets: their value is never shown.
  */
 #include "text/schema.h"
@@ -99,7 +99,7 @@ static enum keyword keyword_find(struct str name)
 	return KW_NONE;
 }
 
-/* Where in the value the walk stands: a chain on the stack, written out only when something is wrong. */
+/* The current place in the value: a chain on the stack, written out only when something is wrong. */
 struct place {
 	const struct place *up;
 	struct str key; /* ptr NULL: an index */
@@ -568,7 +568,7 @@ static int check_keywords(struct walk *w, const struct jv *schema, const struct 
 		else if (keyword == KW_ITEMS && value->type == JV_ARRAY)
 			r = check_items(w, m->value, value, place);
 		else if (keyword == KW_UNIQUE_ITEMS && m->value->u.b && has_repeats(value))
-			r = wrong_value(w, schema, value, place, "an item stands in it twice");
+			r = wrong_value(w, schema, value, place, "an item occurs twice");
 		else if (keyword == KW_REF)
 			r = check(w, resolve(w, schema), value, place);
 		else if (!simple_fits(keyword, m->value, value))

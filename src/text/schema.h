@@ -14,7 +14,7 @@
 
 /* Checks that `schema` uses only what schema_check knows. */
 int schema_compile(const struct jv *schema, struct err *err);
-/* 0, or ERR_INVALID with one sentence that names the place (and its line, when known), what stands there, and what is
+/* 0, or ERR_INVALID with one sentence that names the place (and its line, when known), what was found, and what was
    expected. An unknown key names the nearest known one. `what` opens the sentence ("arguments", "agent.yaml"). */
 int schema_check(const struct jv *schema, const struct jv *value, const char *what, struct err *err);
 

@@ -2,8 +2,8 @@
 /*
  * The one form of tar that Stead writes: plain files with fixed owner and mode, ustar headers, and a pax header only
  * for what ustar cannot hold (long or non-ASCII names, 8 GiB and more). Any tar program reads it. Stead itself reads
- * nothing else: what a header says is written anew and must give the same bytes. So there are no links, devices, sparse
- * files, odd numbers or second meanings to guard against, and equal content gives equal archives.
+ * nothing else: a header is encoded again from its parsed fields and must give the same bytes. So there are no links,
+ * devices, sparse files, odd numbers or second meanings to guard against, and equal content gives equal archives.
  */
 #ifndef STEAD_TEXT_TAR_H
 #define STEAD_TEXT_TAR_H

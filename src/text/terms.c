@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One pass over the bytes. Nearly all text is plain ASCII words, which are folded in place of a copy of 64 bytes; a
- * piece with anything else in it goes through utf8proc. A "chunk" is what has no blank in it (src/net/http.c,
+ * piece with anything else in it goes through utf8proc. A "chunk" is a run without blanks (src/net/http.c,
  * max_retries, 2026-11-15): its words are terms, and when it has several the chunk is one more at the place of its
  * first.
  */
@@ -99,8 +99,8 @@ static void word(struct pass *p, size_t at, size_t end, struct str folded)
 
 /* --- ASCII --- */
 
-/* Where the part that begins at `at` ends: before a capital behind a small letter ("parseHttp"), before the last
-   capital of several when a small one follows ("HTTPServer"). Digits stay with what stands before them. */
+/* Where the part that begins at `at` ends: before a capital that follows a small letter ("parseHttp"), before the last
+   capital of several when a small one follows ("HTTPServer"). Digits stay with the letters before them. */
 static size_t part_end(struct str s, size_t at, size_t end)
 {
 	for (size_t i = at + 1; i < end; i++) {
@@ -162,7 +162,7 @@ static size_t plain(struct pass *p, size_t at)
 
 /* --- everything else --- */
 
-/* The characters of a run without blanks, each with its marks; pairs overlap. `at` is where `run` stands in the source,
+/* The characters of a run without blanks, each with its marks; pairs overlap. `at` is where `run` is in the source,
    or `fixed_len` when the folded text has no places there. */
 static void dense_run(struct pass *p, struct str run, size_t at, size_t fixed_len)
 {

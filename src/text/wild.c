@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One path element against one pattern. A pattern becomes tokens; a literal character is its bytes, so only `?` and
- * classes ever look at code points. A failed match goes back to the last `*` only: what stood before it has matched as
+ * classes ever look at code points. A failed match goes back to the last `*` only: the part before it has matched as
  * far left as it can, and giving an earlier `*` more could not help. That keeps it at pattern times name, where the
  * usual recursion doubles with every `*`.
  */

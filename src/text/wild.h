@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The wildcards of one path element: `*`, `?`, `[a-z]`, `[!a-z]`, `[[:digit:]]`, '\' before a character. What globs and
- * ignore files have in common; '/' and `**` are their own affair. Matching takes time linear in pattern times name.
+ * The wildcards of one path element: `*`, `?`, `[a-z]`, `[!a-z]`, `[[:digit:]]`, '\' before a character. Globs and
+ * ignore files share this; each handles '/' and `**` itself. Matching takes time linear in pattern times name.
  */
 #ifndef STEAD_TEXT_WILD_H
 #define STEAD_TEXT_WILD_H
@@ -35,7 +35,7 @@ struct wild {
 void wild_compile(struct arena *arena, struct str pattern, unsigned flags, struct wild *ret);
 bool wild_match(const struct wild *wild, struct str name);
 
-/* A pattern of several elements; `any_depth` is `**` standing alone: any number of elements, also none. */
+/* A pattern of several elements; `any_depth` is a lone `**`: any number of elements, also none. */
 struct wild_element {
 	bool any_depth;
 	struct wild wild;

@@ -58,7 +58,7 @@ __attribute__((format(printf, 3, 4))) static int refuse(struct reader *reader, u
 	return err_detail(reader->err, DETAIL_AT_LINE);
 }
 
-/* What the library says about text that it cannot parse. */
+/* Reports what the library says about text that it cannot parse. */
 static int refuse_syntax(struct reader *reader)
 {
 	struct fy_diag_error *found;
@@ -84,7 +84,7 @@ static int charge(struct reader *reader, unsigned line, size_t cost)
 {
 	reader->cost += cost;
 	if (reader->cost > YAML_LEN_MAX * NODE_COST)
-		return refuse(reader, line, "aliases make the document larger than %zu bytes; write it out with less",
+		return refuse(reader, line, "aliases make the document larger than %zu bytes; use fewer of them",
 			      YAML_LEN_MAX);
 	return 0;
 }
@@ -198,9 +198,9 @@ static int scalar_text(struct reader *reader, struct fy_event *event, struct str
 	if (!text)
 		return refuse_syntax(reader);
 	*ret = arena_str(reader->arena, str_n(text, len));
-	/* an escape such as "\ud800" names what is no character; the text around it was checked before parsing */
+	/* an escape such as "\ud800" is not a character; the text around it was checked before parsing */
 	if (!utf8_valid(*ret))
-		return refuse(reader, line_of(event), "a quoted string has an escape that is no character");
+		return refuse(reader, line_of(event), "a quoted string has an escape that is not a character");
 	return 0;
 }
 
@@ -214,7 +214,7 @@ static int scalar(struct reader *reader, struct fy_event *event, struct jv **ret
 	if (r)
 		return r;
 	if (plain && is_infinite_or_nan(text))
-		return refuse(reader, line, "%.*s has no place in a configuration; quote it if it is text",
+		return refuse(reader, line, "%.*s is not allowed in a configuration; quote it if it is text",
 			      STR_ARG(text));
 	*ret = plain ? plain_scalar(reader->arena, text) : jv_str(reader->arena, text);
 	(*ret)->line = line & 0x7fffffffU;
@@ -282,7 +282,7 @@ static int refuse_duplicates(struct reader *reader, const struct jv *object)
 	qsort(sorted, n, sizeof *sorted, member_cmp);
 	for (size_t i = 1; i < n; i++)
 		if (str_eq(sorted[i - 1]->key, sorted[i]->key))
-			return refuse(reader, sorted[i]->key_line, "the key \"%.*s\" stands here for the second time",
+			return refuse(reader, sorted[i]->key_line, "the key \"%.*s\" occurs for the second time",
 				      STR_ARG(utf8_first(sorted[i]->key, 100)));
 	return 0;
 }
@@ -341,7 +341,7 @@ static int alias(struct reader *reader, struct fy_event *event, struct jv **ret)
 		*ret = jv_copy(reader->arena, a->value);
 		return 0;
 	}
-	return refuse(reader, line, "*%.*s names no anchor that stands before it", STR_ARG(utf8_first(name, 100)));
+	return refuse(reader, line, "*%.*s does not name an earlier anchor", STR_ARG(utf8_first(name, 100)));
 }
 
 static void remember(struct reader *reader, struct fy_token *anchor, const struct jv *value, size_t cost)

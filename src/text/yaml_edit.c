@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Changes of a YAML document by lines. The parser tells on which line every key stands; what is changed is replaced
- * from that line to the last one that belongs to its value, and all other lines are kept byte for byte, with the
+ * Edits a YAML document by lines. The parser reports the line of every key; a changed value is replaced
+ * from that line to the last one that belongs to it, and all other lines are kept byte for byte, with the
  * comments that a person wrote.
  *
- * What comes out is parsed again and compared with what was wanted. So a document that is laid out in a way that lines
- * do not express (flow style, several keys on a line) cannot be damaged: then the item, and at last the whole document,
- * is written anew, which loses comments but no value.
+ * The result is parsed again and compared with the intended value. So a document whose layout lines do not express
+ * (flow style, several keys on a line) cannot be damaged: then the item, and as a last resort the whole document, is
+ * rewritten, which loses comments but no value.
  */
 #include "base/limits.h"
 #include "text/yaml.h"
@@ -60,7 +60,8 @@ static bool is_dash(struct str line, size_t column)
 	return indent_of(line) == column && rest.len && rest.ptr[0] == '-' && (rest.len == 1 || rest.ptr[1] == ' ');
 }
 
-/* The last line of what begins on line `from` and stands deeper than `column`; `same` lets dashes at that column in. */
+/* The last line of what begins on line `from` and is indented deeper than `column`; `same` also takes in dashes at that
+   column. */
 static size_t last_line(const struct page *p, size_t from, size_t column, bool same, bool block)
 {
 	size_t last = from;
@@ -78,7 +79,7 @@ static size_t last_line(const struct page *p, size_t from, size_t column, bool s
 	return last;
 }
 
-/* The text of a value that stands on its key's line. */
+/* The text of a value that is on its key's line. */
 static struct str behind_key(struct str line, size_t column, struct str key)
 {
 	struct str rest = str_from(line, column);
@@ -96,7 +97,7 @@ static size_t member_end(const struct page *p, const struct jv_member *m, size_t
 	return last_line(p, m->key_line, column, m->value->type == JV_ARRAY, block);
 }
 
-/* Where the comment behind a value on one line begins, with the blanks before it; the line's length when there is
+/* Where the comment after a value on one line begins, with the blanks before it; the line's length when there is
    none. */
 static size_t comment_at(struct str line, size_t from)
 {
@@ -160,7 +161,7 @@ static struct str member_text(struct arena *arena, struct str head, size_t colum
 	return arena_printf(arena, "%.*s%s", STR_ARG(head), arena_cstr(arena, str_from(buf_str(&text), column)));
 }
 
-/* A value on one line keeps the comment behind it. */
+/* A value on one line keeps the comment that follows it. */
 static struct str with_comment(struct arena *arena, struct str text, struct str line, size_t column)
 {
 	size_t at = comment_at(line, column);

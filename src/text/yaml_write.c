@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Values to YAML, as small as a round trip allows: a scalar stands plain when no reader of YAML could take it for
- * anything but that text, else in double quotes with every character escaped that YAML does not let stand raw. So
+ * Values to YAML, as small as a round trip allows: a scalar is written plain when no reader of YAML could take it for
+ * anything but that text, else in double quotes with every character escaped that YAML does not allow raw. So
  * "null", "1e3", a line break or a quote in a title come back as they went in, however often the file is rewritten.
- * Text of several lines stands as a block, when it can be told apart by nothing but its indentation.
+ * Text of several lines becomes a block where its indentation alone delimits it.
  */
 #include "base/utf8.h"
 #include "text/yaml.h"
@@ -62,7 +62,7 @@ static void write_text(struct buf *buf, struct str s)
 {
 	ARENA_SCOPE struct arena *arena = NULL;
 
-	if (!utf8_valid(s)) { /* as the JSON writer does: what is no character becomes U+FFFD */
+	if (!utf8_valid(s)) { /* as the JSON writer does: a malformed byte becomes U+FFFD */
 		struct buf json;
 		struct jv *clean;
 		struct err err;
@@ -93,7 +93,7 @@ static bool is_scalar(const struct jv *v)
 	return v->type != JV_ARRAY && v->type != JV_OBJECT;
 }
 
-/* Short lists of scalars stand on one line, as people write tags. */
+/* Short lists of scalars go on one line, as people write tags. */
 static bool fits_one_line(const struct jv *list)
 {
 	for (const struct jv_member *m = jv_first(list); m; m = m->next)
@@ -108,8 +108,8 @@ static void indent(struct buf *buf, unsigned columns)
 		buf_char(buf, ' ');
 }
 
-/* Lines that may stand below "key: |": the first has something in it and does not begin with a blank, none ends with
-   one, the last is not empty (where the block ended would be a matter of blank lines), and nothing needs an escape. */
+/* True for lines that may follow "key: |": the first is not empty and does not begin with a blank, none ends with one,
+   the last is not empty (or blank lines would decide where the block ends), and nothing needs an escape. */
 static bool may_stand_as_block(struct str s)
 {
 	struct str line;
@@ -147,7 +147,7 @@ static void write_block(struct buf *buf, struct str s, unsigned columns)
 
 static void write_members(struct buf *buf, const struct jv *v, unsigned columns);
 
-/* What stands behind "key:" or "-", with its line end. */
+/* The value after "key:" or "-", with its line end. */
 static void write_value(struct buf *buf, const struct jv *v, unsigned columns)
 {
 	if (jv_count(v) == 0 && !is_scalar(v)) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Signing, held to the vectors that AWS published for S3 and to one of our own with awkward characters. */
+/* Signing, compared with the vectors that AWS published for S3 and to one of our own with awkward characters. */
 #include "net/sigv4.h"
 #include "test.h"
 

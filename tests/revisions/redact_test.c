@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Redaction: contents go from the past, in every form of the log, with kills and other processes beside it. */
+/* Redaction removes contents from history, in every form of the log, with kills and with other processes at work. */
 
 #include "base/buf.h"
 #include "revisions/rev_form.h"
@@ -240,7 +240,7 @@ TEST(what_a_writer_left_that_was_overtaken_goes_when_it_is_old)
 	tear_down();
 }
 
-/* A history with the word in many places, of which no file has it any more. */
+/* A history with the word in many places; no current file has it. */
 static void fill(struct store *s)
 {
 	for (int i = 0; i < 4; i++) {

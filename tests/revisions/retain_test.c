@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Retention of revisions: what goes, what stays readable, and that neither other processes nor a kill can be hurt. */
+/* Retention of revisions: what goes, what stays readable, and that neither other processes nor a kill does damage. */
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -341,7 +341,7 @@ TEST(whoever_stands_in_a_segment_that_is_gone_finds_the_log_again)
 		put_numbers("a", 1, 20);
 		retain(2);
 	}
-	/* as after a day: what has nothing left is removed, lowest first */
+	/* as after a day: segments with nothing left are removed, lowest first */
 	CHECK_OK(store_list(meta_shared, &ctx, P("log"), &req, &page, &err), err);
 	CHECK(page.count >= 3);
 	for (size_t i = 0; i + 1 < page.count && page.entries[i].stat.size < 256; i++)
@@ -365,7 +365,7 @@ TEST(a_failure_at_any_step_loses_nothing_that_is_kept)
 	bool done = false;
 
 	for (; !done && nth < 200; nth++) {
-		struct store *fault, *s, *beside;
+		struct store *fault, *s, *sound;
 		bool one_step = REV_FORM == FORM_ONE_STEP; /* then the log is in the store of the files */
 		struct rev_retain want = {.limits = {.revisions = 4}, .grace_ns = -1};
 		struct rev_retained got;
@@ -377,8 +377,8 @@ TEST(a_failure_at_any_step_loses_nothing_that_is_kept)
 		put(rev, "old", STR("the new text"));
 		store_destroy(rev);
 		fault = store_fault_new(store_share(one_step ? inner_shared : meta_shared));
-		beside = store_share(one_step ? meta_shared : inner_shared);
-		CHECK_OK(store_revisions_open(one_step ? fault : beside, one_step ? beside : fault, form_opts(REV_FORM),
+		sound = store_share(one_step ? meta_shared : inner_shared);
+		CHECK_OK(store_revisions_open(one_step ? fault : sound, one_step ? sound : fault, form_opts(REV_FORM),
 					      &ctx, &s, &err),
 			 err);
 		store_fault_arm(fault, nth, ERR_UNAVAILABLE, nth % 2);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The forms that a revision log has: segments, a journal of objects beside the files (two steps), a journal that takes
+ * The forms of a revision log: segments, a journal of objects next to the files (two steps), a journal that takes
  * a change with its entry (one step). The tests of revisions are compiled once for each.
  */
 #ifndef STEAD_TESTS_REV_FORM_H

@@ -11,7 +11,7 @@
 #include "revisions/revisions.h"
 #include "store/store_fix.h"
 
-/* The layer as the home puts it on a store: the log lies within it. Owns `base`. */
+/* The layer as the home puts it on a store: the log is inside that store. Owns `base`. */
 static struct store *replica_on(struct store *base)
 {
 	ARENA_SCOPE struct arena *arena = arena_new();
@@ -31,7 +31,7 @@ struct replica {
 	struct err err;
 };
 
-/* Reads a number, and writes the next one if nobody did meanwhile. */
+/* Reads a number, and writes the next one unless somebody else has. */
 static int count_up(struct replica *r, struct ctx *ctx)
 {
 	for (;;) {
@@ -102,8 +102,8 @@ static void check_history(struct conf *c, uint64_t creates)
 	CHECK_INT(count, creates);
 	CHECK_OK(revisions_query(c->s, &c->ctx, &(struct rev_query){.path = P("count")}, &list, &count, NULL, &c->err),
 		 c->err);
-	/* A replica that looks while another one is writing may record that write as another program's: then who made
-	   it is not told right, but what was there is. */
+	/* A replica that looks while another one is writing may record that write as another program's: then the author
+   is wrong, but the content is right. */
 	for (size_t i = 1; i < count; i++) {
 		CHECK(list[i].op == REV_WRITE || list[i].op == REV_OUTSIDE);
 		CHECK(list[i].before.hash[0] == list[i - 1].after.hash[0]);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Several processes write through the revisions layer on one directory; they are killed at random instants. Whatever a
- * writer was told is done must be there afterwards, whole; the log must be readable; numbers must be without repeats.
+ * Several processes write through the revisions layer on one directory; they are killed at random instants. Every
+ * acknowledged write must be there afterwards, whole; the log must be readable; numbers must be without repeats.
  * A writer acknowledges through a shared page: it sets its counter after the call has returned.
  */
 #include <signal.h>

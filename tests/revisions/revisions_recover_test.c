@@ -16,7 +16,7 @@
 /* The layer over two stores that outlive it, with a fault between. */
 struct rig {
 	struct arena *arena;
-	struct store *inner, *meta; /* where the bytes lie */
+	struct store *inner, *meta; /* where the bytes are */
 	struct store *fault_inner, *fault_meta;
 	struct conf c; /* c.s is the layer */
 };
@@ -139,7 +139,7 @@ static int change_copy(struct conf *c)
 	return store_copy(c->s, &c->ctx, P("a.txt"), P("m/copy"), ANY, NULL, &c->err);
 }
 
-/* An outside change stands before ours. */
+/* An outside change comes before ours. */
 static int change_after_outside(struct conf *c)
 {
 	return store_write(c->s, &c->ctx, P("out"), STR("ours"), ANY, NULL, &c->err);
@@ -392,7 +392,7 @@ TEST(what_was_appended_is_kept_when_another_program_replaces_the_file)
 	rig_end(&r);
 }
 
-/* --- replays beside people and live owners --- */
+/* --- replays while people and live owners are at work --- */
 
 /* A second process on the same stores, whose notes of what is done are not written yet. */
 TEST(a_person_who_cuts_or_removes_a_file_is_not_undone_by_a_replay)
@@ -421,7 +421,7 @@ TEST(a_person_who_cuts_or_removes_a_file_is_not_undone_by_a_replay)
 	rig_end(&r);
 }
 
-/* The owner has logged a move and stands still; another process writes to one of its paths and so replays that half. */
+/* The owner has logged a move and pauses; another process writes to one of its paths and so replays that half. */
 struct slow {
 	struct store base;
 	struct rig *other;
@@ -485,7 +485,7 @@ struct cut {
 	struct rig r;
 };
 
-/* What lies on the disk after the cut instead of `path`; its time is that of the crash. NULL: nothing. */
+/* Puts on the disk what `path` holds after the cut; its time is that of the crash. NULL: nothing. */
 static void on_disk(struct cut *cut, const char *path, struct str bytes, int64_t after_s)
 {
 	struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, {.tv_sec = clock_real_ns() / S + after_s}};

@@ -370,7 +370,7 @@ static void *serve(void *arg)
 		if (fds[0].revents && read(p->wake, &dummy, sizeof(dummy)) < 0 && errno != EAGAIN)
 			die("read");
 		if (fds[0].revents)
-			continue; /* something was changed meanwhile: the list is old */
+			continue; /* something changed while it waited: the list is stale */
 		for (size_t i = 0; i < CONNS_MAX; i++) {
 			struct conn *c = p->conns[i];
 
@@ -387,7 +387,7 @@ static void *serve(void *arg)
 	return NULL;
 }
 
-/* Ends what a caller changed under the lock: the thread must look again. */
+/* Ends a change made under the lock: the thread must look again. */
 static void unlock(struct proxy *p)
 {
 	uint64_t one = 1;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A proxy on loopback that passes bytes to a real server, counts, and does damage when it is told to. It knows no
+ * A proxy on loopback that passes bytes to a real server, counts, and does damage on request. It knows no
  * protocol: a request begins when the client sends after the server has answered, so `requests` are round trips,
  * whether it is HTTP, Redis or PostgreSQL that passes. It runs on a thread of the test program.
  *

@@ -54,7 +54,7 @@ static enum split_side side_of_test(struct wpath path)
 	return wpath_is_root(path) || wpath_eq(path, P("ws")) ? SPLIT_BOTH : SPLIT_FIRST;
 }
 
-/* "a" and "d" and all in them lie in the other store. */
+/* "a" and "d" and everything in them are in the other store. */
 static enum split_side side_by_name(struct wpath path)
 {
 	struct str name = str_first(path.s, str_find_char(path.s, '/'));
@@ -74,7 +74,7 @@ STACK(the_inside_of_a_mount, store_prefix_new(mounted(), P("m/one/deep/x")))
 STACK(the_base_beside_mounts, store_prefix_new(mounted(), P("m/two")))
 STACK(overlay_over_nothing, store_overlay_new(store_memory_new(), store_memory_new()))
 
-/* A lower that is full of things, every one of which was deleted: it must be as if it were empty. */
+/* A lower store with many files, all of which were deleted: the overlay must behave as if it were empty. */
 static struct store *overlay_over_deleted(void)
 {
 	static const char *const paths[] = {"a", "b/a", "d/e/f", "d/b", "c", "x/y/a", "notes/today.md", "e"};

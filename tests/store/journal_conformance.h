@@ -184,7 +184,7 @@ JOURNAL_CASE(a_cut_never_takes_the_last_entry_and_numbers_go_on)
 	CHECK_OK(store_journal_cut(c->s, &c->ctx, LOG, 1000, &c->err), c->err);
 	CHECK_INT(journal_get(c, 2, MIB).first, 3);
 	CHECK_INT(journal_get(c, 2, MIB).count, 1);
-	CHECK_ERR(journal_try(c, ".stead/log", 0, STR("anew"), &added), c->err, ERR_CONFLICT);
+	CHECK_ERR(journal_try(c, ".stead/log", 0, STR("again"), &added), c->err, ERR_CONFLICT);
 	CHECK(added.overtaken);
 	journal_put(c, 3, "four");
 	CHECK_INT(journal_get(c, 3, MIB).last, 4);
@@ -294,7 +294,7 @@ struct journal_adder {
 	bool failed;
 };
 
-/* Adds 25 entries, each behind what is then the last. One of two says that it knows the end. */
+/* Adds 25 entries, each after the current last one. One of two says that it knows the end. */
 static void *journal_add_many(void *arg)
 {
 	struct journal_adder *a = arg;

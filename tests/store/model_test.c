@@ -208,7 +208,7 @@ static struct store_cond cond_of(struct run *r, const char *path, int cond)
 	return cond == 3 ? VERS(STR("never")) : cond == 1 ? ABSENT : ANY;
 }
 
-/* The store's answer to the operation; what it gave beside it. */
+/* The store's answer to the operation, and its outputs. */
 struct answer {
 	int r;
 	struct store_stat stat;
@@ -337,7 +337,7 @@ static bool check_text(struct run *r, struct str got, struct str want)
 	return str_eq(got, want) || DIFFERS("gave \"%.*s\", expected \"%.*s\"", STR_ARG(got), STR_ARG(want));
 }
 
-/* The reference's own doing, and the comparison of what the store gave. */
+/* Applies the operation to the reference and compares the store's outputs. */
 
 static bool apply_put(struct run *r, const struct op *op, const struct answer *a)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The JSON parser and writer. What the grammar is, jansson decides: whatever either accepts, both must read alike. */
+/* The JSON parser and writer. jansson is the reference: whatever either accepts, both must read alike. */
 #include <jansson.h>
 
 #include "base/arena.h"
@@ -196,7 +196,7 @@ TEST(a_key_that_stands_twice_is_found_among_many)
 	b.len--;
 	buf_lit(&b, ",\"key7\":0}");
 	CHECK_ERR(jv_parse(arena, buf_str(&b), &v, &err), err, ERR_INVALID);
-	CHECK_HAS(str_of(err.msg), STR("this key stands twice"));
+	CHECK_HAS(str_of(err.msg), STR("this key occurs twice"));
 }
 
 TEST(a_refusal_names_line_column_and_what_stands_there)

@@ -174,7 +174,7 @@ static struct str bare(struct str line)
 	return line;
 }
 
-/* How often the line stands in the text. */
+/* How often the line occurs in the text. */
 static unsigned times_in(struct str text, struct str line)
 {
 	struct str rest = text, one;
@@ -265,7 +265,7 @@ TEST(texts_with_nothing_in_common_are_one_conflict_with_every_line)
 	buf_init(&base, arena, 1 << 20);
 	buf_init(&ours, arena, 1 << 20);
 	buf_init(&theirs, arena, 1 << 20);
-	for (int i = 0; i < 3000; i++) { /* more than the search for the shortest way goes into */
+	for (int i = 0; i < 3000; i++) { /* more than the search for the shortest difference handles */
 		buf_printf(&base, "b%d\n", i);
 		buf_printf(&ours, "o%d\n", i);
 		buf_printf(&theirs, "t%d\n", i);

@@ -11,7 +11,7 @@ static void write_term(void *arg, const struct term *term)
 		   term->pos);
 }
 
-/* "word@position", with a '+' where the term is another form of what stands there. */
+/* "word@position", with a '+' where the term is another form of the word there. */
 static struct str terms_of(struct arena *arena, const char *text)
 {
 	struct buf buf;

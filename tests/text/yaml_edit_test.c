@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Changes of YAML text: what was wanted is there, and every other line is as it was. */
+/* Edits of YAML text: the intended change is there, and every other line is as it was. */
 #include "test.h"
 
 #include "base/clock.h"

@@ -88,13 +88,13 @@ TEST(what_makes_yaml_surprising_is_refused_with_its_line)
 {
 	ARENA_SCOPE struct arena *arena = arena_new();
 	static const char *const cases[][2] = {
-		{"a: 1\nb: 2\na: 3\n", "line 3: the key \"a\" stands here for the second time"},
+		{"a: 1\nb: 2\na: 3\n", "line 3: the key \"a\" occurs for the second time"},
 		{"a: 1\nb: !!int 3\n", "line 2: the tag "},
 		{"a: !x {b: 1}\n", "line 1: the tag "},
 		{"a: 1\n---\nb: 2\n", "line 2: a second document begins"},
 		{"a: &x {k: 1}\nb:\n  <<: *x\n", "line 3: merge keys"},
-		{"a: *none\n", "line 1: *none names no anchor"},
-		{"a: &x [*x]\n", "names no anchor"},
+		{"a: *none\n", "line 1: *none does not name an earlier anchor"},
+		{"a: &x [*x]\n", "does not name an earlier anchor"},
 		{"? [a, b]\n: 1\n", "line 1: a key must be plain text"},
 		{"a: .inf\n", "line 1: .inf has no place"},
 		{"a: [1, 2\nb: 3\n", "not YAML"},

@@ -442,7 +442,7 @@ TEST(a_wrong_line_is_named_with_what_is_expected)
 		 "525600"},
 		{"\n\nhartbeat: {}\n", "agent.yaml line 3: unknown key \"hartbeat\"; did you mean \"heartbeat\"?"},
 		{"queue:\n  debounce: 1\n", "agent.yaml line 2: unknown key \"queue.debounce\"; did you mean"},
-		{"a: 1\na: 2\n", "agent.yaml line 2: the key \"a\" stands here for the second time"},
+		{"a: 1\na: 2\n", "agent.yaml line 2: the key \"a\" occurs for the second time"},
 		{"heartbeat: {enabled: yes}",
 		 "agent.yaml line 1: heartbeat.enabled is \"yes\"; expected true or false"},
 		{"x: [", "agent.yaml line"},

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Keeps bytes that were read from a store far away, never versions: what a file's version is now, the inner store is
- * asked each time, by the list, stat or read that has to be made anyway. A version names its bytes for good, so bytes
- * kept under (store, path, version, size) cannot be stale, and nothing has to be told to the cache or taken back from
- * it.
+ * Keeps bytes that were read from a store far away, never versions: the inner store is asked for a file's current
+ * version each time, by the list, stat or read that has to be made anyway. A version names its bytes for good, so bytes
+ * kept under (store, path, version, size) cannot be stale, and the cache never needs to be invalidated.
  *
  * Where that saves something: a scan lists, and what the list shows to be unchanged is not read (cache_scan.c). A large
  * file that was read before costs one stat instead of its bytes. A small file is read in one request either way, so it
@@ -44,7 +43,7 @@ struct cache_key cache_key_of(const struct cache *c, struct wpath path, struct s
 	return key;
 }
 
-/* Where it is noted that a path had a large file: under a size that no file has. */
+/* The key that notes that a path had a large file: under a size that no file has. */
 static struct cache_key note_key(const struct cache *c, struct wpath path)
 {
 	return cache_key_of(c, path, STR(""), UINT64_MAX);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A pool in a directory that several processes may share: one file per key, written beside its place and renamed, so
- * that nobody sees half of one. Nothing is synced: each file carries the hash of its bytes, and one that a power cut
+ * A pool in a directory that several processes may share: one file per key, written under another name and renamed,
+ * so that nobody sees half of one. Nothing is synced: each file carries the hash of its bytes, and one that a power cut
  * tore is not believed but removed.
  *
  * The keys are spread over sixteen directories, and each may hold a sixteenth of the bytes. When one is full it alone
@@ -25,7 +25,7 @@
 #define MAGIC  "stead-c1"
 /* A file's time of use is brought up to date once in so many seconds. */
 #define USE_SECONDS 60
-/* What a name costs beside its bytes: a file of one byte takes a block. */
+/* What a name costs in addition to its bytes: a file of one byte takes a block. */
 #define FILE_COST 4096
 
 struct header {
@@ -164,7 +164,7 @@ static int oldest_first(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* What lies in a share; unfinished files of processes that ended go. */
+/* The files of a share; removes unfinished files of processes that ended. */
 static struct found *list_share(const struct disk_pool *p, unsigned share, size_t *ret_count, uint64_t *ret_bytes)
 {
 	struct found *all = NULL;

@@ -8,7 +8,7 @@
  * memory. Visits begin strictly in list order, each with one of the `threads` numbers that the visitor knows, so a
  * visitor that makes others wait for an earlier file always finds that file begun.
  *
- * What is to be ignored stands in files of the directories themselves (.gitignore), which one list does not give in
+ * The rules of what to ignore are in files of the directories themselves (.gitignore), which one list does not give in
  * time; such a scan takes the generic way. It is asked for only where the files are somebody's own directory on this
  * machine.
  */
@@ -22,7 +22,7 @@
 #define FETCHERS    16
 #define THREADS_MAX 64
 #define QUEUE       64
-/* The greatest code point: sorts behind every name. */
+/* The greatest code point: sorts after every name. */
 #define LAST_NAME "\xF4\x8F\xBF\xBF"
 
 struct job {
@@ -270,7 +270,7 @@ static unsigned free_slot(const struct run *run)
 	return slot;
 }
 
-/* False: the scan was ended meanwhile. */
+/* False: the scan was ended while waiting. */
 static bool await_turn(struct run *run, uint64_t seq, unsigned *ret_slot)
 {
 	bool go;

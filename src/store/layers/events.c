@@ -50,7 +50,7 @@ static void notify(struct events *e, const struct store_event *event)
 	pthread_mutex_unlock(&e->lock);
 }
 
-/* What a journal did to a file in the same step is an event of that file; the journal itself is none. */
+/* What a journal did to a file in the same step is an event of that file; the journal itself has no events. */
 static bool journal_event(const struct store_call *call, struct store_event *event)
 {
 	static const enum store_op ops[] = {[JOURNAL_WRITE] = STORE_OP_WRITE,

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Keeps tools away from what is not theirs: Stead's own files and people's secrets. A hidden path can neither be read
- * nor changed, and lists and scans do not show it; a fixed one can be read but not changed. Hiding a directory hides
- * all in it. Names are compared without regard to (ASCII) case, because ".ENV" is read by the same programs.
+ * Keeps tools away from files that are not theirs: Stead's own files and people's secrets. A hidden path can neither be
+ * read nor changed, and lists and scans do not show it; a fixed one can be read but not changed. Hiding a directory
+ * hides all in it. Names are compared without regard to (ASCII) case, because ".ENV" is read by the same programs.
  *
  * Every operation passes here, so a look must cost little: nearly all rules are plain names, beginnings or ends of
  * names, and a table of first and last bytes tells for most elements of a path that no rule can concern them. Only
  * rules of another form reach the glob matcher.
  *
- * A directory is removed or moved only if nothing hidden or fixed lies in it: it is listed first, and the refusal names
- * what stands in the way. Emptying the root is the exception: it removes all but what is protected.
+ * A directory is removed or moved only if nothing in it is hidden or fixed: it is listed first, and the refusal names
+ * the file that prevents it. Emptying the root is the exception: it removes all but what is protected.
  */
 #include "base/limits.h"
 #include "base/utf8.h"
@@ -207,14 +207,14 @@ static struct str entry_key(struct arena *arena, const struct store_entry *e)
 	return e->stat.kind == STORE_DIR ? arena_printf(arena, "%.*s/", STR_ARG(e->path.s)) : e->path.s;
 }
 
-/* Where to go on after a page that ended at `last`: in a hidden directory, behind all of it. */
+/* Where to go on after a page that ended at `last`: in a hidden directory, after all of it. */
 static struct str go_on_behind(const struct guard *g, struct ctx *ctx, const struct store_entry *last, struct str next)
 {
 	struct str part = matched_part(&g->hidden, last->path.s);
 
 	if (part.len == 0 || part.len == last->path.s.len)
 		return next;
-	/* The greatest code point sorts behind every name that is in there. */
+	/* The greatest code point sorts after every name in it. */
 	return arena_printf(ctx->arena, "%.*s/\xF4\x8F\xBF\xBF", STR_ARG(part));
 }
 
@@ -328,7 +328,7 @@ static int for_each_file(struct store *s, struct ctx *ctx, const struct store_ca
 	return r;
 }
 
-/* A file that would be taken away, or would come to lie where it is hidden. */
+/* Checks a file that would be removed, or moved to where it is hidden. */
 static int refuse_entry(struct store *s, struct ctx *ctx, const struct store_call *call,
 			const struct store_entry *entry, struct err *err)
 {
@@ -337,7 +337,7 @@ static int refuse_entry(struct store *s, struct ctx *ctx, const struct store_cal
 	int r;
 
 	if (is_protected(g, entry->path.s))
-		return err_set(err, ERR_DENIED, ERR_PATH " is protected and lies in it; %s the other files one by one",
+		return err_set(err, ERR_DENIED, ERR_PATH " is in it and is protected; %s the other files one by one",
 			       STR_ARG(entry->path.s), store_op_info[call->op].name);
 	if (wpath_is_root(call->to))
 		return 0;
@@ -395,7 +395,7 @@ static int check_tree(struct store *s, struct ctx *ctx, struct store_call *call,
 	int r = store_forward(s->inner, ctx, &get, err);
 
 	if (r || stat.kind == STORE_FILE)
-		return r == -ERR_NOT_FOUND ? 0 : r; /* inner says it in the right words */
+		return r == -ERR_NOT_FOUND ? 0 : r; /* inner reports it in the right words */
 	return for_each_file(s, ctx, call, refuse_entry, err);
 }
 

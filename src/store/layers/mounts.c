@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Other stores at directories of a store: shared skills, a team's documents, read-only references. The longest mount
- * point that a path lies in decides which store has it; what the base has there is hidden.
+ * point that contains a path decides which store has it; what the base has there is hidden.
  *
- * Mount points always exist as directories, also with nothing in them, and so do the directories above them. They can
- * not be removed or moved, nor can a directory that has one in it. A move between stores is a copy and then a remove
+ * Mount points always exist as directories, also with nothing in them, and so do the directories above them. They
+ * cannot be removed or moved, nor can a directory that has one in it. A move between stores is a copy and then a remove
  * of what was copied, in that order, so that a failure in between leaves too much rather than too little.
  */
 #include "base/limits.h"
@@ -36,7 +36,7 @@ static struct wpath inside(const struct store_mount *mount, struct wpath path)
 	return wpath_relative(path, mount->at);
 }
 
-/* The mount point that lies in `dir` or is it, or NULL. */
+/* The mount point that is `dir` or is below it, or NULL. */
 static const struct store_mount *mount_within(const struct mounts *m, struct wpath dir)
 {
 	for (size_t i = 0; i + 1 < m->count; i++)
@@ -81,7 +81,7 @@ static int on_mount_point(const struct store_call *call, const struct store_moun
 
 /* Lists. */
 
-/* The directories on the way to mount points that stand directly in `dir`. */
+/* The directories directly in `dir` that lead to mount points. */
 static bool mount_child(const struct store_mount *mount, struct wpath dir, struct store_entry *ret)
 {
 	struct str rest;
@@ -94,7 +94,7 @@ static bool mount_child(const struct store_mount *mount, struct wpath dir, struc
 	return true;
 }
 
-/* The first of them behind the entry or cursor `after`. */
+/* The first of them after the entry or cursor `after`. */
 static bool next_child(const struct mounts *m, struct ctx *ctx, struct wpath dir, struct str after,
 		       struct store_entry *ret)
 {
@@ -384,13 +384,14 @@ static int move_dir(const struct store_mount *a, const struct store_mount *b, st
 	int r = forward_stat(b, ctx, call->to, &stat, err);
 
 	if (r == 0)
-		return err_set(err, ERR_INVALID, ERR_PATH " exists; a directory replaces nothing", STR_ARG(call->to.s));
+		return err_set(err, ERR_INVALID, ERR_PATH " exists; a directory cannot replace it",
+			       STR_ARG(call->to.s));
 	if (r != -ERR_NOT_FOUND)
 		return r;
 	r = collect(a, ctx, call->path, &files, err);
 	if (r == 0)
 		r = copy_files(a, b, ctx, call, &files, err);
-	if (r) { /* the target was not there: all that is in it now is ours */
+	if (r) { /* the target did not exist: everything in it now is ours */
 		forward_remove(b, ctx, call->to, true, (struct store_cond){0}, &ignored);
 		return r;
 	}
@@ -409,7 +410,7 @@ static int move_across(const struct store_mount *a, const struct store_mount *b,
 	int r = forward_stat(a, ctx, call->path, &stat, err);
 
 	if (r == -ERR_NOT_FOUND && call->cond.kind == STORE_VERSION)
-		return err_set(err, ERR_CONFLICT, "it was removed since it was read; read again and decide anew");
+		return err_set(err, ERR_CONFLICT, "it was removed since it was read; read it again and decide again");
 	if (r)
 		return r;
 	if (stat.kind == STORE_DIR && call->cond.kind != STORE_ANY)
@@ -440,7 +441,7 @@ static int two_paths(struct mounts *m, struct ctx *ctx, struct store_call *call,
 	return store_forward(a->store, ctx, &own, err);
 }
 
-/* A journal and a file in one step: only where both lie in one store. */
+/* A journal and a file in one step: only where both are in the same store. */
 static int journal_add(struct mounts *m, struct ctx *ctx, struct store_call *call, struct err *err)
 {
 	const struct store_mount *a = owner(m, call->path), *b = owner(m, call->to);
@@ -452,7 +453,7 @@ static int journal_add(struct mounts *m, struct ctx *ctx, struct store_call *cal
 	if (!alone && mount_within(m, call->to))
 		return refuse_dir(call->to, err);
 	if (!alone && a != b)
-		return err_set(err, ERR_UNSUPPORTED, "the journal and the file lie in different stores");
+		return err_set(err, ERR_UNSUPPORTED, "the journal and the file are in different stores");
 	own.path = inside(a, call->path);
 	own.to = alone ? WPATH_ROOT : inside(a, call->to);
 	return store_forward(a->store, ctx, &own, err);

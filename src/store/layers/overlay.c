@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Two stores as one: what is written goes to `upper`, what upper has not comes from `lower`, which is never changed. A
+ * Two stores as one: writes go to `upper`, what upper does not have comes from `lower`, which is never changed. A
  * workspace made from a template is one of these, so a template is not copied, and its improvements arrive.
  *
  * Deleting what lower has leaves a whiteout in upper: the empty file ".stead-wh/<path>/.stead-wh". It hides `path` and
  * everything below it in lower, never anything in upper. The name comes twice so that a whiteout of "a" and one of
- * "a/b" can stand side by side; it is refused as an element of any path, so nobody can see or forge one.
+ * "a/b" can both exist; it is refused as an element of any path, so nobody can see or forge one.
  *
  * Each operation is ordered so that only its last step shows. A removed override is whited out first, while it still
  * covers what it will no longer hide; a moved template file is copied up in place, then whited out, then moved within
@@ -32,11 +32,11 @@
 struct overlay {
 	struct store base; /* inner is upper */
 	struct store *upper, *lower;
-	struct str mark;      /* WHITEOUT, or what stands for it */
-	pthread_mutex_t lock; /* held while what lower shows is looked at and then changed on that ground */
+	struct str mark;      /* WHITEOUT, or the name used instead */
+	pthread_mutex_t lock; /* held from looking at what lower shows until the change that relies on it is made */
 };
 
-/* What stands at a path. kind 0: nothing. */
+/* What is at a path. kind 0: nothing. */
 struct found {
 	enum store_kind kind;
 	bool in_lower;
@@ -120,7 +120,7 @@ static int put_whiteout(struct overlay *o, struct ctx *ctx, struct wpath path, s
 	return r ? r : store_forward(o->upper, ctx, &call, err);
 }
 
-/* Tidying: one that stays behind hides nothing that shows. */
+/* Only tidies up: a whiteout that is left behind hides nothing visible. */
 static void drop_whiteout(struct overlay *o, struct ctx *ctx, struct wpath path)
 {
 	uint64_t count;
@@ -943,7 +943,7 @@ static void overlay_destroy(struct store *s)
 	free(o);
 }
 
-/* Journals lie in upper: lower is only read. What they change in the same step would have to be looked for in both. */
+/* Journals are in upper: lower is only read. What they change in the same step would have to be looked for in both. */
 static int overlay_journal_read(struct store *s, struct ctx *ctx, struct wpath journal, const struct journal_read *req,
 				struct journal_page *ret_page, struct err *err)
 {

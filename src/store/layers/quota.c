@@ -8,7 +8,7 @@
  * give back what was not used, so that writers together never pass a limit. One lock around each operation was
  * rejected, because a slow upload would hold up everybody.
  *
- * What changes behind this layer's back is noticed in two ways: when a write would fail, usage is counted again before
+ * Changes that bypass this layer are noticed in two ways: when a write would fail, usage is counted again before
  * it is refused; and after an operation with an unknown outcome it is counted again as soon as nothing is under way.
  */
 #include <pthread.h>
@@ -20,7 +20,7 @@
 #include "store/list_stream.h"
 #include "store/stores.h"
 
-/* An operation under way: nobody else may touch what lies at or below these. */
+/* An operation under way: nobody else may touch anything at or below these. */
 struct claim {
 	struct claim *next;
 	struct wpath path, to;
@@ -37,7 +37,7 @@ struct quota {
 	bool counted, doubtful;
 	uint64_t bytes, files; /* used and reserved */
 	int64_t counted_at_ns, count_took_ns;
-	uint64_t (*kept)(void *arg); /* bytes of history beside the files; NULL: none */
+	uint64_t (*kept)(void *arg); /* bytes of history in addition to the files; NULL: none */
 	void *kept_arg;
 };
 
@@ -73,7 +73,7 @@ static int sum_below(struct store *inner, struct ctx *ctx, struct wpath dir, uin
 	return r;
 }
 
-/* With the lock held. Reservations of operations under way stand beside what is counted; one that has just finished is
+/* With the lock held. Reservations of operations under way are added to the count; one that has just finished is
    then counted twice or its removal is missed, so the count is in doubt until it can be made alone. */
 static int count(struct quota *q, struct ctx *ctx, struct err *err)
 {

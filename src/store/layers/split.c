@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One tree whose parts lie in two stores, at the same paths in both: files in one place, what a running system needs in
- * another. Unlike a mount, which is one directory that is known beforehand, the parts are told by a rule over paths
- * ("…/tasks of every workspace"), and the directories above them are seen as one.
+ * One tree whose parts are in two stores, at the same paths in both: files in one place, what a running system needs in
+ * another. Unlike a mount, which is one directory that is known beforehand, a rule over paths decides on the store
+ * ("…/tasks of every workspace"), and the directories above the parts are seen as one.
  *
- * A directory that has parts in both is removed and moved in both, the second store first: what makes a workspace one
- * (agent.yaml) lies in the first, so a half-moved one is not taken for a whole. Across the two, a move is a copy and
- * then a removal, so that a failure in between leaves too much rather than too little.
+ * A directory that has parts in both is removed and moved in both, the second store first: the file that makes a
+ * directory a workspace (agent.yaml) is in the first, so a half-moved one is not taken for a whole. Across the two, a
+ * move is a copy and then a removal, so that a failure in between leaves too much rather than too little.
  */
 #include "base/limits.h"
 #include "store/list_stream.h"
@@ -23,7 +23,7 @@ static struct split *split_of(struct store *s)
 	return (struct split *)s;
 }
 
-/* The store of a file: what may lie in both is a directory, and a file there is the first's. */
+/* The store of a file. Only directories can be in both; a file at such a path belongs to the first. */
 static struct store *store_of(const struct split *s, struct wpath path)
 {
 	return s->side(path) == SPLIT_SECOND ? s->second : s->first;
@@ -274,13 +274,14 @@ static int split_around(struct store *store, struct ctx *ctx, struct store_call 
 			return list_both(s, ctx, call, err);
 		break;
 	case STORE_OP_SCAN:
-		if (both || call->scan->use_ignore) /* the rules may lie on the other side */
+		if (both || call->scan->use_ignore) /* the rules may be on the other side */
 			return store_scan_generic(store, ctx, call->path, call->scan, err);
 		break;
 	case STORE_OP_JOURNAL_ADD:
 		if (!wpath_is_root(call->to) && store_of(s, call->to) != store_of(s, call->path))
-			return err_set(err, ERR_UNSUPPORTED,
-				       "the file and the journal lie in two stores; they cannot change in one step");
+			return err_set(
+				err, ERR_UNSUPPORTED,
+				"the file and the journal are in different stores; they cannot change in one step");
 		break;
 	default:
 		break;

@@ -41,7 +41,7 @@ static struct str tree_after(const struct scene *scene, bool changed, struct are
 	return tree;
 }
 
-/* One run with operation n failing; false when there is no such operation any more. */
+/* One run with operation n failing; false when there are fewer than n operations. */
 static bool fail_nth(const struct scene *scene, uint64_t n, enum err_kind kind, bool after, struct str old,
 		     struct str new)
 {
@@ -142,7 +142,7 @@ static int change_copy(struct conf *c)
 	return store_copy(c->s, &c->ctx, P("a.txt"), P("m/copy"), ANY, NULL, &c->err);
 }
 
-/* Stores: the fault stands between the layer under test and the backend. */
+/* Stores: the fault is between the layer under test and the backend. */
 
 static struct conf conf_of(struct store *s, struct arena *arena)
 {

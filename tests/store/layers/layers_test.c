@@ -20,8 +20,8 @@ static void fixture_end(struct fixture *f)
 		{.s = (store_expr), .ctx = {.arena = arena_new()}}};                                                   \
 	struct conf *c = &fx.c
 
-/* The store beside the one under test, in the same arena. */
-static struct conf beside(struct conf *c, struct store *s)
+/* Another store than the one under test, in the same arena. */
+static struct conf conf_of(struct conf *c, struct store *s)
 {
 	return (struct conf){.s = s, .ctx = c->ctx};
 }
@@ -37,7 +37,7 @@ TEST(a_prefix_keeps_its_files_below_its_directory)
 {
 	struct store *inner = store_memory_new();
 	WITH(store_prefix_new(inner, P("u/one")));
-	struct conf in = beside(c, inner);
+	struct conf in = conf_of(c, inner);
 
 	put(c, "a/b", "x");
 	put(&in, "u/two/c", "y");
@@ -59,7 +59,7 @@ TEST(a_store_lives_as_long_as_one_of_its_owners)
 {
 	struct store *inner = store_memory_new(), *first = store_prefix_new(store_share(inner), P("d"));
 	WITH(store_prefix_new(inner, P("d")));
-	struct conf f = beside(c, first);
+	struct conf f = conf_of(c, first);
 
 	put(&f, "a", "x");
 	store_destroy(first);
@@ -80,7 +80,7 @@ TEST(a_view_leaves_the_shared_store_alive)
 {
 	WITH(store_memory_new());
 	struct store *view = store_prefix_new(store_share(c->s), P("d"));
-	struct conf v = beside(c, view);
+	struct conf v = conf_of(c, view);
 
 	put(&v, "a", "x");
 	store_destroy(view);
@@ -91,7 +91,7 @@ TEST(a_readonly_store_reads_and_refuses_every_change)
 {
 	struct store *inner = store_memory_new();
 	WITH(store_readonly_new(inner));
-	struct conf in = beside(c, inner);
+	struct conf in = conf_of(c, inner);
 
 	put(&in, "a", "x");
 	CHECK_STR(get(c, "a"), STR("x"));
@@ -162,7 +162,7 @@ TEST(lists_and_scans_leave_out_what_is_hidden)
 {
 	struct store *inner;
 	WITH(guarded(&inner));
-	struct conf in = beside(c, inner);
+	struct conf in = conf_of(c, inner);
 	struct seen seen = {0};
 
 	put(&in, ".env", "KEY=1");
@@ -188,7 +188,7 @@ TEST(a_directory_with_a_secret_is_neither_removed_nor_moved)
 {
 	struct store *inner;
 	WITH(guarded(&inner));
-	struct conf in = beside(c, inner);
+	struct conf in = conf_of(c, inner);
 
 	put(&in, "d/a", "1");
 	put(&in, "d/e/.env", "KEY=1");
@@ -202,7 +202,7 @@ TEST(emptying_the_root_leaves_what_is_hidden)
 {
 	struct store *inner;
 	WITH(guarded(&inner));
-	struct conf in = beside(c, inner);
+	struct conf in = conf_of(c, inner);
 	uint64_t count = 0;
 
 	put(&in, "d/a", "1");
@@ -229,7 +229,7 @@ TEST(what_is_fixed_is_read_but_not_changed)
 	struct guard_rules rules = {.fixed = fixed, .fixed_count = 2};
 	struct store *inner = store_memory_new();
 	WITH(store_guard_new(inner, &rules));
-	struct conf in = beside(c, inner);
+	struct conf in = conf_of(c, inner);
 
 	put(&in, "AGENTS.md", "rules");
 	put(&in, "skills/a/b", "skill");
@@ -299,7 +299,7 @@ TEST(what_was_there_before_counts_and_outside_changes_are_noticed)
 {
 	struct store *inner = store_memory_new();
 	WITH(store_quota_new(inner, LIMITS(.bytes = 10)));
-	struct conf in = beside(c, inner);
+	struct conf in = conf_of(c, inner);
 
 	put(&in, "old", "12345678");
 	CHECK_ERR(write_to(c, "new", "123"), c->err, ERR_QUOTA);
@@ -336,7 +336,7 @@ TEST(a_template_shows_through_and_is_overridden)
 {
 	struct store *upper;
 	WITH(template(&upper));
-	struct conf up = beside(c, upper);
+	struct conf up = conf_of(c, upper);
 
 	CHECK_STR(get(c, "AGENTS.md"), STR("template"));
 	put(c, "AGENTS.md", "mine");
@@ -391,7 +391,7 @@ TEST(append_and_move_copy_a_template_file_up)
 {
 	struct store *upper;
 	WITH(template(&upper));
-	struct conf up = beside(c, upper);
+	struct conf up = conf_of(c, upper);
 
 	CHECK_OK(store_append(c->s, &c->ctx, P("AGENTS.md"), STR(" and mine"), ANY, NULL, &c->err), c->err);
 	CHECK_STR(get(c, "AGENTS.md"), STR("template and mine"));
@@ -608,7 +608,7 @@ TEST(eight_threads_together_never_pass_the_quota)
 	struct worker workers[8];
 	atomic_int written = 0;
 	WITH(store_quota_new(inner, LIMITS(.bytes = 105, .files = 12)));
-	struct conf in = beside(c, inner);
+	struct conf in = conf_of(c, inner);
 	struct store_list_req req = {.recursive = true, .limit = 1000};
 	struct store_page page;
 

@@ -51,7 +51,7 @@ static int read_full(int fd, char *buf, size_t len, uint64_t offset, size_t *ret
 		if (n < 0)
 			return disk_fail(err, errno);
 		if (n == 0)
-			break; /* it became shorter meanwhile */
+			break; /* the file was truncated in the meantime */
 		have += (size_t)n;
 	}
 	*ret_len = have;
@@ -146,7 +146,7 @@ static const struct store_ops disk_ops = {
 	.destroy = disk_destroy,
 };
 
-/* Makes a directory of the host and its parents. The path is the operator's, so links in it are his. */
+/* Makes a directory of the host and its parents. The operator chose the path, so links in it are followed. */
 static int make_host_dir(const char *dir, struct err *err)
 {
 	char *path = xstrndup(str_of(dir));

@@ -15,13 +15,13 @@
 #include "base/limits.h"
 #include "store/store.h"
 
-/* Names of unfinished writes. They are no part of the store: never listed, read or written through it. */
+/* Names of unfinished writes. They do not belong to the store: never listed, read or written through it. */
 #define DISK_TMP_PREFIX ".stead-tmp-"
 
 struct disk {
 	struct store base;
 	int root; /* the directory that is the store's root */
-	int tmp;  /* where named temporary files lie; -1: beside the file they are for */
+	int tmp;  /* where named temporary files go; -1: into the directory of their target */
 	dev_t tmp_dev;
 	bool relaxed;
 	struct disk_reaper *reaper;
@@ -52,7 +52,8 @@ bool disk_dir_is_gone(int dir);
 int disk_fail(struct err *err, int sys);
 /* For what should be a file or directory of the store and is something else (mode of a link, FIFO, device, socket). */
 int disk_fail_kind(struct err *err, mode_t mode);
-/* When resolving the directory of `path` failed: names the element that is a file where one tried to write below it. */
+/* When resolving the directory of `path` failed: names the element that is a file, below which nothing can be written.
+ */
 int disk_fail_parent(const struct disk *d, struct wpath path, int sys, struct err *err);
 int disk_not_found(struct err *err);
 int disk_is_dir(struct wpath path, struct err *err);
@@ -68,8 +69,8 @@ void disk_name(struct wpath path, char ret_name[PATH_NAME_MAX + 1]);
 /* Waits for the exclusive lock of a directory, at most until the call's deadline or DISK_LOCK_MAX. */
 #define DISK_LOCK_MAX_NS (INT64_C(30) * 1000 * 1000 * 1000)
 int disk_lock(const struct ctx *ctx, int dir, struct err *err);
-/* How often a path is resolved again, when its directories vanish, before others are said to be in the way; between
-   tries one waits, longer from round to round and at random. */
+/* How often a path is resolved again, when its directories vanish, before the call gives up because of others; between
+   tries it waits, longer each time and at random. */
 #define DISK_TRIES_MAX 1000
 void disk_back_off(unsigned round);
 void disk_unlock(int dir);
@@ -115,7 +116,7 @@ struct disk_name_ref {
 /* Reads all names but "." and "..", unsorted. Names of unfinished writes are left out, and those of dead writers are
    removed, unless `all`. */
 int disk_names_read(int dir, bool all, struct disk_names *ret, struct err *err);
-/* In list order: a directory counts with a '/' behind its name. */
+/* In list order: a directory counts with a '/' after its name. */
 void disk_names_sort(struct disk_names *names);
 void disk_names_release(struct disk_names *names);
 

@@ -19,7 +19,7 @@
 #include "base/hash.h"
 #include "store/backends/disk/disk.h"
 
-#define EMPTY_DEPTH_MAX 100 /* directories without a file, one in the other */
+#define EMPTY_DEPTH_MAX 100 /* nested directories without a file */
 
 /* How long a directory may be in use by others before it is left for them to prune. */
 #define PRUNE_WAIT_NS (INT64_C(1000) * 1000 * 1000)
@@ -152,7 +152,7 @@ static const struct {
 	enum err_kind kind;
 	const char *text;
 } sentences[] = {
-	{ELOOP, ERR_DENIED, "a symbolic link stands on the way, and links are never followed; name the real file"},
+	{ELOOP, ERR_DENIED, "the path goes through a symbolic link, and links are never followed; name the real file"},
 	{EXDEV, ERR_DENIED, "the path leads out of the store; name a file inside it"},
 	{ENXIO, ERR_DENIED, "it is a FIFO, a socket or a device; only regular files are served"},
 	{ENODEV, ERR_DENIED, "it is a FIFO, a socket or a device; only regular files are served"},
@@ -200,7 +200,7 @@ int disk_fail_parent(const struct disk *d, struct wpath path, int sys, struct er
 			return disk_fail_kind(err, st.st_mode);
 		return store_refuse(REFUSE_BELOW_FILE, part.s, err);
 	}
-	return err_set(err, ERR_INVALID, "a part of " ERR_PATH " is a file, so nothing can lie below it",
+	return err_set(err, ERR_INVALID, "a part of " ERR_PATH " is a file, so nothing can be below it",
 		       STR_ARG(path.s));
 }
 
@@ -337,7 +337,7 @@ void disk_prune(const struct disk *d, struct wpath dir)
 }
 
 /* Directories in directories, as another program may leave them, hold nothing either. They go from the inside out; the
-   first thing that is no directory ends it, with what is empty gone and what is not untouched. */
+   first entry that is not a directory ends it: empty directories are gone by then, the others are untouched. */
 static bool drop_empty_tree(int dir, const char *name, unsigned depth)
 {
 	struct dirent *e;

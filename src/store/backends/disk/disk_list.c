@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Lists. The walk keeps one frame per level on the heap, each with the sorted names of its directory; what stands
- * before the cursor is dropped before it is sorted, opened or stat'ed, so a later page costs its own entries and the
- * names on the way to them. Only the LIST_FDS innermost frames keep their descriptor; an outer one resolves its path
- * again (with the same refusal of links) when the walk comes back to it.
+ * Lists. The walk keeps one frame per level on the heap, each with the sorted names of its directory; names
+ * before the cursor are dropped before they are sorted, opened or stat'ed, so a later page costs its own entries and
+ * the names on the way to them. Only the LIST_FDS innermost frames keep their descriptor; an outer one resolves its
+ * path again (with the same refusal of links) when the walk comes back to it.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -25,13 +25,13 @@ struct walk {
 	const struct store_list_req *req;
 	struct store_page page;
 	size_t page_cap;
-	uint64_t skipped_behind; /* names behind the last entry: of the next page, if there is one */
-	char path[PATH_LEN_MAX + 1 + PATH_NAME_MAX + 1]; /* of the innermost frame, with '/' behind it unless root */
+	uint64_t skipped_behind; /* names after the last entry: of the next page, if there is one */
+	char path[PATH_LEN_MAX + 1 + PATH_NAME_MAX + 1]; /* of the innermost frame, with a final '/' unless root */
 	struct frame *frames;                            /* heap */
 	size_t depth, cap;
 };
 
-/* The part of the cursor that lies in the directory; false when the whole directory stands before it. */
+/* The part of the cursor that is inside the directory; false when the whole directory comes before the cursor. */
 static bool cursor_in(const struct walk *w, size_t path_len, struct str *ret_rest)
 {
 	struct str prefix = str_n(w->path, path_len), after = w->req->after;
@@ -44,7 +44,7 @@ static bool cursor_in(const struct walk *w, size_t path_len, struct str *ret_res
 	return str_cmp(after, prefix) < 0;
 }
 
-/* True when the entry, or something below it, stands behind the cursor. */
+/* True when the entry, or something below it, comes after the cursor. */
 static bool is_behind(const struct walk *w, const struct disk_names *names, const struct disk_name_ref *ref,
 		      struct str cursor)
 {
@@ -137,7 +137,8 @@ static void skip(struct walk *w)
 		w->page.skipped++;
 }
 
-/* Descends. What is gone or was swapped for a link meanwhile is as if absent; what may not be read is counted. */
+/* Descends. A directory that was removed or swapped for a link in the meantime counts as absent; an unreadable one is
+   counted as skipped. */
 static int enter(struct walk *w, struct frame *f, const char *name, size_t path_len, struct err *err)
 {
 	int dir = frame_fd(w, f);
@@ -186,7 +187,7 @@ static int visit(struct walk *w, struct frame *f, bool *ret_full, struct err *er
 		if (fd == -EMFILE || fd == -ENFILE)
 			return disk_fail(err, -fd);
 		if (fd < 0 || disk_lstat(fd, name, &st) < 0)
-			return 0; /* gone meanwhile */
+			return 0; /* already gone */
 		if (!S_ISREG(st.st_mode)) {
 			skip(w);
 			return 0;

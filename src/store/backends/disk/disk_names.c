@@ -53,7 +53,7 @@ static int take_entry(int dir, const struct dirent64 *e, bool all, struct disk_n
 		struct stat st;
 
 		if (disk_lstat(dir, name, &st) < 0)
-			return 0; /* gone meanwhile */
+			return 0; /* already gone */
 		type = type_of_mode(st.st_mode);
 	}
 	return add_name(names, name, type, err);

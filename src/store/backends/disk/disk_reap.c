@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where replaced files die. When the last name and the last descriptor of a file go, the kernel frees its blocks, and
+ * Closes replaced files. When the last name and the last descriptor of a file go, the kernel frees its blocks, and
  * whoever took the last one away waits for that: a discard that a busy disk takes its time for, or a truncate of many
  * extents. Replacing a file of 1 KB was seen to spend nine tenths of its time there. So the old file is held open over
- * the rename, and a thread lets go of it. Nothing depends on when: the file has no name any more.
+ * the rename, and a thread lets go of it. Nothing depends on when: the file no longer has a name.
  *
  * Waking the thread for each file would cost every writer a system call: once awake, it gathers for a moment.
  *
@@ -40,7 +40,7 @@ struct disk_reaper *disk_reaper_new(void)
 	return r;
 }
 
-/* Waits for work, then for more of it. The lock is held, and released meanwhile. */
+/* Waits for work, then for more of it. The lock is held on entry and return, and released while waiting. */
 static void gather(struct disk_reaper *r)
 {
 	struct timespec until;

@@ -27,7 +27,7 @@ struct scan_dir {
 	int fd;
 	atomic_uint refs;
 	struct disk_names names;
-	struct str path; /* "" or with a '/' behind it; heap */
+	struct str path; /* "" or with a final '/'; heap */
 };
 
 struct scan_job {
@@ -48,7 +48,7 @@ struct scan {
 	char path[PATH_LEN_MAX + 2];
 	uint64_t seq;
 	pthread_t ids[THREADS_MAX];
-	unsigned started; /* beside the walker */
+	unsigned started; /* in addition to the walker */
 	struct reader *own;
 	/* shared */
 	pthread_mutex_t lock;
@@ -439,7 +439,7 @@ int disk_scan(struct store *store, struct ctx *ctx, struct wpath path, const str
 	int fd = disk_reserved(path) ? -ENOENT : disk_open_dir(d, path), r;
 	struct scan *s;
 
-	if (fd == -ENOTDIR) { /* it, or something on the way there, which then is not there */
+	if (fd == -ENOTDIR) { /* the path is a file, or a part of it is and the path does not exist */
 		struct store_stat stat;
 		struct store_call get = {.op = STORE_OP_STAT, .path = path, .ret_stat = &stat};
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Remove and move. A tree is removed by descriptors, each directory opened from its parent's: a directory that is
- * swapped for a link meanwhile is either not entered or, once entered, still itself. Links in the tree are removed,
- * what they point to is not. At most TREE_FDS descriptors are open at once; a subtree that lies deeper is moved up to
- * the top of the tree that is being removed and taken in a later round, so no depth is too deep.
+ * Remove and move. A tree is removed by descriptors, each directory opened from its parent's: a directory that
+ * somebody swaps for a link is either not entered or, once entered, still itself. Links in the tree are removed,
+ * what they point to is not. At most TREE_FDS descriptors are open at once; a deeper subtree is moved up to the
+ * top of the tree that is being removed and taken in a later round, so no depth is too deep.
  *
  * Files are unlinked under the lock of their directory, since a conditional write elsewhere compares and renames under
  * it. Directories need none: rmdir removes only what is empty.
@@ -186,7 +186,7 @@ static int remove_root(const struct disk *d, struct ctx *ctx, struct store_cond 
 	return r ? r : disk_sync(d, d->root, err);
 }
 
-/* Opens the directory that `path` lies in. */
+/* Opens the parent directory of `path`. */
 static int open_parent(const struct disk *d, struct wpath path, struct store_cond cond, int *ret_dir, struct err *err)
 {
 	int fd = disk_reserved(path) ? -ENOENT : disk_open_dir(d, wpath_parent(path));
@@ -257,7 +257,7 @@ static void end_close(struct end *e)
 
 #define END_SCOPE __attribute__((cleanup(end_close)))
 
-/* The source: there, of a kind that moves, and as its condition wants it. */
+/* Checks the source: it exists, is of a kind that can be moved, and meets its condition. */
 static int check_from(struct end *from, struct err *err)
 {
 	int sys = disk_lstat(from->dir, from->name, &from->st);
@@ -331,7 +331,7 @@ static int move_locked(struct ctx *ctx, struct end *from, struct end *to, struct
 	if (sys == -ENOENT || sys == -EEXIST)
 		return RETRY;
 	if (sys == -EXDEV)
-		err_set(err, ERR_UNSUPPORTED, "the two lie on different file systems; copy, then remove");
+		err_set(err, ERR_UNSUPPORTED, "the two are on different file systems; copy, then remove");
 	else if (sys < 0)
 		disk_fail(err, -sys);
 	if (sys < 0) {

@@ -9,7 +9,7 @@
  * File systems without O_TMPFILE get a file that has its temporary name from the start; the rest is the same.
  *
  * An append writes in place, under the lock of the directory: rewriting a log for each line would make n lines cost n².
- * A file with a second hard link is rewritten instead, since the other name may lie outside of the store.
+ * A file with a second hard link is rewritten instead, since the other name may be outside the store.
  */
 #include <errno.h>
 #include <sys/file.h>
@@ -26,11 +26,11 @@
 /* The file to be: `name` empty as long as it has none. */
 struct temp {
 	int fd;
-	int dir; /* where the name lies; borrowed from the target or the store */
+	int dir; /* the directory of `name`; borrowed from the target or the store */
 	char name[TEMP_NAME_CAP];
 };
 
-/* Where it is to lie. */
+/* Where the file is to go. */
 struct target {
 	struct wpath path;
 	char name[PATH_NAME_MAX + 1];
@@ -67,7 +67,7 @@ static int temp_open_named(struct disk *d, int dir, struct temp *ret)
 	return -errno;
 }
 
-/* 0 or -errno; ENOENT when the directory is gone (of which file systems say other things as well, ext4 EPERM). */
+/* 0 or -errno; ENOENT when the directory is gone (some file systems report another errno for that, ext4 EPERM). */
 static int temp_open(struct disk *d, int dir, struct temp *ret)
 {
 	if (atomic_load_explicit(&d->no_tmpfile, memory_order_relaxed))
@@ -217,7 +217,8 @@ static int fill_from_file(const struct ctx *ctx, int fd, int from, uint64_t len,
 	return r;
 }
 
-/* The time is set from the full clock: the kernel's own may stand still for a whole tick, and a version must not. */
+/* The time is set from the full clock: the kernel's coarse one may not advance for a whole tick, and a version must
+ * change. */
 static int temp_finish(const struct disk *d, int fd, struct err *err)
 {
 	int64_t now = clock_real_ns();
@@ -249,8 +250,8 @@ static int link_fd(struct disk *d, int fd, int dir, const char *name)
 	return 0;
 }
 
-/* Beside the target the name is always the same, since the directory's lock is held: a dead writer's file is in the way
-   of the next one, who removes it. In tmp_dir, which has no lock, names are random. */
+/* In the target's directory the name is always the same, since that directory's lock is held: the next writer finds a
+   dead writer's file and removes it. In tmp_dir, which has no lock, names are random. */
 static int temp_link(struct disk *d, const struct target *t, const struct stat *old, struct temp *temp)
 {
 	int sys = -ENOENT;
@@ -307,7 +308,8 @@ static int publish_over(struct disk *d, const struct target *t, const struct sta
 	return sys;
 }
 
-/* A replaced file keeps who may do what with it. Giving it away may not be permitted; then it is ours. */
+/* The new file gets the owner and mode of the one that it replaces. Changing the owner may not be permitted; then the
+   file is ours. */
 static int keep_mode(const struct disk *d, int fd, const struct stat *old, struct err *err)
 {
 	struct stat st;
@@ -325,7 +327,7 @@ static int keep_mode(const struct disk *d, int fd, const struct stat *old, struc
 	return changed ? disk_sync(d, fd, err) : 0;
 }
 
-/* What lies at the target; *ret_exists only for a regular file. */
+/* Looks at the target; *ret_exists only for a regular file. */
 static int look(const struct target *t, struct stat *ret_st, bool *ret_exists, struct err *err)
 {
 	int sys = disk_lstat(t->dir, t->name, ret_st);
@@ -341,7 +343,7 @@ static int look(const struct target *t, struct stat *ret_st, bool *ret_exists, s
 	return 0;
 }
 
-/* Under the directory's lock: compares, names the file, and tells its stat. RETRY: the directory is gone. */
+/* Under the directory's lock: compares, names the file, and returns its stat. RETRY: the directory is gone. */
 static int publish_locked(struct disk *d, const struct target *t, struct temp *temp, struct store_cond cond,
 			  struct stat *ret_st, struct err *err)
 {
@@ -365,8 +367,8 @@ static int publish_locked(struct disk *d, const struct target *t, struct temp *t
 			return temp->name[0] ? disk_fail(err, EBUSY) : RETRY;
 		atomic_store_explicit(&d->no_tmpfile, true, memory_order_relaxed);
 		return err_set(err, ERR_UNAVAILABLE,
-			       "the kernel does not name a finished write without /proc; try again "
-			       "and a named temporary file is used");
+			       "the kernel cannot name an unnamed temporary file without /proc; try again, "
+			       "then a named one is used");
 	}
 	if (sys < 0 || fstat(temp->fd, ret_st) < 0)
 		return disk_fail(err, sys < 0 ? -sys : errno);

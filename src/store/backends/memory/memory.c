@@ -2,7 +2,7 @@
 /*
  * A store in memory: for tests, for throw-away workspaces, and as the plainest reading of the contract.
  *
- * Files stand in one treap, ordered by path. Directories are not stored: "a/" exists while some path starts with it,
+ * Files are kept in one treap, ordered by path. Directories are not stored: "a/" exists while some path starts with it,
  * which one search answers. Because a directory's files are neighbours in that order, a directory is one cut of the
  * tree: removing it drops the cut, moving it renames the cut's nodes and puts it in elsewhere, with no copying. A hash
  * table was rejected (lists need order), a sorted array too (inserting 100,000 files one by one moves gigabytes).
@@ -183,7 +183,7 @@ static struct node *tree_merge(struct node *a, struct node *b)
 	return b;
 }
 
-/* The first node at (or, `behind`, only after) `key`. */
+/* The first node at `key` or after it (`behind`: only after it). */
 static struct node *tree_seek(struct node *n, struct str key, bool behind)
 {
 	struct node *best = NULL;
@@ -208,7 +208,7 @@ static struct node *tree_find(struct node *n, struct str key)
 	return found && str_eq(found->path, key) ? found : NULL;
 }
 
-/* "path/" and "path0": what lies below `path` stands from the one to before the other. Of the root, all. */
+/* "path/" and "path0": everything below `path` is in the range from the first up to the second. Of the root, all. */
 struct span {
 	char from_buf[PATH_LEN_MAX + 1], end_buf[PATH_LEN_MAX + 1];
 	struct str from, end;
@@ -254,7 +254,7 @@ static struct node *cut_dir(struct memory *m, struct str path)
 	return cut;
 }
 
-/* Puts a tree in whose paths lie together at `key`. */
+/* Inserts a tree whose paths are all adjacent at `key`. */
 static void put_in(struct memory *m, struct str key, struct node *cut)
 {
 	struct node *before, *behind;
@@ -268,7 +268,7 @@ static void drop_file(struct memory *m, struct str path)
 	struct node *before, *cut, *behind;
 	char end[PATH_LEN_MAX + 1] = {0};
 
-	memcpy(end, path.ptr, path.len); /* path and a NUL behind it: the least key that is greater */
+	memcpy(end, path.ptr, path.len); /* path and a NUL after it: the least key that is greater */
 	tree_split(m->root, path, &before, &cut);
 	tree_split(cut, str_n(end, path.len + 1), &cut, &behind);
 	m->root = tree_merge(before, behind);
@@ -287,7 +287,7 @@ static int is_a_dir(struct str path, struct err *err)
 	return store_refuse(REFUSE_DIR, path, err);
 }
 
-/* A file may lie at `path`: it is no directory, and no part of it is a file. */
+/* Checks that a file may be at `path`: it is not a directory, and none of its parents is a file. */
 static int check_place(struct memory *m, struct str path, struct err *err)
 {
 	if (is_dir(m, path))
@@ -667,7 +667,7 @@ struct walk {
 	struct memory *m;
 	struct span span; /* of the directory */
 	bool recursive;
-	struct node *at; /* the next entry is this file, or the directory it lies in */
+	struct node *at; /* the next entry is this file, or the directory it is in */
 };
 
 /* The entry at the walk's place; its path's length, kind. */
@@ -683,7 +683,7 @@ static bool walk_entry(const struct walk *w, struct str *ret_path, bool *ret_dir
 	return true;
 }
 
-/* To the first entry behind `path`. */
+/* To the first entry after `path`. */
 static void walk_behind(struct walk *w, struct str path, bool dir)
 {
 	struct span span;
@@ -776,7 +776,7 @@ static uint64_t log_last(const struct log *log)
 	return log ? log->first + log->count - 1 : 0;
 }
 
-/* What there is behind `after`, as far as `max` bytes reach; the lock is held. */
+/* The entries after `after`, up to `max` bytes; the lock is held. */
 static int read_log(struct memory *m, struct ctx *ctx, struct str path, uint64_t after, size_t max,
 		    struct journal_page *ret, struct err *err)
 {
@@ -785,8 +785,7 @@ static int read_log(struct memory *m, struct ctx *ctx, struct str path, uint64_t
 
 	*ret = (struct journal_page){.first = log ? log->first : 1, .last = log_last(log)};
 	if (after + 1 < ret->first)
-		return err_set(err, ERR_NOT_FOUND,
-			       "what is behind entry %llu is not kept any more; the oldest entry is %llu",
+		return err_set(err, ERR_NOT_FOUND, "entries after %llu are no longer kept; the oldest entry is %llu",
 			       (unsigned long long)after, (unsigned long long)ret->first);
 	if (after >= ret->last)
 		return 0;
@@ -903,7 +902,7 @@ static int memory_journal_add(struct store *s, struct ctx *ctx, struct wpath jou
 		ret_added->overtaken = true;
 		if (read_log(m, ctx, journal.s, add->after, 8 * MIB, &ret_added->news, &ignored))
 			ret_added->news.count = 0;
-		r = err_set(err, ERR_CONFLICT, "entry %llu is there already; read on and add behind the last one",
+		r = err_set(err, ERR_CONFLICT, "entry %llu already exists; read on and add after the last one",
 			    (unsigned long long)(add->after + 1));
 	}
 	if (r == 0 && add->change != JOURNAL_ALONE)

@@ -5,7 +5,7 @@ CREATE TABLE @.stead_files (
 	version text NOT NULL,
 	size bigint NOT NULL,
 	mtime bigint NOT NULL, -- nanoseconds since 1970
-	gen bigint,            -- of the chunks; NULL: the bytes stand in content
+	gen bigint,            -- of the chunks; NULL: the bytes are in content
 	replaced bigint,       -- the gen before this one, for the statement that set it
 	content bytea
 );

@@ -5,7 +5,7 @@
 -- sees what was committed before it. Outcomes: enum pg_outcome in postgres_schema.h. Conditions: 0 any, 1 absent,
 -- 2 version equal. With _again the caller lost the answer to the same call and asks whether it was done.
 
--- Below p lies what is >= p || '/' and < p || '0', the character behind '/'. Of the root, all: no path reaches the end.
+-- Paths below p are >= p || '/' and < p || '0', the character after '/'. Of the root, all: no path reaches the end.
 CREATE FUNCTION @.stead_lo(p text) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE AS
 $$ SELECT CASE WHEN p = '' THEN '' ELSE p || '/' END $$;
 CREATE FUNCTION @.stead_hi(p text) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE AS
@@ -16,8 +16,8 @@ BEGIN
 	RETURN EXISTS (SELECT FROM @.stead_files f WHERE f.path >= p || '/' AND f.path < p || '0');
 END $$;
 
--- A file may be made at _p: it is no directory, and no part of it is a file. What is found stays true until the end of
--- the transaction, because whoever makes a file holds its parents' names shared and its own alone. Names are locked
+-- Checks that a file may be made at _p: it is not a directory, and none of its parents is a file. The result holds until
+-- the end of the transaction, because whoever makes a file locks its parents' names shared and its own exclusively. Names are locked
 -- from the top down, so two makers never wait for each other in a circle.
 CREATE FUNCTION @.stead_place(_p text, OUT outcome int, OUT detail text) LANGUAGE plpgsql AS $$
 DECLARE
@@ -350,7 +350,7 @@ DECLARE
 	source @.stead_files;
 	made boolean;
 BEGIN
-	-- Locked, so that nobody takes its chunks away meanwhile.
+	-- Locked, so that nobody takes its chunks away while they are copied.
 	SELECT * INTO source FROM @.stead_files f WHERE f.path = _from FOR SHARE;
 	IF source.path IS NULL THEN
 		outcome := CASE WHEN @.stead_is_dir(_from) THEN 5 ELSE 1 END;
@@ -366,7 +366,7 @@ BEGIN
 	END IF;
 END $$;
 
--- From _seek on, which lies in _dir or is its beginning. kind: 1 a file, 2 a directory; alone: 0 empty, -1 not there, -2 a file.
+-- From _seek on, which is in _dir or its beginning. kind: 1 a file, 2 a directory; alone: 0 empty, -1 not there, -2 a file.
 CREATE FUNCTION @.stead_list(_dir text, _seek text, _recursive boolean, _limit int)
 RETURNS TABLE (kind int, path text, size bigint, mtime bigint, version text)
 LANGUAGE plpgsql STABLE SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off AS $$
@@ -389,7 +389,7 @@ BEGIN
 			IF slash = 0 THEN
 				RETURN QUERY SELECT 1, r.path, r.size, r.mtime, r.version;
 			ELSE
-				-- A directory: on behind all that lies in it.
+				-- A directory: go on after everything in it.
 				RETURN QUERY SELECT 2, left(r.path, top + slash - 1), 0::bigint, 0::bigint, '';
 				seek := left(r.path, top + slash - 1) || '0';
 				jumped := true;
@@ -403,7 +403,7 @@ BEGIN
 	END IF;
 END $$;
 
--- Entries behind _after, at least one, then no more than fit; in one row when there is none.
+-- Entries after _after, at least one, then no more than fit; in one row when there is none.
 CREATE FUNCTION @.stead_news(_journal bigint, _after bigint, _max bigint)
 RETURNS TABLE (number bigint, bytes bytea) LANGUAGE plpgsql STABLE AS $$
 #variable_conflict use_column

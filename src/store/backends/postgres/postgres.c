@@ -5,7 +5,7 @@
  * client. Only what is too large for one statement takes more: it is sent and read in chunks, within one transaction,
  * so that nobody ever sees a part of it and nothing is left behind when it breaks off.
  *
- * Reads, lists and the rest are here; what brings bytes is in postgres_write.c, journals in postgres_journal.c.
+ * Reads, lists and the rest are here; writes are in postgres_write.c, journals in postgres_journal.c.
  */
 #include "store/backends/postgres/postgres.h"
 
@@ -72,13 +72,14 @@ int pg_outcome_check(enum pg_outcome outcome, struct str detail, struct str path
 		return err_set(err, ERR_CONFLICT,
 			       "another entry was added to the journal first; read it and try again");
 	case PG_ENDS_BEFORE:
-		return err_set(err, ERR_CONFLICT, "the journal ends at %.*s, before the entry that was to be followed",
+		return err_set(err, ERR_CONFLICT, "the journal ends at %.*s, before the entry to add after",
 			       STR_ARG(detail));
 	}
-	return err_set(err, ERR_INTERNAL, "the database answered %d, which no function of ours does", (int)outcome);
+	return err_set(err, ERR_INTERNAL, "the database answered %d, which none of Stead's functions returns",
+		       (int)outcome);
 }
 
-/* What PG_STAT and PG_READ begin their row with: version, size, mtime, and whether it is a directory. */
+/* The first columns of PG_STAT and PG_READ: version, size, mtime, and whether it is a directory. */
 static int row_stat(struct arena *arena, const struct pg_result *row, struct store_stat *ret, struct err *err)
 {
 	if (pg_null(row, 0, 0)) {
@@ -152,7 +153,7 @@ static int take_row(struct reading *rd, const struct pg_result *row, struct err 
 	return rd->sink->push(rd->sink->arg, part.ptr, part.len, err);
 }
 
-/* A file whose bytes stand in its row is read whole here; of others, what it is. */
+/* Reads a file whose bytes are in its row whole; of any other, only its stat. */
 static int read_row(struct postgres *p, struct pg_link *l, struct reading *rd, struct err *err)
 {
 	PG_RESULT_SCOPE struct pg_result *res = NULL;
@@ -343,7 +344,7 @@ static int postgres_copy(struct store *s, struct ctx *ctx, struct wpath from, st
 	return r;
 }
 
-/* Where a page begins: the first place behind the cursor. */
+/* Where a page begins: the first place after the cursor. */
 static int list_seek(struct arena *arena, struct wpath dir, const struct store_list_req *req, struct str *ret,
 		     struct err *err)
 {

@@ -3,9 +3,9 @@
  * One connection to PostgreSQL over libpq. The library is loaded when the first connection is opened, not at start: it
  * brings fifteen others with it, four milliseconds for every `stead` that never speaks to a database.
  *
- * libpq's blocking calls know no deadline that holds while a server stalls, so only its asynchronous half is used. Its
- * PQcancel connects anew and blocks; instead the connection is closed, and the session asks the server to look once a
- * second whether its client is still there.
+ * libpq's blocking calls have no deadline that holds while a server stalls, so only its asynchronous half is used. Its
+ * PQcancel opens another connection and blocks; instead the connection is closed, and the session asks the server to
+ * look once a second whether its client is still there.
  */
 #include "store/backends/postgres/postgres_conn.h"
 
@@ -110,13 +110,13 @@ static const struct pg_problem problems[] = {
 	{"42501", ERR_DENIED, false, "the user may not do this there; grant it the rights on the schema"},
 	{"57014", ERR_TIMEOUT, true,
 	 "the statement took longer than allowed; try again, or raise timeout= in the store's URL"},
-	{"55P03", ERR_TIMEOUT, true, "another holds a lock for too long; try again"},
+	{"55P03", ERR_TIMEOUT, true, "another session holds a lock for too long; try again"},
 	{"57P0", ERR_UNAVAILABLE, true, "the server is shutting down or starting; try again in a moment"},
-	{"40", ERR_UNAVAILABLE, true, "the server gave this call up in favour of another; try again"},
+	{"40", ERR_UNAVAILABLE, true, "the server aborted this call in favour of another; try again"},
 	{"42P01", ERR_CORRUPT, false, "a table of the schema is missing; open the store again to have it made"},
 	{"42883", ERR_CORRUPT, false, "a function of the schema is missing; open the store again to have it made"},
 	{"26000", ERR_UNAVAILABLE, true,
-	 "a prepared statement is gone, as behind a pooler; add pooler=transaction to the store's URL"},
+	 "a prepared statement is gone, as happens with a pooler; add pooler=transaction to the store's URL"},
 	{"08", ERR_UNAVAILABLE, true, "the connection broke; try again"},
 };
 
@@ -142,7 +142,7 @@ int pg_error(const struct pg_config *config, const char *state, const char *says
 	return err_set(err, ERR_INTERNAL, "%s: %.*s (SQLSTATE %s)", config->server, STR_ARG(first_line(says)), state);
 }
 
-/* A failed connection tells its SQLSTATE only within the text: "FATAL:  28P01: …". */
+/* A failed connection gives its SQLSTATE only within the text: "FATAL:  28P01: …". */
 static bool find_state(const char *says, char ret_state[6])
 {
 	for (const char *at = strstr(says, ":  "); at; at = strstr(at + 1, ":  ")) {
@@ -276,7 +276,7 @@ static int finish_connecting(struct pg_link *l, struct ctx *ctx, struct err *err
 
 int pg_open(const struct pg_config *config, struct ctx *ctx, struct pg_link **ret_link, struct err *err)
 {
-	/* The URL is expanded from "dbname"; what stands behind it counts more. */
+	/* The URL is expanded from "dbname"; later keys override it. */
 	const char *keys[] = {"dbname", "client_encoding", "application_name", config->password ? "password" : NULL,
 			      NULL};
 	const char *values[] = {config->conninfo, "UTF8", "stead", config->password, NULL};
@@ -341,7 +341,7 @@ void pg_arg_null(struct pg_args *a)
 	add_arg(a, NULL, 0);
 }
 
-/* Numbers lie in the struct itself; value is set when it is sent, since the struct may be copied. */
+/* Numbers are stored in the struct itself; value is set when it is sent, since the struct may be copied. */
 static void add_number(struct pg_args *a, const void *bytes, size_t size)
 {
 	memcpy(a->number[a->n], bytes, size);
@@ -423,7 +423,7 @@ void pg_result_free(struct pg_result *res)
 
 /* Statements. */
 
-/* Everything sent; what the server says meanwhile is taken in, so that neither waits for the other. */
+/* Sends everything. Input that arrives while sending is read too, so that neither side waits for the other. */
 static int flush(struct pg_link *l, struct ctx *ctx, int64_t until, struct err *err)
 {
 	int more;

@@ -4,7 +4,7 @@
  *
  * A statement is sent and its answer awaited by polling, so that every wait ends by the call's deadline, by the
  * time-out of the URL, or when the call is cancelled. Whoever gives up closes the connection; the server then notices
- * (it is told to look once a second) and ends the statement.
+ * (it checks once a second) and ends the statement.
  */
 #ifndef STEAD_STORE_BACKENDS_POSTGRES_POSTGRES_CONN_H
 #define STEAD_STORE_BACKENDS_POSTGRES_POSTGRES_CONN_H
@@ -13,7 +13,7 @@
 #include "base/ctx.h"
 #include "base/env.h"
 
-/* What the URL says, all owned. */
+/* The settings from the URL, all owned. */
 struct pg_config {
 	char *conninfo; /* for libpq, without what is ours */
 	char *password; /* from STEAD_POSTGRES_PASSWORD, or NULL: libpq looks for one itself */
@@ -22,7 +22,7 @@ struct pg_config {
 	char *prefix;
 	int64_t timeout_ns; /* of one statement */
 	unsigned pool;      /* connections at most */
-	bool pooler;        /* a pooler by transactions stands between: nothing may be kept in a session */
+	bool pooler;        /* connected through a transaction pooler: nothing may be kept in a session */
 };
 
 /* postgres://user@host:port/db?schema=…&prefix=…&pool=…&timeout=…&pooler=transaction and libpq's own parameters. */
@@ -89,7 +89,7 @@ int pg_open(const struct pg_config *config, struct ctx *ctx, struct pg_link **re
 void pg_close(struct pg_link *link);
 /* 150020 is 15.20. */
 int pg_server_version(const struct pg_link *link);
-/* A setting that the server tells by itself, such as "server_encoding"; never NULL. */
+/* A setting that the server reports by itself, such as "server_encoding"; never NULL. */
 const char *pg_server_says(const struct pg_link *link, const char *name);
 
 /* One statement, one round trip, the whole answer. */
@@ -97,7 +97,7 @@ int pg_exec(struct pg_link *link, struct ctx *ctx, const struct pg_stmt *stmt, c
 	    struct pg_result **ret_res, struct err *err);
 /* Statements without parameters, separated by ';', one round trip; the last one's answer (ret_res may be NULL). */
 int pg_exec_text(struct pg_link *link, struct ctx *ctx, const char *sql, struct pg_result **ret_res, struct err *err);
-/* The answer row by row: pg_next gives one row, NULL at the end. Who stops before the end closes the connection. */
+/* The answer row by row: pg_next gives one row, NULL at the end. Stopping before the end closes the connection. */
 int pg_begin(struct pg_link *link, struct ctx *ctx, const struct pg_stmt *stmt, const struct pg_args *args,
 	     struct err *err);
 int pg_next(struct pg_link *link, struct ctx *ctx, struct pg_result **ret_row, struct err *err);
@@ -105,9 +105,9 @@ void pg_abandon(struct pg_link *link);
 /* Waits until the server notifies this connection; ERR_TIMEOUT when `until_ns` comes first. */
 int pg_wait_notify(struct pg_link *link, struct ctx *ctx, int64_t until_ns, struct err *err);
 
-/* An error that the server told with this SQLSTATE (five characters) and sentence, in our words. */
+/* An error that the server reported with this SQLSTATE (five characters) and sentence, in our words. */
 int pg_error(const struct pg_config *config, const char *state, const char *says, struct err *err);
-/* 0 when libpq understands the connection string and no password stands in it. */
+/* 0 when libpq understands the connection string and there is no password in it. */
 int pg_conninfo_check(const char *conninfo, struct err *err);
 
 #endif

@@ -3,19 +3,19 @@
  * Journals: rows of a table, one statement per operation. Adding an entry and changing a file is one function, so both
  * or neither happen, in one round trip; one that was overtaken gets what it missed in the same answer.
  *
- * Who waits for an entry holds an advisory lock of the journal shared, and listens; who adds one tries to take that
- * lock alone, and notifies only when it cannot. Without that, every commit of every journal would pass through the one
- * lock of the server's notification queue. Nothing is missed: an adder that found nobody holds the lock until its
- * commit, so who begins to wait meanwhile gets the lock after it, and then sees the entry.
+ * Whoever waits for an entry holds an advisory lock of the journal shared, and listens; whoever adds one tries to take
+ * that lock exclusively, and notifies only when it cannot. Without that, every commit of every journal would pass
+ * through the one lock of the server's notification queue. Nothing is missed: an adder that found nobody holds the lock
+ * until its commit, so whoever begins to wait before that gets the lock after it, and then sees the entry.
  */
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/limits.h"
 #include "store/backends/postgres/postgres.h"
 
-/* Missed entries that an overtaken add is told at once. */
+/* Missed entries that the answer to an overtaken add brings along. */
 #define NEWS_MAX (1 * MIB)
-/* How often those look who found no connection to wait on. */
+/* How often a waiter looks that found no connection to wait on. */
 #define LOOK_EVERY_NS 200000000
 
 static int64_t wake_key(const struct postgres *p, struct wpath journal)

@@ -29,12 +29,12 @@ struct pg_pool {
 	pthread_cond_t freed;
 	struct pg_link *idle;
 	unsigned open, waiting;
-	uint64_t epoch; /* idle connections of an earlier one are not used any more */
+	uint64_t epoch; /* idle connections of an earlier one are no longer used */
 	uint64_t trips;
 	atomic_uint receipts; /* left since the last sweep */
 };
 
-/* What a connection begins with: settings, all statements, and who serves it. */
+/* Sets a new connection up: settings, all statements, and which process serves it. */
 static char *make_set_up(const struct pg_pool *p)
 {
 	struct buf out;
@@ -135,7 +135,7 @@ static int set_up(struct pg_pool *p, struct pg_link *l, struct ctx *ctx, struct 
 	}
 	if (version != PG_SCHEMA_VERSION)
 		return err_set(err, ERR_UNSUPPORTED,
-			       "%s: the schema \"%s\" is now of version %lld, this Stead works with %d; %s",
+			       "%s: the schema \"%s\" now has version %lld, this Stead works with %d; %s",
 			       p->config.server, p->config.schema, (long long)version, PG_SCHEMA_VERSION,
 			       version > PG_SCHEMA_VERSION ? "use a newer Stead" : "open the store again");
 	l->counted = l->trips;
@@ -283,7 +283,7 @@ bool pg_try_again(struct ctx *ctx, unsigned tries, const struct err *err)
 
 	if (err->kind != ERR_UNAVAILABLE || !err->retryable || tries + 1 >= TRIES_MAX)
 		return false;
-	if (tries) /* the first time at once: a connection that lay idle had died */
+	if (tries) /* the first time at once: an idle connection had died */
 		pg_pause(ctx, (int64_t)(10000000 << tries));
 	return ctx_check(ctx, &ignored) == 0;
 }
@@ -293,7 +293,7 @@ int pg_end_other(struct pg_link *l, struct ctx *ctx, const struct pg_link *dead,
 	char sql[240];
 
 	if (l->config->pooler || dead->pid == 0)
-		return 0; /* whose process it is, only the pooler knows */
+		return 0; /* only the pooler knows which process it is */
 	snprintf(sql, sizeof(sql),
 		 "SELECT pg_terminate_backend(a.pid, 3000) FROM pg_stat_activity a "
 		 "WHERE a.pid = %lld AND extract(epoch from a.backend_start)::text = '%s'",
@@ -301,7 +301,7 @@ int pg_end_other(struct pg_link *l, struct ctx *ctx, const struct pg_link *dead,
 	return pg_exec_text(l, ctx, sql, NULL, err);
 }
 
-/* Receipts that nobody can ask for any more go, now and then. Should it fail, the next one does it. */
+/* Removes, now and then, receipts that nobody can ask for again. If it fails, the next sweep does it. */
 static void sweep(struct pg_pool *p, struct ctx *ctx)
 {
 	struct pg_args none = {0};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A pool of connections to one database. Each connection prepares all statements in one round trip when it begins, so
- * that every operation after that is one. A connection that died takes those that lie idle with it: a server that was
+ * that every operation after that is one. A connection that died takes the idle ones with it: a server that was
  * restarted costs one failed try, not one per connection.
  */
 #ifndef STEAD_STORE_BACKENDS_POSTGRES_POSTGRES_POOL_H

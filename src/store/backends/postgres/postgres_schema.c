@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The schema in the database. Tables change by numbered steps that are never edited again (postgres/1.sql …), functions
- * belong to the program and are made anew with each version. One transaction under an advisory lock does it all, so a
- * schema is whole at one version or at the other, and ten replicas that start together migrate once.
+ * belong to the program and are created again with each version. One transaction under an advisory lock does it all, so
+ * a schema is whole at one version or at the other, and ten replicas that start together migrate once.
  *
  * Names begin with "stead_", so that the schema may be one that others use as well ("public").
  */
@@ -18,7 +18,7 @@ const struct pg_stmt pg_stmts[PG_STMTS] = {
 	[PG_STAT] = {"stead_stat", "SELECT f.version, f.size, f.mtime, CASE WHEN f.path IS NULL THEN "
 				   "@.stead_is_dir($1::text) END "
 				   "FROM (VALUES (1)) one LEFT JOIN @.stead_files f ON f.path = $1::text"},
-	/* Without bytes when they stand in chunks. */
+	/* Without bytes when they are in chunks. */
 	[PG_READ] =
 		{"stead_read",
 		 "SELECT f.version, f.size, f.mtime, CASE WHEN f.path IS NULL THEN @.stead_is_dir($1::text) END, "
@@ -128,7 +128,7 @@ static int check_server(struct pg_link *link, const struct pg_config *config, st
 static int too_new(const struct pg_config *config, int version, struct err *err)
 {
 	return err_set(err, ERR_UNSUPPORTED,
-		       "%s: the schema \"%s\" is of version %d, this Stead knows up to %d; use a newer Stead",
+		       "%s: the schema \"%s\" has version %d, this Stead knows up to %d; use a newer Stead",
 		       config->server, config->schema, version, PG_SCHEMA_VERSION);
 }
 

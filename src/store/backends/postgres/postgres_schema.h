@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What lies in the database: tables, functions, the statements that call them, and how an older schema is brought up.
- */
+/* The schema in the database: tables, functions, the statements that call them, and the migration of older schemas. */
 #ifndef STEAD_STORE_BACKENDS_POSTGRES_POSTGRES_SCHEMA_H
 #define STEAD_STORE_BACKENDS_POSTGRES_POSTGRES_SCHEMA_H
 
@@ -24,7 +23,7 @@ enum pg_outcome {
 	PG_ENDS_BEFORE /* journal: detail: its last number */
 };
 
-/* Bytes up to this stand in the file's row, more in chunks of at most this size. */
+/* Up to this many bytes are stored in the file's row, more in chunks of at most this size. */
 #define PG_INLINE_MAX (1 * MIB)
 /* A file that is appended to goes into chunks from here on, and its last chunk grows up to this. */
 #define PG_TAIL_MAX (64 * KIB)

@@ -38,11 +38,12 @@ static int take_own(struct pg_config *c, struct str key, const char *value, stru
 	if (str_is(key, "schema")) {
 		free(c->schema);
 		c->schema = xstrndup(str_of(value));
-		return schema_ok(value) ? 0
-					: err_set(err, ERR_INVALID,
-						  "the store's URL: the schema \"%s\" is not of small letters, "
-						  "digits and '_', at most 63",
-						  value);
+		return schema_ok(value)
+			       ? 0
+			       : err_set(err, ERR_INVALID,
+					 "the store's URL: the schema \"%s\" is not a name of at most 63 small "
+					 "letters, digits and '_'",
+					 value);
 	}
 	if (str_is(key, "prefix")) {
 		free(c->prefix);
@@ -83,7 +84,7 @@ static int split_query(struct pg_config *c, struct str query, struct buf *libpq,
 		int r = value.ptr && !memchr(value.ptr, '\0', value.len)
 				? take_own(c, key, value.ptr, err)
 				: err_set(err, ERR_INVALID,
-					  "the store's URL: the value of \"%.*s\" is not percent-encoded well",
+					  "the store's URL: the value of \"%.*s\" is not valid percent-encoding",
 					  STR_ARG(key));
 
 		if (r < 0)
@@ -119,7 +120,7 @@ int pg_config_parse(struct str url, const struct env *env, struct pg_config *ret
 	c.conninfo = libpq.ptr;
 	if (r == 0)
 		r = pg_conninfo_check(c.conninfo, err);
-	/* Without the user, whatever stands before '@'. */
+	/* Without the user: everything up to '@'. */
 	server = str_from(server, str_find(server, STR("//"), 0) + 2);
 	at = str_rfind_char(server, '@');
 	server = at < server.len ? str_from(server, at + 1) : server;

@@ -189,7 +189,7 @@ static int start_again(struct writing *w, size_t *ret_first, struct err *err)
 		return 0;
 	if (!w->source->rewind) {
 		err_set(err, ERR_UNAVAILABLE,
-			"the connection broke, and the bytes cannot be given again; write it again");
+			"the connection broke, and the bytes cannot be sent again; write it again");
 		return -ERR_UNAVAILABLE;
 	}
 	r = w->source->rewind(w->source->arg, err);

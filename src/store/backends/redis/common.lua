@@ -34,7 +34,7 @@ local function is_dir(path)
     #redis.call('ZRANGEBYLEX', names, '[' .. path .. '/', '(' .. path .. '0', 'LIMIT', 0, 1) > 0
 end
 
--- Why no file can lie at a path where none lies: nil when it can.
+-- The reason why no file can be made at a path that has none: nil when it can.
 local function place(path)
   if is_dir(path) then return {'dir', path} end
   local up, at = {}, string.find(path, '/', 1, true)
@@ -105,7 +105,7 @@ local function settle(path, old, conn, time)
   end
 end
 
--- `data` is a head and all bytes, or lies under the key `staged`.
+-- `data` is a head and all bytes, or is stored under the key `staged`.
 local function put(path, old, data, staged)
   local new
   if staged ~= '' then

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- As write_fast.lua, with an entry behind the last one that is expected.
+-- As write_fast.lua, and adds an entry after the last one if that is the expected one.
 if ARGV[3] ~= '-' and (redis.call('HGET', ARGV[10], ARGV[8]) or -1) + redis.call('XLEN', ARGV[11]) == tonumber(ARGV[16]) and
    redis.call('GETRANGE', ARGV[2], 0, #ARGV[3] - 1) == ARGV[3] and
    (ARGV[7] == '' or redis.call('EXISTS', ARGV[7]) == 1) then

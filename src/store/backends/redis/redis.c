@@ -63,7 +63,7 @@ int redis_missing(struct redis *rd, struct ctx *ctx, struct wpath path, struct e
 int redis_no_head(struct err *err)
 {
 	return err_set(err, ERR_CORRUPT,
-		       "what lies in Redis under the path is no file of Stead; choose another prefix in the URL");
+		       "the key of this path in Redis does not hold a file of Stead; choose another prefix in the URL");
 }
 
 void redis_file_args(struct redis *rd, struct ctx *ctx, struct wpath path, struct store_cond cond,
@@ -75,13 +75,13 @@ void redis_file_args(struct redis *rd, struct ctx *ctx, struct wpath path, struc
 	args[3] = redis_cond_kind(cond);
 	args[4] = ch->want_arg;
 	args[5] = bytes;
-	args[6] = ch->beside;
+	args[6] = ch->bytes_key;
 	if (write)
-		args[5] = ch->beside.len ? STR("") : str_n(ch->head, REDIS_HEAD);
+		args[5] = ch->bytes_key.len ? STR("") : str_n(ch->head, REDIS_HEAD);
 	ch->joined = write ? REDIS_BEFORE + 5 : 0;
 }
 
-/* How large the file is now; a script that answers with a number leaves that to who knows it. */
+/* How large the file is now; a script that answers with a number leaves that to the caller, which knows it. */
 static uint64_t redis_size(const struct resp_value *v, const struct redis_bytes *bytes)
 {
 	return v->type == RESP_INT ? bytes->bytes.len : redis_number(v, 1);
@@ -225,7 +225,7 @@ static int redis_copy(struct store *s, struct ctx *ctx, struct wpath from, struc
 	return 0;
 }
 
-/* Where a list goes on behind a cursor, as ZRANGEBYLEX wants it. */
+/* Where a list goes on after a cursor, as ZRANGEBYLEX wants it. */
 static struct str list_from(struct arena *arena, struct str dir, struct str after, bool recursive)
 {
 	struct str first = dir.len ? arena_printf(arena, "%.*s/", STR_ARG(dir)) : STR("");
@@ -237,7 +237,7 @@ static struct str list_from(struct arena *arena, struct str dir, struct str afte
 	return arena_printf(arena, "(%.*s", STR_ARG(after));
 }
 
-/* The entries of one answer behind those of the page. */
+/* Adds the entries of one answer to the page. */
 static void take_entries(struct ctx *ctx, const struct resp_value *v, size_t limit, struct store_page *page)
 {
 	for (size_t i = 2; i + 1 < v->count && page->count < limit; i += 2) {
@@ -291,7 +291,7 @@ static int redis_list(struct store *s, struct ctx *ctx, struct wpath path, const
 		more = redis_item(&v, 1).len > 0;
 		take_entries(ctx, &v, room, &page);
 		if (more && v.count < 4)
-			return err_set(err, ERR_CORRUPT, "Redis says that a list goes on but gave nothing of it");
+			return err_set(err, ERR_CORRUPT, "Redis says that a list continues but gave no more of it");
 	}
 	if (!more)
 		page.next = STR_NONE;

@@ -14,10 +14,10 @@
 #define REDIS_HEAD        149
 #define REDIS_HEAD_END    "148"
 #define REDIS_VERSION_MAX 48
-/* From here on the bytes of a write go beside the script, in a command of their own before it, since Lua copies what it
-   is given; what is larger than REDIS_INLINE is cut by the script. */
-#define REDIS_BESIDE    (12 * KIB)
-#define REDIS_BESIDE_MS "600000"
+/* From this size on the bytes of a write go in a command of their own before the script, since Lua copies its
+   arguments; the script cuts what is larger than REDIS_INLINE. */
+#define REDIS_SEPARATE_MIN (12 * KIB)
+#define REDIS_SEPARATE_MS  "600000"
 /* Larger contents are put there in pieces before the one step that makes them visible. */
 #define REDIS_ONE_STEP_MAX (8 * MIB)
 #define REDIS_JOURNAL_STEP (64 * MIB)
@@ -59,7 +59,7 @@ static inline struct redis *redis_of(struct store *s)
 	return (struct redis *)s;
 }
 
-/* The arguments of a script stand behind this many free places. */
+/* The arguments of a script start after this many free slots. */
 #define REDIS_BEFORE 4
 
 /* One command whose repetition does no harm. An error that the server answers is a failure here. */
@@ -71,7 +71,7 @@ struct redis_file {
 	int64_t mtime_ns;
 	struct str version, gen; /* in the bytes that were parsed */
 };
-/* False: these bytes are no head. */
+/* False: the bytes are not a valid head. */
 bool redis_head_parse(struct str bytes, struct redis_file *ret);
 struct store_stat redis_head_stat(const struct redis_file *file);
 
@@ -82,9 +82,9 @@ struct redis_change {
 								simple */
 	char want[REDIS_VERSION_MAX];                        /* the version of the condition, padded */
 	struct str simple_arg, want_arg;
-	size_t joined;     /* the argument that is the head with `tail` behind it; 0: none */
-	struct str tail;   /* bytes of a write */
-	struct str beside; /* the key where head and tail are put just before; empty: in the argument */
+	size_t joined;        /* the argument that is the head followed by `tail`; 0: none */
+	struct str tail;      /* bytes of a write */
+	struct str bytes_key; /* the key that head and tail are set at first; empty: they are in the argument */
 };
 /* ERR_INVALID: a version is too long. */
 int redis_change_init(struct redis_change *ch, struct store_cond cond, struct str version, int64_t mtime_ns,
@@ -93,7 +93,7 @@ int redis_change_init(struct redis_change *ch, struct store_cond cond, struct st
 void redis_change_bytes(struct redis *rd, struct ctx *ctx, struct redis_change *ch, struct str version,
 			struct str bytes, uint64_t staged_size);
 
-/* Lets a write be made in the short way when what lies there allows it. After redis_change_bytes(). */
+/* Lets a write take the fast path when the existing file allows it. After redis_change_bytes(). */
 void redis_change_simple(struct redis_change *ch, struct store_cond cond);
 /* Which connection it goes over. */
 void redis_change_stamp(struct redis_change *ch, const char *conn);
@@ -107,7 +107,7 @@ int redis_command_placed(struct redis *rd, struct ctx *ctx, const struct str *ar
    stands for "ok". */
 int redis_script(struct redis *rd, struct ctx *ctx, enum redis_script script, struct redis_change *change,
 		 struct str *args, size_t count, size_t max, struct resp_value *ret, struct err *err);
-/* The word that an answer begins with, and the items behind it as text or number. Missing ones are empty. */
+/* The word that an answer begins with, and the items after it as text or number. Missing ones are empty. */
 bool redis_says(const struct resp_value *answer, const char *word);
 struct str redis_item(const struct resp_value *answer, size_t i);
 uint64_t redis_number(const struct resp_value *answer, size_t i);
@@ -134,7 +134,7 @@ void redis_take_back(struct redis *rd, struct ctx *ctx, const struct redis_bytes
 
 int redis_read(struct store *s, struct ctx *ctx, struct wpath path, struct store_range range, const struct sink *sink,
 	       struct store_stat *ret_stat, struct err *err);
-/* The arguments that all changes of a file's bytes begin with, up to seven behind REDIS_BEFORE. */
+/* The arguments that all changes of a file's bytes begin with, up to seven after REDIS_BEFORE. */
 void redis_file_args(struct redis *rd, struct ctx *ctx, struct wpath path, struct store_cond cond,
 		     struct redis_change *ch, bool write, struct str bytes, struct str *args);
 /* Always fails. */

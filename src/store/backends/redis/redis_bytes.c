@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The bytes of files on their way in and out. A file of up to 256 KiB is one string behind its head, and so comes with
- * its version in one round trip, straight to where the caller wants it. What is larger goes on in chunks under a name
- * that no other content ever has; a reader who knows that name and the size reads the file as it was, however often it
- * is replaced meanwhile.
+ * The bytes of files on their way in and out. A file of up to 256 KiB is one string after its head, and so comes with
+ * its version in one round trip, straight to where the caller wants it. A larger one continues in chunks under a name
+ * that no other content ever has; a reader that knows that name and the size reads the file as it was, however often it
+ * is replaced while being read.
  */
 #include <stdio.h>
 
@@ -267,7 +267,7 @@ static void reserve(struct reading *rg, uint64_t len)
 	rg->reserved = true;
 }
 
-/* The bytes behind the head go straight to the sink's memory when all of them are wanted, from the first. */
+/* The bytes after the head go straight to the sink's memory when all of them are wanted, from the first. */
 static char *place_read(void *arg, const char *head, size_t rest)
 {
 	struct reading *rg = arg;

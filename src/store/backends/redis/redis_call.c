@@ -2,8 +2,9 @@
 /*
  * A call to Redis, made until its outcome is known. A connection may break after a change was sent and before its
  * answer came: the change has then happened or not, and calling that a failure or making it twice would both be wrong.
- * So the same change is sent again under the same token, marked as a repetition, and the script answers for the first
- * time when it was that which counted. When the server stays away, the call says that the outcome is not known.
+ * So the same change is sent again under the same token, marked as a repetition, and the script
+ * answers for the first try when that one took effect. When the server stays away, the call says that the outcome is
+ * not known.
  */
 #include <stdio.h>
 #include <time.h>
@@ -32,29 +33,29 @@ struct call {
 	size_t count, max;
 };
 
-static void put_beside(struct resp_conn *conn, const struct redis_change *ch)
+static void put_bytes_first(struct resp_conn *conn, const struct redis_change *ch)
 {
-	struct str args[] = {STR("SET"), ch->beside, str_n(ch->head, REDIS_HEAD), STR("PX"), STR(REDIS_BESIDE_MS)};
+	struct str args[] = {STR("SET"), ch->bytes_key, str_n(ch->head, REDIS_HEAD), STR("PX"), STR(REDIS_SEPARATE_MS)};
 
 	resp_put_joined(conn, args, 5, 2, ch->tail);
 }
 
-/* `beside`: the bytes go in a command of their own before it, in the same trip. */
-static int exchange(struct resp_conn *conn, struct ctx *ctx, const struct call *call, bool beside,
+/* `separate`: the bytes go in a command of their own before it, in the same trip. */
+static int exchange(struct resp_conn *conn, struct ctx *ctx, const struct call *call, bool separate,
 		    struct resp_value *ret, struct err *err)
 {
 	const struct redis_change *ch = call->change;
 	struct resp_value set = {.type = RESP_NULL};
 	int r;
 
-	if (beside)
-		put_beside(conn, ch);
-	if (ch && ch->joined && !ch->beside.len)
+	if (separate)
+		put_bytes_first(conn, ch);
+	if (ch && ch->joined && !ch->bytes_key.len)
 		resp_put_joined(conn, call->args, call->count, ch->joined, ch->tail);
 	else
 		resp_put(conn, call->args, call->count);
 	r = resp_send(conn, ctx, err);
-	if (r == 0 && beside)
+	if (r == 0 && separate)
 		r = resp_get(conn, ctx, ctx->arena, REDIS_META_MAX, 0, &set, err);
 	if (r == 0)
 		r = resp_get_placed(conn, ctx, ctx->arena, call->max, call->place, ret, err);
@@ -73,7 +74,7 @@ static int exchange_script(struct redis *rd, struct resp_conn *conn, struct ctx 
 	call->args[1] = resp_script_hash(rd->client, call->script);
 	if (call->change)
 		redis_change_stamp(call->change, resp_conn_name(conn));
-	r = exchange(conn, ctx, call, call->change && call->change->beside.len, ret, err);
+	r = exchange(conn, ctx, call, call->change && call->change->bytes_key.len, ret, err);
 	if (r == 0 && ret->type == RESP_ERROR && str_starts(ret->s, STR("NOSCRIPT"))) {
 		call->args[0] = STR("EVAL");
 		call->args[1] = rd->scripts[call->script];
@@ -132,7 +133,7 @@ static bool pause_before_again(const struct ctx *ctx, unsigned tries, int64_t gi
 
 static int unknown_outcome(struct err *err)
 {
-	return err_prefix(err, "the answer to the change was lost, so look whether it was made");
+	return err_prefix(err, "the answer to the change was lost; check whether it was made");
 }
 
 static int until_known(struct redis *rd, struct ctx *ctx, const struct call *call, struct resp_value *ret,
@@ -148,7 +149,7 @@ static int until_known(struct redis *rd, struct ctx *ctx, const struct call *cal
 		if (call->change)
 			call->args[REDIS_BEFORE] = lost ? STR("1") : STR("");
 		if (lost && call->change && call->args[REDIS_BEFORE + 2].ptr == call->change->simple)
-			call->args[REDIS_BEFORE + 2] = STR("-"); /* who asks again must look around */
+			call->args[REDIS_BEFORE + 2] = STR("-"); /* the caller must look before it asks again */
 		r = try_once(rd, ctx, call, ret, &outcome, err);
 		if (r == 0)
 			return 0;
@@ -187,7 +188,7 @@ int redis_script(struct redis *rd, struct ctx *ctx, enum redis_script script, st
 	args[3] = rd->names;
 	r = until_known(rd, ctx, &call, ret, err);
 	if (r == 0 && ret->type != RESP_INT && (ret->type != RESP_ARRAY || ret->count == 0))
-		return err_set(err, ERR_CORRUPT, "a script of the store answered with something else than a list");
+		return err_set(err, ERR_CORRUPT, "a script of the store answered with something other than a list");
 	return r;
 }
 
@@ -240,15 +241,15 @@ int redis_refused(const struct resp_value *answer, struct store_cond cond, struc
 	if (redis_says(answer, "long"))
 		return store_refuse(REFUSE_LONG_PATH, what, err);
 	if (redis_says(answer, "lost"))
-		return err_set(
-			err, ERR_UNAVAILABLE,
-			"Redis has thrown away parts of a large write before it was finished; write it again, and set "
-			"maxmemory-policy to noeviction");
+		return err_set(err, ERR_UNAVAILABLE,
+			       "Redis evicted parts of a large write before it was finished; write it again, and set "
+			       "maxmemory-policy to noeviction");
 	if (redis_says(answer, "short"))
-		return err_set(err, ERR_CONFLICT,
-			       "the journal ends at entry %.*s, before the one to go on from; was the server restored "
-			       "from an older state?",
-			       STR_ARG(what));
+		return err_set(
+			err, ERR_CONFLICT,
+			"the journal ends at entry %.*s, before the one to continue from; was the server restored "
+			"from an older state?",
+			STR_ARG(what));
 	return err_set(err, ERR_CORRUPT, "a script of the store answered \"%.*s\"", STR_ARG(redis_item(answer, 0)));
 }
 

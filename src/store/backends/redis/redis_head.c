@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The head of a file: what its string in Redis begins with. All fields have a fixed width, so that a script compares a
- * version by its place, an append changes the head where it lies, and one GET brings a file with its version. The
+ * version by its place, an append changes the head in place, and one GET brings a file with its version. The
  * bytes up to the version are all that a simple write looks at.
  *
  *   at    bytes
@@ -91,7 +91,7 @@ int redis_change_init(struct redis_change *ch, struct store_cond cond, struct st
 	struct str want = cond.kind == STORE_VERSION ? cond.version : STR("");
 
 	ch->joined = 0;
-	ch->tail = ch->beside = STR("");
+	ch->tail = ch->bytes_key = STR("");
 	ch->simple_arg = STR("-");
 	if (version.len > REDIS_VERSION_MAX)
 		return err_set(err, ERR_INVALID, "a version of more than %d bytes", REDIS_VERSION_MAX);
@@ -120,8 +120,8 @@ void redis_change_bytes(struct redis *rd, struct ctx *ctx, struct redis_change *
 	if (size > REDIS_INLINE) {
 		ch->head[0] = '1';
 		put_padded(ch->head + AT_GEN, version);
-	} else if (bytes.len >= REDIS_BESIDE) {
-		ch->beside = redis_key(rd, ctx->arena, "c:", version);
+	} else if (bytes.len >= REDIS_SEPARATE_MIN) {
+		ch->bytes_key = redis_key(rd, ctx->arena, "c:", version);
 	}
 }
 

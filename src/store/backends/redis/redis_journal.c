@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A journal is a stream whose entries have the ids 1-0, 2-0, 3-0 …; how many were cut away stands in a hash beside it,
- * so its length says its last number, and asking for that copies nothing. Adding, with the change of the file that the
- * entry is about, is one script; whoever was overtaken gets what it missed in the same answer. Waiting is XREAD BLOCK.
+ * A journal is a stream whose entries have the ids 1-0, 2-0, 3-0 …; a hash next to it holds how many were cut
+ * away, so its length gives its last number, and asking for that copies nothing. Adding, with the change of the file
+ * that the entry is about, is one script; whoever was overtaken gets what it missed in the same answer. Waiting is
+ * XREAD BLOCK.
  */
 #include "base/clock.h"
 #include "store/backends/redis/redis.h"
@@ -45,7 +46,7 @@ static int read_now(struct redis *rd, struct ctx *ctx, struct wpath journal, con
 	return redis_says(&v, "ok") ? 0 : redis_refused(&v, (struct store_cond){0}, err);
 }
 
-/* Until there is an entry behind `after`, or the time is up. */
+/* Waits until there is an entry after `after`, or the time is up. */
 static int wait_for_entry(struct redis *rd, struct ctx *ctx, struct wpath journal, uint64_t after, int64_t wait_ns,
 			  struct err *err)
 {
@@ -129,7 +130,8 @@ int redis_journal_add(struct store *s, struct ctx *ctx, struct wpath journal, st
 	int r;
 
 	if (add->change != JOURNAL_ALONE && add->content.len > REDIS_JOURNAL_STEP)
-		return err_set(err, ERR_UNSUPPORTED, "more than %zu bytes do not go in one step with a journal entry",
+		return err_set(err, ERR_UNSUPPORTED,
+			       "more than %zu bytes cannot be written in one step with a journal entry",
 			       (size_t)REDIS_JOURNAL_STEP);
 	r = redis_change_init(&ch, cond, add->version, mtime, err);
 	if (r == 0 && write) {
@@ -145,7 +147,7 @@ int redis_journal_add(struct store *s, struct ctx *ctx, struct wpath journal, st
 	if (redis_says(&v, "overtaken")) {
 		ret_added->overtaken = true;
 		fill_page(ctx, &v, add->after, &ret_added->news);
-		return err_set(err, ERR_CONFLICT, "somebody else was first to add entry %llu",
+		return err_set(err, ERR_CONFLICT, "somebody else added entry %llu first",
 			       (unsigned long long)add->after + 1);
 	}
 	if (!redis_says(&v, "ok"))

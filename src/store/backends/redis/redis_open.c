@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From a URL to a Redis store, and the first look at the server: does it speak our protocol, is what lies under the
+ * From a URL to a Redis store, and the first look at the server: does it speak our protocol, is the data under the
  * prefix ours, and does it keep what it acknowledges?
  */
 #include <ctype.h>
@@ -69,7 +69,7 @@ static int parse_option(struct parsed *p, struct str key, const char *value, str
 							   "than letters, digits and _ . : / -");
 	}
 	if (str_is(key, "db"))
-		return to_number(value, 100000, &p->opts.db) ? 0 : bad_url(err, "a database that is no number");
+		return to_number(value, 100000, &p->opts.db) ? 0 : bad_url(err, "a database that is not a number");
 	if (str_is(key, "timeout_ms"))
 		return to_number(value, 600000, &p->opts.answer_ms) && p->opts.answer_ms
 			       ? 0
@@ -85,7 +85,8 @@ static int parse_option(struct parsed *p, struct str key, const char *value, str
 	else if (str_is(key, "key"))
 		p->opts.tls_opts.key_file = value;
 	else
-		return bad_url(err, "an option that is none of prefix, db, timeout_ms, connections, ca, cert, key");
+		return bad_url(err,
+			       "an unknown option; known ones are prefix, db, timeout_ms, connections, ca, cert, key");
 	return 0;
 }
 
@@ -133,7 +134,7 @@ static int parse_host(struct arena *arena, struct parsed *p, struct str host, st
 		return bad_url(err, "a percent sign that is not followed by two hex digits");
 	if (port.len && (port.ptr[0] != ':' || !to_number(arena_cstr(arena, str_from(port, 1)), 65535, &p->opts.port) ||
 			 p->opts.port == 0))
-		return bad_url(err, "a port that is no number of 1 to 65535");
+		return bad_url(err, "a port that is not a number from 1 to 65535");
 	return 0;
 }
 
@@ -167,7 +168,7 @@ static int parse_url(struct arena *arena, struct str url, struct parsed *p, stru
 		r = parse_host(arena, p, authority, err);
 		path = str_from(path, 1);
 		if (r == 0 && path.len && !to_number(arena_cstr(arena, path), 100000, &p->opts.db))
-			r = bad_url(err, "a database that is no number");
+			r = bad_url(err, "a database that is not a number");
 	}
 	return r ? r : parse_options(arena, p, query, err);
 }
@@ -221,7 +222,7 @@ static void look_at_settings(struct redis *rd, struct ctx *ctx)
 			  "the last writes that it acknowledged; set \"appendfsync always\"";
 	if (str_starts(policy, STR("allkeys")))
 		snprintf(rd->advice, sizeof(rd->advice),
-			 "this Redis server throws files away when it is full (maxmemory-policy %.*s); set it to "
+			 "this Redis server evicts files when it is full (maxmemory-policy %.*s); set it to "
 			 "noeviction%s%s",
 			 STR_ARG(utf8_first(policy, 40)), *durable ? "; " : "", durable);
 	else
@@ -240,7 +241,7 @@ static int check_format(struct redis *rd, struct ctx *ctx, struct err *err)
 				     REDIS_META_MAX, &v, err);
 	if (r == 0 && (v.type != RESP_STR || !str_is(v.s, FORMAT)))
 		r = err_set(err, ERR_UNSUPPORTED,
-			    "what lies under this prefix in Redis has the form %.*s, this build knows " FORMAT
+			    "the data under this prefix in Redis has format %.*s, this build knows " FORMAT
 			    "; use a newer Stead or another prefix",
 			    STR_ARG(utf8_first(v.s, 40)));
 	return r;

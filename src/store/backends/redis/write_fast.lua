@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- What most writes are: the file lies there with the head that is expected, in one string, and whoever wrote it knows
--- so. Stands before everything else, so that such a write pays for nothing else.
+-- The usual write: the file exists with the expected head, in one string, and the writer knows that. It comes before
+-- everything else, so that such a write pays for nothing else.
 if redis.call('GETRANGE', ARGV[2], 0, #ARGV[3] - 1) == ARGV[3] then
   if ARGV[7] == '' then
     redis.call('SET', ARGV[2], ARGV[6])

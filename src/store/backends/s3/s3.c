@@ -4,9 +4,10 @@
  * list one LIST for a thousand names.
  *
  * The version of a file is its ETag, which every answer of the server has, lists too, and which If-Match compares. It
- * is sent without quotes: some servers compare the header as it is. Beside the bytes stand three small values of ours
+ * is sent without quotes: some servers compare the header as it is. Three small values of ours accompany the bytes
  * (x-amz-meta-stead-…): the tokens of the last writers, so that a writer whose answer was lost can tell its own success
- * from another's; the time of a file that was moved; and where it was moved from, so that a move can be gone on with.
+ * from another's; the time of a file that was moved; and where it was moved from, so that an interrupted move can be
+ * continued.
  *
  * A conditional write is one PutObject with If-Match or If-None-Match, also for large files: other requests have
  * conditions on some servers only. An append is a conditional rewrite, made again when another writer was faster.
@@ -58,7 +59,7 @@ struct str s3_own_key(struct s3 *s3, struct arena *arena, const char *area, stru
 	return arena_printf(arena, "%s%s/%s%.*s", s3->conf.prefix, S3_OWN, area, STR_ARG(name));
 }
 
-/* What stands beside an object. */
+/* Metadata of an object. */
 
 static struct str header_in(const struct http_header *headers, size_t count, const char *name)
 {
@@ -99,7 +100,7 @@ void s3_head_of(struct s3 *s3, struct ctx *ctx, const struct http_header *header
 }
 
 /* The answer to a HEAD has no body and so no reason: the same is asked with a GET of one byte, which tells a wrong key
-   from a wrong clock, and mends the latter. 0: it works now. */
+   from a wrong clock, and corrects the latter. 0: it works now. */
 static int why_denied(struct s3 *s3, struct ctx *ctx, struct str key, struct err *err)
 {
 	struct s3_call call = {.method = "GET", .key = key};
@@ -465,7 +466,7 @@ int s3_put_body(struct s3 *s3, struct ctx *ctx, const struct s3_put *put, const 
 
 		if (!could_match(put->cond)) {
 			r = lost_condition(s3, ctx, put, &head, &again, err);
-			return r ? r : err_set(err, ERR_CONFLICT, "the version is none that this store gives");
+			return r ? r : err_set(err, ERR_CONFLICT, "the version is not one that this store gave");
 		}
 		s3_meta_headers(s3, ctx->arena, &call, put);
 		cond_header(s3, ctx->arena, &call, put->cond);
@@ -489,7 +490,7 @@ int s3_put_body(struct s3 *s3, struct ctx *ctx, const struct s3_put *put, const 
 			return 0;
 		}
 		if (n + 1 == CONFLICT_GOES)
-			return err_set(err, ERR_CONFLICT, "it changes all the time; read again and decide anew");
+			return err_set(err, ERR_CONFLICT, "it keeps changing; read it again and decide again");
 		r = s3_pause(ctx, n, err);
 		if (r)
 			return r;
@@ -716,7 +717,7 @@ struct lister {
 	bool any;
 };
 
-/* An object or common prefix as an entry; false: it is none. */
+/* An object or common prefix as an entry; false: it is not an entry. */
 static bool entry_of(struct lister *l, const struct s3_object *o, struct store_entry *ret)
 {
 	struct str text = str_from(o->key, strlen(l->s3->conf.prefix));
@@ -739,7 +740,7 @@ static bool entry_of(struct lister *l, const struct s3_object *o, struct store_e
 	return true;
 }
 
-/* The key behind which a page begins. Behind a directory is behind the last character that there is. */
+/* The key after which a page begins. After a directory means after its prefix with the highest character. */
 static struct str cursor_key(struct lister *l, struct str after)
 {
 	struct str key = s3_key(l->s3, l->ctx->arena, after);

@@ -87,7 +87,7 @@ struct s3_answer {
 	bool repeated;         /* an earlier try of this call may have been carried out */
 };
 
-/* Signs, sends, repeats what may pass (with jitter, within the deadline), mends region and clock. 0: the answer is a
+/* Signs, sends, repeats what may pass (with jitter, within the deadline), corrects region and clock. 0: the answer is a
    2xx or one that the caller must judge: 304, 404 of a key, 412, 416, 501. Everything else is an error with its
    sentence. Once bytes were pushed a call is not repeated. */
 int s3_call(struct s3 *s3, struct ctx *ctx, const struct s3_call *call, struct s3_answer *ret, struct err *err);
@@ -99,10 +99,10 @@ int s3_pause(struct ctx *ctx, unsigned n, struct err *err);
 
 /* Keys. */
 struct str s3_key(struct s3 *s3, struct arena *arena, struct str path);
-struct str s3_dir_key(struct s3 *s3, struct arena *arena, struct str dir); /* with '/' behind it; of the root: prefix */
+struct str s3_dir_key(struct s3 *s3, struct arena *arena, struct str dir); /* with a final '/'; of the root: prefix */
 struct str s3_own_key(struct s3 *s3, struct arena *arena, const char *area, struct str name);
 
-/* What the server says of one object, and what we wrote beside it. */
+/* What the server says of one object, and our metadata of it. */
 struct s3_head {
 	bool exists;
 	uint64_t size;
@@ -141,7 +141,7 @@ struct s3_put {
 };
 struct str s3_token_new(struct arena *arena);
 void s3_meta_headers(struct s3 *s3, struct arena *arena, struct s3_call *call, const struct s3_put *put);
-/* One conditional PutObject; ERR_EXISTS, ERR_CONFLICT as store.h has them. A lost answer is looked after. */
+/* One conditional PutObject; ERR_EXISTS, ERR_CONFLICT as store.h has them. A lost answer is resolved. */
 int s3_put_body(struct s3 *s3, struct ctx *ctx, const struct s3_put *put, const struct s3_body *body,
 		struct store_stat *ret_stat, struct err *err);
 /* Whether the server honours conditions, asked once. Without them, and without single_writer: ERR_UNSUPPORTED. */
@@ -152,7 +152,7 @@ pthread_mutex_t *s3_key_lock(struct s3 *s3, struct str key);
 /* s3_large.c */
 /* All of a source: in memory up to S3_PART, more in a temporary file. */
 int s3_collect(struct ctx *ctx, const struct source *source, struct s3_body *ret_body, struct err *err);
-/* An object as it is, with `more` behind it. */
+/* An object as it is, followed by `more`. */
 int s3_join(struct s3 *s3, struct ctx *ctx, struct str key, const struct s3_head *old, const struct s3_body *more,
 	    struct s3_body *ret_body, struct err *err);
 void s3_body_release(struct s3_body *body);
@@ -172,7 +172,7 @@ int s3_stale_uploads(struct s3 *s3, struct ctx *ctx, bool abort, uint64_t *ret_c
 /* s3_place.c */
 struct s3_places *s3_places_new(void);
 void s3_places_destroy(struct s3_places *places);
-/* A file may lie at `path`: it is no directory, and no part of it is a file; else ERR_INVALID. */
+/* Checks that a file may be at `path`: it is not a directory, and none of its parents is a file; else ERR_INVALID. */
 int s3_place_check(struct s3 *s3, struct ctx *ctx, struct str path, struct err *err);
 /* A file was made at `path`. */
 void s3_place_made(struct s3 *s3, struct str path);

@@ -10,8 +10,8 @@
  *   starts, and may have to be sent twice.
  * - A large read is a row of ranged GETs of one version, several at once, handed on in order.
  *
- * A lane is a thread that lives for one part: starting one costs nothing beside moving 8 MiB, and it leaves no pool to
- * look after.
+ * A lane is a thread that lives for one part: starting one costs nothing compared with moving 8 MiB, and leaves no
+ * pool to look after.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -419,7 +419,7 @@ static int upload_begin(struct transfer *t, const struct s3_put *put, struct err
 	if (a.http.status >= 300)
 		return s3_refused(t->s3, &a, err);
 	t->upload = s3_xml_text(t->ctx->arena, a.http.body, "UploadId");
-	return t->upload.len ? 0 : err_set(err, ERR_CORRUPT, "the S3 server began no upload");
+	return t->upload.len ? 0 : err_set(err, ERR_CORRUPT, "the S3 server did not begin an upload");
 }
 
 static void upload_abort(struct s3 *s3, struct ctx *ctx, struct str key, struct str id)

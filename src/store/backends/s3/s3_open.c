@@ -131,11 +131,11 @@ static int set_endpoint(struct str endpoint, struct s3_conf *conf, struct err *e
 	while (str_ends(endpoint, STR("/")))
 		endpoint.len--;
 	if (!str_starts(endpoint, STR("http://")) && !str_starts(endpoint, STR("https://")))
-		return err_set(err, ERR_INVALID, "the endpoint \"%.*s\" is no address; write \"https://HOST\"",
+		return err_set(err, ERR_INVALID, "the endpoint \"%.*s\" is not a URL; write \"https://HOST\"",
 			       STR_ARG(endpoint));
 	if (str_find_char(str_from(endpoint, 8), '/') < endpoint.len - 8 ||
 	    str_find_char(endpoint, '@') < endpoint.len || str_find_char(endpoint, '?') < endpoint.len)
-		return err_set(err, ERR_INVALID, "the endpoint must be a scheme, a host and a port alone");
+		return err_set(err, ERR_INVALID, "the endpoint must have only a scheme, a host and a port");
 	conf->endpoint = xstrndup(endpoint);
 	return 0;
 }
@@ -163,7 +163,7 @@ static int configure_s3(const struct options *o, const struct env *env, struct s
 
 	region = first_of(region, STR("us-east-1"));
 	if (!only(region, NAME_CHARS) || region.len >= 64)
-		return err_set(err, ERR_INVALID, "\"%.*s\" is no region; write one like \"eu-central-1\"",
+		return err_set(err, ERR_INVALID, "\"%.*s\" is not a valid region; write one like \"eu-central-1\"",
 			       STR_ARG(region));
 	if (o->sse.len && !str_is(o->sse, "AES256") && !str_is(o->sse, "aws:kms"))
 		return err_set(err, ERR_INVALID, "sse=%.*s is not known; write AES256 or aws:kms", STR_ARG(o->sse));
@@ -219,7 +219,7 @@ int store_s3_open(struct str url, const struct env *env, struct store **ret_stor
 	int r;
 
 	if (url.len > URL_MAX || !str_starts(url, r2 ? STR("r2://") : STR("s3://")) || !utf8_valid(url))
-		return err_set(err, ERR_INVALID, "this is no URL of an S3 store; write \"s3://BUCKET/PREFIX\"");
+		return err_set(err, ERR_INVALID, "this is not the URL of an S3 store; write \"s3://BUCKET/PREFIX\"");
 	r = parse_options(str_from(rest, place.len + 1), r2, &o, err);
 	if (r == 0)
 		r = parse_place(place, r2, env, &conf, err);

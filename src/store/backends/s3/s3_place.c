@@ -2,16 +2,16 @@
 /*
  * "A name is a file or a directory, never both", on a server that knows only keys.
  *
- * Nothing in S3 refuses the keys "a" and "a/b" beside each other, so a write has to look first, and looking costs
+ * Nothing in S3 refuses to have both keys "a" and "a/b", so a write has to look first, and looking costs
  * requests that the usual write should not pay. The rule: before the first write into a directory one LIST of that
  * level is made, and the names of its directories are remembered for PLACE_TTL. While they are, a write into it costs
  * its PUT alone: the directory has something in it, so no part of the path is a file; the name is not among its
  * directories, so it may become a file. A write under a version condition never looks: what it replaces is a file.
  *
- * What memory says to allow is trusted for that time, what it says to refuse is asked again first. So a second process
- * that makes "a/b" at the moment when this one makes "a" (or within PLACE_TTL) may leave both. Both then stay readable
- * and listed, nothing is lost, and `stead fsck` names them. The alternatives cost each write a request (an exact look
- * has the same race, only shorter) or a marker object per directory, which others would have to honour.
+ * When memory allows a write, it is trusted for that time; before a refusal the server is asked again. So a second
+ * process that makes "a/b" at the moment when this one makes "a" (or within PLACE_TTL) may leave both. Both then stay
+ * readable and listed, nothing is lost, and `stead fsck` names them. The alternatives cost each write a request (an
+ * exact look has the same race, only shorter) or a marker object per directory, which others would have to honour.
  */
 #include <stdlib.h>
 

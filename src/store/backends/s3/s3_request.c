@@ -2,12 +2,12 @@
 /*
  * One request to an S3 server, from its parts to an answer that can be judged. Here is everything that makes the
  * difference between a call and a call that ends well: signing, waiting and trying again, a region or a clock that was
- * wrong, a bucket that is to be made, and the sentence for what cannot be mended. Callers see a 404 or a 412 as an
+ * wrong, a bucket that is to be made, and the sentence for what cannot be corrected. Callers see a 404 or a 412 as an
  * answer, because only they know what it means.
  *
  * A call ends by the deadline of its context; without one, by one of its own. Between tries it sleeps a random part of
  * a doubling time (full jitter: the crowd of clients that failed together does not come back together), or as long as
- * the server asked. Each try is signed anew, with the time of the try.
+ * the server asked. Each try gets its own signature, with the time of the try.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -75,7 +75,7 @@ static struct str host_of(struct str url)
 	return str_first(host, str_find_char(host, '/'));
 }
 
-/* "https://host" as the bucket is addressed, and the path behind it. */
+/* "https://host" as the bucket is addressed, and the path after it. */
 static void address(struct s3 *s3, struct arena *arena, struct str key, struct str *ret_base, struct str *ret_path)
 {
 	struct str endpoint = str_of(s3->conf.endpoint);
@@ -104,7 +104,7 @@ static void address(struct s3 *s3, struct arena *arena, struct str key, struct s
 	*ret_path = buf_str(&path);
 }
 
-/* What is said when it cannot be mended. Keys, secrets and signatures are in none of it. */
+/* The messages for failures that cannot be corrected. None of them shows keys, secrets or signatures. */
 
 static const struct {
 	const char *code;
@@ -116,7 +116,7 @@ static const struct {
 	{"InvalidToken", ERR_UNAUTHENTICATED, "refused the session token; renew the credentials in @"},
 	{"ExpiredToken", ERR_UNAUTHENTICATED, "says that the session token has expired; renew the credentials in @"},
 	{"AccessDenied", ERR_DENIED, "denied access; give the key in @ the right to list, read, write and delete"},
-	{"AllAccessDisabled", ERR_DENIED, "has disabled the bucket; see to the account of @"},
+	{"AllAccessDisabled", ERR_DENIED, "has disabled the bucket; check the account of @"},
 	{"QuotaExceeded", ERR_QUOTA, "has no room left, the quota is used up; remove files or raise the quota"},
 	{"InsufficientStorage", ERR_QUOTA, "has no room left; free some or add storage"},
 	{"EntityTooLarge", ERR_TOO_LARGE, "refused an object of this size; write a smaller file"},
@@ -243,7 +243,7 @@ static struct str sign(struct attempt *at, const struct http_header **ret_header
 	pthread_mutex_lock(&s3->lock);
 	signer.when = sigv4_time((clock_real_ns() + s3->clock_ns) / NS_PER_S);
 	signer.region = arena_str(arena, str_of(s3->region));
-	/* good for a day; a region that was mended leaves `key.day` empty */
+	/* good for a day; a corrected region leaves `key.day` empty */
 	if (!str_starts(str_of(signer.when.text), str_of(s3->key.day)) || !s3->key.day[0])
 		sigv4_key_derive(&s3->key, str_of(s3->conf.secret), signer.when, signer.region, signer.service);
 	key = s3->key;
@@ -371,7 +371,7 @@ static bool mended(struct attempt *at, const struct s3_answer *a)
 	return mend_region(at->s3, a) || mend_clock(at->s3, a) || mend_place(at, a) || mend_bucket(at, a);
 }
 
-/* What may pass when it is simply asked again. */
+/* Failures that may pass when the request is simply repeated. */
 static bool passes(const struct s3_answer *a)
 {
 	static const char *const codes[] = {"SlowDown",         "InternalError",  "ServiceUnavailable",
@@ -430,7 +430,7 @@ static int out_of_time(int r, const struct err *why, struct err *err)
 	return r;
 }
 
-/* Judges a try that gave neither an answer for the caller nor something that could be mended; 0: try again. */
+/* Judges a try that gave neither an answer for the caller nor something that could be corrected; 0: try again. */
 static int after_failure(struct attempt *at, int r, const struct s3_answer *a, unsigned n, struct err *err)
 {
 	bool in_vain = !a->http.sent && !atomic_load(&at->s3->answered);

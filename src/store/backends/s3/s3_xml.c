@@ -18,7 +18,7 @@ struct walk {
 	struct arena *arena;
 	struct str rest;
 	struct str open[S3_XML_DEPTH_MAX];
-	struct str text; /* of the innermost open element, as it stands */
+	struct str text; /* of the innermost open element, not decoded */
 	bool leaf;       /* the innermost open element has no element in it */
 	unsigned depth;  /* open elements */
 	bool began;
@@ -26,7 +26,7 @@ struct walk {
 
 static int broken(struct err *err)
 {
-	return err_set(err, ERR_CORRUPT, "the S3 server's answer is not whole XML; is this address an S3 server?");
+	return err_set(err, ERR_CORRUPT, "the S3 server's answer is not complete XML; is this address an S3 server?");
 }
 
 static void add_code_point(struct buf *out, uint32_t c)
@@ -48,7 +48,7 @@ static void add_code_point(struct buf *out, uint32_t c)
 	}
 }
 
-/* "#10", "#xA": 0 when it is none, or more than Unicode has. */
+/* "#10", "#xA": 0 when it is malformed, or more than Unicode has. */
 static uint32_t char_reference(struct str name)
 {
 	bool hex = name.len > 1 && name.ptr[1] == 'x';
@@ -213,7 +213,7 @@ void s3_xml_error(struct arena *arena, struct str xml, struct s3_error *ret)
 	struct err ignored;
 
 	*ret = (struct s3_error){0};
-	(void)s3_xml_walk(arena, xml, error_visit, ret, &ignored); /* a body that is no XML has no code */
+	(void)s3_xml_walk(arena, xml, error_visit, ret, &ignored); /* a body that is not XML has no code */
 }
 
 struct one_text {
@@ -241,7 +241,7 @@ struct str s3_xml_text(struct arena *arena, struct str xml, const char *name)
 	return s3_xml_walk(arena, xml, text_visit, &t, &ignored) ? STR_NONE : t.text;
 }
 
-/* "%2F" and its like; a '%' that begins no code stays. A '+' is a space, as servers that encode forms send it. */
+/* "%2F" and its like; any other '%' stays. A '+' is a space, as servers that encode forms send it. */
 static struct str url_decoded(struct arena *arena, struct str text)
 {
 	char *out = arena_alloc_raw(arena, text.len + 1);
@@ -313,7 +313,7 @@ static int listing_visit(void *arg, struct str parent, struct str name, unsigned
 	struct listing_walk *w = arg;
 
 	if (depth == 0 && !str_is(name, "ListBucketResult"))
-		return broken(err); /* some page, not a list: nothing must not be taken for an empty bucket */
+		return broken(err); /* some page, not a list, which must not be taken for an empty bucket */
 	if (str_is(parent, "Contents")) {
 		object_field(w, name, text);
 	} else if (str_is(parent, "CommonPrefixes") && str_is(name, "Prefix")) {

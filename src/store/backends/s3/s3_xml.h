@@ -12,14 +12,14 @@
 
 #define S3_XML_DEPTH_MAX 16
 
-/* Called when an element ends: its name, the name of the element it stands in ("" for the outermost), how deep (0: the
+/* Called when an element ends: its name, the name of its parent ("" for the outermost), how deep (0: the
    outermost), and its text (in the arena; "" when it has elements in it). A failure ends the walk. */
 typedef int (*s3_xml_visit)(void *arg, struct str parent, struct str name, unsigned depth, struct str text,
 			    struct err *err);
 /* ERR_CORRUPT for what is not whole. */
 int s3_xml_walk(struct arena *arena, struct str xml, s3_xml_visit visit, void *arg, struct err *err);
 
-/* Of <Error>, or of <Error> in an answer that says 200; all empty when the body is none. */
+/* Of <Error>, or of <Error> in an answer that says 200; all empty when the body has none. */
 struct s3_error {
 	struct str code, message, region, server_time;
 };
@@ -29,7 +29,7 @@ void s3_xml_error(struct arena *arena, struct str xml, struct s3_error *ret);
 struct str s3_xml_text(struct arena *arena, struct str xml, const char *name);
 
 struct s3_object {
-	struct str key;  /* not encoded any more */
+	struct str key;  /* decoded */
 	struct str etag; /* without quotes */
 	uint64_t size;
 	int64_t modified_ns; /* whole seconds */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A disk store in a fresh directory, and short forms to act on it through the store and behind its back. */
+/* A disk store in a fresh directory, and short forms to act on it through the store and around it. */
 #ifndef STEAD_TESTS_DISK_FIX_H
 #define STEAD_TESTS_DISK_FIX_H
 
@@ -92,7 +92,7 @@ __attribute__((unused)) static struct store_page list(struct fix *f, const char 
 	return page;
 }
 
-/* Behind the store's back. */
+/* Changes of the directory that bypass the store. */
 
 __attribute__((unused)) static void raw_write(int dir, const char *name, const char *bytes)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A writer is killed at every system call of an operation, one run per call, and at random times. What it wrote is
- * there whole or not at all, and nothing of it is left lying about.
+ * there whole or not at all, and leaves no temporary files.
  */
 #include <dirent.h>
 #include <signal.h>

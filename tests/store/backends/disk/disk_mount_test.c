@@ -19,7 +19,7 @@ static bool mount_at(struct fix *f, const char *sub, const char *options)
 	       mount("tmpfs", path, "tmpfs", 0, options) == 0;
 }
 
-/* A descriptor from before the mount sees what lies beneath it, so the store is opened again. */
+/* A descriptor from before the mount sees the directory below it, so the store is opened again. */
 static bool reopen(struct fix *f)
 {
 	static const struct store_disk_opts opts;

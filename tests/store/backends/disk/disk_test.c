@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "store/backends/disk/disk_fix.h"
 
-/* Every operation on `path` is refused as `kind`, and what lies there is left alone. */
+/* Every operation on `path` is refused as `kind`, and leaves what is there alone. */
 static void check_all_refuse(struct fix *f, const char *path, enum err_kind kind)
 {
 	struct store_list_req req = {.limit = 10};

@@ -342,7 +342,7 @@ TEST(edits_of_eight_processes_are_neither_lost_nor_doubled)
 	arena_destroy(c.ctx.arena);
 }
 
-/* Each tries to be the one that makes name 0, 1 …, and to be the first that lies below it or is it. */
+/* Each tries to be the one that makes name 0, 1 …, and to be the first to make it or something below it. */
 static int crowd_create(struct conf *c, int who)
 {
 	for (int i = 0; i < 60; i++) {

@@ -16,7 +16,7 @@ static const char *postgres_env(const char *name)
 	return value;
 }
 
-/* The server's URL with parameters behind it, until this thread asks for the next one. */
+/* The server's URL with parameters appended, valid until this thread asks for the next one. */
 static const char *postgres_url(const char *params)
 {
 	static _Thread_local char url[1500];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is true of the PostgreSQL store beyond the contract: round trips, what it says when something is wrong, how a
-   schema is brought up, and that journals wake who waits for them. */
+   schema is brought up, and that journals wake their waiters. */
 #include <pthread.h>
 
 #include "revisions/revisions.h"
@@ -329,7 +329,7 @@ TEST(a_schema_of_a_newer_version_is_refused)
 	store_destroy(postgres_open("schema=newer"));
 	as_owner("UPDATE newer.stead_meta SET version = 99");
 	CHECK_ERR(store_open_url(str_of(postgres_url("schema=newer")), NULL, &s, &err), err, ERR_UNSUPPORTED);
-	CHECK_HAS(str_of(err.msg), STR("is of version 99, this Stead knows up to 2; use a newer Stead"));
+	CHECK_HAS(str_of(err.msg), STR("has version 99, this Stead knows up to 2; use a newer Stead"));
 }
 
 static void *open_one(void *arg)

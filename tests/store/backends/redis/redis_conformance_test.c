@@ -45,7 +45,7 @@ static struct store *open_revisions(void)
 	return s;
 }
 
-/* As a workspace is: below the files nobody sees what is Stead's own. */
+/* As in a workspace: Stead's own files are hidden among the others. */
 static struct store *revisions_open(void)
 {
 	return store_guard_new(open_revisions(), &guard_defaults);

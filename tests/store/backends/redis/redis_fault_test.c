@@ -311,7 +311,7 @@ TEST(a_server_that_is_away_is_unavailable_and_works_when_it_is_back)
 	CHECK_OK(do_write(&r.c), r.c.err);
 }
 
-/* As after a restart: it answers, and not with what was asked for. */
+/* As after a restart: it answers, but not the request. */
 TEST(a_server_that_is_loading_for_a_moment_is_asked_again)
 {
 	RIG_SCOPE r = rig_new("");

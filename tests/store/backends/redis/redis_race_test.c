@@ -222,7 +222,7 @@ TEST(changes_with_their_entries_are_both_there_once)
 	CHECK_STR(get(&c, "counter"), arena_printf(c.ctx.arena, "%d", PROCESSES * ROUNDS));
 	CHECK_OK(store_journal_read(c.s, &c.ctx, P("log"), &req, &page, &c.err), c.err);
 	CHECK_INT(page.last, PROCESSES * ROUNDS);
-	for (size_t i = 0; i < page.count; i++) /* each entry stands where its change was made */
+	for (size_t i = 0; i < page.count; i++) /* each entry is where its change was made */
 		CHECK_ENDS(page.entries[i].bytes, arena_printf(c.ctx.arena, "-%zu", i));
 	conf_end(&c);
 }

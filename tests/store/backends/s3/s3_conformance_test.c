@@ -17,7 +17,7 @@ TEST(journals_on_s3_keep_their_contract)
 	conf_run(&journal_cases, open_s3);
 }
 
-/* Files and history in one bucket, as a workspace has them: meta lies below a prefix of its own. */
+/* Files and history in one bucket, as a workspace has them: meta is below a prefix of its own. */
 static struct store *open_revisions_on_s3(void)
 {
 	ARENA_SCOPE struct arena *arena = arena_new();

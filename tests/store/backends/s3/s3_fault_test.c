@@ -313,7 +313,7 @@ static void from_the_first_request_on(struct proxy_plan plan)
 	world_destroy(w);
 }
 
-/* What passes when it is asked again does not reach the caller. */
+/* A failure that passes when the request is repeated does not reach the caller. */
 
 TEST(a_request_that_is_cut_before_it_arrives_is_made_again)
 {
@@ -355,14 +355,14 @@ TEST(a_slow_answer_is_waited_for)
 	at_every_request((struct proxy_plan){.fault = PROXY_DELAY, .delay_ms = 50}, TRANSIENT, true);
 }
 
-/* A read of which bytes were handed over cannot be made again; the rest is. */
+/* A read that has already handed over bytes is not repeated; only the rest is requested. */
 TEST(an_answer_that_is_cut_in_the_middle_leaves_no_half)
 {
 	at_every_request((struct proxy_plan){.fault = PROXY_CUT_ANSWER, .bytes = 100}, TRANSIENT, false);
 	at_every_request((struct proxy_plan){.fault = PROXY_CUT_ANSWER, .bytes = 20000}, TRANSIENT, false);
 }
 
-/* What does not pass is said by the deadline. */
+/* A failure that does not pass is reported by the deadline. */
 
 TEST(a_server_that_falls_silent_at_any_request_is_given_up_at_the_deadline)
 {

@@ -733,7 +733,7 @@ TEST(every_operation_ends_under_every_fault_and_leaves_nothing_half_done)
 	end(&t);
 }
 
-/* History beside the files. */
+/* History next to the files. */
 
 TEST(with_revisions_a_write_costs_two_requests_more_and_a_read_none)
 {
