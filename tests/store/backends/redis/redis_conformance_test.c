@@ -45,7 +45,7 @@ static struct store *open_revisions(void)
 	return s;
 }
 
-/* As in a workspace: Stead's own files are hidden among the others. */
+/* As in a workspace, with Stead's own files hidden. */
 static struct store *revisions_open(void)
 {
 	return store_guard_new(open_revisions(), &guard_defaults);
