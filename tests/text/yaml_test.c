@@ -96,7 +96,7 @@ TEST(what_makes_yaml_surprising_is_refused_with_its_line)
 		{"a: *none\n", "line 1: *none does not name an earlier anchor"},
 		{"a: &x [*x]\n", "does not name an earlier anchor"},
 		{"? [a, b]\n: 1\n", "line 1: a key must be plain text"},
-		{"a: .inf\n", "line 1: .inf has no place"},
+		{"a: .inf\n", "line 1: .inf is not allowed"},
 		{"a: [1, 2\nb: 3\n", "not YAML"},
 		{"a: 'x\n", "not YAML"},
 		{"a:\n\t- x\n", "not YAML"},

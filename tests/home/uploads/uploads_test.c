@@ -138,7 +138,7 @@ TEST(a_converter_that_fails_is_told_of_and_the_file_is_kept)
 		const char *command, *note;
 	} cases[] = {
 		{"[no-such-program-here, '{in}']", "\"no-such-program-here\" is not installed"},
-		{"[sh, -c, 'echo broken pipe >&2; exit 3']", "ended with 3: broken pipe"},
+		{"[sh, -c, 'echo broken pipe >&2; exit 3']", "exited with status 3: broken pipe"},
 		{"[sh, -c, 'sleep 600 & sleep 600']", "killed after 1 seconds"},
 		{"[sh, -c, 'exec >&- 2>&-; sleep 600']", "killed"},
 		{"[sh, -c, 'kill -9 $$$$']", "signal 9"},
@@ -146,7 +146,7 @@ TEST(a_converter_that_fails_is_told_of_and_the_file_is_kept)
 		{"[printf, '\\377\\376']", "gave no text"},
 		{"[ln, -s, /etc/passwd, '{out}']", "wrote no file"},
 		{"[mkfifo, '{out}']", "wrote no file"},
-		{"[sh, -c, 'test -z \"$HOME$USER$SECRET\" && echo clean && exit 9']", "ended with 9"},
+		{"[sh, -c, 'test -z \"$HOME$USER$SECRET\" && echo clean && exit 9']", "exited with status 9"},
 		{"[/etc/passwd]", "not installed"},
 	};
 
