@@ -84,7 +84,7 @@ static int split_query(struct pg_config *c, struct str query, struct buf *libpq,
 		int r = value.ptr && !memchr(value.ptr, '\0', value.len)
 				? take_own(c, key, value.ptr, err)
 				: err_set(err, ERR_INVALID,
-					  "the store's URL: the value of \"%.*s\" is not valid percent-encoding",
+					  "the store's URL: the value of \"%.*s\" is not percent-encoded correctly",
 					  STR_ARG(key));
 
 		if (r < 0)

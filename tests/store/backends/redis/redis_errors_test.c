@@ -76,7 +76,7 @@ TEST(a_server_that_wants_a_password_is_named_with_the_variable)
 TEST(a_database_that_is_not_there_says_so)
 {
 	refused(at("", "/4711"), ERR_INVALID, "no such database");
-	refused(at("", "/four"), ERR_INVALID, "no number");
+	refused(at("", "/four"), ERR_INVALID, "not a number");
 }
 
 TEST(nobody_listening_and_an_unknown_name_are_unavailable)
