@@ -442,17 +442,19 @@ static void check_history(struct store *s, char name)
 {
 	char path[2] = {name, 0};
 	struct revision *list;
+	int64_t n, last = 0;
 	size_t count;
 
 	CHECK_OK(revisions_query(s, &ctx, &(struct rev_query){.path = P(path)}, &list, &count, NULL, &err), err);
 	for (size_t i = 0; i < count; i++) {
 		struct str text = at(s, path, list[i].number), number;
-		int64_t n, last = 0;
 
 		CHECK_STR(text.ptr[0] == name ? str_of(path) : text, str_of(path));
 		text = str_from(text, 2);
 		CHECK(str_cut(&text, ' ', &number) && str_to_i64(number, &n));
-		CHECK(n >= last);
+		if (n < last)
+			TEST_FAIL("%s is %lld at revision %llu, and %lld before it", path, (long long)n,
+				  (unsigned long long)list[i].number, (long long)last);
 		last = n;
 	}
 }
@@ -489,7 +491,7 @@ static void one_round(const char *dir, _Atomic uint32_t *acks)
 		text = str_from(text, 2);
 		CHECK(str_cut(&text, ' ', &number) && str_to_i64(number, &n));
 		if (n < acks[i])
-			TEST_FAIL("%s holds %lld, and %u was acknowledged", path, (long long)n, acks[i]);
+			TEST_FAIL("%s is %lld, and %u was acknowledged", path, (long long)n, acks[i]);
 		check_history(s, path[0]);
 	}
 	store_destroy(s);
