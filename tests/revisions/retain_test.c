@@ -122,7 +122,7 @@ TEST(the_newest_revisions_stay_and_the_rest_says_that_it_is_gone)
 	CHECK_STR(at(rev, "a", 95), STR("a 95"));
 	CHECK_STR(at(rev, "a", 90), STR("a 90"));
 	CHECK_STR(at(rev, "a", 89),
-		  STR("(read a: revision 89 is not kept any more; the oldest that can be read is 90)"));
+		  STR("(read a: revision 89 is no longer kept; the oldest that can be read is 90)"));
 	CHECK_INT(revisions_query(rev, &ctx, &(struct rev_query){.since = 5}, &list, &count, NULL, &err),
 		  -ERR_NOT_FOUND);
 	tear_down();
@@ -296,7 +296,7 @@ TEST(a_second_process_reads_on_and_writes_on_after_the_log_was_cut)
 	retain(20);
 	CHECK_STR(at(other, "a", 38), STR("a 37")); /* 31 is b's */
 	CHECK_STR(at(other, "a", 3),
-		  STR("(read a: revision 3 is not kept any more; the oldest that can be read is 21)"));
+		  STR("(read a: revision 3 is no longer kept; the oldest that can be read is 21)"));
 	put(other, "b", STR("b twice"));
 	CHECK_OK(revisions_head(rev, &ctx, &head, &err), err);
 	CHECK_INT(head, 42);
