@@ -19,9 +19,10 @@
  * come. The hash of a stream is known only at its end, so a stream is written as blobs/new-<random> and then moved.
  *
  * No count of references is kept: the records are the references. Nothing in this file removes a blob. Retention
- * removes those that no kept record refers to (retain.c), and redaction those that must go (redact.c). Both spare blobs
- * that are younger than a grace period, since their record may be about to be logged. So a writer that finds its blob
- * already there relies on it only if it is young, and otherwise writes it again, which makes it young.
+ * removes those that no kept record refers to (retain.c), and redaction those that must go (redact.c). Both spare a
+ * blob without a record until it is older than a grace period, since its record may be about to be logged. So a writer
+ * that finds its blob already there relies on it only if it is young, and otherwise writes it again, which makes it
+ * young.
  *
  * Counting references was rejected: a process that is killed between blob and count would leave a wrong number, and
  * every writer of the same content would compete for it.
