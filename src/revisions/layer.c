@@ -350,7 +350,6 @@ static int change_once(struct revisions *rv, struct ctx *ctx, const struct store
 
 	if (*step != STEP_TRUST || !look_known(rv, wanted->path, wanted->cond, &l))
 		r = look(rv, ctx, wanted->path, &l, err);
-
 	if (r == 0 && l.is_dir)
 		return store_forward(rv->base.inner, ctx, &call, err); /* refuses with its own sentence */
 	if (r == 0)
@@ -630,7 +629,7 @@ static int revisions_remove(struct store *s, struct ctx *ctx, struct wpath path,
 		lock_path(rv, path);
 		r = remove_file(rv, ctx, &call, &step, err);
 		unlock_path(rv, path);
-		/* A file that is not there although the log says so: the log may be out of date. */
+		/* The log said that the file exists, and the store does not have it: the next try looks. */
 		again = (r == -ERR_CONFLICT && (cond.kind == STORE_ANY || tries == 0)) ||
 			(r == -ERR_NOT_FOUND && was_trusted && step == STEP_LOOK);
 	}
