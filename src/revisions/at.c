@@ -2,12 +2,12 @@
 /*
  * The past as a store. What has changed since the revision is looked up in the log; everything else is read from the
  * files as they are now. So a view costs nothing to make and nothing to keep, and reading through it costs what has
- * changed since, not what there is. It is what a fork stands on.
+ * changed since, not what there is. Forks are built on it.
  *
- * The changed paths are held sorted, and brought up to date when the log has grown; a list merges them with the list of
- * what is there now, page by page. A file that is being changed while
- * it is read is safe: its record is in the log before its bytes change, so looking at the log again after the read
- * tells whether the bytes were still the old ones (content_read_now).
+ * The changed paths are kept sorted, and brought up to date when the log has grown; a list merges them with the list of
+ * the present files, page by page. Reading a file while it is being changed is safe: its record is in the log before
+ * its bytes change, so looking at the log again after the read tells whether the bytes were still the old ones
+ * (content_read_now).
  */
 #include "base/limits.h"
 #include "revisions/layer.h"
@@ -67,7 +67,7 @@ static const struct changed *changed_find(const struct at *at, struct str path)
 	return i < at->count && str_eq(at->changed[i].path, path) ? &at->changed[i] : NULL;
 }
 
-/* Brings the entries from `sorted` on, which are new, into their places. */
+/* Sorts the new entries, which begin at `sorted`, into their places. */
 static void sort_in(struct at *at, size_t sorted)
 {
 	size_t fresh = at->count - sorted, out = at->count;
@@ -86,7 +86,7 @@ static void sort_in(struct at *at, size_t sorted)
 	free(tail);
 }
 
-/* Takes in what the log has got since. The view's lock is held. */
+/* Takes in what was added to the log since the last time. The view's lock is held. */
 static int bring_up(struct at *at, struct ctx *ctx, struct err *err)
 {
 	struct revisions *rv = revisions_of(at->revisions);
@@ -109,7 +109,7 @@ static int bring_up(struct at *at, struct ctx *ctx, struct err *err)
 			struct rev_record *rec = revlog_at(rv->log, n);
 
 			if (!rec || rec->r.aborted || (rec->prev && rec->prev->r.number > at->number))
-				continue; /* not the first change of its path since */
+				continue; /* not the first change of its path since the revision */
 			at->changed[at->count++] = (struct changed){
 				.path = arena_str(at->memory, rec->r.path.s),
 				.existed = rec->r.before.exists,
@@ -124,7 +124,7 @@ static int bring_up(struct at *at, struct ctx *ctx, struct err *err)
 	return r;
 }
 
-/* Versions of the past are of another kind than those of now, and must not be taken for them. */
+/* A version of the past has another form than a present one, so that the two cannot be confused. */
 static struct str past_version(struct arena *arena, uint64_t number, struct str version, uint64_t size)
 {
 	if (version.len)
@@ -132,9 +132,9 @@ static struct str past_version(struct arena *arena, uint64_t number, struct str 
 	return arena_printf(arena, "r%llu-%llu", (unsigned long long)number, (unsigned long long)size);
 }
 
-/* Where no record since tells of a change, what lies there now (`now`; NULL: nothing) is usually what lay there then.
-   Not so when a change from before the revision is not made yet, or when another program changed the file and nobody
-   noticed. Then the log knows better, as far as it kept the bytes: *ret is what it says. */
+/* A path with no record after the revision usually is what it was then. `now` is its present stat; NULL: it does not
+   exist. It differs when a change from before the revision is not applied yet, or when another program has changed the
+   file and that was not noticed. Returns true then, if the log has kept the state: *ret is that state. */
 static bool log_differs(struct at *at, struct ctx *ctx, struct wpath path, const struct store_stat *now,
 			struct store_stat *ret)
 {
@@ -162,14 +162,15 @@ static bool log_differs(struct at *at, struct ctx *ctx, struct wpath path, const
 	return differs;
 }
 
-/* True when a file below `dir` existed at the revision. `is_now`: it is a directory now, so something lies in it. */
+/* True when a file below `dir` existed at the revision. `is_now`: it is a directory now, so it has
+   files. */
 static int dir_existed(struct at *at, struct ctx *ctx, struct wpath dir, bool is_now, bool *ret, struct err *err)
 {
 	struct store_list_req req = {.recursive = true, .limit = 64};
 	struct store_page page;
 	struct store_call list = {.op = STORE_OP_LIST, .path = dir, .list = &req, .ret_page = &page};
 	struct str below = wpath_is_root(dir) ? STR("") : arena_printf(ctx->arena, "%.*s/", STR_ARG(dir.s));
-	bool made = false; /* something in it was made since */
+	bool made = false; /* something in it was created since */
 	int r;
 
 	*ret = wpath_is_root(dir);
@@ -194,7 +195,7 @@ static int dir_existed(struct at *at, struct ctx *ctx, struct wpath dir, bool is
 	return 0;
 }
 
-/* *ret_logged: the bytes are those that the log has. */
+/* *ret_logged: the bytes are those that the log has kept. */
 static int stat_once(struct at *at, struct ctx *ctx, struct wpath path, struct store_stat *ret_stat, bool *ret_logged,
 		     struct err *err)
 {
@@ -234,7 +235,7 @@ static int stat_once(struct at *at, struct ctx *ctx, struct wpath path, struct s
 				 (unsigned long long)at->number);
 }
 
-/* Looks until the log says that nothing came between. The view's lock is held. */
+/* Looks until the log did not grow during the look. The view's lock is held. */
 static int stat_locked(struct at *at, struct ctx *ctx, struct wpath path, struct store_stat *ret_stat, bool *ret_logged,
 		       struct err *err)
 {
@@ -273,7 +274,7 @@ static int at_read(struct store *s, struct ctx *ctx, struct wpath path, struct s
 	bool logged;
 	int r = 0;
 
-	/* the reading itself looks at the log before and after; so one look, unless that finds nothing */
+	/* The read itself looks at the log before and after. So one look is enough, unless it finds nothing. */
 	pthread_mutex_lock(&at->lock);
 	if (at->known == at->number)
 		r = bring_up(at, ctx, err);
@@ -291,18 +292,18 @@ static int at_read(struct store *s, struct ctx *ctx, struct wpath path, struct s
 
 /* --- lists --- */
 
-/* Two lists in one: what lies there now and is not changed, and what was changed and lay there then. */
+/* Two lists merged: present files that have not changed since, and changed ones that existed at the revision. */
 struct walk {
 	struct at *at;
 	struct ctx *ctx;
 	struct wpath dir;
-	struct str below; /* dir with a '/' behind it; empty for the root */
+	struct str below; /* dir with a '/' after it; empty for the root */
 	const struct store_list_req *req;
 	struct list_stream now;
 	size_t next; /* of at->changed */
 };
 
-/* The next entry that lies there now and did then. */
+/* The next entry that exists now and existed at the revision. */
 static int peek_now(struct walk *w, struct store_entry *ret, bool *ret_has, struct err *err)
 {
 	for (;;) {
@@ -332,7 +333,7 @@ static int peek_now(struct walk *w, struct store_entry *ret, bool *ret_has, stru
 	}
 }
 
-/* The next entry that was changed since and existed; w->next stays on it. */
+/* The next entry that was changed since and existed at the revision; w->next stays on it. */
 static int peek_then(struct walk *w, struct store_entry *ret, bool *ret_has, struct err *err)
 {
 	for (; w->next < w->at->count; w->next++) {
@@ -354,7 +355,7 @@ static int peek_then(struct walk *w, struct store_entry *ret, bool *ret_has, str
 	return 0;
 }
 
-/* Goes behind the entry that peek_then() gave. */
+/* Moves past the entry that peek_then() returned. */
 static void leave_then(struct walk *w, const struct store_entry *e)
 {
 	struct str past = e->path.s;
@@ -417,7 +418,7 @@ static int list_locked(struct at *at, struct ctx *ctx, struct wpath dir, const s
 
 		r = walk_page(&w, is == 0 && now.kind == STORE_DIR, ret_page, err);
 		if (r || bring_up(at, ctx, &late) || at->count == count)
-			break; /* what was changed meanwhile may be missing: again */
+			break; /* otherwise files that changed during the walk may be missing: walk again */
 	}
 	return r;
 }

@@ -2,8 +2,8 @@
 /*
  * Taking a log elsewhere. What is carried is the log in one canonical form, which is itself a log: records without the
  * versions of files (they mean something in one store only), no notes on what is done (all of it is), segments cut by
- * one rule. So two logs that say the same give the same bytes, and a bundle's log is put in place as it is; opening it
- * there compares the newest records with the files, as after a crash, and learns their versions.
+ * one rule. So two logs with the same history give the same bytes, and a bundle's log is put in place as it is; opening
+ * it there compares the newest records with the files, as after a crash, and learns their versions.
  *
  * What the caller does not want (secrets) is left out with its contents.
  */
@@ -18,9 +18,9 @@ static bool is_wanted(const struct rev_carry *c, const struct rev_record *rec)
 	return rec && rec->r.number <= c->until && c->wanted(c->arg, rec->r.path);
 }
 
-/* --- what there is --- */
+/* --- collecting what is to be carried --- */
 
-/* Brings what is half done up to `until` to its end: then the files are what the log says. */
+/* Completes the changes up to `until` that are not done, so that the files are what the log says. */
 static int settle_all(struct store *revisions, struct ctx *ctx, uint64_t until, struct err *err)
 {
 	struct revlog *log = revisions_of(revisions)->log;
@@ -65,7 +65,7 @@ static struct rev_state carried_state(struct revlog *log, const struct rev_carry
 	s.version = STR_NONE;
 	if (s.where != REV_LOG || s.held_by == 0)
 		return s;
-	if (s.held_by < revlog_first(log)) { /* its holder was dropped: it is a blob */
+	if (s.held_by < revlog_first(log)) { /* the record that held it was dropped: it is a blob */
 		s.where = REV_BLOB;
 		s.held_by = 0;
 	} else if (!is_wanted(c, revlog_at(log, s.held_by))) {
@@ -184,7 +184,7 @@ static void drop_missing(const struct rev_carry *c, struct rev_state *s)
 		s->where = REV_NOWHERE;
 }
 
-/* The draft that gives a record's canonical line; false: it is not carried. */
+/* Makes the draft for a record's canonical line; false: the record is not carried. */
 static int carried_draft(struct revisions *rv, struct ctx *ctx, const struct rev_carry *c, uint64_t number,
 			 struct rev_draft *ret, bool *ret_aborted, bool *ret_wanted, struct err *err)
 {
@@ -325,7 +325,7 @@ int revisions_compare(struct store *revisions, struct ctx *ctx, struct store *wi
 	revlog_lock(b);
 	head = *ret_head = revlog_head(a);
 	first = revlog_first(a);
-	if (head && first > revlog_first(b)) /* it was cut: what the other refers to may be gone here */
+	if (head && first > revlog_first(b)) /* this log was cut: what the other refers to may be gone here */
 		*ret_differs = first;
 	first = first > revlog_first(b) ? first : revlog_first(b);
 	for (uint64_t n = first; n <= head && !*ret_differs; n++)
@@ -336,7 +336,7 @@ int revisions_compare(struct store *revisions, struct ctx *ctx, struct store *wi
 	return 0;
 }
 
-/* Lines on what is there already: changes that turned out not to have come about, and names that moved. */
+/* Lines about records that are there already: changes that were aborted later, and checkpoints that moved. */
 static void write_notes(struct revlog *log, struct revlog *from, const struct rev_carry *c, struct buf *out)
 {
 	const struct rev_checkpoint *have;
@@ -374,7 +374,7 @@ int revisions_follow(struct store *revisions, struct ctx *ctx, struct store *fro
 	struct buf out;
 	int r = revisions_head(revisions, ctx, &head, err);
 
-	if (r == 0 && c->first > head + 1) { /* what is between is not kept there any more */
+	if (r == 0 && c->first > head + 1) { /* the revisions in between are no longer kept there */
 		r = revlog_set_horizon(log, ctx, c->first, err);
 		head = c->first - 1;
 	}
@@ -397,7 +397,8 @@ int revisions_follow(struct store *revisions, struct ctx *ctx, struct store *fro
 		r = revlog_take_up(log, ctx, buf_str(&out), err);
 	buf_release(&out);
 	return r == -ERR_CONFLICT ? err_set(err, ERR_CONFLICT,
-					    "somebody works on the copy meanwhile; let it alone, and run it again")
+					    "the copy was changed while it was being updated; leave it alone and run "
+					    "the command again")
 				  : r;
 }
 

@@ -1,8 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where earlier bytes lie. A small write has them in its own record; everything else is a blob, named by the hash of
- * its content, so that equal contents are kept once. What an append was made on needs no copy at all: it is the
- * beginning of what came after.
+ * The contents that history needs: how they are kept, found again and released.
+ *
+ * Every record has a state before and a state after its change, and `where` in a state says where its bytes are:
+ *
+ *  REV_LOG      in the line of a record. A write of up to REV_INLINE_MAX bytes costs no file of its own that way. The
+ *               bytes are in this record or in the earlier one that wrote them (`held_by`). When retention drops that
+ *               record, it first writes the bytes as a blob, so readers look in the log and then for the blob.
+ *  REV_BLOB     in a blob: a file in meta whose name is the hash of its content, blobs/<2 digits>/<30 digits>. Equal
+ *               contents are kept once, and a blob never changes.
+ *  REV_PREFIX   nowhere of their own: the record is an append, and the file's earlier content is the beginning of its
+ *               later one. Such a content is read from the file itself while that still begins with it, otherwise from
+ *               the state that ended the run of appends, and failing that it is put together: the content before the
+ *               first append, then the piece that each append added (struct chain).
+ *  REV_NOWHERE  no longer kept, or the path did not exist.
+ *
+ * A blob is written before the record that refers to it, so a record in the log never refers to a blob that is still to
+ * come. The hash of a stream is known only at its end, so a stream is written as blobs/new-<random> and then moved.
+ *
+ * No count of references is kept: the records are the references. Nothing in this file removes a blob. Retention
+ * removes those that no kept record refers to (retain.c), and redaction those that must go (redact.c). Both spare a
+ * blob without a record until it is older than a grace period, since its record may be about to be logged. So a writer
+ * that finds its blob already there relies on it only if it is young, and otherwise writes it again, which makes it
+ * young.
+ *
+ * Counting references was rejected: a process that is killed between blob and count would leave a wrong number, and
+ * every writer of the same content would compete for it.
  */
 #include "base/clock.h"
 #include "base/hash.h"
@@ -42,9 +65,8 @@ static bool exists_already(int r)
 	return r == -ERR_EXISTS;
 }
 
-/* A blob that nothing refers to goes away when it is old (retain.c). So one that is found again, and will be referred
-   to only by the next record, is relied on when it is young, and else written anew. One of another size is what a power
-   cut left of it, in a store that does not sync. */
+/* Whether a blob exists, and whether it is young enough to stay until its record is logged (see above). A blob of the
+   wrong size counts as old: it is what a power cut left, in a store that does not sync. */
 enum found { FOUND_NONE, FOUND_YOUNG, FOUND_OLD };
 
 static enum found look_for(struct revisions *rv, struct ctx *ctx, struct wpath blob, uint64_t size)
@@ -57,7 +79,7 @@ static enum found look_for(struct revisions *rv, struct ctx *ctx, struct wpath b
 	return stat.size == size && clock_real_ns() - stat.mtime_ns < REV_BLOB_GRACE_NS / 2 ? FOUND_YOUNG : FOUND_OLD;
 }
 
-static struct store_cond unless_young(struct revisions *rv, struct ctx *ctx, struct wpath blob, uint64_t size)
+static struct store_cond replace_unless_young(struct revisions *rv, struct ctx *ctx, struct wpath blob, uint64_t size)
 {
 	struct store_cond absent = {.kind = STORE_ABSENT}, any = {0};
 
@@ -74,7 +96,8 @@ int content_keep_bytes(struct revisions *rv, struct ctx *ctx, struct str bytes, 
 
 	content_hash(bytes, state->hash);
 	blob = content_blob_path(ctx->arena, state->hash);
-	/* Where a request takes its time it is written at once; what is there and old is written anew then. */
+	/* Where requests are slow the blob is written without a look first. If it exists and is old, it is written
+	   again below. */
 	found = rv->journal ? FOUND_NONE : look_for(rv, ctx, blob, bytes.len);
 	if (rv->journal) {
 		r = store_write(rv->meta, ctx, blob, bytes, cond, NULL, err);
@@ -86,7 +109,7 @@ int content_keep_bytes(struct revisions *rv, struct ctx *ctx, struct str bytes, 
 	}
 	if (found == FOUND_OLD)
 		cond = (struct store_cond){0};
-	if (found != FOUND_YOUNG) /* writing it in vain would cost as much as writing it */
+	if (found != FOUND_YOUNG) /* a write that is refused would cost as much as one that is not */
 		r = store_write(rv->meta, ctx, blob, bytes, cond, NULL, err);
 	if (r && !exists_already(r))
 		return r;
@@ -123,7 +146,7 @@ int content_count(struct revisions *rv, struct ctx *ctx, struct err *err)
 
 struct hashing {
 	struct hash_stream *hash;
-	const struct source *from; /* hashes what passes */
+	const struct source *from; /* what is read from it is hashed */
 	uint64_t size;
 };
 
@@ -160,7 +183,6 @@ int content_hash_file(struct store *store, struct ctx *ctx, struct wpath path, u
 	return r;
 }
 
-/* The name is the hash, and the hash is known at the end: so it is written under a name of its own and then moved. */
 int content_keep_stream(struct revisions *rv, struct ctx *ctx, const struct source *source, struct rev_state *state,
 			struct err *err)
 {
@@ -179,7 +201,7 @@ int content_keep_stream(struct revisions *rv, struct ctx *ctx, const struct sour
 	r = store_move(rv->meta, ctx, tmp, blob, any, absent, NULL, err);
 	was_there = exists_already(r);
 	if (was_there)
-		r = store_move(rv->meta, ctx, tmp, blob, any, unless_young(rv, ctx, blob, h.size), NULL, err);
+		r = store_move(rv->meta, ctx, tmp, blob, any, replace_unless_young(rv, ctx, blob, h.size), NULL, err);
 	if (r) {
 		struct err ignored;
 
@@ -196,7 +218,7 @@ int content_keep_stream(struct revisions *rv, struct ctx *ctx, const struct sour
 	return 0;
 }
 
-/* Ranged reads of a file in a store, as a source; the version must stay the same. */
+/* A source that reads a file of a store range by range, and fails when the file's version changes. */
 struct file_source {
 	struct store *store;
 	struct ctx *ctx;
@@ -309,7 +331,7 @@ static int push_range(struct str data, struct store_range range, const struct si
 
 static int not_kept(const struct rev_record *record, struct err *err)
 {
-	return err_set(err, ERR_NOT_FOUND, "the content of " ERR_PATH " around revision %llu is not kept any more",
+	return err_set(err, ERR_NOT_FOUND, "the content of " ERR_PATH " around revision %llu is no longer kept",
 		       STR_ARG(record->r.path.s), (unsigned long long)record->r.number);
 }
 
@@ -342,7 +364,7 @@ static int read_state(struct revisions *rv, struct ctx *ctx, const struct rev_re
 	return r == -ERR_NOT_FOUND ? not_kept(record, err) : r;
 }
 
-static struct store_range within(struct store_range range, uint64_t size)
+static struct store_range clamp_range(struct store_range range, uint64_t size)
 {
 	if (range.offset > size)
 		range.offset = size;
@@ -351,8 +373,8 @@ static struct store_range within(struct store_range range, uint64_t size)
 	return range;
 }
 
-/* One piece of what is there, held back until the log has said that nothing was changed meanwhile: a record is in the
-   log before its bytes change. */
+/* Reads one piece of the file as it is now. The log is read again after the piece: a record is in the log before the
+   bytes change, so if there is no newer record, the piece is the content that `last` left. */
 static int read_now_piece(struct revisions *rv, struct ctx *ctx, struct wpath path, const struct rev_record *last,
 			  struct piece *piece, uint64_t offset, bool *ret_changed, struct err *err)
 {
@@ -404,7 +426,7 @@ int content_read_now(struct revisions *rv, struct ctx *ctx, struct wpath path, c
 	return 0;
 }
 
-/* The record behind an unbroken run of appends: the last of them, or the one that ended the run. */
+/* Follows a run of appends to its end: returns the last append, or the record of another kind that follows it. */
 static const struct rev_record *end_of_appends(struct revisions *rv, const struct rev_record *record)
 {
 	revlog_lock(rv->log);
@@ -414,7 +436,7 @@ static const struct rev_record *end_of_appends(struct revisions *rv, const struc
 	return record;
 }
 
-/* Hands on what a source gives within a range. */
+/* Passes the given range of a source to the sink. */
 static int push_source(const struct source *source, struct store_range range, const struct sink *sink, struct err *err)
 {
 	char *buf;
@@ -450,7 +472,7 @@ int content_read_after(struct revisions *rv, struct ctx *ctx, const struct rev_r
 	bool changed;
 	int r;
 
-	range = within(range, record->r.after.size);
+	range = clamp_range(range, record->r.after.size);
 	if (record->r.after.where != REV_PREFIX)
 		return read_state(rv, ctx, record, &record->r.after, range, sink, err);
 	end = end_of_appends(rv, record);
@@ -465,7 +487,7 @@ int content_read_after(struct revisions *rv, struct ctx *ctx, const struct rev_r
 	if (end != record && (end->r.before.where == REV_LOG || end->r.before.where == REV_BLOB)) {
 		r = read_state(rv, ctx, end, &end->r.before, range, sink, err);
 		if (r != -ERR_NOT_FOUND)
-			return r; /* else the whole was redacted; its beginning may be there all the same */
+			return r; /* the whole content was redacted, but its beginning may still be kept */
 	}
 	r = content_source_after(rv, ctx, record, &source, err);
 	if (r == 0) {
@@ -478,10 +500,11 @@ int content_read_after(struct revisions *rv, struct ctx *ctx, const struct rev_r
 int content_read_before(struct revisions *rv, struct ctx *ctx, const struct rev_record *record,
 			struct store_range range, const struct sink *sink, struct err *err)
 {
-	range = within(range, record->r.before.size);
+	range = clamp_range(range, record->r.before.size);
 	if (record->r.before.where != REV_PREFIX)
 		return read_state(rv, ctx, record, &record->r.before, range, sink, err);
-	return content_read_after(rv, ctx, record, range, sink, err); /* an append: the same beginning */
+	return content_read_after(rv, ctx, record, range, sink,
+				  err); /* an append: the content after it begins with this one */
 }
 
 int content_source(struct revisions *rv, struct ctx *ctx, const struct rev_record *record,
@@ -510,7 +533,7 @@ int content_source(struct revisions *rv, struct ctx *ctx, const struct rev_recor
 
 /* --- contents that were appended to --- */
 
-/* What an append was made on, then what each of a run of appends added, one after the other. */
+/* A source that puts a content together: the content before a run of appends, then the piece that each one added. */
 struct chain {
 	struct revisions *rv;
 	struct ctx *ctx;

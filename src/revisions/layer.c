@@ -2,15 +2,34 @@
 /*
  * The layer that records every change.
  *
- * A change goes: look at the path (and record first what another program did to it), log the change with its bytes,
- * make it on the store below under the condition that the path is still what was looked at, note that it is done. When
- * the condition fails, another writer was first: the record is marked aborted, and the change is tried again or refused
- * as its caller asked. So the order of the log is the order of what happened, between threads and processes, with no
- * lock that a killed process could leave behind.
+ * A change of a path takes four steps:
  *
- * Where the log is a journal, looking at the path first would cost a request. So the log's last record is believed: the
- * change is made on the condition that the path still is what that record left, and only when the condition fails is
- * it looked at. A store that has journal and files in one place makes record and change in one step.
+ *  look   look() compares the path with its newest record. If that record is not done, its change is finished first; if
+ *         the file differs from a record that is done, another program changed it, and that is recorded as an outside
+ *         change. It starts over until file and log agree. hold() then keeps the bytes that are about to be replaced.
+ *  log    The record is appended, with the new bytes or a reference to them. From here on the change is durable. If the
+ *         path has got a newer record since the look, nothing is logged (ERR_CONFLICT).
+ *  apply  The change is made in the store below, on the condition that the path is still what the look saw.
+ *  done   The log notes the version that the path got. The note is written with the next append; nobody waits for it.
+ *
+ * When the condition of "apply" fails, there are two cases. Either another process has completed our record for us,
+ * which is success (recover_took_effect). Or another writer was first: the record is marked as aborted, and the change
+ * starts again with a look, or is refused if the caller's own condition no longer holds.
+ *
+ * A record with neither "done" nor "abort" belongs to a process that is still applying it, or died. Nobody waits to
+ * find out which: the next process that looks at the path, or opens the log, completes the record as a helper. It finds
+ * the change made and notes that; or makes it, on the same condition as the owner; or, where that could undo newer
+ * work, leaves the file alone and notes the version "unknown", so that the next look records an outside change
+ * (recover.c). So the order of the log is the order of what happened, between threads and processes, with no lock that
+ * a killed process could leave behind. The locks here only keep the threads of one process from competing for the same
+ * path.
+ *
+ * With a journal a look would cost a request, so the first try believes the log's newest record (look_known) and makes
+ * the change on the condition that the path is what that record left. If the store refuses, the next try looks; `enum
+ * step` carries this from one try to the next. A store that has both journal and files logs and applies in one step.
+ *
+ * A move is a group of records, two per file: one path is gone, the other is there. The whole group is logged at once,
+ * and if a helper has made one of its records, the others are completed too.
  *
  * Reads, lists and scans pass through untouched.
  */
@@ -23,7 +42,7 @@
 #include "store/list_stream.h"
 
 #define TRIES_MAX    1000
-#define ONE_STEP_MAX (1 * MIB) /* larger contents go their own way to the store */
+#define ONE_STEP_MAX (1 * MIB) /* larger contents are written to the store on their own */
 #define BATCH_MAX    512
 #define OWN_PREFIX   STR(".stead")
 
@@ -61,6 +80,13 @@ static void unlock_path(struct revisions *rv, struct wpath path)
 
 /* --- looking at a path --- */
 
+/* How a try of a change learns what its path is. Each try leaves here what the next one has to do. */
+enum step {
+	STEP_TRUST, /* believe the log's newest record of the path, where look_known() can */
+	STEP_LOOK,  /* look at the path: it was not what the last try took it for */
+	STEP_TREE,  /* removing only: the path is a directory, which remove_tree() removes */
+};
+
 /* What is known of a path before a change. */
 struct look {
 	const struct rev_record *base; /* its newest record */
@@ -85,7 +111,7 @@ static struct rev_state state_after(const struct rev_record *rec)
 	return s;
 }
 
-/* Keeps what an append left, from the log: the file itself is another one by now. */
+/* Keeps the content that an append left, taken from the log: the file itself has changed since. */
 static void keep_appended(struct revisions *rv, struct ctx *ctx, const struct rev_record *rec, struct rev_state *state)
 {
 	struct str version = state->version;
@@ -101,7 +127,7 @@ static void keep_appended(struct revisions *rv, struct ctx *ctx, const struct re
 	content_source_end(&source);
 }
 
-/* Records what another program did since `rec`. */
+/* Records what another program has changed since `rec`. */
 static int record_outside(struct revisions *rv, struct ctx *ctx, struct wpath path, const struct rev_record *rec,
 			  bool exists, struct err *err)
 {
@@ -123,8 +149,8 @@ static int record_outside(struct revisions *rv, struct ctx *ctx, struct wpath pa
 	return r;
 }
 
-/* What another program emptied may still be a directory to the host; to a store it is nothing, and may become a file.
- */
+/* A directory that another program emptied may still exist on the host. To a store it does not exist, and its path may
+   become a file. */
 static bool is_empty_dir(struct revisions *rv, struct ctx *ctx, struct wpath path)
 {
 	struct store_list_req req = {.recursive = true, .limit = 1};
@@ -135,8 +161,9 @@ static bool is_empty_dir(struct revisions *rv, struct ctx *ctx, struct wpath pat
 	return store_forward(rv->base.inner, ctx, &list, &ignored) == 0 && page.count == 0;
 }
 
-/* One look; -ERR_CONFLICT: something moved, look again. */
-static int look_once(struct revisions *rv, struct ctx *ctx, struct wpath path, struct look *ret, struct err *err)
+/* One look. *ret_again: file and log did not agree, and the log has been completed; look again. */
+static int look_once(struct revisions *rv, struct ctx *ctx, struct wpath path, struct look *ret, bool *ret_again,
+		     struct err *err)
 {
 	struct store_stat stat;
 	struct store_call get = {.op = STORE_OP_STAT, .path = path, .ret_stat = &stat};
@@ -144,6 +171,7 @@ static int look_once(struct revisions *rv, struct ctx *ctx, struct wpath path, s
 	int r = store_forward(rv->base.inner, ctx, &get, err);
 	bool exists = r == 0, is_done, is_same;
 
+	*ret_again = false;
 	if (r && r != -ERR_NOT_FOUND)
 		return r;
 	if (exists && stat.kind == STORE_DIR && is_empty_dir(rv, ctx, path))
@@ -160,21 +188,18 @@ static int look_once(struct revisions *rv, struct ctx *ctx, struct wpath path, s
 	ret->base = rec;
 	if (ret->is_dir || is_same)
 		return 0;
-	if (!is_done) {
-		r = recover_record(rv, ctx, rec, err);
-		return r ? r : -ERR_CONFLICT;
-	}
 	if (rec) {
-		r = record_outside(rv, ctx, path, rec, exists, err);
-		return r ? r : -ERR_CONFLICT;
+		r = is_done ? record_outside(rv, ctx, path, rec, exists, err) : recover_record(rv, ctx, rec, err);
+		*ret_again = r == 0;
+		return r;
 	}
 	if (exists)
 		ret->state = (struct rev_state){.exists = true, .size = stat.size, .version = stat.version};
 	return 0;
 }
 
-/* What the log says of a path, without a look. False: it does not say enough, or what it says is not what the caller
-   has; then it has to be looked. */
+/* What the log says about a path, without a look. False: it does not say enough, or it does not meet the caller's
+   condition; then the path must be looked at. */
 static bool look_known(struct revisions *rv, struct wpath path, struct store_cond cond, struct look *ret)
 {
 	struct rev_record *rec;
@@ -188,7 +213,7 @@ static bool look_known(struct revisions *rv, struct wpath path, struct store_con
 	rec = revlog_last(rv->log, path);
 	ret->base = rec;
 	ret->first = revlog_first(rv->log);
-	/* A path of which nothing is kept is thought to be new; unless trying that costs more than to look. */
+	/* A path with no record is taken to be new, unless trying that costs more than a look. */
 	known = rec ? rec->done : ret->first <= 1 || revlog_one_step(rv->log);
 	if (known && rec)
 		ret->state = state_after(rec);
@@ -201,25 +226,23 @@ static bool look_known(struct revisions *rv, struct wpath path, struct store_con
 static int look(struct revisions *rv, struct ctx *ctx, struct wpath path, struct look *ret, struct err *err)
 {
 	int r = rv->journal ? revlog_refresh(rv->log, ctx, err) : 0; /* others may have changed it */
+	bool again = r == 0;
 
-	if (r)
-		return r;
-	r = -ERR_CONFLICT;
+	for (int tries = 0; again && tries < TRIES_MAX; tries++) {
+		struct err ignored;
 
-	for (int tries = 0; r == -ERR_CONFLICT && tries < TRIES_MAX; tries++) {
+		again = false;
 		r = ctx_check(ctx, err);
 		if (r == 0)
-			r = look_once(rv, ctx, path, ret, err);
-		if (r == -ERR_CONFLICT && tries) {
-			struct err ignored;
-
+			r = look_once(rv, ctx, path, ret, &again, err);
+		again = again || r == -ERR_CONFLICT; /* the path changed while its state was recorded */
+		if (again && tries)
 			revlog_refresh(rv->log, ctx, &ignored);
-		}
 	}
-	return r;
+	return again ? err_set(err, ERR_CONFLICT, ERR_PATH " changed each time it was looked at", STR_ARG(path.s)) : r;
 }
 
-/* Makes sure that the bytes of what is there are kept, because they are about to go. */
+/* Makes sure that the present bytes of the path are kept, because they are about to be replaced. */
 static int hold(struct revisions *rv, struct ctx *ctx, struct wpath path, struct look *l, struct err *err)
 {
 	struct str version = l->state.version;
@@ -229,7 +252,8 @@ static int hold(struct revisions *rv, struct ctx *ctx, struct wpath path, struct
 		return 0;
 	r = content_keep_file(rv, ctx, path, &l->state, err);
 	if (r == 0 && !str_eq(l->state.version, version))
-		return err_set(err, ERR_CONFLICT, ERR_PATH " changed meanwhile", STR_ARG(path.s));
+		return err_set(err, ERR_CONFLICT, ERR_PATH " changed while its content was being kept",
+			       STR_ARG(path.s));
 	return r;
 }
 
@@ -240,7 +264,8 @@ static int check_cond(struct store_cond cond, const struct look *l, struct err *
 	return store_cond_check(cond, l->state.exists, l->state.version, err);
 }
 
-static struct store_cond still(const struct look *l)
+/* The condition that the path is still what the look saw. */
+static struct store_cond cond_unchanged(const struct look *l)
 {
 	return (struct store_cond){.kind = l->state.exists ? STORE_VERSION : STORE_ABSENT, .version = l->state.version};
 }
@@ -262,7 +287,9 @@ static void flush_abort(struct revisions *rv, struct ctx *ctx)
 	revlog_flush(rv->log, ctx, &ignored);
 }
 
-/* Makes the change below. When another process replayed our record before us, it is there already: that is success. */
+/* Makes the change in the store below. When that fails because a helper has completed our record before us, the change
+   is there, and that is success. Otherwise the record is aborted, and the abort is written at once: until then another
+   process might make the change. */
 static int apply(struct revisions *rv, struct ctx *ctx, struct store_call *call, struct rev_record *rec,
 		 struct err *err)
 {
@@ -283,10 +310,10 @@ static int apply(struct revisions *rv, struct ctx *ctx, struct store_call *call,
 	return r;
 }
 
-/* Logs the draft of `call` and makes the change, in one step if that can be. *ret_refused: the file was not what it was
-   thought to be. */
+/* Logs the draft of `call` and makes the change, in one request if the store can. *ret_step is STEP_LOOK when the file
+   was not what it was taken for. */
 static int log_and_apply(struct revisions *rv, struct ctx *ctx, struct store_call *call, struct rev_draft *d,
-			 bool *ret_refused, struct err *err)
+			 enum step *ret_step, struct err *err)
 {
 	static const enum journal_change changes[STORE_OPS] = {[STORE_OP_WRITE] = JOURNAL_WRITE,
 							       [STORE_OP_APPEND] = JOURNAL_APPEND,
@@ -301,27 +328,28 @@ static int log_and_apply(struct revisions *rv, struct ctx *ctx, struct store_cal
 		step.version = arena_printf(ctx->arena, "%016llx", (unsigned long long)random_u64());
 	}
 	r = one ? revlog_append_step(rv->log, ctx, d, &step, err) : revlog_append(rv->log, ctx, d, 1, err);
-	*ret_refused = step.refused;
+	*ret_step = step.refused ? STEP_LOOK : STEP_TRUST;
 	if (r)
 		return r;
 	if (!step.made) {
 		r = apply(rv, ctx, call, d->record, err);
-		*ret_refused = r != 0;
+		*ret_step = r ? STEP_LOOK : STEP_TRUST;
 		return r;
 	}
 	*call->ret_stat = step.stat;
 	return 0;
 }
 
-/* A change of one file: write or append. `d` has op, path, after and data; called with the path locked. *sure: it has
-   to be looked at; set when what the log says of it is not so. */
+/* One try of a write or an append. `d` has op, path, after and data; the path is locked. */
 static int change_once(struct revisions *rv, struct ctx *ctx, const struct store_call *wanted, struct rev_draft *d,
-		       bool *sure, struct err *err)
+		       enum step *step, struct err *err)
 {
 	struct store_call call = *wanted;
 	struct look l;
-	int r = !*sure && look_known(rv, wanted->path, wanted->cond, &l) ? 0 : look(rv, ctx, wanted->path, &l, err);
+	int r = 0;
 
+	if (*step != STEP_TRUST || !look_known(rv, wanted->path, wanted->cond, &l))
+		r = look(rv, ctx, wanted->path, &l, err);
 	if (r == 0 && l.is_dir)
 		return store_forward(rv->base.inner, ctx, &call, err); /* refuses with its own sentence */
 	if (r == 0)
@@ -338,25 +366,25 @@ static int change_once(struct revisions *rv, struct ctx *ctx, const struct store
 	d->before = l.state;
 	d->base = l.base;
 	if (r) {
-		*sure = true; /* the bytes that were to be held are not there */
+		*step = STEP_LOOK; /* the bytes that were to be kept are not there */
 		return r;
 	}
-	call.cond = still(&l);
-	return log_and_apply(rv, ctx, &call, d, sure, err);
+	call.cond = cond_unchanged(&l);
+	return log_and_apply(rv, ctx, &call, d, step, err);
 }
 
-/* Repeats while others are faster and the caller has no condition that they broke. */
+/* Tries until no other writer was first, or one broke the caller's condition. */
 static int change(struct revisions *rv, struct ctx *ctx, const struct store_call *wanted, const struct rev_draft *draft,
 		  struct err *err)
 {
-	bool sure = false;
-	int r = -ERR_CONFLICT;
+	enum step step = STEP_TRUST;
+	int r = 0;
 
 	for (int tries = 0; tries < TRIES_MAX; tries++) {
 		struct rev_draft d = *draft;
 
 		lock_path(rv, wanted->path);
-		r = change_once(rv, ctx, wanted, &d, &sure, err);
+		r = change_once(rv, ctx, wanted, &d, &step, err);
 		unlock_path(rv, wanted->path);
 		if (!was_overtaken(r))
 			return r;
@@ -371,7 +399,7 @@ static int change(struct revisions *rv, struct ctx *ctx, const struct store_call
 	return r;
 }
 
-/* First bytes that were read ahead, then the rest of the source. */
+/* A source whose first bytes have been read already: those bytes, then the rest. */
 struct ahead {
 	struct str first;
 	size_t at;
@@ -400,7 +428,7 @@ static void draft_inline(struct rev_draft *d, struct str bytes)
 	content_hash(bytes, d->after.hash);
 }
 
-/* The whole of a small source in memory; larger ones become a blob, which is then the source. */
+/* Reads a small source into memory, for the record itself. A larger one becomes a blob, which is then the source. */
 static int take_source(struct revisions *rv, struct ctx *ctx, const struct source *source, struct rev_draft *d,
 		       struct source *ret_source, struct err *err)
 {
@@ -478,7 +506,9 @@ static int revisions_append(struct store *s, struct ctx *ctx, struct wpath path,
 
 /* --- removing --- */
 
-static int remove_file(struct revisions *rv, struct ctx *ctx, struct store_call *wanted, bool *sure, struct err *err)
+/* One try of removing a file. With STEP_TREE nothing was done. */
+static int remove_file(struct revisions *rv, struct ctx *ctx, struct store_call *wanted, enum step *step,
+		       struct err *err)
 {
 	struct rev_draft d = {.op = REV_REMOVE, .path = wanted->path};
 	struct store_stat unused = {0};
@@ -486,12 +516,14 @@ static int remove_file(struct revisions *rv, struct ctx *ctx, struct store_call 
 	struct look l;
 	int r = 0;
 
-	if (*sure || !look_known(rv, wanted->path, wanted->cond, &l) || !l.state.exists)
+	if (*step != STEP_TRUST || !look_known(rv, wanted->path, wanted->cond, &l) || !l.state.exists)
 		r = look(rv, ctx, wanted->path, &l, err);
 	if (r)
 		return r;
-	if (l.is_dir && wanted->recursive && wanted->cond.kind == STORE_ANY)
-		return -ERR_UNSUPPORTED; /* as a file: remove_tree does it */
+	if (l.is_dir && wanted->recursive && wanted->cond.kind == STORE_ANY) {
+		*step = STEP_TREE;
+		return 0;
+	}
 	if (l.is_dir || !l.state.exists)
 		return store_forward(rv->base.inner, ctx, &call, err); /* refuses with its own sentence */
 	r = check_cond(wanted->cond, &l, err);
@@ -500,13 +532,13 @@ static int remove_file(struct revisions *rv, struct ctx *ctx, struct store_call 
 	d.before = l.state;
 	d.base = l.base;
 	if (r) {
-		*sure = true;
+		*step = STEP_LOOK;
 		return r;
 	}
-	call.cond = still(&l);
+	call.cond = cond_unchanged(&l);
 	call.ret_stat = &unused;
-	*call.ret_count = 1; /* also when another process made it for us */
-	return log_and_apply(rv, ctx, &call, &d, sure, err);
+	*call.ret_count = 1; /* even if a helper removes it for us */
+	return log_and_apply(rv, ctx, &call, &d, step, err);
 }
 
 /* Logs a batch of removals and makes them. The tree is held alone. */
@@ -542,7 +574,7 @@ static int remove_batch(struct revisions *rv, struct ctx *ctx, const struct stor
 
 		r = apply(rv, ctx, &call, drafts[i].record, err);
 		*ret_count += r ? 0 : one;
-		for (size_t j = i + 1; r && j < n; j++) /* what was logged and will not be made */
+		for (size_t j = i + 1; r && j < n; j++) /* logged, and not going to be made */
 			revlog_abort(rv->log, drafts[j].record);
 	}
 	if (r && n)
@@ -562,9 +594,11 @@ static int remove_tree(struct revisions *rv, struct ctx *ctx, struct wpath path,
 	*ret_count = 0;
 	pthread_rwlock_wrlock(&rv->tree);
 	while ((r = list_pages_next(&pages, err)) > 0) { /* after the last batch the directory is gone */
-		r = -ERR_CONFLICT;
-		for (int tries = 0; r == -ERR_CONFLICT && tries <= TRIES_MAX; tries++) /* others were there first */
+		int tries = 0;
+
+		do
 			r = remove_batch(rv, &pages.ctx, pages.page.entries, pages.page.count, ret_count, err);
+		while (r == -ERR_CONFLICT && tries++ < TRIES_MAX); /* another writer was first */
 		if (r)
 			break;
 	}
@@ -578,7 +612,8 @@ static int revisions_remove(struct store *s, struct ctx *ctx, struct wpath path,
 	struct revisions *rv = revisions_of(s);
 	struct store_call call = {
 		.op = STORE_OP_REMOVE, .path = path, .recursive = recursive, .cond = cond, .ret_count = ret_count};
-	bool sure = false;
+	enum step step = STEP_TRUST;
+	bool again = true;
 	int r;
 
 	if (!is_recorded(path))
@@ -586,24 +621,24 @@ static int revisions_remove(struct store *s, struct ctx *ctx, struct wpath path,
 	r = revisions_ready(rv, ctx, err);
 	if (r)
 		return r;
-	r = -ERR_CONFLICT;
 	if (wpath_is_root(path) && recursive && cond.kind == STORE_ANY)
 		return remove_tree(rv, ctx, path, ret_count, err);
-	for (int tries = 0; r == -ERR_CONFLICT && tries < TRIES_MAX; tries++) {
+	for (int tries = 0; again && tries < TRIES_MAX; tries++) {
+		bool was_trusted = tries == 0 && rv->journal;
+
 		lock_path(rv, path);
-		r = remove_file(rv, ctx, &call, &sure, err);
+		r = remove_file(rv, ctx, &call, &step, err);
 		unlock_path(rv, path);
-		if (r == -ERR_NOT_FOUND && sure && tries == 0 && rv->journal)
-			r = -ERR_CONFLICT; /* the log was behind: look */
-		if (cond.kind != STORE_ANY && tries)
-			break;
+		/* The log said that the file exists, and the store does not have it: the next try looks. */
+		again = (r == -ERR_CONFLICT && (cond.kind == STORE_ANY || tries == 0)) ||
+			(r == -ERR_NOT_FOUND && was_trusted && step == STEP_LOOK);
 	}
-	return r == -ERR_UNSUPPORTED ? remove_tree(rv, ctx, path, ret_count, err) : r;
+	return step == STEP_TREE ? remove_tree(rv, ctx, path, ret_count, err) : r;
 }
 
 /* --- moving and copying --- */
 
-/* Two drafts for one moved file: gone there, here now. */
+/* The two drafts for one moved file: `from` is gone, `to` is there. */
 static int draft_move(struct revisions *rv, struct ctx *ctx, struct wpath from, struct wpath to,
 		      struct rev_draft two[2], struct look *ret_from, struct err *err)
 {
@@ -628,7 +663,8 @@ static int draft_move(struct revisions *rv, struct ctx *ctx, struct wpath from, 
 	return 0;
 }
 
-/* Notes a record of a move or copy that was made. What another process did to its path meanwhile is made good. */
+/* Notes that one record of a move or copy is done. If its path is not what the move left, another process has changed
+   it since, and the record is recovered. */
 static int end_move(struct revisions *rv, struct ctx *ctx, struct rev_draft *d, struct err *err)
 {
 	struct store_stat stat;
@@ -645,9 +681,8 @@ static int end_move(struct revisions *rv, struct ctx *ctx, struct rev_draft *d, 
 	return 0;
 }
 
-/* Ends the records of a move or copy that was made (result 0), or was not. Returns what it comes to. Another process
-   may have replayed one of the records before it was made: then the move is decided, and the others are replayed too.
- */
+/* Ends the records of a move or copy whose result is `result`, and returns the final result. A failed move counts as
+   made when a helper has completed one of its records: then the others are completed too. */
 static int end_moves(struct revisions *rv, struct ctx *ctx, struct rev_draft *drafts, size_t count, int result,
 		     struct store_stat *ret_stat, struct err *err)
 {
@@ -673,8 +708,8 @@ static int end_moves(struct revisions *rv, struct ctx *ctx, struct rev_draft *dr
 	return moved ? 0 : result;
 }
 
-/* True when `path` cannot be a file because what should be a directory above it is one. Refused before it is logged: a
-   record that cannot be made must not be found by another process. */
+/* True when `path` cannot exist because one of its parents is a file. Such a change is refused before it is logged:
+   no other process may find a record that can never be made. */
 static bool is_below_file(struct revisions *rv, struct ctx *ctx, struct wpath path)
 {
 	for (path = wpath_parent(path); !wpath_is_root(path); path = wpath_parent(path)) {
@@ -709,7 +744,7 @@ static int move_file(struct revisions *rv, struct ctx *ctx, struct store_call *w
 	r = revlog_append(rv->log, ctx, two, 2, err);
 	if (r)
 		return r;
-	call.cond = still(&from);
+	call.cond = cond_unchanged(&from);
 	call.to_cond = (struct store_cond){.kind = to.state.exists ? STORE_ANY : STORE_ABSENT};
 	r = store_forward(rv->base.inner, ctx, &call, err);
 	return end_moves(rv, ctx, two, 2, r, wanted->ret_stat, err);
@@ -786,6 +821,7 @@ static int revisions_move(struct store *s, struct ctx *ctx, struct wpath from, s
 	struct revisions *rv = revisions_of(s);
 	struct store_call call = {
 		.op = STORE_OP_MOVE, .path = from, .to = to, .cond = cond, .to_cond = to_cond, .ret_stat = ret_stat};
+	bool is_conditional = cond.kind != STORE_ANY || to_cond.kind == STORE_VERSION, again = true;
 	int r;
 
 	if (!is_recorded(from) || !is_recorded(to))
@@ -793,8 +829,7 @@ static int revisions_move(struct store *s, struct ctx *ctx, struct wpath from, s
 	r = revisions_ready(rv, ctx, err);
 	if (r)
 		return r;
-	r = -ERR_CONFLICT;
-	for (int tries = 0; r == -ERR_CONFLICT && tries < TRIES_MAX; tries++) {
+	for (int tries = 0; again && tries < TRIES_MAX; tries++) {
 		struct store_stat stat;
 		struct store_call get = {.op = STORE_OP_STAT, .path = from, .ret_stat = &stat};
 
@@ -805,8 +840,7 @@ static int revisions_move(struct store *s, struct ctx *ctx, struct wpath from, s
 		else if (r == 0 || r == -ERR_NOT_FOUND)
 			r = store_forward(s->inner, ctx, &call, err); /* refuses with its own sentence */
 		pthread_rwlock_unlock(&rv->tree);
-		if ((cond.kind != STORE_ANY || to_cond.kind == STORE_VERSION) && tries)
-			break;
+		again = r == -ERR_CONFLICT && (tries == 0 || !is_conditional);
 	}
 	return r;
 }
@@ -830,7 +864,7 @@ static int copy_once(struct revisions *rv, struct ctx *ctx, struct store_call *w
 	r = revlog_append(rv->log, ctx, &two[1], 1, err);
 	if (r)
 		return r;
-	call.to_cond = still(&to);
+	call.to_cond = cond_unchanged(&to);
 	r = store_forward(rv->base.inner, ctx, &call, err);
 	return end_moves(rv, ctx, &two[1], 1, r, wanted->ret_stat, err);
 }
@@ -841,6 +875,7 @@ static int revisions_copy(struct store *s, struct ctx *ctx, struct wpath from, s
 	struct revisions *rv = revisions_of(s);
 	struct store_call call = {
 		.op = STORE_OP_COPY, .path = from, .to = to, .to_cond = to_cond, .ret_stat = ret_stat};
+	bool again = true;
 	int r;
 
 	if (!is_recorded(to))
@@ -848,13 +883,11 @@ static int revisions_copy(struct store *s, struct ctx *ctx, struct wpath from, s
 	r = revisions_ready(rv, ctx, err);
 	if (r)
 		return r;
-	r = -ERR_CONFLICT;
-	for (int tries = 0; r == -ERR_CONFLICT && tries < TRIES_MAX; tries++) {
+	for (int tries = 0; again && tries < TRIES_MAX; tries++) {
 		pthread_rwlock_wrlock(&rv->tree);
 		r = copy_once(rv, ctx, &call, err);
 		pthread_rwlock_unlock(&rv->tree);
-		if (to_cond.kind != STORE_ANY && tries)
-			break;
+		again = r == -ERR_CONFLICT && (tries == 0 || to_cond.kind == STORE_ANY);
 	}
 	return r;
 }
@@ -932,7 +965,7 @@ int revisions_adopt(struct store *revisions, struct ctx *ctx, struct wpath path,
 	if (r == 0)
 		revlog_done(rv->log, d.record, d.after.version);
 	unlock_path(rv, path);
-	return r == -ERR_CONFLICT || r == -ERR_NOT_FOUND ? 0 : r; /* whoever is changing it records it */
+	return r == -ERR_CONFLICT || r == -ERR_NOT_FOUND ? 0 : r; /* the writer that changes it records it */
 }
 
 int revisions_settle(struct store *revisions, struct ctx *ctx, struct wpath path, bool *ret_new, struct err *err)
@@ -957,7 +990,7 @@ int revisions_flush(struct store *revisions, struct ctx *ctx, struct err *err)
 	return atomic_load_explicit(&rv->opened, memory_order_acquire) ? revlog_flush(rv->log, ctx, err) : 0;
 }
 
-/* Everything else looks only, or is refused below. */
+/* All other operations only read, or are refused. */
 static int revisions_around(struct store *s, struct ctx *ctx, struct store_call *call, struct err *err)
 {
 	bool is_journal = call->op == STORE_OP_JOURNAL_ADD || call->op == STORE_OP_JOURNAL_CUT;

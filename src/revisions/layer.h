@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of the revisions layer share. */
+/* Declarations that the files of the revisions layer share. */
 #ifndef STEAD_REVISIONS_LAYER_H
 #define STEAD_REVISIONS_LAYER_H
 
@@ -13,26 +13,26 @@ struct revisions {
 	struct store *meta;
 	struct store *scratch; /* may be NULL */
 	struct str boot_id;    /* owned */
-	bool journal;          /* the log is one */
+	bool journal;          /* the log is a journal */
 	struct store *log_at;  /* the store that has the journal: inner or meta */
 	struct wpath log_path; /* owned */
 	bool (*apart)(struct wpath path);
 	_Atomic uint64_t blob_bytes;
-	_Atomic int64_t counted_ns; /* monotonic: when other processes were last asked for */
+	_Atomic int64_t counted_ns; /* monotonic: when the log was last read for the sake of counting */
 	pthread_mutex_t opening;
-	_Atomic bool opened; /* the log is read at the first change or question, not at the start */
+	_Atomic bool opened; /* the log has been read: at the first change or query, if not at the start */
 	struct revlog *log;
 	/* A change of one path holds `tree` shared and its stripe; one of many paths holds `tree` alone. Between
 	   processes nothing is held: the log's append and the store's conditions decide. */
 	pthread_rwlock_t tree;
 	pthread_mutex_t stripes[REV_STRIPES];
-	/* Held while a file is changed below, by its directory: a store may lock that, and who waits here in line need
-	   not ask again and again there. */
+	/* Held while a file is changed in the store below, by its directory. A store may lock the directory and poll
+	   for that lock; threads that wait here in line do not have to. */
 	pthread_mutex_t dirs[REV_STRIPES];
 };
 
 struct revisions *revisions_of(struct store *s);
-/* Reads the log if that was not done yet, and replays it. Before anything below is used. */
+/* Reads the log and replays it, unless that was done. Must be called before any function below. */
 int revisions_ready(struct revisions *rv, struct ctx *ctx, struct err *err);
 
 /* --- contents (content.c) --- */
@@ -41,12 +41,12 @@ int revisions_ready(struct revisions *rv, struct ctx *ctx, struct err *err);
 #define REV_BLOB_GRACE_NS (60 * NS_PER_S)
 
 struct wpath content_blob_path(struct arena *arena, const uint64_t hash[2]);
-/* The hash that a blob is named by; false for what is none, like the unfinished copy of a killed process. */
+/* The hash that a blob is named by; false for other files, like the unfinished copy of a killed process. */
 bool content_blob_hash(struct str path, uint64_t ret[2]);
 /* Keeps `bytes` as a blob; the state gets hash, size and place. */
 int content_keep_bytes(struct revisions *rv, struct ctx *ctx, struct str bytes, struct rev_state *state,
 		       struct err *err);
-/* Keeps what lies at `path` now, whatever its size, as a blob. ERR_CONFLICT when it changes meanwhile. */
+/* Keeps the present content of `path`, whatever its size, as a blob. ERR_CONFLICT when it changes during the call. */
 int content_keep_file(struct revisions *rv, struct ctx *ctx, struct wpath path, struct rev_state *state,
 		      struct err *err);
 /* Takes a stream to its end and keeps it as a blob. */
@@ -57,41 +57,41 @@ int content_read_after(struct revisions *rv, struct ctx *ctx, const struct rev_r
 		       const struct sink *sink, struct err *err);
 int content_read_before(struct revisions *rv, struct ctx *ctx, const struct rev_record *record,
 			struct store_range range, const struct sink *sink, struct err *err);
-/* What lies at `path` now, as long as its newest record is `last` (NULL: it has none). *ret_changed: it is not any
-   more, and *ret_len bytes of the range had been handed on before. */
+/* The present content of `path`, as long as its newest record is `last` (NULL: it has none). *ret_changed: it has got
+   another one, after *ret_len bytes of the range were passed on. */
 int content_read_now(struct revisions *rv, struct ctx *ctx, struct wpath path, const struct rev_record *last,
 		     struct store_range range, const struct sink *sink, uint64_t *ret_len, bool *ret_changed,
 		     struct err *err);
-/* A source of the whole content after `record`, from what is kept alone: for an append, what it was made on and all
-   that was appended. End it when it was not read to its end. */
+/* A source of the whole content after `record`, from kept contents only: for an append, the content before it
+   and all that was appended. Call content_source_end() unless it was read to its end. */
 int content_source_after(struct revisions *rv, struct ctx *ctx, const struct rev_record *record,
 			 struct source *ret_source, struct err *err);
 void content_source_end(struct source *source);
-/* A source of what an append added, behind the first `skip` bytes of it. */
+/* A source of the bytes that an append added, without the first `skip` of them. */
 int content_piece(struct revisions *rv, struct ctx *ctx, const struct rev_record *record, uint64_t skip,
 		  struct source *ret_source, struct err *err);
 /* A source over a kept state (blob or log record), for writes. Lives in the arena. */
 int content_source(struct revisions *rv, struct ctx *ctx, const struct rev_record *record,
 		   const struct rev_state *state, struct source *ret_source, struct err *err);
-/* Counts the blobs that are there. */
+/* Counts the bytes of all blobs. */
 int content_count(struct revisions *rv, struct ctx *ctx, struct err *err);
 void content_hash(struct str bytes, uint64_t ret_hash[2]);
-/* The hash of what lies at `path`; its stat too. */
+/* The hash of the content of `path`, and its stat. */
 int content_hash_file(struct store *store, struct ctx *ctx, struct wpath path, uint64_t ret_hash[2],
 		      struct store_stat *ret_stat, struct err *err);
 
 /* --- recovery (recover.c) --- */
 
-/* Brings a record that is not done to its end: makes its change, or finds that it was made, or leaves it to be noticed
+/* Completes a record that is not done: makes its change, or finds that it was made, or leaves the file to be recorded
    as an outside change. */
 int recover_record(struct revisions *rv, struct ctx *ctx, struct rev_record *record, struct err *err);
-/* True when the record's change is in effect although making it failed: another process found our record and was
-   faster, or the answer was lost. Notes it as done; the path's stat goes to *ret_stat. `guessed`: it was refused
+/* True when the record's change is in effect although making it failed: another process completed our
+   record first, or the answer was lost. Notes it as done; the path's stat goes to *ret_stat. `guessed`: it was refused
    because the path exists. */
 bool recover_took_effect(struct revisions *rv, struct ctx *ctx, struct rev_record *record, bool guessed,
 			 struct store_stat *ret_stat);
 int recover_all(struct revisions *rv, struct ctx *ctx, struct err *err);
-/* The mark that says that everything in the log is done: then a start need not read it. */
+/* The mark says that everything in the log is done, so the next start need not read the log. */
 bool recover_is_clean(struct revisions *rv, struct ctx *ctx);
 void recover_mark_clean(struct revisions *rv, struct ctx *ctx);
 

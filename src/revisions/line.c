@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One line of the revision log. JSON, so that a person can read what happened with the tools at hand; the content of a
- * small write stands in it as text when it is text. The sum at the end covers everything before it.
+ * small write is in it, as text where possible. The sum at the end covers everything before it.
  *
  * A line is cut before it is parsed: ,"data":" cannot occur inside a JSON string (its quotes would be escaped), so the
  * head is found without reading the content, and reading a log costs the heads, not the bytes that were written.
@@ -187,14 +187,14 @@ static bool parse_record(const struct jv *v, struct rev_record *ret)
 	    wpath_parse(jv_get_str(v, "path"), &ret->r.path, &ignored) != 0 || wpath_is_root(ret->r.path) ||
 	    !parse_state(jv_get(v, "before"), &ret->r.before) || !parse_state(jv_get(v, "after"), &ret->r.after))
 		return false;
-	if (made) { /* in the step that logged it */
+	if (made) { /* in the same step as its record */
 		ret->done = true;
 		ret->r.after.version = jv_get_str(v, "made");
 	}
 	return true;
 }
 
-/* Where the carried bytes begin (at the comma before their key), or the sum's comma. */
+/* Where the record's bytes begin (at the comma before their key), or the sum's comma if it has none. */
 static size_t head_end(struct str line)
 {
 	size_t data = str_find(line, STR(",\"data\":\""), 0);

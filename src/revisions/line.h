@@ -28,11 +28,11 @@ struct rev_line {
 void rev_line_body(struct arena *arena, struct buf *out, const struct rev_draft *draft);
 /* A whole line. */
 void rev_line_checkpoint(struct buf *out, const struct rev_checkpoint *checkpoint);
-/* Puts the sum of what stands from `start` on behind it, and ends the line. */
+/* Adds the sum of everything from `start` on, and ends the line. */
 void rev_line_finish(struct buf *out, size_t start);
-/* False: not a whole line of ours. `line` is without its newline. Strings are in the arena. */
+/* False: it is not a complete line of a log. `line` is without its newline. Strings are in the arena. */
 bool rev_line_parse(struct arena *arena, struct str line, struct rev_line *ret);
-/* 32 hex digits; none at all are zero. */
+/* 32 hex digits; an empty string gives zero. */
 bool hex_hash(struct str s, uint64_t ret[2]);
 /* The bytes that a record's line carries. */
 bool rev_line_data(struct arena *arena, struct str line, struct str *ret_data);

@@ -2,11 +2,31 @@
 /*
  * The log: formatting, group commit, and the table of records in memory.
  *
- * Many writers share one append: whoever finds nobody leading takes the whole queue, numbers it, appends it with one
- * call and wakes the others. Between processes there is no lock either: an append is conditional on the version of the
- * tail segment, so a process that was overtaken reads what it missed, numbers its batch anew and tries again.
+ * Group commit. A durable append costs about as much for one record as for a hundred, so threads share it. There is no
+ * thread for it: any thread may become the leader, which appends for everybody.
  *
- * The table is rebuilt from the segments at open. A database beside the log was rejected: it would be a second truth.
+ *  - submit() puts the caller's entry, which is on the caller's stack, at the end of the queue. If no thread leads, the
+ *    caller leads; otherwise it is a follower. A follower waits on the condition variable of its entry, and is woken
+ *    when its entry is finished, or when it is first in the queue and nobody leads: then it leads.
+ *  - lead() takes entries from the front of the queue, up to BATCH_BYTES. The leader's own entry may be too far back to
+ *    be among them; then it leads again, or waits, until its entry is finished.
+ *  - lead_batch() numbers the records, formats them and appends them with one call to the store. The lock is released
+ *    only around that call (append_tail, or add_entry for a journal) and while it backs off (let_pass). During that
+ *    time other threads may add entries and notes and look at the table. But nobody else appends or takes in new lines
+ *    while `leading` is set, so the end of the log stays where the leader has seen it.
+ *  - finish() puts the result into each entry of the batch and wakes its thread. From then on the entry may be gone.
+ *
+ * Threads that wait for anything else (refresh, flush, new revisions) wait on `changed`.
+ *
+ * Other processes. There is no lock between processes: an append is made on the condition that the tail segment still
+ * has the version that was read last (a journal: that its last entry is the last one known). A leader that was
+ * overtaken takes in the lines it missed, numbers its batch again and tries again. A draft whose path has got a newer
+ * record is stale by then: it is left out, and its caller gets ERR_CONFLICT and looks again.
+ *
+ * Notes. The lines "done" and "abort" wait in `notes` and are written in front of the next batch. If the process dies
+ * before that, the next one finds out from the files (recover.c).
+ *
+ * The table is rebuilt from the segments at open. A database next to the log was rejected: it would be a second truth.
  */
 #include "revisions/log.h"
 
@@ -98,7 +118,7 @@ static void table_unlink(struct revlog *log, struct rev_record *rec)
 	rec->done = true;
 }
 
-/* Forgets the records before `horizon`. Their memory stays: another thread may be looking at one. */
+/* Forgets the records before `horizon`. Their memory stays, because another thread may be looking at one of them. */
 static void forget_before(struct revlog *log, uint64_t horizon)
 {
 	size_t n;
@@ -168,7 +188,7 @@ int revlog_keeps(const struct revlog *log, uint64_t number, struct err *err)
 {
 	if (log->first == 0 || number >= log->first - 1)
 		return 0;
-	return err_set(err, ERR_NOT_FOUND, "revision %llu is not kept any more; the oldest that can be read is %llu",
+	return err_set(err, ERR_NOT_FOUND, "revision %llu is no longer kept; the oldest that can be read is %llu",
 		       (unsigned long long)number, (unsigned long long)(log->first - 1));
 }
 
@@ -266,7 +286,7 @@ static void set_place(struct revlog *log, struct rev_record *rec, uint64_t offse
 	rec->length = (uint32_t)length;
 }
 
-/* A record enters the table when the last of its group is there. */
+/* Adds a record that was read. It enters the table together with its group, when the last one of the group is there. */
 static void take_record(struct revlog *log, const struct rev_record *parsed, uint64_t offset, size_t length)
 {
 	uint64_t number = parsed->r.number, head = log->group ? log->group_end->r.number : revlog_head(log);
@@ -276,13 +296,13 @@ static void take_record(struct revlog *log, const struct rev_record *parsed, uin
 		log->group = NULL; /* its end was never written */
 		head = revlog_head(log);
 	}
-	if (number <= head) { /* seen already; its segment was cut and is read again */
+	if (number <= head) { /* known already: its segment was cut and is read again */
 		rec = revlog_at(log, number);
 		if (rec)
 			set_place(log, rec, offset, length);
 		return;
 	}
-	if (log->journal.skipped && !log->group) { /* what was between is not kept */
+	if (log->journal.skipped && !log->group) { /* what was in between is not kept */
 		forget_before(log, number);
 		log->journal.skipped = false;
 		head = number - 1;
@@ -386,8 +406,9 @@ int segments_find(struct store *meta, struct ctx *ctx, uint64_t above, uint64_t 
 	return 0;
 }
 
-/* The file of the tail segment is not there. Usually it was not written yet. But when the log goes on behind it, others
-   have filled it, and retention has taken it away: then so has it everything that is known here. */
+/* The file of the tail segment does not exist. Usually it was not written yet. But if there are later segments, other
+   processes have filled it and retention has removed it. If no earlier segment is left either, retention has removed
+   everything that is known here. */
 static int find_tail(struct revlog *log, struct ctx *ctx, bool *ret_found, struct err *err)
 {
 	uint64_t lowest, next;
@@ -402,8 +423,8 @@ static int find_tail(struct revlog *log, struct ctx *ctx, bool *ret_found, struc
 	return 0;
 }
 
-/* What the tail's file holds behind what was taken in; *ret_at is where that begins. When the file does not hold what
-   it held there, it was cut, and is taken from its start. */
+/* Reads what the tail's file holds after the part that was taken in; *ret_at is where that begins. If the bytes before
+   that place have changed, retention has cut the file, and it is read from its start. */
 static int read_tail(struct revlog *log, struct ctx *ctx, uint64_t *ret_at, struct str *ret_rest, struct err *err)
 {
 	struct segment *s = &log->segments[log->segment_count - 1];
@@ -427,7 +448,7 @@ static int read_tail(struct revlog *log, struct ctx *ctx, uint64_t *ret_at, stru
 	return 0;
 }
 
-/* Returns how many bytes the whole lines have. */
+/* Takes in every whole line of `bytes`, and returns how many bytes those lines have. */
 static size_t take_lines(struct revlog *log, struct str bytes, uint64_t offset, bool in_segment)
 {
 	ARENA_SCOPE struct arena *scratch = arena_new();
@@ -450,7 +471,7 @@ void log_take_lines(struct revlog *log, struct str bytes, uint64_t offset)
 	take_lines(log, bytes, offset, false);
 }
 
-/* Takes in what stands behind `parsed` in the tail segment, and in those that follow it. The lock is held. */
+/* Takes in what follows `parsed` in the tail segment, and the segments after it. The lock is held. */
 static int take_segments(struct revlog *log, struct ctx *ctx, struct err *err)
 {
 	for (;;) {
@@ -509,7 +530,7 @@ int revlog_refresh(struct revlog *log, struct ctx *ctx, struct err *err)
 	int r = 0;
 
 	pthread_mutex_lock(&log->lock);
-	while (log->leading) /* what is being appended now would look like another's */
+	while (log->leading) /* what is being appended now would look like another process's lines */
 		pthread_cond_wait(&log->changed, &log->lock);
 	if (tail_changed(log)) {
 		r = take_tail(log, ctx, err);
@@ -583,7 +604,7 @@ void revlog_close(struct revlog *log)
 
 /* --- appending --- */
 
-/* A note that has no room is left out: then the bytes tell. */
+/* A note that has no room is left out. Then recovery finds out from the file. */
 static void add_note(struct revlog *log, const char *kind, uint64_t number, struct str version)
 {
 	size_t start = log->notes.len;
@@ -603,19 +624,19 @@ static void add_note(struct revlog *log, const char *kind, uint64_t number, stru
 	}
 }
 
-/* From here on the entry is its submitter's again. */
+/* After this the entry belongs to the thread that submitted it, which may return at once. */
 static void finish(struct entry *e, int result, const struct err *why)
 {
 	e->result = result;
 	if (result)
 		e->err = *why;
 	if (result == 0 && e->stale)
-		e->result = err_set(&e->err, ERR_CONFLICT, "the path changed meanwhile");
+		e->result = err_set(&e->err, ERR_CONFLICT, "the path changed before its record was logged");
 	e->finished = true;
 	pthread_cond_signal(&e->wake);
 }
 
-/* Nobody leads any more: whoever is first in line does. */
+/* Nobody leads from now on: wakes the first in the queue, which leads next, and all who wait for the log to change. */
 static void stop_leading(struct revlog *log)
 {
 	log->leading = false;
@@ -630,7 +651,7 @@ static bool is_stale(struct revlog *log, const struct entry *e)
 	for (size_t i = 0; i < e->count; i++)
 		if (revlog_last(log, e->drafts[i].path) != e->drafts[i].base ||
 		    (e->drafts[i].first_seen && e->drafts[i].first_seen < log->first))
-			return true; /* in the second case what the draft refers to may not be kept any more */
+			return true; /* in the second case, what the draft refers to may no longer be kept */
 	return false;
 }
 
@@ -657,7 +678,7 @@ static uint64_t write_entry(struct buf *out, const struct entry *e, uint64_t nex
 	return next;
 }
 
-/* The batch is durable: its records enter the table. Walks the lines again only for their places. */
+/* The lines are walked again only to learn where each one is. */
 void log_take_batch(struct revlog *log, struct entry *taken, struct str bytes, uint64_t offset, size_t notes_len,
 		    size_t notes_taken)
 {
@@ -695,13 +716,14 @@ void log_take_batch(struct revlog *log, struct entry *taken, struct str bytes, u
 		}
 		at += e->note.len;
 	}
-	/* notes that were added meanwhile stay for the next append */
+	/* notes that were added during the append stay for the next one */
 	if (notes_taken)
 		memmove(log->notes.ptr, log->notes.ptr + notes_taken, log->notes.len - notes_taken);
 	log->notes.len -= notes_taken;
 }
 
-/* Appends `out` behind what is known of the tail. The lock is released while it waits for the store. */
+/* Appends `out` at the known end of the tail. The lock is released during the calls to the store, so what they need
+   is copied first. */
 static int append_tail(struct revlog *log, struct str out, uint64_t *ret_offset, struct err *err)
 {
 	ARENA_SCOPE struct arena *arena = arena_new();
@@ -716,11 +738,11 @@ static int append_tail(struct revlog *log, struct str out, uint64_t *ret_offset,
 	int r = 0;
 
 	pthread_mutex_unlock(&log->lock);
-	/* A new segment: was it there before, filled by others and dropped since? */
+	/* A new segment: other processes may have filled it already, and retention may have removed it since. */
 	if (!exists && first > 1)
 		r = segments_find(log->meta, &ctx, first, &lowest, &next, err);
 	if (r == 0 && next)
-		r = err_set(err, ERR_CONFLICT, "the log goes on elsewhere");
+		r = err_set(err, ERR_CONFLICT, "the log continues in a later segment");
 	if (r == 0)
 		r = store_append(log->meta, &ctx, path, out, cond, &stat, err);
 	pthread_mutex_lock(&log->lock);
@@ -730,7 +752,7 @@ static int append_tail(struct revlog *log, struct str out, uint64_t *ret_offset,
 	set_version(s, stat.version);
 	*ret_offset = size;
 	s->size = s->parsed = size + out.len;
-	log->group = NULL; /* what was cut off before us stays cut off */
+	log->group = NULL; /* a group that was cut off before these lines stays cut off */
 	set_end(s, out);
 	return 0;
 }
@@ -748,7 +770,7 @@ void log_build_batch(struct revlog *log, struct entry *taken, struct str made, s
 	}
 }
 
-/* True: it ends with the seal of the segment. */
+/* Returns true when the batch ends with the seal of the segment. */
 static bool build_segment_batch(struct revlog *log, struct entry *taken, struct buf *out, size_t *ret_notes_len)
 {
 	struct segment *s = &log->segments[log->segment_count - 1];
@@ -772,8 +794,8 @@ static bool build_segment_batch(struct revlog *log, struct entry *taken, struct 
 	return seal;
 }
 
-/* An append that failed may have reached the store all the same (an answer was lost, a sync failed). What stands there
-   of it was refused to its callers, so it is taken back. The lock is held. */
+/* A failed append may have reached the store after all (the answer was lost, or a sync failed). Its callers get an
+   error, so records of it that are in the log are aborted. The lock is held. */
 static void take_back(struct revlog *log, struct entry *taken, uint64_t next)
 {
 	struct ctx ctx = {.arena = log->batch};
@@ -793,7 +815,8 @@ static void take_back(struct revlog *log, struct entry *taken, uint64_t next)
 		}
 }
 
-/* Appends the queue (or, with `taken` empty, only the notes). The lock is held, and released while waiting. */
+/* Appends the notes and then the entries of `taken`, which may be empty. The lock is held, and released during the
+   append. When another process was first, the batch is built again from what it appended. */
 static int lead_batch(struct revlog *log, struct entry *taken, struct err *err)
 {
 	int r = -ERR_CONFLICT;
@@ -836,6 +859,7 @@ static int lead_batch(struct revlog *log, struct entry *taken, struct err *err)
 	return r;
 }
 
+/* Leads one batch: takes it from the front of the queue, appends it, and finishes its entries. The lock is held. */
 static void lead(struct revlog *log)
 {
 	struct entry *taken = log->queue;
@@ -861,6 +885,7 @@ static void lead(struct revlog *log)
 	stop_leading(log);
 }
 
+/* Queues the entry and returns when it is finished, by this thread or another one. */
 static int submit(struct revlog *log, struct entry *e, struct err *err)
 {
 	pthread_cond_init(&e->wake, NULL);
@@ -927,7 +952,7 @@ int revlog_set_horizon(struct revlog *log, struct ctx *ctx, uint64_t number, str
 
 	buf_init(&lines, ctx->arena, BATCH_BYTES);
 	pthread_mutex_lock(&log->lock);
-	for (size_t i = 0; i < log->checkpoint_count; i++) /* their lines may stand in what is cut */
+	for (size_t i = 0; i < log->checkpoint_count; i++) /* their lines may be in the part that is cut */
 		rev_line_checkpoint(&lines, &log->checkpoints[i]);
 	pthread_mutex_unlock(&log->lock);
 	start = lines.len;
@@ -946,7 +971,7 @@ int revlog_set_horizon(struct revlog *log, struct ctx *ctx, uint64_t number, str
 	return r;
 }
 
-/* Lines of another log after the tail segment's end. The lock is held. */
+/* Appends lines of another log to the tail segment. The lock is held. */
 static int take_up_tail(struct revlog *log, struct ctx *ctx, struct str lines, struct err *err)
 {
 	struct segment *s = &log->segments[log->segment_count - 1];
@@ -1104,7 +1129,7 @@ uint64_t line_number(struct str line, const char *kind)
 	return number;
 }
 
-/* The line of a record where it is thought to be; ERR_NOT_FOUND when it is not there. */
+/* Reads the line of a record from its known place; ERR_NOT_FOUND when the line is not there. */
 static int read_line(struct revlog *log, struct ctx *ctx, const struct rev_record *record, struct str *ret_line,
 		     struct err *err)
 {
@@ -1120,12 +1145,12 @@ static int read_line(struct revlog *log, struct ctx *ctx, const struct rev_recor
 	pthread_mutex_unlock(&log->lock);
 	r = store_read(log->meta, ctx, path, range, SEGMENT_READ, ret_line, NULL, err);
 	if (r == 0 && line_number(*ret_line, "rev") != record->r.number)
-		r = err_set(err, ERR_NOT_FOUND, "revision %llu is not kept any more",
+		r = err_set(err, ERR_NOT_FOUND, "revision %llu is no longer kept",
 			    (unsigned long long)record->r.number);
 	return r;
 }
 
-/* Another process has cut the segment of `record`: finds the places of what is left in it. */
+/* Another process has cut the segment of `record`: finds where the remaining lines are now. */
 static int find_places(struct revlog *log, struct ctx *ctx, const struct rev_record *record, struct err *err)
 {
 	uint32_t index = record->segment;
@@ -1192,10 +1217,11 @@ int revlog_read_dropped(struct revlog *log, struct ctx *ctx, uint64_t number, st
 	r = store_read(log->meta, ctx, path, STORE_WHOLE, SEGMENT_READ, &rest, NULL, err);
 	if (r)
 		return r;
-	while (str_cut(&rest, '\n', &line)) /* the last one: a number of a group that was cut off is given again */
+	while (str_cut(&rest, '\n',
+		       &line)) /* the last one counts: the numbers of a group that was cut off are used again */
 		if (line_number(line, "rev") == number)
 			found = line;
 	if (found.ptr && rev_line_data(ctx->arena, found, ret_data))
 		return 0;
-	return err_set(err, ERR_NOT_FOUND, "revision %llu is not kept any more", (unsigned long long)number);
+	return err_set(err, ERR_NOT_FOUND, "revision %llu is no longer kept", (unsigned long long)number);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The log of a revisions layer: JSON lines, and what is known of them in memory. Where files can grow cheaply they lie
- * in segments in meta's log/; elsewhere in a journal (store/journal.h), a batch being one entry (log_journal.c).
+ * The log of a revisions layer: JSON lines, and what is known of them in memory. Where files can grow cheaply they are
+ * stored in segments in meta's log/; elsewhere in a journal (store/journal.h), with one entry per batch
+ * (log_journal.c).
  *
  *   log/<first revision, 16 digits>.jsonl      at most about SEGMENT_BYTES, then sealed
  *   {"rev":7,"time":…,"op":"write","path":"a.md","before":null,"after":{"size":5,"hash":"…","in":"log"},
@@ -9,13 +10,13 @@
  *   {"done":7,"version":"…","sum":"…"}          the change is visible; written with the next batch, never waited for
  *   {"abort":7,"sum":"…"}                       another writer was first
  *   {"checkpoint":"before-refactor","rev":7,"time":…,"sum":"…"}
- *   {"help":7,"sum":"…"}                        another process is about to make it (journals only)
+ *   {"help":7,"sum":"…"}                        another process is about to apply it (journals only)
  *   {"seal":9,"sum":"…"}                        the next segment starts with revision 9
- *   {"horizon":5,"sum":"…"}                     what is before revision 5 is not kept any more (retain.c)
+ *   {"horizon":5,"sum":"…"}                     revisions before 5 are no longer kept (retain.c)
  *
- * A line whose sum does not fit is skipped: it is the torn end of a killed writer, which nobody was told of. Records
- * that are one change together (a move, a removed directory) say how many of them follow ("left"); a group whose end is
- * missing is skipped as a whole, so a cut never makes half of a move.
+ * A line whose sum does not fit is skipped: it is the torn end of a killed writer, and was never acknowledged. Records
+ * that form one change (a move, a removed directory) say how many of them follow ("left"); a group whose end is missing
+ * is skipped as a whole, so a kill never leaves half of a move.
  */
 #ifndef STEAD_REVISIONS_LOG_H
 #define STEAD_REVISIONS_LOG_H
@@ -33,13 +34,13 @@
 struct rev_record {
 	struct revision r; /* strings in the log's own memory */
 	bool done;
-	bool helped;       /* another process may have made it */
-	bool doubted;      /* done before the machine started anew: the disk may not have got it */
+	bool helped;       /* another process may have applied it */
+	bool doubted;      /* done before the machine was restarted: it may not have reached the disk */
 	uint64_t left;     /* records of the same group that follow */
 	uint64_t piece[2]; /* appends whose bytes are a blob of their own: its hash */
 	/* Where its line is; with the lock held, since retention moves it. */
-	uint32_t segment; /* index; REV_IN_JOURNAL: */
-	uint64_t offset;  /* in the segment; the number of the journal's entry */
+	uint32_t segment; /* index, or REV_IN_JOURNAL */
+	uint64_t offset;  /* in the segment, or the number of the journal's entry */
 	uint32_t length;
 	struct rev_record *prev, *next; /* of the same path; aborted ones are not linked */
 };
@@ -58,28 +59,28 @@ struct rev_draft {
 	struct rev_record *record; /* out */
 };
 
-/* The change that a draft is of, for a store that can make it in the step that logs it. */
+/* The change of a draft, for a store that can make it in the same step as its record. */
 struct rev_step {
 	enum journal_change change;
 	struct store_cond cond;
 	struct str content;
 	struct str version; /* that the file gets */
 	/* Out. */
-	bool made;    /* it is logged and made; else it is still to be made */
-	bool refused; /* on failure: by the file's condition, nothing was logged */
+	bool made;    /* logged and made; otherwise it must still be made */
+	bool refused; /* on failure: the file did not meet the condition, and nothing was logged */
 	struct store_stat stat;
 };
 
 struct revlog;
 
-/* Reads what is there. The stores are borrowed. With `at`, the log goes on in its journal `journal`; segments that are
-   there (from a bundle, or from before) are its beginning. NULL: segments alone. */
+/* Reads the log. The stores are borrowed. With `at`, the log continues in its journal `journal`; existing segments
+   (from a bundle, or from before) are its beginning. NULL: segments only. */
 int revlog_open(struct store *meta, struct store *at, struct wpath journal, struct ctx *ctx, struct revlog **ret_log,
 		struct err *err);
 void revlog_close(struct revlog *log);
 
 /* Logs all drafts next to each other and returns when they are as durable as meta is. ERR_CONFLICT with nothing logged
-   when a path got a newer record than its draft's `base`: look again and draft anew. Concurrent calls share an append.
+   when a path got a newer record than its draft's `base`: look and draft again. Concurrent calls share an append.
  */
 int revlog_append(struct revlog *log, struct ctx *ctx, struct rev_draft *drafts, size_t count, struct err *err);
 /* The same for one draft and its change, which is made in the same step where that can be done. */
@@ -87,19 +88,19 @@ int revlog_append_step(struct revlog *log, struct ctx *ctx, struct rev_draft *dr
 		       struct err *err);
 /* The change is visible as `version` (empty: removed). Written with a later append. */
 void revlog_done(struct revlog *log, struct rev_record *record, struct str version);
-/* The change did not come about. Flush soon, or another process may make it. */
+/* The change was not made. Flush soon, or another process may make it. */
 void revlog_abort(struct revlog *log, struct rev_record *record);
-/* Says in the log that the change will be made for its owner. */
+/* Notes in the log that this process is about to make the change for its owner. */
 int revlog_help(struct revlog *log, struct ctx *ctx, struct rev_record *record, struct err *err);
 int revlog_checkpoint(struct revlog *log, struct ctx *ctx, struct str name, uint64_t number, struct err *err);
 /* Ends the tail segment, so that it can be cut. */
 int revlog_seal(struct revlog *log, struct ctx *ctx, struct err *err);
 /* From now on what is before `number` is not kept: forgotten here, and by every process before it appends again. */
 int revlog_set_horizon(struct revlog *log, struct ctx *ctx, uint64_t number, struct err *err);
-/* Adds finished lines of another log, whose numbers go on behind this one's end. ERR_CONFLICT with nothing added when
-   somebody else added something first. */
+/* Adds finished lines of another log, whose numbers continue this one's. ERR_CONFLICT with nothing added when another
+   process was first. */
 int revlog_take_up(struct revlog *log, struct ctx *ctx, struct str lines, struct err *err);
-/* Writes what revlog_done and revlog_abort left to be written. */
+/* Writes the notes that revlog_done and revlog_abort left. */
 int revlog_flush(struct revlog *log, struct ctx *ctx, struct err *err);
 /* Takes in what other processes appended. */
 int revlog_refresh(struct revlog *log, struct ctx *ctx, struct err *err);
@@ -112,24 +113,25 @@ uint64_t revlog_head(const struct revlog *log);
 struct rev_record *revlog_last(struct revlog *log, struct wpath path); /* newest record of the path, or NULL */
 struct rev_record *revlog_at(struct revlog *log, uint64_t number);     /* NULL: not kept */
 uint64_t revlog_first(const struct revlog *log);                       /* oldest number that is kept */
-/* 0 when everything can be known that was after revision `number`; else the sentence. */
+/* 0 when the state after revision `number` is still kept; otherwise an error that says what is. */
 int revlog_keeps(const struct revlog *log, uint64_t number, struct err *err);
 const struct rev_checkpoint *revlog_checkpoints(const struct revlog *log, size_t *ret_count);
-/* Waits on new records until `deadline_ns` (monotonic); the lock is released meanwhile. */
+/* Waits on new records until `deadline_ns` (monotonic); the lock is released during the wait. */
 void revlog_wait(struct revlog *log, int64_t deadline_ns);
-/* False: a change is known to take a step of its own. The lock is held. */
+/* True when a change can be made in the same step as its record. The lock is held. */
 bool revlog_one_step(const struct revlog *log);
-/* Waits for another entry of the journal until then, where the store tells of one as it comes. False: it does not. The
-   lock is not held. */
+/* Waits for another entry of the journal until `deadline_ns`. False: the store cannot wait for one. The lock is not
+   held. */
 bool revlog_listen(struct revlog *log, struct ctx *ctx, int64_t deadline_ns);
-/* What is in the journal before the horizon, which holds already, goes. */
+/* Removes what the journal has before the horizon, which is set already. */
 int revlog_cut(struct revlog *log, struct ctx *ctx, uint64_t horizon, struct err *err);
 
-/* True when every record is done and written so; then where the log ends: the tail segment's file name and size. Takes
-   the lock itself. */
+/* True when every record is done and the log says so; then where the log ends: the tail segment's file name and size.
+   Takes the lock itself. */
 bool revlog_all_done(struct revlog *log, struct arena *arena, struct str *ret_name, uint64_t *ret_size);
 
-/* Bytes of all segments. Takes the lock itself. *ret_recount: blobs may have gone since this was asked last. */
+/* Bytes of all segments. Takes the lock itself. *ret_recount: blobs may have been removed since the last
+   call. */
 uint64_t revlog_bytes(struct revlog *log, bool *ret_recount);
 
 /* The bytes that a record holds inline. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the log consists of in memory: for log.c, log_journal.c, retain.c and carry.c only. */
+/* The log in memory: for log.c, log_journal.c, retain.c and carry.c only. */
 #ifndef STEAD_REVISIONS_LOG_INTERNAL_H
 #define STEAD_REVISIONS_LOG_INTERNAL_H
 
@@ -16,15 +16,15 @@ struct segment {
 	uint64_t size;   /* bytes in all; more than parsed when a writer was cut off in its last line */
 	char version[64];
 	size_t version_len;
-	char end[SEGMENT_END]; /* the last bytes that were taken in: they tell when retention has cut the file */
+	char end[SEGMENT_END]; /* the last bytes that were taken in: if they changed, retention has cut the file */
 	size_t end_len;
 	bool exists, sealed;
 };
 
-#define BATCH_MAX    (256 * MIB) /* one append: a move of a directory is one, however many files are in it */
+#define BATCH_MAX    (256 * MIB) /* one append: moving a directory is one, however many files it has */
 #define APPEND_TRIES 1000
 
-/* What waits to be logged. */
+/* Something that waits to be logged. */
 struct entry {
 	struct rev_draft *drafts;
 	struct str *bodies; /* one formatted record each, without number and sum */
@@ -38,17 +38,17 @@ struct entry {
 	bool finished;
 	int result;
 	struct err err;
-	pthread_cond_t wake; /* it is finished, or is to lead: of 64 that wait, only those are woken that have to do */
+	pthread_cond_t wake; /* it is finished or leads next; one for each entry, so that nobody is woken in vain */
 	struct entry *next;
 };
 
-/* The journal that a log goes on in. */
+/* The journal that a log continues in. */
 struct log_journal {
 	struct store *at;  /* borrowed; NULL: there is none */
 	struct wpath path; /* in the log's memory */
-	bool begun;        /* the segments before it were read: lines come from it now */
+	bool begun;        /* the segments before it have been read: new lines come from it */
 	uint64_t entry;    /* the last one that was taken in */
-	int64_t known_ns;  /* when it was known to be the last there is; 0: not */
+	int64_t known_ns;  /* when `entry` was known to be the last one; 0: never */
 	bool skipped;      /* entries were cut away before they were read here */
 	bool one_step;     /* a change is made with its entry */
 	uint64_t bytes;
@@ -81,17 +81,17 @@ struct revlog {
 	size_t checkpoint_count, checkpoint_cap;
 	struct buf notes;                     /* done and abort lines that wait for the next append */
 	struct rev_record *group, *group_end; /* records of a group whose end has not been read yet; linked by next */
-	struct actor last_actor;              /* as kept: most records are by the same as the one before */
+	struct actor last_actor; /* its strings are shared: most records have the same actor as the one before */
 	struct entry *queue, **queue_end;
 	bool leading;
 	struct log_journal journal;
 };
 
 struct wpath segment_path(struct arena *arena, uint64_t first);
-/* The lowest number in the names of the segments that are there, and the lowest above `above`; 0: there is none. */
+/* The lowest number in the names of the segments, and the lowest one above `above`; 0: there is none. */
 int segments_find(struct store *meta, struct ctx *ctx, uint64_t above, uint64_t *ret_lowest, uint64_t *ret_next,
 		  struct err *err);
-/* The number of a record's line, of {"done": and {"abort": lines with `kind`; 0: it is none. */
+/* The number in a line that begins with the key `kind` ("rev", "done", "abort"); 0: it is another line. */
 uint64_t line_number(struct str line, const char *kind);
 
 /* --- between log.c and log_journal.c; the lock is held --- */
@@ -99,13 +99,13 @@ uint64_t line_number(struct str line, const char *kind);
 /* Every whole line of `bytes`; `offset` as in a record. */
 void log_take_lines(struct revlog *log, struct str bytes, uint64_t offset);
 /* Notes and lines of a batch that are not stale; `made`: the version of the change that is made with it (ptr NULL:
-   none). *ret_notes_len: where the records begin. */
+   no change). *ret_notes_len: where the records begin. */
 void log_build_batch(struct revlog *log, struct entry *taken, struct str made, struct buf *out, size_t *ret_notes_len);
 /* The batch is durable: its records enter the table, and its notes are not written again. */
 void log_take_batch(struct revlog *log, struct entry *taken, struct str bytes, uint64_t offset, size_t notes_len,
 		    size_t notes_taken);
 
-/* Takes in what the journal has behind what is known. */
+/* Takes in the entries that were added since the last time. */
 int journal_take(struct revlog *log, struct ctx *ctx, struct err *err);
 /* Adds the batch as one entry. The lock is released while waiting. */
 int journal_lead(struct revlog *log, struct entry *taken, struct err *err);
@@ -115,7 +115,7 @@ void journal_release(struct log_journal *j);
 /* The line of a record whose entry is `entry`; ERR_NOT_FOUND when it is not there. The lock is not held. */
 int journal_line(struct revlog *log, struct ctx *ctx, uint64_t entry, uint64_t number, struct str *ret_line,
 		 struct err *err);
-/* The same, looked for in all that is kept. */
+/* The same, searched for in all entries that are kept. */
 int journal_find_line(struct revlog *log, struct ctx *ctx, uint64_t number, struct str *ret_line, struct err *err);
 
 #endif

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The log in a journal: where a file that grows is not cheap, or files and log are in one database.
+ * The log in a journal, for stores where a growing file is not cheap, or where files and log are in one database.
  *
- * A batch is one entry, with the same lines as in a segment. An entry is added behind the last one that is known; who
- * was overtaken takes in what came, numbers its batch anew and tries again after a moment that is its own, so that many
- * processes do not meet again and again.
+ * A batch is one entry, with the same lines as in a segment. An entry is added on the condition that the last known
+ * entry is still the last one. A process that was overtaken takes in the new entries, numbers its batch again, and
+ * tries again after a random pause, so that many processes do not collide again and again.
  *
- * A single change goes with its entry in one step where the store can do that. Then there is nothing to be made
+ * A single change is made in the same step as its entry where the store can do that. Then nothing is left to be done
  * afterwards: the record says "made", with the version that the file got. When several threads wait, their records
- * share an entry, and each makes its change itself, as on a store that has two steps.
+ * share an entry, and each thread makes its change itself, as on a store that needs two steps.
  */
 #include <time.h>
 
@@ -23,7 +23,7 @@
 #define BACK_OFF_NS  INT64_C(200000000)
 #define LISTEN_NS    NS_PER_S
 
-/* --- entries that the store may want again, to gather them --- */
+/* --- recent entries, which the store may gather into one file --- */
 
 static void recent_drop(struct log_journal *j, size_t count)
 {
@@ -125,7 +125,7 @@ int journal_line(struct revlog *log, struct ctx *ctx, uint64_t entry, uint64_t n
 {
 	struct log_journal *j = &log->journal;
 
-	/* by its own name first, then by what is listed */
+	/* first by its own name, then by a list of the entries */
 	for (int listed = 0; listed < 2; listed++) {
 		struct journal_read req = {
 			.after = entry - 1, .max_bytes = 1, .known_ns = listed ? 0 : clock_real_ns()};
@@ -138,7 +138,7 @@ int journal_line(struct revlog *log, struct ctx *ctx, uint64_t entry, uint64_t n
 		    line_of(page.entries[0].bytes, number, ret_line))
 			return 0;
 	}
-	return err_set(err, ERR_NOT_FOUND, "revision %llu is not kept any more", (unsigned long long)number);
+	return err_set(err, ERR_NOT_FOUND, "revision %llu is no longer kept", (unsigned long long)number);
 }
 
 int journal_find_line(struct revlog *log, struct ctx *ctx, uint64_t number, struct str *ret_line, struct err *err)
@@ -163,12 +163,12 @@ int journal_find_line(struct revlog *log, struct ctx *ctx, uint64_t number, stru
 			break;
 		req.after = page.entries[page.count - 1].number;
 	}
-	return err_set(err, ERR_NOT_FOUND, "revision %llu is not kept any more", (unsigned long long)number);
+	return err_set(err, ERR_NOT_FOUND, "revision %llu is no longer kept", (unsigned long long)number);
 }
 
 /* --- adding --- */
 
-/* The batch ends when the last of its calls does. */
+/* The context of a batch: its deadline is the latest one of its calls. */
 static struct ctx batch_ctx(struct revlog *log, const struct entry *taken)
 {
 	struct ctx ctx = {.arena = log->batch};
@@ -184,14 +184,14 @@ static struct ctx batch_ctx(struct revlog *log, const struct entry *taken)
 
 struct adding {
 	struct entry *taken;
-	struct rev_step *step; /* that is tried with it, or NULL */
+	struct rev_step *step; /* the change that is tried with the entry, or NULL */
 	struct buf out;
 	size_t notes_len, notes_taken;
 	struct journal_added added;
 	int64_t took_ns;
 };
 
-/* The lock is released while it waits for the store. */
+/* Adds the entry. The lock is released during the call to the store. */
 static int add_entry(struct revlog *log, struct adding *a, struct err *err)
 {
 	struct log_journal *j = &log->journal;
@@ -212,7 +212,7 @@ static int add_entry(struct revlog *log, struct adding *a, struct err *err)
 	if (j->recent_count) {
 		struct journal_entry *recent = ARENA_ARRAY(log->batch, struct journal_entry, j->recent_count);
 
-		/* the leader alone changes them, so their bytes stay while the lock is away */
+		/* only the leader changes them, so their bytes stay while the lock is released */
 		memcpy(recent, j->recent, j->recent_count * sizeof(*recent));
 		add.recent = recent;
 		add.recent_count = j->recent_count;
@@ -226,7 +226,8 @@ static int add_entry(struct revlog *log, struct adding *a, struct err *err)
 	return r;
 }
 
-static void added(struct revlog *log, struct adding *a)
+/* The entry is in the journal: takes it in. */
+static void take_added(struct revlog *log, struct adding *a)
 {
 	struct log_journal *j = &log->journal;
 
@@ -241,8 +242,8 @@ static void added(struct revlog *log, struct adding *a)
 	log_take_batch(log, a->taken, buf_str(&a->out), j->entry, a->notes_len, a->notes_taken);
 }
 
-/* Takes in what came, and lets others go on for a moment: as long as a try takes, more the more often it was in vain.
- */
+/* Takes in the entries of the others, and then pauses for a random time, which grows with the number of tries and the
+   time that one takes. The lock is released during the pause. */
 static int let_pass(struct revlog *log, struct adding *a, int tries, struct err *err)
 {
 	struct ctx ctx = batch_ctx(log, a->taken);
@@ -271,7 +272,7 @@ static int let_pass(struct revlog *log, struct adding *a, int tries, struct err 
 	return 0;
 }
 
-/* Nobody knows whether the entry was added. When it is there it is taken in as ours. */
+/* After an error the entry may have been added all the same. If it is in the journal, it is taken in as ours. */
 static bool was_added(struct revlog *log, struct adding *a)
 {
 	struct ctx ctx = {.arena = log->batch};
@@ -282,7 +283,7 @@ static bool was_added(struct revlog *log, struct adding *a)
 		a->added.stat = (struct store_stat){.kind = STORE_FILE,
 						    .size = a->taken->drafts[0].after.size,
 						    .mtime_ns = a->taken->drafts[0].time_ns};
-	added(log, a);
+	take_added(log, a);
 	return true;
 }
 
@@ -291,7 +292,7 @@ static bool is_overtaken(const struct adding *a, int r)
 	return r == -ERR_CONFLICT && a->added.overtaken;
 }
 
-/* Refused by the file, not by the journal or the way there. */
+/* True when the file refused the change, rather than the journal or the connection. */
 static bool is_refused(int r)
 {
 	return r == -ERR_CONFLICT || r == -ERR_EXISTS || r == -ERR_NOT_FOUND || r == -ERR_INVALID || r == -ERR_DENIED ||
@@ -320,14 +321,15 @@ int journal_lead(struct revlog *log, struct entry *taken, struct err *err)
 				"the change touches too many files to be recorded as one; change a part of them");
 		r = add_entry(log, &a, err);
 		if (r == 0) {
-			added(log, &a);
+			take_added(log, &a);
 			return 0;
 		}
 		if (is_overtaken(&a, r)) {
 			r = let_pass(log, &a, tries, err);
 			if (r)
 				return r;
-			r = err_set(err, ERR_CONFLICT, "others were always faster to write to the revision log");
+			r = err_set(err, ERR_CONFLICT,
+				    "other processes kept writing to the revision log first; try again");
 			continue;
 		}
 		if (a.step && is_refused(r)) {
@@ -389,7 +391,7 @@ bool revlog_listen(struct revlog *log, struct ctx *ctx, int64_t deadline_ns)
 
 /* --- cutting --- */
 
-/* The segments that the log began with, and have nothing that is kept. */
+/* Removes the segments that the log began with and that hold nothing that is kept. */
 static void drop_segments(struct revlog *log, struct ctx *ctx, uint64_t horizon)
 {
 	for (size_t i = 0;; i++) {

@@ -149,8 +149,8 @@ static int absent_then(struct wpath path, uint64_t number, struct err *err)
 		       STR_ARG(path.s), (unsigned long long)number);
 }
 
-/* What is there now is read where it is the state that was asked for: that costs nothing beside the file. Else, or as
-   soon as somebody changes it, the kept bytes are read. */
+/* If the file now has the requested state it is read itself, which costs nothing more. Otherwise, or as soon as it
+   changes, the kept bytes are read. */
 int revisions_read(struct store *revisions, struct ctx *ctx, struct wpath path, uint64_t number,
 		   struct store_range range, const struct sink *sink, struct rev_state *ret_state, struct err *err)
 {

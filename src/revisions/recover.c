@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Records that are not done. Such a record was logged, and its change is made, about to be made by its owner, or cut
- * off. Whoever comes by brings it to its end: all writers help each other, so nobody waits for a process that died.
+ * Recovery of records that are not done. Such a record was logged, and its change has been made, is about to be made by
+ * its owner, or was cut off when the owner died. The next process that meets the record completes it: all writers help
+ * each other, so nobody waits for a process that died.
  *
- * What must never happen is that a replay undoes what somebody did after the record: a person may have removed or cut
- * the file since. Within one run of the machine a change is whole or not made, and it was acknowledged only if it was
- * made. So it is made again only where nothing newer can be hidden: the path is exactly what it was before the record
- * (by version), or it does not exist and the record is seconds old, or it is the torn tail of an append of that moment.
+ * A replay must never undo what somebody did after the record: a person may have removed or shortened the file since.
+ * Until the machine is restarted a change is either whole or not made, and it was acknowledged only if it was made. So
+ * it is made again only where nothing newer can be lost: the path is exactly what it was before the record (by
+ * version), or it does not exist and the record is seconds old, or it is the torn tail of an append of that moment.
  * Everything else is left alone and becomes an outside change.
  *
- * After the machine was started anew (another boot id), the newest records are doubted even if they were done: files
- * are not synced, the log is. Then older states, missing files, and files that are cut or have holes of zeros are what
- * the disk kept, and the record is made again; a file that was touched after the last record is somebody's work.
+ * After a restart of the machine (another boot id), the newest records are doubted even if they were done, because the
+ * log is synced and the files are not. Then older states, missing files, and files that are cut or have holes of zeros
+ * are what the disk kept, and the change is made again; a file that was touched after the last record has somebody's
+ * newer work in it, and is left alone.
  *
  * A change is made on the condition that the path is still what was looked at, and only if the log, read again after
- * that look, has nothing newer for the path. So several processes may recover one log at once, beside live writers.
+ * that look, has nothing newer for the path. So several processes may recover one log at once, alongside live writers.
  */
 #include "base/clock.h"
 #include "base/limits.h"
@@ -24,11 +26,11 @@
 #define WRITEBACK_NS (120 * NS_PER_S)
 /* An owner makes its change within this time after the record, or is dead. */
 #define OWNER_NS (5 * NS_PER_S)
-/* Where requests take their time and clocks are not one. */
+/* The same where requests are slow and clocks differ. */
 #define FAR_OWNER_NS (60 * NS_PER_S)
 
-static int visible(struct revisions *rv, struct ctx *ctx, struct wpath path, struct store_stat *ret_stat,
-		   bool *ret_exists, struct err *err)
+static int stat_file(struct revisions *rv, struct ctx *ctx, struct wpath path, struct store_stat *ret_stat,
+		     bool *ret_exists, struct err *err)
 {
 	struct store_call get = {.op = STORE_OP_STAT, .path = path, .ret_stat = ret_stat};
 	int r = store_forward(rv->base.inner, ctx, &get, err);
@@ -93,13 +95,13 @@ static int compare_push(void *arg, const void *bytes, size_t len, struct err *er
 }
 
 enum match {
-	MATCH_OTHER, /* something else, or not to be told */
+	MATCH_OTHER, /* something else, or unknown */
 	MATCH_TORN,  /* the beginning of what should be; with holes, if those are expected */
 	MATCH_SAME,
 };
 
-/* What lies at the path from `offset` on, against the source. *stat becomes that of what was compared: its owner may
-   have made the change since it was looked at. */
+/* Compares the path's content from `offset` on with the source. *stat becomes that of the content that was compared,
+   because the owner may have made the change since the look. */
 static enum match match_source(struct revisions *rv, struct ctx *ctx, const struct rev_record *rec, uint64_t offset,
 			       const struct source *want, bool holes, struct store_stat *stat)
 {
@@ -122,7 +124,7 @@ static enum match match_source(struct revisions *rv, struct ctx *ctx, const stru
 	return !c.differs && offset + c.seen == rec->r.after.size ? MATCH_SAME : MATCH_TORN;
 }
 
-/* What exists, against the content after the record. */
+/* Compares the present content with the content after the record. */
 static enum match match_content(struct revisions *rv, struct ctx *ctx, const struct rev_record *rec,
 				struct store_stat *stat)
 {
@@ -157,8 +159,8 @@ static enum match match_now(struct revisions *rv, struct ctx *ctx, const struct 
 
 /* --- making a change again --- */
 
-/* What a path should hold, when it is to be written as a whole. An append whose beginning is not kept stands on what is
-   there; *ret_append: then it is enough to append. */
+/* The content that the path should have. For an append whose earlier content is not kept, the file itself has the
+   beginning; *ret_append: then the source is only the rest, which is to be appended. */
 static int whole_source(struct revisions *rv, struct ctx *ctx, const struct rev_record *rec,
 			const struct store_stat *stat, struct source *ret, bool *ret_append, struct err *err)
 {
@@ -201,7 +203,7 @@ static int make_change(struct revisions *rv, struct ctx *ctx, struct rev_record 
 	return r;
 }
 
-/* True when the path holds what it held before this record, or an earlier one that is doubted. */
+/* True when the path has the content from before this record, or from before an earlier one that is doubted. */
 static bool is_older(struct revisions *rv, struct ctx *ctx, const struct rev_record *rec, const struct store_stat *stat,
 		     bool exists, bool is_recent)
 {
@@ -223,7 +225,7 @@ static bool is_older(struct revisions *rv, struct ctx *ctx, const struct rev_rec
 	return older;
 }
 
-/* True when nothing that came after the record can be hidden in what is there (see above). */
+/* True when making the change cannot undo anything that came after the record (see above). */
 static bool may_be_made(struct revisions *rv, struct ctx *ctx, const struct rev_record *rec,
 			const struct store_stat *stat, bool exists, enum match m)
 {
@@ -256,7 +258,7 @@ int recover_record(struct revisions *rv, struct ctx *ctx, struct rev_record *rec
 	struct store_stat stat = {0};
 	bool exists;
 	enum match m;
-	int r = visible(rv, ctx, rec->r.path, &stat, &exists, err);
+	int r = stat_file(rv, ctx, rec->r.path, &stat, &exists, err);
 
 	if (r)
 		return r;
@@ -275,23 +277,23 @@ int recover_record(struct revisions *rv, struct ctx *ctx, struct rev_record *rec
 				return r;
 		}
 		r = make_change(rv, ctx, rec, &stat, exists, err);
-		/* whoever was faster did the same, or a later look will tell */
+		/* another process made the same change first, or a later look finds out what happened */
 		if (r == -ERR_CONFLICT || r == -ERR_EXISTS)
 			return 0;
 		if (r != -ERR_NOT_FOUND && r != -ERR_INVALID && r != -ERR_CORRUPT)
-			return r; /* cannot be done now; it stays to be done */
+			return r; /* it cannot be made now, so the record stays open */
 	}
 	revlog_done(rv->log, rec, STR("unknown"));
 	return 0;
 }
 
-/* True when the path holds what the record was to bring, or more that was appended to it. */
-static bool holds(struct revisions *rv, struct ctx *ctx, struct rev_record *rec, struct store_stat *ret_stat)
+/* True when the path has the content after the record. */
+static bool is_in_effect(struct revisions *rv, struct ctx *ctx, struct rev_record *rec, struct store_stat *ret_stat)
 {
 	struct err ignored;
 	bool exists;
 
-	return visible(rv, ctx, rec->r.path, ret_stat, &exists, &ignored) == 0 &&
+	return stat_file(rv, ctx, rec->r.path, ret_stat, &exists, &ignored) == 0 &&
 	       match_now(rv, ctx, rec, ret_stat, exists) == MATCH_SAME;
 }
 
@@ -301,20 +303,20 @@ static bool was_helped(struct revisions *rv, struct ctx *ctx, const struct rev_r
 	bool helped;
 
 	if (revlog_refresh(rv->log, ctx, &ignored))
-		return true; /* not known */
+		return true; /* unknown, so perhaps */
 	revlog_lock(rv->log);
 	helped = rec->helped;
 	revlog_unlock(rv->log);
 	return helped;
 }
 
-/* Whoever changes the path after our record was logged has first brought our record to its end, and logged its own
-   behind it. So a newer record of the path says that ours took effect; without one, the bytes tell. The log is read
-   again after the bytes, since both may be changed in between.
+/* A process that changes the path after our record was logged completes our record first, and logs its own after it. So
+   a newer record of the path proves that ours took effect; without one, the content decides. The log is read again
+   after the content, since both may change in between.
 
-   In a journal a path without a record is only thought to be absent. When it is not, its bytes tell nothing: they may
-   be the same by chance. So who makes the change of another process says so in the log before it does, and without that
-   line nobody did. */
+   With a journal, a path without a record is only assumed to be absent. If it exists, its content proves nothing: it
+   may be the same by chance. So a helper says so in the log before it makes the change of another process, and without
+   that line no helper made it. */
 bool recover_took_effect(struct revisions *rv, struct ctx *ctx, struct rev_record *rec, bool guessed,
 			 struct store_stat *ret_stat)
 {
@@ -324,7 +326,7 @@ bool recover_took_effect(struct revisions *rv, struct ctx *ctx, struct rev_recor
 
 	if (rv->journal && guessed && !was_helped(rv, ctx, rec))
 		return false;
-	effect = holds(rv, ctx, rec, &stat);
+	effect = is_in_effect(rv, ctx, rec, &stat);
 	if (effect) {
 		revlog_done(rv->log, rec, rec->r.after.exists ? stat.version : STR_NONE);
 	} else {
@@ -343,7 +345,7 @@ bool recover_took_effect(struct revisions *rv, struct ctx *ctx, struct rev_recor
 	return true;
 }
 
-/* After the machine was started anew: the newest records are to be compared with the files. The lock is held. */
+/* After a restart of the machine: marks the newest records, to be compared with the files. The lock is held. */
 static void doubt_recent(struct revisions *rv)
 {
 	uint64_t head = revlog_head(rv->log);
@@ -357,7 +359,7 @@ static void doubt_recent(struct revisions *rv)
 		if (!rec || rec->r.aborted)
 			continue;
 		rec->doubted = true;
-		rec->done = rec->next != NULL; /* the last of each path tells for all */
+		rec->done = rec->next != NULL; /* the last one of each path decides for all */
 	}
 }
 
@@ -385,9 +387,9 @@ bool recover_is_clean(struct revisions *rv, struct ctx *ctx)
 	struct store_stat stat;
 	struct err ignored;
 
-	if (rv->journal) /* a change was acknowledged when it was made: what is left to be done can wait */
+	if (rv->journal) /* a change is acknowledged when it is made, so recovery can wait */
 		return true;
-	if (!mark.ptr) /* nothing was ever recorded, or nobody closed it */
+	if (!mark.ptr) /* nothing was ever recorded, or the log was not closed */
 		return store_stat(rv->meta, ctx, (struct wpath){STR("log")}, &stat, &ignored) == -ERR_NOT_FOUND;
 	if (!str_cut(&mark, '\n', &path) || !str_cut(&mark, '\n', &end) || !str_cut(&mark, '\n', &boot))
 		return false;
@@ -411,7 +413,7 @@ void recover_mark_clean(struct revisions *rv, struct ctx *ctx)
 	store_write(rv->scratch, ctx, mark_path(), mark, (struct store_cond){0}, NULL, &ignored);
 }
 
-/* True when the machine was started anew since the last mark. Without a mark nobody knows, so it is taken as true. */
+/* True when the machine was restarted since the last mark. Without a mark that is unknown, and taken as true. */
 static bool booted_since(struct revisions *rv, struct ctx *ctx)
 {
 	struct str mark = read_mark(rv, ctx), line = STR_NONE;
@@ -424,7 +426,7 @@ static bool booted_since(struct revisions *rv, struct ctx *ctx)
 	return !str_eq(line, rv->boot_id);
 }
 
-/* A record that cannot be made now (the disk is full) stays to be done; the workspace can be used all the same. */
+/* A record whose change cannot be made now (the disk is full) stays open; the workspace can be used regardless. */
 int recover_all(struct revisions *rv, struct ctx *ctx, struct err *err)
 {
 	bool doubt = booted_since(rv, ctx);

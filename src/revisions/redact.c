@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Redaction: contents that must not be kept any more, wherever in the past they are.
+ * Redaction: contents that must no longer be kept, wherever in the past they are.
  *
- * The log is never rewritten. Contents of paths that may have to be redacted lie apart from it (revisions_opts.apart),
- * as blobs; what is redacted is the blob, and the record that refers to it says as before who changed what and when.
- * Removing a blob is one step, on any store, so there is nothing to be torn by a kill and nothing that another process
- * could read half: it finds the content, or that it is not kept any more, as after retention.
+ * The log is never rewritten. Contents of paths that may have to be redacted are stored outside of it, as blobs
+ * (revisions_opts.apart). Redaction removes the blob, and the record that refers to it still says who changed what and
+ * when. Removing a blob is one step on any store, so a kill cannot tear it and another process cannot read half of it:
+ * it finds the content, or that it is no longer kept, as after retention.
  *
- * What a path holds now is what a crash would be repaired from, so it is not touched, nor is the run of appends that it
- * was made of. Whoever wants something gone changes the file first.
+ * The present content of a path is what a crash would be repaired from, so it is not touched, nor is the run of appends
+ * that it was made of. To get rid of something, change the file first.
  *
- * A writer that was overtaken leaves the content that it meant to write, with no record. Those are looked at too, as
- * soon as they are so old that no record will come.
+ * A writer that was overtaken leaves the content that it meant to write, without a record. Such contents are looked at
+ * too, as soon as they are so old that no record will come.
  *
  * Rejected: replacing the lines of the log that have contents in them. A journal's entries cannot be replaced on every
  * store, and a log that is never changed is worth more than the blob that small contents cost here.
@@ -22,7 +22,7 @@
 #include "revisions/log_internal.h"
 #include "store/list_stream.h"
 
-#define LOOK_MAX (64 * MIB) /* a larger content is not one that anybody redacts */
+#define LOOK_MAX (64 * MIB) /* larger contents are not searched */
 
 struct ref {
 	uint64_t hash[2];
@@ -66,7 +66,7 @@ static void add_ref(struct redaction *d, const uint64_t hash[2], const struct re
 		d->refs[d->count++] = (struct ref){{hash[0], hash[1]}, rec->r.number, wanted, now};
 }
 
-/* What is after the record is what the path holds now, or begins with. The lock is held. */
+/* True when the content after the record is the present one, or its beginning. The lock is held. */
 static bool is_now(const struct rev_record *rec)
 {
 	if (rec->r.aborted)
@@ -106,7 +106,7 @@ static void collect(struct redaction *d)
 		qsort(d->refs, d->count, sizeof(*d->refs), ref_cmp);
 }
 
-/* Takes the blob away, if it is one that must go. `refs` are all that refer to it. */
+/* Removes the blob if it must go. `refs` are all references to it. */
 static int look_at(struct redaction *d, const struct store_entry *e, const struct ref *refs, size_t count,
 		   struct err *err)
 {
@@ -179,7 +179,7 @@ static int look_at_blobs(struct redaction *d, struct err *err)
 	return r == -ERR_NOT_FOUND ? 0 : r;
 }
 
-/* Contents in the log itself, from before they lay apart: they are counted, so that nobody believes them gone. */
+/* Contents in the log itself, from before they were stored as blobs: counted, so that nobody believes them gone. */
 static int look_at_lines(struct redaction *d, struct err *err)
 {
 	int r = 0;

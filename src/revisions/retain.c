@@ -1,25 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Retention: history is cut at its old end. Which revisions go is one number, the horizon: what is before it is not
+ * Retention: history is cut at its old end. One number, the horizon, says which revisions go: those before it are not
  * kept. A revision can be read as long as the records after it are there (they say what was before them), so a
- * checkpoint or a fork that stands on revision N keeps everything after N, and nothing before.
+ * checkpoint or a fork at revision N keeps everything after N, and nothing before.
  *
  * Other processes have the log open: they know records that are about to go, and draft records that refer to them. So
- * the horizon is first a line in the log. Nobody can append without having read it (an append is conditional on the
- * version of the tail), and who reads it forgets what is before it and drafts anew. Behind that line nothing refers to
- * what goes, and what is in front of it is known. That is the whole synchronisation: nobody waits.
+ * the horizon is first written as a line in the log. Nobody can append without having read that line (an append is
+ * conditional on the version of the tail), and a process that reads it forgets what is before the horizon and drafts
+ * again. No record after that line refers to what goes, and all records before it are known. That is the whole
+ * synchronisation: nobody waits.
  *
- * Then, each step of use by itself, so that a kill between two of them loses nothing:
+ * Then come these steps. Each is useful by itself, so a kill between two of them loses nothing:
  *  - what a kept record refers to in a dropped one becomes a blob (readers look for it there by its hash, and before it
  *    is there, in the segment that is not yet cut);
  *  - blobs that no kept record refers to are removed, if they are older than the grace: a blob is written before the
- *    record that refers to it. Who finds a blob that is there already relies on it only when it is young (content.c);
+ *    record that refers to it. A writer that finds its blob already there relies on it only if it is young (content.c);
  *  - sealed segments are replaced by what is left of them, in place and atomically, on the condition that nobody else
- *    did. The tail is sealed first when it has to be cut. Who holds a place in a segment that was cut finds another
- * line there, or none, and looks for the new place (log.c). A segment that has nothing left keeps its seal for a day,
- * so that who stood there finds the way; then its file goes, lowest first.
+ *    did. The tail is sealed first when it has to be cut. A reader with an old place in a segment that was cut finds
+ *    another line there, or none, and looks for the new place (log.c). A segment that has nothing left keeps its seal
+ *    for a day, so that a process whose tail it was finds the next one; then its file goes, lowest first.
  *
- * Rejected: writing the log anew under another name and switching. It needs a switch that all processes see at once,
+ * Rejected: writing the log again under another name and switching. It needs a switch that all processes see at once,
  * and twice the space.
  */
 #include "base/clock.h"
@@ -49,7 +50,7 @@ static uint64_t *set_slot(const struct hash_set *set, const uint64_t hash[2])
 	return set->slots[i];
 }
 
-/* True: it is new. */
+/* Returns true when the hash is new. */
 static bool set_add(struct hash_set *set, const uint64_t hash[2])
 {
 	uint64_t *slot;
@@ -120,7 +121,7 @@ static void hold_at(uint64_t number, struct str name, uint64_t *horizon, struct 
 	ret->held_by = name;
 }
 
-/* The horizon: within the limits, but not past what someone stands on or a change that is still being made. */
+/* The horizon: within the limits, but not past a pin, a checkpoint or a change that is not done. */
 static uint64_t choose(struct revlog *log, struct ctx *ctx, const struct rev_retain *want, struct rev_retained *ret)
 {
 	uint64_t horizon = by_limits(log, &want->limits), first = revlog_first(log);
@@ -153,7 +154,7 @@ struct plan {
 	struct rev_retained *ret;
 };
 
-/* A content that stands in a record that goes, and is needed after it: becomes a blob. */
+/* Writes a content as a blob: it is in a record that goes, and a kept record refers to it. */
 static int carry_over(struct plan *p, const struct rev_state *s, struct err *err)
 {
 	ARENA_SCOPE struct arena *arena = arena_new();
@@ -176,12 +177,12 @@ static int carry_over(struct plan *p, const struct rev_state *s, struct err *err
 	r = holder ? revlog_read_data(p->rv->log, &ctx, holder, &data, err)
 		   : revlog_read_dropped(p->rv->log, &ctx, s->held_by, &data, err);
 	if (r == -ERR_NOT_FOUND)
-		return 0; /* another process is at the same work, and was faster */
+		return 0; /* another process is doing the same, and was faster */
 	p->carried += s->size;
 	return r ? r : content_keep_bytes(p->rv, &ctx, data, &kept, err);
 }
 
-/* Copies of the states that refer to blobs or to records that go; the rest needs nothing. */
+/* Copies the states that refer to blobs or to records that go; the others need nothing. */
 static struct rev_state *collect_states(struct plan *p, size_t *ret_count)
 {
 	struct revlog *log = p->rv->log;
@@ -237,7 +238,7 @@ static void sweep_entry(struct plan *p, const struct store_entry *e)
 		return;
 	}
 	if (!p->dry_run && store_remove(p->rv->meta, p->ctx, e->path, false, same, NULL, &ignored))
-		return; /* written anew meanwhile: it is needed */
+		return; /* it was written again since it was listed: it is needed */
 	p->ret->freed += e->stat.size;
 	p->ret->blobs++;
 	if (!p->dry_run)
@@ -282,7 +283,7 @@ static void write_rest(struct buf *out, struct str bytes, uint64_t horizon)
 	}
 }
 
-/* The places of the lines that stayed. */
+/* Updates the places of the lines that stayed. */
 static void set_places(struct revlog *log, size_t index, struct str bytes)
 {
 	uint64_t at = 0;
@@ -325,7 +326,7 @@ static int cut_segment(struct plan *p, size_t index, uint64_t first, struct err 
 
 		r = store_write(p->rv->meta, &ctx, path, buf_str(&rest), same, NULL, err);
 		if (r)
-			return r == -ERR_CONFLICT ? 0 : r; /* another process is at the same work */
+			return r == -ERR_CONFLICT ? 0 : r; /* another process is doing the same */
 		set_places(p->rv->log, index, buf_str(&rest));
 	}
 	p->ret->freed += bytes.len - rest.len;
@@ -355,7 +356,7 @@ static int cut_segments(struct plan *p, struct err *err)
 	return r;
 }
 
-/* Segments with nothing left, lowest first, that nobody can be standing in any more. */
+/* Removes segments with nothing left, lowest first, once they are too old to be the tail of any process. */
 static void remove_stubs(struct plan *p)
 {
 	struct store_list_req req = {.recursive = true, .limit = 1000};
@@ -376,7 +377,7 @@ static void remove_stubs(struct plan *p)
 
 /* --- all of it --- */
 
-/* The line that makes the horizon hold, in a segment that will not be cut. */
+/* Writes the line that sets the horizon, in a segment that will not be cut. */
 static int fence(struct plan *p, struct err *err)
 {
 	struct revlog *log = p->rv->log;
@@ -433,7 +434,7 @@ int revisions_retain(struct store *revisions, struct ctx *ctx, const struct rev_
 	int r;
 
 	*ret = (struct rev_retained){.held_at = UINT64_MAX};
-	/* counted from before the references are collected, however long the work takes */
+	/* measured from before the references are collected, however long that takes */
 	p.young_ns = want->grace_ns < 0 ? INT64_MAX
 					: clock_real_ns() - (want->grace_ns ? want->grace_ns : REV_BLOB_GRACE_NS);
 	r = revisions_head(revisions, ctx, &ret->head, err);

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Revisions: every change made through this layer gets the next revision number and one record in an append-only log.
- * A record says who changed which path, when, by which operation, from what to what, and where both contents lie. From
- * that follow durability (the log is the write-ahead log), history, undo, views of the past, forks and the change feed.
+ * A record says who changed which path, when, by which operation, from what to what, and where both contents are
+ * stored. This gives durability (the log is the write-ahead log), history, undo, views of the past, forks and the
+ * change feed.
  *
  * A record is the change of ONE path from one state (absent, or bytes) to another. A move is two records, a removed
- * directory as many as it had files. So whatever reads the log (undo, views, merge) knows one kind of thing.
+ * directory as many as it had files. So all readers of the log (undo, views, merge) deal with one kind of thing.
  *
- * The layer is written over the store interface and runs on any backend. `meta` is where log and blobs lie; on disk it
+ * The layer is written over the store interface and runs on any backend. `meta` holds log and blobs; on disk it
  * is a store that syncs, while `inner` does not: a write is acknowledged when its record (with the bytes) is synced,
  * many writers share one sync, and the visible file is replaced atomically and synced by the kernel in its own time.
  */
@@ -16,12 +17,12 @@
 
 #include "store/store.h"
 
-/* Where the bytes of a state lie. */
+/* Where the bytes of a state are stored; content.c explains it. */
 enum rev_where {
-	REV_NOWHERE, /* absent, or not kept any more */
+	REV_NOWHERE, /* the path did not exist, or they are no longer kept */
 	REV_LOG,     /* in the record itself (small writes) */
 	REV_BLOB,    /* blobs/<hash> */
-	REV_PREFIX,  /* the first `size` bytes of the state that follows: what an append was made on */
+	REV_PREFIX,  /* the first `size` bytes of the next state: the content before an append */
 };
 
 /* A path before or after a change. */
@@ -41,9 +42,9 @@ struct revision {
 	uint64_t number; /* 1, 2, 3 … */
 	int64_t time_ns;
 	enum rev_op op;
-	bool aborted; /* logged, but the change did not come about: another writer was first */
+	bool aborted; /* logged, but the change was not made: another writer was first */
 	bool own;     /* made through this layer, not read from another process's lines */
-	bool done;    /* known to be visible in the store below; else revisions_settle() finds out */
+	bool done;    /* known to be visible in the store below; otherwise revisions_settle() finds out */
 	struct wpath path;
 	struct str other; /* move and copy: the other path; else empty */
 	struct rev_state before, after;
@@ -51,26 +52,27 @@ struct revision {
 };
 
 struct revisions_opts {
-	/* What names the time since the machine started (a boot id). When it is another one than at the last opening,
-	   the newest records are compared with the files, because the kernel may not have written those back. Empty:
-	   never. */
+	/* Identifies the current boot of the machine. If it differs from the one at the last opening, the newest
+	   records are compared with the files, because the kernel may not have written those back. Empty: they never
+	   are. */
 	struct str boot_id;
-	/* Where the mark lies that spares the next start the reading of the log. Derived, so it need not sync. Owned;
+	/* Holds the mark that saves the next start from reading the log. Derived, so it need not sync. Owned;
 	   NULL: the log is read at every start. */
 	struct store *scratch;
 	/* The log is kept in a journal (store/journal.h): for stores in which a file that grows is not cheap, and which
-	   are durable when they answer. It is read at the first change or question, not at the start; boot_id and
+	   are durable when they answer. It is read at the first change or query, not at the start; boot_id and
 	   scratch are not used. */
 	bool journal;
-	/* With a journal: where meta lies within inner, if it does. Then a change and its record can be one step. The
-	   root: not within. */
+	/* With a journal: the path of meta within inner. Then a change and its record can be one step. The root: meta
+	   is not within inner. */
 	struct wpath own;
-	/* Paths whose contents always lie apart from the log, however small: so they can be redacted. NULL: none. */
+	/* True for paths whose contents are never in the log, however small, so that they can be redacted. NULL: none.
+	 */
 	bool (*apart)(struct wpath path);
 };
 
-/* Puts the layer on `inner`. `meta` is owned too and must not be reachable through this layer by its users (they are
-   kept out by the guard outside). Paths below ".stead/" are passed on and not recorded. Opening replays what was
+/* Puts the layer on `inner`. `meta` is owned too and must not be reachable by users through this layer (the guard
+   above it keeps them out). Paths below ".stead/" are passed on and not recorded. Opening replays what was
    acknowledged and not yet applied. On failure the stores stay the caller's. */
 int store_revisions_open(struct store *inner, struct store *meta, struct revisions_opts opts, struct ctx *ctx,
 			 struct store **ret_store, struct err *err);
@@ -82,7 +84,7 @@ int revisions_head(struct store *revisions, struct ctx *ctx, uint64_t *ret_head,
 struct rev_query {
 	uint64_t since;    /* those after this one */
 	uint64_t until;    /* up to and with this one */
-	struct wpath path; /* this path and what lies below it */
+	struct wpath path; /* this path and all paths below it */
 	struct str user, agent, session, call_id;
 	bool newest_first;
 	bool with_aborted;
@@ -95,13 +97,13 @@ int revisions_query(struct store *revisions, struct ctx *ctx, const struct rev_q
 /* The state of one path after revision `number` (0: before the first record). ERR_NOT_FOUND is not used: `exists`. */
 int revisions_state(struct store *revisions, struct ctx *ctx, struct wpath path, uint64_t number,
 		    struct rev_state *ret_state, struct err *err);
-/* The bytes of `path` as they were after revision `number`. ERR_NOT_FOUND: it did not exist then, or is not kept any
- * more. */
+/* The bytes of `path` as they were after revision `number`. ERR_NOT_FOUND: it did not exist then, or is no
+   longer kept. */
 int revisions_read(struct store *revisions, struct ctx *ctx, struct wpath path, uint64_t number,
 		   struct store_range range, const struct sink *sink, struct rev_state *ret_state, struct err *err);
 
-/* A read-only store: everything as it was after revision `number`. Costs what changed since, not what there is. The
-   revisions store must outlive it. */
+/* A read-only store: everything as it was after revision `number`. Its cost depends on what changed since, not on what
+   there is. The revisions store must outlive it. */
 struct store *store_at_revision_new(struct store *revisions, uint64_t number);
 
 /* Waits until there is a revision after `since` or the context ends (ERR_TIMEOUT). Changes by other processes are seen
@@ -118,10 +120,10 @@ struct rev_checkpoint {
 int revisions_checkpoints(struct store *revisions, struct ctx *ctx, struct rev_checkpoint **ret, size_t *ret_count,
 			  struct err *err);
 
-/* Bytes that log and blobs take. */
+/* Bytes of log and blobs. */
 uint64_t revisions_kept_bytes(struct store *revisions);
 
-/* What history may take; zero fields do not restrict. */
+/* How large history may be; zero fields do not restrict. */
 struct rev_limits {
 	uint64_t revisions;
 	int64_t age_ns;
@@ -129,7 +131,7 @@ struct rev_limits {
 };
 struct rev_retain {
 	struct rev_limits limits;
-	/* Revisions that others stand on (forks): they stay readable. So do those that have a checkpoint. */
+	/* Revisions that others depend on (forks): they stay readable. So do those that have a checkpoint. */
 	const uint64_t *pins;
 	size_t pin_count;
 	int64_t grace_ns; /* blobs younger than this stay: their record may still come. 0: the default; < 0: none */
@@ -138,8 +140,8 @@ struct rev_retain {
 struct rev_retained {
 	uint64_t first, head;  /* numbers that are kept */
 	uint64_t dropped;      /* revisions */
-	uint64_t freed, bytes; /* bytes of log and blobs: gone, and left */
-	uint64_t blobs;        /* that went */
+	uint64_t freed, bytes; /* bytes of log and blobs: removed, and left */
+	uint64_t blobs;        /* that were removed */
 	uint64_t waiting;      /* bytes of unused blobs that are too young to go */
 	uint64_t held_at;      /* the revision that keeps the limits from being reached; UINT64_MAX: none does */
 	struct str held_by;    /* the checkpoint's name; empty: a pin */
@@ -159,13 +161,13 @@ struct rev_redact {
 	bool dry_run;
 };
 struct rev_redacted {
-	uint64_t revisions; /* that refer to what went */
-	uint64_t contents;  /* that went; some may have had no record */
-	uint64_t left;      /* revisions that still hold it: in the log itself, or what a file is now */
+	uint64_t revisions; /* that refer to removed contents */
+	uint64_t contents;  /* that were removed; some may have had no record */
+	uint64_t left;      /* revisions that still hold it: in the log itself, or as the present content of a file */
 	uint64_t waiting;   /* contents without a record that are too young to go: redact again after the grace */
 };
-/* Contents of the wanted paths that `holds` says yes to are not kept any more; the records stay, and reading those
-   states is ERR_NOT_FOUND. What a path holds now is never touched. May be killed at any instant and done again; writers
+/* Removes the contents of the wanted paths for which `holds` is true. The records stay, and reading those states is
+   ERR_NOT_FOUND. The present content of a path is never touched. May be killed at any instant and done again; writers
    go on. */
 int revisions_redact(struct store *revisions, struct ctx *ctx, const struct rev_redact *want, struct rev_redacted *ret,
 		     struct err *err);
@@ -189,7 +191,7 @@ struct rev_carry {
 	struct rev_blob *blobs; /* by hash */
 	size_t blob_count;
 };
-/* Brings what is half done to its end, and finds what there is up to `until`. */
+/* Completes changes that are not done, and finds what there is to carry up to `until`. */
 int revisions_carry(struct store *revisions, struct ctx *ctx, struct rev_carry *carry, struct err *err);
 /* The log as segments in their canonical form, and a blob. */
 int revisions_carry_log(struct store *revisions, struct ctx *ctx, const struct rev_carry *carry,
@@ -198,16 +200,16 @@ int revisions_carry_log(struct store *revisions, struct ctx *ctx, const struct r
 int revisions_carry_blob(struct store *revisions, struct ctx *ctx, const struct rev_blob *blob, const struct sink *sink,
 			 struct err *err);
 /* Looks whether this log is the beginning of another one. *ret_head: where it ends; *ret_differs: the first revision
-   that the other has not, or has otherwise; 0: there is none. */
+   that the other log does not have, or has with another content; 0: there is none. */
 int revisions_compare(struct store *revisions, struct ctx *ctx, struct store *with, uint64_t *ret_head,
 		      uint64_t *ret_differs, struct err *err);
-/* Adds what `carry` (of the log `from`, with everything wanted) has behind the end of this log, which is its beginning.
-   The blobs are there already. Whoever is killed in it leaves a longer beginning. ERR_CONFLICT: somebody else changed
-   it meanwhile. */
+/* Adds what `carry` (of the log `from`, with everything wanted) has after the end of this log, which is its beginning.
+   The blobs are there already. A kill leaves a longer beginning. ERR_CONFLICT: another process changed this log during
+   the call. */
 int revisions_follow(struct store *revisions, struct ctx *ctx, struct store *from, const struct rev_carry *carry,
 		     struct err *err);
-/* Looks whether a segment from elsewhere may be put in place: ERR_CORRUPT when its lines are not whole, not in order or
-   of paths that are not wanted. */
+/* Checks whether a segment from elsewhere may be put in place: ERR_CORRUPT when its lines are not whole, not in order,
+   or of paths that are not wanted. */
 struct rev_segment_check {
 	bool (*wanted)(void *arg, struct wpath path);
 	void *arg;
@@ -217,16 +219,16 @@ struct rev_segment_check {
 };
 int revisions_check_segment(struct ctx *ctx, struct str bytes, struct rev_segment_check *check, struct err *err);
 
-/* Looks at `path` (or, for a directory, at every file below) and records what another program changed since. */
+/* Looks at `path` (or, for a directory, at every file below it) and records what another program has changed. */
 int revisions_notice(struct store *revisions, struct ctx *ctx, struct wpath path, uint64_t *ret_count, struct err *err);
 /* True when the log has a record of the path. */
 bool revisions_knows(struct store *revisions, struct wpath path);
-/* Records a file that came to be without a record, as an outside change from what was there before (`existed`, with
-   the bytes `before`; ptr NULL: not known any more). Does nothing when the path has a record. */
+/* Records a file that was made without a record, as an outside change from what was there before (`existed`, with
+   the bytes `before`; ptr NULL: no longer known). Does nothing when the path has a record. */
 int revisions_adopt(struct store *revisions, struct ctx *ctx, struct wpath path, bool existed, struct str before,
 		    struct err *err);
-/* The same for one file, at the cost of one look: its last change is brought to its end, and what another program did
-   to it is recorded. A path with no record is left alone. *ret_new (may be NULL): it got a record. */
+/* The same for one file, at the cost of one look: its last change is completed, and what another program did to
+   it is recorded. A path with no record is left alone. *ret_new (may be NULL): it got a record. */
 int revisions_settle(struct store *revisions, struct ctx *ctx, struct wpath path, bool *ret_new, struct err *err);
 /* Writes the notes that wait for the next record: which changes are done. */
 int revisions_flush(struct store *revisions, struct ctx *ctx, struct err *err);

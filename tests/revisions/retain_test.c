@@ -121,8 +121,7 @@ TEST(the_newest_revisions_stay_and_the_rest_says_that_it_is_gone)
 	CHECK_INT(count, 10);
 	CHECK_STR(at(rev, "a", 95), STR("a 95"));
 	CHECK_STR(at(rev, "a", 90), STR("a 90"));
-	CHECK_STR(at(rev, "a", 89),
-		  STR("(read a: revision 89 is not kept any more; the oldest that can be read is 90)"));
+	CHECK_STR(at(rev, "a", 89), STR("(read a: revision 89 is no longer kept; the oldest that can be read is 90)"));
 	CHECK_INT(revisions_query(rev, &ctx, &(struct rev_query){.since = 5}, &list, &count, NULL, &err),
 		  -ERR_NOT_FOUND);
 	tear_down();
@@ -140,7 +139,7 @@ TEST(what_was_dropped_stays_dropped_after_a_restart_and_numbers_go_on)
 	CHECK_OK(revisions_head(rev, &ctx, &head, &err), err);
 	CHECK_INT(head, 50);
 	CHECK_STR(at(rev, "a", 49), STR("a 49"));
-	CHECK_STARTS(at(rev, "a", 48), STR("(read a: revision 48 is not kept"));
+	CHECK_STARTS(at(rev, "a", 48), STR("(read a: revision 48 is no longer kept"));
 	put(rev, "a", STR("new"));
 	CHECK_OK(revisions_head(rev, &ctx, &head, &err), err);
 	CHECK_INT(head, 51);
@@ -232,7 +231,7 @@ TEST(what_a_kept_revision_refers_to_in_a_dropped_one_stays_readable)
 	CHECK_STR(at(rev, "old", 31), STR("the old text"));
 	put(rev, "old", STR("the newest text"));
 	retain(1);
-	CHECK_STARTS(at(rev, "old", 31), STR("(read old: revision 31 is not kept"));
+	CHECK_STARTS(at(rev, "old", 31), STR("(read old: revision 31 is no longer kept"));
 	CHECK_STR(at(rev, "old", 32), STR("the new text"));
 	CHECK_INT(count_below("blobs"), 1);
 	tear_down();
@@ -295,8 +294,7 @@ TEST(a_second_process_reads_on_and_writes_on_after_the_log_was_cut)
 	put_numbers("a", 31, 40);
 	retain(20);
 	CHECK_STR(at(other, "a", 38), STR("a 37")); /* 31 is b's */
-	CHECK_STR(at(other, "a", 3),
-		  STR("(read a: revision 3 is not kept any more; the oldest that can be read is 21)"));
+	CHECK_STR(at(other, "a", 3), STR("(read a: revision 3 is no longer kept; the oldest that can be read is 21)"));
 	put(other, "b", STR("b twice"));
 	CHECK_OK(revisions_head(rev, &ctx, &head, &err), err);
 	CHECK_INT(head, 42);
