@@ -263,7 +263,9 @@ int recover_record(struct revisions *rv, struct ctx *ctx, struct rev_record *rec
 	if (r)
 		return r;
 	m = match_now(rv, ctx, rec, &stat, exists);
-	if (m == MATCH_SAME) {
+	/* The same bytes in the version of before are not the change: its owner is about to make it, in a new version.
+	 */
+	if (m == MATCH_SAME && !(exists && is_state(&rec->r.before, &stat, exists))) {
 		revlog_done(rv->log, rec, exists ? stat.version : STR_NONE);
 		return 0;
 	}
@@ -332,7 +334,8 @@ bool recover_took_effect(struct revisions *rv, struct ctx *ctx, struct rev_recor
 	} else {
 		revlog_refresh(rv->log, ctx, &ignored);
 		revlog_lock(rv->log);
-		effect = (rec->done || rec->next) && !rec->r.aborted;
+		/* A helper that could not say what is there did not make the change. */
+		effect = (rec->done || rec->next) && !rec->r.aborted && !str_is(rec->r.after.version, "unknown");
 		stat = (struct store_stat){.version = arena_str(ctx->arena, rec->r.after.version)};
 		revlog_unlock(rv->log);
 	}
