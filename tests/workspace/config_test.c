@@ -610,8 +610,10 @@ TEST(a_broken_tools_json_is_an_error_with_its_line)
 		{"{\"mcpServers\": {\"../x\": {\"url\": \"https://b\"}}}", "is not a valid name for a server"},
 		{"{\"mcpServers\": {\"x\": {\"url\": \"https://b\", \"headers\": {\"A\": \"b\\r\\nC: d\"}}}}",
 		 "has a line break"},
-		{"{\"mcpServers\": {\"x\": {\"url\": \"https://b\", \"headers\": {\"A b\": \"c\"}}}}", "has an invalid name in"},
-		{"{\"mcpServers\": {\"x\": {\"command\": \"c\", \"env\": {\"A=B\": \"c\"}}}}", "has an invalid name in"},
+		{"{\"mcpServers\": {\"x\": {\"url\": \"https://b\", \"headers\": {\"A b\": \"c\"}}}}",
+		 "has an invalid name in"},
+		{"{\"mcpServers\": {\"x\": {\"command\": \"c\", \"env\": {\"A=B\": \"c\"}}}}",
+		 "has an invalid name in"},
 	};
 	struct config config;
 	struct err err;

@@ -337,7 +337,8 @@ static int refuse_entry(struct store *s, struct ctx *ctx, const struct store_cal
 	int r;
 
 	if (is_protected(g, entry->path.s))
-		return err_set(err, ERR_DENIED, ERR_PATH " is protected, so its directory stays; %s the other files one by one",
+		return err_set(err, ERR_DENIED,
+			       ERR_PATH " is protected, so its directory stays; %s the other files one by one",
 			       STR_ARG(entry->path.s), store_op_info[call->op].name);
 	if (wpath_is_root(call->to))
 		return 0;
