@@ -41,7 +41,9 @@ struct outcome {
 
 struct tool {
 	const char *name, *title, *description;
-	const char *args;   /* its arguments in the form of tool/schema_text.h; NULL: none */
+	const char *args; /* its arguments in the form of tool/schema_text.h; NULL: none */
+	/* Gives what "$WORDS" in `args` is: words with '|' between them that depend on the families; NULL: none. */
+	struct str (*words)(struct arena *arena);
 	const char *result; /* its structured result in the same form; NULL: text alone */
 	unsigned traits;
 	int (*call)(struct call *call, const struct jv *args, struct outcome *ret, struct err *err);

@@ -178,6 +178,25 @@ void toolset_destroy(struct toolset *set)
 	free(set);
 }
 
+static const char *fill_words(struct arena *arena, const struct tool *tool)
+{
+	struct str rest = str_of(tool->args), words;
+	struct buf text;
+	size_t at;
+
+	if (!tool->words)
+		return tool->args ? tool->args : "";
+	words = tool->words(arena);
+	buf_init(&text, arena, 64 * KIB);
+	while ((at = str_find(rest, STR("$WORDS"), 0)) != SIZE_MAX) {
+		buf_add(&text, str_first(rest, at));
+		buf_add(&text, words);
+		rest = str_from(rest, at + strlen("$WORDS"));
+	}
+	buf_add(&text, rest);
+	return arena_cstr(arena, buf_str(&text));
+}
+
 /* The tables are ours: a schema that does not parse is a bug, not an error. */
 static const struct jv *parse_schema(struct arena *arena, const struct tool *tool, const char *text)
 {
@@ -196,7 +215,7 @@ static const struct tool_info *entry_info(struct toolset *set, struct entry *e)
 	set = set->of ? set->of : set;
 	pthread_mutex_lock(&set->lock);
 	if (!atomic_load_explicit(&e->parsed, memory_order_relaxed)) {
-		e->info.input_schema = parse_schema(set->arena, &e->tool, e->tool.args ? e->tool.args : "");
+		e->info.input_schema = parse_schema(set->arena, &e->tool, fill_words(set->arena, &e->tool));
 		if (e->tool.result)
 			e->info.output_schema = parse_schema(set->arena, &e->tool, e->tool.result);
 		atomic_store_explicit(&e->parsed, true, memory_order_release);

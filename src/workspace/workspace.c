@@ -28,7 +28,7 @@
 #include "workspace/place.h"
 #include "workspace/workspace_internal.h"
 
-#define SLOTS_MAX 64
+#define SLOTS_MAX 32
 
 /* What '/' is for tools. */
 struct root {
@@ -625,13 +625,9 @@ static int open_temp(struct workspace *ws, struct err *err)
 static struct workspace *handle_new(void)
 {
 	struct workspace *ws = xcalloc(1, sizeof *ws);
-	pthread_mutexattr_t attr;
 
 	ws->arena = arena_new();
-	pthread_mutexattr_init(&attr);
-	pthread_mutexattr_settype(&attr, PTHREAD_MUTEX_RECURSIVE);
-	pthread_mutex_init(&ws->slots_lock, &attr);
-	pthread_mutexattr_destroy(&attr);
+	ws->slots_lock = (pthread_mutex_t)PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 	return ws;
 }
 

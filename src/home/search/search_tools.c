@@ -187,20 +187,23 @@ static void render_search(const struct jv *args, const struct jv *value, struct 
 		buf_printf(text, "\n[%.*s]", STR_ARG(note));
 }
 
-/* clang-format off */
-#define AREAS "notes|memory|sessions|knowledge|files"
+static struct str area_words(struct arena *arena)
+{
+	return search_areas(arena, "|");
+}
 
+/* clang-format off */
 static const struct tool tools[] = {
 	{
 		.name = "search", .title = "Search everything", .traits = RO | TOOL_LONG, .call = tool_search,
-		.render = render_search, .needs = "read_file",
+		.render = render_search, .needs = "read_file", .words = area_words,
 		.description =
 			"Finds the best passages in notes, memory, sessions, knowledge and files, in any language and despite "
 			"misspellings: any word may match, a \"quoted phrase\" must occur, and a -word must not. For exact "
 			"text or patterns in files use grep.",
 		.args =
 			"query!: words; empty: everything, newest first\n"
-			"area " AREAS "|all or [" AREAS "]: where to search (default: everywhere)\n"
+			"area $WORDS|all or [$WORDS]: where to search (default: everywhere)\n"
 			"kind: only this kind of note, or this role in a session\n"
 			"tags [str]<=50: only notes with all of these tags\n"
 			"author: only passages by this author\n"
