@@ -239,7 +239,7 @@ TEST(when_every_answer_is_lost_the_call_says_that_it_does_not_know)
 	fresh(&r);
 	proxy_arm(r.proxy, &(struct proxy_plan){.fault = PROXY_CUT_ANSWER, .count = PROXY_ALWAYS, .match = "EVALSHA"});
 	CHECK_ERR(do_append(&r.c), r.c.err, ERR_UNAVAILABLE);
-	CHECK_HAS(str_of(r.c.err.msg), STR("look whether it was made"));
+	CHECK_HAS(str_of(r.c.err.msg), STR("check whether it was made"));
 	proxy_disarm(r.proxy);
 	CHECK_STR(get(&r.c, "a"), STR("old+")); /* once, not once for each try */
 }
