@@ -12,7 +12,7 @@
 #include "base/limits.h"
 #include "base/sha256.h"
 #include "text/tar.h"
-#include "workspace/workspace_internal.h"
+#include "workspace/workspace_parts.h"
 
 bool bundle_wants(void *guard, struct wpath path)
 {
@@ -299,7 +299,7 @@ static int export_at(struct writer *w, struct workspace *ws, struct store *guard
 int bundle_export(struct workspace *ws, struct ctx *ctx, const struct sink *sink, struct jv **ret_report,
 		  struct err *err)
 {
-	struct writer w = {.ctx = ctx, .sink = sink, .revisions = home_shared(ws)};
+	struct writer w = {.ctx = ctx, .sink = sink, .revisions = workspace_shared(ws)};
 	struct store *guard = bundle_guard();
 	struct arena *scratch = arena_new(); /* for what noticing needs */
 	struct ctx own = *ctx;

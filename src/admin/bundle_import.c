@@ -15,7 +15,7 @@
 #include "base/clock.h"
 #include "base/sha256.h"
 #include "text/tar.h"
-#include "workspace/workspace_internal.h"
+#include "workspace/workspace_parts.h"
 
 #define GAP_MAX         ((uint64_t)1 << 20)
 #define TMP_PREFIX      ".import-"
@@ -395,11 +395,11 @@ static int take_entries(struct reader *reader, struct err *err)
 /* Opening compares the log with the files, and learns their versions. */
 static int settle(struct ctx *ctx, struct store *base, struct str name, struct err *err)
 {
-	struct home_place place = {.base = base};
+	struct workspace_stores place = {.base = base};
 	struct store *rev;
 	uint64_t head;
-	int r = home_record(ctx, &place, name, store_prefix_new(store_share(base), (struct wpath){name}), ".stead/rev",
-			    &rev, err);
+	int r = workspace_record(ctx, &place, name, store_prefix_new(store_share(base), (struct wpath){name}),
+				 ".stead/rev", &rev, err);
 
 	if (r)
 		return r;
@@ -420,7 +420,7 @@ static int check_name(struct ctx *ctx, struct store *base, struct str name, stru
 	int r;
 
 	if (!workspace_name_ok(name))
-		return home_bad_name(name, err);
+		return workspace_bad_name(name, err);
 	r = store_stat(base, ctx, (struct wpath){name}, NULL, err);
 	if (r == 0)
 		return exists_already(name, err);
@@ -524,7 +524,7 @@ int bundle_import(struct ctx *ctx, struct str store_url, const struct source *so
 {
 	struct store *base;
 	struct str dir;
-	int r = home_open_store(ctx->arena, store_url, true, true, &base, &dir, err);
+	int r = workspace_open_store(ctx->arena, store_url, true, true, &base, &dir, err);
 
 	if (r)
 		return r;

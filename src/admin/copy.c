@@ -22,7 +22,7 @@
 #include "base/strmap.h"
 #include "revisions/revisions.h"
 #include "workspace/place.h"
-#include "workspace/workspace_internal.h"
+#include "workspace/workspace_parts.h"
 
 #define WORKERS     8
 #define NOTES_PATH  ".stead/copy.jsonl"
@@ -103,7 +103,7 @@ static bool is_noted(struct copying *c, struct str path, struct str from, struct
 static int read_notes(struct copying *c, struct ctx *ctx, struct err *err)
 {
 	struct str text, line;
-	int r = home_read(ctx, c->target, NOTES_PATH, NOTES_MAX, &text, err);
+	int r = workspace_read(ctx, c->target, NOTES_PATH, NOTES_MAX, &text, err);
 
 	while (!r && str_cut(&text, '\n', &line)) {
 		struct err ignored;
@@ -301,7 +301,7 @@ static int copy_files(struct copying *c, struct err *err)
 {
 	ARENA_SCOPE struct arena *arena = arena_new();
 	struct store_list_req req = {.recursive = true, .limit = 200};
-	struct home_usage usage;
+	struct workspace_usage usage;
 	struct ctx ctx = *c->ctx;
 	struct store_page page;
 	uint64_t noted = 0;
@@ -309,7 +309,7 @@ static int copy_files(struct copying *c, struct err *err)
 	int r = 0;
 
 	ctx.arena = arena;
-	if (c->ctx->progress && home_count(&ctx, c->source, &usage, err) == 0)
+	if (c->ctx->progress && workspace_count(&ctx, c->source, &usage, err) == 0)
 		c->total = usage.files;
 	do {
 		arena_reset(arena);
@@ -397,7 +397,7 @@ static int put_blobs(struct copying *c, const struct rev_carry *carry, struct er
 
 static int open_log(struct copying *c, const struct side *side, struct store *view, struct store **ret, struct err *err)
 {
-	struct home_place place = {.base = side->base};
+	struct workspace_stores place = {.base = side->base};
 	struct store *raw;
 	bool is_fork;
 	int r = fork_is(c->ctx, view, &is_fork, err);
@@ -408,7 +408,7 @@ static int open_log(struct copying *c, const struct side *side, struct store *vi
 		r = fork_open_raw(c->ctx, &place, c->name, &raw, err);
 	else
 		raw = store_share(view);
-	return r ? r : home_record(c->ctx, &place, c->name, raw, ".stead/rev", ret, err);
+	return r ? r : workspace_record(c->ctx, &place, c->name, raw, ".stead/rev", ret, err);
 }
 
 /* Looks whether the target's history is the beginning of the source's; where it is not, the target has changes of its
@@ -478,7 +478,7 @@ static int check_target(struct copying *c, struct err *err)
 
 	if (r)
 		return r == -ERR_NOT_FOUND ? 0 : r;
-	r = home_read(c->ctx, c->target, MARK_PATH, 4 * KIB, &text, err);
+	r = workspace_read(c->ctx, c->target, MARK_PATH, 4 * KIB, &text, err);
 	if (!r && text.ptr)
 		r = jv_parse(c->ctx->arena, text, &v, err);
 	if (r)
@@ -583,13 +583,13 @@ int store_copy_workspaces(struct ctx *ctx, const struct copy_req *req, struct jv
 	if (!r && str_eq(from.shown, to.shown))
 		r = err_set(err, ERR_INVALID, "source and destination are the same store");
 	if (!r && req->workspace.len && !workspace_name_ok(req->workspace))
-		r = home_bad_name(req->workspace, err);
+		r = workspace_bad_name(req->workspace, err);
 	if (!r && req->workspace.len)
 		r = store_stat(from.base, ctx, (struct wpath){req->workspace}, NULL, err);
 	if (!r && req->workspace.len)
 		jv_push(ctx->arena, names, jv_str(ctx->arena, req->workspace));
 	else if (!r)
-		r = home_names(ctx, from.base, names, jv_array(ctx->arena), err);
+		r = workspace_names(ctx, from.base, names, jv_array(ctx->arena), err);
 	for (const struct jv_member *m = jv_first(names); m && !r; m = m->next)
 		r = copy_workspace(ctx, req, &from, &to, m->value->u.s, list, err);
 	store_destroy(from.base);

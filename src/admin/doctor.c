@@ -19,7 +19,7 @@
 #include "base/limits.h"
 #include "tool/dialect.h"
 #include "workspace/fork.h"
-#include "workspace/workspace_internal.h"
+#include "workspace/workspace_parts.h"
 
 #define DOCTOR_SECONDS    20
 #define WALK_ENTRIES_MAX  100000
@@ -120,7 +120,7 @@ static bool open_store(struct doctor *d, struct str url)
 	shown = store_url_shown(d->ctx->arena, d->url);
 	if (!doctor_check_place(d->ctx, d->url, d->checks))
 		return false;
-	r = home_open_store(d->ctx->arena, d->url, false, false, &d->base, &d->dir, &err);
+	r = workspace_open_store(d->ctx->arena, d->url, false, false, &d->base, &d->dir, &err);
 	if (r == -ERR_NOT_FOUND)
 		report(d, STR_NONE, "store", arena_printf(d->ctx->arena, "%.*s does not exist yet", STR_ARG(shown)),
 		       "make a first workspace: stead init NAME");
@@ -190,7 +190,7 @@ static void check_config(struct doctor *d, struct store *home, struct str worksp
 {
 	struct err err;
 
-	*ret_ok = home_load_config(d->ctx->arena, d->ctx, home, config, &err) == 0;
+	*ret_ok = workspace_load_config(d->ctx->arena, d->ctx, home, config, &err) == 0;
 	if (*ret_ok)
 		report(d, workspace, "configuration", STR("agent.yaml, .env and tools.json are valid"), NULL);
 	else
@@ -279,20 +279,20 @@ static void check_tools(struct doctor *d, struct str workspace, const struct con
 static void check_quota(struct doctor *d, struct store *home, struct str workspace, const struct config_quota *quota)
 {
 	struct store *files;
-	struct home_usage usage;
+	struct workspace_usage usage;
 	struct err err;
 	struct str detail;
 	int r;
 
 	files = store_prefix_new(store_share(home), (struct wpath){STR("files")});
-	r = home_count(d->ctx, files, &usage, &err);
+	r = workspace_count(d->ctx, files, &usage, &err);
 	store_destroy(files);
 	if (r && r != -ERR_NOT_FOUND) {
 		report(d, workspace, "files", sentence(d, &err), "look at the directory with the host's own tools");
 		return;
 	}
 	if (r)
-		usage = (struct home_usage){0};
+		usage = (struct workspace_usage){0};
 	detail = arena_printf(d->ctx->arena, "%s%llu files, %llu bytes", usage.partial ? "at least " : "",
 			      (unsigned long long)usage.files, (unsigned long long)usage.bytes);
 	if ((quota->bytes && usage.bytes > quota->bytes / 10 * 9) ||
@@ -308,7 +308,7 @@ static void check_quota(struct doctor *d, struct store *home, struct str workspa
 /* The fork as a whole in place of its own directory; false when that cannot be had. */
 static bool check_fork(struct doctor *d, struct str name, struct store **home)
 {
-	struct home_place place = {.base = d->base};
+	struct workspace_stores place = {.base = d->base};
 	struct fork_info info;
 	struct store *raw;
 	struct err err;
@@ -377,7 +377,7 @@ static void check_all(struct doctor *d)
 	struct jv *good = jv_array(d->ctx->arena), *bad = jv_array(d->ctx->arena);
 	struct err err;
 
-	if (home_names(d->ctx, d->base, good, bad, &err) != 0) {
+	if (workspace_names(d->ctx, d->base, good, bad, &err) != 0) {
 		report(d, STR_NONE, "workspaces", sentence(d, &err), store_fix(d));
 		return;
 	}
@@ -397,7 +397,7 @@ static void check_named(struct doctor *d, struct str name)
 	struct err err;
 
 	if (!workspace_name_ok(name)) {
-		home_bad_name(name, &err);
+		workspace_bad_name(name, &err);
 		report(d, name, "name", sentence(d, &err), "choose another name");
 	} else if (store_stat(d->base, d->ctx, (struct wpath){name}, NULL, &err) != 0) {
 		report(d, name, "workspace", sentence(d, &err),

@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "base/limits.h"
 #include "workspace/place.h"
-#include "workspace/workspace_internal.h"
+#include "workspace/workspace_parts.h"
 
 #define CLOCK_APART_NS (INT64_C(60) * 1000000000)
 

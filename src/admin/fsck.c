@@ -17,7 +17,7 @@
 #include "store/lease.h"
 #include "tool/family.h"
 #include "workspace/place.h"
-#include "workspace/workspace_internal.h"
+#include "workspace/workspace_parts.h"
 
 /* Findings of one kind that are named one by one; the rest is counted. */
 #define NAMED_MAX 20
@@ -293,7 +293,7 @@ static void check_copy(struct fsck *f, struct str name, struct store *view)
 	struct err err;
 	struct jv *mark;
 
-	if (home_read(f->ctx, view, ".stead/copy.json", 4 * KIB, &text, &err) || !text.ptr ||
+	if (workspace_read(f->ctx, view, ".stead/copy.json", 4 * KIB, &text, &err) || !text.ptr ||
 	    jv_parse(f->ctx->arena, text, &mark, &err))
 		return;
 	if (!jv_get_bool(mark, "done", false))
@@ -304,7 +304,7 @@ static void check_copy(struct fsck *f, struct str name, struct store *view)
 static void check_workspace(struct fsck *f, struct str name)
 {
 	struct store *view = store_prefix_new(store_share(f->base), (struct wpath){name}), *raw = NULL, *log = NULL;
-	struct home_place place = {.base = f->base};
+	struct workspace_stores place = {.base = f->base};
 	struct rev_carry carry = {0};
 	struct config config;
 	struct err err;
@@ -315,10 +315,10 @@ static void check_workspace(struct fsck *f, struct str name)
 		r = fork_open_raw(f->ctx, &place, name, &raw, &err);
 	else if (!r)
 		raw = store_share(view);
-	if (!r && home_load_config(f->ctx->arena, f->ctx, raw, &config, &err) != 0)
+	if (!r && workspace_load_config(f->ctx->arena, f->ctx, raw, &config, &err) != 0)
 		tell(f, name, "configuration", sentence(f, &err), "correct the line");
 	if (!r)
-		r = home_record(f->ctx, &place, name, store_share(raw), ".stead/rev", &log, &err);
+		r = workspace_record(f->ctx, &place, name, store_share(raw), ".stead/rev", &log, &err);
 	if (r) {
 		tell(f, name, "history", sentence(f, &err), "restore .stead of this workspace from a backup");
 	} else if (check_log(f, name, log, &carry)) {
@@ -432,14 +432,14 @@ int store_fsck(struct ctx *ctx, struct str url, struct str workspace, bool repai
 	struct fsck f = {.ctx = ctx, .lines = jv_array(ctx->arena), .repair = repair};
 	struct str dir;
 	uint64_t done = 0;
-	int r = home_open_store(ctx->arena, url, false, false, &f.base, &dir, err);
+	int r = workspace_open_store(ctx->arena, url, false, false, &f.base, &dir, err);
 
 	if (r)
 		return r;
 	if (workspace.len)
 		jv_push(ctx->arena, names, jv_str(ctx->arena, workspace));
 	else
-		r = home_names(ctx, f.base, names, bad_names, err);
+		r = workspace_names(ctx, f.base, names, bad_names, err);
 	if (!r && workspace.len)
 		r = store_stat(f.base, ctx, (struct wpath){workspace}, NULL, err);
 	for (const struct jv_member *m = jv_first(names); !r && m; m = m->next) {

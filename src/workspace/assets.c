@@ -7,7 +7,7 @@
  * It is only ever read, so it has no operation that changes anything.
  */
 #include "base/limits.h"
-#include "workspace/workspace_internal.h"
+#include "workspace/workspace_parts.h"
 
 /* In the order of lists. */
 static const struct asset {
@@ -21,7 +21,7 @@ static const struct asset {
 };
 #define ASSETS COUNT(assets)
 
-bool home_may_be_asset(struct wpath path)
+bool workspace_may_be_asset(struct wpath path)
 {
 	struct str first = str_first(path.s, str_find_char(path.s, '/'));
 
@@ -41,7 +41,7 @@ static int assets_stat(struct store *s, struct ctx *ctx, struct wpath path, stru
 {
 	struct store_call call = {.op = STORE_OP_STAT, .path = path, .ret_stat = ret_stat};
 
-	return home_may_be_asset(path) ? store_forward(s->inner, ctx, &call, err) : not_here(err);
+	return workspace_may_be_asset(path) ? store_forward(s->inner, ctx, &call, err) : not_here(err);
 }
 
 static int assets_read(struct store *s, struct ctx *ctx, struct wpath path, struct store_range range,
@@ -50,7 +50,7 @@ static int assets_read(struct store *s, struct ctx *ctx, struct wpath path, stru
 	struct store_call call = {
 		.op = STORE_OP_READ, .path = path, .range = range, .sink = sink, .ret_stat = ret_stat};
 
-	return home_may_be_asset(path) ? store_forward(s->inner, ctx, &call, err) : not_here(err);
+	return workspace_may_be_asset(path) ? store_forward(s->inner, ctx, &call, err) : not_here(err);
 }
 
 /* Adds the asset itself to the page, if it exists, has the right kind, and comes after the cursor. */
@@ -129,7 +129,7 @@ static int assets_list(struct store *s, struct ctx *ctx, struct wpath path, cons
 
 	if (wpath_is_root(path))
 		return list_root(s, ctx, req, ret_page, err);
-	return home_may_be_asset(path) ? store_forward(s->inner, ctx, &call, err) : not_here(err);
+	return workspace_may_be_asset(path) ? store_forward(s->inner, ctx, &call, err) : not_here(err);
 }
 
 static void assets_destroy(struct store *s)
@@ -145,7 +145,7 @@ static const struct store_ops assets_ops = {
 	.destroy = assets_destroy,
 };
 
-struct store *home_assets_new(struct store *inner)
+struct store *workspace_assets_new(struct store *inner)
 {
 	struct store *s = xcalloc(1, sizeof *s);
 

@@ -17,7 +17,7 @@
 #include "base/limits.h"
 #include "revisions/revisions.h"
 #include "store/list_stream.h"
-#include "workspace/workspace_internal.h"
+#include "workspace/workspace_parts.h"
 
 #define FORK_FILE ".stead/fork.json"
 #define OWN_DIR   ".stead"
@@ -196,10 +196,10 @@ static struct store *past_new(struct store *revisions, bool owned, uint64_t numb
 
 /* --- opening --- */
 
-static int open_raw(struct ctx *ctx, const struct home_place *place, struct str name, unsigned depth,
+static int open_raw(struct ctx *ctx, const struct workspace_stores *place, struct str name, unsigned depth,
 		    struct store **ret_raw, struct err *err);
 
-static int check_parent(struct ctx *ctx, const struct home_place *place, struct str name, struct str parent,
+static int check_parent(struct ctx *ctx, const struct workspace_stores *place, struct str name, struct str parent,
 			unsigned depth, struct err *err)
 {
 	int r;
@@ -218,8 +218,8 @@ static int check_parent(struct ctx *ctx, const struct home_place *place, struct 
 	return r;
 }
 
-static int open_parent(struct ctx *ctx, const struct home_place *place, const struct fork_info *info, unsigned depth,
-		       struct store **ret_past, struct err *err)
+static int open_parent(struct ctx *ctx, const struct workspace_stores *place, const struct fork_info *info,
+		       unsigned depth, struct store **ret_past, struct err *err)
 {
 	struct store *raw, *revisions;
 	int r;
@@ -230,13 +230,13 @@ static int open_parent(struct ctx *ctx, const struct home_place *place, const st
 	}
 	r = open_raw(ctx, place, info->parent, depth + 1, &raw, err);
 	if (!r)
-		r = home_record(ctx, place, info->parent, raw, ".stead/rev", &revisions, err);
+		r = workspace_record(ctx, place, info->parent, raw, ".stead/rev", &revisions, err);
 	if (!r)
 		*ret_past = past_new(revisions, true, info->revision);
 	return r;
 }
 
-static int open_raw(struct ctx *ctx, const struct home_place *place, struct str name, unsigned depth,
+static int open_raw(struct ctx *ctx, const struct workspace_stores *place, struct str name, unsigned depth,
 		    struct store **ret_raw, struct err *err)
 {
 	struct store *own = store_prefix_new(store_share(place->base), (struct wpath){name}), *past;
@@ -260,7 +260,7 @@ static int open_raw(struct ctx *ctx, const struct home_place *place, struct str 
 	return 0;
 }
 
-int fork_open_raw(struct ctx *ctx, const struct home_place *place, struct str name, struct store **ret_raw,
+int fork_open_raw(struct ctx *ctx, const struct workspace_stores *place, struct str name, struct store **ret_raw,
 		  struct err *err)
 {
 	return open_raw(ctx, place, name, 1, ret_raw, err);
@@ -273,13 +273,13 @@ static int check_new(struct workspace *ws, struct ctx *ctx, struct str name, str
 	int r;
 
 	if (!workspace_name_ok(name))
-		return home_bad_name(name, err);
+		return workspace_bad_name(name, err);
 	if (workspace_files_are_own(ws))
 		return err_set(err, ERR_UNSUPPORTED,
 			       "the files of \"%.*s\" are in a directory of your own (%.*s), which cannot be "
 			       "forked; fork a workspace that holds its files itself",
 			       STR_ARG(workspace_name(ws)), STR_ARG(utf8_first(workspace_files_place(ws), 200)));
-	r = store_stat(home_store_of(ws, false), ctx, (struct wpath){name}, NULL, err);
+	r = store_stat(workspace_store_of(ws, false), ctx, (struct wpath){name}, NULL, err);
 	if (r == -ERR_NOT_FOUND)
 		return 0;
 	return r ? r
@@ -315,7 +315,7 @@ int fork_create(struct workspace *ws, struct ctx *ctx, struct str name, uint64_t
 	int r = check_new(ws, ctx, name, err);
 
 	if (!r)
-		r = count_parents(ctx, home_store_of(ws, false), workspace_name(ws), &parents, err);
+		r = count_parents(ctx, workspace_store_of(ws, false), workspace_name(ws), &parents, err);
 	if (!r && parents > FORK_DEPTH_MAX)
 		r = err_set(err, ERR_INVALID, "forks of forks may be %d deep; merge \"%.*s\" into its parent first",
 			    FORK_DEPTH_MAX, STR_ARG(workspace_name(ws)));
@@ -327,7 +327,7 @@ int fork_create(struct workspace *ws, struct ctx *ctx, struct str name, uint64_t
 		return err_set(err, ERR_NOT_FOUND, "there is no revision %llu of \"%.*s\"; the newest is %llu",
 			       (unsigned long long)number, STR_ARG(workspace_name(ws)), (unsigned long long)head);
 	info.revision = number == FORK_AT_HEAD ? head : number;
-	home = store_prefix_new(store_share(home_store_of(ws, true)), (struct wpath){name});
+	home = store_prefix_new(store_share(workspace_store_of(ws, true)), (struct wpath){name});
 	r = fork_write(ctx, home, &info, err);
 	store_destroy(home);
 	if (r)

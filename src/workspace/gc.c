@@ -14,7 +14,7 @@
 #include "base/clock.h"
 #include "base/limits.h"
 #include "revisions/revisions.h"
-#include "workspace/workspace_internal.h"
+#include "workspace/workspace_parts.h"
 
 #define FORK_FILE    ".stead/fork.json"
 #define MARK_FILE    ".stead/rev/gc-mark"
@@ -59,7 +59,7 @@ static int read_fork(struct ctx *ctx, struct store *base, struct str name, struc
 
 static int find_pins(struct workspace *ws, struct ctx *ctx, struct pins *pins, struct err *err)
 {
-	struct store *base = home_store_of(ws, false);
+	struct store *base = workspace_store_of(ws, false);
 	struct jv *names = jv_array(ctx->arena), *unused = jv_array(ctx->arena), *fork;
 	int r = read_fork(ctx, base, workspace_name(ws), &fork, err);
 
@@ -69,7 +69,7 @@ static int find_pins(struct workspace *ws, struct ctx *ctx, struct pins *pins, s
 			pin(ctx->arena, pins, m->value->type == JV_INT ? m->value->u.i : 0);
 	}
 	if (r == 0)
-		r = home_names(ctx, base, names, unused, err);
+		r = workspace_names(ctx, base, names, unused, err);
 	for (const struct jv_member *m = jv_first(names); r == 0 && m; m = m->next) {
 		r = read_fork(ctx, base, jv_str_of(m->value), &fork, err);
 		if (r == 0 && fork && str_eq(jv_get_str(fork, "parent"), workspace_name(ws)))
@@ -127,13 +127,13 @@ static void write_mark(struct workspace *ws, struct ctx *ctx)
 {
 	struct err ignored;
 
-	store_write(home_store_of(ws, false), ctx, mark_path(ws, ctx), clock_format_utc(ctx->arena, clock_real_ns()),
-		    (struct store_cond){0}, NULL, &ignored);
+	store_write(workspace_store_of(ws, false), ctx, mark_path(ws, ctx),
+		    clock_format_utc(ctx->arena, clock_real_ns()), (struct store_cond){0}, NULL, &ignored);
 }
 
 int gc_run(struct workspace *ws, struct ctx *ctx, bool dry_run, struct jv **ret, struct err *err)
 {
-	struct store *shared = home_shared(ws), *recorded = workspace_revisions(ws);
+	struct store *shared = workspace_shared(ws), *recorded = workspace_revisions(ws);
 	struct rev_retain want = {.limits = limits_of(ws), .dry_run = dry_run};
 	struct rev_retained got, own = {0};
 	struct pins pins = {0};
@@ -179,7 +179,7 @@ static bool is_due(struct workspace *ws, struct ctx *ctx)
 {
 	struct store_stat stat;
 	struct err ignored;
-	int r = store_stat(home_store_of(ws, false), ctx, mark_path(ws, ctx), &stat, &ignored);
+	int r = store_stat(workspace_store_of(ws, false), ctx, mark_path(ws, ctx), &stat, &ignored);
 
 	return r == -ERR_NOT_FOUND || (r == 0 && clock_real_ns() - stat.mtime_ns > DUE_NS);
 }

@@ -9,7 +9,7 @@
 
 #include "base/limits.h"
 #include "workspace/embedded.h"
-#include "workspace/workspace_internal.h"
+#include "workspace/workspace_parts.h"
 
 static const struct {
 	const char *path;
@@ -95,8 +95,8 @@ static int has_agent_md(struct ctx *ctx, struct store *home, bool *ret, struct e
 	return r == -ERR_NOT_FOUND ? 0 : r;
 }
 
-int home_write_templates(struct ctx *ctx, struct store *home, struct str dir, const struct init_opts *opts,
-			 struct jv *written, struct err *err)
+int workspace_write_templates(struct ctx *ctx, struct store *home, struct str dir, const struct init_opts *opts,
+			      struct jv *written, struct err *err)
 {
 	struct str config = agent_yaml(ctx->arena, opts);
 	bool has_agent, wrote;
@@ -125,15 +125,15 @@ static int init_in(struct ctx *ctx, struct store *base, struct str dir, const st
 	struct store *home = store_prefix_new(store_share(base), (struct wpath){opts->name});
 	struct jv *written = jv_array(ctx->arena);
 	struct str own_dir = dir.ptr ? arena_printf(ctx->arena, "%s/%.*s", dir.ptr, STR_ARG(opts->name)) : STR("");
-	struct str place = dir.ptr ? own_dir : home_place_shown(ctx->arena, opts->store_url, opts->name);
+	struct str place = dir.ptr ? own_dir : workspace_place_shown(ctx->arena, opts->store_url, opts->name);
 	bool exists;
-	int r = home_exists(ctx, home, &exists, err);
+	int r = workspace_exists(ctx, home, &exists, err);
 
 	if (!r && exists)
 		r = err_set(err, ERR_EXISTS, "the workspace \"%.*s\" exists already in %.*s; choose another name",
 			    STR_ARG(opts->name), STR_ARG(utf8_first(place, 200)));
 	if (!r)
-		r = home_write_templates(ctx, home, own_dir, opts, written, err);
+		r = workspace_write_templates(ctx, home, own_dir, opts, written, err);
 	store_destroy(home);
 	jv_set_str(ctx->arena, report, "name", opts->name);
 	jv_set_str(ctx->arena, report, "place", place);
@@ -149,8 +149,8 @@ int workspace_init(struct ctx *ctx, const struct init_opts *opts, struct jv **re
 	int r;
 
 	if (!workspace_name_ok(opts->name))
-		return home_bad_name(opts->name, err);
-	r = home_open_store(ctx->arena, opts->store_url, true, false, &base, &dir, err);
+		return workspace_bad_name(opts->name, err);
+	r = workspace_open_store(ctx->arena, opts->store_url, true, false, &base, &dir, err);
 	if (r)
 		return r;
 	r = init_in(ctx, base, dir, opts, report, err);

@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "base/limits.h"
 #include "workspace/fork.h"
-#include "workspace/workspace_internal.h"
+#include "workspace/workspace_parts.h"
 
 #define COUNTED_FILES_MAX 200000
 #define WORKSPACES_MAX    10000
@@ -18,10 +18,10 @@ static bool is_own(struct str path)
 	       str_starts(path, STR(FORK_GONE "/"));
 }
 
-int home_count(struct ctx *ctx, struct store *store, struct home_usage *ret, struct err *err)
+int workspace_count(struct ctx *ctx, struct store *store, struct workspace_usage *ret, struct err *err)
 {
 	struct store_list_req req = {.recursive = true, .limit = STORE_PAGE_MAX};
-	struct home_usage usage = {0};
+	struct workspace_usage usage = {0};
 	struct store_page page = {0};
 
 	do {
@@ -55,7 +55,7 @@ int home_count(struct ctx *ctx, struct store *store, struct home_usage *ret, str
 static int describe_fork(struct ctx *ctx, struct store *base, struct str name, struct store **home, struct jv *line,
 			 struct err *err)
 {
-	struct home_place place = {.base = base};
+	struct workspace_stores place = {.base = base};
 	struct fork_info info;
 	struct store *raw;
 	bool is_fork;
@@ -77,12 +77,12 @@ static struct jv *describe(struct ctx *ctx, struct store *base, struct str name)
 {
 	struct store *home = store_prefix_new(store_share(base), (struct wpath){name});
 	struct jv *line = jv_object(ctx->arena);
-	struct home_usage usage;
+	struct workspace_usage usage;
 	struct config config;
 	struct err err;
 
 	jv_set_str(ctx->arena, line, "name", name);
-	if (home_count(ctx, home, &usage, &err) == 0) {
+	if (workspace_count(ctx, home, &usage, &err) == 0) {
 		jv_set_int(ctx->arena, line, "files", (int64_t)usage.files);
 		jv_set_int(ctx->arena, line, "bytes", (int64_t)usage.bytes);
 		if (usage.files)
@@ -93,13 +93,13 @@ static struct jv *describe(struct ctx *ctx, struct store *base, struct str name)
 		jv_set_str(ctx->arena, line, "problem", err_text(ctx->arena, &err));
 	}
 	if (!jv_get(line, "problem") && (describe_fork(ctx, base, name, &home, line, &err) != 0 ||
-					 home_load_config(ctx->arena, ctx, home, &config, &err) != 0))
+					 workspace_load_config(ctx->arena, ctx, home, &config, &err) != 0))
 		jv_set_str(ctx->arena, line, "problem", err_text(ctx->arena, &err));
 	store_destroy(home);
 	return line;
 }
 
-int home_names(struct ctx *ctx, struct store *base, struct jv *ret_good, struct jv *ret_bad, struct err *err)
+int workspace_names(struct ctx *ctx, struct store *base, struct jv *ret_good, struct jv *ret_bad, struct err *err)
 {
 	struct store_list_req req = {.limit = 1000};
 	struct store_page page;
@@ -126,7 +126,7 @@ int workspace_list(struct ctx *ctx, struct str store_url, struct jv **ret_list, 
 	struct jv *list = jv_array(ctx->arena), *names = jv_array(ctx->arena), *bad_names = jv_array(ctx->arena);
 	struct store *base;
 	struct str dir;
-	int r = home_open_store(ctx->arena, store_url, false, false, &base, &dir, err);
+	int r = workspace_open_store(ctx->arena, store_url, false, false, &base, &dir, err);
 
 	if (r == -ERR_NOT_FOUND && dir.ptr) { /* no store yet: no workspaces yet */
 		*ret_list = list;
@@ -134,7 +134,7 @@ int workspace_list(struct ctx *ctx, struct str store_url, struct jv **ret_list, 
 	}
 	if (r)
 		return r;
-	r = home_names(ctx, base, names, bad_names, err);
+	r = workspace_names(ctx, base, names, bad_names, err);
 	for (const struct jv_member *m = jv_first(names); m && !r; m = m->next) {
 		r = ctx_check(ctx, err);
 		if (!r)

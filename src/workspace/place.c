@@ -26,7 +26,7 @@
 #include "text/yaml.h"
 #include "workspace/config.h"
 #include "workspace/embedded.h"
-#include "workspace/workspace_internal.h"
+#include "workspace/workspace_parts.h"
 
 #define CONFIG_SCHEME "config:"
 #define CACHE_DEFAULT ((uint64_t)1024 * MIB)
@@ -225,9 +225,9 @@ int place_read(struct arena *arena, struct str url, struct place_config *ret, st
 	int r;
 
 	if (!str_starts(url, STR(CONFIG_SCHEME))) {
-		if (home_is_temp(url))
+		if (workspace_is_temp(url))
 			return err_set(err, ERR_INVALID, "a temporary store is always new and empty; name another");
-		c.store = url.len ? home_url(arena, url) : workspace_default_store(arena);
+		c.store = url.len ? workspace_url(arena, url) : workspace_default_store(arena);
 		r = read_cache(arena, NULL, &c, err);
 		*ret = c;
 		return r;

@@ -10,16 +10,16 @@
 #include <unistd.h>
 
 #include "base/env.h"
-#include "workspace/workspace_internal.h"
+#include "workspace/workspace_parts.h"
 
 #define OPEN_DIRS 16
 
-bool home_is_temp(struct str url)
+bool workspace_is_temp(struct str url)
 {
 	return str_is(url, "temp") || str_starts(url, STR("temp:"));
 }
 
-struct str home_url(struct arena *arena, struct str text)
+struct str workspace_url(struct arena *arena, struct str text)
 {
 	if (str_is(text, "memory") || str_is(text, "inmemory"))
 		return STR("memory:");
@@ -29,7 +29,7 @@ struct str home_url(struct arena *arena, struct str text)
 	return text;
 }
 
-int home_temp_new(struct arena *arena, struct str url, struct str *ret_dir, struct err *err)
+int workspace_temp_new(struct arena *arena, struct str url, struct str *ret_dir, struct err *err)
 {
 	struct str prefix = str_from(url, 5);
 	const char *base = env_process("TMPDIR");
@@ -58,7 +58,7 @@ static int remove_entry(const char *path, const struct stat *st, int type, struc
 	return 0;
 }
 
-void home_temp_end(const char *dir)
+void workspace_temp_end(const char *dir)
 {
 	/* What cannot be removed stays; it is in the place for temporary things. */
 	(void)nftw(dir, remove_entry, OPEN_DIRS, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);

@@ -26,7 +26,7 @@
 #include "workspace/fork.h"
 #include "workspace/gc.h"
 #include "workspace/place.h"
-#include "workspace/workspace_internal.h"
+#include "workspace/workspace_parts.h"
 
 #define SLOTS_MAX 32
 
@@ -93,8 +93,8 @@ struct str workspace_default_store(struct arena *arena)
 	return arena_printf(arena, "disk:%s/.local/share/stead/workspaces", home ? home : "");
 }
 
-int home_open_store(struct arena *arena, struct str url, bool create, bool relaxed, struct store **ret_store,
-		    struct str *ret_dir, struct err *err)
+int workspace_open_store(struct arena *arena, struct str url, bool create, bool relaxed, struct store **ret_store,
+			 struct str *ret_dir, struct err *err)
 {
 	struct place_config config;
 	int r = place_read(arena, url, &config, err);
@@ -103,7 +103,7 @@ int home_open_store(struct arena *arena, struct str url, bool create, bool relax
 	return r ? r : place_open_all(arena, &config, create, relaxed, ret_store, ret_dir, err);
 }
 
-int home_bad_name(struct str name, struct err *err)
+int workspace_bad_name(struct str name, struct err *err)
 {
 	return err_set(err, ERR_INVALID,
 		       "the workspace name \"%.*s\" is not allowed; use 2 to 64 small letters, digits, '-' and '_', "
@@ -113,7 +113,7 @@ int home_bad_name(struct str name, struct err *err)
 
 /* --- files of the home --- */
 
-int home_read(struct ctx *ctx, struct store *home, const char *path, size_t max, struct str *ret, struct err *err)
+int workspace_read(struct ctx *ctx, struct store *home, const char *path, size_t max, struct str *ret, struct err *err)
 {
 	int r = store_read(home, ctx, (struct wpath){str_of(path)}, STORE_WHOLE, max, ret, NULL, err);
 
@@ -122,19 +122,19 @@ int home_read(struct ctx *ctx, struct store *home, const char *path, size_t max,
 	return r == -ERR_NOT_FOUND ? 0 : r;
 }
 
-int home_load_config(struct arena *arena, struct ctx *ctx, struct store *home, struct config *ret, struct err *err)
+int workspace_load_config(struct arena *arena, struct ctx *ctx, struct store *home, struct config *ret, struct err *err)
 {
 	struct str agent_yaml, dotenv, tools_json;
-	int r = home_read(ctx, home, "agent.yaml", YAML_LEN_MAX, &agent_yaml, err);
+	int r = workspace_read(ctx, home, "agent.yaml", YAML_LEN_MAX, &agent_yaml, err);
 
 	if (!r)
-		r = home_read(ctx, home, ".env", ENV_LEN_MAX, &dotenv, err);
+		r = workspace_read(ctx, home, ".env", ENV_LEN_MAX, &dotenv, err);
 	if (!r)
-		r = home_read(ctx, home, "tools.json", YAML_LEN_MAX, &tools_json, err);
+		r = workspace_read(ctx, home, "tools.json", YAML_LEN_MAX, &tools_json, err);
 	return r ? r : config_load(arena, agent_yaml, dotenv, tools_json, ret, err);
 }
 
-int home_exists(struct ctx *ctx, struct store *home, bool *ret, struct err *err)
+int workspace_exists(struct ctx *ctx, struct store *home, bool *ret, struct err *err)
 {
 	static const char *const marks[] = {"agent.yaml", "AGENTS.md", "AGENT.md"};
 
@@ -234,7 +234,7 @@ static struct str boot_id(struct arena *arena)
 }
 
 /* Elsewhere than on this machine the log is a journal. Tests of that need no server: STEAD_TEST_JOURNAL. */
-static bool log_is_journal(const struct home_place *place)
+static bool log_is_journal(const struct workspace_stores *place)
 {
 	return env_process("STEAD_TEST_JOURNAL") || !store_is_local(place->base);
 }
@@ -248,8 +248,8 @@ static bool is_forgettable(struct wpath path)
 }
 
 /* The log is in `dir` of the store that syncs, the mark of a clean end in the same place of the store that does not. */
-int home_record(struct ctx *ctx, const struct home_place *place, struct str name, struct store *inner, const char *dir,
-		struct store **ret, struct err *err)
+int workspace_record(struct ctx *ctx, const struct workspace_stores *place, struct str name, struct store *inner,
+		     const char *dir, struct store **ret, struct err *err)
 {
 	struct wpath path = {arena_printf(ctx->arena, "%.*s/%s", STR_ARG(name), dir)};
 	struct store *log = store_prefix_new(store_share(place->log_base ? place->log_base : place->base), path);
@@ -272,9 +272,9 @@ int home_record(struct ctx *ctx, const struct home_place *place, struct str name
 	return r;
 }
 
-static struct home_place place_of(const struct workspace *ws)
+static struct workspace_stores place_of(const struct workspace *ws)
 {
-	struct home_place place = {.base = ws->base, .log_base = ws->log_base};
+	struct workspace_stores place = {.base = ws->base, .log_base = ws->log_base};
 
 	if (ws->sibling) {
 		place.known = ws->sibling->actor.workspace;
@@ -293,9 +293,9 @@ static struct ctx opening(const struct workspace *ws)
 static int record(struct workspace *ws, struct store *inner, const char *dir, struct store **ret, struct err *err)
 {
 	struct ctx ctx = opening(ws);
-	struct home_place place = place_of(ws);
+	struct workspace_stores place = place_of(ws);
 
-	return home_record(&ctx, &place, ws->actor.workspace, inner, dir, ret, err);
+	return workspace_record(&ctx, &place, ws->actor.workspace, inner, dir, ret, err);
 }
 
 /* A directory of the person's own. The log is kept in the workspace, and so are unfinished writes if a rename can reach
@@ -346,8 +346,8 @@ static struct store *user_view(const struct workspace *ws, struct store *shared,
 		view = over_templates(ws, shared);
 	} else {
 		view = store_prefix_new(store_share(shared), user_dir);
-		if (home_may_be_asset(dir))
-			view = store_overlay_new(view, home_assets_new(over_templates(ws, shared)));
+		if (workspace_may_be_asset(dir))
+			view = store_overlay_new(view, workspace_assets_new(over_templates(ws, shared)));
 	}
 	return wpath_is_root(dir) ? view : store_prefix_new(view, dir);
 }
@@ -437,7 +437,7 @@ static int open_place(struct workspace *ws, const struct workspace_opts *opts, s
 	return r;
 }
 
-struct str home_place_shown(struct arena *arena, struct str url, struct str name)
+struct str workspace_place_shown(struct arena *arena, struct str url, struct str name)
 {
 	struct str shown = store_url_shown(arena, url);
 	size_t path_end = str_find_char(shown, '?');
@@ -465,7 +465,7 @@ static int view_workspace(struct workspace *ws, const struct workspace_opts *opt
 	ws->store_dir = dir;
 	if (dir.ptr)
 		ws->dir = arena_printf(ws->arena, "%s/%.*s", dir.ptr, STR_ARG(ws->actor.workspace));
-	ws->place = dir.ptr ? ws->dir : home_place_shown(ws->arena, ws->where.store, ws->actor.workspace);
+	ws->place = dir.ptr ? ws->dir : workspace_place_shown(ws->arena, ws->where.store, ws->actor.workspace);
 	ws->whole = ws->place;
 	if (!r)
 		ws->raw = store_prefix_new(store_share(ws->base), (struct wpath){ws->actor.workspace});
@@ -491,7 +491,7 @@ static int make_from_templates(struct workspace *ws, struct ctx *ctx, const stru
 	durable = store_prefix_new(store_share(ws->log_base ? ws->log_base : ws->base),
 				   (struct wpath){ws->actor.workspace});
 	over = over_templates(ws, durable);
-	r = home_write_templates(ctx, over, ws->dir, init, jv_array(ctx->arena), err);
+	r = workspace_write_templates(ctx, over, ws->dir, init, jv_array(ctx->arena), err);
 	if (!r)
 		r = store_write(durable, ctx, (struct wpath){STR(".stead/from-templates")},
 				clock_format_utc(ctx->arena, clock_real_ns()), (struct store_cond){0}, NULL, err);
@@ -504,7 +504,7 @@ static int make_from_templates(struct workspace *ws, struct ctx *ctx, const stru
 static int load_config(struct workspace *ws, struct ctx *ctx, struct err *err)
 {
 	struct store *home = over_templates(ws, ws->raw);
-	int r = home_load_config(ws->arena, ctx, home, &ws->config, err);
+	int r = workspace_load_config(ws->arena, ctx, home, &ws->config, err);
 
 	store_destroy(home);
 	return r;
@@ -545,7 +545,7 @@ static int ensure_exists(struct workspace *ws, struct ctx *ctx, const struct wor
 		return make_from_templates(ws, ctx, &init, err);
 	r = fork_is(ctx, ws->raw, &exists, err);
 	if (!r && !exists)
-		r = home_exists(ctx, ws->raw, &exists, err);
+		r = workspace_exists(ctx, ws->raw, &exists, err);
 	if (r || exists)
 		return r;
 	r = open_log_base(ws, err);
@@ -553,7 +553,7 @@ static int ensure_exists(struct workspace *ws, struct ctx *ctx, const struct wor
 		return r;
 	durable = store_prefix_new(store_share(ws->log_base ? ws->log_base : ws->base),
 				   (struct wpath){ws->actor.workspace});
-	r = home_write_templates(ctx, durable, ws->dir, &init, jv_array(ctx->arena), err);
+	r = workspace_write_templates(ctx, durable, ws->dir, &init, jv_array(ctx->arena), err);
 	store_destroy(durable);
 	return r;
 }
@@ -561,7 +561,7 @@ static int ensure_exists(struct workspace *ws, struct ctx *ctx, const struct wor
 /* A fork's directory gets its parent's past below it. */
 static int stand_on_parent(struct workspace *ws, struct ctx *ctx, struct err *err)
 {
-	struct home_place place = place_of(ws);
+	struct workspace_stores place = place_of(ws);
 	struct store *raw;
 	int r = fork_is(ctx, ws->raw, &ws->is_fork, err);
 
@@ -612,7 +612,7 @@ static struct workspace_opts copy_opts(struct arena *arena, const struct workspa
 static int open_temp(struct workspace *ws, struct err *err)
 {
 	struct str dir;
-	int r = home_temp_new(ws->arena, ws->opts.store_url, &dir, err);
+	int r = workspace_temp_new(ws->arena, ws->opts.store_url, &dir, err);
 
 	if (r)
 		return r;
@@ -638,7 +638,7 @@ static int open_as(const struct workspace_opts *opts, const struct workspace *si
 	int r;
 
 	if (opts->name.len && !workspace_name_ok(opts->name))
-		return home_bad_name(opts->name, err);
+		return workspace_bad_name(opts->name, err);
 	ws = handle_new();
 	ws->sibling = sibling;
 	ws->opts = copy_opts(ws->arena, opts);
@@ -646,7 +646,7 @@ static int open_as(const struct workspace_opts *opts, const struct workspace *si
 				   .user = ws->opts.user,
 				   .agent = ws->opts.agent,
 				   .session = ws->opts.session};
-	r = home_is_temp(ws->opts.store_url) && !sibling ? open_temp(ws, err) : 0;
+	r = workspace_is_temp(ws->opts.store_url) && !sibling ? open_temp(ws, err) : 0;
 	if (!r)
 		r = open_stack(ws, &ws->opts, err);
 	if (r) {
@@ -702,7 +702,7 @@ int workspace_open_for(struct workspace *of, struct str user, struct str agent, 
 	return 0;
 }
 
-int home_open_beside(struct workspace *ws, struct str name, struct workspace **ret_ws, struct err *err)
+int workspace_open_sibling(struct workspace *ws, struct str name, struct workspace **ret_ws, struct err *err)
 {
 	struct workspace_opts opts = ws->opts;
 
@@ -711,7 +711,7 @@ int home_open_beside(struct workspace *ws, struct str name, struct workspace **r
 	return open_as(&opts, ws, ret_ws, err);
 }
 
-struct store *home_store_of(const struct workspace *ws, bool durable)
+struct store *workspace_store_of(const struct workspace *ws, bool durable)
 {
 	return durable && ws->log_base ? ws->log_base : ws->base;
 }
@@ -754,7 +754,7 @@ void workspace_close(struct workspace *ws)
 		place_close(ws->stores);
 	}
 	if (ws->temp)
-		home_temp_end(ws->temp);
+		workspace_temp_end(ws->temp);
 	arena_destroy(ws->arena);
 	free(ws);
 }
@@ -794,22 +794,22 @@ struct store *workspace_events(struct workspace *ws)
 	return ws->events;
 }
 
-struct store *home_shared(struct workspace *ws)
+struct store *workspace_shared(struct workspace *ws)
 {
 	return ws->shared;
 }
 
-struct store *home_unrecorded(struct workspace *ws)
+struct store *workspace_unrecorded(struct workspace *ws)
 {
 	return ws->raw;
 }
 
-struct wpath home_part(const struct workspace *ws)
+struct wpath workspace_part(const struct workspace *ws)
 {
 	return ws->user_dir;
 }
 
-struct str home_boot(struct arena *arena, const struct workspace *ws)
+struct str workspace_boot(struct arena *arena, const struct workspace *ws)
 {
 	return ws->dir.ptr ? boot_id(arena) : STR("");
 }
@@ -824,17 +824,17 @@ struct wpath workspace_root(const struct workspace *ws)
 	return ws->root;
 }
 
-struct wpath home_user_dir(const struct workspace *ws)
+struct wpath workspace_user_dir(const struct workspace *ws)
 {
 	return ws->own_files ? WPATH_ROOT : ws->user_dir;
 }
 
-struct str home_dir(const struct workspace *ws)
+struct str workspace_dir(const struct workspace *ws)
 {
 	return ws->dir;
 }
 
-struct str home_url_of(const struct workspace *ws)
+struct str workspace_url_of(const struct workspace *ws)
 {
 	return ws->opts.store_url;
 }
@@ -867,7 +867,7 @@ struct store *workspace_leases_new(struct workspace *ws)
 {
 	struct str dir = arena_printf(ws->arena, "%.*s/.stead/leases", STR_ARG(ws->actor.workspace));
 
-	return store_prefix_new(store_share(home_store_of(ws, true)), (struct wpath){dir});
+	return store_prefix_new(store_share(workspace_store_of(ws, true)), (struct wpath){dir});
 }
 
 bool workspace_files_are_own(const struct workspace *ws)

@@ -13,7 +13,7 @@
 #include "temp_dir.h"
 #include "test.h"
 #include "text/tar.h"
-#include "workspace/workspace_internal.h"
+#include "workspace/workspace_parts.h"
 
 static struct arena *arena;
 static struct ctx ctx;
@@ -81,8 +81,8 @@ static struct workspace *make_rich(void)
 	CHECK_OK(history_checkpoint(ws, &ctx, STR("here"), &unused, &err), err);
 	CHECK_OK(store_remove(files, &ctx, (struct wpath){STR("gone")}, false, any, NULL, &err), err);
 	put(files, "d/\xc3\xa4 name\\with odd parts", STR("odd"));
-	put(home_shared(ws), ".env", STR("KEY=secret-value"));
-	put(home_shared(ws), "files/id_rsa", STR("secret-value"));
+	put(workspace_shared(ws), ".env", STR("KEY=secret-value"));
+	put(workspace_shared(ws), "files/id_rsa", STR("secret-value"));
 	return ws;
 }
 

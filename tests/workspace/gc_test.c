@@ -5,7 +5,7 @@
 #include "temp_dir.h"
 #include "test.h"
 #include "workspace/gc.h"
-#include "workspace/workspace_internal.h"
+#include "workspace/workspace_parts.h"
 
 static struct arena *arena;
 static struct ctx ctx;
@@ -44,7 +44,7 @@ static struct wpath of(struct workspace *ws, const char *path)
 /* Not through the recorded store: a person's editor does not go there either. */
 static void put_raw(struct workspace *ws, const char *path, const char *text)
 {
-	CHECK_OK(store_write(home_store_of(ws, false), &ctx, of(ws, path), str_of(text), any, NULL, &err), err);
+	CHECK_OK(store_write(workspace_store_of(ws, false), &ctx, of(ws, path), str_of(text), any, NULL, &err), err);
 }
 
 static struct workspace *limited(const char *name)
@@ -134,7 +134,8 @@ TEST(it_runs_by_itself_while_a_writer_goes_on)
 	ws = limited("one");
 	for (int i = 1; i <= 1500; i++)
 		put(ws, "a.md", i);
-	while (store_stat(home_store_of(ws, false), &ctx, of(ws, ".stead/rev/gc-mark"), &stat, &err) == -ERR_NOT_FOUND)
+	while (store_stat(workspace_store_of(ws, false), &ctx, of(ws, ".stead/rev/gc-mark"), &stat, &err) ==
+	       -ERR_NOT_FOUND)
 		;
 	CHECK_OK(revisions_head(workspace_revisions(ws), &ctx, &head, &err), err);
 	CHECK_INT(head, 1500);

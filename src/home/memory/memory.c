@@ -11,7 +11,7 @@
 #include "base/clock.h"
 #include "base/limits.h"
 #include "home/memory/memory_internal.h"
-#include "workspace/workspace_internal.h"
+#include "workspace/workspace_parts.h"
 
 #define BYTES_PER_TOKEN 4
 #define TOKENS_DEFAULT  4000

@@ -18,7 +18,7 @@
 #include "revisions/revisions.h"
 #include "store/jsonl.h"
 #include "workspace/fork.h"
-#include "workspace/workspace_internal.h"
+#include "workspace/workspace_parts.h"
 
 #define RECEIPTS     "memory/forgotten.jsonl"
 #define TEXTS_MAX    16
@@ -212,7 +212,7 @@ static int clean_files(struct forgetting *f, struct err *err)
 static bool is_ours(void *arg, struct wpath path)
 {
 	const struct forgetting *f = arg;
-	struct wpath part = home_part(f->ws);
+	struct wpath part = workspace_part(f->ws);
 
 	if (!wpath_within(path, part))
 		return false;
@@ -224,7 +224,7 @@ static int clean_past(struct forgetting *f, bool dry_run, struct rev_redacted *r
 {
 	struct rev_redact want = {.wanted = is_ours, .holds = holds, .arg = f, .dry_run = dry_run};
 
-	return revisions_redact(home_shared(f->ws), f->ctx, &want, ret, err);
+	return revisions_redact(workspace_shared(f->ws), f->ctx, &want, ret, err);
 }
 
 static int forget_in(struct forgetting *f, struct err *err);
@@ -233,9 +233,9 @@ static int forget_in(struct forgetting *f, struct err *err);
 static int clean_forks(struct forgetting *f, struct err *err)
 {
 	struct arena *arena = f->ctx->arena;
-	struct store *base = home_store_of(f->ws, false);
+	struct store *base = workspace_store_of(f->ws, false);
 	struct jv *names = jv_array(arena), *unused = jv_array(arena);
-	int r = home_names(f->ctx, base, names, unused, err);
+	int r = workspace_names(f->ctx, base, names, unused, err);
 
 	for (const struct jv_member *m = jv_first(names); r == 0 && m; m = m->next) {
 		struct store *home = store_prefix_new(store_share(base), (struct wpath){jv_str_of(m->value)});
@@ -247,7 +247,7 @@ static int clean_forks(struct forgetting *f, struct err *err)
 		store_destroy(home);
 		if (r || !is || !str_eq(info.parent, workspace_name(f->ws)))
 			continue;
-		r = home_open_beside(f->ws, jv_str_of(m->value), &in.ws, err);
+		r = workspace_open_sibling(f->ws, jv_str_of(m->value), &in.ws, err);
 		if (r)
 			return err_prefix(err, "the fork \"%.*s\"", STR_ARG(jv_str_of(m->value)));
 		in.files = jv_array(arena);

@@ -39,10 +39,10 @@ struct notebook *notebook_new(struct workspace *ws)
 	nb->arena = arena_new();
 	nb->ws = ws;
 	nb->home = workspace_home(ws);
-	nb->shared = home_shared(ws);
+	nb->shared = workspace_shared(ws);
 	nb->author = arena_str(nb->arena, agent.len ? agent : STR("agent"));
 	nb->author_dir = arena_str(nb->arena, workspace_encode_name(nb->arena, nb->author));
-	nb->part = home_part(ws);
+	nb->part = workspace_part(ws);
 	nb->counter.s = arena_printf(nb->arena, ".stead/notebook/%.*s",
 				     STR_ARG(wpath_is_root(nb->part) ? STR("shared") : nb->part.s));
 	pthread_mutex_init(&nb->lock, NULL);
@@ -139,7 +139,7 @@ static uint64_t at_least(struct notebook *nb, uint64_t last)
 /* A number that nobody else gets. */
 static int next_number(struct notebook *nb, struct ctx *ctx, uint64_t *ret, struct err *err)
 {
-	struct str boot = home_boot(ctx->arena, nb->ws), bytes;
+	struct str boot = workspace_boot(ctx->arena, nb->ws), bytes;
 	struct store_stat stat;
 	uint64_t last;
 	int r;

@@ -257,7 +257,7 @@ static int index_state(struct notebook *nb, struct ctx *ctx, uint64_t *ret_revis
 	*ret_revision = *ret_number = 0;
 	*ret_cond = (struct store_cond){.kind = STORE_ABSENT};
 	if (!r)
-		r = store_read(home_unrecorded(nb->ws), ctx, path, beginning, 200, &bytes, &stat, err);
+		r = store_read(workspace_unrecorded(nb->ws), ctx, path, beginning, 200, &bytes, &stat, err);
 	if (r)
 		return r == -ERR_NOT_FOUND ? 0 : r;
 	*ret_cond = (struct store_cond){STORE_VERSION, stat.version};
@@ -282,7 +282,7 @@ int notebook_flush(struct notebook *nb, struct ctx *ctx, struct err *err)
 			return r;
 		if (!index_mark(text, &mine, &number) || (cond.kind == STORE_VERSION && revision >= mine))
 			return 0;
-		r = store_write(home_unrecorded(nb->ws), ctx, path, text, cond, NULL, err);
+		r = store_write(workspace_unrecorded(nb->ws), ctx, path, text, cond, NULL, err);
 		if (r != -ERR_CONFLICT && r != -ERR_EXISTS)
 			return r;
 		r = ctx_check(ctx, err);

@@ -10,7 +10,7 @@
 #include "text/frontmatter.h"
 #include "tool/prompt_section.h"
 #include "tool/search_source.h"
-#include "workspace/workspace_internal.h"
+#include "workspace/workspace_parts.h"
 
 #define NOTE_PROBLEMS_SHOWN 20
 #define NOTES_DIR           ((struct wpath){STR("notes")})

@@ -49,7 +49,7 @@ void *prompt_kept_new(struct workspace *ws)
 	struct prompt_kept *kept = xcalloc(1, sizeof *kept);
 
 	kept->ws = ws;
-	kept->is_unwatched = str_starts(home_url_of(ws), STR("config:"));
+	kept->is_unwatched = str_starts(workspace_url_of(ws), STR("config:"));
 	pthread_mutex_init(&kept->lock, NULL);
 	prompt_files_init(&kept->files);
 	return kept;
@@ -128,7 +128,7 @@ static int ask(struct prompt_kept *kept, struct ctx *ctx, struct prompt_news *ne
 	int r;
 
 	news->count = 0;
-	news->anything = kept->is_unwatched || home_dir(kept->ws).ptr;
+	news->anything = kept->is_unwatched || workspace_dir(kept->ws).ptr;
 	if (kept->watch)
 		prompt_watch_ask(kept->watch, ctx->arena, news);
 	if (news->anything || news->count || !same_day)
@@ -138,7 +138,7 @@ static int ask(struct prompt_kept *kept, struct ctx *ctx, struct prompt_news *ne
 	for (size_t i = 0; !same_day && i < kept->files.count; i++)
 		kept->files.at[i]->is_read = false; /* what a file gives may depend on the day */
 	snprintf(kept->day, sizeof kept->day, "%.*s", STR_ARG(day));
-	r = revisions_head(home_shared(kept->ws), ctx, &head, err);
+	r = revisions_head(workspace_shared(kept->ws), ctx, &head, err);
 	if (r) {
 		forget_found(kept); /* the news is lost with this call */
 		return r;
@@ -157,8 +157,8 @@ static int find_all(struct prompt_kept *kept, struct ctx *ctx, const char *key, 
 	int r;
 
 	forget_found(kept);
-	if (!kept->watch_tried && home_dir(kept->ws).ptr && !kept->is_unwatched)
-		kept->watch = prompt_watch_new(home_dir(kept->ws).ptr);
+	if (!kept->watch_tried && workspace_dir(kept->ws).ptr && !kept->is_unwatched)
+		kept->watch = prompt_watch_new(workspace_dir(kept->ws).ptr);
 	kept->watch_tried = true;
 	r = prompt_find_all(&kept->files, kept->ws, ctx, kept->watch, &kept->is_unwatched, err);
 	if (r)

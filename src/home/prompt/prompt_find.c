@@ -106,7 +106,7 @@ bool prompt_is_hidden(struct str path)
 /* In the workspace and in the user's part of it. */
 static void watch_dir(struct prompt_find *find, struct str dir, bool with_below)
 {
-	struct str part = home_part(find->ws).s;
+	struct str part = workspace_part(find->ws).s;
 
 	if (!find->watch)
 		return;
@@ -238,7 +238,7 @@ void prompt_files_hash(struct arena *arena, const struct prompt_files *files, ui
 /* The path in the home of a path in the workspace's directory. */
 static struct str in_home(const struct workspace *ws, struct str path)
 {
-	struct wpath part = home_part(ws);
+	struct wpath part = workspace_part(ws);
 
 	return part.s.len && wpath_within((struct wpath){path}, part) && path.len > part.s.len
 		       ? str_from(path, part.s.len + 1)

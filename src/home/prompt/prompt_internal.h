@@ -4,7 +4,7 @@
 #define STEAD_HOME_PROMPT_PROMPT_INTERNAL_H
 
 #include "home/prompt/prompt.h"
-#include "workspace/workspace_internal.h"
+#include "workspace/workspace_parts.h"
 
 /* --- measuring and cutting (prompt_cut.c) --- */
 

@@ -48,7 +48,7 @@ static int read_heartbeat(struct prompt_read *read, struct buf *text, struct err
 
 static void say_place(struct workspace *ws, struct buf *b)
 {
-	struct str root = workspace_root(ws).s, part = home_part(ws).s;
+	struct str root = workspace_root(ws).s, part = workspace_part(ws).s;
 
 	if (workspace_files_are_own(ws)) {
 		buf_lit(b, "The file tools work in a directory that people and other programs change too: ");
@@ -64,9 +64,9 @@ static void say_place(struct workspace *ws, struct buf *b)
 	} else {
 		buf_lit(b, "'/' of the file tools is the whole workspace.\n");
 	}
-	if (home_dir(ws).ptr)
+	if (workspace_dir(ws).ptr)
 		buf_lit(b, "It is on the disk of this machine, where people may edit it too.\n");
-	else if (store_is_local(home_shared(ws)))
+	else if (store_is_local(workspace_shared(ws)))
 		buf_lit(b, "It is in memory and is lost when this program ends.\n");
 	else
 		buf_lit(b, "It is in a store that other machines and agents share: a path is a name there and "
@@ -86,7 +86,7 @@ static int make_workspace(struct prompt_made *made, struct err *err)
 	buf_printf(b, "You work in the workspace \"%.*s\". What you write there outlasts this conversation.\n",
 		   STR_ARG(workspace_name(ws)));
 	say_place(ws, b);
-	if (fork_read(made->ctx, home_unrecorded(ws), &fork, &is_fork, &ignored) == 0 && is_fork) {
+	if (fork_read(made->ctx, workspace_unrecorded(ws), &fork, &is_fork, &ignored) == 0 && is_fork) {
 		buf_lit(b, "It is a fork of \"");
 		prompt_escape_line(b, fork.parent, NAME_MAX_BYTES);
 		buf_printf(b, "\" at revision %llu: what you change stays here until a person merges it.\n",

@@ -12,7 +12,7 @@
 #include "base/limits.h"
 #include "home/search/search_internal.h"
 #include "home/search/search_meaning.h"
-#include "workspace/workspace_internal.h"
+#include "workspace/workspace_parts.h"
 
 #define FEW_HITS   3
 #define RRF_K      60.0

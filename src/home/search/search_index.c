@@ -24,7 +24,7 @@
 #include "home/search/search_internal.h"
 #include "home/search/search_meaning.h"
 #include "revisions/revisions.h"
-#include "workspace/workspace_internal.h"
+#include "workspace/workspace_parts.h"
 
 #define NS_PER_S       INT64_C(1000000000)
 #define SWEEP_EVERY_NS (5 * NS_PER_S)
@@ -73,8 +73,8 @@ struct home_index {
 static char *place_of(struct workspace *ws, struct arena *arena)
 {
 	const char *cache = env_process("XDG_CACHE_HOME"), *home = env_process("HOME");
-	struct str dir = home_dir(ws), user = workspace_actor(ws).user;
-	struct str part = user.len ? workspace_encode_name(arena, user) : STR("-"), url = home_url_of(ws);
+	struct str dir = workspace_dir(ws), user = workspace_actor(ws).user;
+	struct str part = user.len ? workspace_encode_name(arena, user) : STR("-"), url = workspace_url_of(ws);
 
 	if (dir.ptr)
 		return xstrndup(arena_printf(arena, "%s/.stead/index/%.*s", dir.ptr, STR_ARG(part)));
@@ -339,7 +339,7 @@ static void intake_end(struct intake *in)
 /* A path of the workspace as a path of this user's home; false: it is not in it. */
 static bool home_path(const struct home_index *ix, struct wpath path, struct wpath *ret)
 {
-	struct wpath part = home_part(ix->ws);
+	struct wpath part = workspace_part(ix->ws);
 
 	if (wpath_is_root(part)) {
 		*ret = path;
@@ -351,7 +351,7 @@ static bool home_path(const struct home_index *ix, struct wpath path, struct wpa
 		return true;
 	}
 	*ret = path;
-	return home_may_be_asset(path);
+	return workspace_may_be_asset(path);
 }
 
 /* True when the index has the file as this change left it. */
@@ -372,7 +372,7 @@ static int take_revisions(struct home_index *ix, struct ctx *ctx, uint64_t head,
 {
 	struct rev_query query = {.since = ix->revision, .until = head, .limit = REVISIONS_MAX};
 	struct strmap *seen = strmap_new(ctx->arena);
-	struct store *shared = home_shared(ix->ws);
+	struct store *shared = workspace_shared(ix->ws);
 	struct revision *list;
 	struct intake in;
 	size_t count;
@@ -796,7 +796,7 @@ struct meaning *home_index_meaning(struct workspace *ws)
 static int settled_head(struct home_index *ix, struct ctx *ctx, uint64_t *head, struct err *err)
 {
 	struct rev_query query = {.until = *head, .newest_first = true, .limit = IN_FLIGHT_MAX};
-	struct store *shared = home_shared(ix->ws);
+	struct store *shared = workspace_shared(ix->ws);
 	struct revision *list;
 	size_t count = 0;
 	int r = *head ? revisions_query(shared, ctx, &query, &list, &count, NULL, err) : 0;
@@ -833,7 +833,7 @@ static int catch_up(struct home_index *ix, struct ctx *ctx, struct err *err)
 	if (!ix->opened)
 		open_dir(ix, ctx);
 	ix->opened = true;
-	r = revisions_head(home_shared(ix->ws), ctx, &head, err);
+	r = revisions_head(workspace_shared(ix->ws), ctx, &head, err);
 	if (r)
 		return r;
 	if (ix->swept && head > ix->revision) {

@@ -10,7 +10,7 @@
 #include "base/limits.h"
 #include "tool/call.h"
 #include "tool/family.h"
-#include "workspace/workspace_internal.h"
+#include "workspace/workspace_parts.h"
 
 static int take_areas(struct arena *arena, const struct jv *v, unsigned *ret, struct err *err)
 {
@@ -80,9 +80,9 @@ int search_args(struct arena *arena, const struct jv *args, struct search_query 
 /* What file tools call the file; ptr NULL: they cannot see it. */
 static struct str tool_path(struct workspace *ws, struct str path)
 {
-	struct wpath root = wpath_relative(workspace_root(ws), home_part(ws));
+	struct wpath root = wpath_relative(workspace_root(ws), workspace_part(ws));
 
-	if (workspace_files_are_own(ws) || !wpath_within(workspace_root(ws), home_part(ws)) ||
+	if (workspace_files_are_own(ws) || !wpath_within(workspace_root(ws), workspace_part(ws)) ||
 	    !wpath_within((struct wpath){path}, root))
 		return STR_NONE;
 	return wpath_relative((struct wpath){path}, root).s;

@@ -12,7 +12,7 @@
 #include "base/env.h"
 #include "base/limits.h"
 #include "base/strmap.h"
-#include "workspace/workspace_internal.h"
+#include "workspace/workspace_parts.h"
 
 struct layer {
 	struct store *store;

@@ -15,7 +15,7 @@
 #include "base/limits.h"
 #include "base/strmap.h"
 #include "home/timeline/history_internal.h"
-#include "workspace/workspace_internal.h"
+#include "workspace/workspace_parts.h"
 
 #define CONFLICT_DIFFS 20
 #define CONFLICT_LINES 200
@@ -92,9 +92,9 @@ static int changed_by_other(const struct step *s, struct err *err)
    would hide the shared one too; undoing its creation must show the shared one again. */
 static bool covers_shared(struct workspace *ws, const struct step *s)
 {
-	struct wpath own = home_user_dir(ws);
+	struct wpath own = workspace_user_dir(ws);
 
-	return !wpath_is_root(own) && home_may_be_asset(wpath_relative(s->logged, own));
+	return !wpath_is_root(own) && workspace_may_be_asset(wpath_relative(s->logged, own));
 }
 
 static int step_make(struct workspace *ws, struct ctx *ctx, const struct step *s, struct err *err)

@@ -22,7 +22,7 @@
 #include "base/strmap.h"
 #include "revisions/revisions.h"
 #include "workspace/fork.h"
-#include "workspace/workspace_internal.h"
+#include "workspace/workspace_parts.h"
 
 #define TRIES_MAX 16
 
@@ -638,7 +638,8 @@ static int look_at_fork(struct merge *m, struct err *err)
 {
 	struct store *revisions = workspace_revisions(m->fork);
 	struct store *origin = store_at_revision_new(workspace_revisions(m->ws), m->info.revision);
-	struct store *own = store_prefix_new(store_share(home_store_of(m->ws, false)), (struct wpath){m->req->name});
+	struct store *own =
+		store_prefix_new(store_share(workspace_store_of(m->ws, false)), (struct wpath){m->req->name});
 	uint64_t noticed;
 	int r = revisions_notice(revisions, &m->ctx, WPATH_ROOT, &noticed, err);
 
@@ -658,11 +659,11 @@ static int check_fork(struct merge *m, struct err *err)
 	int r;
 
 	if (!workspace_name_ok(name))
-		return home_bad_name(name, err);
+		return workspace_bad_name(name, err);
 	if (workspace_files_are_own(m->ws))
 		return err_set(err, ERR_UNSUPPORTED,
 			       "merge: the file area is a directory of your own; leave --files out");
-	r = store_stat(home_store_of(m->ws, false), &m->ctx, (struct wpath){name}, NULL, err);
+	r = store_stat(workspace_store_of(m->ws, false), &m->ctx, (struct wpath){name}, NULL, err);
 	if (r == -ERR_NOT_FOUND)
 		return err_set(err, ERR_NOT_FOUND, "there is no workspace \"%.*s\"; `stead list` shows those there are",
 			       STR_ARG(name));
@@ -718,10 +719,10 @@ int fork_merge(struct workspace *ws, struct ctx *ctx, const struct merge_req *re
 	m.index = strmap_new(ctx->arena);
 	if (!m.ctx.actor.call_id.len)
 		m.ctx.actor.call_id = arena_printf(ctx->arena, "merge-%016llx", (unsigned long long)random_u64());
-	m.fork_home = store_prefix_new(store_share(home_store_of(ws, true)), (struct wpath){req->name});
+	m.fork_home = store_prefix_new(store_share(workspace_store_of(ws, true)), (struct wpath){req->name});
 	r = check_fork(&m, err);
 	if (r == 0)
-		r = home_open_beside(ws, req->name, &m.fork, err);
+		r = workspace_open_sibling(ws, req->name, &m.fork, err);
 	if (r == 0)
 		r = merge_fork(&m, ret, err);
 	workspace_close(m.fork);

@@ -16,7 +16,7 @@
 #include "base/fd.h"
 #include "base/limits.h"
 #include "base/program.h"
-#include "workspace/workspace_internal.h"
+#include "workspace/workspace_parts.h"
 #include "workspace/zone.h"
 
 #define DIR        "uploads"
@@ -351,11 +351,11 @@ static int make_text(struct workspace *ws, struct ctx *ctx, const struct jv *con
 	struct jv *sibling = jv_object(ctx->arena);
 	struct source source = {0};
 	struct wpath to;
-	int r = home_temp_new(ctx->arena, STR("temp:stead-upload-"), &dir, err);
+	int r = workspace_temp_new(ctx->arena, STR("temp:stead-upload-"), &dir, err);
 
 	if (r == 0) {
 		r = run_converter(ws, ctx, converter, path, dir.ptr, &text, err);
-		home_temp_end(dir.ptr);
+		workspace_temp_end(dir.ptr);
 	}
 	source.bytes = text;
 	if (r == 0)

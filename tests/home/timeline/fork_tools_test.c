@@ -2,7 +2,7 @@
 /* fork and merge through the tool table, on memory and on disk. */
 #include "tool/tool_fix.h"
 
-#include "workspace/workspace_internal.h"
+#include "workspace/workspace_parts.h"
 
 #define EACH_PLACE(b)                                                                                                  \
 	for (size_t p = 0; p < 2 && (p ? bench_open_disk(b, "native") : bench_open(b, "native"), 1);                   \
@@ -14,7 +14,7 @@ static void work_in(struct bench *b, const char *fork, const char *path, const c
 	struct workspace *ws = NULL;
 	struct err err = {0};
 
-	CHECK_OK(home_open_beside(b->ws, str_of(fork), &ws, &err), err);
+	CHECK_OK(workspace_open_sibling(b->ws, str_of(fork), &ws, &err), err);
 	CHECK_OK(store_write(workspace_files(ws), &b->ctx, (struct wpath){str_of(path)}, str_of(text),
 			     (struct store_cond){0}, NULL, &err),
 		 err);

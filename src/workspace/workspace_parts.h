@@ -1,38 +1,38 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shared by src/workspace and src/home, in addition to workspace.h. */
-#ifndef STEAD_WORKSPACE_WORKSPACE_INTERNAL_H
-#define STEAD_WORKSPACE_WORKSPACE_INTERNAL_H
+/* The parts of a workspace, for those who work below its doors: src/workspace itself, families and src/admin. */
+#ifndef STEAD_WORKSPACE_WORKSPACE_PARTS_H
+#define STEAD_WORKSPACE_WORKSPACE_PARTS_H
 
 #include "store/stores.h"
 #include "workspace/workspace.h"
 
 /* Opens the store of all workspaces. `url` empty: the default. `create` makes a directory that is missing. *ret_dir is
    the host directory of a disk store (in the arena), else ptr NULL. */
-int home_open_store(struct arena *arena, struct str url, bool create, bool relaxed, struct store **ret_store,
-		    struct str *ret_dir, struct err *err);
+int workspace_open_store(struct arena *arena, struct str url, bool create, bool relaxed, struct store **ret_store,
+			 struct str *ret_dir, struct err *err);
 /* "memory", "inmemory" and paths as URLs; what is one already stays. */
-struct str home_url(struct arena *arena, struct str text);
+struct str workspace_url(struct arena *arena, struct str text);
 /* "temp" or "temp:PREFIX": a directory of its own, which workspace_close() removes with all that is in it. */
-bool home_is_temp(struct str url);
-int home_temp_new(struct arena *arena, struct str url, struct str *ret_dir, struct err *err);
-void home_temp_end(const char *dir);
+bool workspace_is_temp(struct str url);
+int workspace_temp_new(struct arena *arena, struct str url, struct str *ret_dir, struct err *err);
+void workspace_temp_end(const char *dir);
 
 /* The stores of workspaces, for callers that open several of them. All borrowed. */
-struct home_place {
+struct workspace_stores {
 	struct store *base, *log_base; /* log_base: the same place as a store that syncs; NULL: base */
 	struct str known;              /* a workspace whose revisions are open already; empty: none */
 	struct store *known_revisions;
 };
 /* Puts the layer that records on `inner`, which it owns whatever happens. `dir` of the workspace `name` has the log. */
-int home_record(struct ctx *ctx, const struct home_place *place, struct str name, struct store *inner, const char *dir,
-		struct store **ret, struct err *err);
+int workspace_record(struct ctx *ctx, const struct workspace_stores *place, struct str name, struct store *inner,
+		     const char *dir, struct store **ret, struct err *err);
 /* Another workspace of the same store, opened as `ws` was (user, root). `ws` must outlive it. */
-int home_open_beside(struct workspace *ws, struct str name, struct workspace **ret_ws, struct err *err);
+int workspace_open_sibling(struct workspace *ws, struct str name, struct workspace **ret_ws, struct err *err);
 /* The host directory of a workspace on disk, else ptr NULL; the URL it was opened with. */
-struct str home_dir(const struct workspace *ws);
-struct str home_url_of(const struct workspace *ws);
+struct str workspace_dir(const struct workspace *ws);
+struct str workspace_url_of(const struct workspace *ws);
 /* The store of all workspaces. */
-struct store *home_store_of(const struct workspace *ws, bool durable);
+struct store *workspace_store_of(const struct workspace *ws, bool durable);
 
 /* --- forks (fork.c) --- */
 
@@ -43,49 +43,50 @@ struct store *home_store_of(const struct workspace *ws, bool durable);
 int fork_is(struct ctx *ctx, struct store *home, bool *ret, struct err *err);
 /* The fork `name`, unrecorded: its own directory over its parent's past. Owns what it opens. ERR_NOT_FOUND when a
    parent is gone. */
-int fork_open_raw(struct ctx *ctx, const struct home_place *place, struct str name, struct store **ret_raw,
+int fork_open_raw(struct ctx *ctx, const struct workspace_stores *place, struct str name, struct store **ret_raw,
 		  struct err *err);
 
 /* The layer that records an open workspace as a whole, and the store below it, for derived files that are not
    recorded. */
-struct store *home_shared(struct workspace *ws);
-struct store *home_unrecorded(struct workspace *ws);
+struct store *workspace_shared(struct workspace *ws);
+struct store *workspace_unrecorded(struct workspace *ws);
 /* The directory of workspace_home() in both: the part of the user, whatever the file area is. */
-struct wpath home_part(const struct workspace *ws);
+struct wpath workspace_part(const struct workspace *ws);
 /* Another one after each start of the machine, where a write may be lost by that; else empty. */
-struct str home_boot(struct arena *arena, const struct workspace *ws);
+struct str workspace_boot(struct arena *arena, const struct workspace *ws);
 /* agent.yaml, .env and tools.json of the workspace in `home`; those that are missing count as empty. */
-int home_load_config(struct arena *arena, struct ctx *ctx, struct store *home, struct config *ret, struct err *err);
+int workspace_load_config(struct arena *arena, struct ctx *ctx, struct store *home, struct config *ret,
+			  struct err *err);
 /* A file of the workspace, or ptr NULL when it is missing. */
-int home_read(struct ctx *ctx, struct store *home, const char *path, size_t max, struct str *ret, struct err *err);
+int workspace_read(struct ctx *ctx, struct store *home, const char *path, size_t max, struct str *ret, struct err *err);
 /* A workspace in a store that is not a directory, as a person would write it: the URL with the name before its
    options. */
-struct str home_place_shown(struct arena *arena, struct str url, struct str name);
+struct str workspace_place_shown(struct arena *arena, struct str url, struct str name);
 /* True when the workspace has one of the files that make it one: AGENTS.md, AGENT.md or agent.yaml. */
-int home_exists(struct ctx *ctx, struct store *home, bool *ret, struct err *err);
+int workspace_exists(struct ctx *ctx, struct store *home, bool *ret, struct err *err);
 /* Writes the templates that are missing; `dir` is the workspace's host directory or empty. Adds paths to `written`. */
-int home_write_templates(struct ctx *ctx, struct store *home, struct str dir, const struct init_opts *opts,
-			 struct jv *written, struct err *err);
+int workspace_write_templates(struct ctx *ctx, struct store *home, struct str dir, const struct init_opts *opts,
+			      struct jv *written, struct err *err);
 
 /* The shared workspace as a user sees it below their own: only what people wrote for everybody. Owns `inner`. */
-struct store *home_assets_new(struct store *inner);
+struct store *workspace_assets_new(struct store *inner);
 /* True for the root and for what the store above may show. */
-bool home_may_be_asset(struct wpath path);
+bool workspace_may_be_asset(struct wpath path);
 
 /* This user's own part of the workspace; the root without a user. */
-struct wpath home_user_dir(const struct workspace *ws);
+struct wpath workspace_user_dir(const struct workspace *ws);
 
-struct home_usage {
+struct workspace_usage {
 	uint64_t files, bytes;
 	int64_t modified_ns;
 	bool partial; /* there is more: these are the least numbers */
 };
 /* Counts all files but Stead's own, in bounded memory and time. */
-int home_count(struct ctx *ctx, struct store *store, struct home_usage *ret, struct err *err);
+int workspace_count(struct ctx *ctx, struct store *store, struct workspace_usage *ret, struct err *err);
 /* The directories of the store, by whether a workspace may be called so. */
-int home_names(struct ctx *ctx, struct store *base, struct jv *ret_good, struct jv *ret_bad, struct err *err);
+int workspace_names(struct ctx *ctx, struct store *base, struct jv *ret_good, struct jv *ret_bad, struct err *err);
 
 /* "the workspace "x" …": the name rule in one sentence. */
-int home_bad_name(struct str name, struct err *err);
+int workspace_bad_name(struct str name, struct err *err);
 
 #endif
