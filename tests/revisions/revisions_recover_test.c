@@ -451,30 +451,48 @@ static void slow_destroy(struct store *s)
 	(void)s;
 }
 
-static void overtake_move(const char *from, const char *to, const char *path, struct str want)
+/* Two processes over one store; the first is slow. */
+struct pair {
+	struct rig r, other;
+	struct slow slow;
+};
+
+static void pair_open(struct pair *p, const char *path)
 {
 	static const struct store_ops ops = {.name = "slow", .around = slow_around, .destroy = slow_destroy};
-	struct rig r = rig_new(store_memory_new(), form_meta(REV_FORM));
-	struct rig other = {.arena = r.arena, .inner = r.inner, .meta = r.meta, .c = {.ctx = r.c.ctx}};
-	struct slow slow = {.base = {.ops = &ops, .inner = store_share(r.inner)}, .other = &other, .path = path};
+	struct conf *c = &p->r.c;
+
+	p->r = rig_new(store_memory_new(), form_meta(REV_FORM));
+	p->other = (struct rig){.arena = p->r.arena, .inner = p->r.inner, .meta = p->r.meta, .c = {.ctx = c->ctx}};
+	p->slow = (struct slow){
+		.base = {.ops = &ops, .inner = store_share(p->r.inner)}, .other = &p->other, .path = path};
+	rig_open(&p->other, "");
+	store_destroy(c->s);
+	CHECK_OK(store_revisions_open(&p->slow.base, store_share(p->r.meta), form_opts(REV_FORM), &c->ctx, &c->s,
+				      &c->err),
+		 c->err);
+}
+
+static void pair_close(struct pair *p)
+{
+	store_destroy(p->other.c.s);
+	rig_end(&p->r);
+}
+
+static void overtake_move(const char *from, const char *to, const char *path, struct str want)
+{
+	struct pair p;
 	struct str tree;
 
-	rig_open(&other, "");
-	store_destroy(r.c.s);
-	CHECK_OK(store_revisions_open(&slow.base, store_share(r.meta), form_opts(REV_FORM), &r.c.ctx, &r.c.s, &r.c.err),
-		 r.c.err);
-	put(&r.c, "d/one", "1");
-	put(&r.c, "d/two", "2");
-	CHECK_OK(store_move(r.c.s, &r.c.ctx, P(from), P(to), ANY, ANY, NULL, &r.c.err), r.c.err);
-	CHECK(slow.done);
-	tree = tree_in(&r, r.inner);
+	pair_open(&p, path);
+	put(&p.r.c, "d/one", "1");
+	put(&p.r.c, "d/two", "2");
+	CHECK_OK(store_move(p.r.c.s, &p.r.c.ctx, P(from), P(to), ANY, ANY, NULL, &p.r.c.err), p.r.c.err);
+	CHECK(p.slow.done);
+	tree = tree_in(&p.r, p.r.inner);
 	CHECK_STR(tree, want);
-	CHECK_STR(tree_at(&other, head(&other)), tree);
-	store_destroy(other.c.s);
-	store_destroy(r.c.s);
-	store_destroy(r.inner);
-	store_destroy(r.meta);
-	arena_destroy(r.arena);
+	CHECK_STR(tree_at(&p.other, head(&p.other)), tree);
+	pair_close(&p);
 }
 
 TEST(a_move_of_which_another_process_replayed_a_half_is_finished)
@@ -487,33 +505,23 @@ TEST(a_move_of_which_another_process_replayed_a_half_is_finished)
 /* The bytes tell nothing here: they were the same before. */
 TEST(a_write_of_the_same_bytes_is_not_taken_as_made_before_it_is)
 {
-	static const struct store_ops ops = {.name = "slow", .around = slow_around, .destroy = slow_destroy};
-	struct rig r = rig_new(store_memory_new(), form_meta(REV_FORM));
-	struct rig other = {.arena = r.arena, .inner = r.inner, .meta = r.meta, .c = {.ctx = r.c.ctx}};
-	struct slow slow = {.base = {.ops = &ops, .inner = store_share(r.inner)}, .other = &other, .path = "a"};
+	struct rev_query query = {.path = P("a"), .newest_first = true};
+	struct pair p;
+	struct conf *c = &p.r.c, *other = &p.other.c;
 	struct revision *list;
 	struct store_stat stat;
 	size_t count;
 
-	rig_open(&other, "");
-	store_destroy(r.c.s);
-	CHECK_OK(store_revisions_open(&slow.base, store_share(r.meta), form_opts(REV_FORM), &r.c.ctx, &r.c.s, &r.c.err),
-		 r.c.err);
-	put(&r.c, "a", "same");
-	slow.settles = true;
-	put(&r.c, "a", "same");
-	CHECK_OK(store_stat(r.inner, &r.c.ctx, P("a"), &stat, &r.c.err), r.c.err);
-	put(&r.c, "b", "x"); /* brings the note of the end with it */
-	CHECK_OK(revisions_query(other.c.s, &other.c.ctx, &(struct rev_query){.path = P("a"), .newest_first = true},
-				 &list, &count, NULL, &other.c.err),
-		 other.c.err);
+	pair_open(&p, "a");
+	put(c, "a", "same");
+	p.slow.settles = true;
+	put(c, "a", "same");
+	CHECK_OK(store_stat(p.r.inner, &c->ctx, P("a"), &stat, &c->err), c->err);
+	put(c, "b", "x"); /* brings the note of the end with it */
+	CHECK_OK(revisions_query(other->s, &other->ctx, &query, &list, &count, NULL, &other->err), other->err);
 	CHECK_INT(count, 2);
 	CHECK_STR(list[0].after.version, stat.version);
-	store_destroy(other.c.s);
-	store_destroy(r.c.s);
-	store_destroy(r.inner);
-	store_destroy(r.meta);
-	arena_destroy(r.arena);
+	pair_close(&p);
 }
 
 /* --- the power cut --- */
