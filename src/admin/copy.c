@@ -467,6 +467,16 @@ static int write_mark(struct copying *c, uint64_t head, bool done, struct err *e
 	return store_write(c->target, c->ctx, (struct wpath){STR(MARK_PATH)}, buf_str(&b), any(), NULL, err);
 }
 
+/* True for the directories that a copy made before it was killed, with no mark in them yet. */
+static bool is_empty(struct copying *c)
+{
+	struct store_list_req req = {.recursive = true, .limit = 1};
+	struct store_page page;
+	struct err ignored;
+
+	return store_list(c->target, c->ctx, WPATH_ROOT, &req, &page, &ignored) == 0 && page.count == 0;
+}
+
 /* A workspace of that name is a copy of this one and nothing else, or there is none. */
 static int check_target(struct copying *c, struct err *err)
 {
@@ -481,7 +491,7 @@ static int check_target(struct copying *c, struct err *err)
 	r = workspace_read(c->ctx, c->target, MARK_PATH, 4 * KIB, &text, err);
 	if (!r && text.ptr)
 		r = jv_parse(c->ctx->arena, text, &v, err);
-	if (r)
+	if (r || (!text.ptr && is_empty(c)))
 		return r;
 	if (!str_eq(jv_get_str(v, "source"), c->id))
 		return err_set(

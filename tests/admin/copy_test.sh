@@ -92,6 +92,9 @@ fi
 for p in "$@"; do
 	pair "${p%:*}" "${p#*:}"
 done
+at "disk:$home/early" init one >/dev/null
+mkdir -p early-copy/one/.stead # what a copy leaves that is killed before its mark
+check "a copy that was killed before its first file goes on" 0 "$("$stead" copy "disk:$home/early" "disk:$home/early-copy" >/dev/null 2>&1; echo $?)"
 if command -v script >/dev/null; then # it is drawn from half a second on, so there has to be something to do
 	at "disk:$home/many" init one >/dev/null
 	(mkdir -p many/one/files && cd many/one/files && seq 4000 | split -a 4 -l 1)
