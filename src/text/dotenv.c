@@ -139,7 +139,7 @@ static void unquoted(struct lines *in, struct str *ret)
 
 static int assignment(struct lines *in, struct arena *arena, struct jv *vars)
 {
-	struct str rest = str_from(in->text, in->at), name, value;
+	struct str rest = str_from(in->text, in->at), name, value = STR_NONE;
 	int r = 0;
 
 	if (str_starts(rest, STR("export ")) || str_starts(rest, STR("export\t"))) {

@@ -135,7 +135,7 @@ static int parse_one(struct parser *p, struct jv **ret)
 
 static int parse_type(struct parser *p, struct jv **ret)
 {
-	struct jv *choices, *one;
+	struct jv *choices, *one = NULL;
 	int r = parse_one(p, &one);
 
 	*ret = one;
