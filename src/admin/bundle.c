@@ -195,12 +195,10 @@ static int write_blobs(struct writer *w, const struct rev_carry *carry, struct e
 		ARENA_SCOPE struct arena *arena = arena_new();
 		const struct rev_blob *b = &carry->blobs[i];
 		struct ctx own = *w->ctx;
-		char hex[32];
 
 		own.arena = arena;
-		hex_u64(b->hash[0], hex);
-		hex_u64(b->hash[1], hex + 16);
-		r = entry_begin(w, arena_printf(arena, BUNDLE_BLOBS "%.2s/%.30s", hex, hex + 2), b->size, err);
+		r = entry_begin(w, arena_printf(arena, BUNDLE_BLOBS "%.*s", STR_ARG(rev_blob_name(arena, &b->hash))),
+				b->size, err);
 		if (r == 0)
 			r = revisions_carry_blob(w->revisions, &own, b, &sink, err);
 		if (r == 0)

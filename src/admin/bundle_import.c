@@ -34,7 +34,7 @@ struct reader {
 	struct sha256 all;
 	/* the entry that is being read */
 	struct sha256 entry;
-	struct hash_stream *content; /* of a history content; else NULL */
+	struct rev_hashing *content; /* of a history content; else NULL */
 	uint64_t left;
 	/* what was read so far */
 	struct sha256 sums;
@@ -159,7 +159,7 @@ static int entry_pull(void *arg, void *buf, size_t cap, size_t *ret_len, struct 
 	reader->left -= *ret_len;
 	sha256_add(&reader->entry, str_n(buf, *ret_len));
 	if (reader->content)
-		hash_stream_add(reader->content, str_n(buf, *ret_len));
+		rev_hashing_add(reader->content, str_n(buf, *ret_len));
 	ctx_progress(reader->ctx, reader->taken, 0, STR("bytes"));
 	return ctx_check(reader->ctx, err);
 }
@@ -238,6 +238,7 @@ static int take_segment(struct reader *reader, struct arena *arena, struct str n
 	if (!str_eq(name, want) || (reader->has_log && !reader->log.sealed))
 		return damaged(reader, "its history is out of order", err);
 	reader->has_log = true;
+	reader->log.first = reader->log.last + 1;
 	r = entry_text(reader, arena, BUNDLE_SEGMENT_MAX, &text, err);
 	if (r == 0)
 		r = revisions_check_segment(&ctx, text, &reader->log, err);
@@ -251,25 +252,18 @@ static int take_segment(struct reader *reader, struct arena *arena, struct str n
 
 static int take_content(struct reader *reader, struct arena *arena, struct str name, struct err *err)
 {
-	char hex[33], want[33] = {0};
-	uint64_t hash[2];
+	struct rev_hash hash;
+	bool same;
 	int r;
 
-	if (name.len != 33 || name.ptr[2] != '/')
+	if (!rev_blob_hash(name, &hash))
 		return damaged(reader, "an entry has a name that is not a content hash", err);
-	memcpy(want, name.ptr, 2);
-	memcpy(want + 2, name.ptr + 3, 30);
-	for (size_t i = 0; i < 32; i++)
-		if (!memchr("0123456789abcdef", want[i], 16))
-			return damaged(reader, "an entry has a name that is not a content hash", err);
 	reader->contents++;
-	reader->content = hash_stream_new();
+	reader->content = rev_hashing_begin(&hash);
 	r = entry_to_store(reader, arena, arena_printf(arena, ".stead/rev/blobs/%.*s", STR_ARG(name)), err);
-	hash_stream_end(reader->content, hash);
+	same = rev_hashing_end(reader->content);
 	reader->content = NULL;
-	hex_u64(hash[0], hex);
-	hex_u64(hash[1], hex + 16);
-	if (r == 0 && memcmp(hex, want, 32) != 0)
+	if (r == 0 && !same)
 		return damaged(reader, "a content does not match its hash", err);
 	return r;
 }

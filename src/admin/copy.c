@@ -364,6 +364,13 @@ static bool wants_all(void *arg, struct wpath path)
 	return true;
 }
 
+static int checking_push(void *arg, const void *bytes, size_t len, struct err *err)
+{
+	(void)err;
+	rev_hashing_add(arg, str_n(bytes, len));
+	return 0;
+}
+
 /* A blob by way of memory or, when it is large, of a pipe between two threads would be needed: the store pulls, the log
    pushes. Blobs are files that were once written whole, so they are read by their name instead, as files. */
 static int put_blobs(struct copying *c, const struct rev_carry *carry, struct err *err)
@@ -373,22 +380,25 @@ static int put_blobs(struct copying *c, const struct rev_carry *carry, struct er
 	for (size_t i = 0; !r && i < carry->blob_count; i++) {
 		ARENA_SCOPE struct arena *arena = arena_new();
 		struct ctx ctx = *c->ctx;
+		struct rev_hashing *hashing;
+		struct sink sink = {.push = checking_push};
 		struct store_stat stat;
 		struct wpath path;
-		uint64_t hash[2];
-		char hex[32];
+		struct str name;
 
 		ctx.arena = arena;
-		hex_u64(carry->blobs[i].hash[0], hex);
-		hex_u64(carry->blobs[i].hash[1], hex + 16);
-		path.s = arena_printf(arena, ".stead/rev/blobs/%.2s/%.30s", hex, hex + 2);
+		name = rev_blob_name(arena, &carry->blobs[i].hash);
+		path.s = arena_printf(arena, ".stead/rev/blobs/%.*s", STR_ARG(name));
 		if (store_stat(c->target, &ctx, path, &stat, err) == 0 && stat.size == carry->blobs[i].size)
 			continue;
 		r = store_copy_between(c->source, &ctx, path, c->target, path, any(), &stat, err);
+		hashing = rev_hashing_begin(&carry->blobs[i].hash);
+		sink.arg = hashing;
 		if (!r)
-			r = hash_file(c->target, &ctx, path, hash, &stat, err);
-		if (!r && (hash[0] != carry->blobs[i].hash[0] || hash[1] != carry->blobs[i].hash[1]))
-			r = err_set(err, ERR_CORRUPT, "a kept content is damaged (%.*s); see: stead fsck", 32, hex);
+			r = store_read_stream(c->target, &ctx, path, STORE_WHOLE, &sink, &stat, err);
+		if (!rev_hashing_end(hashing) && !r)
+			r = err_set(err, ERR_CORRUPT, "a kept content is damaged (%.*s); see: stead fsck",
+				    STR_ARG(name));
 		if (!r)
 			r = ctx_check(c->ctx, err);
 	}

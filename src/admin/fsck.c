@@ -10,7 +10,6 @@
  * cannot be reconstructed; the report says what is lost with it.
  */
 #include "admin/copy.h"
-#include "base/hash.h"
 #include "base/limits.h"
 #include "base/strmap.h"
 #include "revisions/revisions.h"
@@ -50,7 +49,7 @@ static bool wants_all(void *arg, struct wpath path)
 static int hash_push(void *arg, const void *bytes, size_t len, struct err *err)
 {
 	(void)err;
-	hash_stream_add(arg, str_n(bytes, len));
+	rev_hashing_add(arg, str_n(bytes, len));
 	return 0;
 }
 
@@ -60,23 +59,21 @@ static int ignore_segment(void *arg, uint64_t first, struct str bytes, struct er
 	struct ctx ctx = {.arena = arena};
 	struct rev_segment_check *check = arg;
 
-	(void)first;
+	check->first = first;
 	return revisions_check_segment(&ctx, bytes, check, err);
 }
 
 static bool blob_is_whole(struct fsck *f, struct store *log, const struct rev_blob *blob, struct err *err)
 {
 	ARENA_SCOPE struct arena *arena = arena_new();
-	struct hash_stream *stream = hash_stream_new();
-	struct sink sink = {.push = hash_push, .arg = stream};
+	struct rev_hashing *hashing = rev_hashing_begin(&blob->hash);
+	struct sink sink = {.push = hash_push, .arg = hashing};
 	struct ctx ctx = *f->ctx;
-	uint64_t hash[2];
 	int r;
 
 	ctx.arena = arena;
 	r = revisions_carry_blob(log, &ctx, blob, &sink, err);
-	hash_stream_end(stream, hash);
-	if (!r && (hash[0] != blob->hash[0] || hash[1] != blob->hash[1]))
+	if (!rev_hashing_end(hashing) && r == 0)
 		r = err_set(err, ERR_CORRUPT, "a kept content does not match its hash");
 	return r == 0;
 }
@@ -140,12 +137,11 @@ static int differs(struct fsck *f, struct store *raw, struct store *log, const s
 		   struct err *err)
 {
 	ARENA_SCOPE struct arena *arena = arena_new();
-	struct hash_stream *stream;
+	struct rev_hashing *hashing;
 	struct rev_state state;
 	struct ctx ctx = *f->ctx;
 	struct sink sink;
 	struct store_stat stat;
-	uint64_t hash[2];
 	int r;
 
 	ctx.arena = arena;
@@ -156,15 +152,14 @@ static int differs(struct fsck *f, struct store *raw, struct store *log, const s
 		return r;
 	if (!state.exists || state.size != e->stat.size)
 		return 1;
-	if (!state.hash[0] && !state.hash[1])
+	if (!rev_hash_is_set(&state.hash))
 		return 0;
-	stream = hash_stream_new();
-	sink = (struct sink){.push = hash_push, .arg = stream};
+	hashing = rev_hashing_begin(&state.hash);
+	sink = (struct sink){.push = hash_push, .arg = hashing};
 	r = store_read_stream(raw, &ctx, e->path, STORE_WHOLE, &sink, &stat, err);
-	hash_stream_end(stream, hash);
-	if (r)
+	if (rev_hashing_end(hashing) || r)
 		return r == -ERR_NOT_FOUND ? 0 : r;
-	return hash[0] != state.hash[0] || hash[1] != state.hash[1];
+	return 1;
 }
 
 static const char record_fix[] = "somebody changed it without Stead: record it with --repair (then it can be undone)";

@@ -30,7 +30,7 @@ struct at {
 	pthread_mutex_t lock;
 	struct arena *memory;
 	struct changed *changed; /* sorted by path */
-	size_t count;
+	size_t count, cap;
 	uint64_t known; /* the log's head that `changed` covers */
 };
 
@@ -86,10 +86,36 @@ static void sort_in(struct at *at, size_t sorted)
 	free(tail);
 }
 
-/* Takes in what was added to the log since the last time. The view's lock is held. */
+/* Notes the change `rec` if it is the first one of its path since the revision. The log's lock is held. */
+static int take_change(struct at *at, struct ctx *ctx, struct rev_record *rec, struct err *err)
+{
+	struct rev_record *then, *first;
+	int r;
+
+	if (rec->r.aborted)
+		return 0;
+	r = revlog_find(revisions_of(at->revisions)->log, ctx, rec->r.path, at->number, &then, &first, err);
+	if (r || !first || first->r.number != rec->r.number)
+		return r;
+	if (at->count == at->cap) {
+		at->cap = at->cap ? 2 * at->cap : 64;
+		at->changed = xrealloc(at->changed, at->cap * sizeof(*at->changed));
+	}
+	at->changed[at->count++] = (struct changed){
+		.path = arena_str(at->memory, rec->r.path.s),
+		.existed = rec->r.before.exists,
+		.size = rec->r.before.size,
+		.time_ns = then ? then->r.time_ns : rec->r.time_ns,
+	};
+	return 0;
+}
+
+/* Takes in what was added to the log since the last time. The view's lock is held, and the log is pinned. */
 static int bring_up(struct at *at, struct ctx *ctx, struct err *err)
 {
+	ARENA_SCOPE struct arena *arena = arena_new();
 	struct revisions *rv = revisions_of(at->revisions);
+	struct ctx c = *ctx;
 	uint64_t head;
 	size_t before = at->count;
 	int r = revisions_ready(rv, ctx, err);
@@ -98,26 +124,20 @@ static int bring_up(struct at *at, struct ctx *ctx, struct err *err)
 		r = revlog_refresh(rv->log, ctx, err);
 	if (r)
 		return r;
+	c.arena = arena;
 	revlog_lock(rv->log);
 	r = revlog_keeps(rv->log, at->number, err);
 	head = revlog_head(rv->log);
-	if (r == 0 && head > at->known) {
-		size_t cap = at->count + (size_t)(head - at->known);
+	while (r == 0 && head > at->known) {
+		struct rev_record rec;
+		bool has;
 
-		at->changed = xrealloc(at->changed, (cap + 1) * sizeof(*at->changed));
-		for (uint64_t n = at->known + 1; n <= head; n++) {
-			struct rev_record *rec = revlog_at(rv->log, n);
-
-			if (!rec || rec->r.aborted || (rec->prev && rec->prev->r.number > at->number))
-				continue; /* not the first change of its path since the revision */
-			at->changed[at->count++] = (struct changed){
-				.path = arena_str(at->memory, rec->r.path.s),
-				.existed = rec->r.before.exists,
-				.size = rec->r.before.size,
-				.time_ns = rec->prev ? rec->prev->r.time_ns : rec->r.time_ns,
-			};
-		}
-		at->known = head;
+		arena_reset(arena);
+		r = revlog_get(rv->log, &c, at->known + 1, &rec, &has, err);
+		if (r == 0 && has)
+			r = take_change(at, &c, &rec, err);
+		if (r == 0)
+			at->known++;
 	}
 	revlog_unlock(rv->log);
 	sort_in(at, before);
@@ -141,11 +161,11 @@ static bool log_differs(struct at *at, struct ctx *ctx, struct wpath path, const
 	struct revlog *log = revisions_of(at->revisions)->log;
 	const struct rev_state *then;
 	struct rev_record *rec;
+	struct err ignored;
 	bool differs = false;
 
 	revlog_lock(log);
-	rec = revlog_last(log, path);
-	if (rec && rec->r.number <= at->number) {
+	if (revlog_last(log, ctx, path, &rec, &ignored) == 0 && rec && rec->r.number <= at->number) {
 		then = &rec->r.after;
 		differs = !rec->done || then->exists != (now != NULL) ||
 			  (now && then->version.len && !str_eq(then->version, now->version));
@@ -257,6 +277,7 @@ static int stat_locked(struct at *at, struct ctx *ctx, struct wpath path, struct
 static int at_stat(struct store *s, struct ctx *ctx, struct wpath path, struct store_stat *ret_stat, struct err *err)
 {
 	struct at *at = at_of(s);
+	REV_PINNED struct revisions *pin = revisions_pin(revisions_of(at->revisions));
 	bool logged;
 	int r;
 
@@ -270,6 +291,7 @@ static int at_read(struct store *s, struct ctx *ctx, struct wpath path, struct s
 		   const struct sink *sink, struct store_stat *ret_stat, struct err *err)
 {
 	struct at *at = at_of(s);
+	REV_PINNED struct revisions *pin = revisions_pin(revisions_of(at->revisions));
 	struct rev_state state;
 	bool logged;
 	int r = 0;
@@ -427,6 +449,7 @@ static int at_list(struct store *s, struct ctx *ctx, struct wpath dir, const str
 		   struct store_page *ret_page, struct err *err)
 {
 	struct at *at = at_of(s);
+	REV_PINNED struct revisions *pin = revisions_pin(revisions_of(at->revisions));
 	int r;
 
 	pthread_mutex_lock(&at->lock);

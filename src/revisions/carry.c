@@ -15,7 +15,7 @@
 
 static bool is_wanted(const struct rev_carry *c, const struct rev_record *rec)
 {
-	return rec && rec->r.number <= c->until && c->wanted(c->arg, rec->r.path);
+	return rec->r.number <= c->until && c->wanted(c->arg, rec->r.path);
 }
 
 /* --- collecting what is to be carried --- */
@@ -24,152 +24,168 @@ static bool is_wanted(const struct rev_carry *c, const struct rev_record *rec)
 static int settle_all(struct store *revisions, struct ctx *ctx, uint64_t until, struct err *err)
 {
 	struct revlog *log = revisions_of(revisions)->log;
-	struct wpath *paths;
-	size_t count = 0;
+	struct rev_record **open;
+	size_t count;
 	int r = 0;
 
 	revlog_lock(log);
-	paths = xcalloc(log->record_count + 1, sizeof(*paths));
-	for (uint64_t n = revlog_first(log); n && n <= until; n++) {
-		struct rev_record *rec = revlog_at(log, n);
-
-		if (rec && !rec->done)
-			paths[count++] = (struct wpath){arena_str(ctx->arena, rec->r.path.s)};
-	}
+	open = revlog_open_records(log, ctx, &count);
 	revlog_unlock(log);
 	for (size_t i = 0; r == 0 && i < count; i++)
-		r = revisions_settle(revisions, ctx, paths[i], NULL, err);
-	free(paths);
+		if (open[i]->r.number <= until)
+			r = revisions_settle(revisions, ctx, open[i]->r.path, NULL, err);
 	return r;
 }
 
 static int blob_cmp(const void *a, const void *b)
 {
-	const struct rev_blob *x = a, *y = b;
-
-	if (x->hash[0] != y->hash[0])
-		return x->hash[0] < y->hash[0] ? -1 : 1;
-	return x->hash[1] < y->hash[1] ? -1 : x->hash[1] > y->hash[1];
-}
-
-static int mark_cmp(const void *a, const void *b)
-{
-	return str_cmp(((const struct rev_checkpoint *)a)->name, ((const struct rev_checkpoint *)b)->name);
+	return rev_hash_cmp(&((const struct rev_blob *)a)->hash, &((const struct rev_blob *)b)->hash);
 }
 
 /* A state as it is carried: where its bytes will be. The lock is held. */
-static struct rev_state carried_state(struct revlog *log, const struct rev_carry *c, const struct rev_state *from)
+static int carried_state(struct revlog *log, struct ctx *ctx, const struct rev_carry *c, struct rev_state *s,
+			 struct err *err)
 {
-	struct rev_state s = *from;
+	struct rev_record holder;
+	bool has;
+	int r;
 
-	s.version = STR_NONE;
-	if (s.where != REV_LOG || s.held_by == 0)
-		return s;
-	if (s.held_by < revlog_first(log)) { /* the record that held it was dropped: it is a blob */
-		s.where = REV_BLOB;
-		s.held_by = 0;
-	} else if (!is_wanted(c, revlog_at(log, s.held_by))) {
-		s.where = REV_NOWHERE;
-		s.held_by = 0;
+	s->version = STR_NONE;
+	if (s->where != REV_LOG || s->held_by == 0)
+		return 0;
+	if (s->held_by < revlog_first(log)) { /* the record that held it was dropped: it is a blob */
+		s->where = REV_BLOB;
+		s->hash = content_held_hash(s);
+		s->held_by = 0;
+		return 0;
 	}
-	return s;
+	r = revlog_get(log, ctx, s->held_by, &holder, &has, err);
+	if (r == 0 && !(has && is_wanted(c, &holder))) {
+		s->where = REV_NOWHERE;
+		s->held_by = 0;
+	}
+	return r;
 }
 
 /* An append whose bytes are a blob of their own. */
 static bool has_piece(const struct rev_record *rec)
 {
-	return rec->r.after.where == REV_PREFIX && (rec->piece[0] || rec->piece[1]);
+	return rec->r.after.where == REV_PREFIX && rev_hash_is_set(&rec->piece);
 }
 
-/* Every blob that a wanted record refers to, with repeats. The lock is held. */
-static size_t list_blobs(struct revlog *log, struct rev_carry *c, struct rev_blob *list)
+/* The blobs that are found, with repeats. */
+struct found {
+	struct rev_blob *list;
+	size_t count, cap;
+};
+
+static void found_add(struct found *f, const struct rev_hash *hash, uint64_t size)
 {
-	size_t count = 0;
+	HEAP_ROOM(f->list, f->count, f->cap);
+	f->list[f->count++] = (struct rev_blob){.hash = *hash, .size = size};
+}
 
-	for (uint64_t n = revlog_first(log); n && n <= c->until; n++) {
-		struct rev_record *rec = revlog_at(log, n);
-		struct rev_state two[2];
+/* The blobs that one record refers to. The lock is held. */
+static int list_record(struct revlog *log, struct ctx *ctx, struct rev_carry *c, struct rev_record *rec,
+		       struct found *found, struct err *err)
+{
+	struct rev_state *two[2] = {&rec->r.before, &rec->r.after};
+	int r = 0;
 
-		if (!is_wanted(c, rec))
-			continue;
-		c->head = n;
-		c->revisions += !rec->r.aborted;
-		c->newest_ns = rec->r.time_ns > c->newest_ns ? rec->r.time_ns : c->newest_ns;
-		if (n <= c->since)
-			continue;
-		two[0] = carried_state(log, c, &rec->r.before);
-		two[1] = carried_state(log, c, &rec->r.after);
-		for (int i = 0; i < 2; i++)
-			if (two[i].exists && two[i].where == REV_BLOB)
-				list[count++] = (struct rev_blob){.hash = {two[i].hash[0], two[i].hash[1]},
-								  .size = two[i].size};
-		if (has_piece(rec))
-			list[count++] = (struct rev_blob){.hash = {rec->piece[0], rec->piece[1]},
-							  .size = rec->r.after.size - rec->r.before.size};
+	c->head = rec->r.number;
+	c->revisions += !rec->r.aborted;
+	c->newest_ns = rec->r.time_ns > c->newest_ns ? rec->r.time_ns : c->newest_ns;
+	if (rec->r.number <= c->since)
+		return 0;
+	for (int i = 0; r == 0 && i < 2; i++) {
+		r = carried_state(log, ctx, c, two[i], err);
+		if (r == 0 && two[i]->exists && two[i]->where == REV_BLOB)
+			found_add(found, &two[i]->hash, two[i]->size);
 	}
-	return count;
+	if (has_piece(rec))
+		found_add(found, &rec->piece, rec->r.after.size - rec->r.before.size);
+	return r;
 }
 
-static void copy_checkpoints(struct ctx *ctx, struct revlog *log, struct rev_carry *c)
+static int list_blobs(struct revlog *log, struct ctx *ctx, struct rev_carry *c, struct found *found, struct err *err)
 {
-	const struct rev_checkpoint *list = revlog_checkpoints(log, &c->checkpoint_count);
+	ARENA_SCOPE struct arena *arena = arena_new();
+	struct ctx own = *ctx;
+	int r = 0;
+
+	own.arena = arena;
+	revlog_lock(log);
+	c->first = revlog_first(log);
+	c->head = c->first - 1;
+	for (uint64_t n = c->first; r == 0 && n && n <= c->until && n <= revlog_head(log); n++) {
+		struct rev_record rec;
+		bool has;
+
+		arena_reset(arena);
+		r = revlog_get(log, &own, n, &rec, &has, err);
+		if (r == 0 && has && is_wanted(c, &rec))
+			r = list_record(log, &own, c, &rec, found, err);
+	}
+	revlog_unlock(log);
+	return r;
+}
+
+static int copy_checkpoints(struct ctx *ctx, struct revlog *log, struct rev_carry *c, struct err *err)
+{
 	size_t n = 0;
+	int r;
 
-	c->checkpoints = ARENA_ARRAY(ctx->arena, struct rev_checkpoint, c->checkpoint_count);
-	for (size_t i = 0; i < c->checkpoint_count; i++) {
-		if (list[i].number > c->head)
-			continue;
-		c->checkpoints[n] = list[i];
-		c->checkpoints[n++].name = arena_str(ctx->arena, list[i].name);
-	}
+	revlog_lock(log);
+	r = revlog_checkpoints(log, ctx, &c->checkpoints, &c->checkpoint_count, err);
+	revlog_unlock(log);
+	for (size_t i = 0; r == 0 && i < c->checkpoint_count; i++)
+		if (c->checkpoints[i].number <= c->head)
+			c->checkpoints[n++] = c->checkpoints[i];
 	c->checkpoint_count = n;
-	if (n)
-		qsort(c->checkpoints, n, sizeof(*c->checkpoints), mark_cmp);
+	return r;
 }
 
 int revisions_carry(struct store *revisions, struct ctx *ctx, struct rev_carry *c, struct err *err)
 {
 	struct revisions *rv = revisions_of(revisions);
-	struct rev_blob *list;
-	size_t count, kept = 0;
+	REV_PINNED struct revisions *pin = revisions_pin(rv);
+	struct found found = {0};
+	size_t kept = 0;
 	int r = revisions_ready(rv, ctx, err);
 
 	if (r == 0)
 		r = settle_all(revisions, ctx, c->until, err);
 	if (r)
 		return r;
-	revlog_lock(rv->log);
-	c->first = revlog_first(rv->log);
-	c->head = c->first - 1;
 	c->revisions = 0;
 	c->newest_ns = 0;
-	list = xcalloc(3 * rv->log->record_count + 1, sizeof(*list));
-	count = list_blobs(rv->log, c, list);
-	copy_checkpoints(ctx, rv->log, c);
-	revlog_unlock(rv->log);
-	qsort(list, count, sizeof(*list), blob_cmp);
-	c->blobs = ARENA_ARRAY(ctx->arena, struct rev_blob, count);
-	for (size_t i = 0; i < count; i++) {
+	r = list_blobs(rv->log, ctx, c, &found, err);
+	if (r == 0)
+		r = copy_checkpoints(ctx, rv->log, c, err);
+	if (found.count)
+		qsort(found.list, found.count, sizeof(*found.list), blob_cmp);
+	c->blobs = ARENA_ARRAY(ctx->arena, struct rev_blob, found.count);
+	for (size_t i = 0; r == 0 && i < found.count; i++) {
 		ARENA_SCOPE struct arena *scratch = arena_new();
 		struct ctx own = {.arena = scratch};
 		struct store_stat stat;
 		struct err ignored;
 
-		if ((kept && blob_cmp(&c->blobs[kept - 1], &list[i]) == 0) ||
-		    store_stat(rv->meta, &own, content_blob_path(scratch, list[i].hash), &stat, &ignored) ||
-		    stat.size != list[i].size)
+		if ((kept && blob_cmp(&c->blobs[kept - 1], &found.list[i]) == 0) ||
+		    store_stat(rv->meta, &own, content_blob_path(scratch, &found.list[i].hash), &stat, &ignored) ||
+		    stat.size != found.list[i].size)
 			continue;
-		c->blobs[kept++] = list[i];
+		c->blobs[kept++] = found.list[i];
 	}
 	c->blob_count = kept;
-	free(list);
-	return 0;
+	free(found.list);
+	return r;
 }
 
 int revisions_carry_blob(struct store *revisions, struct ctx *ctx, const struct rev_blob *blob, const struct sink *sink,
 			 struct err *err)
 {
-	return store_read_stream(revisions_of(revisions)->meta, ctx, content_blob_path(ctx->arena, blob->hash),
+	return store_read_stream(revisions_of(revisions)->meta, ctx, content_blob_path(ctx->arena, &blob->hash),
 				 STORE_WHOLE, sink, NULL, err);
 }
 
@@ -177,41 +193,44 @@ int revisions_carry_blob(struct store *revisions, struct ctx *ctx, const struct 
 
 static void drop_missing(const struct rev_carry *c, struct rev_state *s)
 {
-	struct rev_blob key = {.hash = {s->hash[0], s->hash[1]}};
+	struct rev_blob key = {.hash = s->hash};
 
 	if (s->exists && s->where == REV_BLOB &&
 	    !(c->blob_count && bsearch(&key, c->blobs, c->blob_count, sizeof(key), blob_cmp)))
 		s->where = REV_NOWHERE;
 }
 
-/* Makes the draft for a record's canonical line; false: the record is not carried. */
+/* Makes the draft for a record's canonical line; *ret_wanted false: the record is not carried. */
 static int carried_draft(struct revisions *rv, struct ctx *ctx, const struct rev_carry *c, uint64_t number,
 			 struct rev_draft *ret, bool *ret_aborted, bool *ret_wanted, struct err *err)
 {
-	struct rev_record *rec;
-	int r = 0;
+	struct rev_record rec;
+	int r;
 
 	revlog_lock(rv->log);
-	rec = revlog_at(rv->log, number);
-	*ret_wanted = is_wanted(c, rec);
+	r = revlog_get(rv->log, ctx, number, &rec, ret_wanted, err);
+	*ret_wanted = r == 0 && *ret_wanted && is_wanted(c, &rec);
 	if (*ret_wanted) {
-		*ret = (struct rev_draft){.op = rec->r.op,
-					  .path = rec->r.path,
-					  .other = rec->r.other,
-					  .before = carried_state(rv->log, c, &rec->r.before),
-					  .after = carried_state(rv->log, c, &rec->r.after),
-					  .time_ns = rec->r.time_ns,
-					  .actor = rec->r.actor};
-		if (has_piece(rec))
+		*ret = (struct rev_draft){.op = rec.r.op,
+					  .path = rec.r.path,
+					  .other = rec.r.other,
+					  .before = rec.r.before,
+					  .after = rec.r.after,
+					  .time_ns = rec.r.time_ns,
+					  .actor = rec.r.actor};
+		r = carried_state(rv->log, ctx, c, &ret->before, err);
+		if (r == 0)
+			r = carried_state(rv->log, ctx, c, &ret->after, err);
+		if (has_piece(&rec))
 			ret->piece = (struct rev_state){.exists = true,
 							.where = REV_BLOB,
-							.size = rec->r.after.size - rec->r.before.size,
-							.hash = {rec->piece[0], rec->piece[1]}};
-		*ret_aborted = rec->r.aborted;
+							.size = rec.r.after.size - rec.r.before.size,
+							.hash = rec.piece};
+		*ret_aborted = rec.r.aborted;
 	}
 	revlog_unlock(rv->log);
-	if (!*ret_wanted)
-		return 0;
+	if (r || !*ret_wanted)
+		return r;
 	if (ret->other.len && !c->wanted(c->arg, (struct wpath){ret->other}))
 		ret->other = STR_NONE;
 	drop_missing(c, &ret->before);
@@ -224,26 +243,18 @@ static int carried_draft(struct revisions *rv, struct ctx *ctx, const struct rev
 	}
 	if ((ret->after.where == REV_PREFIX && ret->piece.where != REV_BLOB) ||
 	    (ret->after.where == REV_LOG && ret->after.held_by == 0))
-		r = revlog_read_data(rv->log, ctx, rec, &ret->data, err);
+		r = revlog_read_data(rv->log, ctx, &rec, &ret->data, err);
 	return r;
 }
 
-static void write_seal(struct buf *out, uint64_t next)
-{
-	size_t start = out->len;
-
-	buf_printf(out, "{\"seal\":%llu", (unsigned long long)next);
-	rev_line_finish(out, start);
-}
-
+/* The lines of one record, without their sums. */
 static int write_record(struct revisions *rv, struct ctx *ctx, const struct rev_carry *c, uint64_t number,
 			struct buf *out, struct err *err)
 {
 	ARENA_SCOPE struct arena *arena = arena_new();
 	struct ctx own = *ctx;
 	struct rev_draft d;
-	bool aborted, wanted;
-	size_t start = out->len;
+	bool aborted = false, wanted = false;
 	int r;
 
 	own.arena = arena;
@@ -252,13 +263,29 @@ static int write_record(struct revisions *rv, struct ctx *ctx, const struct rev_
 		return r;
 	buf_printf(out, "{\"rev\":%llu", (unsigned long long)number);
 	rev_line_body(arena, out, &d);
-	rev_line_finish(out, start);
-	if (aborted) {
-		start = out->len;
-		buf_printf(out, "{\"abort\":%llu", (unsigned long long)number);
-		rev_line_finish(out, start);
-	}
+	buf_char(out, '\n');
+	if (aborted)
+		buf_printf(out, "{\"abort\":%llu\n", (unsigned long long)number);
 	return 0;
+}
+
+/* A whole segment of lines that have no sums yet. */
+static int put_segment(struct buf *lines, uint64_t first,
+		       int (*put)(void *arg, uint64_t first, struct str bytes, struct err *err), void *arg,
+		       struct err *err)
+{
+	struct rev_seq seq = {first, 0};
+	struct buf out;
+	int r;
+
+	buf_init(&out, NULL, SEGMENT_READ);
+	log_finish_lines(&out, buf_str(lines), &seq);
+	rev_line_mark_end(&out);
+	r = out.overflow || lines->overflow
+		    ? err_set(err, ERR_TOO_LARGE, "the history has a record that is too large to be carried")
+		    : put(arg, first, buf_str(&out), err);
+	buf_release(&out);
+	return r;
 }
 
 int revisions_carry_log(struct store *revisions, struct ctx *ctx, const struct rev_carry *c,
@@ -266,29 +293,30 @@ int revisions_carry_log(struct store *revisions, struct ctx *ctx, const struct r
 			struct err *err)
 {
 	struct revisions *rv = revisions_of(revisions);
+	REV_PINNED struct revisions *pin = revisions_pin(rv);
 	uint64_t first = c->first;
-	struct buf out;
+	struct buf lines;
 	int r = 0;
 
-	buf_init(&out, NULL, SEGMENT_READ);
+	buf_init(&lines, NULL, SEGMENT_READ);
 	for (uint64_t n = c->first; r == 0 && n <= c->head; n++) {
-		r = write_record(rv, ctx, c, n, &out, err);
-		if (r == 0 && out.len > CARRY_BYTES && n < c->head) {
-			write_seal(&out, n + 1);
-			r = put(arg, first, buf_str(&out), err);
-			buf_clear(&out);
+		r = write_record(rv, ctx, c, n, &lines, err);
+		if (r == 0 && lines.len > CARRY_BYTES && n < c->head) {
+			buf_printf(&lines, "{\"seal\":%llu\n", (unsigned long long)(n + 1));
+			r = put_segment(&lines, first, put, arg, err);
+			buf_clear(&lines);
 			first = n + 1;
 		}
 		if (r == 0)
 			r = ctx_check(ctx, err);
 	}
-	for (size_t i = 0; i < c->checkpoint_count; i++)
-		rev_line_checkpoint(&out, &c->checkpoints[i]);
-	if (r == 0 && out.overflow)
-		r = err_set(err, ERR_TOO_LARGE, "the history has a record that is too large to be carried");
+	for (size_t i = 0; i < c->checkpoint_count; i++) {
+		rev_line_checkpoint(&lines, &c->checkpoints[i]);
+		buf_char(&lines, '\n');
+	}
 	if (r == 0 && (c->head || c->checkpoint_count))
-		r = put(arg, first, buf_str(&out), err);
-	buf_release(&out);
+		r = put_segment(&lines, first, put, arg, err);
+	buf_release(&lines);
 	return r;
 }
 
@@ -296,21 +324,38 @@ int revisions_carry_log(struct store *revisions, struct ctx *ctx, const struct r
 
 static bool is_same(const struct rev_record *a, const struct rev_record *b)
 {
-	const struct rev_state *x, *y;
+	const struct rev_state *x = &a->r.after, *y = &b->r.after;
 
-	if (!a || !b)
-		return a == b;
-	x = &a->r.after;
-	y = &b->r.after;
 	return a->r.op == b->r.op && a->r.time_ns == b->r.time_ns && str_eq(a->r.path.s, b->r.path.s) &&
 	       str_eq(a->r.other, b->r.other) && str_eq(a->r.actor.user, b->r.actor.user) && x->exists == y->exists &&
-	       x->size == y->size && x->hash[0] == y->hash[0] && x->hash[1] == y->hash[1];
+	       x->size == y->size && x->hash.w[0] == y->hash.w[0] && x->hash.w[1] == y->hash.w[1];
+}
+
+/* The same record of two logs, or none of both. */
+static int get_both(struct revlog *a, struct revlog *b, struct ctx *ctx, uint64_t number, struct rev_record two[2],
+		    bool has[2], struct err *err)
+{
+	int r;
+
+	revlog_lock(a);
+	r = revlog_get(a, ctx, number, &two[0], &has[0], err);
+	revlog_unlock(a);
+	if (r)
+		return r;
+	revlog_lock(b);
+	r = revlog_get(b, ctx, number, &two[1], &has[1], err);
+	revlog_unlock(b);
+	return r;
 }
 
 int revisions_compare(struct store *revisions, struct ctx *ctx, struct store *with, uint64_t *ret_head,
 		      uint64_t *ret_differs, struct err *err)
 {
-	uint64_t first, head, other;
+	REV_PINNED struct revisions *pin = revisions_pin(revisions_of(revisions));
+	REV_PINNED struct revisions *other_pin = revisions_pin(revisions_of(with));
+	ARENA_SCOPE struct arena *arena = arena_new();
+	struct ctx own = *ctx;
+	uint64_t first, other, other_first;
 	struct revlog *a, *b;
 	int r = revisions_head(revisions, ctx, ret_head, err);
 
@@ -318,57 +363,75 @@ int revisions_compare(struct store *revisions, struct ctx *ctx, struct store *wi
 		r = revisions_head(with, ctx, &other, err);
 	if (r)
 		return r;
+	own.arena = arena;
 	a = revisions_of(revisions)->log;
 	b = revisions_of(with)->log;
 	*ret_differs = 0;
 	revlog_lock(a);
-	revlog_lock(b);
-	head = *ret_head = revlog_head(a);
 	first = revlog_first(a);
-	if (head && first > revlog_first(b)) /* this log was cut: what the other refers to may be gone here */
-		*ret_differs = first;
-	first = first > revlog_first(b) ? first : revlog_first(b);
-	for (uint64_t n = first; n <= head && !*ret_differs; n++)
-		if (n > revlog_head(b) || !is_same(revlog_at(a, n), revlog_at(b, n)))
-			*ret_differs = n;
-	revlog_unlock(b);
 	revlog_unlock(a);
-	return 0;
+	revlog_lock(b);
+	other_first = revlog_first(b);
+	revlog_unlock(b);
+	if (*ret_head && first > other_first) /* this log was cut: what the other refers to may be gone here */
+		*ret_differs = first;
+	first = first > other_first ? first : other_first;
+	for (uint64_t n = first; r == 0 && n <= *ret_head && !*ret_differs; n++) {
+		struct rev_record two[2];
+		bool has[2];
+
+		arena_reset(arena);
+		r = get_both(a, b, &own, n, two, has, err);
+		if (r == 0 && (n > other || has[0] != has[1] || (has[0] && !is_same(&two[0], &two[1]))))
+			*ret_differs = n;
+	}
+	return r;
 }
 
 /* Lines about records that are there already: changes that were aborted later, and checkpoints that moved. */
-static void write_notes(struct revlog *log, struct revlog *from, const struct rev_carry *c, struct buf *out)
+static int write_notes(struct revlog *log, struct revlog *from, struct ctx *ctx, const struct rev_carry *c,
+		       struct buf *out, struct err *err)
 {
-	const struct rev_checkpoint *have;
+	ARENA_SCOPE struct arena *arena = arena_new();
+	struct rev_checkpoint *have;
+	struct ctx own = *ctx;
+	uint64_t first, head;
 	size_t count, k;
+	int r;
 
+	own.arena = arena;
 	revlog_lock(log);
-	revlog_lock(from);
-	for (uint64_t n = revlog_first(log); n <= revlog_head(log); n++) {
-		const struct rev_record *a = revlog_at(log, n), *b = revlog_at(from, n);
-		size_t start = out->len;
+	first = revlog_first(log);
+	head = revlog_head(log);
+	r = revlog_checkpoints(log, ctx, &have, &count, err);
+	revlog_unlock(log);
+	for (uint64_t n = first; r == 0 && n <= head; n++) {
+		struct rev_record two[2];
+		bool has[2];
 
-		if (!a || !b || a->r.aborted || !b->r.aborted)
-			continue;
-		buf_printf(out, "{\"abort\":%llu", (unsigned long long)n);
-		rev_line_finish(out, start);
+		arena_reset(arena);
+		r = get_both(log, from, &own, n, two, has, err);
+		if (r == 0 && has[0] && has[1] && !two[0].r.aborted && two[1].r.aborted)
+			buf_printf(out, "{\"abort\":%llu\n", (unsigned long long)n);
 	}
-	have = revlog_checkpoints(log, &count);
-	for (size_t i = 0; i < c->checkpoint_count; i++) {
+	for (size_t i = 0; r == 0 && i < c->checkpoint_count; i++) {
 		const struct rev_checkpoint *mark = &c->checkpoints[i];
 
 		for (k = 0; k < count && !str_eq(have[k].name, mark->name); k++)
 			;
-		if (k == count || have[k].time_ns < mark->time_ns)
+		if (k == count || have[k].time_ns < mark->time_ns) {
 			rev_line_checkpoint(out, mark);
+			buf_char(out, '\n');
+		}
 	}
-	revlog_unlock(from);
-	revlog_unlock(log);
+	return r;
 }
 
 int revisions_follow(struct store *revisions, struct ctx *ctx, struct store *from, const struct rev_carry *c,
 		     struct err *err)
 {
+	REV_PINNED struct revisions *pin = revisions_pin(revisions_of(revisions));
+	REV_PINNED struct revisions *other_pin = revisions_pin(revisions_of(from));
 	struct revlog *log = revisions_of(revisions)->log;
 	uint64_t head;
 	struct buf out;
@@ -390,7 +453,7 @@ int revisions_follow(struct store *revisions, struct ctx *ctx, struct store *fro
 			r = ctx_check(ctx, err);
 	}
 	if (r == 0)
-		write_notes(log, revisions_of(from)->log, c, &out);
+		r = write_notes(log, revisions_of(from)->log, ctx, c, &out, err);
 	if (r == 0 && out.overflow)
 		r = err_set(err, ERR_TOO_LARGE, "the history has a record that is too large to be carried");
 	if (r == 0 && out.len)
@@ -411,6 +474,7 @@ static int bad_log(const char *why, struct err *err)
 
 int revisions_check_segment(struct ctx *ctx, struct str bytes, struct rev_segment_check *c, struct err *err)
 {
+	struct rev_seq seq = {c->first, 0};
 	struct str line;
 	bool sealed = false;
 
@@ -419,8 +483,10 @@ int revisions_check_segment(struct ctx *ctx, struct str bytes, struct rev_segmen
 		ARENA_SCOPE struct arena *arena = arena_new();
 		struct rev_line parsed;
 
-		if (!str_cut(&bytes, '\n', &line) || !rev_line_parse(arena, line, &parsed) || sealed)
+		if (!rev_line_next(&bytes, &line) || !rev_line_is_whole(line, seq) ||
+		    !rev_line_parse(arena, line, &parsed) || sealed)
 			return bad_log("a line cannot be read", err);
+		seq.line++;
 		switch (parsed.kind) {
 		case REV_LINE_RECORD:
 			if (parsed.record.r.number <= c->last || parsed.record.r.number - c->last > c->gap_max)

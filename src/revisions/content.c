@@ -7,8 +7,9 @@
  *  REV_LOG      in the line of a record. A write of up to REV_INLINE_MAX bytes costs no file of its own that way. The
  *               bytes are in this record or in the earlier one that wrote them (`held_by`). When retention drops that
  *               record, it first writes the bytes as a blob, so readers look in the log and then for the blob.
- *  REV_BLOB     in a blob: a file in meta whose name is the hash of its content, blobs/<2 digits>/<30 digits>. Equal
- *               contents are kept once, and a blob never changes.
+ *  REV_BLOB     in a blob: a file in meta whose name is the hash of its content, blobs/<2 digits>/<the other digits>.
+ *               Equal contents are kept once, and a blob never changes. It is checked against its name before any of it
+ *               is used.
  *  REV_PREFIX   nowhere of their own: the record is an append, and the file's earlier content is the beginning of its
  *               later one. Such a content is read from the file itself while that still begins with it, otherwise from
  *               the state that ended the run of appends, and failing that it is put together: the content before the
@@ -30,34 +31,43 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/limits.h"
+#include "base/sha256.h"
 #include "revisions/layer.h"
 #include "revisions/line.h"
 
-#define PIECE_MAX (8 * MIB) /* contents up to this are handled in memory */
+#define PIECE_MAX (8 * MIB) /* files up to this are kept by way of memory */
+#define CHECK_MAX (1 * MIB) /* blobs up to this are checked in memory */
 
-void content_hash(struct str bytes, uint64_t ret_hash[2])
+void content_checksum(struct str bytes, struct rev_hash *ret_hash)
 {
-	hash_u128(bytes, ret_hash);
+	*ret_hash = (struct rev_hash){0};
+	hash_u128(bytes, ret_hash->w);
 }
 
-struct wpath content_blob_path(struct arena *arena, const uint64_t hash[2])
+static void content_name(struct str bytes, struct rev_hash *ret_hash)
 {
-	char hex[32];
+	struct sha256 sha;
+	char hex[65];
 
-	hex_u64(hash[0], hex);
-	hex_u64(hash[1], hex + 16);
-	return (struct wpath){arena_printf(arena, "blobs/%.2s/%.30s", hex, hex + 2)};
+	sha256_begin(&sha);
+	sha256_add(&sha, bytes);
+	sha256_end(&sha, hex);
+	rev_hash_parse(str_n(hex, 64), ret_hash);
 }
 
-bool content_blob_hash(struct str path, uint64_t ret[2])
+struct rev_hash content_held_hash(const struct rev_state *s)
 {
-	char hex[32];
+	return (struct rev_hash){{s->hash.w[0], s->hash.w[1], s->held_by, 0}};
+}
 
-	if (path.len != 39 || path.ptr[8] != '/')
-		return false;
-	memcpy(hex, path.ptr + 6, 2);
-	memcpy(hex + 2, path.ptr + 9, 30);
-	return hex_hash(str_n(hex, 32), ret);
+struct wpath content_blob_path(struct arena *arena, const struct rev_hash *hash)
+{
+	return (struct wpath){arena_printf(arena, "blobs/%.*s", STR_ARG(rev_blob_name(arena, hash)))};
+}
+
+bool content_blob_hash(struct str path, struct rev_hash *ret)
+{
+	return path.len > 6 && rev_blob_hash(str_from(path, 6), ret);
 }
 
 static bool exists_already(int r)
@@ -86,16 +96,14 @@ static struct store_cond replace_unless_young(struct revisions *rv, struct ctx *
 	return look_for(rv, ctx, blob, size) == FOUND_YOUNG ? absent : any;
 }
 
-int content_keep_bytes(struct revisions *rv, struct ctx *ctx, struct str bytes, struct rev_state *state,
-		       struct err *err)
+int content_keep_as(struct revisions *rv, struct ctx *ctx, struct str bytes, const struct rev_hash *hash,
+		    struct err *err)
 {
 	struct store_cond cond = {.kind = STORE_ABSENT};
-	struct wpath blob;
+	struct wpath blob = content_blob_path(ctx->arena, hash);
 	enum found found;
 	int r = 0;
 
-	content_hash(bytes, state->hash);
-	blob = content_blob_path(ctx->arena, state->hash);
 	/* Where requests are slow the blob is written without a look first. If it exists and is old, it is written
 	   again below. */
 	found = rv->journal ? FOUND_NONE : look_for(rv, ctx, blob, bytes.len);
@@ -115,6 +123,18 @@ int content_keep_bytes(struct revisions *rv, struct ctx *ctx, struct str bytes, 
 		return r;
 	if (r == 0 && found == FOUND_NONE)
 		rv->blob_bytes += bytes.len;
+	return 0;
+}
+
+int content_keep_bytes(struct revisions *rv, struct ctx *ctx, struct str bytes, struct rev_state *state,
+		       struct err *err)
+{
+	int r;
+
+	content_name(bytes, &state->hash);
+	r = content_keep_as(rv, ctx, bytes, &state->hash, err);
+	if (r)
+		return r;
 	state->exists = true;
 	state->size = bytes.len;
 	state->where = REV_BLOB;
@@ -141,63 +161,67 @@ int content_count(struct revisions *rv, struct ctx *ctx, struct err *err)
 		req.after = page.next;
 	} while (page.next.ptr);
 	rv->blob_bytes = bytes;
+	rv->blobs_counted = true;
 	return 0;
 }
 
 struct hashing {
-	struct hash_stream *hash;
+	struct sha256 sha;
 	const struct source *from; /* what is read from it is hashed */
 	uint64_t size;
 };
-
-static int hashing_push(void *arg, const void *bytes, size_t len, struct err *err)
-{
-	struct hashing *h = arg;
-
-	(void)err;
-	hash_stream_add(h->hash, str_n(bytes, len));
-	h->size += len;
-	return 0;
-}
 
 static int hashing_pull(void *arg, void *buf, size_t cap, size_t *ret_len, struct err *err)
 {
 	struct hashing *h = arg;
 	int r = h->from->pull(h->from->arg, buf, cap, ret_len, err);
 
-	if (r == 0)
-		hashing_push(h, buf, *ret_len, err);
+	if (r == 0) {
+		sha256_add(&h->sha, str_n(buf, *ret_len));
+		h->size += *ret_len;
+	}
 	return r;
 }
 
-int content_hash_file(struct store *store, struct ctx *ctx, struct wpath path, uint64_t ret_hash[2],
-		      struct store_stat *ret_stat, struct err *err)
+static int checking_push(void *arg, const void *bytes, size_t len, struct err *err)
 {
-	struct hashing h = {.hash = hash_stream_new()};
-	struct sink sink = {.push = hashing_push, .arg = &h};
+	(void)err;
+	rev_hashing_add(arg, str_n(bytes, len));
+	return 0;
+}
+
+bool content_is(struct store *store, struct ctx *ctx, struct wpath path, const struct rev_hash *hash,
+		struct store_stat *ret_stat)
+{
+	struct rev_hashing *h = rev_hashing_begin(hash);
+	struct sink sink = {.push = checking_push, .arg = h};
 	struct store_call read = {
 		.op = STORE_OP_READ, .path = path, .range = STORE_WHOLE, .sink = &sink, .ret_stat = ret_stat};
-	int r = store_forward(store, ctx, &read, err);
+	struct err ignored;
+	int r = store_forward(store, ctx, &read, &ignored);
 
-	hash_stream_end(h.hash, ret_hash);
-	return r;
+	return rev_hashing_end(h) && r == 0;
 }
 
 int content_keep_stream(struct revisions *rv, struct ctx *ctx, const struct source *source, struct rev_state *state,
 			struct err *err)
 {
-	struct hashing h = {.hash = hash_stream_new(), .from = source};
+	struct hashing h = {.from = source};
 	struct source hashed = {.pull = hashing_pull, .arg = &h};
 	struct wpath tmp = {arena_printf(ctx->arena, "blobs/new-%016llx", (unsigned long long)random_u64())};
 	struct store_cond any = {0}, absent = {.kind = STORE_ABSENT};
 	struct wpath blob;
 	bool was_there;
-	int r = store_write_stream(rv->meta, ctx, tmp, &hashed, any, NULL, err);
+	char hex[65];
+	int r;
 
-	hash_stream_end(h.hash, state->hash);
+	sha256_begin(&h.sha);
+	r = store_write_stream(rv->meta, ctx, tmp, &hashed, any, NULL, err);
+	sha256_end(&h.sha, hex);
+	rev_hash_parse(str_n(hex, 64), &state->hash);
 	if (r)
 		return r;
-	blob = content_blob_path(ctx->arena, state->hash);
+	blob = content_blob_path(ctx->arena, &state->hash);
 	r = store_move(rv->meta, ctx, tmp, blob, any, absent, NULL, err);
 	was_there = exists_already(r);
 	if (was_there)
@@ -316,17 +340,77 @@ int content_keep_file(struct revisions *rv, struct ctx *ctx, struct wpath path, 
 	return r;
 }
 
-static int read_blob(struct revisions *rv, struct ctx *ctx, const struct rev_state *state, struct store_range range,
-		     const struct sink *sink, struct err *err)
-{
-	return store_read_stream(rv->meta, ctx, content_blob_path(ctx->arena, state->hash), range, sink, NULL, err);
-}
-
 static int push_range(struct str data, struct store_range range, const struct sink *sink, struct err *err)
 {
 	data = str_from(data, range.offset < data.len ? (size_t)range.offset : data.len);
 	data = str_first(data, range.length < data.len ? (size_t)range.length : data.len);
 	return sink->push(sink->arg, data.ptr, data.len, err);
+}
+
+static int bad_blob(struct wpath blob, struct err *err)
+{
+	return err_set(err, ERR_CORRUPT,
+		       "a kept content is damaged (" ERR_PATH "); `stead fsck` shows what it belongs to",
+		       STR_ARG(blob.s));
+}
+
+/* Checks a blob against its name before any of it is used. A small one is returned (in ctx's arena); a large one is
+   only read, *ret_bytes has ptr NULL, and it is read again where it is used. It never changes, so both times are the
+   same. */
+static int check_blob(struct revisions *rv, struct ctx *ctx, const struct rev_hash *hash, uint64_t size,
+		      struct str *ret_bytes, struct err *err)
+{
+	struct wpath blob = content_blob_path(ctx->arena, hash);
+	struct rev_hashing *h = rev_hashing_begin(hash);
+	struct sink check = {.push = checking_push, .arg = h};
+	int r;
+
+	*ret_bytes = STR_NONE;
+	if (size <= CHECK_MAX)
+		r = store_read(rv->meta, ctx, blob, STORE_WHOLE, CHECK_MAX, ret_bytes, NULL, err);
+	else
+		r = store_read_stream(rv->meta, ctx, blob, STORE_WHOLE, &check, NULL, err);
+	if (r == 0)
+		rev_hashing_add(h, *ret_bytes);
+	if ((!rev_hashing_end(h) && r == 0) || r == -ERR_TOO_LARGE)
+		r = bad_blob(blob, err);
+	return r;
+}
+
+static int read_blob(struct revisions *rv, struct ctx *ctx, const struct rev_hash *hash, uint64_t size,
+		     struct store_range range, const struct sink *sink, struct err *err)
+{
+	ARENA_SCOPE struct arena *arena = arena_new();
+	struct ctx own = *ctx;
+	struct str bytes;
+	int r;
+
+	own.arena = arena;
+	r = check_blob(rv, &own, hash, size, &bytes, err);
+	if (r)
+		return r;
+	return bytes.ptr ? push_range(bytes, range, sink, err)
+			 : store_read_stream(rv->meta, &own, content_blob_path(arena, hash), range, sink, NULL, err);
+}
+
+/* A source over a blob of range.length bytes, from range.offset on. */
+static int blob_source(struct revisions *rv, struct ctx *ctx, const struct rev_hash *hash, struct store_range range,
+		       struct source *ret_source, struct err *err)
+{
+	struct str bytes;
+	int r = check_blob(rv, ctx, hash, range.length, &bytes, err);
+
+	if (r)
+		return r;
+	if (bytes.ptr) {
+		*ret_source = (struct source){.bytes = str_from(bytes, (size_t)range.offset)};
+		return 0;
+	}
+	*ret_source = file_source(rv->meta, ctx, content_blob_path(ctx->arena, hash), STR_NONE, range.length);
+	((struct file_source *)ret_source->arg)->offset = range.offset;
+	if (range.offset)
+		ret_source->rewind = NULL; /* it would begin before the skipped bytes */
+	return 0;
 }
 
 static int not_kept(const struct rev_record *record, struct err *err)
@@ -335,32 +419,40 @@ static int not_kept(const struct rev_record *record, struct err *err)
 		       STR_ARG(record->r.path.s), (unsigned long long)record->r.number);
 }
 
-static int read_logged(struct revisions *rv, struct ctx *ctx, uint64_t number, struct store_range range,
-		       const struct sink *sink, struct err *err)
+/* The bytes in the record `number`, or in what retention made of it. */
+static int logged_bytes(struct revisions *rv, struct ctx *ctx, uint64_t number, struct str *ret_data, struct err *err)
 {
 	struct rev_record *holder;
-	struct str data;
 	int r;
 
 	revlog_lock(rv->log);
-	holder = revlog_at(rv->log, number);
+	r = revlog_at(rv->log, ctx, number, &holder, err);
 	revlog_unlock(rv->log);
-	r = holder ? revlog_read_data(rv->log, ctx, holder, &data, err)
-		   : revlog_read_dropped(rv->log, ctx, number, &data, err);
-	return r ? r : push_range(data, range, sink, err);
+	if (r)
+		return r;
+	return holder ? revlog_read_data(rv->log, ctx, holder, ret_data, err)
+		      : revlog_read_dropped(rv->log, ctx, number, ret_data, err);
 }
 
 static int read_state(struct revisions *rv, struct ctx *ctx, const struct rev_record *record,
 		      const struct rev_state *state, struct store_range range, const struct sink *sink, struct err *err)
 {
+	struct rev_state held = *state;
+	struct rev_hash hash = state->hash;
 	int r = -ERR_NOT_FOUND;
 
-	if (state->where == REV_LOG)
-		r = read_logged(rv, ctx, state->held_by ? state->held_by : record->r.number, range, sink, err);
-	if (state->where == REV_LOG && r != -ERR_NOT_FOUND)
-		return r;
-	if (state->where == REV_BLOB || state->where == REV_LOG)
-		r = read_blob(rv, ctx, state, range, sink, err);
+	if (state->where == REV_LOG) {
+		struct str data;
+
+		if (held.held_by == 0)
+			held.held_by = record->r.number;
+		r = logged_bytes(rv, ctx, held.held_by, &data, err);
+		if (r == 0)
+			return push_range(data, range, sink, err);
+		hash = content_held_hash(&held);
+	}
+	if (r == -ERR_NOT_FOUND && state->where != REV_NOWHERE)
+		r = read_blob(rv, ctx, &hash, state->size, range, sink, err);
 	return r == -ERR_NOT_FOUND ? not_kept(record, err) : r;
 }
 
@@ -383,6 +475,7 @@ static int read_now_piece(struct revisions *rv, struct ctx *ctx, struct wpath pa
 	struct store_call read = {
 		.op = STORE_OP_READ, .path = path, .range = {offset, piece->cap}, .sink = &sink, .ret_stat = &stat};
 	int r = store_forward(rv->base.inner, ctx, &read, err), up;
+	struct rev_record *now;
 	struct err later;
 
 	if (r && r != -ERR_NOT_FOUND && r != -ERR_INVALID)
@@ -393,10 +486,10 @@ static int read_now_piece(struct revisions *rv, struct ctx *ctx, struct wpath pa
 		return up;
 	}
 	revlog_lock(rv->log);
-	*ret_changed = revlog_last(rv->log, path) != last ||
-		       (last && (r || !last->done || !str_eq(last->r.after.version, stat.version)));
+	up = revlog_last(rv->log, ctx, path, &now, err);
+	*ret_changed = now != last || (last && (r || !last->done || !str_eq(last->r.after.version, stat.version)));
 	revlog_unlock(rv->log);
-	return *ret_changed ? 0 : r;
+	return up ? up : *ret_changed ? 0 : r;
 }
 
 int content_read_now(struct revisions *rv, struct ctx *ctx, struct wpath path, const struct rev_record *last,
@@ -426,14 +519,15 @@ int content_read_now(struct revisions *rv, struct ctx *ctx, struct wpath path, c
 	return 0;
 }
 
-/* Follows a run of appends to its end: returns the last append, or the record of another kind that follows it. */
-static const struct rev_record *end_of_appends(struct revisions *rv, const struct rev_record *record)
+static int end_of_appends(struct revisions *rv, struct ctx *ctx, struct rev_record *record, struct rev_record **ret,
+			  struct err *err)
 {
+	int r;
+
 	revlog_lock(rv->log);
-	while (record->next && record->r.after.where == REV_PREFIX)
-		record = record->next;
+	r = revlog_end_of_appends(rv->log, ctx, record, ret, err);
 	revlog_unlock(rv->log);
-	return record;
+	return r;
 }
 
 /* Passes the given range of a source to the sink. */
@@ -463,10 +557,10 @@ static int push_source(const struct source *source, struct store_range range, co
 	return r;
 }
 
-int content_read_after(struct revisions *rv, struct ctx *ctx, const struct rev_record *record, struct store_range range,
+int content_read_after(struct revisions *rv, struct ctx *ctx, struct rev_record *record, struct store_range range,
 		       const struct sink *sink, struct err *err)
 {
-	const struct rev_record *end;
+	struct rev_record *end;
 	struct source source;
 	uint64_t len;
 	bool changed;
@@ -475,15 +569,17 @@ int content_read_after(struct revisions *rv, struct ctx *ctx, const struct rev_r
 	range = clamp_range(range, record->r.after.size);
 	if (record->r.after.where != REV_PREFIX)
 		return read_state(rv, ctx, record, &record->r.after, range, sink, err);
-	end = end_of_appends(rv, record);
-	if (end->r.after.where == REV_PREFIX) { /* the file still begins with this content */
+	r = end_of_appends(rv, ctx, record, &end, err);
+	if (r == 0 && end->r.after.where == REV_PREFIX) { /* the file still begins with this content */
 		r = content_read_now(rv, ctx, record->r.path, end, range, sink, &len, &changed, err);
 		if (r || !changed)
 			return r;
 		range.offset += len;
 		range.length -= len;
-		end = end_of_appends(rv, record);
+		r = end_of_appends(rv, ctx, record, &end, err);
 	}
+	if (r)
+		return r;
 	if (end != record && (end->r.before.where == REV_LOG || end->r.before.where == REV_BLOB)) {
 		r = read_state(rv, ctx, end, &end->r.before, range, sink, err);
 		if (r != -ERR_NOT_FOUND)
@@ -497,8 +593,8 @@ int content_read_after(struct revisions *rv, struct ctx *ctx, const struct rev_r
 	return r;
 }
 
-int content_read_before(struct revisions *rv, struct ctx *ctx, const struct rev_record *record,
-			struct store_range range, const struct sink *sink, struct err *err)
+int content_read_before(struct revisions *rv, struct ctx *ctx, struct rev_record *record, struct store_range range,
+			const struct sink *sink, struct err *err)
 {
 	range = clamp_range(range, record->r.before.size);
 	if (record->r.before.where != REV_PREFIX)
@@ -510,25 +606,23 @@ int content_read_before(struct revisions *rv, struct ctx *ctx, const struct rev_
 int content_source(struct revisions *rv, struct ctx *ctx, const struct rev_record *record,
 		   const struct rev_state *state, struct source *ret_source, struct err *err)
 {
-	const struct rev_record *holder = record;
-	struct str data;
-	int r;
+	struct rev_state held = *state;
+	struct rev_hash hash = state->hash;
+	int r = -ERR_NOT_FOUND;
 
-	if (state->where == REV_LOG && state->held_by) {
-		revlog_lock(rv->log);
-		holder = revlog_at(rv->log, state->held_by);
-		revlog_unlock(rv->log);
+	if (state->where == REV_LOG) {
+		struct str data;
+
+		if (held.held_by == 0)
+			held.held_by = record->r.number;
+		r = logged_bytes(rv, ctx, held.held_by, &data, err);
+		if (r == 0)
+			*ret_source = (struct source){.bytes = data};
+		hash = content_held_hash(&held);
 	}
-	if (state->where == REV_BLOB || (state->where == REV_LOG && !holder)) {
-		*ret_source =
-			file_source(rv->meta, ctx, content_blob_path(ctx->arena, state->hash), STR_NONE, state->size);
-		return 0;
-	}
-	if (state->where != REV_LOG)
-		return not_kept(record, err);
-	r = revlog_read_data(rv->log, ctx, holder, &data, err);
-	*ret_source = (struct source){.bytes = data};
-	return r;
+	if (r == -ERR_NOT_FOUND && state->where != REV_NOWHERE && state->where != REV_PREFIX)
+		r = blob_source(rv, ctx, &hash, (struct store_range){0, state->size}, ret_source, err);
+	return r == -ERR_NOT_FOUND && record ? not_kept(record, err) : r;
 }
 
 /* --- contents that were appended to --- */
@@ -537,7 +631,7 @@ int content_source(struct revisions *rv, struct ctx *ctx, const struct rev_recor
 struct chain {
 	struct revisions *rv;
 	struct ctx *ctx;
-	const struct rev_record **records; /* oldest first; the first one's content is kept whole */
+	struct rev_record **records; /* oldest first; the first one's content is kept whole */
 	size_t count, at;
 	struct arena *memory; /* of the part that is being read; NULL: none is open. Freed at the end of the part */
 	struct ctx part_ctx;
@@ -547,7 +641,7 @@ struct chain {
 
 static int chain_open(struct chain *c, struct err *err)
 {
-	const struct rev_record *rec = c->records[c->at];
+	struct rev_record *rec = c->records[c->at];
 
 	c->memory = arena_new();
 	c->part_ctx = *c->ctx;
@@ -612,45 +706,61 @@ int content_piece(struct revisions *rv, struct ctx *ctx, const struct rev_record
 	struct str data;
 	int r;
 
-	if (record->piece[0] || record->piece[1]) {
-		*ret_source = file_source(rv->meta, ctx, content_blob_path(ctx->arena, record->piece), STR_NONE,
-					  record->r.after.size - record->r.before.size);
-		((struct file_source *)ret_source->arg)->offset = skip;
-		ret_source->rewind = NULL; /* it would begin before the skipped bytes */
-		return 0;
-	}
+	if (rev_hash_is_set(&record->piece))
+		return blob_source(rv, ctx, &record->piece,
+				   (struct store_range){skip, record->r.after.size - record->r.before.size}, ret_source,
+				   err);
 	r = revlog_read_data(rv->log, ctx, record, &data, err);
 	if (r == 0)
 		*ret_source = (struct source){.bytes = str_from(data, (size_t)skip)};
 	return r;
 }
 
-int content_source_after(struct revisions *rv, struct ctx *ctx, const struct rev_record *record,
-			 struct source *ret_source, struct err *err)
+/* The records whose contents make up the one after `record`, newest first: appends, and the state before the first. */
+static int collect_chain(struct revisions *rv, struct ctx *ctx, struct rev_record *record, struct rev_record ***ret,
+			 size_t *ret_count, struct err *err)
 {
-	const struct rev_record *first = record;
+	struct rev_record **list = NULL, *rec = record;
+	size_t count = 0, cap = 0;
+	int r = 0;
+
+	revlog_lock(rv->log);
+	while (r == 0 && rec) {
+		struct rev_record *prev;
+
+		ARENA_ROOM(ctx->arena, list, count, cap);
+		list[count++] = rec;
+		if (rec->r.after.where != REV_PREFIX)
+			break;
+		r = revlog_prev(rv->log, ctx, rec, &prev, err);
+		rec = r == 0 && prev && prev->r.after.size == rec->r.before.size ? prev : NULL;
+	}
+	revlog_unlock(rv->log);
+	if (r == 0 && !(rec && rec->r.after.exists && rec->r.after.where != REV_NOWHERE))
+		r = not_kept(record, err);
+	*ret = list;
+	*ret_count = count;
+	return r;
+}
+
+int content_source_after(struct revisions *rv, struct ctx *ctx, struct rev_record *record, struct source *ret_source,
+			 struct err *err)
+{
 	struct chain *c;
-	size_t count = 1;
+	int r;
 
 	if (record->r.after.where != REV_PREFIX)
 		return content_source(rv, ctx, record, &record->r.after, ret_source, err);
-	revlog_lock(rv->log);
-	while (first && first->r.after.where == REV_PREFIX) {
-		bool fits = first->prev && first->prev->r.after.size == first->r.before.size;
-
-		first = fits ? first->prev : NULL;
-		count++;
-	}
 	c = ARENA_NEW(ctx->arena, struct chain);
-	*c = (struct chain){.rv = rv, .ctx = ctx, .count = count};
-	if (first && first->r.after.exists && first->r.after.where != REV_NOWHERE) {
-		c->records = ARENA_ARRAY(ctx->arena, const struct rev_record *, count);
-		for (const struct rev_record *rec = record; count; rec = rec->prev)
-			c->records[--count] = rec;
+	*c = (struct chain){.rv = rv, .ctx = ctx};
+	r = collect_chain(rv, ctx, record, &c->records, &c->count, err);
+	for (size_t i = 0; r == 0 && i < c->count / 2; i++) {
+		struct rev_record *swap = c->records[i];
+
+		c->records[i] = c->records[c->count - 1 - i];
+		c->records[c->count - 1 - i] = swap;
 	}
-	revlog_unlock(rv->log);
-	if (!c->records)
-		return not_kept(record, err);
-	*ret_source = (struct source){.pull = chain_pull, .rewind = chain_rewind, .arg = c};
-	return 0;
+	if (r == 0)
+		*ret_source = (struct source){.pull = chain_pull, .rewind = chain_rewind, .arg = c};
+	return r;
 }

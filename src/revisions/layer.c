@@ -89,9 +89,9 @@ enum step {
 
 /* What is known of a path before a change. */
 struct look {
-	const struct rev_record *base; /* its newest record */
-	uint64_t first;                /* the oldest revision that was kept then */
-	struct rev_state state;        /* now; `where` says whether and where its bytes are kept */
+	uint64_t base;          /* its newest record; 0: none */
+	uint64_t first;         /* the oldest revision that was kept then */
+	struct rev_state state; /* now; `where` says whether and where its bytes are kept */
 	bool is_dir;
 };
 
@@ -112,7 +112,7 @@ static struct rev_state state_after(const struct rev_record *rec)
 }
 
 /* Keeps the content that an append left, taken from the log: the file itself has changed since. */
-static void keep_appended(struct revisions *rv, struct ctx *ctx, const struct rev_record *rec, struct rev_state *state)
+static void keep_appended(struct revisions *rv, struct ctx *ctx, struct rev_record *rec, struct rev_state *state)
 {
 	struct str version = state->version;
 	struct source source;
@@ -128,10 +128,10 @@ static void keep_appended(struct revisions *rv, struct ctx *ctx, const struct re
 }
 
 /* Records what another program has changed since `rec`. */
-static int record_outside(struct revisions *rv, struct ctx *ctx, struct wpath path, const struct rev_record *rec,
-			  bool exists, struct err *err)
+static int record_outside(struct revisions *rv, struct ctx *ctx, struct wpath path, struct rev_record *rec, bool exists,
+			  struct err *err)
 {
-	struct rev_draft d = {.op = REV_OUTSIDE, .path = path, .base = rec, .before = state_after(rec)};
+	struct rev_draft d = {.op = REV_OUTSIDE, .path = path, .base = rec->r.number, .before = state_after(rec)};
 	struct ctx nobody = *ctx;
 	int r;
 
@@ -178,16 +178,16 @@ static int look_once(struct revisions *rv, struct ctx *ctx, struct wpath path, s
 		exists = false;
 	*ret = (struct look){.is_dir = exists && stat.kind == STORE_DIR};
 	revlog_lock(rv->log);
-	rec = revlog_last(rv->log, path);
+	r = revlog_last(rv->log, ctx, path, &rec, err);
 	ret->first = revlog_first(rv->log);
 	is_done = !rec || rec->done;
 	is_same = rec && is_done && same_as(rec, &stat, exists);
 	if (is_same)
 		ret->state = state_after(rec);
 	revlog_unlock(rv->log);
-	ret->base = rec;
-	if (ret->is_dir || is_same)
-		return 0;
+	ret->base = rec ? rec->r.number : 0;
+	if (r || ret->is_dir || is_same)
+		return r;
 	if (rec) {
 		r = is_done ? record_outside(rv, ctx, path, rec, exists, err) : recover_record(rv, ctx, rec, err);
 		*ret_again = r == 0;
@@ -200,7 +200,8 @@ static int look_once(struct revisions *rv, struct ctx *ctx, struct wpath path, s
 
 /* What the log says about a path, without a look. False: it does not say enough, or it does not meet the caller's
    condition; then the path must be looked at. */
-static bool look_known(struct revisions *rv, struct wpath path, struct store_cond cond, struct look *ret)
+static bool look_known(struct revisions *rv, struct ctx *ctx, struct wpath path, struct store_cond cond,
+		       struct look *ret)
 {
 	struct rev_record *rec;
 	struct err ignored;
@@ -210,10 +211,12 @@ static bool look_known(struct revisions *rv, struct wpath path, struct store_con
 		return false;
 	*ret = (struct look){0};
 	revlog_lock(rv->log);
-	rec = revlog_last(rv->log, path);
-	ret->base = rec;
-	ret->first = revlog_first(rv->log);
+	rec = revlog_last_known(rv->log, path);
 	/* A path with no record is taken to be new, unless trying that costs more than a look. */
+	if (!rec && !revlog_one_step(rv->log) && revlog_last(rv->log, ctx, path, &rec, &ignored))
+		rec = NULL;
+	ret->base = rec ? rec->r.number : 0;
+	ret->first = revlog_first(rv->log);
 	known = rec ? rec->done : ret->first <= 1 || revlog_one_step(rv->log);
 	if (known && rec)
 		ret->state = state_after(rec);
@@ -348,7 +351,7 @@ static int change_once(struct revisions *rv, struct ctx *ctx, const struct store
 	struct look l;
 	int r = 0;
 
-	if (*step != STEP_TRUST || !look_known(rv, wanted->path, wanted->cond, &l))
+	if (*step != STEP_TRUST || !look_known(rv, ctx, wanted->path, wanted->cond, &l))
 		r = look(rv, ctx, wanted->path, &l, err);
 	if (r == 0 && l.is_dir)
 		return store_forward(rv->base.inner, ctx, &call, err); /* refuses with its own sentence */
@@ -425,7 +428,7 @@ static void draft_inline(struct rev_draft *d, struct str bytes)
 {
 	d->data = bytes;
 	d->after = (struct rev_state){.exists = true, .where = REV_LOG, .size = bytes.len};
-	content_hash(bytes, d->after.hash);
+	content_checksum(bytes, &d->after.hash);
 }
 
 /* Reads a small source into memory, for the record itself. A larger one becomes a blob, which is then the source. */
@@ -469,6 +472,7 @@ static int take_source(struct revisions *rv, struct ctx *ctx, const struct sourc
 static int put(struct store *s, struct ctx *ctx, struct store_call call, enum rev_op op, struct err *err)
 {
 	struct revisions *rv = revisions_of(s);
+	REV_PINNED struct revisions *pin = revisions_pin(rv);
 	struct rev_draft d = {.op = op, .path = call.path};
 	struct source taken;
 	int r;
@@ -516,7 +520,7 @@ static int remove_file(struct revisions *rv, struct ctx *ctx, struct store_call 
 	struct look l;
 	int r = 0;
 
-	if (*step != STEP_TRUST || !look_known(rv, wanted->path, wanted->cond, &l) || !l.state.exists)
+	if (*step != STEP_TRUST || !look_known(rv, ctx, wanted->path, wanted->cond, &l) || !l.state.exists)
 		r = look(rv, ctx, wanted->path, &l, err);
 	if (r)
 		return r;
@@ -610,6 +614,7 @@ static int revisions_remove(struct store *s, struct ctx *ctx, struct wpath path,
 			    uint64_t *ret_count, struct err *err)
 {
 	struct revisions *rv = revisions_of(s);
+	REV_PINNED struct revisions *pin = revisions_pin(rv);
 	struct store_call call = {
 		.op = STORE_OP_REMOVE, .path = path, .recursive = recursive, .cond = cond, .ret_count = ret_count};
 	enum step step = STEP_TRUST;
@@ -819,6 +824,7 @@ static int revisions_move(struct store *s, struct ctx *ctx, struct wpath from, s
 			  struct store_cond to_cond, struct store_stat *ret_stat, struct err *err)
 {
 	struct revisions *rv = revisions_of(s);
+	REV_PINNED struct revisions *pin = revisions_pin(rv);
 	struct store_call call = {
 		.op = STORE_OP_MOVE, .path = from, .to = to, .cond = cond, .to_cond = to_cond, .ret_stat = ret_stat};
 	bool is_conditional = cond.kind != STORE_ANY || to_cond.kind == STORE_VERSION, again = true;
@@ -873,6 +879,7 @@ static int revisions_copy(struct store *s, struct ctx *ctx, struct wpath from, s
 			  struct store_cond to_cond, struct store_stat *ret_stat, struct err *err)
 {
 	struct revisions *rv = revisions_of(s);
+	REV_PINNED struct revisions *pin = revisions_pin(rv);
 	struct store_call call = {
 		.op = STORE_OP_COPY, .path = from, .to = to, .to_cond = to_cond, .ret_stat = ret_stat};
 	bool again = true;
@@ -894,41 +901,67 @@ static int revisions_copy(struct store *s, struct ctx *ctx, struct wpath from, s
 
 /* --- noticing --- */
 
+static int last_number(struct revisions *rv, struct ctx *ctx, struct wpath path, uint64_t *ret, struct err *err)
+{
+	struct rev_record *rec;
+	int r;
+
+	revlog_lock(rv->log);
+	r = revlog_last(rv->log, ctx, path, &rec, err);
+	*ret = r == 0 && rec ? rec->r.number : 0;
+	revlog_unlock(rv->log);
+	return r;
+}
+
 static int notice_one(struct revisions *rv, struct ctx *ctx, struct wpath path, uint64_t *count, struct err *err)
 {
-	struct rev_record *before, *after;
+	uint64_t before, after = 0;
 	struct look l;
 	int r;
 
 	lock_path(rv, path);
-	revlog_lock(rv->log);
-	before = revlog_last(rv->log, path);
-	revlog_unlock(rv->log);
-	r = before ? look(rv, ctx, path, &l, err) : 0;
-	revlog_lock(rv->log);
-	after = revlog_last(rv->log, path);
-	revlog_unlock(rv->log);
+	r = last_number(rv, ctx, path, &before, err);
+	if (r == 0 && before)
+		r = look(rv, ctx, path, &l, err);
+	if (r == 0)
+		r = last_number(rv, ctx, path, &after, err);
 	unlock_path(rv, path);
 	*count += r == 0 && before != after;
 	return r;
 }
 
+/* Each path once, at its newest record: that is where its state is. */
 int revisions_notice(struct store *revisions, struct ctx *ctx, struct wpath path, uint64_t *ret_count, struct err *err)
 {
 	struct revisions *rv = revisions_of(revisions);
-	struct rev_query all = {.path = path};
-	struct strmap *seen = strmap_new(ctx->arena);
-	struct revision *known;
-	size_t count;
-	int r = revisions_query(revisions, ctx, &all, &known, &count, NULL, err);
+	uint64_t head, first;
+	int r = revisions_head(revisions, ctx, &head, err);
 
 	*ret_count = 0;
-	for (size_t i = 0; r == 0 && i < count; i++) {
-		bool added;
+	if (r)
+		return r;
+	revlog_lock(rv->log);
+	first = revlog_first(rv->log);
+	revlog_unlock(rv->log);
+	for (uint64_t n = head; r == 0 && n >= first && n > 0; n--) {
+		REV_PINNED struct revisions *pin = revisions_pin(rv);
+		ARENA_SCOPE struct arena *arena = arena_new();
+		struct ctx c = *ctx;
+		struct rev_record rec, *last = NULL;
+		bool has;
 
-		strmap_put(seen, known[i].path.s, &added);
-		if (added)
-			r = notice_one(rv, ctx, known[i].path, ret_count, err);
+		c.arena = arena;
+		revlog_lock(rv->log);
+		r = revlog_get(rv->log, &c, n, &rec, &has, err);
+		if (r == 0 && has && !rec.r.aborted && wpath_within(rec.r.path, path))
+			r = revlog_last(rv->log, &c, rec.r.path, &last, err);
+		revlog_unlock(rv->log);
+		if (r == -ERR_CORRUPT)
+			r = 0; /* its path is not known */
+		else if (r == 0 && last && last->r.number == n)
+			r = notice_one(rv, &c, rec.r.path, ret_count, err);
+		if (r == 0)
+			r = ctx_check(ctx, err);
 	}
 	return r;
 }
@@ -936,18 +969,20 @@ int revisions_notice(struct store *revisions, struct ctx *ctx, struct wpath path
 bool revisions_knows(struct store *revisions, struct wpath path)
 {
 	struct revisions *rv = revisions_of(revisions);
-	bool known;
+	REV_PINNED struct revisions *pin = revisions_pin(rv);
+	ARENA_SCOPE struct arena *arena = arena_new();
+	struct ctx ctx = {.arena = arena};
+	struct err ignored;
+	uint64_t last;
 
-	revlog_lock(rv->log);
-	known = revlog_last(rv->log, path) != NULL;
-	revlog_unlock(rv->log);
-	return known;
+	return last_number(rv, &ctx, path, &last, &ignored) == 0 && last;
 }
 
 int revisions_adopt(struct store *revisions, struct ctx *ctx, struct wpath path, bool existed, struct str before,
 		    struct err *err)
 {
 	struct revisions *rv = revisions_of(revisions);
+	REV_PINNED struct revisions *pin = revisions_pin(rv);
 	struct rev_draft d = {.op = REV_OUTSIDE, .path = path, .before = {.exists = existed}};
 	struct ctx nobody = *ctx;
 	int r = revisions_ready(rv, ctx, err);
@@ -971,6 +1006,7 @@ int revisions_adopt(struct store *revisions, struct ctx *ctx, struct wpath path,
 int revisions_settle(struct store *revisions, struct ctx *ctx, struct wpath path, bool *ret_new, struct err *err)
 {
 	struct revisions *rv = revisions_of(revisions);
+	REV_PINNED struct revisions *pin = revisions_pin(rv);
 	uint64_t count = 0;
 	int r = revisions_ready(rv, ctx, err);
 
@@ -1010,13 +1046,14 @@ static void revisions_destroy(struct store *s)
 	if (rv->log) {
 		if (revlog_flush(rv->log, &ctx, &ignored) == 0)
 			recover_mark_clean(rv, &ctx);
-		revlog_close(rv->log);
+		revlog_close(rv->log, &ctx);
 	}
 	store_destroy(rv->meta);
 	store_destroy(rv->scratch);
 	free((char *)rv->boot_id.ptr);
 	free((char *)rv->log_path.s.ptr);
 	pthread_rwlock_destroy(&rv->tree);
+	pthread_rwlock_destroy(&rv->pins);
 	pthread_mutex_destroy(&rv->opening);
 	for (size_t i = 0; i < REV_STRIPES; i++) {
 		pthread_mutex_destroy(&rv->stripes[i]);
@@ -1037,6 +1074,36 @@ static const struct store_ops revisions_ops = {
 	.destroy = revisions_destroy,
 };
 
+struct revisions *revisions_pin(struct revisions *rv)
+{
+	pthread_rwlock_rdlock(&rv->pins);
+	return rv;
+}
+
+void revisions_unpin(struct revisions **pinned)
+{
+	struct revisions *rv = *pinned;
+
+	bool opened = atomic_load_explicit(&rv->opened, memory_order_acquire);
+
+	if (opened && rv->boot_due && revlog_head(rv->log) > 0 && atomic_exchange(&rv->boot_due, false)) {
+		ARENA_SCOPE struct arena *arena = arena_new();
+		struct ctx ctx = {.arena = arena};
+
+		recover_note_boot(rv, &ctx);
+	}
+	pthread_rwlock_unlock(&rv->pins);
+	if (!opened || !revlog_is_large(rv->log))
+		return;
+	if (pthread_rwlock_trywrlock(&rv->pins) == 0) {
+		ARENA_SCOPE struct arena *arena = arena_new();
+		struct ctx ctx = {.arena = arena};
+
+		revlog_trim(rv->log, &ctx);
+		pthread_rwlock_unlock(&rv->pins);
+	}
+}
+
 int revisions_ready(struct revisions *rv, struct ctx *ctx, struct err *err)
 {
 	int r = 0;
@@ -1045,13 +1112,18 @@ int revisions_ready(struct revisions *rv, struct ctx *ctx, struct err *err)
 		return 0;
 	pthread_mutex_lock(&rv->opening);
 	if (!rv->opened) {
-		r = revlog_open(rv->meta, rv->log_at, rv->log_path, ctx, &rv->log, err);
+		bool booted = recover_booted(rv, ctx);
+		struct revlog_place place = {.meta = rv->meta,
+					     .runs = rv->journal ? rv->meta : rv->scratch,
+					     .at = rv->log_at,
+					     .journal = rv->log_path,
+					     .booted = booted};
+
+		r = revlog_open(&place, ctx, &rv->log, err);
 		if (r == 0)
-			r = recover_all(rv, ctx, err);
-		if (r == 0)
-			r = content_count(rv, ctx, err);
+			r = recover_all(rv, ctx, booted, err);
 		if (r && rv->log) {
-			revlog_close(rv->log);
+			revlog_close(rv->log, NULL);
 			rv->log = NULL;
 		}
 		atomic_store_explicit(&rv->opened, r == 0, memory_order_release);
@@ -1076,7 +1148,7 @@ uint64_t revisions_kept_bytes(struct store *revisions)
 		revlog_refresh(rv->log, &ctx, &ignored);
 	}
 	log_bytes = revlog_bytes(rv->log, &recount);
-	if (recount)
+	if (recount || !rv->blobs_counted)
 		content_count(rv, &ctx, &ignored);
 	return log_bytes + rv->blob_bytes;
 }
@@ -1102,6 +1174,7 @@ int store_revisions_open(struct store *inner, struct store *meta, struct revisio
 		rv->log_path.s = str_n(xstrndup(rv->log_path.s), rv->log_path.s.len);
 	}
 	pthread_rwlock_init(&rv->tree, NULL);
+	pthread_rwlock_init(&rv->pins, NULL);
 	pthread_mutex_init(&rv->opening, NULL);
 	for (size_t i = 0; i < REV_STRIPES; i++) {
 		pthread_mutex_init(&rv->stripes[i], NULL);

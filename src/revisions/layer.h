@@ -18,10 +18,13 @@ struct revisions {
 	struct wpath log_path; /* owned */
 	bool (*apart)(struct wpath path);
 	_Atomic uint64_t blob_bytes;
+	_Atomic bool blobs_counted; /* they are when somebody asks */
 	_Atomic int64_t counted_ns; /* monotonic: when the log was last read for the sake of counting */
 	pthread_mutex_t opening;
-	_Atomic bool opened; /* the log has been read: at the first change or query, if not at the start */
+	_Atomic bool boot_due; /* the boot is to be noted once there is something in the log */
+	_Atomic bool opened;   /* the log has been read: at the first change or query, if not at the start */
 	struct revlog *log;
+	pthread_rwlock_t pins; /* held shared by whoever has records in hand, and alone to trim the log's memory */
 	/* A change of one path holds `tree` shared and its stripe; one of many paths holds `tree` alone. Between
 	   processes nothing is held: the log's append and the store's conditions decide. */
 	pthread_rwlock_t tree;
@@ -32,17 +35,28 @@ struct revisions {
 };
 
 struct revisions *revisions_of(struct store *s);
-/* Reads the log and replays it, unless that was done. Must be called before any function below. */
+/* Reads the end of the log and replays it, unless that was done. Must be called before any function below. */
 int revisions_ready(struct revisions *rv, struct ctx *ctx, struct err *err);
+
+/* Records are valid as long as the caller is pinned: `REV_PINNED struct revisions *pin = revisions_pin(rv);` */
+struct revisions *revisions_pin(struct revisions *rv);
+/* When the last one lets go, the log's memory is trimmed if it has grown. */
+void revisions_unpin(struct revisions **rv);
+#define REV_PINNED __attribute__((cleanup(revisions_unpin), unused))
 
 /* --- contents (content.c) --- */
 
 /* How long a blob may wait for the record that refers to it. */
 #define REV_BLOB_GRACE_NS (60 * NS_PER_S)
 
-struct wpath content_blob_path(struct arena *arena, const uint64_t hash[2]);
+struct wpath content_blob_path(struct arena *arena, const struct rev_hash *hash);
 /* The hash that a blob is named by; false for other files, like the unfinished copy of a killed process. */
-bool content_blob_hash(struct str path, uint64_t ret[2]);
+bool content_blob_hash(struct str path, struct rev_hash *ret);
+/* The name of the blob that a content in the log gets when its record is dropped. */
+struct rev_hash content_held_hash(const struct rev_state *state);
+/* Keeps `bytes` under a name that is given. */
+int content_keep_as(struct revisions *rv, struct ctx *ctx, struct str bytes, const struct rev_hash *hash,
+		    struct err *err);
 /* Keeps `bytes` as a blob; the state gets hash, size and place. */
 int content_keep_bytes(struct revisions *rv, struct ctx *ctx, struct str bytes, struct rev_state *state,
 		       struct err *err);
@@ -53,10 +67,10 @@ int content_keep_file(struct revisions *rv, struct ctx *ctx, struct wpath path, 
 int content_keep_stream(struct revisions *rv, struct ctx *ctx, const struct source *source, struct rev_state *state,
 			struct err *err);
 /* The bytes of the state after `record` (of its path). */
-int content_read_after(struct revisions *rv, struct ctx *ctx, const struct rev_record *record, struct store_range range,
+int content_read_after(struct revisions *rv, struct ctx *ctx, struct rev_record *record, struct store_range range,
 		       const struct sink *sink, struct err *err);
-int content_read_before(struct revisions *rv, struct ctx *ctx, const struct rev_record *record,
-			struct store_range range, const struct sink *sink, struct err *err);
+int content_read_before(struct revisions *rv, struct ctx *ctx, struct rev_record *record, struct store_range range,
+			const struct sink *sink, struct err *err);
 /* The present content of `path`, as long as its newest record is `last` (NULL: it has none). *ret_changed: it has got
    another one, after *ret_len bytes of the range were passed on. */
 int content_read_now(struct revisions *rv, struct ctx *ctx, struct wpath path, const struct rev_record *last,
@@ -64,8 +78,8 @@ int content_read_now(struct revisions *rv, struct ctx *ctx, struct wpath path, c
 		     struct err *err);
 /* A source of the whole content after `record`, from kept contents only: for an append, the content before it
    and all that was appended. Call content_source_end() unless it was read to its end. */
-int content_source_after(struct revisions *rv, struct ctx *ctx, const struct rev_record *record,
-			 struct source *ret_source, struct err *err);
+int content_source_after(struct revisions *rv, struct ctx *ctx, struct rev_record *record, struct source *ret_source,
+			 struct err *err);
 void content_source_end(struct source *source);
 /* A source of the bytes that an append added, without the first `skip` of them. */
 int content_piece(struct revisions *rv, struct ctx *ctx, const struct rev_record *record, uint64_t skip,
@@ -75,10 +89,11 @@ int content_source(struct revisions *rv, struct ctx *ctx, const struct rev_recor
 		   const struct rev_state *state, struct source *ret_source, struct err *err);
 /* Counts the bytes of all blobs. */
 int content_count(struct revisions *rv, struct ctx *ctx, struct err *err);
-void content_hash(struct str bytes, uint64_t ret_hash[2]);
-/* The hash of the content of `path`, and its stat. */
-int content_hash_file(struct store *store, struct ctx *ctx, struct wpath path, uint64_t ret_hash[2],
-		      struct store_stat *ret_stat, struct err *err);
+/* The checksum of a content that goes into the log. */
+void content_checksum(struct str bytes, struct rev_hash *ret_hash);
+/* True when the content of `path` has this hash; *ret_stat is its stat. */
+bool content_is(struct store *store, struct ctx *ctx, struct wpath path, const struct rev_hash *hash,
+		struct store_stat *ret_stat);
 
 /* --- recovery (recover.c) --- */
 
@@ -90,7 +105,11 @@ int recover_record(struct revisions *rv, struct ctx *ctx, struct rev_record *rec
    because the path exists. */
 bool recover_took_effect(struct revisions *rv, struct ctx *ctx, struct rev_record *record, bool guessed,
 			 struct store_stat *ret_stat);
-int recover_all(struct revisions *rv, struct ctx *ctx, struct err *err);
+/* True when the machine may have been restarted since the log was last used. */
+bool recover_booted(struct revisions *rv, struct ctx *ctx);
+/* Notes that the log is used in this boot. */
+void recover_note_boot(struct revisions *rv, struct ctx *ctx);
+int recover_all(struct revisions *rv, struct ctx *ctx, bool booted, struct err *err);
 /* The mark says that everything in the log is done, so the next start need not read the log. */
 bool recover_is_clean(struct revisions *rv, struct ctx *ctx);
 void recover_mark_clean(struct revisions *rv, struct ctx *ctx);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One line of the revision log. JSON, so that a person can read what happened with the tools at hand; the content of a
- * small write is in it, as text where possible. The sum at the end covers everything before it.
+ * small write is in it, as text where possible. The sum at the end covers everything before it and the line's place, so
+ * that a line that is changed, missing or in another place is found.
  *
  * A line is cut before it is parsed: ,"data":" cannot occur inside a JSON string (its quotes would be escaped), so the
  * head is found without reading the content, and reading a log costs the heads, not the bytes that were written.
@@ -10,8 +11,7 @@
 
 #include "base/base64.h"
 #include "base/hash.h"
-
-#define SUM_LEN 26 /* ,"sum":"0123456789abcdef"} */
+#include "base/hex.h"
 
 static const char *const op_names[REV_OPS] = {"write", "append", "remove", "move", "copy", "outside"};
 
@@ -20,13 +20,13 @@ const char *rev_op_name(enum rev_op op)
 	return op < REV_OPS ? op_names[op] : "unknown";
 }
 
-static void write_hash(struct buf *out, const uint64_t hash[2])
+static void write_hash(struct buf *out, const char *key, const struct rev_hash *hash)
 {
-	char hex[32];
+	char hex[REV_HASH_DIGITS];
 
-	hex_u64(hash[0], hex);
-	hex_u64(hash[1], hex + 16);
-	buf_add(out, str_n(hex, 32));
+	buf_printf(out, ",\"%s\":\"", key);
+	buf_add(out, str_n(hex, rev_hash_hex(hash, hex)));
+	buf_char(out, '"');
 }
 
 static void write_state(struct buf *out, const char *key, const struct rev_state *s)
@@ -39,11 +39,10 @@ static void write_state(struct buf *out, const char *key, const struct rev_state
 		return;
 	}
 	buf_printf(out, "{\"size\":%llu,\"in\":\"%s\"", (unsigned long long)s->size, places[s->where]);
-	if (s->hash[0] || s->hash[1]) {
-		buf_lit(out, ",\"hash\":\"");
-		write_hash(out, s->hash);
-		buf_char(out, '"');
-	}
+	if (rev_hash_is_set(&s->hash))
+		write_hash(out, "hash", &s->hash);
+	if (s->mode)
+		buf_printf(out, ",\"mode\":%u", s->mode);
 	if (s->version.len) {
 		buf_lit(out, ",\"version\":");
 		jv_write_string(out, s->version);
@@ -81,9 +80,7 @@ void rev_line_body(struct arena *arena, struct buf *out, const struct rev_draft 
 	write_word(out, "call", d->actor.call_id, &first);
 	buf_char(out, '}');
 	if (d->after.where == REV_PREFIX && d->piece.where == REV_BLOB) {
-		buf_lit(out, ",\"piece\":\"");
-		write_hash(out, d->piece.hash);
-		buf_char(out, '"');
+		write_hash(out, "piece", &d->piece.hash);
 		return;
 	}
 	if (d->after.where != REV_PREFIX && !(d->after.where == REV_LOG && d->after.held_by == 0))
@@ -98,54 +95,99 @@ void rev_line_body(struct arena *arena, struct buf *out, const struct rev_draft 
 	}
 }
 
-void rev_line_finish(struct buf *out, size_t start)
+static uint64_t sum_of(struct str bytes, struct rev_seq seq)
+{
+	return hash_u64(bytes, seq.at * UINT64_C(0x9e3779b97f4a7c15) + seq.line);
+}
+
+void rev_line_finish(struct buf *out, size_t start, struct rev_seq *seq)
 {
 	char hex[16];
 
-	hex_u64(hash_u64(str_n(out->ptr + start, out->len - start), 0), hex);
+	if (out->overflow)
+		return;
+	hex_u64(sum_of(str_n(out->ptr + start, out->len - start), *seq), hex);
+	seq->line++;
 	buf_lit(out, ",\"sum\":\"");
 	buf_add(out, str_n(hex, 16));
 	buf_lit(out, "\"}\n");
 }
 
-void rev_line_checkpoint(struct buf *out, const struct rev_checkpoint *c)
+void rev_line_note(struct buf *out, const char *kind, uint64_t number, struct rev_seq *seq)
 {
 	size_t start = out->len;
 
+	buf_lit(out, "{\"");
+	buf_add(out, str_of(kind));
+	buf_lit(out, "\":");
+	buf_u64(out, number);
+	rev_line_finish(out, start, seq);
+}
+
+void rev_line_mark_end(struct buf *out)
+{
+	if (!out->overflow && out->len > REV_LINE_SUM)
+		memcpy(out->ptr + out->len - 1 - REV_LINE_SUM + 2, "end", 3);
+}
+
+void rev_line_checkpoint(struct buf *out, const struct rev_checkpoint *c)
+{
 	buf_lit(out, "{\"checkpoint\":");
 	jv_write_string(out, c->name);
 	buf_printf(out, ",\"rev\":%llu,\"time\":%lld", (unsigned long long)c->number, (long long)c->time_ns);
-	rev_line_finish(out, start);
 }
 
-static bool sum_fits(struct str line)
+bool rev_line_next(struct str *rest, struct str *ret_line)
 {
-	char hex[16];
+	size_t len = str_find_char(*rest, '\n');
+
+	if (len == rest->len)
+		return false;
+	*ret_line = str_first(*rest, len);
+	*rest = str_from(*rest, len + 1);
+	return true;
+}
+
+bool rev_line_sum(struct str line, uint64_t *ret_sum, bool *ret_end)
+{
 	struct str end;
 
-	if (line.len < SUM_LEN + 4 || line.ptr[0] != '{')
+	if (line.len < REV_LINE_SUM + 4 || line.ptr[0] != '{')
 		return false;
-	end = str_from(line, line.len - SUM_LEN);
-	hex_u64(hash_u64(str_first(line, line.len - SUM_LEN), 0), hex);
-	return str_starts(end, STR(",\"sum\":\"")) && memcmp(end.ptr + 8, hex, 16) == 0 && str_ends(end, STR("\"}"));
-}
+	end = str_from(line, line.len - REV_LINE_SUM);
+	*ret_end = str_starts(end, STR(",\"end\":\""));
+	if ((!*ret_end && !str_starts(end, STR(",\"sum\":\""))) || !str_ends(end, STR("\"}")))
+		return false;
+	*ret_sum = 0;
+	for (size_t i = 8; i < 24; i++) {
+		int digit = hex_digit(end.ptr[i]);
 
-bool hex_hash(struct str s, uint64_t ret[2])
-{
-	ret[0] = ret[1] = 0;
-	if (s.len != 32)
-		return s.len == 0;
-	for (size_t i = 0; i < 32; i++) {
-		char c = s.ptr[i];
-		unsigned digit = c >= '0' && c <= '9'   ? (unsigned)(c - '0')
-				 : c >= 'a' && c <= 'f' ? (unsigned)(c - 'a' + 10)
-							: 16;
-
-		if (digit > 15)
+		if (digit < 0 || (end.ptr[i] >= 'A' && end.ptr[i] <= 'F'))
 			return false;
-		ret[i / 16] = ret[i / 16] << 4 | digit;
+		*ret_sum = *ret_sum << 4 | (uint64_t)digit;
 	}
 	return true;
+}
+
+bool rev_line_is_whole(struct str line, struct rev_seq seq)
+{
+	uint64_t sum;
+	bool end;
+
+	return rev_line_sum(line, &sum, &end) && sum_of(str_first(line, line.len - REV_LINE_SUM), seq) == sum;
+}
+
+uint64_t rev_line_number(struct str line, const char *kind)
+{
+	size_t len = strlen(kind);
+	uint64_t number = 0;
+
+	if (line.len < len + 5 || memcmp(line.ptr, "{\"", 2) != 0 || memcmp(line.ptr + 2, kind, len) != 0 ||
+	    memcmp(line.ptr + 2 + len, "\":", 2) != 0)
+		return 0;
+	for (size_t i = len + 4; i < line.len && line.ptr[i] >= '0' && line.ptr[i] <= '9'; i++)
+		number = number * 10 + (uint64_t)(line.ptr[i] - '0');
+	return number;
 }
 
 static bool parse_state(const struct jv *v, struct rev_state *ret)
@@ -163,7 +205,8 @@ static bool parse_state(const struct jv *v, struct rev_state *ret)
 		     : str_is(in, "prefix") ? REV_PREFIX
 					    : REV_NOWHERE;
 	ret->held_by = (uint64_t)jv_get_int(v, "rev", 0);
-	return hex_hash(jv_get_str(v, "hash"), ret->hash);
+	ret->mode = (uint32_t)jv_get_int(v, "mode", 0);
+	return rev_hash_parse(jv_get_str(v, "hash"), &ret->hash);
 }
 
 static bool parse_record(const struct jv *v, struct rev_record *ret)
@@ -183,7 +226,7 @@ static bool parse_record(const struct jv *v, struct rev_record *ret)
 				      .agent = jv_get_str(by, "agent"),
 				      .session = jv_get_str(by, "session"),
 				      .call_id = jv_get_str(by, "call")};
-	if (!ret->r.number || ret->r.op >= REV_OPS || !hex_hash(jv_get_str(v, "piece"), ret->piece) ||
+	if (!ret->r.number || ret->r.op >= REV_OPS || !rev_hash_parse(jv_get_str(v, "piece"), &ret->piece) ||
 	    wpath_parse(jv_get_str(v, "path"), &ret->r.path, &ignored) != 0 || wpath_is_root(ret->r.path) ||
 	    !parse_state(jv_get(v, "before"), &ret->r.before) || !parse_state(jv_get(v, "after"), &ret->r.after))
 		return false;
@@ -201,8 +244,17 @@ static size_t head_end(struct str line)
 
 	if (data == SIZE_MAX)
 		data = str_find(line, STR(",\"base64\":\""), 0);
-	return data == SIZE_MAX ? line.len - SUM_LEN : data;
+	return data == SIZE_MAX ? line.len - REV_LINE_SUM : data;
 }
+
+/* Lines that say one number under their name. */
+static const struct {
+	const char *key;
+	enum rev_line_kind kind;
+} notes[] = {
+	{"done", REV_LINE_DONE},       {"abort", REV_LINE_ABORT}, {"help", REV_LINE_HELP}, {"seal", REV_LINE_SEAL},
+	{"horizon", REV_LINE_HORIZON}, {"torn", REV_LINE_TORN},   {"lost", REV_LINE_LOST},
+};
 
 bool rev_line_parse(struct arena *arena, struct str line, struct rev_line *ret)
 {
@@ -210,8 +262,6 @@ bool rev_line_parse(struct arena *arena, struct str line, struct rev_line *ret)
 	struct err ignored;
 	struct buf head;
 
-	if (!sum_fits(line))
-		return false;
 	buf_init(&head, arena, line.len + 1);
 	buf_add(&head, str_first(line, head_end(line)));
 	buf_char(&head, '}');
@@ -222,31 +272,21 @@ bool rev_line_parse(struct arena *arena, struct str line, struct rev_line *ret)
 		ret->kind = REV_LINE_RECORD;
 		return parse_record(v, &ret->record);
 	}
-	if (jv_get(v, "done")) {
-		ret->kind = REV_LINE_DONE;
-		ret->number = (uint64_t)jv_get_int(v, "done", 0);
-		ret->text = jv_get_str(v, "version");
-	} else if (jv_get(v, "abort")) {
-		ret->kind = REV_LINE_ABORT;
-		ret->number = (uint64_t)jv_get_int(v, "abort", 0);
-	} else if (jv_get(v, "help")) {
-		ret->kind = REV_LINE_HELP;
-		ret->number = (uint64_t)jv_get_int(v, "help", 0);
-	} else if (jv_get(v, "seal")) {
-		ret->kind = REV_LINE_SEAL;
-		ret->number = (uint64_t)jv_get_int(v, "seal", 0);
-	} else if (jv_get(v, "horizon")) {
-		ret->kind = REV_LINE_HORIZON;
-		ret->number = (uint64_t)jv_get_int(v, "horizon", 0);
-	} else if (jv_get(v, "checkpoint")) {
+	if (jv_get(v, "checkpoint")) {
 		ret->kind = REV_LINE_CHECKPOINT;
 		ret->text = jv_get_str(v, "checkpoint");
 		ret->number = (uint64_t)jv_get_int(v, "rev", 0);
 		ret->time_ns = jv_get_int(v, "time", 0);
-	} else {
-		return false;
+		return true;
 	}
-	return true;
+	for (size_t i = 0; i < sizeof(notes) / sizeof(*notes); i++)
+		if (jv_get(v, notes[i].key)) {
+			ret->kind = notes[i].kind;
+			ret->number = (uint64_t)jv_get_int(v, notes[i].key, 0);
+			ret->text = jv_get_str(v, "version");
+			return true;
+		}
+	return false;
 }
 
 bool rev_line_data(struct arena *arena, struct str line, struct str *ret_data)
@@ -257,11 +297,11 @@ bool rev_line_data(struct arena *arena, struct str line, struct str *ret_data)
 	size_t at = head_end(line);
 	struct str encoded;
 
-	if (!sum_fits(line) || at == line.len - SUM_LEN)
+	if (at == line.len - REV_LINE_SUM)
 		return false;
 	buf_init(&object, arena, line.len + 2);
 	buf_char(&object, '{');
-	buf_add(&object, str_first(str_from(line, at + 1), line.len - SUM_LEN - at - 1));
+	buf_add(&object, str_first(str_from(line, at + 1), line.len - REV_LINE_SUM - at - 1));
 	buf_char(&object, '}');
 	if (jv_parse(arena, buf_str(&object), &v, &ignored))
 		return false;

@@ -13,7 +13,9 @@ enum rev_line_kind {
 	REV_LINE_CHECKPOINT,
 	REV_LINE_SEAL,
 	REV_LINE_HORIZON,
-	REV_LINE_HELP
+	REV_LINE_HELP,
+	REV_LINE_TORN,
+	REV_LINE_LOST,
 };
 
 struct rev_line {
@@ -26,15 +28,33 @@ struct rev_line {
 
 /* What follows {"rev":N,"left":M of a record, up to its sum. */
 void rev_line_body(struct arena *arena, struct buf *out, const struct rev_draft *draft);
-/* A whole line. */
+/* A checkpoint without its sum. */
 void rev_line_checkpoint(struct buf *out, const struct rev_checkpoint *checkpoint);
-/* Adds the sum of everything from `start` on, and ends the line. */
-void rev_line_finish(struct buf *out, size_t start);
-/* False: it is not a complete line of a log. `line` is without its newline. Strings are in the arena. */
+#define REV_LINE_SUM 26 /* bytes of ,"sum":"0123456789abcdef"} */
+
+/* Which line comes next. It is part of a line's sum, so that a line that is missing or in another place is found. */
+struct rev_seq {
+	uint64_t at;   /* of the segment or entry, as in a place */
+	uint32_t line; /* from 0 */
+};
+/* Adds the sum of everything from `start` on, ends the line, and moves on to the next one. */
+void rev_line_finish(struct buf *out, size_t start, struct rev_seq *seq);
+/* A whole line {"<kind>":number}. */
+void rev_line_note(struct buf *out, const char *kind, uint64_t number, struct rev_seq *seq);
+/* Marks the last line of `out` as the end of an append. */
+void rev_line_mark_end(struct buf *out);
+
+/* Takes the next line, which is without its newline, off `rest`. False: there is no whole one. */
+bool rev_line_next(struct str *rest, struct str *ret_line);
+/* The sum that a line says it has, and whether it is the end of an append. False: it does not look like a line. */
+bool rev_line_sum(struct str line, uint64_t *ret_sum, bool *ret_end);
+/* True when the sum of the line is right in that place. `line` is without its newline. */
+bool rev_line_is_whole(struct str line, struct rev_seq seq);
+/* False: it is not a line that this program knows. The sum is not looked at. Strings are in the arena. */
 bool rev_line_parse(struct arena *arena, struct str line, struct rev_line *ret);
-/* 32 hex digits; an empty string gives zero. */
-bool hex_hash(struct str s, uint64_t ret[2]);
 /* The bytes that a record's line carries. */
 bool rev_line_data(struct arena *arena, struct str line, struct str *ret_data);
+/* The number in a line that begins with the key `kind` ("rev", "done", "abort"); 0: it is another line. */
+uint64_t rev_line_number(struct str line, const char *kind);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The log: formatting, group commit, and the table of records in memory.
+ * Adding to the log: formatting and group commit. log_table.c has what is known of the log, log_read.c how it is read.
  *
  * Group commit. A durable append costs about as much for one record as for a hundred, so threads share it. There is no
  * thread for it: any thread may become the leader, which appends for everybody.
@@ -25,8 +25,6 @@
  *
  * Notes. The lines "done" and "abort" wait in `notes` and are written in front of the next batch. If the process dies
  * before that, the next one finds out from the files (recover.c).
- *
- * The table is rebuilt from the segments at open. A database next to the log was rejected: it would be a second truth.
  */
 #include "revisions/log.h"
 
@@ -34,149 +32,15 @@
 #include <time.h>
 
 #include "base/clock.h"
-#include "base/hash.h"
 #include "base/limits.h"
 #include "revisions/line.h"
 #include "revisions/log_internal.h"
 
-#define SEGMENT_BYTES ((uint64_t)4 * 1024 * 1024)
-#define BATCH_BYTES   (8 * MIB)
-#define GAP_MAX       ((uint64_t)1 << 20) /* numbers that may be missing between two records */
-
-/* --- the table; the lock is held --- */
-
-static struct path_slot *slot_find(struct revlog *log, struct str path, bool add)
-{
-	uint64_t hash = hash_u64(path, 0);
-	struct path_slot *slot;
-
-	for (slot = log->slots[hash & (log->slot_cap - 1)]; slot; slot = slot->next)
-		if (slot->hash == hash && str_eq(slot->path, path))
-			return slot;
-	if (!add)
-		return NULL;
-	if (log->slot_count >= log->slot_cap) {
-		size_t cap = log->slot_cap * 2;
-		struct path_slot **slots = xcalloc(cap, sizeof(struct path_slot *));
-
-		for (size_t i = 0; i < log->slot_cap; i++) {
-			struct path_slot *next;
-
-			for (struct path_slot *s = log->slots[i]; s; s = next) {
-				next = s->next;
-				s->next = slots[s->hash & (cap - 1)];
-				slots[s->hash & (cap - 1)] = s;
-			}
-		}
-		free(log->slots);
-		log->slots = slots;
-		log->slot_cap = cap;
-	}
-	slot = ARENA_NEW(log->memory, struct path_slot);
-	slot->hash = hash;
-	slot->path = arena_str(log->memory, path);
-	slot->next = log->slots[hash & (log->slot_cap - 1)];
-	log->slots[hash & (log->slot_cap - 1)] = slot;
-	log->slot_count++;
-	return slot;
-}
-
-static void table_add(struct revlog *log, struct rev_record *rec)
-{
-	struct path_slot *slot = slot_find(log, rec->r.path.s, true);
-	size_t index;
-
-	rec->r.path.s = slot->path;
-	index = (size_t)(rec->r.number - log->first);
-	while (index >= log->record_cap) {
-		log->record_cap = log->record_cap ? log->record_cap * 2 : 256;
-		log->records = xrealloc(log->records, log->record_cap * sizeof(struct rev_record *));
-	}
-	for (size_t i = log->record_count; i < index; i++)
-		log->records[i] = NULL;
-	log->records[index] = rec;
-	if (index >= log->record_count)
-		log->record_count = index + 1;
-	rec->prev = slot->last;
-	if (rec->prev)
-		rec->prev->next = rec;
-	slot->last = rec;
-}
-
-static void table_unlink(struct revlog *log, struct rev_record *rec)
-{
-	struct path_slot *slot = slot_find(log, rec->r.path.s, false);
-
-	if (rec->prev)
-		rec->prev->next = rec->next;
-	if (rec->next)
-		rec->next->prev = rec->prev;
-	else if (slot && slot->last == rec)
-		slot->last = rec->prev;
-	rec->prev = rec->next = NULL;
-	rec->r.aborted = true;
-	rec->done = true;
-}
-
-/* Forgets the records before `horizon`. Their memory stays, because another thread may be looking at one of them. */
-static void forget_before(struct revlog *log, uint64_t horizon)
-{
-	size_t n;
-
-	log->recount = true;
-	if (horizon <= log->first)
-		return;
-	n = horizon - log->first < log->record_count ? (size_t)(horizon - log->first) : log->record_count;
-	for (size_t i = 0; i < n; i++) {
-		struct rev_record *rec = log->records[i];
-		struct path_slot *slot;
-
-		if (!rec || rec->r.aborted)
-			continue;
-		if (rec->next) {
-			rec->next->prev = NULL;
-			continue;
-		}
-		slot = slot_find(log, rec->r.path.s, false);
-		if (slot && slot->last == rec)
-			slot->last = NULL;
-	}
-	log->record_count -= n;
-	if (log->record_count)
-		memmove(log->records, log->records + n, log->record_count * sizeof(struct rev_record *));
-	log->first = horizon;
-	log->journal.bytes = 0;
-	for (size_t i = 0; i < log->record_count; i++)
-		if (log->records[i] && log->records[i]->segment == REV_IN_JOURNAL)
-			log->journal.bytes += log->records[i]->length + NOTE_BYTES;
-}
-
-static struct str keep(struct revlog *log, struct str s)
-{
-	return s.len ? arena_str(log->memory, s) : STR_NONE;
-}
-
-static struct str keep_word(struct revlog *log, struct str s, struct str last)
-{
-	return str_eq(s, last) ? last : keep(log, s);
-}
-
-static void keep_record(struct revlog *log, struct rev_record *rec)
-{
-	rec->r.other = keep(log, rec->r.other);
-	rec->r.before.version = keep(log, rec->r.before.version);
-	rec->r.after.version = keep(log, rec->r.after.version);
-	rec->r.actor.workspace = keep_word(log, rec->r.actor.workspace, log->last_actor.workspace);
-	rec->r.actor.user = keep_word(log, rec->r.actor.user, log->last_actor.user);
-	rec->r.actor.agent = keep_word(log, rec->r.actor.agent, log->last_actor.agent);
-	rec->r.actor.session = keep_word(log, rec->r.actor.session, log->last_actor.session);
-	rec->r.actor.call_id = keep_word(log, rec->r.actor.call_id, log->last_actor.call_id);
-	log->last_actor = rec->r.actor;
-}
+#define BATCH_BYTES (8 * MIB)
 
 uint64_t revlog_head(const struct revlog *log)
 {
-	return log->record_count ? log->first + log->record_count - 1 : log->first ? log->first - 1 : 0;
+	return log->low + log->record_count - 1;
 }
 
 uint64_t revlog_first(const struct revlog *log)
@@ -190,46 +54,6 @@ int revlog_keeps(const struct revlog *log, uint64_t number, struct err *err)
 		return 0;
 	return err_set(err, ERR_NOT_FOUND, "revision %llu is no longer kept; the oldest that can be read is %llu",
 		       (unsigned long long)number, (unsigned long long)(log->first - 1));
-}
-
-struct rev_record *revlog_last(struct revlog *log, struct wpath path)
-{
-	struct path_slot *slot = slot_find(log, path.s, false);
-
-	return slot ? slot->last : NULL;
-}
-
-struct rev_record *revlog_at(struct revlog *log, uint64_t number)
-{
-	if (number < log->first || number - log->first >= log->record_count)
-		return NULL;
-	return log->records[number - log->first];
-}
-
-const struct rev_checkpoint *revlog_checkpoints(const struct revlog *log, size_t *ret_count)
-{
-	*ret_count = log->checkpoint_count;
-	return log->checkpoints;
-}
-
-static void checkpoint_put(struct revlog *log, const struct rev_checkpoint *c)
-{
-	size_t i = 0;
-
-	while (i < log->checkpoint_count && !str_eq(log->checkpoints[i].name, c->name))
-		i++;
-	if (i == log->checkpoint_count) {
-		if (i == log->checkpoint_cap) {
-			log->checkpoint_cap = i ? i * 2 : 16;
-			log->checkpoints = xrealloc(log->checkpoints, log->checkpoint_cap * sizeof(*log->checkpoints));
-		}
-		log->checkpoint_count++;
-		log->checkpoints[i] = (struct rev_checkpoint){.name = keep(log, c->name)};
-	}
-	if (c->time_ns < log->checkpoints[i].time_ns)
-		return; /* retention wrote it again while it moved */
-	log->checkpoints[i].number = c->number;
-	log->checkpoints[i].time_ns = c->time_ns;
 }
 
 void revlog_lock(struct revlog *log)
@@ -249,280 +73,21 @@ void revlog_wait(struct revlog *log, int64_t deadline_ns)
 	pthread_cond_timedwait(&log->changed, &log->lock, &until);
 }
 
-/* --- segments --- */
-
-struct wpath segment_path(struct arena *arena, uint64_t first)
-{
-	return (struct wpath){arena_printf(arena, "log/%016llu.jsonl", (unsigned long long)first)};
-}
-
-static struct segment *segment_add(struct revlog *log, uint64_t first)
-{
-	struct segment *s;
-
-	HEAP_ROOM(log->segments, log->segment_count, log->segment_cap);
-	s = &log->segments[log->segment_count++];
-	*s = (struct segment){.first = first};
-	return s;
-}
-
-static void set_version(struct segment *s, struct str version)
-{
-	s->version_len = version.len < sizeof(s->version) ? version.len : sizeof(s->version);
-	memcpy(s->version, version.ptr, s->version_len);
-	s->exists = true;
-}
-
-static void set_end(struct segment *s, struct str taken)
-{
-	s->end_len = taken.len < SEGMENT_END ? taken.len : SEGMENT_END;
-	memcpy(s->end, taken.ptr + taken.len - s->end_len, s->end_len);
-}
-
-static void set_place(struct revlog *log, struct rev_record *rec, uint64_t offset, size_t length)
-{
-	rec->segment = log->journal.begun ? REV_IN_JOURNAL : (uint32_t)(log->segment_count - 1);
-	rec->offset = offset;
-	rec->length = (uint32_t)length;
-}
-
-/* Adds a record that was read. It enters the table together with its group, when the last one of the group is there. */
-static void take_record(struct revlog *log, const struct rev_record *parsed, uint64_t offset, size_t length)
-{
-	uint64_t number = parsed->r.number, head = log->group ? log->group_end->r.number : revlog_head(log);
-	struct rev_record *rec, *next;
-
-	if (log->group && (number != head + 1 || parsed->left + 1 != log->group_end->left)) {
-		log->group = NULL; /* its end was never written */
-		head = revlog_head(log);
-	}
-	if (number <= head) { /* known already: its segment was cut and is read again */
-		rec = revlog_at(log, number);
-		if (rec)
-			set_place(log, rec, offset, length);
-		return;
-	}
-	if (log->journal.skipped && !log->group) { /* what was in between is not kept */
-		forget_before(log, number);
-		log->journal.skipped = false;
-		head = number - 1;
-	}
-	if (number - head > GAP_MAX)
-		return;
-	rec = ARENA_NEW(log->memory, struct rev_record);
-	*rec = *parsed;
-	set_place(log, rec, offset, length);
-	keep_record(log, rec);
-	rec->r.path.s = arena_str(log->memory, rec->r.path.s);
-	if (log->group)
-		log->group_end->next = rec;
-	else
-		log->group = rec;
-	log->group_end = rec;
-	if (rec->left)
-		return;
-	for (rec = log->group; rec; rec = next) {
-		next = rec->next;
-		rec->next = NULL;
-		table_add(log, rec);
-	}
-	log->group = NULL;
-}
-
-static void take_line(struct revlog *log, struct arena *scratch, struct str line, uint64_t offset)
-{
-	struct segment *tail = &log->segments[log->segment_count - 1];
-	struct rev_line parsed;
-	struct rev_record *rec;
-
-	if (!rev_line_parse(scratch, line, &parsed)) {
-		log->group = NULL;
-		return;
-	}
-	if (parsed.kind != REV_LINE_RECORD)
-		log->group = NULL;
-	switch (parsed.kind) {
-	case REV_LINE_RECORD:
-		take_record(log, &parsed.record, offset, line.len);
-		break;
-	case REV_LINE_DONE:
-		rec = revlog_at(log, parsed.number);
-		if (rec && !rec->done) {
-			rec->r.after.version = keep(log, parsed.text);
-			rec->done = true;
-		}
-		break;
-	case REV_LINE_ABORT:
-		rec = revlog_at(log, parsed.number);
-		if (rec && !rec->r.aborted)
-			table_unlink(log, rec);
-		break;
-	case REV_LINE_HELP:
-		rec = revlog_at(log, parsed.number);
-		if (rec)
-			rec->helped = true;
-		break;
-	case REV_LINE_CHECKPOINT:
-		checkpoint_put(log, &(struct rev_checkpoint){parsed.text, parsed.number, parsed.time_ns});
-		break;
-	case REV_LINE_SEAL:
-		if (parsed.number > tail->first && !log->journal.begun) {
-			tail->sealed = true;
-			segment_add(log, parsed.number);
-		}
-		break;
-	case REV_LINE_HORIZON:
-		forget_before(log, parsed.number);
-		break;
-	}
-}
-
-int segments_find(struct store *meta, struct ctx *ctx, uint64_t above, uint64_t *ret_lowest, uint64_t *ret_next,
-		  struct err *err)
-{
-	struct store_list_req req = {.recursive = true, .limit = STORE_PAGE_MAX};
-	struct store_page page;
-
-	*ret_lowest = *ret_next = 0;
-	do {
-		int r = store_list(meta, ctx, (struct wpath){STR("log")}, &req, &page, err);
-		int64_t first;
-
-		if (r)
-			return r == -ERR_NOT_FOUND ? 0 : r;
-		for (size_t i = 0; i < page.count; i++) { /* in order of their numbers */
-			struct str name = str_from(page.entries[i].path.s, 4);
-
-			if (name.len != 22 || !str_ends(name, STR(".jsonl")) ||
-			    !str_to_i64(str_first(name, 16), &first) || first <= 0)
-				continue;
-			if (*ret_lowest == 0)
-				*ret_lowest = (uint64_t)first;
-			if (*ret_next == 0 && (uint64_t)first > above)
-				*ret_next = (uint64_t)first;
-		}
-		req.after = page.next;
-	} while (page.next.ptr);
-	return 0;
-}
-
-/* The file of the tail segment does not exist. Usually it was not written yet. But if there are later segments, other
-   processes have filled it and retention has removed it. If no earlier segment is left either, retention has removed
-   everything that is known here. */
-static int find_tail(struct revlog *log, struct ctx *ctx, bool *ret_found, struct err *err)
-{
-	uint64_t lowest, next;
-	int r = segments_find(log->meta, ctx, log->segments[log->segment_count - 1].first, &lowest, &next, err);
-
-	*ret_found = r == 0 && next;
-	if (!*ret_found)
-		return r;
-	if (lowest == next)
-		forget_before(log, next);
-	segment_add(log, next);
-	return 0;
-}
-
-/* Reads what the tail's file holds after the part that was taken in; *ret_at is where that begins. If the bytes before
-   that place have changed, retention has cut the file, and it is read from its start. */
-static int read_tail(struct revlog *log, struct ctx *ctx, uint64_t *ret_at, struct str *ret_rest, struct err *err)
-{
-	struct segment *s = &log->segments[log->segment_count - 1];
-	struct wpath path = segment_path(ctx->arena, s->first);
-	struct store_stat stat;
-	int r;
-
-	*ret_at = s->parsed;
-	r = store_read(log->meta, ctx, path, (struct store_range){s->parsed - s->end_len, UINT64_MAX}, SEGMENT_READ,
-		       ret_rest, &stat, err);
-	if (r == 0 && str_starts(*ret_rest, str_n(s->end, s->end_len))) {
-		*ret_rest = str_from(*ret_rest, s->end_len);
-	} else if (r == 0) {
-		*ret_at = 0;
-		r = store_read(log->meta, ctx, path, STORE_WHOLE, SEGMENT_READ, ret_rest, &stat, err);
-	}
-	if (r)
-		return r;
-	set_version(s, stat.version);
-	s->size = *ret_at + ret_rest->len;
-	return 0;
-}
-
-/* Takes in every whole line of `bytes`, and returns how many bytes those lines have. */
-static size_t take_lines(struct revlog *log, struct str bytes, uint64_t offset, bool in_segment)
-{
-	ARENA_SCOPE struct arena *scratch = arena_new();
-	struct str rest = bytes;
-
-	for (;;) {
-		size_t end = str_find_char(rest, '\n');
-
-		if (end == rest.len)
-			return bytes.len - rest.len;
-		arena_reset(scratch);
-		take_line(log, scratch, str_first(rest, end),
-			  offset + (in_segment ? (uint64_t)(bytes.len - rest.len) : 0));
-		rest = str_from(rest, end + 1);
-	}
-}
-
-void log_take_lines(struct revlog *log, struct str bytes, uint64_t offset)
-{
-	take_lines(log, bytes, offset, false);
-}
-
-/* Takes in what follows `parsed` in the tail segment, and the segments after it. The lock is held. */
-static int take_segments(struct revlog *log, struct ctx *ctx, struct err *err)
-{
-	for (;;) {
-		ARENA_SCOPE struct arena *arena = arena_new();
-		struct ctx c = {.arena = arena, .actor = ctx->actor};
-		size_t index = log->segment_count - 1, taken;
-		struct str rest;
-		bool found;
-		uint64_t at;
-		int r = read_tail(log, &c, &at, &rest, err);
-
-		if (r == -ERR_NOT_FOUND) {
-			r = find_tail(log, &c, &found, err);
-			if (r || !found)
-				return r;
-			continue;
-		}
-		if (r)
-			return r;
-		taken = take_lines(log, rest, at, true);
-		at += taken;
-		log->segments[index].parsed = at;
-		if (at == 0)
-			log->segments[index].end_len = 0;
-		else if (taken)
-			set_end(&log->segments[index], str_first(rest, taken));
-		if (!log->segments[index].sealed)
-			return 0;
-	}
-}
-
-static int take_tail(struct revlog *log, struct ctx *ctx, struct err *err)
-{
-	return log->journal.begun ? journal_take(log, ctx, err) : take_segments(log, ctx, err);
-}
-
 /* True when another process may have appended. The lock is held. */
 static bool tail_changed(struct revlog *log)
 {
 	ARENA_SCOPE struct arena *arena = arena_new();
 	struct ctx c = {.arena = arena};
-	struct segment *s = &log->segments[log->segment_count - 1];
+	struct tail *t = &log->tail;
 	struct store_stat stat;
 	struct err ignored;
 	int there;
 
 	if (log->journal.at)
 		return true;
-	there = store_stat(log->meta, &c, segment_path(arena, s->first), &stat, &ignored);
-	return (there == 0 && !(s->exists && str_eq(stat.version, str_n(s->version, s->version_len)))) ||
-	       (there == -ERR_NOT_FOUND && s->first > 1);
+	there = store_stat(log->meta, &c, segment_path(arena, t->first), &stat, &ignored);
+	return (there == 0 && !(t->exists && str_eq(stat.version, str_n(t->version, t->version_len)))) ||
+	       (there == -ERR_NOT_FOUND && (t->first > 1 || t->exists));
 }
 
 int revlog_refresh(struct revlog *log, struct ctx *ctx, struct err *err)
@@ -532,70 +97,54 @@ int revlog_refresh(struct revlog *log, struct ctx *ctx, struct err *err)
 	pthread_mutex_lock(&log->lock);
 	while (log->leading) /* what is being appended now would look like another process's lines */
 		pthread_cond_wait(&log->changed, &log->lock);
-	if (tail_changed(log)) {
-		r = take_tail(log, ctx, err);
+	if (log->damage.at_end || tail_changed(log)) {
+		r = log_take_tail(log, ctx, err);
 		pthread_cond_broadcast(&log->changed);
 	}
 	pthread_mutex_unlock(&log->lock);
 	return r;
 }
 
-static int load_all(struct revlog *log, struct ctx *ctx, struct err *err)
-{
-	uint64_t lowest, next;
-	int r = segments_find(log->meta, ctx, 0, &lowest, &next, err);
-
-	if (r)
-		return r;
-	segment_add(log, lowest ? lowest : 1);
-	log->first = log->segments[0].first;
-	r = lowest || !log->journal.at ? take_segments(log, ctx, err) : 0;
-	if (r || !log->journal.at)
-		return r;
-	log->journal.begun = true;
-	return journal_take(log, ctx, err);
-}
-
-int revlog_open(struct store *meta, struct store *at, struct wpath journal, struct ctx *ctx, struct revlog **ret_log,
-		struct err *err)
+int revlog_open(const struct revlog_place *place, struct ctx *ctx, struct revlog **ret_log, struct err *err)
 {
 	struct revlog *log = xcalloc(1, sizeof(*log));
 	pthread_condattr_t attr;
 	int r;
 
-	log->meta = meta;
-	log->memory = arena_new();
-	log->journal = (struct log_journal){.at = at, .path.s = arena_str(log->memory, journal.s)};
-	log->journal.one_step =
-		at && at != meta && store_can(at, STORE_ONE_STEP); /* in meta: the files are elsewhere */
+	log->meta = place->meta;
+	log->run_store = place->runs;
+	log->booted = place->booted;
+	table_init(log);
+	log->journal = (struct log_journal){.at = place->at, .path.s = arena_str(log->names, place->journal.s)};
+	log->journal.one_step = place->at && place->at != place->meta &&
+				store_can(place->at, STORE_ONE_STEP); /* in meta: the files are elsewhere */
 	log->batch = arena_new();
-	log->slot_cap = 1024;
-	log->slots = xcalloc(log->slot_cap, sizeof(struct path_slot *));
 	log->queue_end = &log->queue;
 	buf_init(&log->notes, NULL, BATCH_MAX);
+	buf_init(&log->window.bytes, NULL, SEGMENT_READ);
 	pthread_mutex_init(&log->lock, NULL);
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 	pthread_cond_init(&log->changed, &attr);
 	pthread_condattr_destroy(&attr);
-	r = load_all(log, ctx, err);
+	if (log->booted && log->run_store) /* a power cut may have left anything of it */
+		runs_remove_all(log->run_store, ctx);
+	r = log_load(log, ctx, err);
 	if (r) {
-		revlog_close(log);
+		revlog_close(log, NULL);
 		return err_prefix(err, "the revision log");
 	}
 	*ret_log = log;
 	return 0;
 }
 
-void revlog_close(struct revlog *log)
+void revlog_close(struct revlog *log, struct ctx *ctx)
 {
+	if (ctx)
+		table_spill_at_close(log, ctx);
 	journal_release(&log->journal);
-	arena_destroy(log->memory);
+	table_free(log);
 	arena_destroy(log->batch);
-	free(log->segments);
-	free(log->records);
-	free(log->slots);
-	free(log->checkpoints);
 	buf_release(&log->notes);
 	pthread_mutex_destroy(&log->lock);
 	pthread_cond_destroy(&log->changed);
@@ -604,7 +153,7 @@ void revlog_close(struct revlog *log)
 
 /* --- appending --- */
 
-/* A note that has no room is left out. Then recovery finds out from the file. */
+/* A note that has no room is left out. Then recovery finds out from the file. Its sum comes when it is written. */
 static void add_note(struct revlog *log, const char *kind, uint64_t number, struct str version)
 {
 	size_t start = log->notes.len;
@@ -617,7 +166,7 @@ static void add_note(struct revlog *log, const char *kind, uint64_t number, stru
 		buf_lit(&log->notes, ",\"version\":");
 		jv_write_string(&log->notes, version);
 	}
-	rev_line_finish(&log->notes, start);
+	buf_char(&log->notes, '\n');
 	if (log->notes.overflow) {
 		log->notes.len = start;
 		log->notes.overflow = false;
@@ -645,18 +194,39 @@ static void stop_leading(struct revlog *log)
 	pthread_cond_broadcast(&log->changed);
 }
 
+/* True when the path's newest record is not the one that the drafter saw. All that came since is in memory. */
+static bool is_newer(struct revlog *log, const struct rev_draft *d)
+{
+	struct rev_record *last = revlog_last_known(log, d->path);
+
+	if (last)
+		return last->r.number != d->base;
+	return d->base >= log->low || (d->base && d->base < log->first); /* it was aborted, or is no longer kept */
+}
+
 /* A draft is stale when its path has got a newer record than the drafter saw. */
 static bool is_stale(struct revlog *log, const struct entry *e)
 {
 	for (size_t i = 0; i < e->count; i++)
-		if (revlog_last(log, e->drafts[i].path) != e->drafts[i].base ||
-		    (e->drafts[i].first_seen && e->drafts[i].first_seen < log->first))
+		if (is_newer(log, &e->drafts[i]) || (e->drafts[i].first_seen && e->drafts[i].first_seen < log->first))
 			return true; /* in the second case, what the draft refers to may no longer be kept */
 	return false;
 }
 
+void log_finish_lines(struct buf *out, struct str lines, struct rev_seq *seq)
+{
+	struct str line;
+
+	while (rev_line_next(&lines, &line)) {
+		size_t start = out->len;
+
+		buf_add(out, line);
+		rev_line_finish(out, start, seq);
+	}
+}
+
 /* One line per draft into `out`, numbered from `next` on; returns the number after the last. */
-static uint64_t write_entry(struct buf *out, const struct entry *e, uint64_t next, struct str made)
+static uint64_t write_entry(struct buf *out, const struct entry *e, uint64_t next, struct str made, struct rev_seq *seq)
 {
 	for (size_t i = 0; i < e->count; i++) {
 		size_t start = out->len;
@@ -672,49 +242,74 @@ static uint64_t write_entry(struct buf *out, const struct entry *e, uint64_t nex
 			jv_write_string(out, made);
 		}
 		buf_add(out, e->bodies[i]);
-		rev_line_finish(out, start);
+		rev_line_finish(out, start, seq);
 	}
-	buf_add(out, e->note);
+	log_finish_lines(out, e->note, seq);
 	return next;
 }
 
+/* An empty line is what ends a torn one, and does not count. */
+static uint32_t count_lines(struct str bytes)
+{
+	uint32_t count = 0;
+	struct str line;
+
+	while (rev_line_next(&bytes, &line))
+		count += line.len > 0;
+	return count;
+}
+
+/* The record of a draft that is in the log now. */
+static struct rev_record *take_draft(struct revlog *log, const struct entry *e, const struct rev_draft *d)
+{
+	struct rev_record *rec = ARENA_NEW(log->memory, struct rev_record);
+
+	rec->r = (struct revision){.number = revlog_head(log) + 1,
+				   .time_ns = d->time_ns,
+				   .op = d->op,
+				   .path = d->path,
+				   .other = d->other,
+				   .before = d->before,
+				   .after = d->after,
+				   .actor = d->actor,
+				   .own = true};
+	if (d->piece.where == REV_BLOB)
+		rec->piece = d->piece.hash;
+	if (e->step && e->step->made) {
+		rec->done = true;
+		rec->r.after.version = d->after.exists ? e->step->version : STR_NONE;
+	}
+	return rec;
+}
+
 /* The lines are walked again only to learn where each one is. */
-void log_take_batch(struct revlog *log, struct entry *taken, struct str bytes, uint64_t offset, size_t notes_len,
+void log_take_batch(struct revlog *log, struct entry *taken, struct str bytes, struct rev_place place, size_t notes_len,
 		    size_t notes_taken)
 {
-	size_t at = notes_len;
-	uint64_t next = revlog_head(log) + 1;
+	struct str rest = str_from(bytes, notes_len), before = str_first(bytes, notes_len), line;
 
+	place.line += count_lines(before);
 	for (struct entry *e = taken; e; e = e->next) {
-		if (e->stale)
-			continue;
-		for (size_t i = 0; i < e->count; i++) {
-			struct rev_draft *d = &e->drafts[i];
-			size_t end = at + str_find_char(str_from(bytes, at), '\n');
-			struct rev_record *rec = ARENA_NEW(log->memory, struct rev_record);
+		struct str note = e->note;
 
-			rec->r = (struct revision){.number = next++,
-						   .op = d->op,
-						   .path = d->path,
-						   .other = d->other,
-						   .before = d->before,
-						   .after = d->after,
-						   .own = true};
-			rec->r.time_ns = d->time_ns;
-			rec->r.actor = d->actor;
-			if (d->piece.where == REV_BLOB)
-				memcpy(rec->piece, d->piece.hash, sizeof(rec->piece));
-			if (e->step && e->step->made) {
-				rec->done = true;
-				rec->r.after.version = d->after.exists ? e->step->version : STR_NONE;
-			}
-			set_place(log, rec, offset + (log->journal.begun ? 0 : at), end - at);
-			keep_record(log, rec);
+		for (size_t i = 0; !e->stale && i < e->count && rev_line_next(&rest, &line); i++) {
+			struct rev_record *rec = take_draft(log, e, &e->drafts[i]);
+
+			rec->place = place;
+			rec->place.length = (uint32_t)line.len;
+			if (place.offset != REV_IN_JOURNAL)
+				rec->place.offset += (uint32_t)(line.ptr - bytes.ptr);
+			place.line++;
+			table_keep_record(log, rec);
 			table_add(log, rec);
-			d->record = rec;
-			at = end + 1;
+			e->drafts[i].record = rec;
 		}
-		at += e->note.len;
+		while (!e->stale && rev_line_next(&note, &line)) {
+			struct str same;
+
+			rev_line_next(&rest, &same);
+			place.line++;
+		}
 	}
 	/* notes that were added during the append stay for the next one */
 	if (notes_taken)
@@ -728,12 +323,12 @@ static int append_tail(struct revlog *log, struct str out, uint64_t *ret_offset,
 {
 	ARENA_SCOPE struct arena *arena = arena_new();
 	struct ctx ctx = {.arena = arena};
-	struct segment *s = &log->segments[log->segment_count - 1];
-	struct wpath path = segment_path(arena, s->first);
-	struct store_cond cond = {.kind = s->exists ? STORE_VERSION : STORE_ABSENT,
-				  .version = arena_str(arena, str_n(s->version, s->version_len))};
-	uint64_t size = s->size, first = s->first, lowest, next = 0;
-	bool exists = s->exists;
+	struct tail *t = &log->tail;
+	struct wpath path = segment_path(arena, t->first);
+	struct store_cond cond = {.kind = t->exists ? STORE_VERSION : STORE_ABSENT,
+				  .version = arena_str(arena, str_n(t->version, t->version_len))};
+	uint64_t size = t->size, first = t->first, lowest, next = 0;
+	bool exists = t->exists;
 	struct store_stat stat;
 	int r = 0;
 
@@ -748,49 +343,57 @@ static int append_tail(struct revlog *log, struct str out, uint64_t *ret_offset,
 	pthread_mutex_lock(&log->lock);
 	if (r)
 		return r;
-	s = &log->segments[log->segment_count - 1];
-	set_version(s, stat.version);
+	tail_set_version(t, stat.version);
 	*ret_offset = size;
-	s->size = s->parsed = size + out.len;
-	log->group = NULL; /* a group that was cut off before these lines stays cut off */
-	set_end(s, out);
+	t->size = t->parsed = size + out.len;
+	t->line += count_lines(out);
+	tail_set_end(t, out);
 	return 0;
 }
 
-void log_build_batch(struct revlog *log, struct entry *taken, struct str made, struct buf *out, size_t *ret_notes_len)
+void log_build_batch(struct revlog *log, struct entry *taken, struct str made, struct rev_seq seq, struct buf *out,
+		     size_t *ret_notes_len)
 {
 	uint64_t next = revlog_head(log) + 1;
 
-	buf_add(out, buf_str(&log->notes));
+	log_finish_lines(out, buf_str(&log->notes), &seq);
 	*ret_notes_len = out->len;
 	for (struct entry *e = taken; e; e = e->next) {
 		e->stale = is_stale(log, e);
 		if (!e->stale)
-			next = write_entry(out, e, next, made);
+			next = write_entry(out, e, next, made, &seq);
 	}
 }
 
-/* Returns true when the batch ends with the seal of the segment. */
+/* Builds what is appended to the tail segment. Returns true when the batch ends with the seal of the segment. */
 static bool build_segment_batch(struct revlog *log, struct entry *taken, struct buf *out, size_t *ret_notes_len)
 {
-	struct segment *s = &log->segments[log->segment_count - 1];
+	struct tail *t = &log->tail;
+	struct rev_seq seq = {t->first, t->line};
 	uint64_t next = revlog_head(log) + 1;
+	size_t prefix = 0;
 	bool seal = false;
 
-	if (s->size > s->parsed)
-		buf_char(out, '\n'); /* ends the torn line of a killed writer */
-	log_build_batch(log, taken, STR_NONE, out, ret_notes_len);
+	if (t->size > t->parsed) { /* a killed writer left a part of its append */
+		buf_char(out, '\n');
+		rev_line_note(out, "torn", t->size - t->parsed + 1, &seq);
+		prefix = out->len;
+	}
+	log_build_batch(log, taken, STR_NONE, seq, out, ret_notes_len);
 	for (struct entry *e = taken; e; e = e->next) {
 		next += e->stale ? 0 : e->count;
 		seal = seal || e->seal;
 	}
-	seal = (seal || s->size + out->len > SEGMENT_BYTES) && next > s->first;
-	if (seal) {
-		size_t start = out->len;
-
-		buf_printf(out, "{\"seal\":%llu", (unsigned long long)next);
-		rev_line_finish(out, start);
+	seal = (seal || t->size + out->len > SEGMENT_BYTES) && next > t->first;
+	if (out->len == prefix && !seal) {
+		out->len = 0;
+		return false;
 	}
+	if (seal) {
+		seq = (struct rev_seq){t->first, t->line + count_lines(buf_str(out))};
+		rev_line_note(out, "seal", next, &seq);
+	}
+	rev_line_mark_end(out);
 	return seal;
 }
 
@@ -801,11 +404,11 @@ static void take_back(struct revlog *log, struct entry *taken, uint64_t next)
 	struct ctx ctx = {.arena = log->batch};
 	struct err ignored;
 
-	if (take_tail(log, &ctx, &ignored))
+	if (log_take_tail(log, &ctx, &ignored))
 		return;
 	for (struct entry *e = taken; e; e = e->next)
 		for (size_t i = 0; !e->stale && i < e->count; i++) {
-			struct rev_record *rec = revlog_at(log, next++);
+			struct rev_record *rec = table_at(log, next++);
 
 			if (rec && rec->r.time_ns == e->drafts[i].time_ns &&
 			    str_eq(rec->r.path.s, e->drafts[i].path.s) && !rec->r.aborted) {
@@ -823,20 +426,30 @@ static int lead_batch(struct revlog *log, struct entry *taken, struct err *err)
 
 	if (log->journal.at)
 		return journal_lead(log, taken, err);
+	if (log->damage.at_end) {
+		struct ctx ctx = {.arena = log->batch};
 
+		r = log_take_tail(log, &ctx, err);
+		if (r)
+			return r;
+		r = -ERR_CONFLICT;
+	}
 	for (int tries = 0; tries < APPEND_TRIES && (r == -ERR_CONFLICT || r == -ERR_EXISTS); tries++) {
 		struct ctx ctx = {.arena = log->batch};
-		uint64_t offset = 0;
+		uint64_t offset = 0, first;
 		size_t notes_len, notes_taken = log->notes.len;
+		uint32_t line;
 		bool sealed;
 		struct buf out;
 
 		arena_reset(log->batch);
 		if (tries) {
-			r = take_tail(log, &ctx, err);
+			r = log_take_tail(log, &ctx, err);
 			if (r)
 				return r;
 		}
+		first = log->tail.first;
+		line = log->tail.line;
 		buf_init(&out, log->batch, BATCH_MAX);
 		sealed = build_segment_batch(log, taken, &out, &notes_len);
 		if (out.len == 0)
@@ -850,11 +463,10 @@ static int lead_batch(struct revlog *log, struct entry *taken, struct err *err)
 			take_back(log, taken, revlog_head(log) + 1);
 		if (r)
 			continue;
-		log_take_batch(log, taken, buf_str(&out), offset, notes_len, notes_taken);
-		if (sealed) {
-			log->segments[log->segment_count - 1].sealed = true;
-			segment_add(log, revlog_head(log) + 1);
-		}
+		log_take_batch(log, taken, buf_str(&out), (struct rev_place){first, (uint32_t)offset, 0, line, 0},
+			       notes_len, notes_taken);
+		if (sealed)
+			tail_start(log, revlog_head(log) + 1);
 	}
 	return r;
 }
@@ -945,27 +557,31 @@ int revlog_seal(struct revlog *log, struct ctx *ctx, struct err *err)
 
 int revlog_set_horizon(struct revlog *log, struct ctx *ctx, uint64_t number, struct err *err)
 {
+	struct rev_checkpoint *marks;
 	struct entry e = {0};
 	struct buf lines;
-	size_t start;
+	size_t count;
 	int r;
 
 	buf_init(&lines, ctx->arena, BATCH_BYTES);
 	pthread_mutex_lock(&log->lock);
-	for (size_t i = 0; i < log->checkpoint_count; i++) /* their lines may be in the part that is cut */
-		rev_line_checkpoint(&lines, &log->checkpoints[i]);
+	r = revlog_checkpoints(log, ctx, &marks, &count, err);
 	pthread_mutex_unlock(&log->lock);
-	start = lines.len;
-	buf_printf(&lines, "{\"horizon\":%llu", (unsigned long long)number);
-	rev_line_finish(&lines, start);
-	if (lines.overflow)
-		return err_set(err, ERR_TOO_LARGE, "there are too many checkpoints");
+	for (size_t i = 0; r == 0 && i < count; i++) { /* their lines may be in the part that is cut */
+		rev_line_checkpoint(&lines, &marks[i]);
+		buf_char(&lines, '\n');
+	}
+	buf_printf(&lines, "{\"horizon\":%llu\n", (unsigned long long)number);
+	if (r == 0 && lines.overflow)
+		r = err_set(err, ERR_TOO_LARGE, "there are too many checkpoints");
+	if (r)
+		return r;
 	e.note = buf_str(&lines);
 	e.bytes = lines.len;
 	r = submit(log, &e, err);
 	if (r == 0) {
 		pthread_mutex_lock(&log->lock);
-		forget_before(log, number);
+		table_forget(log, number);
 		pthread_mutex_unlock(&log->lock);
 	}
 	return r;
@@ -974,16 +590,30 @@ int revlog_set_horizon(struct revlog *log, struct ctx *ctx, uint64_t number, str
 /* Appends lines of another log to the tail segment. The lock is held. */
 static int take_up_tail(struct revlog *log, struct ctx *ctx, struct str lines, struct err *err)
 {
-	struct segment *s = &log->segments[log->segment_count - 1];
+	struct rev_place place = {log->tail.first, 0, 0, log->tail.line, 0};
+	struct rev_seq seq = {log->tail.first, log->tail.line};
+	struct buf out;
 	uint64_t offset;
 	int r;
 
-	if (s->size > s->parsed) /* ends the torn line of a killed writer */
-		lines = arena_printf(ctx->arena, "\n%.*s", STR_ARG(lines));
-	r = append_tail(log, lines, &offset, err);
-	if (r == 0)
-		take_lines(log, lines, offset, true);
-	return r;
+	buf_init(&out, ctx->arena, SEGMENT_READ);
+	if (log->tail.size > log->tail.parsed) {
+		buf_char(&out, '\n');
+		rev_line_note(&out, "torn", log->tail.size - log->tail.parsed + 1, &seq);
+	}
+	log_finish_lines(&out, lines, &seq);
+	rev_line_mark_end(&out);
+	r = append_tail(log, buf_str(&out), &offset, err);
+	if (r)
+		return r;
+	lines = buf_str(&out);
+	if (lines.ptr[0] == '\n') { /* what ends the torn line is not one */
+		lines = str_from(lines, 1);
+		offset++;
+	}
+	place.offset = (uint32_t)offset;
+	log_take_batch_lines(log, lines, place, true);
+	return 0;
 }
 
 int revlog_take_up(struct revlog *log, struct ctx *ctx, struct str lines, struct err *err)
@@ -996,7 +626,7 @@ int revlog_take_up(struct revlog *log, struct ctx *ctx, struct str lines, struct
 		pthread_cond_wait(&log->changed, &log->lock);
 	log->leading = true;
 	r = log->journal.at ? journal_take_up(log, ctx, lines, err) : take_up_tail(log, ctx, lines, err);
-	full = r == 0 && !log->journal.at && log->segments[log->segment_count - 1].size > SEGMENT_BYTES;
+	full = r == 0 && !log->journal.at && log->tail.size > SEGMENT_BYTES;
 	stop_leading(log);
 	pthread_mutex_unlock(&log->lock);
 	return full ? revlog_seal(log, ctx, err) : r;
@@ -1005,25 +635,32 @@ int revlog_take_up(struct revlog *log, struct ctx *ctx, struct str lines, struct
 int revlog_help(struct revlog *log, struct ctx *ctx, struct rev_record *record, struct err *err)
 {
 	struct entry e = {.deadline_ns = ctx->deadline_ns};
-	struct buf line;
 
-	buf_init(&line, ctx->arena, KIB);
-	buf_printf(&line, "{\"help\":%llu", (unsigned long long)record->r.number);
-	rev_line_finish(&line, 0);
-	e.note = buf_str(&line);
-	e.bytes = line.len;
+	e.note = arena_printf(ctx->arena, "{\"help\":%llu\n", (unsigned long long)record->r.number);
+	e.bytes = e.note.len;
 	return submit(log, &e, err);
 }
 
 int revlog_checkpoint(struct revlog *log, struct ctx *ctx, struct str name, uint64_t number, struct err *err)
 {
-	struct rev_checkpoint c = {name, number, clock_real_ns()};
+	struct rev_checkpoint c = {name, number, clock_real_ns()}, *marks;
 	struct entry e = {0};
 	struct buf line;
+	size_t count;
 	int r;
 
+	/* A name that is given again moves, whatever the clock says. */
+	pthread_mutex_lock(&log->lock);
+	r = revlog_checkpoints(log, ctx, &marks, &count, err);
+	pthread_mutex_unlock(&log->lock);
+	for (size_t i = 0; r == 0 && i < count; i++)
+		if (str_eq(marks[i].name, name) && marks[i].time_ns >= c.time_ns)
+			c.time_ns = marks[i].time_ns + 1;
+	if (r)
+		return r;
 	buf_init(&line, ctx->arena, 64 * KIB);
 	rev_line_checkpoint(&line, &c);
+	buf_char(&line, '\n');
 	e.note = buf_str(&line);
 	e.bytes = line.len;
 	r = submit(log, &e, err);
@@ -1039,7 +676,7 @@ void revlog_done(struct revlog *log, struct rev_record *record, struct str versi
 {
 	pthread_mutex_lock(&log->lock);
 	if (!record->done) {
-		record->r.after.version = keep(log, version);
+		record->r.after.version = table_keep(log, version);
 		record->done = true;
 		add_note(log, "done", record->r.number, version);
 	}
@@ -1049,7 +686,7 @@ void revlog_done(struct revlog *log, struct rev_record *record, struct str versi
 void revlog_abort(struct revlog *log, struct rev_record *record)
 {
 	pthread_mutex_lock(&log->lock);
-	if (!record->r.aborted) {
+	if (!record->r.aborted && !record->in_runs) {
 		table_unlink(log, record);
 		add_note(log, "abort", record->r.number, STR_NONE);
 	}
@@ -1073,155 +710,56 @@ int revlog_flush(struct revlog *log, struct ctx *ctx, struct err *err)
 	return r;
 }
 
-uint64_t revlog_bytes(struct revlog *log, bool *ret_recount)
+/* Bytes of the segments before the tail. */
+static uint64_t count_sealed(struct revlog *log)
 {
 	ARENA_SCOPE struct arena *arena = arena_new();
+	struct store_list_req req = {.recursive = true, .limit = STORE_PAGE_MAX};
 	struct ctx ctx = {.arena = arena};
+	struct store_page page;
+	struct err ignored;
 	uint64_t bytes = 0;
+
+	do {
+		if (store_list(log->meta, &ctx, (struct wpath){STR("log")}, &req, &page, &ignored))
+			return 0;
+		for (size_t i = 0; i < page.count; i++)
+			if (!str_eq(page.entries[i].path.s, segment_path(arena, log->tail.first).s))
+				bytes += page.entries[i].stat.size;
+		req.after = page.next;
+	} while (page.next.ptr);
+	return bytes;
+}
+
+uint64_t revlog_bytes(struct revlog *log, bool *ret_recount)
+{
+	uint64_t bytes;
 
 	pthread_mutex_lock(&log->lock);
 	*ret_recount = log->recount;
-	for (size_t i = 0; i < log->segment_count; i++) {
-		struct segment *s = &log->segments[i];
-		struct store_stat stat;
-		struct err ignored;
-
-		if (log->recount && s->sealed)
-			s->size = store_stat(log->meta, &ctx, segment_path(arena, s->first), &stat, &ignored) == 0
-					  ? stat.size
-					  : 0;
-		bytes += s->size;
-	}
+	if (log->recount)
+		log->sealed_bytes = count_sealed(log);
 	log->recount = false;
-	bytes += log->journal.bytes;
+	bytes = log->sealed_bytes + log->tail.size + log->journal.bytes;
 	pthread_mutex_unlock(&log->lock);
 	return bytes;
 }
 
 bool revlog_all_done(struct revlog *log, struct arena *arena, struct str *ret_name, uint64_t *ret_size)
 {
-	struct segment *s;
 	bool all = true;
 
 	pthread_mutex_lock(&log->lock);
 	for (size_t i = 0; i < log->record_count && all; i++)
 		all = !log->records[i] || log->records[i]->done;
-	s = &log->segments[log->segment_count - 1];
-	if (!s->exists && log->segment_count > 1)
-		s--;
-	*ret_name = str_from(segment_path(arena, s->first).s, 4);
-	*ret_size = s->size;
-	all = all && s->exists && log->notes.len == 0;
+	*ret_name = str_from(segment_path(arena, log->tail.first).s, 4);
+	*ret_size = log->tail.size;
+	all = all && log->tail.exists && log->notes.len == 0 && !log->damage.found;
 	pthread_mutex_unlock(&log->lock);
 	return all;
 }
 
-uint64_t line_number(struct str line, const char *kind)
+bool revlog_one_step(const struct revlog *log)
 {
-	size_t len = strlen(kind);
-	uint64_t number = 0;
-
-	if (line.len < len + 5 || memcmp(line.ptr, "{\"", 2) != 0 || memcmp(line.ptr + 2, kind, len) != 0 ||
-	    memcmp(line.ptr + 2 + len, "\":", 2) != 0)
-		return 0;
-	for (size_t i = len + 4; i < line.len && line.ptr[i] >= '0' && line.ptr[i] <= '9'; i++)
-		number = number * 10 + (uint64_t)(line.ptr[i] - '0');
-	return number;
-}
-
-/* Reads the line of a record from its known place; ERR_NOT_FOUND when the line is not there. */
-static int read_line(struct revlog *log, struct ctx *ctx, const struct rev_record *record, struct str *ret_line,
-		     struct err *err)
-{
-	struct store_range range;
-	struct wpath path;
-	int r;
-
-	if (record->segment == REV_IN_JOURNAL)
-		return journal_line(log, ctx, record->offset, record->r.number, ret_line, err);
-	pthread_mutex_lock(&log->lock);
-	path = segment_path(ctx->arena, log->segments[record->segment].first);
-	range = (struct store_range){record->offset, record->length};
-	pthread_mutex_unlock(&log->lock);
-	r = store_read(log->meta, ctx, path, range, SEGMENT_READ, ret_line, NULL, err);
-	if (r == 0 && line_number(*ret_line, "rev") != record->r.number)
-		r = err_set(err, ERR_NOT_FOUND, "revision %llu is no longer kept",
-			    (unsigned long long)record->r.number);
-	return r;
-}
-
-/* Another process has cut the segment of `record`: finds where the remaining lines are now. */
-static int find_places(struct revlog *log, struct ctx *ctx, const struct rev_record *record, struct err *err)
-{
-	uint32_t index = record->segment;
-	uint64_t at = 0;
-	struct wpath path;
-	struct str rest, line;
-	int r;
-
-	pthread_mutex_lock(&log->lock);
-	path = segment_path(ctx->arena, log->segments[index].first);
-	pthread_mutex_unlock(&log->lock);
-	r = store_read(log->meta, ctx, path, STORE_WHOLE, SEGMENT_READ, &rest, NULL, err);
-	if (r)
-		return r;
-	pthread_mutex_lock(&log->lock);
-	while (str_cut(&rest, '\n', &line)) {
-		struct rev_record *rec = revlog_at(log, line_number(line, "rev"));
-
-		if (rec && rec->segment == index) {
-			rec->offset = at;
-			rec->length = (uint32_t)line.len;
-		}
-		at += line.len + 1;
-	}
-	pthread_mutex_unlock(&log->lock);
-	return 0;
-}
-
-int revlog_read_data(struct revlog *log, struct ctx *ctx, const struct rev_record *record, struct str *ret_data,
-		     struct err *err)
-{
-	struct str line;
-	int r = read_line(log, ctx, record, &line, err);
-
-	if (r == -ERR_NOT_FOUND && record->segment != REV_IN_JOURNAL) {
-		r = find_places(log, ctx, record, err);
-		if (r == 0)
-			r = read_line(log, ctx, record, &line, err);
-	}
-	if (r)
-		return r;
-	if (!rev_line_data(ctx->arena, line, ret_data))
-		return err_set(err, ERR_CORRUPT, "revision %llu in the log is damaged; run `stead doctor`",
-			       (unsigned long long)record->r.number);
-	return 0;
-}
-
-int revlog_read_dropped(struct revlog *log, struct ctx *ctx, uint64_t number, struct str *ret_data, struct err *err)
-{
-	struct wpath path;
-	struct str rest, line, found = STR_NONE;
-	size_t i;
-	int r;
-
-	pthread_mutex_lock(&log->lock);
-	for (i = log->segment_count - 1; i && log->segments[i].first > number; i--)
-		;
-	path = segment_path(ctx->arena, log->segments[i].first);
-	pthread_mutex_unlock(&log->lock);
-	if (log->journal.at && journal_find_line(log, ctx, number, &line, err) == 0)
-		return rev_line_data(ctx->arena, line, ret_data)
-			       ? 0
-			       : err_set(err, ERR_NOT_FOUND, "revision %llu has no bytes", (unsigned long long)number);
-	r = store_read(log->meta, ctx, path, STORE_WHOLE, SEGMENT_READ, &rest, NULL, err);
-	if (r)
-		return r;
-	while (str_cut(&rest, '\n',
-		       &line)) /* the last one counts: the numbers of a group that was cut off are used again */
-		if (line_number(line, "rev") == number)
-			found = line;
-	if (found.ptr && rev_line_data(ctx->arena, found, ret_data))
-		return 0;
-	return err_set(err, ERR_NOT_FOUND, "revision %llu is no longer kept", (unsigned long long)number);
+	return log->journal.one_step;
 }

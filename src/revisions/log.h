@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The log of a revisions layer: JSON lines, and what is known of them in memory. Where files can grow cheaply they are
- * stored in segments in meta's log/; elsewhere in a journal (store/journal.h), with one entry per batch
- * (log_journal.c).
+ * The log of a revisions layer: JSON lines. Where files can grow cheaply they are stored in segments in meta's log/;
+ * elsewhere in a journal (store/journal.h), with one entry per batch (log_journal.c).
  *
  *   log/<first revision, 16 digits>.jsonl      at most about SEGMENT_BYTES, then sealed
  *   {"rev":7,"time":…,"op":"write","path":"a.md","before":null,"after":{"size":5,"hash":"…","in":"log"},
@@ -13,10 +12,15 @@
  *   {"help":7,"sum":"…"}                        another process is about to apply it (journals only)
  *   {"seal":9,"sum":"…"}                        the next segment starts with revision 9
  *   {"horizon":5,"sum":"…"}                     revisions before 5 are no longer kept (retain.c)
+ *   {"torn":31,"sum":"…"}                       the 31 bytes before it were never acknowledged
+ *   {"lost":7,"sum":"…"}                        the line of revision 7 was damaged and has been set aside
  *
- * A line whose sum does not fit is skipped: it is the torn end of a killed writer, and was never acknowledged. Records
- * that form one change (a move, a removed directory) say how many of them follow ("left"); a group whose end is missing
- * is skipped as a whole, so a kill never leaves half of a move.
+ * The last line of each append has "end" instead of "sum". What follows the last end is the beginning of an append that
+ * was cut off: it was never acknowledged, is not read, and the next append says so ("torn"). So a batch is in the log
+ * as a whole or not at all. Everything else that cannot be read is damage: the revisions in question cannot be read,
+ * and the others can. Records that form one change (a move, a removed directory) say how many of them follow ("left").
+ *
+ * Only the end of the log is in memory. What is before it is found by its index (run.h).
  */
 #ifndef STEAD_REVISIONS_LOG_H
 #define STEAD_REVISIONS_LOG_H
@@ -25,24 +29,22 @@
 
 #include "base/buf.h"
 #include "revisions/revisions.h"
+#include "revisions/run.h"
 #include "store/journal.h"
 
 #define REV_INLINE_MAX ((size_t)64 * 1024) /* larger contents are blobs */
 
-#define REV_IN_JOURNAL UINT32_MAX
-
 struct rev_record {
 	struct revision r; /* strings in the log's own memory */
 	bool done;
-	bool helped;       /* another process may have applied it */
-	bool doubted;      /* done before the machine was restarted: it may not have reached the disk */
-	uint64_t left;     /* records of the same group that follow */
-	uint64_t piece[2]; /* appends whose bytes are a blob of their own: its hash */
-	/* Where its line is; with the lock held, since retention moves it. */
-	uint32_t segment; /* index, or REV_IN_JOURNAL */
-	uint64_t offset;  /* in the segment, or the number of the journal's entry */
-	uint32_t length;
-	struct rev_record *prev, *next; /* of the same path; aborted ones are not linked */
+	bool helped;           /* another process may have applied it */
+	bool doubted;          /* done before the machine was restarted: it may not have reached the disk */
+	bool damaged;          /* its line cannot be read, or a line about it: nothing else here is known */
+	bool in_runs;          /* the index has it, so its prev is known */
+	uint64_t left;         /* records of the same group that follow */
+	struct rev_hash piece; /* appends whose bytes are a blob of their own: its hash */
+	uint64_t prev;         /* the record of the same path before it; see revlog_prev() */
+	struct rev_place place;
 };
 
 struct rev_draft {
@@ -50,11 +52,11 @@ struct rev_draft {
 	struct wpath path;
 	struct str other;
 	struct rev_state before, after;
-	uint64_t first_seen;           /* revlog_first() when a state of another path was looked at; else 0 */
-	struct str data;               /* REV_LOG, or what an append adds, unless it is a blob: */
-	struct rev_state piece;        /* what an append adds; where is REV_LOG or REV_BLOB */
-	const struct rev_record *base; /* the path's last record as the drafter saw it */
-	int64_t time_ns;               /* filled in by revlog_append, as is the actor */
+	uint64_t first_seen;    /* revlog_first() when a state of another path was looked at; else 0 */
+	struct str data;        /* REV_LOG, or what an append adds, unless it is a blob: */
+	struct rev_state piece; /* what an append adds; where is REV_LOG or REV_BLOB */
+	uint64_t base;          /* the path's last record as the drafter saw it; 0: none, or none in memory */
+	int64_t time_ns;        /* filled in by revlog_append, as is the actor */
 	struct actor actor;
 	struct rev_record *record; /* out */
 };
@@ -73,11 +75,22 @@ struct rev_step {
 
 struct revlog;
 
-/* Reads the log. The stores are borrowed. With `at`, the log continues in its journal `journal`; existing segments
-   (from a bundle, or from before) are its beginning. NULL: segments only. */
-int revlog_open(struct store *meta, struct store *at, struct wpath journal, struct ctx *ctx, struct revlog **ret_log,
-		struct err *err);
-void revlog_close(struct revlog *log);
+/* Where a log is. The stores are borrowed. */
+struct revlog_place {
+	struct store *meta;
+	struct store *runs;   /* has the index; NULL: there is none, and the log is read from its beginning */
+	struct store *at;     /* the log continues in its journal `journal`; segments that exist (from a bundle, or from
+				 before) are its beginning. NULL: segments only */
+	struct wpath journal; /* its path there */
+	bool booted;          /* the machine was restarted since: the last append may have any form */
+};
+int revlog_open(const struct revlog_place *place, struct ctx *ctx, struct revlog **ret_log, struct err *err);
+/* Moves what is in memory to the index if there is much of it. */
+void revlog_close(struct revlog *log, struct ctx *ctx);
+/* The same for a log that stays open. Nobody may have a record in hand. */
+void revlog_trim(struct revlog *log, struct ctx *ctx);
+/* True when there is so much in memory that a trim would be good. */
+bool revlog_is_large(struct revlog *log);
 
 /* Logs all drafts next to each other and returns when they are as durable as meta is. ERR_CONFLICT with nothing logged
    when a path got a newer record than its draft's `base`: look and draft again. Concurrent calls share an append.
@@ -97,8 +110,8 @@ int revlog_checkpoint(struct revlog *log, struct ctx *ctx, struct str name, uint
 int revlog_seal(struct revlog *log, struct ctx *ctx, struct err *err);
 /* From now on what is before `number` is not kept: forgotten here, and by every process before it appends again. */
 int revlog_set_horizon(struct revlog *log, struct ctx *ctx, uint64_t number, struct err *err);
-/* Adds finished lines of another log, whose numbers continue this one's. ERR_CONFLICT with nothing added when another
-   process was first. */
+/* Adds lines of another log, whose numbers continue this one's; they are without their sums and end with a newline.
+   ERR_CONFLICT with nothing added when another process was first. */
 int revlog_take_up(struct revlog *log, struct ctx *ctx, struct str lines, struct err *err);
 /* Writes the notes that revlog_done and revlog_abort left. */
 int revlog_flush(struct revlog *log, struct ctx *ctx, struct err *err);
@@ -108,18 +121,41 @@ int revlog_refresh(struct revlog *log, struct ctx *ctx, struct err *err);
 /* The log's lock: records may be looked at while it is held, and their constant fields after. */
 void revlog_lock(struct revlog *log);
 void revlog_unlock(struct revlog *log);
-/* With the lock held. */
+
+/* With the lock held. A record that was found stays valid until the next trim. */
 uint64_t revlog_head(const struct revlog *log);
-struct rev_record *revlog_last(struct revlog *log, struct wpath path); /* newest record of the path, or NULL */
-struct rev_record *revlog_at(struct revlog *log, uint64_t number);     /* NULL: not kept */
-uint64_t revlog_first(const struct revlog *log);                       /* oldest number that is kept */
+uint64_t revlog_first(const struct revlog *log); /* oldest number that is kept */
+/* The newest record of a path that was not aborted. *ret is NULL: there is none. */
+int revlog_last(struct revlog *log, struct ctx *ctx, struct wpath path, struct rev_record **ret, struct err *err);
+/* The same as far as it is in memory. */
+struct rev_record *revlog_last_known(struct revlog *log, struct wpath path);
+/* *ret is NULL: the number is not kept, or was never used. A damaged record is an error. */
+int revlog_at(struct revlog *log, struct ctx *ctx, uint64_t number, struct rev_record **ret, struct err *err);
+/* The same into `ret`, with its strings in ctx's arena: for walks over many records. *ret_has: there is one. */
+int revlog_get(struct revlog *log, struct ctx *ctx, uint64_t number, struct rev_record *ret, bool *ret_has,
+	       struct err *err);
+/* The record of the same path before it, or NULL. */
+int revlog_prev(struct revlog *log, struct ctx *ctx, struct rev_record *record, struct rev_record **ret,
+		struct err *err);
+/* The newest record of a path that is not after `number`, and the oldest one that is; NULL: there is none. */
+int revlog_find(struct revlog *log, struct ctx *ctx, struct wpath path, uint64_t number, struct rev_record **ret_at,
+		struct rev_record **ret_after, struct err *err);
+/* The record that ended the run of appends that `record` is in, or the newest one of the path, if that run goes on. */
+int revlog_end_of_appends(struct revlog *log, struct ctx *ctx, struct rev_record *record, struct rev_record **ret,
+			  struct err *err);
 /* 0 when the state after revision `number` is still kept; otherwise an error that says what is. */
 int revlog_keeps(const struct revlog *log, uint64_t number, struct err *err);
-const struct rev_checkpoint *revlog_checkpoints(const struct revlog *log, size_t *ret_count);
+/* By name; in ctx's arena. */
+int revlog_checkpoints(struct revlog *log, struct ctx *ctx, struct rev_checkpoint **ret, size_t *ret_count,
+		       struct err *err);
+/* The records that are neither done nor aborted nor followed by another one of their path. In ctx's arena. */
+struct rev_record **revlog_open_records(struct revlog *log, struct ctx *ctx, size_t *ret_count);
 /* Waits on new records until `deadline_ns` (monotonic); the lock is released during the wait. */
 void revlog_wait(struct revlog *log, int64_t deadline_ns);
 /* True when a change can be made in the same step as its record. The lock is held. */
 bool revlog_one_step(const struct revlog *log);
+/* True when a path that is not in memory is not in the log either. */
+bool revlog_knows_all(const struct revlog *log);
 /* Waits for another entry of the journal until `deadline_ns`. False: the store cannot wait for one. The lock is not
    held. */
 bool revlog_listen(struct revlog *log, struct ctx *ctx, int64_t deadline_ns);
@@ -130,11 +166,10 @@ int revlog_cut(struct revlog *log, struct ctx *ctx, uint64_t horizon, struct err
    Takes the lock itself. */
 bool revlog_all_done(struct revlog *log, struct arena *arena, struct str *ret_name, uint64_t *ret_size);
 
-/* Bytes of all segments. Takes the lock itself. *ret_recount: blobs may have been removed since the last
-   call. */
+/* Bytes of the log. Takes the lock itself. *ret_recount: blobs may have been removed since the last call. */
 uint64_t revlog_bytes(struct revlog *log, bool *ret_recount);
 
-/* The bytes that a record holds inline. */
+/* The bytes that a record holds inline. The lock is not held. */
 int revlog_read_data(struct revlog *log, struct ctx *ctx, const struct rev_record *record, struct str *ret_data,
 		     struct err *err);
 /* The same for a record before the horizon whose line is still there. ERR_NOT_FOUND: it is not. */

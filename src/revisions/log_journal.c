@@ -59,7 +59,7 @@ void journal_release(struct log_journal *j)
 
 /* --- reading --- */
 
-static void take_page(struct revlog *log, const struct journal_page *page)
+void journal_take_page(struct revlog *log, const struct journal_page *page)
 {
 	struct log_journal *j = &log->journal;
 
@@ -68,8 +68,7 @@ static void take_page(struct revlog *log, const struct journal_page *page)
 
 		if (e->number != j->entry + 1)
 			continue;
-		log_take_lines(log, e->bytes, e->number);
-		log->group = NULL; /* an entry is whole */
+		log_take_batch_lines(log, e->bytes, (struct rev_place){e->number, REV_IN_JOURNAL, 0, 0, 0}, false);
 		j->entry = e->number;
 		j->bytes += e->bytes.len;
 		recent_add(j, e->number, e->bytes);
@@ -99,7 +98,12 @@ int journal_take(struct revlog *log, struct ctx *ctx, struct err *err)
 			return r;
 		if (j->entry == 0 && page.first > 1)
 			j->skipped = true;
-		take_page(log, &page);
+		if (page.first && page.last < j->entry)
+			return err_set(err, ERR_CORRUPT,
+				       "the revision log has lost its end: it has %llu entries, and had %llu; bring it "
+				       "back from a backup",
+				       (unsigned long long)page.last, (unsigned long long)j->entry);
+		journal_take_page(log, &page);
 		if (page.count == 0 || j->entry >= page.last) {
 			j->known_ns = now;
 			return 0;
@@ -108,12 +112,12 @@ int journal_take(struct revlog *log, struct ctx *ctx, struct err *err)
 }
 
 /* The line of record `number` in an entry. */
-static bool line_of(struct str bytes, uint64_t number, struct str *ret_line)
+static bool line_of(struct str bytes, uint64_t number, struct str *ret_line, uint32_t *ret_index)
 {
 	struct str line;
 
-	while (str_cut(&bytes, '\n', &line))
-		if (line_number(line, "rev") == number) {
+	for (*ret_index = 0; rev_line_next(&bytes, &line); (*ret_index)++)
+		if (rev_line_number(line, "rev") == number) {
 			*ret_line = line;
 			return true;
 		}
@@ -121,7 +125,7 @@ static bool line_of(struct str bytes, uint64_t number, struct str *ret_line)
 }
 
 int journal_line(struct revlog *log, struct ctx *ctx, uint64_t entry, uint64_t number, struct str *ret_line,
-		 struct err *err)
+		 uint32_t *ret_index, struct err *err)
 {
 	struct log_journal *j = &log->journal;
 
@@ -135,7 +139,7 @@ int journal_line(struct revlog *log, struct ctx *ctx, uint64_t entry, uint64_t n
 		if (r && r != -ERR_NOT_FOUND)
 			return r;
 		if (r == 0 && page.count && page.entries[0].number == entry &&
-		    line_of(page.entries[0].bytes, number, ret_line))
+		    line_of(page.entries[0].bytes, number, ret_line, ret_index))
 			return 0;
 	}
 	return err_set(err, ERR_NOT_FOUND, "revision %llu is no longer kept", (unsigned long long)number);
@@ -145,6 +149,7 @@ int journal_find_line(struct revlog *log, struct ctx *ctx, uint64_t number, stru
 {
 	struct log_journal *j = &log->journal;
 	struct journal_read req = {.max_bytes = PAGE_BYTES};
+	uint32_t index;
 
 	for (;;) {
 		struct journal_page page = {0};
@@ -157,7 +162,7 @@ int journal_find_line(struct revlog *log, struct ctx *ctx, uint64_t number, stru
 		if (r)
 			return r;
 		for (size_t i = 0; i < page.count; i++)
-			if (line_of(page.entries[i].bytes, number, ret_line))
+			if (line_of(page.entries[i].bytes, number, ret_line, &index))
 				return 0;
 		if (page.count == 0)
 			break;
@@ -239,7 +244,8 @@ static void take_added(struct revlog *log, struct adding *a)
 	j->entry++;
 	j->bytes += a->out.len;
 	recent_add(j, j->entry, buf_str(&a->out));
-	log_take_batch(log, a->taken, buf_str(&a->out), j->entry, a->notes_len, a->notes_taken);
+	log_take_batch(log, a->taken, buf_str(&a->out), (struct rev_place){j->entry, REV_IN_JOURNAL, 0, 0, 0},
+		       a->notes_len, a->notes_taken);
 }
 
 /* Takes in the entries of the others, and then pauses for a random time, which grows with the number of tries and the
@@ -252,7 +258,7 @@ static int let_pass(struct revlog *log, struct adding *a, int tries, struct err 
 
 	if (ctx_check(&ctx, err))
 		return -(int)err->kind;
-	take_page(log, &a->added.news);
+	journal_take_page(log, &a->added.news);
 	if (a->added.news.count == 0 || a->added.news.last > log->journal.entry) {
 		int r = journal_take(log, &ctx, err);
 
@@ -310,7 +316,9 @@ int journal_lead(struct revlog *log, struct entry *taken, struct err *err)
 		if (taken && !taken->next && taken->step && log->journal.one_step)
 			a.step = taken->step;
 		buf_init(&a.out, log->batch, BATCH_MAX);
-		log_build_batch(log, taken, a.step ? a.step->version : STR_NONE, &a.out, &a.notes_len);
+		log_build_batch(log, taken, a.step ? a.step->version : STR_NONE,
+				(struct rev_seq){log->journal.entry + 1, 0}, &a.out, &a.notes_len);
+		rev_line_mark_end(&a.out);
 		if (a.step && taken->stale)
 			a.step = NULL;
 		if (a.out.len == 0)
@@ -344,11 +352,17 @@ int journal_lead(struct revlog *log, struct entry *taken, struct err *err)
 int journal_take_up(struct revlog *log, struct ctx *ctx, struct str lines, struct err *err)
 {
 	struct log_journal *j = &log->journal;
-	struct journal_add add = {.after = j->entry, .bytes = lines, .known_ns = j->known_ns};
+	struct rev_seq seq = {j->entry + 1, 0};
+	struct journal_add add = {.after = j->entry, .known_ns = j->known_ns};
 	struct journal_added added = {0};
 	int64_t now = clock_real_ns();
+	struct buf out;
 	int r;
 
+	buf_init(&out, ctx->arena, BATCH_MAX);
+	log_finish_lines(&out, lines, &seq);
+	rev_line_mark_end(&out);
+	add.bytes = buf_str(&out);
 	pthread_mutex_unlock(&log->lock);
 	r = store_journal_add(j->at, ctx, j->path, WPATH_ROOT, (struct store_cond){0}, &add, &added, err);
 	pthread_mutex_lock(&log->lock);
@@ -356,15 +370,10 @@ int journal_take_up(struct revlog *log, struct ctx *ctx, struct str lines, struc
 		return r;
 	j->known_ns = now;
 	j->entry++;
-	j->bytes += lines.len;
-	recent_add(j, j->entry, lines);
-	log_take_lines(log, lines, j->entry);
+	j->bytes += add.bytes.len;
+	recent_add(j, j->entry, add.bytes);
+	log_take_batch_lines(log, add.bytes, (struct rev_place){j->entry, REV_IN_JOURNAL, 0, 0, 0}, false);
 	return 0;
-}
-
-bool revlog_one_step(const struct revlog *log)
-{
-	return log->journal.one_step;
 }
 
 /* --- waiting --- */
@@ -394,43 +403,51 @@ bool revlog_listen(struct revlog *log, struct ctx *ctx, int64_t deadline_ns)
 /* Removes the segments that the log began with and that hold nothing that is kept. */
 static void drop_segments(struct revlog *log, struct ctx *ctx, uint64_t horizon)
 {
-	for (size_t i = 0;; i++) {
-		uint64_t first = 0, next = 0;
-		struct store_cond any = {0};
-		struct rev_record *rec;
-		struct err ignored;
-		bool spent;
+	struct store_list_req req = {.recursive = true, .limit = STORE_PAGE_MAX};
+	struct store_cond any = {0};
+	struct store_page page;
+	struct err ignored;
 
+	if (store_list(log->meta, ctx, (struct wpath){STR("log")}, &req, &page, &ignored))
+		return;
+	for (size_t i = 0; i < page.count; i++) {
+		uint64_t next = UINT64_MAX;
+		int64_t first;
+
+		if (i + 1 < page.count && str_to_i64(str_first(str_from(page.entries[i + 1].path.s, 4), 16), &first))
+			next = (uint64_t)first;
 		revlog_lock(log);
-		spent = i < log->segment_count && log->segments[i].exists;
-		if (spent) {
-			first = log->segments[i].first;
-			next = i + 1 < log->segment_count ? log->segments[i + 1].first : UINT64_MAX;
-			rec = revlog_at(log, revlog_first(log));
-			spent = next <= horizon || (next == UINT64_MAX && rec && rec->segment == REV_IN_JOURNAL);
-			log->segments[i].size = spent ? 0 : log->segments[i].size;
-		}
+		if (next == UINT64_MAX && log->journal.first_in && log->journal.first_in <= horizon)
+			next = horizon; /* all that is kept is in the journal */
 		revlog_unlock(log);
-		if (!spent)
+		if (next > horizon)
 			break;
-		store_remove(log->meta, ctx, segment_path(ctx->arena, first), false, any, NULL, &ignored);
+		store_remove(log->meta, ctx, page.entries[i].path, false, any, NULL, &ignored);
 	}
 }
 
 int revlog_cut(struct revlog *log, struct ctx *ctx, uint64_t horizon, struct err *err)
 {
 	struct log_journal *j = &log->journal;
-	uint64_t before;
+	uint64_t before, head;
+	int r = 0;
 
 	revlog_lock(log);
 	before = j->entry;
-	for (size_t i = 0; i < log->record_count; i++) {
-		struct rev_record *rec = log->records[i];
+	head = revlog_head(log);
+	for (uint64_t n = horizon; r == 0 && n <= head; n++) { /* the first one that is kept has the lowest entry */
+		struct rev_record *rec;
 
-		if (rec && rec->segment == REV_IN_JOURNAL && rec->r.number >= horizon && rec->offset < before)
-			before = rec->offset;
+		r = revlog_at(log, ctx, n, &rec, err);
+		if (r || !rec)
+			continue;
+		if (rec->place.offset == REV_IN_JOURNAL && rec->place.at < before)
+			before = rec->place.at;
+		break;
 	}
 	revlog_unlock(log);
+	if (r)
+		return r;
 	drop_segments(log, ctx, horizon);
 	return before ? store_journal_cut(j->at, ctx, j->path, before, err) : 0;
 }

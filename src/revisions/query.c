@@ -31,7 +31,7 @@ static bool fits(struct str want, struct str have)
 
 static bool matches(const struct rev_query *q, const struct rev_record *rec)
 {
-	return rec && (q->with_aborted || !rec->r.aborted) && wpath_within(rec->r.path, q->path) &&
+	return (q->with_aborted || !rec->r.aborted) && wpath_within(rec->r.path, q->path) &&
 	       fits(q->user, rec->r.actor.user) && fits(q->agent, rec->r.actor.agent) &&
 	       fits(q->session, rec->r.actor.session) && fits(q->call_id, rec->r.actor.call_id);
 }
@@ -53,14 +53,90 @@ static struct revision copy_out(struct arena *arena, const struct rev_record *re
 	return copy;
 }
 
+/* An answer that is being gathered. */
+struct answer {
+	struct revisions *rv;
+	const struct rev_query *query;
+	uint64_t low, high; /* the numbers in question */
+	size_t limit;
+	struct revision *list;
+	size_t count, cap;
+	bool more;
+};
+
+/* Adds a record that matches. False: the limit is reached. */
+static bool answer_add(struct answer *a, struct ctx *ctx, const struct rev_record *rec)
+{
+	if (!matches(a->query, rec))
+		return true;
+	if (a->count == a->limit) {
+		a->more = true;
+		return false;
+	}
+	ARENA_ROOM(ctx->arena, a->list, a->count, a->cap);
+	a->list[a->count++] = copy_out(ctx->arena, rec);
+	return true;
+}
+
+/* Along the numbers. */
+static int answer_walk(struct answer *a, struct ctx *ctx, struct err *err)
+{
+	ARENA_SCOPE struct arena *arena = arena_new();
+	struct ctx c = *ctx;
+
+	c.arena = arena;
+	for (uint64_t i = 0; a->low + i <= a->high; i++) {
+		struct rev_record rec;
+		bool has;
+		int r = revlog_get(a->rv->log, &c, a->query->newest_first ? a->high - i : a->low + i, &rec, &has, err);
+
+		if (r == 0 && i % 1024 == 0)
+			r = ctx_check(ctx, err);
+		if (r)
+			return r;
+		if (has && !answer_add(a, ctx, &rec))
+			break;
+		arena_reset(arena);
+	}
+	return 0;
+}
+
+/* Along one path. */
+static int answer_path(struct answer *a, struct ctx *ctx, struct err *err)
+{
+	struct rev_record *at, *after, **list = NULL;
+	size_t count = 0, cap = 0;
+	int r = revlog_find(a->rv->log, ctx, a->query->path, a->high, &at, &after, err);
+
+	while (r == 0 && at && at->r.number >= a->low) {
+		if (a->query->newest_first && !answer_add(a, ctx, at))
+			break;
+		ARENA_ROOM(ctx->arena, list, count, cap);
+		list[count++] = at;
+		r = revlog_prev(a->rv->log, ctx, at, &at, err);
+	}
+	while (r == 0 && !a->query->newest_first && count-- > 0)
+		if (!answer_add(a, ctx, list[count]))
+			break;
+	return r;
+}
+
+/* True when the newest record of the path says that it is a file: then its own chain is the answer. */
+static bool is_file(struct answer *a, struct ctx *ctx)
+{
+	struct rev_record *last;
+	struct err ignored;
+
+	return !wpath_is_root(a->query->path) && !a->query->with_aborted &&
+	       revlog_last(a->rv->log, ctx, a->query->path, &last, &ignored) == 0 && last && last->r.after.exists;
+}
+
 int revisions_query(struct store *revisions, struct ctx *ctx, const struct rev_query *query, struct revision **ret,
 		    size_t *ret_count, bool *ret_more, struct err *err)
 {
 	struct revisions *rv = revisions_of(revisions);
-	size_t limit = query->limit ? query->limit : SIZE_MAX, count = 0, cap = 0;
-	struct revision *list = NULL;
-	uint64_t low, high;
-	bool more = false;
+	REV_PINNED struct revisions *pin = revisions_pin(rv);
+	struct answer a = {.rv = rv, .query = query, .limit = query->limit ? query->limit : SIZE_MAX};
 	int r = refresh(rv, ctx, err);
 
 	if (r)
@@ -70,70 +146,46 @@ int revisions_query(struct store *revisions, struct ctx *ctx, const struct rev_q
 		r = revlog_keeps(rv->log, query->since, err);
 	if (r == 0 && query->until)
 		r = revlog_keeps(rv->log, query->until, err);
-	low = query->since + 1 > revlog_first(rv->log) ? query->since + 1 : revlog_first(rv->log);
-	high = query->until && query->until < revlog_head(rv->log) ? query->until : revlog_head(rv->log);
-	for (uint64_t i = 0; r == 0 && low + i <= high; i++) {
-		struct rev_record *rec = revlog_at(rv->log, query->newest_first ? high - i : low + i);
-
-		if (!matches(query, rec))
-			continue;
-		if (count == limit) {
-			more = true;
-			break;
-		}
-		if (count == cap) {
-			list = arena_grow(ctx->arena, list, cap * sizeof(*list), (cap ? cap * 2 : 32) * sizeof(*list));
-			cap = cap ? cap * 2 : 32;
-		}
-		list[count++] = copy_out(ctx->arena, rec);
-	}
+	a.low = query->since + 1 > revlog_first(rv->log) ? query->since + 1 : revlog_first(rv->log);
+	a.high = query->until && query->until < revlog_head(rv->log) ? query->until : revlog_head(rv->log);
+	if (r == 0)
+		r = is_file(&a, ctx) ? answer_path(&a, ctx, err) : answer_walk(&a, ctx, err);
 	revlog_unlock(rv->log);
 	if (r)
 		return r;
-	*ret = list;
-	*ret_count = count;
+	*ret = a.list;
+	*ret_count = a.count;
 	if (ret_more)
-		*ret_more = more;
+		*ret_more = a.more;
 	return 0;
-}
-
-/* The record whose after-state (or, with *ret_before, whose before-state) is the path's state at `number`; NULL: the
-   path has no record at all. The log's lock is held. */
-static struct rev_record *find_state(struct revlog *log, struct wpath path, uint64_t number, bool *ret_before)
-{
-	struct rev_record *rec = revlog_last(log, path), *later = NULL;
-
-	while (rec && rec->r.number > number) {
-		later = rec;
-		rec = rec->prev;
-	}
-	*ret_before = !rec;
-	return rec ? rec : later;
 }
 
 int revisions_state(struct store *revisions, struct ctx *ctx, struct wpath path, uint64_t number,
 		    struct rev_state *ret_state, struct err *err)
 {
 	struct revisions *rv = revisions_of(revisions);
+	REV_PINNED struct revisions *pin = revisions_pin(rv);
 	struct store_stat stat;
 	struct store_call get = {.op = STORE_OP_STAT, .path = path, .ret_stat = &stat};
-	struct rev_record *rec;
-	bool before;
+	struct rev_record *at, *after;
 	int r = refresh(rv, ctx, err);
 
 	if (r)
 		return r;
 	revlog_lock(rv->log);
 	r = revlog_keeps(rv->log, number, err);
-	rec = find_state(rv->log, path, number, &before);
-	if (r == 0 && rec) {
-		*ret_state = before ? rec->r.before : rec->r.after;
+	if (r == 0)
+		r = revlog_find(rv->log, ctx, path, number, &at, &after, err);
+	if (r == 0 && (at || after)) {
+		*ret_state = at ? at->r.after : after->r.before;
 		if (ret_state->where == REV_LOG && ret_state->held_by == 0)
-			ret_state->held_by = rec->r.number;
+			ret_state->held_by = at ? at->r.number : after->r.number;
+		if (!ret_state->version.len && after && after->r.before.exists)
+			ret_state->version = after->r.before.version; /* the index has it for the newest one only */
 		ret_state->version = arena_str(ctx->arena, ret_state->version);
 	}
 	revlog_unlock(rv->log);
-	if (r || rec)
+	if (r || at || after)
 		return r;
 	*ret_state = (struct rev_state){0};
 	r = store_forward(revisions->inner, ctx, &get, err);
@@ -155,11 +207,12 @@ int revisions_read(struct store *revisions, struct ctx *ctx, struct wpath path, 
 		   struct store_range range, const struct sink *sink, struct rev_state *ret_state, struct err *err)
 {
 	struct revisions *rv = revisions_of(revisions);
-	struct rev_record *rec;
+	REV_PINNED struct revisions *pin = revisions_pin(rv);
 
 	for (;;) {
-		bool before, is_last, changed;
+		struct rev_record *at, *after;
 		uint64_t len;
+		bool changed;
 		int r = revisions_state(revisions, ctx, path, number, ret_state, err);
 
 		if (r == 0 && !ret_state->exists)
@@ -167,19 +220,20 @@ int revisions_read(struct store *revisions, struct ctx *ctx, struct wpath path, 
 		if (r)
 			return r;
 		revlog_lock(rv->log);
-		rec = find_state(rv->log, path, number, &before);
-		is_last = !rec || (!before && !rec->next);
+		r = revlog_find(rv->log, ctx, path, number, &at, &after, err);
 		revlog_unlock(rv->log);
-		if (is_last) {
-			r = content_read_now(rv, ctx, path, rec, range, sink, &len, &changed, err);
+		if (r)
+			return r;
+		if (!after) {
+			r = content_read_now(rv, ctx, path, at, range, sink, &len, &changed, err);
 			if (r || !changed)
 				return r;
 			range.offset += len;
 			range.length -= range.length == UINT64_MAX ? 0 : len;
 		}
-		if (rec)
-			return before ? content_read_before(rv, ctx, rec, range, sink, err)
-				      : content_read_after(rv, ctx, rec, range, sink, err);
+		if (at || after)
+			return at ? content_read_after(rv, ctx, at, range, sink, err)
+				  : content_read_before(rv, ctx, after, range, sink, err);
 	}
 }
 
@@ -230,20 +284,12 @@ int revisions_checkpoints(struct store *revisions, struct ctx *ctx, struct rev_c
 			  struct err *err)
 {
 	struct revisions *rv = revisions_of(revisions);
-	const struct rev_checkpoint *list;
-	struct rev_checkpoint *copy;
 	int r = refresh(rv, ctx, err);
 
 	if (r)
 		return r;
 	revlog_lock(rv->log);
-	list = revlog_checkpoints(rv->log, ret_count);
-	copy = ARENA_ARRAY(ctx->arena, struct rev_checkpoint, *ret_count);
-	for (size_t i = 0; i < *ret_count; i++) {
-		copy[i] = list[i];
-		copy[i].name = arena_str(ctx->arena, list[i].name);
-	}
+	r = revlog_checkpoints(rv->log, ctx, ret, ret_count, err);
 	revlog_unlock(rv->log);
-	*ret = copy;
-	return 0;
+	return r;
 }

@@ -125,8 +125,7 @@ static enum match match_source(struct revisions *rv, struct ctx *ctx, const stru
 }
 
 /* Compares the present content with the content after the record. */
-static enum match match_content(struct revisions *rv, struct ctx *ctx, const struct rev_record *rec,
-				struct store_stat *stat)
+static enum match match_content(struct revisions *rv, struct ctx *ctx, struct rev_record *rec, struct store_stat *stat)
 {
 	uint64_t offset = 0;
 	struct source want;
@@ -149,8 +148,8 @@ static enum match match_content(struct revisions *rv, struct ctx *ctx, const str
 	return m;
 }
 
-static enum match match_now(struct revisions *rv, struct ctx *ctx, const struct rev_record *rec,
-			    struct store_stat *stat, bool exists)
+static enum match match_now(struct revisions *rv, struct ctx *ctx, struct rev_record *rec, struct store_stat *stat,
+			    bool exists)
 {
 	if (!rec->r.after.exists || !exists)
 		return rec->r.after.exists == exists ? MATCH_SAME : MATCH_OTHER;
@@ -161,8 +160,8 @@ static enum match match_now(struct revisions *rv, struct ctx *ctx, const struct 
 
 /* The content that the path should have. For an append whose earlier content is not kept, the file itself has the
    beginning; *ret_append: then the source is only the rest, which is to be appended. */
-static int whole_source(struct revisions *rv, struct ctx *ctx, const struct rev_record *rec,
-			const struct store_stat *stat, struct source *ret, bool *ret_append, struct err *err)
+static int whole_source(struct revisions *rv, struct ctx *ctx, struct rev_record *rec, const struct store_stat *stat,
+			struct source *ret, bool *ret_append, struct err *err)
 {
 	bool on_top = rec->r.after.where == REV_PREFIX && stat->size >= rec->r.before.size;
 	int r = -ERR_NOT_FOUND;
@@ -204,30 +203,46 @@ static int make_change(struct revisions *rv, struct ctx *ctx, struct rev_record 
 }
 
 /* True when the path has the content from before this record, or from before an earlier one that is doubted. */
-static bool is_older(struct revisions *rv, struct ctx *ctx, const struct rev_record *rec, const struct store_stat *stat,
+static bool is_older(struct revisions *rv, struct ctx *ctx, struct rev_record *rec, const struct store_stat *stat,
 		     bool exists, bool is_recent)
 {
-	uint64_t hash[2] = {0, 0};
-	struct store_stat now;
 	struct err ignored;
 	bool older = false;
 
-	if (exists && is_recent && content_hash_file(rv->base.inner, ctx, rec->r.path, hash, &now, &ignored))
-		return false;
-	revlog_lock(rv->log);
-	for (; rec && rec->doubted && !older; rec = rec->prev) {
+	while (rec && rec->doubted && !older) {
 		const struct rev_state *then = &rec->r.before;
+		struct rev_record *prev;
+		struct store_stat now;
+		int r;
 
-		older = is_state(then, stat, exists) || (exists && is_recent && then->exists && (hash[0] || hash[1]) &&
-							 then->hash[0] == hash[0] && then->hash[1] == hash[1]);
+		older = is_state(then, stat, exists) ||
+			(exists && is_recent && then->exists && then->size == stat->size &&
+			 rev_hash_is_set(&then->hash) &&
+			 content_is(rv->base.inner, ctx, rec->r.path, &then->hash, &now));
+		revlog_lock(rv->log);
+		r = revlog_prev(rv->log, ctx, rec, &prev, &ignored);
+		revlog_unlock(rv->log);
+		rec = r ? NULL : prev;
 	}
-	revlog_unlock(rv->log);
 	return older;
 }
 
+/* When the newest record was logged. */
+static int64_t newest_time(struct revisions *rv, struct ctx *ctx)
+{
+	struct rev_record *rec = NULL;
+	struct err ignored;
+
+	revlog_lock(rv->log);
+	if (revlog_at(rv->log, ctx, revlog_head(rv->log), &rec, &ignored))
+		rec = NULL;
+	revlog_unlock(rv->log);
+	return rec ? rec->r.time_ns : clock_real_ns();
+}
+
 /* True when making the change cannot undo anything that came after the record (see above). */
-static bool may_be_made(struct revisions *rv, struct ctx *ctx, const struct rev_record *rec,
-			const struct store_stat *stat, bool exists, enum match m)
+static bool may_be_made(struct revisions *rv, struct ctx *ctx, struct rev_record *rec, const struct store_stat *stat,
+			bool exists, enum match m)
 {
 	int64_t latest = rec->r.time_ns + (rv->journal ? FAR_OWNER_NS : OWNER_NS);
 
@@ -236,11 +251,17 @@ static bool may_be_made(struct revisions *rv, struct ctx *ctx, const struct rev_
 			return !rec->r.before.exists && clock_real_ns() < latest;
 		return is_state(&rec->r.before, stat, exists) || (m == MATCH_TORN && stat->mtime_ns < latest);
 	}
-	revlog_lock(rv->log);
-	latest = revlog_at(rv->log, revlog_head(rv->log))->r.time_ns + OWNER_NS;
-	revlog_unlock(rv->log);
+	latest = newest_time(rv, ctx) + OWNER_NS;
 	return !exists || (m == MATCH_TORN && stat->mtime_ns < latest) ||
 	       is_older(rv, ctx, rec, stat, exists, stat->mtime_ns < latest);
+}
+
+/* True when the record's path has got a newer one. The lock is held. */
+static bool is_followed(struct revisions *rv, const struct rev_record *rec)
+{
+	struct rev_record *last = revlog_last_known(rv->log, rec->r.path);
+
+	return last && last->r.number > rec->r.number;
 }
 
 static bool is_settled(struct revisions *rv, const struct rev_record *rec)
@@ -248,7 +269,7 @@ static bool is_settled(struct revisions *rv, const struct rev_record *rec)
 	bool settled;
 
 	revlog_lock(rv->log);
-	settled = rec->next || rec->done || rec->r.aborted;
+	settled = rec->done || rec->r.aborted || is_followed(rv, rec);
 	revlog_unlock(rv->log);
 	return settled;
 }
@@ -335,7 +356,8 @@ bool recover_took_effect(struct revisions *rv, struct ctx *ctx, struct rev_recor
 		revlog_refresh(rv->log, ctx, &ignored);
 		revlog_lock(rv->log);
 		/* A helper that could not say what is there did not make the change. */
-		effect = (rec->done || rec->next) && !rec->r.aborted && !str_is(rec->r.after.version, "unknown");
+		effect = (rec->done || is_followed(rv, rec)) && !rec->r.aborted &&
+			 !str_is(rec->r.after.version, "unknown");
 		stat = (struct store_stat){.version = arena_str(ctx->arena, rec->r.after.version)};
 		revlog_unlock(rv->log);
 	}
@@ -348,22 +370,40 @@ bool recover_took_effect(struct revisions *rv, struct ctx *ctx, struct rev_recor
 	return true;
 }
 
-/* After a restart of the machine: marks the newest records, to be compared with the files. The lock is held. */
-static void doubt_recent(struct revisions *rv)
+/* After a restart of the machine: gathers the newest records of their paths, to be compared with the files. The lock is
+   held. */
+static int doubt_recent(struct revisions *rv, struct ctx *ctx, struct rev_record ***ret, size_t *ret_count,
+			struct err *err)
 {
 	uint64_t head = revlog_head(rv->log);
-	struct rev_record *newest = revlog_at(rv->log, head);
+	int64_t oldest = INT64_MIN;
+	size_t cap = 0;
 
-	for (uint64_t n = head; newest && n >= revlog_first(rv->log) && n > 0; n--) {
-		struct rev_record *rec = revlog_at(rv->log, n);
+	for (uint64_t n = head; n >= revlog_first(rv->log) && n > 0; n--) {
+		struct rev_record *rec, *last;
+		int r = revlog_at(rv->log, ctx, n, &rec, err);
 
-		if (rec && rec->r.time_ns < newest->r.time_ns - WRITEBACK_NS)
-			break;
-		if (!rec || rec->r.aborted)
+		if (r == -ERR_CORRUPT || (r == 0 && !rec))
 			continue;
+		if (r)
+			return r;
+		if (oldest == INT64_MIN)
+			oldest = rec->r.time_ns - WRITEBACK_NS;
+		if (rec->r.time_ns < oldest)
+			break;
+		if (rec->r.aborted)
+			continue;
+		r = revlog_last(rv->log, ctx, rec->r.path, &last, err);
+		if (r)
+			return r;
 		rec->doubted = true;
-		rec->done = rec->next != NULL; /* the last one of each path decides for all */
+		rec->done = last != rec; /* the last one of each path decides for all */
+		if (rec->done)
+			continue;
+		ARENA_ROOM(ctx->arena, *ret, *ret_count, cap);
+		(*ret)[(*ret_count)++] = rec;
 	}
+	return 0;
 }
 
 /* The mark names the end of the log and the boot in which all of it was done. It is derived: without it the log is
@@ -416,45 +456,59 @@ void recover_mark_clean(struct revisions *rv, struct ctx *ctx)
 	store_write(rv->scratch, ctx, mark_path(), mark, (struct store_cond){0}, NULL, &ignored);
 }
 
-/* True when the machine was restarted since the last mark. Without a mark that is unknown, and taken as true. */
-static bool booted_since(struct revisions *rv, struct ctx *ctx)
+/* Names the boot in which the log was last used. */
+static struct wpath boot_path(void)
 {
-	struct str mark = read_mark(rv, ctx), line = STR_NONE;
+	return (struct wpath){STR("revisions-boot")};
+}
 
-	if (rv->boot_id.len == 0)
+bool recover_booted(struct revisions *rv, struct ctx *ctx)
+{
+	struct str boot;
+	struct err ignored;
+
+	if (rv->boot_id.len == 0 || rv->journal)
 		return false;
-	for (int i = 0; i < 3; i++)
-		if (!str_cut(&mark, '\n', &line))
-			return true;
-	return !str_eq(line, rv->boot_id);
+	return !rv->scratch || store_read(rv->scratch, ctx, boot_path(), STORE_WHOLE, 512, &boot, NULL, &ignored) ||
+	       !str_eq(boot, rv->boot_id);
+}
+
+void recover_note_boot(struct revisions *rv, struct ctx *ctx)
+{
+	struct store_cond any = {0};
+	struct err ignored;
+
+	store_write(rv->scratch, ctx, boot_path(), rv->boot_id, any, NULL, &ignored);
 }
 
 /* A record whose change cannot be made now (the disk is full) stays open; the workspace can be used regardless. */
-int recover_all(struct revisions *rv, struct ctx *ctx, struct err *err)
+int recover_all(struct revisions *rv, struct ctx *ctx, bool booted, struct err *err)
 {
-	bool doubt = booted_since(rv, ctx);
-	struct rev_record **open;
+	struct rev_record **open = NULL;
 	size_t count = 0;
 	int r = 0;
 
 	revlog_lock(rv->log);
-	if (doubt)
-		doubt_recent(rv);
-	open = xcalloc(revlog_head(rv->log) + 1, sizeof(struct rev_record *));
-	for (uint64_t n = revlog_first(rv->log); n && n <= revlog_head(rv->log); n++) {
-		struct rev_record *rec = revlog_at(rv->log, n);
-
-		if (rec && !rec->done && !rec->next && !rec->r.aborted)
-			open[count++] = rec;
-		else if (rec && rec->next)
-			rec->done = true; /* a later change of the same path was built on it */
-	}
+	if (booted)
+		r = doubt_recent(rv, ctx, &open, &count, err);
+	if (r == 0 && !booted)
+		open = revlog_open_records(rv->log, ctx, &count);
 	revlog_unlock(rv->log);
-	for (size_t i = 0; r == 0 && i < count; i++) {
-		r = recover_record(rv, ctx, open[i], err);
+	for (size_t i = count; r == 0 && i-- > 0;) {
+		r = recover_record(rv, ctx, open[booted ? i : count - 1 - i], err);
 		if (r != -ERR_CANCELLED && r != -ERR_TIMEOUT)
 			r = 0;
 	}
-	free(open);
+	if (r == 0 && booted) {
+		revlog_lock(rv->log);
+		open = revlog_open_records(rv->log, ctx, &count); /* older than what is doubted */
+		revlog_unlock(rv->log);
+		for (size_t i = 0; r == 0 && i < count; i++) {
+			r = recover_record(rv, ctx, open[i], err);
+			if (r != -ERR_CANCELLED && r != -ERR_TIMEOUT)
+				r = 0;
+		}
+		rv->boot_due = r == 0 && rv->scratch;
+	}
 	return r;
 }

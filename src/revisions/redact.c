@@ -25,7 +25,7 @@
 #define LOOK_MAX (64 * MIB) /* larger contents are not searched */
 
 struct ref {
-	uint64_t hash[2];
+	struct rev_hash hash;
 	uint64_t number; /* of the record that refers to it */
 	bool wanted, now;
 };
@@ -36,21 +36,18 @@ struct redaction {
 	const struct rev_redact *want;
 	struct ref *refs; /* by hash */
 	size_t count;
-	struct rev_record **lines; /* records of wanted paths that have bytes themselves */
-	size_t line_count;
+	size_t cap;
+	uint64_t *lines; /* records of wanted paths that have bytes themselves */
+	size_t line_count, line_cap;
 	uint64_t *numbers; /* of revisions that lost a content */
-	size_t number_count;
+	size_t number_count, number_cap;
 	int64_t young_ns; /* what was written after this time may still get its record */
 	struct rev_redacted *ret;
 };
 
 static int ref_cmp(const void *a, const void *b)
 {
-	const struct ref *x = a, *y = b;
-
-	if (x->hash[0] != y->hash[0])
-		return x->hash[0] < y->hash[0] ? -1 : 1;
-	return x->hash[1] < y->hash[1] ? -1 : x->hash[1] > y->hash[1];
+	return rev_hash_cmp(&((const struct ref *)a)->hash, &((const struct ref *)b)->hash);
 }
 
 static int number_cmp(const void *a, const void *b)
@@ -60,50 +57,82 @@ static int number_cmp(const void *a, const void *b)
 	return *x < *y ? -1 : *x > *y;
 }
 
-static void add_ref(struct redaction *d, const uint64_t hash[2], const struct rev_record *rec, bool wanted, bool now)
+static void add_ref(struct redaction *d, const struct rev_hash *hash, const struct rev_record *rec, bool wanted,
+		    bool now)
 {
-	if (hash[0] || hash[1])
-		d->refs[d->count++] = (struct ref){{hash[0], hash[1]}, rec->r.number, wanted, now};
+	if (!rev_hash_is_set(hash))
+		return;
+	HEAP_ROOM(d->refs, d->count, d->cap);
+	d->refs[d->count++] = (struct ref){*hash, rec->r.number, wanted, now};
 }
 
-/* True when the content after the record is the present one, or its beginning. The lock is held. */
-static bool is_now(const struct rev_record *rec)
+/* Whether the content after the record is the present one, or its beginning. The lock is held. */
+static int is_now(struct redaction *d, struct ctx *ctx, const struct rev_record *rec, bool *ret, struct err *err)
 {
+	struct rev_record *last, *own, *end = NULL;
+	int r;
+
+	*ret = false;
 	if (rec->r.aborted)
-		return false;
-	while (rec->next && rec->next->r.after.where == REV_PREFIX)
-		rec = rec->next;
-	return !rec->next;
+		return 0;
+	r = revlog_last(d->rv->log, ctx, rec->r.path, &last, err);
+	if (r == 0 && last && last->r.number != rec->r.number && last->r.after.where == REV_PREFIX) {
+		r = revlog_at(d->rv->log, ctx, rec->r.number, &own, err);
+		if (r == 0 && own)
+			r = revlog_end_of_appends(d->rv->log, ctx, own, &end, err);
+	}
+	*ret = r == 0 && last && (last->r.number == rec->r.number || end == last);
+	return r;
 }
 
-static void collect(struct redaction *d)
+/* What one record refers to. */
+static int collect_one(struct redaction *d, struct ctx *ctx, const struct rev_record *rec, struct err *err)
 {
+	bool wanted = d->want->wanted(d->want->arg, rec->r.path), now;
+	int r = is_now(d, ctx, rec, &now, err);
+
+	if (r)
+		return r;
+	if (rec->r.before.where == REV_BLOB)
+		add_ref(d, &rec->r.before.hash, rec, wanted, false);
+	if (rec->r.after.where == REV_BLOB)
+		add_ref(d, &rec->r.after.hash, rec, wanted, now);
+	add_ref(d, &rec->piece, rec, wanted, now);
+	if (rec->r.before.where == REV_LOG && rec->r.before.held_by < revlog_first(d->rv->log)) {
+		struct rev_hash held = content_held_hash(&rec->r.before);
+
+		add_ref(d, &held, rec, wanted, false);
+	}
+	if (wanted && ((rec->r.after.where == REV_LOG && rec->r.after.held_by == 0) ||
+		       (rec->r.after.where == REV_PREFIX && !rev_hash_is_set(&rec->piece)))) {
+		HEAP_ROOM(d->lines, d->line_count, d->line_cap);
+		d->lines[d->line_count++] = rec->r.number;
+	}
+	return 0;
+}
+
+static int collect(struct redaction *d, struct err *err)
+{
+	ARENA_SCOPE struct arena *arena = arena_new();
 	struct revlog *log = d->rv->log;
+	struct ctx ctx = *d->ctx;
+	int r = 0;
 
+	ctx.arena = arena;
 	revlog_lock(log);
-	d->refs = xcalloc(3 * log->record_count + 1, sizeof(*d->refs));
-	d->numbers = xcalloc(3 * log->record_count + 1, sizeof(*d->numbers));
-	d->lines = xcalloc(log->record_count + 1, sizeof(struct rev_record *));
-	for (size_t i = 0; i < log->record_count; i++) {
-		struct rev_record *rec = log->records[i];
-		bool wanted, now;
+	for (uint64_t n = revlog_first(log); r == 0 && n && n <= revlog_head(log); n++) {
+		struct rev_record rec;
+		bool has;
 
-		if (!rec)
-			continue;
-		wanted = d->want->wanted(d->want->arg, rec->r.path);
-		now = is_now(rec);
-		if (rec->r.before.where == REV_BLOB)
-			add_ref(d, rec->r.before.hash, rec, wanted, false);
-		if (rec->r.after.where == REV_BLOB)
-			add_ref(d, rec->r.after.hash, rec, wanted, now);
-		add_ref(d, rec->piece, rec, wanted, now);
-		if (wanted && ((rec->r.after.where == REV_LOG && rec->r.after.held_by == 0) ||
-			       (rec->r.after.where == REV_PREFIX && !rec->piece[0] && !rec->piece[1])))
-			d->lines[d->line_count++] = rec;
+		arena_reset(arena);
+		r = revlog_get(log, &ctx, n, &rec, &has, err);
+		if (r == 0 && has)
+			r = collect_one(d, &ctx, &rec, err);
 	}
 	revlog_unlock(log);
 	if (d->count)
 		qsort(d->refs, d->count, sizeof(*d->refs), ref_cmp);
+	return r;
 }
 
 /* Removes the blob if it must go. `refs` are all references to it. */
@@ -139,8 +168,10 @@ static int look_at(struct redaction *d, const struct store_entry *e, const struc
 	if (r)
 		return r == -ERR_NOT_FOUND ? 0 : r;
 	d->ret->contents++;
-	for (size_t i = 0; i < count; i++)
+	for (size_t i = 0; i < count; i++) {
+		HEAP_ROOM(d->numbers, d->number_count, d->number_cap);
 		d->numbers[d->number_count++] = refs[i].number;
+	}
 	if (!d->want->dry_run)
 		d->rv->blob_bytes -= e->stat.size < d->rv->blob_bytes ? e->stat.size : d->rv->blob_bytes;
 	return 0;
@@ -151,7 +182,7 @@ static int look_at_blob(struct redaction *d, const struct store_entry *e, struct
 	struct ref key = {0}, *found;
 	size_t from, to;
 
-	if (!content_blob_hash(e->path.s, key.hash))
+	if (!content_blob_hash(e->path.s, &key.hash))
 		return look_at(d, e, NULL, 0, err); /* an unfinished one */
 	found = d->count ? bsearch(&key, d->refs, d->count, sizeof(key), ref_cmp) : NULL;
 	if (!found)
@@ -187,10 +218,17 @@ static int look_at_lines(struct redaction *d, struct err *err)
 	for (size_t i = 0; r == 0 && i < d->line_count; i++) {
 		ARENA_SCOPE struct arena *arena = arena_new();
 		struct ctx ctx = *d->ctx;
+		struct rev_record *rec;
 		struct str data;
 
 		ctx.arena = arena;
-		r = revlog_read_data(d->rv->log, &ctx, d->lines[i], &data, err);
+		revlog_lock(d->rv->log);
+		r = revlog_at(d->rv->log, &ctx, d->lines[i], &rec, err);
+		revlog_unlock(d->rv->log);
+		if (r == 0 && !rec)
+			continue;
+		if (r == 0)
+			r = revlog_read_data(d->rv->log, &ctx, rec, &data, err);
 		if (r == 0 && d->want->holds(d->want->arg, data))
 			d->ret->left++;
 		r = r == -ERR_NOT_FOUND ? 0 : r;
@@ -202,6 +240,7 @@ int revisions_redact(struct store *revisions, struct ctx *ctx, const struct rev_
 		     struct err *err)
 {
 	struct redaction d = {.rv = revisions_of(revisions), .ctx = ctx, .want = want, .ret = ret};
+	REV_PINNED struct revisions *pin = revisions_pin(d.rv);
 	uint64_t head;
 	int r = revisions_head(revisions, ctx, &head, err);
 
@@ -210,8 +249,9 @@ int revisions_redact(struct store *revisions, struct ctx *ctx, const struct rev_
 		return r;
 	d.young_ns = want->grace_ns < 0 ? INT64_MAX
 					: clock_real_ns() - (want->grace_ns ? want->grace_ns : REV_BLOB_GRACE_NS);
-	collect(&d);
-	r = look_at_blobs(&d, err);
+	r = collect(&d, err);
+	if (r == 0)
+		r = look_at_blobs(&d, err);
 	if (r == 0)
 		r = look_at_lines(&d, err);
 	if (d.number_count)

@@ -37,79 +37,90 @@
 /* --- a set of hashes --- */
 
 struct hash_set {
-	uint64_t (*slots)[2]; /* zero: free */
+	struct rev_hash *slots; /* zero: free */
 	size_t count, cap;
 };
 
-static uint64_t *set_slot(const struct hash_set *set, const uint64_t hash[2])
+static struct rev_hash *set_slot(const struct hash_set *set, const struct rev_hash *hash)
 {
-	size_t i = (size_t)hash[0] & (set->cap - 1);
+	size_t i = (size_t)hash->w[0] & (set->cap - 1);
 
-	while ((set->slots[i][0] || set->slots[i][1]) && !(set->slots[i][0] == hash[0] && set->slots[i][1] == hash[1]))
+	while (rev_hash_is_set(&set->slots[i]) && rev_hash_cmp(&set->slots[i], hash) != 0)
 		i = (i + 1) & (set->cap - 1);
-	return set->slots[i];
+	return &set->slots[i];
 }
 
 /* Returns true when the hash is new. */
-static bool set_add(struct hash_set *set, const uint64_t hash[2])
+static bool set_add(struct hash_set *set, const struct rev_hash *hash)
 {
-	uint64_t *slot;
+	struct rev_hash *slot;
 
 	if (set->count * 2 >= set->cap) {
 		struct hash_set grown = {.cap = set->cap ? set->cap * 2 : 1024};
 
 		grown.slots = xcalloc(grown.cap, sizeof(*grown.slots));
 		for (size_t i = 0; i < set->cap; i++)
-			if (set->slots[i][0] || set->slots[i][1])
-				memcpy(set_slot(&grown, set->slots[i]), set->slots[i], sizeof(*grown.slots));
+			if (rev_hash_is_set(&set->slots[i]))
+				*set_slot(&grown, &set->slots[i]) = set->slots[i];
 		grown.count = set->count;
 		free(set->slots);
 		*set = grown;
 	}
 	slot = set_slot(set, hash);
-	if (slot[0] || slot[1])
+	if (rev_hash_is_set(slot))
 		return false;
-	memcpy(slot, hash, sizeof(*set->slots));
+	*slot = *hash;
 	set->count++;
 	return true;
 }
 
-static bool set_has(const struct hash_set *set, const uint64_t hash[2])
+static bool set_has(const struct hash_set *set, const struct rev_hash *hash)
 {
-	uint64_t *slot = set->cap ? set_slot(set, hash) : NULL;
-
-	return slot && (slot[0] || slot[1]);
+	return set->cap && rev_hash_is_set(set_slot(set, hash));
 }
 
 /* --- which revisions go --- */
 
 static uint64_t blob_cost(struct hash_set *seen, const struct rev_state *s)
 {
-	return s->exists && s->where == REV_BLOB && set_add(seen, s->hash) ? s->size : 0;
+	return s->exists && s->where == REV_BLOB && set_add(seen, &s->hash) ? s->size : 0;
 }
 
 /* The oldest number that the limits allow to keep. The log's lock is held. */
-static uint64_t by_limits(struct revlog *log, const struct rev_limits *limits)
+static int by_limits(struct revlog *log, struct ctx *ctx, const struct rev_limits *limits, uint64_t *ret,
+		     struct err *err)
 {
+	ARENA_SCOPE struct arena *arena = arena_new();
 	struct hash_set seen = {0};
 	uint64_t count = 0, bytes = 0, number = revlog_head(log);
 	int64_t oldest = limits->age_ns ? clock_real_ns() - limits->age_ns : INT64_MIN;
+	struct ctx c = *ctx;
+	int r = 0;
 
+	*ret = revlog_first(log);
 	if (!limits->revisions && !limits->bytes && !limits->age_ns)
-		return revlog_first(log);
+		return 0;
+	c.arena = arena;
 	for (; number >= revlog_first(log) && number; number--) {
-		struct rev_record *rec = revlog_at(log, number);
+		struct rev_record rec;
+		bool has;
 
-		if (!rec)
+		arena_reset(arena);
+		r = revlog_get(log, &c, number, &rec, &has, err);
+		if (r && r != -ERR_CORRUPT)
+			break;
+		if (r || !has)
 			continue;
-		count += !rec->r.aborted;
-		bytes += rec->length + NOTE_BYTES + blob_cost(&seen, &rec->r.before) + blob_cost(&seen, &rec->r.after);
+		count += !rec.r.aborted;
+		bytes += rec.place.length + NOTE_BYTES + blob_cost(&seen, &rec.r.before) +
+			 blob_cost(&seen, &rec.r.after);
 		if ((limits->revisions && count > limits->revisions) || (limits->bytes && bytes > limits->bytes) ||
-		    rec->r.time_ns < oldest)
+		    rec.r.time_ns < oldest)
 			break;
 	}
 	free(seen.slots);
-	return number + 1;
+	*ret = number + 1;
+	return r == -ERR_CORRUPT ? 0 : r;
 }
 
 static void hold_at(uint64_t number, struct str name, uint64_t *horizon, struct rev_retained *ret)
@@ -122,22 +133,29 @@ static void hold_at(uint64_t number, struct str name, uint64_t *horizon, struct 
 }
 
 /* The horizon: within the limits, but not past a pin, a checkpoint or a change that is not done. */
-static uint64_t choose(struct revlog *log, struct ctx *ctx, const struct rev_retain *want, struct rev_retained *ret)
+static int choose(struct revlog *log, struct ctx *ctx, const struct rev_retain *want, struct rev_retained *ret,
+		  uint64_t *ret_horizon, struct err *err)
 {
-	uint64_t horizon = by_limits(log, &want->limits), first = revlog_first(log);
+	uint64_t horizon, first = revlog_first(log);
+	struct rev_checkpoint *marks;
+	struct rev_record **open;
+	size_t count;
+	int r = by_limits(log, ctx, &want->limits, &horizon, err);
 
+	if (r == 0)
+		r = revlog_checkpoints(log, ctx, &marks, &count, err);
+	if (r)
+		return r;
 	for (size_t i = 0; i < want->pin_count; i++)
 		hold_at(want->pins[i], STR_NONE, &horizon, ret);
-	for (size_t i = 0; i < log->checkpoint_count; i++)
-		hold_at(log->checkpoints[i].number, log->checkpoints[i].name, &horizon, ret);
-	ret->held_by = ret->held_by.len ? arena_str(ctx->arena, ret->held_by) : STR_NONE;
-	for (uint64_t n = first; n < horizon; n++) {
-		struct rev_record *rec = revlog_at(log, n);
-
-		if (rec && !rec->done)
-			horizon = n;
-	}
-	return horizon < first ? first : horizon;
+	for (size_t i = 0; i < count; i++)
+		hold_at(marks[i].number, marks[i].name, &horizon, ret);
+	open = revlog_open_records(log, ctx, &count);
+	for (size_t i = 0; i < count; i++)
+		if (open[i]->r.number < horizon)
+			horizon = open[i]->r.number;
+	*ret_horizon = horizon < first ? first : horizon;
+	return 0;
 }
 
 /* --- what is still referred to --- */
@@ -146,7 +164,6 @@ struct plan {
 	struct revisions *rv;
 	struct ctx *ctx;
 	uint64_t horizon, first;
-	struct rev_record **old; /* those that go, by number - first */
 	struct hash_set used;
 	uint64_t carried; /* bytes of blobs that had to be made */
 	int64_t young_ns; /* blobs written after this time stay */
@@ -158,66 +175,71 @@ struct plan {
 static int carry_over(struct plan *p, const struct rev_state *s, struct err *err)
 {
 	ARENA_SCOPE struct arena *arena = arena_new();
+	struct rev_hash hash = content_held_hash(s);
 	struct ctx ctx = *p->ctx;
-	struct rev_state kept = {0};
-	struct rev_record *holder = NULL;
 	struct store_stat stat;
 	struct str data;
 	int r;
 
 	ctx.arena = arena;
-	if (store_stat(p->rv->meta, &ctx, content_blob_path(arena, s->hash), &stat, err) == 0)
+	if (store_stat(p->rv->meta, &ctx, content_blob_path(arena, &hash), &stat, err) == 0)
 		return 0;
-	if (s->held_by >= p->first && s->held_by < p->horizon)
-		holder = p->old[s->held_by - p->first];
 	if (p->dry_run) {
-		p->carried += holder ? s->size : 0;
+		p->carried += s->held_by >= p->first ? s->size : 0;
 		return 0;
 	}
-	r = holder ? revlog_read_data(p->rv->log, &ctx, holder, &data, err)
-		   : revlog_read_dropped(p->rv->log, &ctx, s->held_by, &data, err);
+	r = revlog_read_dropped(p->rv->log, &ctx, s->held_by, &data, err);
 	if (r == -ERR_NOT_FOUND)
 		return 0; /* another process is doing the same, and was faster */
 	p->carried += s->size;
-	return r ? r : content_keep_bytes(p->rv, &ctx, data, &kept, err);
+	return r ? r : content_keep_as(p->rv, &ctx, data, &hash, err);
 }
 
-/* Copies the states that refer to blobs or to records that go; the others need nothing. */
-static struct rev_state *collect_states(struct plan *p, size_t *ret_count)
+/* What a kept record refers to: a blob, or a record that goes. The lock is held. */
+static int keep_state(struct plan *p, const struct rev_state *s, struct err *err)
 {
-	struct revlog *log = p->rv->log;
-	struct rev_state *list;
-	size_t count = 0;
+	struct rev_hash hash = s->hash;
+	int r = 0;
 
-	revlog_lock(log);
-	list = xcalloc(3 * log->record_count + 1, sizeof(*list));
-	for (uint64_t n = p->horizon; n <= revlog_head(log); n++) {
-		struct rev_record *rec = revlog_at(log, n);
-		const struct rev_state *two[2] = {rec ? &rec->r.before : NULL, rec ? &rec->r.after : NULL};
-
-		for (int i = 0; rec && i < 2; i++)
-			if (two[i]->exists &&
-			    (two[i]->where == REV_BLOB ||
-			     (two[i]->where == REV_LOG && two[i]->held_by && two[i]->held_by < p->horizon)))
-				list[count++] = *two[i];
-		if (rec && (rec->piece[0] || rec->piece[1]))
-			list[count++] = (struct rev_state){.where = REV_BLOB, .hash = {rec->piece[0], rec->piece[1]}};
+	if (!s->exists)
+		return 0;
+	if (s->where == REV_BLOB) {
+		set_add(&p->used, &hash);
+	} else if (s->where == REV_LOG && s->held_by && s->held_by < p->horizon) {
+		hash = content_held_hash(s);
+		if (set_add(&p->used, &hash)) {
+			revlog_unlock(p->rv->log);
+			r = carry_over(p, s, err);
+			revlog_lock(p->rv->log);
+		}
 	}
-	revlog_unlock(log);
-	*ret_count = count;
-	return list;
+	return r;
 }
 
 static int keep_used(struct plan *p, struct err *err)
 {
-	size_t count;
-	struct rev_state *list = collect_states(p, &count);
+	ARENA_SCOPE struct arena *arena = arena_new();
+	struct revlog *log = p->rv->log;
+	struct ctx ctx = *p->ctx;
 	int r = 0;
 
-	for (size_t i = 0; r == 0 && i < count; i++)
-		if (set_add(&p->used, list[i].hash) && list[i].where == REV_LOG)
-			r = carry_over(p, &list[i], err);
-	free(list);
+	ctx.arena = arena;
+	revlog_lock(log);
+	for (uint64_t n = p->horizon; r == 0 && n <= revlog_head(log); n++) {
+		struct rev_record rec;
+		bool has;
+
+		arena_reset(arena);
+		r = revlog_get(log, &ctx, n, &rec, &has, err);
+		if (r || !has)
+			continue;
+		r = keep_state(p, &rec.r.before, err);
+		if (r == 0)
+			r = keep_state(p, &rec.r.after, err);
+		if (r == 0 && rev_hash_is_set(&rec.piece))
+			set_add(&p->used, &rec.piece);
+	}
+	revlog_unlock(log);
 	return r;
 }
 
@@ -227,11 +249,11 @@ static void sweep_entry(struct plan *p, const struct store_entry *e)
 {
 	struct store_cond same = {.kind = STORE_VERSION, .version = e->stat.version};
 	bool is_blob;
-	uint64_t hash[2];
+	struct rev_hash hash;
 	struct err ignored;
 
-	is_blob = content_blob_hash(e->path.s, hash);
-	if (is_blob && set_has(&p->used, hash))
+	is_blob = content_blob_hash(e->path.s, &hash);
+	if (is_blob && set_has(&p->used, &hash))
 		return;
 	if (e->stat.mtime_ns > (is_blob ? p->young_ns : clock_real_ns() - STUB_AGE_NS)) {
 		p->ret->waiting += is_blob ? e->stat.size : 0;
@@ -265,45 +287,39 @@ static int sweep_blobs(struct plan *p, struct err *err)
 
 static bool line_stays(struct str line, uint64_t horizon)
 {
-	return line_number(line, "rev") >= horizon || line_number(line, "done") >= horizon ||
-	       line_number(line, "abort") >= horizon || line_number(line, "seal");
+	return rev_line_number(line, "rev") >= horizon || rev_line_number(line, "done") >= horizon ||
+	       rev_line_number(line, "abort") >= horizon || rev_line_number(line, "seal") ||
+	       rev_line_number(line, "lost") >= horizon;
 }
 
-static void write_rest(struct buf *out, struct str bytes, uint64_t horizon)
+/* What is left of a segment. A line that is damaged is not copied as if it were good: then nothing is cut. */
+static bool write_rest(struct buf *out, uint64_t first, struct str bytes, uint64_t horizon)
 {
+	struct rev_seq from = {first, 0}, to = {first, 0};
 	struct str line;
 
-	buf_printf(out, "{\"horizon\":%llu", (unsigned long long)horizon);
-	rev_line_finish(out, 0);
-	while (str_cut(&bytes, '\n', &line)) {
+	rev_line_note(out, "horizon", horizon, &to);
+	while (rev_line_next(&bytes, &line)) {
+		size_t start = out->len;
+
+		if (rev_line_number(line, "torn"))
+			from = (struct rev_seq){first, from.line};
+		if (!rev_line_is_whole(line, from)) {
+			if (!bytes.len || !rev_line_number(str_first(bytes, 64), "torn"))
+				return false;
+			continue; /* it is void */
+		}
+		from.line++;
 		if (!line_stays(line, horizon))
 			continue;
-		buf_add(out, line);
-		buf_char(out, '\n');
+		buf_add(out, str_first(line, line.len - REV_LINE_SUM));
+		rev_line_finish(out, start, &to);
 	}
+	rev_line_mark_end(out);
+	return true;
 }
 
-/* Updates the places of the lines that stayed. */
-static void set_places(struct revlog *log, size_t index, struct str bytes)
-{
-	uint64_t at = 0;
-	struct str line;
-
-	revlog_lock(log);
-	log->segments[index].size = bytes.len;
-	while (str_cut(&bytes, '\n', &line)) {
-		struct rev_record *rec = revlog_at(log, line_number(line, "rev"));
-
-		if (rec && rec->segment == index) {
-			rec->offset = at;
-			rec->length = (uint32_t)line.len;
-		}
-		at += line.len + 1;
-	}
-	revlog_unlock(log);
-}
-
-static int cut_segment(struct plan *p, size_t index, uint64_t first, struct err *err)
+static int cut_segment(struct plan *p, uint64_t first, struct err *err)
 {
 	ARENA_SCOPE struct arena *arena = arena_new();
 	struct ctx ctx = *p->ctx;
@@ -318,7 +334,8 @@ static int cut_segment(struct plan *p, size_t index, uint64_t first, struct err 
 	if (r)
 		return r == -ERR_NOT_FOUND ? 0 : r;
 	buf_init(&rest, arena, SEGMENT_READ + KIB);
-	write_rest(&rest, bytes, p->horizon);
+	if (!write_rest(&rest, first, bytes, p->horizon))
+		return 0;
 	if (rest.overflow || bytes.len < STUB_BYTES || bytes.len < rest.len + CUT_MIN)
 		return 0;
 	if (!p->dry_run) {
@@ -327,7 +344,6 @@ static int cut_segment(struct plan *p, size_t index, uint64_t first, struct err 
 		r = store_write(p->rv->meta, &ctx, path, buf_str(&rest), same, NULL, err);
 		if (r)
 			return r == -ERR_CONFLICT ? 0 : r; /* another process is doing the same */
-		set_places(p->rv->log, index, buf_str(&rest));
 	}
 	p->ret->freed += bytes.len - rest.len;
 	return 0;
@@ -335,23 +351,28 @@ static int cut_segment(struct plan *p, size_t index, uint64_t first, struct err 
 
 static int cut_segments(struct plan *p, struct err *err)
 {
+	struct store_list_req req = {.recursive = true, .limit = STORE_PAGE_MAX};
 	struct revlog *log = p->rv->log;
-	int r = 0;
+	struct store_page page;
+	uint64_t tail;
+	int r;
 
 	if (p->rv->journal)
 		return p->dry_run ? 0 : revlog_cut(log, p->ctx, p->horizon, err);
-	for (size_t i = 0; r == 0; i++) {
-		uint64_t first;
-		bool cut;
+	revlog_lock(log);
+	tail = log->tail.first;
+	revlog_unlock(log);
+	r = store_list(p->rv->meta, p->ctx, (struct wpath){STR("log")}, &req, &page, err);
+	if (r)
+		return r == -ERR_NOT_FOUND ? 0 : r;
+	for (size_t i = 0; r == 0 && i < page.count; i++) {
+		struct str name = str_from(page.entries[i].path.s, 4);
+		int64_t first;
 
-		revlog_lock(log);
-		cut = i < log->segment_count && log->segments[i].first < p->horizon;
-		first = cut ? log->segments[i].first : 0;
-		cut = cut && (log->segments[i].sealed || p->dry_run);
-		revlog_unlock(log);
-		if (!cut)
-			break;
-		r = cut_segment(p, i, first, err);
+		if (name.len != 22 || !str_to_i64(str_first(name, 16), &first) || (uint64_t)first >= p->horizon ||
+		    ((uint64_t)first == tail && !p->dry_run))
+			continue;
+		r = cut_segment(p, (uint64_t)first, err);
 	}
 	return r;
 }
@@ -388,22 +409,38 @@ static int fence(struct plan *p, struct err *err)
 		return revlog_set_horizon(log, p->ctx, p->horizon, err);
 
 	revlog_lock(log);
-	in_tail = log->segments[log->segment_count - 1].first < p->horizon;
+	in_tail = log->tail.first < p->horizon;
 	revlog_unlock(log);
 	if (in_tail)
 		r = revlog_seal(log, p->ctx, err);
 	return r ? r : revlog_set_horizon(log, p->ctx, p->horizon, err);
 }
 
-static void remember_old(struct plan *p)
+/* Counts what goes. The lock is held. */
+static int count_old(struct plan *p, struct err *err)
 {
-	p->old = xcalloc((size_t)(p->horizon - p->first) + 1, sizeof(struct rev_record *));
-	for (uint64_t n = p->first; n < p->horizon; n++) {
-		p->old[n - p->first] = revlog_at(p->rv->log, n);
-		if (p->old[n - p->first] && p->rv->journal)
-			p->ret->freed += p->old[n - p->first]->length + NOTE_BYTES;
-		p->ret->dropped += p->old[n - p->first] && !p->old[n - p->first]->r.aborted;
+	ARENA_SCOPE struct arena *arena = arena_new();
+	struct ctx ctx = *p->ctx;
+	int r = 0;
+
+	ctx.arena = arena;
+	for (uint64_t n = p->first; r == 0 && n < p->horizon; n++) {
+		struct rev_record rec;
+		bool has;
+
+		arena_reset(arena);
+		r = revlog_get(p->rv->log, &ctx, n, &rec, &has, err);
+		if (r == -ERR_CORRUPT) { /* it goes like the others */
+			r = 0;
+			continue;
+		}
+		if (r || !has)
+			continue;
+		if (p->rv->journal)
+			p->ret->freed += rec.place.length + NOTE_BYTES;
+		p->ret->dropped += !rec.r.aborted;
 	}
+	return r;
 }
 
 static int carry_out(struct plan *p, struct err *err)
@@ -421,8 +458,13 @@ static int carry_out(struct plan *p, struct err *err)
 		r = cut_segments(p, err);
 	if (r == 0 && !p->dry_run && !p->rv->journal)
 		remove_stubs(p);
-	if (r == 0 && moves && !p->dry_run) /* again: now others may count */
+	if (r == 0 && moves && !p->dry_run) {
+		revlog_lock(p->rv->log);
+		table_cut_runs(p->rv->log, p->ctx, p->horizon);
+		revlog_unlock(p->rv->log);
+		/* again: now others may count */
 		r = revlog_set_horizon(p->rv->log, p->ctx, p->horizon, err);
+	}
 	return r;
 }
 
@@ -430,6 +472,7 @@ int revisions_retain(struct store *revisions, struct ctx *ctx, const struct rev_
 		     struct err *err)
 {
 	struct plan p = {.rv = revisions_of(revisions), .ctx = ctx, .dry_run = want->dry_run, .ret = ret};
+	REV_PINNED struct revisions *pin = revisions_pin(p.rv);
 	uint64_t before;
 	int r;
 
@@ -443,11 +486,12 @@ int revisions_retain(struct store *revisions, struct ctx *ctx, const struct rev_
 	before = revisions_kept_bytes(revisions);
 	revlog_lock(p.rv->log);
 	p.first = revlog_first(p.rv->log);
-	p.horizon = choose(p.rv->log, ctx, want, ret);
-	remember_old(&p);
+	r = choose(p.rv->log, ctx, want, ret, &p.horizon, err);
+	if (r == 0)
+		r = count_old(&p, err);
 	revlog_unlock(p.rv->log);
-	r = carry_out(&p, err);
-	free(p.old);
+	if (r == 0)
+		r = carry_out(&p, err);
 	free(p.used.slots);
 	ret->freed -= p.carried < ret->freed ? p.carried : ret->freed;
 	ret->first = p.horizon;

@@ -25,14 +25,38 @@ enum rev_where {
 	REV_PREFIX,  /* the first `size` bytes of the next state: the content before an append */
 };
 
+/* Identifies a content. Zero: not known. A blob is named by the SHA-256 of its content (four words), which nobody can
+   make to fit another content. A content in a record of the log has a checksum only (two words, XXH128); if retention
+   moves it to a blob, that is named by the checksum and the number of the record (three words). */
+struct rev_hash {
+	uint64_t w[4];
+};
+#define REV_HASH_DIGITS 64
+bool rev_hash_is_set(const struct rev_hash *hash);
+/* For sorting; 0: the same. */
+int rev_hash_cmp(const struct rev_hash *a, const struct rev_hash *b);
+/* 32, 48 or 64 hex digits; returns how many. */
+size_t rev_hash_hex(const struct rev_hash *hash, char ret_hex[REV_HASH_DIGITS]);
+/* False: it is not the text of a hash. An empty text is zero. */
+bool rev_hash_parse(struct str hex, struct rev_hash *ret);
+/* "<2 digits>/<the others>": the name of a blob in blobs/, and the way back; false: it is not one. */
+struct str rev_blob_name(struct arena *arena, const struct rev_hash *hash);
+bool rev_blob_hash(struct str name, struct rev_hash *ret);
+/* Checks a content piece by piece against a hash of any kind. */
+struct rev_hashing *rev_hashing_begin(const struct rev_hash *like);
+void rev_hashing_add(struct rev_hashing *hashing, struct str bytes);
+/* Frees it. True: the content is what the hash says. */
+bool rev_hashing_end(struct rev_hashing *hashing);
+
 /* A path before or after a change. */
 struct rev_state {
 	bool exists;
 	enum rev_where where;
 	uint64_t size;
-	uint64_t held_by;   /* REV_LOG: the revision whose record has the bytes; 0: this one */
-	uint64_t hash[2];   /* of the content; zero where it was not computed (appends) */
-	struct str version; /* as the store below knew it; empty: not known (the change was cut off and replayed) */
+	uint64_t held_by;     /* REV_LOG: the revision whose record has the bytes; 0: this one */
+	uint32_t mode;        /* permissions; 0: not known */
+	struct rev_hash hash; /* of the content; zero where it was not computed (appends) */
+	struct str version;   /* as the store below knew it; empty: not known (the change was cut off and replayed) */
 };
 
 enum rev_op { REV_WRITE, REV_APPEND, REV_REMOVE, REV_MOVE, REV_COPY, REV_OUTSIDE, REV_OPS };
@@ -175,7 +199,8 @@ int revisions_redact(struct store *revisions, struct ctx *ctx, const struct rev_
 /* --- taking a log elsewhere (carry.c) --- */
 
 struct rev_blob {
-	uint64_t hash[2], size;
+	struct rev_hash hash;
+	uint64_t size;
 };
 struct rev_carry {
 	/* In. */
@@ -213,6 +238,7 @@ int revisions_follow(struct store *revisions, struct ctx *ctx, struct store *fro
 struct rev_segment_check {
 	bool (*wanted)(void *arg, struct wpath path);
 	void *arg;
+	uint64_t first;   /* the segment's number */
 	uint64_t gap_max; /* how many numbers may be missing between two records */
 	uint64_t last;    /* in: the number before the segment; out: the last one of it */
 	bool sealed;      /* out: another one follows */

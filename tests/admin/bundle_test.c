@@ -9,6 +9,7 @@
 #include "base/sha256.h"
 #include "home/memory/memory.h"
 #include "home/timeline/history.h"
+#include "revisions/line.h"
 #include "revisions/revisions.h"
 #include "temp_dir.h"
 #include "test.h"
@@ -459,10 +460,13 @@ TEST(a_size_that_is_not_there_costs_nothing)
 /* A line of a log, with its sum. */
 static struct str logged(const char *text)
 {
-	char hex[16];
+	struct rev_seq seq = {1, 0};
+	struct buf line;
 
-	hex_u64(hash_u64(str_of(text), 0), hex);
-	return arena_printf(arena, "%s,\"sum\":\"%.16s\"}\n", text, hex);
+	buf_init(&line, arena, MIB);
+	buf_add(&line, str_of(text));
+	rev_line_finish(&line, 0, &seq);
+	return buf_str(&line);
 }
 
 TEST(a_history_that_would_make_other_files_is_refused)
@@ -504,7 +508,10 @@ TEST(a_content_with_another_name_is_refused)
 
 	set_up();
 	f = forge_begin(0, 1, 0);
-	forge_entry(&f, STR("history/contents/00/000000000000000000000000000000"), STR("bytes"));
+	forge_entry(&f,
+		    STR("history/contents/01/"
+			"00000000000000000000000000000000000000000000000000000000000000"),
+		    STR("bytes"));
 	check_refused(forge_end(&f), "a content does not match its hash");
 	arena_destroy(arena);
 }

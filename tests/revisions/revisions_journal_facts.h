@@ -106,7 +106,7 @@ static void check_history(struct conf *c, uint64_t creates)
    is wrong, but the content is right. */
 	for (size_t i = 1; i < count; i++) {
 		CHECK(list[i].op == REV_WRITE || list[i].op == REV_OUTSIDE);
-		CHECK(list[i].before.hash[0] == list[i - 1].after.hash[0]);
+		CHECK(list[i].before.hash.w[0] == list[i - 1].after.hash.w[0]);
 		outside += list[i].op == REV_OUTSIDE;
 	}
 	if (outside)

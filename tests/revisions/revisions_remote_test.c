@@ -92,7 +92,7 @@ TEST(a_thousand_changes_are_opened_with_few_requests)
 {
 	struct store *memory = store_memory_new();
 	struct rig r = rig_on(memory, true), again;
-	uint64_t head;
+	uint64_t head, opening;
 
 	for (int i = 0; i < 1000; i++)
 		put(&r.c, "a", arena_printf(r.c.ctx.arena, "%d", i).ptr);
@@ -101,9 +101,9 @@ TEST(a_thousand_changes_are_opened_with_few_requests)
 	again = rig_on(memory, true);
 	CHECK_OK(revisions_head(again.c.s, &again.c.ctx, &head, &again.c.err), again.c.err);
 	CHECK_INT(head, 1000);
-	CHECK(requests(&again) < 100);
+	opening = requests(&again);
 	put(&again.c, "a", "more");
-	CHECK(requests(&again) <= 2);
+	CHECK(opening + requests(&again) <= 13);
 	rig_end(&again);
 	store_destroy(memory);
 }

@@ -136,7 +136,7 @@ bool past_same(const struct rev_state *a, const struct rev_state *b)
 		return false;
 	if (!a->exists || (a->version.len && str_eq(a->version, b->version)))
 		return true;
-	return (a->hash[0] || a->hash[1]) && a->hash[0] == b->hash[0] && a->hash[1] == b->hash[1];
+	return rev_hash_is_set(&a->hash) && rev_hash_is_set(&b->hash) && rev_hash_cmp(&a->hash, &b->hash) == 0;
 }
 
 /* --- bytes --- */

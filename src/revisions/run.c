@@ -1,0 +1,542 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The files of the index: run.h says what is in them. Numbers are in the byte order of the machine. */
+#include "revisions/run.h"
+
+#include <stdio.h>
+
+#include "base/buf.h"
+#include "base/hash.h"
+#include "base/limits.h"
+
+#define PAYLOAD     (RUN_BLOCK - 8)
+#define PER_BLOCK   (PAYLOAD / sizeof(struct run_entry))
+#define PATH_ROOM   (PAYLOAD - 4)        /* after the bytes in use and the mark that a path had to go further */
+#define PATH_FULL   (PATH_ROOM * 7 / 10) /* how full a block of paths is on average */
+#define PATH_FIXED  17                   /* bytes of a path without its version */
+#define CACHE       8
+#define READ_BLOCKS 256
+#define MERGE_RATIO 16
+
+struct header {
+	char magic[16];
+	uint32_t order, entry_size;
+	struct run_head head;
+	uint64_t buckets;     /* blocks that a hash may fall into */
+	uint64_t path_blocks; /* with those that the last buckets needed besides */
+	uint64_t path_count;
+	uint64_t mark_bytes; /* of checkpoints */
+};
+
+static const char magic[16] = "stead-index-1\n";
+
+struct cached {
+	uint64_t block; /* 0: free */
+	char *bytes;    /* the payload */
+};
+
+struct run {
+	struct store *store; /* borrowed */
+	struct header h;
+	struct cached cache[CACHE];
+};
+
+static struct wpath run_path_of(struct arena *arena, uint64_t first, uint64_t last)
+{
+	return (struct wpath){
+		arena_printf(arena, "index/%016llu-%016llu", (unsigned long long)first, (unsigned long long)last)};
+}
+
+static uint64_t entry_blocks(const struct header *h)
+{
+	return (h->head.last - h->head.first) / PER_BLOCK + 1;
+}
+
+static uint64_t mark_blocks(const struct header *h)
+{
+	return (h->mark_bytes + PAYLOAD - 1) / PAYLOAD;
+}
+
+static uint64_t bucket_of(uint64_t hash, uint64_t buckets)
+{
+	return (uint64_t)(((unsigned __int128)hash * buckets) >> 64);
+}
+
+/* --- writing --- */
+
+static uint64_t block_sum(const char *payload, uint64_t block, uint64_t first)
+{
+	return hash_u64(str_n(payload, PAYLOAD), block * UINT64_C(0x9e3779b97f4a7c15) ^ first);
+}
+
+/* The payload of the next block, zeroed. */
+static char *block_new(struct buf *out)
+{
+	char *p = buf_reserve(out, RUN_BLOCK);
+
+	if (!p)
+		return NULL;
+	memset(p, 0, RUN_BLOCK);
+	out->len += RUN_BLOCK;
+	return p + 8;
+}
+
+static void seal_blocks(struct buf *out, uint64_t first)
+{
+	for (size_t at = 0; at < out->len; at += RUN_BLOCK) {
+		uint64_t sum = block_sum(out->ptr + at + 8, at / RUN_BLOCK, first);
+
+		memcpy(out->ptr + at, &sum, 8);
+	}
+}
+
+static int path_cmp(const void *a, const void *b)
+{
+	const struct run_path *x = a, *y = b;
+
+	if (x->hash != y->hash)
+		return x->hash < y->hash ? -1 : 1;
+	return x->last < y->last ? -1 : x->last > y->last;
+}
+
+static void put_path(char *payload, const struct run_path *p)
+{
+	uint16_t used;
+	char *at;
+
+	memcpy(&used, payload, 2);
+	at = payload + 4 + used;
+	memcpy(at, &p->hash, 8);
+	memcpy(at + 8, &p->last, 8);
+	at[16] = (char)p->version_len;
+	memcpy(at + PATH_FIXED, p->version, p->version_len);
+	used = (uint16_t)(used + PATH_FIXED + p->version_len);
+	memcpy(payload, &used, 2);
+}
+
+/* Each path goes into the block of its hash, or into the next one that has room; then the blocks on the way there say
+   that the search goes on after them. */
+static void write_paths(struct buf *out, const struct run_build *b, struct header *h)
+{
+	size_t start = out->len;
+	uint64_t block = 0;
+
+	for (uint64_t i = 0; i < h->buckets; i++)
+		block_new(out);
+	h->path_blocks = h->buckets;
+	for (size_t i = 0; i < b->path_count && !out->overflow; i++) {
+		const struct run_path *p = &b->paths[i];
+		uint64_t bucket = bucket_of(p->hash, h->buckets);
+		uint16_t used;
+
+		if (bucket > block)
+			block = bucket;
+		memcpy(&used, out->ptr + start + block * RUN_BLOCK + 8, 2);
+		if (used + PATH_FIXED + (size_t)p->version_len > PATH_ROOM) {
+			block++;
+			if (block == h->path_blocks) {
+				block_new(out);
+				h->path_blocks++;
+			}
+		}
+		for (uint64_t k = bucket; k < block; k++)
+			out->ptr[start + k * RUN_BLOCK + 8 + 2] = 1;
+		put_path(out->ptr + start + block * RUN_BLOCK + 8, p);
+	}
+}
+
+static void write_entries(struct buf *out, const struct run_build *b)
+{
+	uint64_t count = b->head.last - b->head.first + 1;
+
+	for (uint64_t i = 0; i < count; i += PER_BLOCK) {
+		char *payload = block_new(out);
+		uint64_t n = count - i < PER_BLOCK ? count - i : PER_BLOCK;
+
+		if (payload)
+			memcpy(payload, b->entries + i, n * sizeof(struct run_entry));
+	}
+}
+
+static void write_marks(struct buf *out, const struct run_build *b, struct header *h)
+{
+	struct buf marks;
+
+	buf_init(&marks, NULL, 256 * MIB);
+	for (size_t i = 0; i < b->checkpoint_count; i++) {
+		const struct rev_checkpoint *c = &b->checkpoints[i];
+		uint16_t len = (uint16_t)c->name.len;
+
+		buf_add(&marks, str_n((const char *)&c->number, 8));
+		buf_add(&marks, str_n((const char *)&c->time_ns, 8));
+		buf_add(&marks, str_n((const char *)&len, 2));
+		buf_add(&marks, str_n(c->name.ptr, len));
+	}
+	h->mark_bytes = marks.len;
+	for (size_t at = 0; at < marks.len; at += PAYLOAD) {
+		char *payload = block_new(out);
+		size_t n = marks.len - at < PAYLOAD ? marks.len - at : PAYLOAD;
+
+		if (payload)
+			memcpy(payload, marks.ptr + at, n);
+	}
+	buf_release(&marks);
+}
+
+int run_write(struct store *store, struct ctx *ctx, struct run_build *b, struct err *err)
+{
+	struct header h = {.order = 0x01020304, .entry_size = sizeof(struct run_entry), .head = b->head};
+	struct store_cond any = {0};
+	size_t bytes = 0;
+	struct buf out;
+	int r;
+
+	memcpy(h.magic, magic, sizeof(magic));
+	for (size_t i = 0; i < b->path_count; i++)
+		bytes += PATH_FIXED + (size_t)b->paths[i].version_len;
+	if (b->path_count)
+		qsort(b->paths, b->path_count, sizeof(*b->paths), path_cmp);
+	h.buckets = bytes / PATH_FULL + 1;
+	h.path_count = b->path_count;
+	buf_init(&out, NULL, (size_t)4 * 1024 * MIB);
+	block_new(&out);
+	write_entries(&out, b);
+	write_paths(&out, b, &h);
+	write_marks(&out, b, &h);
+	if (out.overflow) {
+		buf_release(&out);
+		return err_set(err, ERR_TOO_LARGE, "the index of the log would be too large");
+	}
+	memcpy(out.ptr + 8, &h, sizeof(h));
+	seal_blocks(&out, b->head.first);
+	r = store_write(store, ctx, run_path_of(ctx->arena, b->head.first, b->head.last), buf_str(&out), any, NULL,
+			err);
+	buf_release(&out);
+	return r;
+}
+
+/* --- reading --- */
+
+static int bad_run(const struct run *run, struct err *err)
+{
+	return err_set(err, ERR_CORRUPT, "the index of revisions %llu to %llu is damaged",
+		       (unsigned long long)run->h.head.first, (unsigned long long)run->h.head.last);
+}
+
+/* Blocks from the file, checked, into `arena`. */
+static int read_blocks(struct run *run, struct ctx *ctx, struct arena *arena, uint64_t block, uint64_t count,
+		       const char **ret, struct err *err)
+{
+	struct ctx c = *ctx;
+	struct str bytes;
+	int r;
+
+	c.arena = arena;
+	r = store_read(run->store, &c, run_path_of(arena, run->h.head.first, run->h.head.last),
+		       (struct store_range){block * RUN_BLOCK, count * RUN_BLOCK}, count * RUN_BLOCK, &bytes, NULL,
+		       err);
+	if (r)
+		return r == -ERR_NOT_FOUND ? bad_run(run, err) : r;
+	if (bytes.len != count * RUN_BLOCK)
+		return bad_run(run, err);
+	for (uint64_t i = 0; i < count; i++) {
+		uint64_t sum;
+
+		memcpy(&sum, bytes.ptr + i * RUN_BLOCK, 8);
+		if (sum != block_sum(bytes.ptr + i * RUN_BLOCK + 8, block + i, run->h.head.first))
+			return bad_run(run, err);
+	}
+	*ret = bytes.ptr;
+	return 0;
+}
+
+/* The payload of one block, from the cache if it is there. Stays until the next call. */
+static int get_block(struct run *run, struct ctx *ctx, uint64_t block, const char **ret, struct err *err)
+{
+	struct cached *c = &run->cache[block % CACHE];
+	const char *bytes;
+	int r;
+
+	if (c->block != block) {
+		ARENA_SCOPE struct arena *arena = arena_new();
+
+		c->block = 0;
+		r = read_blocks(run, ctx, arena, block, 1, &bytes, err);
+		if (r)
+			return r;
+		if (!c->bytes)
+			c->bytes = xmalloc(PAYLOAD);
+		memcpy(c->bytes, bytes + 8, PAYLOAD);
+		c->block = block;
+	}
+	*ret = c->bytes;
+	return 0;
+}
+
+struct run *run_open(struct store *store, struct ctx *ctx, uint64_t first, uint64_t last)
+{
+	struct run *run = xcalloc(1, sizeof(*run));
+	struct header *h = &run->h;
+	const char *bytes;
+	struct err ignored;
+
+	run->store = store;
+	run->h.head.first = first;
+	run->h.head.last = last;
+	{
+		ARENA_SCOPE struct arena *arena = arena_new();
+
+		if (read_blocks(run, ctx, arena, 0, 1, &bytes, &ignored) == 0) {
+			memcpy(h, bytes + 8, sizeof(*h));
+			if (memcmp(h->magic, magic, sizeof(magic)) == 0 && h->order == 0x01020304 &&
+			    h->entry_size == sizeof(struct run_entry) && h->head.first == first &&
+			    h->head.last == last)
+				return run;
+		}
+	}
+	free(run);
+	return NULL;
+}
+
+void run_close(struct run *run)
+{
+	for (size_t i = 0; i < CACHE; i++)
+		free(run->cache[i].bytes);
+	free(run);
+}
+
+const struct run_head *run_head(const struct run *run)
+{
+	return &run->h.head;
+}
+
+int run_entry(struct run *run, struct ctx *ctx, uint64_t number, struct run_entry *ret, struct err *err)
+{
+	uint64_t i = number - run->h.head.first;
+	const char *payload;
+	int r = get_block(run, ctx, 1 + i / PER_BLOCK, &payload, err);
+
+	if (r == 0)
+		memcpy(ret, payload + i % PER_BLOCK * sizeof(struct run_entry), sizeof(*ret));
+	return r;
+}
+
+/* The path at `at` of a block, and how many bytes it takes; 0: that was the last one. */
+static size_t get_path(const char *payload, size_t at, struct run_path *ret)
+{
+	uint16_t used;
+
+	memcpy(&used, payload, 2);
+	if (used > PATH_ROOM || at + PATH_FIXED > used)
+		return 0;
+	payload += 4 + at;
+	memcpy(&ret->hash, payload, 8);
+	memcpy(&ret->last, payload + 8, 8);
+	ret->version_len = (uint8_t)payload[16];
+	if (ret->version_len > RUN_VERSION_MAX || at + PATH_FIXED + ret->version_len > used)
+		return 0;
+	memcpy(ret->version, payload + PATH_FIXED, ret->version_len);
+	return PATH_FIXED + (size_t)ret->version_len;
+}
+
+int run_lookup(struct run *run, struct ctx *ctx, uint64_t hash,
+	     int (*found)(void *arg, const struct run_path *path, struct err *err), void *arg, struct err *err)
+{
+	uint64_t begin = 1 + entry_blocks(&run->h);
+	struct run_path match[8];
+	const char *payload;
+
+	for (uint64_t b = bucket_of(hash, run->h.buckets); b < run->h.path_blocks; b++) {
+		size_t at = 0, n, count = 0;
+		bool goes_on;
+		int r = get_block(run, ctx, begin + b, &payload, err);
+
+		if (r)
+			return r;
+		while (count < 8 && (n = get_path(payload, at, &match[count])) > 0) {
+			count += match[count].hash == hash;
+			at += n;
+		}
+		goes_on = payload[2] != 0; /* `found` may read other blocks */
+		for (size_t i = 0; i < count; i++) {
+			r = found(arg, &match[i], err);
+			if (r)
+				return r;
+		}
+		if (!goes_on)
+			break;
+	}
+	return 0;
+}
+
+int run_paths(struct run *run, struct ctx *ctx, struct run_path **ret, size_t *ret_count, struct err *err)
+{
+	uint64_t begin = 1 + entry_blocks(&run->h), blocks = run->h.path_blocks;
+	struct run_path *list = xcalloc((size_t)run->h.path_count + 1, sizeof(*list));
+	size_t count = 0;
+
+	for (uint64_t b = 0; b < blocks; b += READ_BLOCKS) {
+		ARENA_SCOPE struct arena *arena = arena_new();
+		uint64_t n = blocks - b < READ_BLOCKS ? blocks - b : READ_BLOCKS;
+		const char *bytes = NULL;
+		int r = read_blocks(run, ctx, arena, begin + b, n, &bytes, err);
+
+		for (uint64_t i = 0; r == 0 && i < n; i++) {
+			const char *payload = bytes + i * RUN_BLOCK + 8;
+			size_t at = 0, size;
+			struct run_path p;
+
+			while (count < run->h.path_count && (size = get_path(payload, at, &p)) > 0) {
+				list[count++] = p;
+				at += size;
+			}
+		}
+		if (r) {
+			free(list);
+			return r;
+		}
+	}
+	*ret = list;
+	*ret_count = count;
+	return 0;
+}
+
+int run_checkpoints(struct run *run, struct ctx *ctx, struct rev_checkpoint **ret, size_t *ret_count, struct err *err)
+{
+	uint64_t begin = 1 + entry_blocks(&run->h) + run->h.path_blocks;
+	struct rev_checkpoint *list = NULL;
+	size_t count = 0, cap = 0;
+	struct buf all;
+
+	buf_init(&all, ctx->arena, (size_t)run->h.mark_bytes + PAYLOAD + 1);
+	for (uint64_t b = 0; b < mark_blocks(&run->h); b++) {
+		const char *payload;
+		int r = get_block(run, ctx, begin + b, &payload, err);
+
+		if (r)
+			return r;
+		buf_add(&all, str_n(payload, PAYLOAD));
+	}
+	for (size_t at = 0; at + 18 <= run->h.mark_bytes;) {
+		struct rev_checkpoint c;
+		uint16_t len;
+
+		memcpy(&c.number, all.ptr + at, 8);
+		memcpy(&c.time_ns, all.ptr + at + 8, 8);
+		memcpy(&len, all.ptr + at + 16, 2);
+		at += 18;
+		if (len > run->h.mark_bytes - at)
+			return bad_run(run, err);
+		c.name = str_n(all.ptr + at, len);
+		at += len;
+		ARENA_ROOM(ctx->arena, list, count, cap);
+		list[count++] = c;
+	}
+	*ret = list;
+	*ret_count = count;
+	return 0;
+}
+
+/* --- all runs --- */
+
+struct range {
+	uint64_t first, last;
+};
+
+static int range_cmp(const void *a, const void *b)
+{
+	const struct range *x = a, *y = b;
+
+	if (x->first != y->first)
+		return x->first < y->first ? -1 : 1;
+	return x->last > y->last ? -1 : x->last < y->last; /* the longest one first */
+}
+
+static int list_ranges(struct store *store, struct ctx *ctx, struct range **ret, size_t *ret_count, struct err *err)
+{
+	struct store_list_req req = {.limit = STORE_PAGE_MAX};
+	size_t cap = 0, count = 0;
+	struct range *list = NULL;
+	struct store_page page;
+
+	*ret = NULL;
+	*ret_count = 0;
+	do {
+		int r = store_list(store, ctx, (struct wpath){STR("index")}, &req, &page, err);
+
+		if (r)
+			return r == -ERR_NOT_FOUND ? 0 : r;
+		for (size_t i = 0; i < page.count; i++) {
+			struct str name = str_from(page.entries[i].path.s, 6);
+			int64_t first, last;
+
+			if (name.len != 33 || name.ptr[16] != '-' || !str_to_i64(str_first(name, 16), &first) ||
+			    !str_to_i64(str_from(name, 17), &last) || first <= 0 || last < first)
+				continue;
+			ARENA_ROOM(ctx->arena, list, count, cap);
+			list[count++] = (struct range){(uint64_t)first, (uint64_t)last};
+		}
+		req.after = page.next;
+	} while (page.next.ptr);
+	if (count)
+		qsort(list, count, sizeof(*list), range_cmp);
+	*ret = list;
+	*ret_count = count;
+	return 0;
+}
+
+int runs_open(struct store *store, struct ctx *ctx, struct run *ret_runs[RUN_MAX], size_t *ret_count, struct err *err)
+{
+	struct range *list;
+	uint64_t next = 0;
+	size_t count;
+	int r = list_ranges(store, ctx, &list, &count, err);
+
+	*ret_count = 0;
+	for (size_t i = 0; r == 0 && i < count; i++) {
+		bool fits = *ret_count < RUN_MAX && (next == 0 || list[i].first == next);
+
+		if (fits)
+			ret_runs[*ret_count] = run_open(store, ctx, list[i].first, list[i].last);
+		if (fits && ret_runs[*ret_count]) {
+			(*ret_count)++;
+			next = list[i].last + 1;
+		} else if (fits || list[i].last < next) {
+			run_remove(store, ctx, list[i].first, list[i].last); /* damaged, or a part of a longer one */
+		}
+	}
+	return r;
+}
+
+size_t runs_to_merge(struct run *const *runs, size_t count)
+{
+	uint64_t after = 0;
+	size_t i = count;
+
+	/* From the newest on: a run is merged with those after it when they have grown to a part of it. */
+	while (i > 0) {
+		const struct run_head *h = &runs[i - 1]->h.head;
+		uint64_t size = h->last - h->first + 1;
+
+		if (after && size > after * MERGE_RATIO)
+			break;
+		after += size;
+		i--;
+	}
+	return i + 1 < count ? i : count;
+}
+
+void run_remove(struct store *store, struct ctx *ctx, uint64_t first, uint64_t last)
+{
+	struct store_cond any = {0};
+	struct err ignored;
+
+	store_remove(store, ctx, run_path_of(ctx->arena, first, last), false, any, NULL, &ignored);
+}
+
+void runs_remove_all(struct store *store, struct ctx *ctx)
+{
+	struct store_cond any = {0};
+	struct err ignored;
+
+	store_remove(store, ctx, (struct wpath){STR("index")}, true, any, NULL, &ignored);
+}
