@@ -40,12 +40,6 @@ static struct str sentence(struct fsck *f, const struct err *err)
 
 /* --- history --- */
 
-static bool wants_all(void *arg, struct wpath path)
-{
-	(void)arg, (void)path;
-	return true;
-}
-
 static int hash_push(void *arg, const void *bytes, size_t len, struct err *err)
 {
 	(void)err;
@@ -53,81 +47,80 @@ static int hash_push(void *arg, const void *bytes, size_t len, struct err *err)
 	return 0;
 }
 
-static int ignore_segment(void *arg, uint64_t first, struct str bytes, struct err *err)
-{
-	ARENA_SCOPE struct arena *arena = arena_new();
-	struct ctx ctx = {.arena = arena};
-	struct rev_segment_check *check = arg;
+struct damages {
+	struct fsck *f;
+	struct str name;
+	const char *check;
+	size_t told;
+};
 
-	check->first = first;
-	return revisions_check_segment(&ctx, bytes, check, err);
+static void damage_found(void *arg, struct str sentence_)
+{
+	struct damages *d = arg;
+
+	if (d->told++ < NAMED_MAX)
+		tell(d->f, d->name, d->check, arena_str(d->f->ctx->arena, sentence_),
+		     d->f->repair ? "it is set aside, and the rest can be used"
+				  : "bring it back from a backup, or set it aside with --repair: the rest can be used");
 }
 
-static bool blob_is_whole(struct fsck *f, struct store *log, const struct rev_blob *blob, struct err *err)
+/* Tells what is damaged in a log and its contents. True: nothing is, or it is repaired. */
+static bool check_log(struct fsck *f, struct str name, const char *what, struct store *log, struct store *meta)
 {
-	ARENA_SCOPE struct arena *arena = arena_new();
-	struct rev_hashing *hashing = rev_hashing_begin(&blob->hash);
-	struct sink sink = {.push = hash_push, .arg = hashing};
-	struct ctx ctx = *f->ctx;
-	int r;
-
-	ctx.arena = arena;
-	r = revisions_carry_blob(log, &ctx, blob, &sink, err);
-	if (!rev_hashing_end(hashing) && r == 0)
-		r = err_set(err, ERR_CORRUPT, "a kept content does not match its hash");
-	return r == 0;
-}
-
-static void check_blobs(struct fsck *f, struct str name, struct store *log, const struct rev_carry *carry)
-{
-	size_t wrong = 0;
-
-	for (size_t i = 0; i < carry->blob_count; i++) {
-		struct err err;
-
-		if (blob_is_whole(f, log, &carry->blobs[i], &err))
-			continue;
-		if (wrong++ < NAMED_MAX)
-			tell(f, name, "contents", sentence(f, &err),
-			     "the revisions that had this content cannot be restored; copy it from a backup, or drop "
-			     "them: "
-			     "stead gc");
-	}
-	if (!wrong)
-		tell(f, name, "contents", arena_printf(f->ctx->arena, "%zu kept contents are whole", carry->blob_count),
-		     NULL);
-	else
-		tell(f, name, "contents",
-		     arena_printf(f->ctx->arena, "%zu of %zu kept contents are damaged or missing", wrong,
-				  carry->blob_count),
-		     "see the lines before");
-}
-
-static bool check_log(struct fsck *f, struct str name, struct store *log, struct rev_carry *carry)
-{
-	struct rev_segment_check check = {.wanted = wants_all, .gap_max = UINT64_MAX / 2};
+	struct damages damages = {.f = f, .name = name, .check = what};
+	struct rev_check check = {.repair = f->repair, .found = damage_found, .arg = &damages};
 	struct err err;
-	int r = revisions_head(log, f->ctx, &carry->until, &err);
+	int r = log ? revisions_check(log, f->ctx, &check, &err) : revisions_check_files(meta, f->ctx, &check, &err);
 
-	carry->wanted = wants_all;
-	if (!r)
-		r = revisions_carry(log, f->ctx, carry, &err);
-	if (!r) {
-		check.last = carry->first ? carry->first - 1 : 0;
-		r = revisions_carry_log(log, f->ctx, carry, ignore_segment, &check, &err);
+	if (r) {
+		tell(f, name, what, sentence(f, &err), "restore .stead of this workspace from a backup");
+		return false;
 	}
+	if (check.damages)
+		tell(f, name, what,
+		     arena_printf(f->ctx->arena, "%llu damages were found%s", (unsigned long long)check.damages,
+				  f->repair ? " and set aside" : ""),
+		     "see the lines before");
+	else
+		tell(f, name, what,
+		     arena_printf(f->ctx->arena, "%llu lines and %llu kept contents are whole",
+				  (unsigned long long)check.lines, (unsigned long long)check.contents),
+		     NULL);
+	return !check.damages || f->repair;
+}
+
+static bool check_order(struct fsck *f, struct str name, struct store *log, uint64_t *ret_head)
+{
+	struct err err;
+	int r = revisions_head(log, f->ctx, ret_head, &err);
+
 	if (r) {
 		tell(f, name, "history", sentence(f, &err), "restore .stead/rev of this workspace from a backup");
 		return false;
 	}
-	if (carry->head < carry->first)
+	if (*ret_head == 0)
 		tell(f, name, "history", STR("there are no revisions yet"), NULL);
 	else
 		tell(f, name, "history",
-		     arena_printf(f->ctx->arena, "revisions %llu to %llu are in order",
-				  (unsigned long long)carry->first, (unsigned long long)carry->head),
-		     NULL);
+		     arena_printf(f->ctx->arena, "the newest revision is %llu", (unsigned long long)*ret_head), NULL);
 	return true;
+}
+
+/* The logs of directories that were served with --files. */
+static void check_own(struct fsck *f, struct str name, struct store *view)
+{
+	struct store_list_req req = {.limit = 1000};
+	struct store_page page;
+	struct err err;
+
+	if (store_list(view, f->ctx, (struct wpath){STR(".stead/own")}, &req, &page, &err))
+		return;
+	for (size_t i = 0; i < page.count; i++) {
+		struct store *meta = store_prefix_new(store_share(view), page.entries[i].path);
+
+		check_log(f, name, "history of --files", NULL, meta);
+		store_destroy(meta);
+	}
 }
 
 /* --- files --- */
@@ -300,8 +293,8 @@ static void check_workspace(struct fsck *f, struct str name)
 {
 	struct store *view = store_prefix_new(store_share(f->base), (struct wpath){name}), *raw = NULL, *log = NULL;
 	struct workspace_stores place = {.base = f->base};
-	struct rev_carry carry = {0};
 	struct config config;
+	uint64_t head;
 	struct err err;
 	bool is_fork;
 	int r = fork_is(f->ctx, view, &is_fork, &err);
@@ -316,10 +309,11 @@ static void check_workspace(struct fsck *f, struct str name)
 		r = workspace_record(f->ctx, &place, name, store_share(raw), ".stead/rev", &log, &err);
 	if (r) {
 		tell(f, name, "history", sentence(f, &err), "restore .stead of this workspace from a backup");
-	} else if (check_log(f, name, log, &carry)) {
-		check_blobs(f, name, log, &carry);
-		check_files(f, name, raw, log, carry.until);
+	} else if (check_log(f, name, "history", log, NULL)) {
+		if (check_order(f, name, log, &head))
+			check_files(f, name, raw, log, head);
 	}
+	check_own(f, name, view);
 	check_leases(f, name, view);
 	check_copy(f, name, view);
 	store_destroy(log);

@@ -215,61 +215,97 @@ static int dir_existed(struct at *at, struct ctx *ctx, struct wpath dir, bool is
 	return 0;
 }
 
+/* The file at `path` as the log knows it: *ret_known is false when no record after the revision says what it was. */
+static int stat_logged(struct at *at, struct ctx *ctx, struct wpath path, struct store_stat *ret_stat, bool *ret_known,
+		       bool *ret_existed, struct err *err)
+{
+	struct revlog *log = revisions_of(at->revisions)->log;
+	struct rev_record *then, *after;
+	int r;
+
+	revlog_lock(log);
+	r = revlog_find(log, ctx, path, at->number, &then, &after, err);
+	*ret_known = r == 0 && after;
+	*ret_existed = *ret_known && (then ? then->r.after.exists : after->r.before.exists);
+	if (*ret_existed) {
+		const struct rev_state *s = then ? &then->r.after : &after->r.before;
+		struct str version = s->version.len ? s->version : after->r.before.version;
+
+		*ret_stat = (struct store_stat){.kind = STORE_FILE,
+						.size = after->r.before.size,
+						.mtime_ns = then ? then->r.time_ns : after->r.time_ns,
+						.version = past_version(ctx->arena, at->number, version, s->size)};
+	}
+	revlog_unlock(log);
+	return r;
+}
+
 /* *ret_logged: the bytes are those that the log has kept. */
 static int stat_once(struct at *at, struct ctx *ctx, struct wpath path, struct store_stat *ret_stat, bool *ret_logged,
 		     struct err *err)
 {
 	struct store_stat now;
 	struct store_call get = {.op = STORE_OP_STAT, .path = path, .ret_stat = &now};
-	const struct changed *c = changed_find(at, path.s);
-	struct rev_state state;
-	bool existed, is_file;
-	int r;
+	bool known, existed, is_file;
+	int there, r = stat_logged(at, ctx, path, ret_stat, &known, &existed, err);
 
-	*ret_logged = c != NULL;
-	if (c && c->existed) {
-		r = revisions_state(at->revisions, ctx, path, at->number, &state, err);
-		*ret_stat = (struct store_stat){.kind = STORE_FILE, .size = c->size, .mtime_ns = c->time_ns};
-		ret_stat->version = past_version(ctx->arena, at->number, state.version, c->size);
+	*ret_logged = known;
+	if (r || existed)
 		return r;
-	}
-	r = store_forward(at->revisions->inner, ctx, &get, err);
-	if (r && r != -ERR_NOT_FOUND && r != -ERR_INVALID)
-		return r;
-	is_file = r == 0 && now.kind == STORE_FILE;
-	if (!c && log_differs(at, ctx, path, is_file ? &now : NULL, ret_stat)) {
+	there = store_forward(at->revisions->inner, ctx, &get, err);
+	if (there && there != -ERR_NOT_FOUND && there != -ERR_INVALID)
+		return there;
+	is_file = there == 0 && now.kind == STORE_FILE;
+	if (!known && log_differs(at, ctx, path, is_file ? &now : NULL, ret_stat)) {
 		*ret_logged = true;
 		if (ret_stat->kind)
 			return 0;
-	} else if (!c && is_file) {
+	} else if (!known && is_file) {
 		*ret_stat = now;
 		ret_stat->version = past_version(ctx->arena, at->number, now.version, now.size);
 		return 0;
 	}
-	r = dir_existed(at, ctx, path, r == 0 && now.kind == STORE_DIR, &existed, err);
+	*ret_stat = (struct store_stat){.kind = STORE_DIR};
+	if (wpath_is_root(path))
+		return 0;
+	r = bring_up(at, ctx, err);
+	if (r == 0)
+		r = dir_existed(at, ctx, path, there == 0 && now.kind == STORE_DIR, &existed, err);
 	if (r)
 		return r;
-	*ret_stat = (struct store_stat){.kind = STORE_DIR};
 	return existed ? 0
 		       : err_set(err, ERR_NOT_FOUND, "it did not exist at revision %llu",
 				 (unsigned long long)at->number);
+}
+
+static int head_of(struct at *at, struct ctx *ctx, uint64_t *ret_head, struct err *err)
+{
+	struct revisions *rv = revisions_of(at->revisions);
+	int r = revisions_head(at->revisions, ctx, ret_head, err);
+
+	if (r)
+		return r;
+	revlog_lock(rv->log);
+	r = revlog_keeps(rv->log, at->number, err);
+	revlog_unlock(rv->log);
+	return r;
 }
 
 /* Looks until the log did not grow during the look. The view's lock is held. */
 static int stat_locked(struct at *at, struct ctx *ctx, struct wpath path, struct store_stat *ret_stat, bool *ret_logged,
 		       struct err *err)
 {
+	uint64_t before, after;
 	struct err late;
-	int r = bring_up(at, ctx, err);
+	int r = head_of(at, ctx, &before, err);
 
 	for (int tries = 0; tries < STABLE_TRIES && (r == 0 || r == -ERR_NOT_FOUND); tries++) {
-		uint64_t known = at->known;
-
 		r = stat_once(at, ctx, path, ret_stat, ret_logged, err);
 		if (*ret_logged && r == 0)
 			break; /* the past does not change */
-		if (bring_up(at, ctx, &late) || at->known == known)
+		if (head_of(at, ctx, &after, &late) || after == before)
 			break;
+		before = after;
 	}
 	return r;
 }
@@ -294,12 +330,11 @@ static int at_read(struct store *s, struct ctx *ctx, struct wpath path, struct s
 	REV_PINNED struct revisions *pin = revisions_pin(revisions_of(at->revisions));
 	struct rev_state state;
 	bool logged;
-	int r = 0;
+	int r;
 
 	/* The read itself looks at the log before and after. So one look is enough, unless it finds nothing. */
 	pthread_mutex_lock(&at->lock);
-	if (at->known == at->number)
-		r = bring_up(at, ctx, err);
+	r = revisions_ready(revisions_of(at->revisions), ctx, err);
 	if (r == 0)
 		r = stat_once(at, ctx, path, ret_stat, &logged, err);
 	if (r == -ERR_NOT_FOUND)
@@ -430,6 +465,8 @@ static int list_locked(struct at *at, struct ctx *ctx, struct wpath dir, const s
 	bool logged;
 	int r = stat_locked(at, ctx, dir, &stat, &logged, err);
 
+	if (r == 0)
+		r = bring_up(at, ctx, err);
 	if (r == 0 && stat.kind == STORE_FILE)
 		r = err_set(err, ERR_INVALID, "it is a file; name a directory");
 	if (!wpath_is_root(dir))

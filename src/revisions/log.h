@@ -89,6 +89,8 @@ int revlog_open(const struct revlog_place *place, struct ctx *ctx, struct revlog
 void revlog_close(struct revlog *log, struct ctx *ctx);
 /* The same for a log that stays open. Nobody may have a record in hand. */
 void revlog_trim(struct revlog *log, struct ctx *ctx);
+/* The files of the log were repaired: everything is read again at the next trim. */
+void revlog_forget(struct revlog *log);
 /* True when there is so much in memory that a trim would be good. */
 bool revlog_is_large(struct revlog *log);
 

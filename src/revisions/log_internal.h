@@ -89,7 +89,10 @@ struct mark {
 struct damage {
 	bool found;
 	bool at_end; /* nothing that can be read follows it: nobody knows how the log goes on */
+	bool before_next; /* the next record shows what was lost */
 	struct rev_place place;
+	uint64_t *numbers; /* whose lines cannot be read, in order */
+	size_t count, cap;
 };
 
 /* Lines that were read ahead. */
@@ -155,6 +158,10 @@ struct rev_record *table_at(struct revlog *log, uint64_t number);
 void table_forget(struct revlog *log, uint64_t horizon);
 /* The numbers from the head's on up to `until` have lines that cannot be read. */
 void table_lose(struct revlog *log, uint64_t until);
+/* The record with this number cannot be trusted. */
+void table_note_damaged(struct revlog *log, uint64_t number);
+/* The numbers up to `until` are not used. */
+void table_skip(struct revlog *log, uint64_t until);
 struct str table_keep(struct revlog *log, struct str s);
 /* Copies the strings of a record that was parsed into the log's memory, except the path. */
 void table_keep_record(struct revlog *log, struct rev_record *rec);

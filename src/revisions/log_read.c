@@ -37,8 +37,18 @@ static int end_damaged(const struct revlog *log, struct err *err)
 
 /* --- one append --- */
 
+/* Records that have neither "done" nor "abort" may have lost it. */
+static void doubt_open(struct revlog *log)
+{
+	for (size_t i = 0; i < log->record_count; i++)
+		if (log->records[i] && !log->records[i]->done) {
+			log->records[i]->damaged = log->records[i]->done = true;
+			table_note_damaged(log, log->records[i]->r.number);
+		}
+}
+
 /* Adds a record that was read. */
-static void take_record(struct revlog *log, struct rev_record *parsed, struct rev_place place, bool gap_is_damage)
+static void take_record(struct revlog *log, struct rev_record *parsed, struct rev_place place)
 {
 	uint64_t number = parsed->r.number, head = revlog_head(log);
 	struct rev_record *rec;
@@ -56,8 +66,11 @@ static void take_record(struct revlog *log, struct rev_record *parsed, struct re
 	}
 	if (number - head > GAP_MAX)
 		return;
-	if (gap_is_damage)
+	if (log->damage.before_next && number > head + 1)
 		table_lose(log, number - 1);
+	else if (log->damage.before_next)
+		doubt_open(log); /* no number is missing, so it was a line about other revisions */
+	log->damage.before_next = false;
 	if (place.offset == REV_IN_JOURNAL && !log->journal.first_in)
 		log->journal.first_in = number;
 	rec = ARENA_NEW(log->memory, struct rev_record);
@@ -67,7 +80,7 @@ static void take_record(struct revlog *log, struct rev_record *parsed, struct re
 	table_add(log, rec);
 }
 
-static void take_line(struct revlog *log, const struct rev_line *line, struct rev_place place, bool gap_is_damage)
+static void take_line(struct revlog *log, const struct rev_line *line, struct rev_place place)
 {
 	struct rev_record *rec = table_at(log, line->number);
 
@@ -77,7 +90,7 @@ static void take_line(struct revlog *log, const struct rev_line *line, struct re
 	case REV_LINE_RECORD: {
 		struct rev_record parsed = line->record;
 
-		take_record(log, &parsed, place, gap_is_damage);
+		take_record(log, &parsed, place);
 		break;
 	}
 	case REV_LINE_DONE:
@@ -104,28 +117,20 @@ static void take_line(struct revlog *log, const struct rev_line *line, struct re
 	case REV_LINE_HORIZON:
 		table_forget(log, line->number);
 		break;
-	case REV_LINE_LOST:
+	case REV_LINE_LOST: /* as if the number had never been used */
 		if (line->number > revlog_head(log) && line->number - revlog_head(log) <= GAP_MAX)
-			table_lose(log, line->number);
+			table_skip(log, line->number);
 		break;
 	case REV_LINE_TORN:
 		break;
 	}
 }
 
-/* Records that have neither "done" nor "abort" may have lost it. */
-static void doubt_open(struct revlog *log)
-{
-	for (size_t i = 0; i < log->record_count; i++)
-		if (log->records[i] && !log->records[i]->done)
-			log->records[i]->damaged = log->records[i]->done = true;
-}
-
 static void note_damage(struct revlog *log, struct rev_place place)
 {
 	if (!log->damage.found)
 		log->damage.place = place;
-	log->damage.found = true;
+	log->damage.found = log->damage.before_next = true;
 }
 
 /* Which line this is, if it is one of the next ones. */
@@ -145,8 +150,6 @@ void log_take_batch_lines(struct revlog *log, struct str bytes, struct rev_place
 {
 	ARENA_SCOPE struct arena *scratch = arena_new();
 	struct rev_seq seq = {place.at, place.line};
-	uint64_t head = revlog_head(log);
-	bool bad = false, bad_note = false;
 	struct str line;
 
 	while (rev_line_next(&bytes, &line)) {
@@ -156,27 +159,17 @@ void log_take_batch_lines(struct revlog *log, struct str bytes, struct rev_place
 		arena_reset(scratch);
 		place.length = (uint32_t)line.len;
 		if (!find_seq(line, &seq) || !rev_line_parse(scratch, line, &parsed)) {
-			bad = bad_note = true;
 			note_damage(log, place);
-			seq.line++;
 		} else {
-			if (seq.line != expected.line && !bad) { /* lines are missing */
-				bad = bad_note = true;
-				note_damage(log, place);
-			}
+			if (seq.line != expected.line && !log->damage.before_next)
+				note_damage(log, place); /* lines are missing */
 			place.line = seq.line;
-			if (parsed.kind == REV_LINE_RECORD && parsed.record.r.number > head + 1 && bad)
-				bad_note = false; /* the numbers that are missing explain it */
-			take_line(log, &parsed, place, bad);
-			head = revlog_head(log);
-			bad = bad && parsed.kind != REV_LINE_RECORD;
-			seq.line++;
+			take_line(log, &parsed, place);
 		}
+		seq.line++;
 		if (in_segment)
 			place.offset += (uint32_t)line.len + 1;
 	}
-	if (bad_note)
-		doubt_open(log);
 	if (in_segment)
 		log->tail.line = seq.line;
 }

@@ -88,6 +88,14 @@ void table_add(struct revlog *log, struct rev_record *rec)
 	slot->last = rec->r.number;
 }
 
+void table_note_damaged(struct revlog *log, uint64_t number)
+{
+	struct damage *d = &log->damage;
+
+	HEAP_ROOM(d->numbers, d->count, d->cap);
+	d->numbers[d->count++] = number;
+}
+
 void table_lose(struct revlog *log, uint64_t until)
 {
 	for (uint64_t n = revlog_head(log) + 1; n <= until; n++) {
@@ -97,7 +105,13 @@ void table_lose(struct revlog *log, uint64_t until)
 		rec->damaged = rec->done = true;
 		records_room(log, (size_t)(n - log->low));
 		log->records[n - log->low] = rec;
+		table_note_damaged(log, n);
 	}
+}
+
+void table_skip(struct revlog *log, uint64_t until)
+{
+	records_room(log, (size_t)(until - log->low));
 }
 
 struct rev_record *table_at(struct revlog *log, uint64_t number)
@@ -278,6 +292,7 @@ void table_free(struct revlog *log)
 	free(log->loaded);
 	free(log->records);
 	free(log->marks);
+	free(log->damage.numbers);
 	buf_release(&log->window.bytes);
 }
 
@@ -363,8 +378,6 @@ static int load(struct revlog *log, struct ctx *ctx, uint64_t number, struct are
 	*ret_has = false;
 	if (r || (e.flags & RUN_NEVER))
 		return r;
-	if (e.flags & RUN_DAMAGED)
-		return log_damaged(log, number, err);
 	c.arena = arena;
 	r = log_line(log, &c, number, &e.place, &text, err);
 	if (r)
@@ -533,7 +546,32 @@ static int walk_back(struct revlog *log, struct ctx *ctx, uint64_t after, uint64
 	return r;
 }
 
-int revlog_find(struct revlog *log, struct ctx *ctx, struct wpath path, uint64_t number, struct rev_record **ret_at,
+/* The lowest damaged number in (low, high]; 0: there is none. */
+static uint64_t damaged_between(const struct revlog *log, uint64_t low, uint64_t high)
+{
+	for (size_t i = 0; i < log->damage.count; i++)
+		if (log->damage.numbers[i] > low && log->damage.numbers[i] <= high)
+			return log->damage.numbers[i];
+	return 0;
+}
+
+/* A damaged record may have been one of this path. Whether it was shows in the next one: what that was made on. */
+static int check_certain(struct revlog *log, uint64_t number, const struct rev_record *at,
+			 const struct rev_record *after, struct err *err)
+{
+	uint64_t low = at ? at->r.number : 0, high = after ? after->r.number : at ? number : UINT64_MAX;
+	uint64_t lost = damaged_between(log, low, high);
+
+	if (!lost || (at && after &&
+		      (after->r.before.held_by == at->r.number ||
+		       (at->r.after.version.len && str_eq(at->r.after.version, after->r.before.version)) ||
+		       (rev_hash_is_set(&at->r.after.hash) &&
+			rev_hash_cmp(&at->r.after.hash, &after->r.before.hash) == 0))))
+		return 0;
+	return log_damaged(log, lost, err);
+}
+
+static int find(struct revlog *log, struct ctx *ctx, struct wpath path, uint64_t number, struct rev_record **ret_at,
 		struct rev_record **ret_after, struct err *err)
 {
 	struct rev_record *rec;
@@ -559,6 +597,14 @@ int revlog_find(struct revlog *log, struct ctx *ctx, struct wpath path, uint64_t
 	if (r == 0 && e.prev)
 		r = revlog_at(log, ctx, e.prev, ret_at, err);
 	return r;
+}
+
+int revlog_find(struct revlog *log, struct ctx *ctx, struct wpath path, uint64_t number, struct rev_record **ret_at,
+		struct rev_record **ret_after, struct err *err)
+{
+	int r = find(log, ctx, path, number, ret_at, ret_after, err);
+
+	return r || !log->damage.count ? r : check_certain(log, number, *ret_at, *ret_after, err);
 }
 
 int revlog_end_of_appends(struct revlog *log, struct ctx *ctx, struct rev_record *record, struct rev_record **ret,
@@ -674,9 +720,9 @@ static size_t settled(struct revlog *log)
 	for (; n < log->record_count; n++) {
 		struct rev_record *rec = log->records[n];
 
-		if (rec && (!rec->done || rec->r.after.version.len > RUN_VERSION_MAX))
-			break;
-		if (rec && !rec->damaged)
+		if (rec && (!rec->done || rec->damaged || rec->r.after.version.len > RUN_VERSION_MAX))
+			break; /* what is damaged stays in memory until it is repaired */
+		if (rec)
 			last = n + 1; /* the run ends with a record that has a place */
 	}
 	return last;
@@ -691,8 +737,8 @@ static int fill_build(struct revlog *log, struct ctx *ctx, struct run_build *b, 
 		struct run_entry *e = &b->entries[i];
 		struct path_slot *slot;
 
-		if (!rec || rec->damaged || rec->r.aborted) {
-			e->flags = !rec ? RUN_NEVER : rec->damaged ? RUN_DAMAGED : RUN_ABORTED;
+		if (!rec || rec->r.aborted) {
+			e->flags = !rec ? RUN_NEVER : RUN_ABORTED;
 			if (rec)
 				e->place = rec->place;
 			continue;
@@ -946,8 +992,16 @@ static void read_again(struct revlog *log, struct ctx *ctx)
 	log->journal.entry = 0;
 	log->journal.begun = log->journal.skipped = false;
 	log->journal.bytes = 0;
+	free(log->damage.numbers);
 	log->damage = (struct damage){0};
 	log->index_is_broken = log_load(log, ctx, &ignored) != 0;
+}
+
+void revlog_forget(struct revlog *log)
+{
+	pthread_mutex_lock(&log->lock);
+	log->index_is_broken = true;
+	pthread_mutex_unlock(&log->lock);
 }
 
 void revlog_trim(struct revlog *log, struct ctx *ctx)

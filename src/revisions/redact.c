@@ -163,7 +163,12 @@ static int look_at(struct redaction *d, const struct store_entry *e, const struc
 		d->ret->waiting += !now;
 		return 0;
 	}
-	if (!d->want->dry_run)
+	/* the mark says that it is missing on purpose */
+	if (!d->want->dry_run && count && str_starts(e->path.s, STR("blobs/")))
+		r = store_write(d->rv->meta, &ctx,
+				(struct wpath){arena_printf(arena, "gone/%.*s", STR_ARG(str_from(e->path.s, 6)))},
+				STR(""), any, NULL, err);
+	if (r == 0 && !d->want->dry_run)
 		r = store_remove(d->rv->meta, &ctx, e->path, false, any, NULL, err);
 	if (r)
 		return r == -ERR_NOT_FOUND ? 0 : r;

@@ -175,6 +175,23 @@ struct rev_retained {
 int revisions_retain(struct store *revisions, struct ctx *ctx, const struct rev_retain *want, struct rev_retained *ret,
 		     struct err *err);
 
+/* --- is everything as it was written? (check.c) --- */
+
+struct rev_check {
+	/* In. */
+	bool repair; /* what is damaged is set aside, in meta's damaged/; what can be read stays */
+	void (*found)(void *arg, struct str sentence); /* called for each damage */
+	void *arg;
+	/* Out. */
+	uint64_t lines, contents; /* that were checked */
+	uint64_t damages;
+};
+/* Reads every line of the log and every content that a record refers to. Works also when the log cannot be opened. No
+   other process may use the log during a repair. */
+int revisions_check(struct store *revisions, struct ctx *ctx, struct rev_check *check, struct err *err);
+/* The same for a log in segments that is not open: `meta` is its store. */
+int revisions_check_files(struct store *meta, struct ctx *ctx, struct rev_check *check, struct err *err);
+
 /* --- contents that must go (redact.c) --- */
 
 struct rev_redact {

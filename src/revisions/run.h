@@ -36,8 +36,7 @@ struct rev_place {
 
 enum run_flag {
 	RUN_ABORTED = 1,
-	RUN_NEVER = 2,  /* the number was never used */
-	RUN_DAMAGED = 4 /* its line cannot be read */
+	RUN_NEVER = 2, /* the number was never used */
 };
 
 /* One revision. */

@@ -1,0 +1,406 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Checking a log from its first line to its last, and every content that its records refer to. It reads the files
+ * themselves, not what is known of them in memory or in the index, so it also works on a log that cannot be opened.
+ *
+ * A repair keeps everything that is whole. A damaged segment is copied to damaged/ and then replaced by its good lines;
+ * a number whose line is gone gets a line that says so, so that the numbers after it stay what they are. A damaged
+ * content is moved to damaged/. The index is made again.
+ */
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "base/clock.h"
+#include "revisions/layer.h"
+#include "revisions/log_internal.h"
+#include "store/list_stream.h"
+
+struct checking {
+	struct store *meta;
+	struct ctx *ctx;
+	struct rev_check *check;
+	uint64_t horizon; /* the highest that a line sets */
+	uint64_t last;     /* the last revision that was seen */
+	struct rev_blob *blobs;
+	size_t count, cap;
+};
+
+__attribute__((format(printf, 2, 3))) static void found(struct checking *c, const char *fmt, ...)
+{
+	char text[512];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	c->check->damages++;
+	c->check->found(c->check->arg, str_of(text));
+}
+
+/* --- lines --- */
+
+static void take_state(struct checking *c, const struct rev_state *s)
+{
+	struct rev_blob b = {.hash = s->hash, .size = s->size};
+
+	if (!s->exists || s->where != REV_BLOB)
+		return;
+	HEAP_ROOM(c->blobs, c->count, c->cap);
+	c->blobs[c->count++] = b;
+}
+
+static void take_line(struct checking *c, struct str line)
+{
+	ARENA_SCOPE struct arena *arena = arena_new();
+	struct rev_line parsed;
+
+	c->check->lines++;
+	if (!rev_line_parse(arena, line, &parsed))
+		return;
+	if (parsed.kind == REV_LINE_HORIZON && parsed.number > c->horizon)
+		c->horizon = parsed.number;
+	if (parsed.kind == REV_LINE_LOST && parsed.number > c->last)
+		c->last = parsed.number;
+	if (parsed.kind != REV_LINE_RECORD)
+		return;
+	c->last = parsed.record.r.number;
+	take_state(c, &parsed.record.r.before);
+	take_state(c, &parsed.record.r.after);
+	if (rev_hash_is_set(&parsed.record.piece))
+		take_state(c, &(struct rev_state){.exists = true,
+						  .where = REV_BLOB,
+						  .hash = parsed.record.piece,
+						  .size = parsed.record.r.after.size - parsed.record.r.before.size});
+}
+
+/* What is left of a segment or an entry: its good lines, with new sums, and lines for the numbers that are lost. */
+struct rest {
+	struct buf out;
+	struct rev_seq seq;
+	bool damaged, sealed;
+	uint64_t next; /* sealed: what the seal says */
+};
+
+static void rest_add(struct rest *rest, struct str line)
+{
+	size_t start = rest->out.len;
+
+	buf_add(&rest->out, str_first(line, line.len - REV_LINE_SUM));
+	rev_line_finish(&rest->out, start, &rest->seq);
+}
+
+static void rest_lose(struct checking *c, struct rest *rest, uint64_t until)
+{
+	for (uint64_t n = c->last + 1; n <= until && until - c->last <= GAP_MAX; n++)
+		rev_line_note(&rest->out, "lost", n, &rest->seq);
+	if (until > c->last)
+		c->last = until;
+}
+
+/* One line that is not good. */
+static void bad_line(struct checking *c, struct rest *rest, const char *file, size_t offset, struct str line)
+{
+	uint64_t number = rev_line_number(line, "rev");
+
+	rest->damaged = true;
+	if (number)
+		found(c, "%s, byte %zu: the line of revision %llu is damaged", file, offset, (unsigned long long)number);
+	else
+		found(c, "%s, byte %zu: a line is damaged", file, offset);
+}
+
+static bool find_line(struct str line, struct rev_seq *seq)
+{
+	struct rev_seq try = *seq;
+
+	for (int i = 0; i < 4096; i++, try.line++)
+		if (rev_line_is_whole(line, try)) {
+			*seq = try;
+			return true;
+		}
+	return false;
+}
+
+/* Goes through the lines of one segment or entry. The bytes that an append declares void are left out. */
+static void check_lines(struct checking *c, const char *file, struct str bytes, struct rev_seq seq, struct rest *rest)
+{
+	struct str all = bytes, line, voided = STR_NONE;
+	bool bad = false;
+
+	while (rev_line_next(&bytes, &line)) {
+		size_t offset = (size_t)(line.ptr - all.ptr);
+		struct rev_seq at = seq;
+		uint64_t number;
+
+		if (find_line(line, &at)) {
+			if (at.line != seq.line && !bad) {
+				rest->damaged = true;
+				found(c, "%s, byte %zu: %u lines are missing before it", file, offset, at.line - seq.line);
+			}
+			number = rev_line_number(line, "rev");
+			if (rest->damaged && number > c->last + 1)
+				rest_lose(c, rest, number - 1);
+			rest_add(rest, line);
+			rest->next = rev_line_number(line, "seal");
+			rest->sealed = rest->next != 0;
+			take_line(c, line);
+			seq = at;
+			seq.line++;
+			bad = false;
+			continue;
+		}
+		/* the next good line may say that this is void */
+		voided = str_from(all, offset);
+		for (struct str more = bytes, next; rev_line_next(&more, &next);) {
+			uint64_t torn = rev_line_number(next, "torn");
+
+			if (torn && rev_line_is_whole(next, seq) && torn >= (size_t)(next.ptr - voided.ptr)) {
+				bytes = str_from(all, (size_t)(next.ptr - all.ptr));
+				voided = STR_NONE;
+				break;
+			}
+		}
+		if (voided.ptr) {
+			bad_line(c, rest, file, offset, line);
+			bad = true;
+			seq.line++;
+			number = rev_line_number(line, "rev");
+			if (number > c->last && number - c->last <= GAP_MAX)
+				rest_lose(c, rest, number);
+		}
+	}
+}
+
+static int set_aside(struct checking *c, struct str name, struct str bytes, struct err *err)
+{
+	struct wpath path = {arena_printf(c->ctx->arena, "damaged/%lld-%.*s", (long long)clock_real_ns(), STR_ARG(name))};
+
+	return store_write(c->meta, c->ctx, path, bytes, (struct store_cond){0}, NULL, err);
+}
+
+/* Writes lines for numbers whose segment is gone. */
+static int fill_gap(struct checking *c, uint64_t first, uint64_t next, struct err *err)
+{
+	struct rest rest = {.seq = {first, 0}};
+	int r;
+
+	found(c, "log/%016llu.jsonl is missing, with revisions %llu to %llu", (unsigned long long)first,
+	      (unsigned long long)first, (unsigned long long)next - 1);
+	if (!c->check->repair || next - first > GAP_MAX)
+		return 0;
+	buf_init(&rest.out, NULL, SEGMENT_READ);
+	c->last = first - 1;
+	rest_lose(c, &rest, next - 1);
+	rev_line_note(&rest.out, "seal", next, &rest.seq);
+	rev_line_mark_end(&rest.out);
+	r = store_write(c->meta, c->ctx, segment_path(c->ctx->arena, first), buf_str(&rest.out),
+			(struct store_cond){.kind = STORE_ABSENT}, NULL, err);
+	buf_release(&rest.out);
+	return r;
+}
+
+/* One segment. `next`: the first revision of the one after it; 0: it is the last. */
+static int check_segment(struct checking *c, uint64_t first, uint64_t next, struct err *err)
+{
+	ARENA_SCOPE struct arena *arena = arena_new();
+	struct rest rest = {.seq = {first, 0}};
+	struct ctx ctx = *c->ctx;
+	struct wpath path = segment_path(arena, first);
+	struct store_stat stat;
+	struct str bytes, tail;
+	size_t end;
+	int r;
+
+	ctx.arena = arena;
+	r = store_read(c->meta, &ctx, path, STORE_WHOLE, SEGMENT_READ, &bytes, &stat, err);
+	if (r)
+		return r;
+	buf_init(&rest.out, NULL, SEGMENT_READ);
+	check_lines(c, path.s.ptr, bytes, rest.seq, &rest);
+	end = str_rfind_char(bytes, '\n');
+	tail = end == bytes.len ? bytes : str_from(bytes, end + 1);
+	if (tail.len && next) {
+		rest.damaged = true;
+		found(c, "%s: its last line is cut off", path.s.ptr);
+	}
+	if (next && (!rest.sealed || rest.next != next)) {
+		rest.damaged = true;
+		found(c, "%s: its end is missing", path.s.ptr);
+		rest_lose(c, &rest, next - 1);
+		rev_line_note(&rest.out, "seal", next, &rest.seq);
+	}
+	rev_line_mark_end(&rest.out);
+	if (rest.damaged && c->check->repair) {
+		r = set_aside(c, str_from(path.s, 4), bytes, err);
+		if (r == 0)
+			r = store_write(c->meta, &ctx, path, buf_str(&rest.out),
+					(struct store_cond){.kind = STORE_VERSION, .version = stat.version}, NULL, err);
+	}
+	buf_release(&rest.out);
+	return r;
+}
+
+static int list_segments(struct checking *c, uint64_t **ret, size_t *ret_count, struct err *err)
+{
+	struct store_list_req req = {.recursive = true, .limit = STORE_PAGE_MAX};
+	size_t cap = 0;
+	struct store_page page;
+
+	do {
+		int r = store_list(c->meta, c->ctx, (struct wpath){STR("log")}, &req, &page, err);
+
+		if (r)
+			return r == -ERR_NOT_FOUND ? 0 : r;
+		for (size_t i = 0; i < page.count; i++) {
+			struct str name = str_from(page.entries[i].path.s, 4);
+			int64_t first;
+
+			if (name.len != 22 || !str_to_i64(str_first(name, 16), &first) || first <= 0)
+				continue;
+			ARENA_ROOM(c->ctx->arena, *ret, *ret_count, cap);
+			(*ret)[(*ret_count)++] = (uint64_t)first;
+		}
+		req.after = page.next;
+	} while (page.next.ptr);
+	return 0;
+}
+
+static int check_segments(struct checking *c, struct err *err)
+{
+	uint64_t *firsts = NULL;
+	size_t count = 0;
+	int r = list_segments(c, &firsts, &count, err);
+
+	c->last = count ? firsts[0] - 1 : 0;
+	for (size_t i = 0; r == 0 && i < count; i++) {
+		uint64_t before = c->last;
+
+		if (i && firsts[i] > before + 1)
+			r = fill_gap(c, before + 1, firsts[i], err);
+		if (r == 0)
+			r = check_segment(c, firsts[i], i + 1 < count ? firsts[i + 1] : 0, err);
+		if (r == 0)
+			r = ctx_check(c->ctx, err);
+	}
+	if (r == 0 && count && firsts[0] > 1 && firsts[0] > c->horizon)
+		r = fill_gap(c, 1, firsts[0], err);
+	return r;
+}
+
+static int check_journal(struct checking *c, struct store *at, struct wpath journal, struct err *err)
+{
+	uint64_t after = 0;
+
+	for (;;) {
+		ARENA_SCOPE struct arena *arena = arena_new();
+		struct journal_read req = {.after = after, .max_bytes = 4 * MIB};
+		struct journal_page page = {0};
+		struct ctx ctx = *c->ctx;
+		int r;
+
+		ctx.arena = arena;
+		r = store_journal_read(at, &ctx, journal, &req, &page, err);
+		if (r == -ERR_NOT_FOUND && page.first > after + 1) {
+			after = page.first - 1;
+			continue;
+		}
+		if (r || page.count == 0)
+			return r == -ERR_NOT_FOUND ? 0 : r;
+		for (size_t i = 0; i < page.count; i++) {
+			struct rest rest = {.seq = {page.entries[i].number, 0}};
+			char file[64];
+
+			snprintf(file, sizeof(file), "entry %llu of the journal",
+				 (unsigned long long)page.entries[i].number);
+			buf_init(&rest.out, arena, SEGMENT_READ);
+			check_lines(c, file, page.entries[i].bytes, rest.seq, &rest);
+			after = page.entries[i].number;
+		}
+	}
+}
+
+/* --- contents --- */
+
+static int blob_cmp(const void *a, const void *b)
+{
+	return rev_hash_cmp(&((const struct rev_blob *)a)->hash, &((const struct rev_blob *)b)->hash);
+}
+
+static int check_blob(struct checking *c, const struct rev_blob *b, struct err *err)
+{
+	ARENA_SCOPE struct arena *arena = arena_new();
+	struct wpath path = content_blob_path(arena, &b->hash), aside, gone;
+	struct store_cond any = {0};
+	struct ctx ctx = *c->ctx;
+	struct store_stat stat;
+	int r;
+
+	ctx.arena = arena;
+	c->check->contents++;
+	if (content_is(c->meta, &ctx, path, &b->hash, &stat) && stat.size == b->size)
+		return 0;
+	r = store_stat(c->meta, &ctx, path, &stat, err);
+	if (r == -ERR_NOT_FOUND) {
+		gone.s = arena_printf(arena, "gone/%.*s", STR_ARG(rev_blob_name(arena, &b->hash)));
+		if (store_stat(c->meta, &ctx, gone, &stat, err) == 0)
+			return 0; /* it was forgotten on purpose */
+		found(c, "%s is missing, which a revision refers to", path.s.ptr);
+		return 0;
+	}
+	if (r)
+		return r;
+	found(c, "%s is not the content that it is named after", path.s.ptr);
+	if (!c->check->repair)
+		return 0;
+	aside.s = arena_printf(arena, "damaged/%.*s", STR_ARG(path.s));
+	return store_move(c->meta, &ctx, path, aside, any, any, NULL, err);
+}
+
+static int check_blobs(struct checking *c, struct err *err)
+{
+	int r = 0;
+
+	if (c->count)
+		qsort(c->blobs, c->count, sizeof(*c->blobs), blob_cmp);
+	for (size_t i = 0; r == 0 && i < c->count; i++) {
+		if (i && blob_cmp(&c->blobs[i - 1], &c->blobs[i]) == 0)
+			continue;
+		r = check_blob(c, &c->blobs[i], err);
+		if (r == 0)
+			r = ctx_check(c->ctx, err);
+	}
+	return r;
+}
+
+int revisions_check_files(struct store *meta, struct ctx *ctx, struct rev_check *check, struct err *err)
+{
+	struct checking c = {.meta = meta, .ctx = ctx, .check = check};
+	int r = check_segments(&c, err);
+
+	if (r == 0)
+		r = check_blobs(&c, err);
+	if (r == 0 && check->repair && check->damages)
+		runs_remove_all(meta, ctx);
+	free(c.blobs);
+	return r;
+}
+
+int revisions_check(struct store *revisions, struct ctx *ctx, struct rev_check *check, struct err *err)
+{
+	struct revisions *rv = revisions_of(revisions);
+	struct checking c = {.meta = rv->meta, .ctx = ctx, .check = check};
+	struct store *runs = rv->journal ? rv->meta : rv->scratch;
+	int r = check_segments(&c, err);
+
+	if (r == 0 && rv->journal)
+		r = check_journal(&c, rv->log_at, rv->log_path, err);
+	if (r == 0)
+		r = check_blobs(&c, err);
+	if (r == 0 && check->repair && check->damages && runs) {
+		runs_remove_all(runs, ctx);
+		if (rv->log)
+			revlog_forget(rv->log);
+	}
+	free(c.blobs);
+	return r;
+}
