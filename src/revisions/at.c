@@ -223,8 +223,8 @@ static int stat_logged(struct at *at, struct ctx *ctx, struct wpath path, struct
 	struct rev_record *then, *after;
 	int r;
 
+	r = revisions_find(revisions_of(at->revisions), ctx, path, at->number, &then, &after, err);
 	revlog_lock(log);
-	r = revlog_find(log, ctx, path, at->number, &then, &after, err);
 	*ret_known = r == 0 && after;
 	*ret_existed = *ret_known && (then ? then->r.after.exists : after->r.before.exists);
 	if (*ret_existed) {

@@ -20,7 +20,7 @@ struct checking {
 	struct ctx *ctx;
 	struct rev_check *check;
 	uint64_t horizon; /* the highest that a line sets */
-	uint64_t last;     /* the last revision that was seen */
+	uint64_t last;    /* the last revision that was seen */
 	struct rev_blob *blobs;
 	size_t count, cap;
 };
@@ -78,7 +78,9 @@ struct rest {
 	struct buf out;
 	struct rev_seq seq;
 	bool damaged, sealed;
-	uint64_t next; /* sealed: what the seal says */
+	uint64_t next;    /* sealed: what the seal says */
+	uint64_t unknown; /* bad lines since the last record: each may have been one */
+	uint64_t highest; /* number that a bad line seems to have */
 };
 
 static void rest_add(struct rest *rest, struct str line)
@@ -103,8 +105,12 @@ static void bad_line(struct checking *c, struct rest *rest, const char *file, si
 	uint64_t number = rev_line_number(line, "rev");
 
 	rest->damaged = true;
+	rest->unknown++;
+	if (number > rest->highest && number - c->last <= GAP_MAX)
+		rest->highest = number;
 	if (number)
-		found(c, "%s, byte %zu: the line of revision %llu is damaged", file, offset, (unsigned long long)number);
+		found(c, "%s, byte %zu: the line of revision %llu is damaged", file, offset,
+		      (unsigned long long)number);
 	else
 		found(c, "%s, byte %zu: a line is damaged", file, offset);
 }
@@ -135,11 +141,15 @@ static void check_lines(struct checking *c, const char *file, struct str bytes, 
 		if (find_line(line, &at)) {
 			if (at.line != seq.line && !bad) {
 				rest->damaged = true;
-				found(c, "%s, byte %zu: %u lines are missing before it", file, offset, at.line - seq.line);
+				rest->unknown += at.line - seq.line;
+				found(c, "%s, byte %zu: %u lines are missing before it", file, offset,
+				      at.line - seq.line);
 			}
 			number = rev_line_number(line, "rev");
 			if (rest->damaged && number > c->last + 1)
 				rest_lose(c, rest, number - 1);
+			if (number)
+				rest->unknown = rest->highest = 0;
 			rest_add(rest, line);
 			rest->next = rev_line_number(line, "seal");
 			rest->sealed = rest->next != 0;
@@ -163,17 +173,14 @@ static void check_lines(struct checking *c, const char *file, struct str bytes, 
 		if (voided.ptr) {
 			bad_line(c, rest, file, offset, line);
 			bad = true;
-			seq.line++;
-			number = rev_line_number(line, "rev");
-			if (number > c->last && number - c->last <= GAP_MAX)
-				rest_lose(c, rest, number);
 		}
 	}
 }
 
 static int set_aside(struct checking *c, struct str name, struct str bytes, struct err *err)
 {
-	struct wpath path = {arena_printf(c->ctx->arena, "damaged/%lld-%.*s", (long long)clock_real_ns(), STR_ARG(name))};
+	struct wpath path = {
+		arena_printf(c->ctx->arena, "damaged/%lld-%.*s", (long long)clock_real_ns(), STR_ARG(name))};
 
 	return store_write(c->meta, c->ctx, path, bytes, (struct store_cond){0}, NULL, err);
 }
@@ -208,6 +215,8 @@ static int check_segment(struct checking *c, uint64_t first, uint64_t next, stru
 	struct wpath path = segment_path(arena, first);
 	struct store_stat stat;
 	struct str bytes, tail;
+	uint64_t sum;
+	bool is_end;
 	size_t end;
 	int r;
 
@@ -219,10 +228,13 @@ static int check_segment(struct checking *c, uint64_t first, uint64_t next, stru
 	check_lines(c, path.s.ptr, bytes, rest.seq, &rest);
 	end = str_rfind_char(bytes, '\n');
 	tail = end == bytes.len ? bytes : str_from(bytes, end + 1);
-	if (tail.len && next) {
+	if (tail.len && (next || rev_line_sum(str_first(tail, tail.len - 1), &sum, &is_end))) {
 		rest.damaged = true;
-		found(c, "%s: its last line is cut off", path.s.ptr);
+		rest.unknown++;
+		found(c, "%s: its last line is damaged", path.s.ptr);
 	}
+	if (!next && rest.unknown) /* nobody knows how many revisions there were */
+		rest_lose(c, &rest, rest.highest > c->last + rest.unknown ? rest.highest : c->last + rest.unknown);
 	if (next && (!rest.sealed || rest.next != next)) {
 		rest.damaged = true;
 		found(c, "%s: its end is missing", path.s.ptr);

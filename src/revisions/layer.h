@@ -44,6 +44,10 @@ struct revisions *revisions_pin(struct revisions *rv);
 void revisions_unpin(struct revisions **rv);
 #define REV_PINNED __attribute__((cleanup(revisions_unpin), unused))
 
+/* revlog_find(), without the lock. A file that still is what its last record says makes up for damaged records. */
+int revisions_find(struct revisions *rv, struct ctx *ctx, struct wpath path, uint64_t number,
+		   struct rev_record **ret_at, struct rev_record **ret_after, struct err *err);
+
 /* --- contents (content.c) --- */
 
 /* How long a blob may wait for the record that refers to it. */

@@ -97,7 +97,7 @@ int revlog_refresh(struct revlog *log, struct ctx *ctx, struct err *err)
 	pthread_mutex_lock(&log->lock);
 	while (log->leading) /* what is being appended now would look like another process's lines */
 		pthread_cond_wait(&log->changed, &log->lock);
-	if (log->damage.at_end || tail_changed(log)) {
+	if (log_end_is_damaged(log) || tail_changed(log)) {
 		r = log_take_tail(log, ctx, err);
 		pthread_cond_broadcast(&log->changed);
 	}
@@ -426,7 +426,7 @@ static int lead_batch(struct revlog *log, struct entry *taken, struct err *err)
 
 	if (log->journal.at)
 		return journal_lead(log, taken, err);
-	if (log->damage.at_end) {
+	if (log_end_is_damaged(log)) {
 		struct ctx ctx = {.arena = log->batch};
 
 		r = log_take_tail(log, &ctx, err);

@@ -139,7 +139,8 @@ int revlog_get(struct revlog *log, struct ctx *ctx, uint64_t number, struct rev_
 /* The record of the same path before it, or NULL. */
 int revlog_prev(struct revlog *log, struct ctx *ctx, struct rev_record *record, struct rev_record **ret,
 		struct err *err);
-/* The newest record of a path that is not after `number`, and the oldest one that is; NULL: there is none. */
+/* The newest record of a path that is not after `number`, and the oldest one that is; NULL: there is none. ERR_CORRUPT,
+   with both set: there may have been others, which are damaged. */
 int revlog_find(struct revlog *log, struct ctx *ctx, struct wpath path, uint64_t number, struct rev_record **ret_at,
 		struct rev_record **ret_after, struct err *err);
 /* The record that ended the run of appends that `record` is in, or the newest one of the path, if that run goes on. */

@@ -88,11 +88,12 @@ struct mark {
 /* Where damage was found, for the message. */
 struct damage {
 	bool found;
-	bool at_end; /* nothing that can be read follows it: nobody knows how the log goes on */
+	bool at_end;      /* nothing that can be read follows it: nobody knows how the log goes on */
 	bool before_next; /* the next record shows what was lost */
 	struct rev_place place;
 	uint64_t *numbers; /* whose lines cannot be read, in order */
 	size_t count, cap;
+	uint64_t lost_first, lost_last; /* as in the head of a run */
 };
 
 /* Lines that were read ahead. */
@@ -160,8 +161,8 @@ void table_forget(struct revlog *log, uint64_t horizon);
 void table_lose(struct revlog *log, uint64_t until);
 /* The record with this number cannot be trusted. */
 void table_note_damaged(struct revlog *log, uint64_t number);
-/* The numbers up to `until` are not used. */
-void table_skip(struct revlog *log, uint64_t until);
+/* The number was lost by damage, and nothing is known of it. */
+void table_skip(struct revlog *log, uint64_t number);
 struct str table_keep(struct revlog *log, struct str s);
 /* Copies the strings of a record that was parsed into the log's memory, except the path. */
 void table_keep_record(struct revlog *log, struct rev_record *rec);
@@ -188,6 +189,8 @@ void log_take_batch_lines(struct revlog *log, struct str bytes, struct rev_place
 /* The line of a record, checked. */
 int log_line(struct revlog *log, struct ctx *ctx, uint64_t number, const struct rev_place *place, struct str *ret_line,
 	     struct err *err);
+/* True when no record follows the damage: nobody knows how the log goes on. */
+bool log_end_is_damaged(const struct revlog *log);
 int log_damaged(const struct revlog *log, uint64_t number, struct err *err);
 void tail_set_version(struct tail *t, struct str version);
 void tail_set_end(struct tail *t, struct str taken);

@@ -15,9 +15,9 @@
 #include "base/clock.h"
 #include "revisions/log_internal.h"
 
-#define WINDOW_BYTES (256 * KIB)
+#define WINDOW_BYTES  (256 * KIB)
 #define SHORT_JOURNAL (64 * KIB)
-#define LOOK_AHEAD   4096 /* lines that may be missing before a good one is taken for bad */
+#define LOOK_AHEAD    4096 /* lines that may be missing before a good one is taken for bad */
 
 int log_damaged(const struct revlog *log, uint64_t number, struct err *err)
 {
@@ -27,12 +27,18 @@ int log_damaged(const struct revlog *log, uint64_t number, struct err *err)
 		       (unsigned long long)number);
 }
 
+bool log_end_is_damaged(const struct revlog *log)
+{
+	return log->damage.at_end || log->damage.before_next;
+}
+
 static int end_damaged(const struct revlog *log, struct err *err)
 {
-	return err_set(err, ERR_CORRUPT,
-		       "the end of the revision log is damaged (log/%016llu.jsonl at byte %u); `stead fsck --repair` sets "
-		       "the damaged part aside",
-		       (unsigned long long)log->damage.place.at, log->damage.place.offset);
+	return err_set(
+		err, ERR_CORRUPT,
+		"the end of the revision log is damaged (log/%016llu.jsonl at byte %u); `stead fsck --repair` sets "
+		"the damaged part aside",
+		(unsigned long long)log->damage.place.at, log->damage.place.offset);
 }
 
 /* --- one append --- */
@@ -117,7 +123,7 @@ static void take_line(struct revlog *log, const struct rev_line *line, struct re
 	case REV_LINE_HORIZON:
 		table_forget(log, line->number);
 		break;
-	case REV_LINE_LOST: /* as if the number had never been used */
+	case REV_LINE_LOST:
 		if (line->number > revlog_head(log) && line->number - revlog_head(log) <= GAP_MAX)
 			table_skip(log, line->number);
 		break;
@@ -163,10 +169,9 @@ void log_take_batch_lines(struct revlog *log, struct str bytes, struct rev_place
 		} else {
 			if (seq.line != expected.line && !log->damage.before_next)
 				note_damage(log, place); /* lines are missing */
-			place.line = seq.line;
+			place.line = seq.line++;
 			take_line(log, &parsed, place);
 		}
-		seq.line++;
 		if (in_segment)
 			place.offset += (uint32_t)line.len + 1;
 	}
@@ -231,10 +236,11 @@ int segments_find(struct store *meta, struct ctx *ctx, uint64_t above, uint64_t 
 
 static int rolled_back(const struct revlog *log, struct err *err)
 {
-	return err_set(err, ERR_CORRUPT,
-		       "the revision log has lost what was in it before (log/%016llu.jsonl is gone, shorter or changed); "
-		       "bring it back from a backup, or run `stead fsck --repair`",
-		       (unsigned long long)log->tail.first);
+	return err_set(
+		err, ERR_CORRUPT,
+		"the revision log has lost what was in it before (log/%016llu.jsonl is gone, shorter or changed); "
+		"bring it back from a backup, or run `stead fsck --repair`",
+		(unsigned long long)log->tail.first);
 }
 
 /* The file of the tail segment does not exist. Usually it was not written yet. But if there are later segments, other
@@ -419,7 +425,7 @@ int log_take_tail(struct revlog *log, struct ctx *ctx, struct err *err)
 {
 	int r = log->journal.begun ? journal_take(log, ctx, err) : take_segments(log, ctx, false, err);
 
-	return r == 0 && log->damage.at_end ? end_damaged(log, err) : r;
+	return r == 0 && log_end_is_damaged(log) ? end_damaged(log, err) : r;
 }
 
 /* The segment that the index ends in: true when the line of its last revision is where the index says. Reading goes on
@@ -438,9 +444,8 @@ static bool resume(struct revlog *log, struct ctx *ctx)
 	}
 	if (log_line(log, ctx, h->last, &h->end, &line, &ignored))
 		return false;
-	log->tail = (struct tail){.first = h->end.at,
-				  .parsed = h->end.offset + (uint64_t)h->end.length + 1,
-				  .line = h->end.line + 1};
+	log->tail = (struct tail){
+		.first = h->end.at, .parsed = h->end.offset + (uint64_t)h->end.length + 1, .line = h->end.line + 1};
 	line = arena_printf(ctx->arena, "%.*s\n", STR_ARG(line));
 	tail_set_end(&log->tail, line);
 	return true;
@@ -509,8 +514,8 @@ int log_load(struct revlog *log, struct ctx *ctx, struct err *err)
 /* --- finding a line again --- */
 
 /* Bytes of a segment, from the window if they are there. When records are read one after the other, more is read. */
-static int window_read(struct revlog *log, struct ctx *ctx, uint64_t number, const struct rev_place *p,
-		       struct str *ret, struct err *err)
+static int window_read(struct revlog *log, struct ctx *ctx, uint64_t number, const struct rev_place *p, struct str *ret,
+		       struct err *err)
 {
 	struct window *w = &log->window;
 	uint64_t from = p->offset, want = p->length;

@@ -8,8 +8,8 @@
  *
  * Records of one path form a chain from the newest to the oldest. In memory each one has the number of the one before;
  * where the chain continues in the index is looked up when it is needed. In the index each record also has a jump to
- * one far before it, chosen so that the number of steps to any earlier record is logarithmic (as in a skip list, without
- * chance: the lengths of the jumps are those of a skew-binary number).
+ * one far before it, chosen so that the number of steps to any earlier record is logarithmic (as in a skip list,
+ * without chance: the lengths of the jumps are those of a skew-binary number).
  */
 #include "base/hash.h"
 #include "base/strmap.h"
@@ -109,9 +109,20 @@ void table_lose(struct revlog *log, uint64_t until)
 	}
 }
 
-void table_skip(struct revlog *log, uint64_t until)
+static void add_lost(struct revlog *log, uint64_t first, uint64_t last)
 {
-	records_room(log, (size_t)(until - log->low));
+	struct damage *d = &log->damage;
+
+	if (!d->lost_first || first < d->lost_first)
+		d->lost_first = first;
+	if (last > d->lost_last)
+		d->lost_last = last;
+}
+
+void table_skip(struct revlog *log, uint64_t number)
+{
+	records_room(log, (size_t)(number - log->low));
+	add_lost(log, number, number);
 }
 
 struct rev_record *table_at(struct revlog *log, uint64_t number)
@@ -328,7 +339,7 @@ static int entry_at(struct revlog *log, struct ctx *ctx, uint64_t number, struct
 		while (i && number < run_head(log->runs[i - 1])->first)
 			i--;
 		r = i && number <= run_head(log->runs[i - 1])->last ? run_entry(log->runs[i - 1], ctx, number, ret, err)
-								     : -ERR_CORRUPT;
+								    : -ERR_CORRUPT;
 		if (r != -ERR_CORRUPT)
 			return r;
 		if (tries || !reopen_runs(log, ctx))
@@ -552,6 +563,8 @@ static uint64_t damaged_between(const struct revlog *log, uint64_t low, uint64_t
 	for (size_t i = 0; i < log->damage.count; i++)
 		if (log->damage.numbers[i] > low && log->damage.numbers[i] <= high)
 			return log->damage.numbers[i];
+	if (log->damage.lost_last > low && log->damage.lost_first && log->damage.lost_first <= high)
+		return log->damage.lost_first > low ? log->damage.lost_first : low + 1;
 	return 0;
 }
 
@@ -562,11 +575,11 @@ static int check_certain(struct revlog *log, uint64_t number, const struct rev_r
 	uint64_t low = at ? at->r.number : 0, high = after ? after->r.number : at ? number : UINT64_MAX;
 	uint64_t lost = damaged_between(log, low, high);
 
-	if (!lost || (at && after &&
-		      (after->r.before.held_by == at->r.number ||
-		       (at->r.after.version.len && str_eq(at->r.after.version, after->r.before.version)) ||
-		       (rev_hash_is_set(&at->r.after.hash) &&
-			rev_hash_cmp(&at->r.after.hash, &after->r.before.hash) == 0))))
+	if (!lost ||
+	    (at && after &&
+	     (after->r.before.held_by == at->r.number ||
+	      (at->r.after.version.len && str_eq(at->r.after.version, after->r.before.version)) ||
+	      (rev_hash_is_set(&at->r.after.hash) && rev_hash_cmp(&at->r.after.hash, &after->r.before.hash) == 0))))
 		return 0;
 	return log_damaged(log, lost, err);
 }
@@ -604,7 +617,9 @@ int revlog_find(struct revlog *log, struct ctx *ctx, struct wpath path, uint64_t
 {
 	int r = find(log, ctx, path, number, ret_at, ret_after, err);
 
-	return r || !log->damage.count ? r : check_certain(log, number, *ret_at, *ret_after, err);
+	return r || !(log->damage.count || log->damage.lost_first)
+		       ? r
+		       : check_certain(log, number, *ret_at, *ret_after, err);
 }
 
 int revlog_end_of_appends(struct revlog *log, struct ctx *ctx, struct rev_record *record, struct rev_record **ret,
@@ -747,8 +762,8 @@ static int fill_build(struct revlog *log, struct ctx *ctx, struct run_build *b, 
 		if (r)
 			break;
 		e->place = rec->place;
-		r = link_entry(log, ctx, b, rec->r.number, prev ? prev->r.number : 0,
-			       rec->r.after.where == REV_PREFIX, e, err);
+		r = link_entry(log, ctx, b, rec->r.number, prev ? prev->r.number : 0, rec->r.after.where == REV_PREFIX,
+			       e, err);
 		slot = slot_find(log, rec->r.path.s, false);
 		/* its last one among those that move: later ones stay in memory or come after it here */
 		while (slot && slot->last >= log->low + count) {
@@ -948,7 +963,9 @@ void table_spill(struct revlog *log, struct ctx *ctx, size_t least)
 				   .last = log->low + count - 1,
 				   .end = log->records[count - 1]->place,
 				   .horizon = log->first,
-				   .bytes = log->journal.bytes};
+				   .bytes = log->journal.bytes,
+				   .lost_first = log->damage.lost_first,
+				   .lost_last = log->damage.lost_last};
 	b.entries = xcalloc(count, sizeof(*b.entries));
 	b.paths = xcalloc(count, sizeof(*b.paths));
 	b.checkpoints = fresh_marks(log, &c, &b.checkpoint_count);
@@ -1032,9 +1049,14 @@ int table_open_runs(struct revlog *log, struct ctx *ctx, struct err *err)
 		return r;
 	log->low = run_head(log->runs[log->run_count - 1])->last + 1;
 	log->first = run_head(log->runs[0])->first;
-	for (size_t i = 0; i < log->run_count; i++)
-		if (run_head(log->runs[i])->horizon > log->first)
-			log->first = run_head(log->runs[i])->horizon;
+	for (size_t i = 0; i < log->run_count; i++) {
+		const struct run_head *h = run_head(log->runs[i]);
+
+		if (h->horizon > log->first)
+			log->first = h->horizon;
+		if (h->lost_first)
+			add_lost(log, h->lost_first, h->lost_last);
+	}
 	return 0;
 }
 
@@ -1058,8 +1080,8 @@ static void place_lines(struct revlog *log, struct ctx *ctx, uint64_t at, struct
 		uint64_t number = rev_line_number(line, "rev");
 
 		if (number >= b->head.first && number <= b->head.last)
-			b->entries[number - b->head.first].place = (struct rev_place){
-				at, (uint32_t)(line.ptr - all.ptr), (uint32_t)line.len, seq.line, 0};
+			b->entries[number - b->head.first].place =
+				(struct rev_place){at, (uint32_t)(line.ptr - all.ptr), (uint32_t)line.len, seq.line, 0};
 	}
 }
 

@@ -160,6 +160,26 @@ int revisions_query(struct store *revisions, struct ctx *ctx, const struct rev_q
 	return 0;
 }
 
+int revisions_find(struct revisions *rv, struct ctx *ctx, struct wpath path, uint64_t number,
+		   struct rev_record **ret_at, struct rev_record **ret_after, struct err *err)
+{
+	struct store_stat stat;
+	struct store_call get = {.op = STORE_OP_STAT, .path = path, .ret_stat = &stat};
+	struct err ignored;
+	int r, there;
+
+	revlog_lock(rv->log);
+	r = revlog_find(rv->log, ctx, path, number, ret_at, ret_after, err);
+	revlog_unlock(rv->log);
+	if (r != -ERR_CORRUPT || !*ret_at || *ret_after || !(*ret_at)->done)
+		return r;
+	there = store_forward(rv->base.inner, ctx, &get, &ignored);
+	if ((*ret_at)->r.after.exists ? there == 0 && str_eq(stat.version, (*ret_at)->r.after.version)
+				      : there == -ERR_NOT_FOUND)
+		return 0;
+	return r;
+}
+
 int revisions_state(struct store *revisions, struct ctx *ctx, struct wpath path, uint64_t number,
 		    struct rev_state *ret_state, struct err *err)
 {
@@ -174,9 +194,13 @@ int revisions_state(struct store *revisions, struct ctx *ctx, struct wpath path,
 		return r;
 	revlog_lock(rv->log);
 	r = revlog_keeps(rv->log, number, err);
+	revlog_unlock(rv->log);
 	if (r == 0)
-		r = revlog_find(rv->log, ctx, path, number, &at, &after, err);
-	if (r == 0 && (at || after)) {
+		r = revisions_find(rv, ctx, path, number, &at, &after, err);
+	if (r)
+		return r;
+	revlog_lock(rv->log);
+	if (at || after) {
 		*ret_state = at ? at->r.after : after->r.before;
 		if (ret_state->where == REV_LOG && ret_state->held_by == 0)
 			ret_state->held_by = at ? at->r.number : after->r.number;
@@ -185,8 +209,8 @@ int revisions_state(struct store *revisions, struct ctx *ctx, struct wpath path,
 		ret_state->version = arena_str(ctx->arena, ret_state->version);
 	}
 	revlog_unlock(rv->log);
-	if (r || at || after)
-		return r;
+	if (at || after)
+		return 0;
 	*ret_state = (struct rev_state){0};
 	r = store_forward(revisions->inner, ctx, &get, err);
 	if (r == 0 && stat.kind == STORE_FILE)
@@ -219,9 +243,7 @@ int revisions_read(struct store *revisions, struct ctx *ctx, struct wpath path, 
 			r = absent_then(path, number, err);
 		if (r)
 			return r;
-		revlog_lock(rv->log);
-		r = revlog_find(rv->log, ctx, path, number, &at, &after, err);
-		revlog_unlock(rv->log);
+		r = revisions_find(rv, ctx, path, number, &at, &after, err);
 		if (r)
 			return r;
 		if (!after) {

@@ -288,8 +288,7 @@ struct run *run_open(struct store *store, struct ctx *ctx, uint64_t first, uint6
 		if (read_blocks(run, ctx, arena, 0, 1, &bytes, &ignored) == 0) {
 			memcpy(h, bytes + 8, sizeof(*h));
 			if (memcmp(h->magic, magic, sizeof(magic)) == 0 && h->order == 0x01020304 &&
-			    h->entry_size == sizeof(struct run_entry) && h->head.first == first &&
-			    h->head.last == last)
+			    h->entry_size == sizeof(struct run_entry) && h->head.first == first && h->head.last == last)
 				return run;
 		}
 	}
@@ -339,7 +338,7 @@ static size_t get_path(const char *payload, size_t at, struct run_path *ret)
 }
 
 int run_lookup(struct run *run, struct ctx *ctx, uint64_t hash,
-	     int (*found)(void *arg, const struct run_path *path, struct err *err), void *arg, struct err *err)
+	       int (*found)(void *arg, const struct run_path *path, struct err *err), void *arg, struct err *err)
 {
 	uint64_t begin = 1 + entry_blocks(&run->h);
 	struct run_path match[8];

@@ -63,6 +63,8 @@ struct run_head {
 	struct rev_place end; /* of the last revision's line; its segment or entry is where reading goes on */
 	uint64_t horizon;     /* the oldest revision that was kept */
 	uint64_t bytes;       /* of the log before the end */
+	/* Revisions from the first to the last of which some were lost by damage; 0: none were. */
+	uint64_t lost_first, lost_last;
 };
 
 struct run;
@@ -89,7 +91,7 @@ const struct run_head *run_head(const struct run *run);
 int run_entry(struct run *run, struct ctx *ctx, uint64_t number, struct run_entry *ret, struct err *err);
 /* Calls `found` for each path with this hash (there may be several, or none) until it returns other than 0. */
 int run_lookup(struct run *run, struct ctx *ctx, uint64_t hash,
-	     int (*found)(void *arg, const struct run_path *path, struct err *err), void *arg, struct err *err);
+	       int (*found)(void *arg, const struct run_path *path, struct err *err), void *arg, struct err *err);
 /* All paths and all checkpoints of a run. Checkpoints are in ctx's arena. */
 int run_paths(struct run *run, struct ctx *ctx, struct run_path **ret, size_t *ret_count, struct err *err);
 int run_checkpoints(struct run *run, struct ctx *ctx, struct rev_checkpoint **ret, size_t *ret_count, struct err *err);
