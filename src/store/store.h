@@ -82,6 +82,7 @@ struct store_list_req {
 	bool recursive;   /* files only, at any depth; else files and directories of one level */
 	size_t limit;     /* 1 … STORE_PAGE_MAX */
 	struct str after; /* cursor of the page before, empty: from the start */
+	bool names_only;  /* the caller uses paths and kinds alone: a store may leave out the rest of a file's stat */
 };
 
 struct store_page {
