@@ -607,7 +607,7 @@ static struct store *templated(struct store *upper, struct store *lower)
 /* What a fork is: over a past that does not change. */
 static struct store *forked(struct store *upper, struct store *past)
 {
-	struct store *lower = far_new(past, true);
+	struct store *lower = remote_new(past, true);
 
 	return templated(upper, lower);
 }
@@ -656,8 +656,8 @@ MODEL(overlay_over_nothing, store_overlay_new(store_memory_new(), store_memory_n
 MODEL(overlay_over_a_template, templated(store_memory_new(), store_memory_new()), true)
 MODEL(overlay_on_disk, templated(open_disk(true, false), open_disk(true, false)), true)
 MODEL(overlay_over_a_past, forked(open_disk(true, false), open_disk(true, false)), true)
-MODEL(overlay_far_away, templated(far_new(store_memory_new(), false), store_memory_new()), true)
-MODEL(overlay_far_away_over_a_past, forked(far_new(store_memory_new(), false), store_memory_new()), true)
+MODEL(overlay_far_away, templated(remote_new(store_memory_new(), false), store_memory_new()), true)
+MODEL(overlay_far_away_over_a_past, forked(remote_new(store_memory_new(), false), store_memory_new()), true)
 MODEL(inside_of_a_mount, store_prefix_new(crossing(), P("a/w")), false)
 MODEL(shipped_stack,
       store_guard_new(store_events_new(store_quota_new(store_prefix_new(open_disk(true, false), P("ws/one")),

@@ -241,28 +241,30 @@ static int gather(struct conf *c, const char *dir, bool contents, bool use_ignor
 }
 
 /* A layer that makes a store one that is not on this machine, for what the layers above it remember. */
-static int far_around(struct store *s, struct ctx *ctx, struct store_call *call, struct err *err)
+static int remote_around(struct store *s, struct ctx *ctx, struct store_call *call, struct err *err)
 {
 	return store_forward(s->inner, ctx, call, err);
 }
 
-static void far_destroy(struct store *s)
+static void remote_destroy(struct store *s)
 {
 	free(s);
 }
 
-static struct store *far_new(struct store *inner, bool is_fixed)
+static struct store *remote_new(struct store *inner, bool is_fixed)
 {
-	static const struct store_ops far = {
-		.name = "far", .around = far_around, .cannot = STORE_LOCAL | STORE_FIXED, .destroy = far_destroy};
-	static const struct store_ops far_fixed = {.name = "far",
-						   .around = far_around,
-						   .cannot = STORE_LOCAL | STORE_FIXED,
-						   .can = STORE_FIXED,
-						   .destroy = far_destroy};
+	static const struct store_ops remote = {.name = "remote",
+						.around = remote_around,
+						.cannot = STORE_LOCAL | STORE_FIXED,
+						.destroy = remote_destroy};
+	static const struct store_ops remote_fixed = {.name = "remote",
+						      .around = remote_around,
+						      .cannot = STORE_LOCAL | STORE_FIXED,
+						      .can = STORE_FIXED,
+						      .destroy = remote_destroy};
 	struct store *s = calloc(1, sizeof(*s));
 
-	*s = (struct store){.ops = is_fixed ? &far_fixed : &far, .inner = inner};
+	*s = (struct store){.ops = is_fixed ? &remote_fixed : &remote, .inner = inner};
 	return s;
 }
 

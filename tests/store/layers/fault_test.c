@@ -182,7 +182,7 @@ static struct store *open_over_template(struct store **ret_fault)
 static struct store *open_fork(struct store **ret_fault)
 {
 	*ret_fault = store_fault_new(store_memory_new());
-	return store_overlay_new(far_new(*ret_fault, false), far_new(prepared(store_memory_new()), true));
+	return store_overlay_new(remote_new(*ret_fault, false), remote_new(prepared(store_memory_new()), true));
 }
 
 /* Overrides of a part of the template, and files of its own. */

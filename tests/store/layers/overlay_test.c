@@ -21,7 +21,7 @@ static struct store *over_both(struct fork_fix *f)
 {
 	f->upper = store_fault_new(store_share(f->upper_memory));
 	f->lower = store_fault_new(store_share(f->lower_memory));
-	return store_overlay_new(far_new(f->upper, false), far_new(f->lower, true));
+	return store_overlay_new(remote_new(f->upper, false), remote_new(f->lower, true));
 }
 
 static struct fork_fix fork_new(void)
