@@ -9,9 +9,8 @@
  * names are kept only when the clock had moved on since the directory's last change before they were read. This holds
  * for the file systems of this kernel that have fine times; for the others nothing is kept.
  *
- * A list takes the names out and puts them back after its page, so no two threads ever share them. They are kept from
- * the second page on, which is when a list turns out to be paged, and given up after the last one. Inotify was
- * rejected: it needs a watch per directory, and fails where many are used.
+ * A list takes the names out and puts them back after its page, so no two threads ever share them. They are given up
+ * after the last page. Inotify was rejected: it needs a watch per directory, and fails where many are used.
  */
 #include <errno.h>
 #include <pthread.h>

@@ -17,7 +17,7 @@ struct frame {
 	size_t path_len;
 	struct disk_names names;
 	size_t at;
-	struct disk_stamp stamp; /* of a directory that the cursor is in, else zero */
+	struct disk_stamp stamp; /* of a directory whose names may be kept, else zero */
 };
 
 struct walk {
@@ -88,12 +88,19 @@ static size_t find_cursor(const struct walk *w, const struct disk_names *names, 
 	return low;
 }
 
+/* Whether a list of the directory is likely to go on after this page: the cursor is in it, or it is what is listed.
+   A list of one entry only asks whether there is any. */
+static bool may_be_paged(const struct walk *w, struct str cursor)
+{
+	return cursor.len || (w->depth == 0 && w->req->limit > 1);
+}
+
 /* Names that cannot be kept are not worth sorting beyond this page. */
 static int read_names(struct walk *w, struct frame *f, struct str cursor, struct err *err)
 {
 	int r;
 
-	if (cursor.len)
+	if (may_be_paged(w, cursor))
 		f->stamp = disk_stamp_take(w->d, f->fd);
 	if (!disk_kept_take(w->d, &f->stamp, &f->names)) {
 		atomic_fetch_add(&w->d->dirs_read, 1);
@@ -103,7 +110,7 @@ static int read_names(struct walk *w, struct frame *f, struct str cursor, struct
 		if (cursor.len && !f->stamp.settled)
 			drop_before_cursor(w, &f->names, cursor);
 	}
-	if (f->stamp.settled) {
+	if (cursor.len && f->stamp.settled) {
 		disk_names_sort(&f->names);
 		f->at = find_cursor(w, &f->names, cursor);
 	}
