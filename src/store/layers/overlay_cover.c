@@ -3,9 +3,8 @@
  * What upper hides of lower. On this machine upper is asked about each element of a path, from the root down, and not
  * further than it has something. Over a network each of these questions is a round trip, so there all whiteouts are
  * fetched with one list and remembered. What this process changes is remembered at once. A whiteout of another process
- * may be missing for COVER_RECENT_NS, so whoever was told "covered" or changes nothing may use the memory; a change
- * with a condition, a removal, a move and a refusal ask again first. Upper itself is never remembered: what it has at a
- * path is always asked.
+ * may be missing for COVER_RECENT_NS. Reads, lists and unconditional writes accept that; conditional changes, removals,
+ * moves and refusals fetch the whiteouts again first. What upper has at a path itself is always asked.
  *
  * A file of upper above lower's entry covers it, too. That can only come to be when lower changes: upper gets a file in
  * place of lower's directory only after a whiteout of it, which stays. So with a lower store that never changes

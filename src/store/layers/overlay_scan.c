@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Scans of an overlay. A scan of the merged lists would read one file after the other; lower's own scan has threads,
- * opens files by their directory, and costs no more because an overlay is over it. So lower scans itself, and is told
- * what upper covers when it asks whether a file or directory is wanted. Upper's files, which are few in a fork, are
+ * Scans of an overlay. A scan of the merged lists would read one file after the other; lower's own scan has threads and
+ * opens files by their directory. So lower scans itself, and when it asks whether a file or directory is wanted, those
+ * that upper covers are not. Upper's files, which are few in a fork, are
  * collected first. Lower asks in list order, so each of upper's files gets its number when the first of lower's files
  * that comes after it is asked for. A thread of its own reads them: the thread on which lower asks may be the only one
  * that reads lower's files, and a visitor that puts results in order may wait for those.
