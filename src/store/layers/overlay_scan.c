@@ -2,10 +2,10 @@
 /*
  * Scans of an overlay. A scan of the merged lists would read one file after the other; lower's own scan has threads and
  * opens files by their directory. So lower scans itself, and when it asks whether a file or directory is wanted, those
- * that upper covers are not. Upper's files, which are few in a fork, are
- * collected first. Lower asks in list order, so each of upper's files gets its number when the first of lower's files
- * that comes after it is asked for. A thread of its own reads them: the thread on which lower asks may be the only one
- * that reads lower's files, and a visitor that puts results in order may wait for those.
+ * that upper covers are not. Upper's files, which are few in a fork, are collected first. Lower asks in list order, so
+ * each of upper's files gets its number when the first of lower's files that comes after it is asked for. A thread of
+ * its own reads them: the thread on which lower asks may be the only one that reads lower's files, and a visitor that
+ * puts results in order may wait for those.
  *
  * Rules of ignore files are applied by each side itself. Lower sees its own ignore files only, so when upper has or
  * hides one, the merged lists are scanned instead. So they are when the caller wants one thread.
