@@ -174,25 +174,24 @@ static int scan_contents(struct scan *s, struct scan_file *f, struct err *err)
 	return deliver(f, 0, true);
 }
 
-static int scan_file(struct scan *s, const struct store_entry *e, struct err *err)
+static int scan_file(struct scan *s, const struct scan_item *item, struct err *err)
 {
-	struct scan_file f = {.scan = s, .item = {.seq = s->seq, .path = e->path.s}};
-	int r;
+	struct scan_file f = {.scan = s, .item = *item};
+	int r = s->req->contents ? scan_contents(s, &f, err) : deliver(&f, 0, true);
 
-	if (s->req->want_file && !s->req->want_file(s->req->arg, e->path.s))
-		return 0;
-	s->seq++;
-	if (s->req->contents) {
-		f.item.size = e->stat.size;
-		r = scan_contents(s, &f, err);
-	} else {
-		r = deliver(&f, 0, true);
-	}
 	if (r == SCAN_SKIP_FILE)
 		return 0;
 	if (f.ended)
 		*err = f.err;
 	return r;
+}
+
+int store_scan_file(struct store *store, struct ctx *ctx, const struct scan_req *req, const struct scan_item *item,
+		    char *chunk, struct err *err)
+{
+	struct scan s = {.store = store, .ctx = ctx, .req = req, .chunk = chunk, .files = ctx->arena};
+
+	return scan_file(&s, item, err);
 }
 
 /* The rules of the file `name` in `dir`, put on `parent`. One that is not there or cannot be read has none. */
@@ -251,12 +250,17 @@ static int scan_dir(struct scan *s, struct wpath dir, const struct ignore *rules
 
 static int scan_entry(struct scan *s, const struct store_entry *e, const struct ignore *rules, struct err *err)
 {
+	struct scan_item item = {.path = e->path.s, .size = s->req->contents ? e->stat.size : 0};
 	bool is_dir = e->stat.kind == STORE_DIR;
 
 	if (s->req->use_ignore && ignore_match(rules, e->path.s, is_dir))
 		return 0;
-	if (!is_dir)
-		return scan_file(s, e, err);
+	if (!is_dir && s->req->want_file && !s->req->want_file(s->req->arg, e->path.s))
+		return 0;
+	if (!is_dir) {
+		item.seq = s->seq++;
+		return scan_file(s, &item, err);
+	}
 	if (s->req->want_dir && !s->req->want_dir(s->req->arg, e->path.s))
 		return 0;
 	return scan_dir(s, e->path, rules, err);
@@ -265,8 +269,11 @@ static int scan_entry(struct scan *s, const struct store_entry *e, const struct 
 /* Depth is bounded by the length of a path. Each level keeps one page. */
 static int scan_dir(struct scan *s, struct wpath dir, const struct ignore *rules, struct err *err)
 {
-	LIST_PAGES_SCOPE struct list_pages pages = {
-		.store = s->store, .dir = dir, .req = {.limit = 1000}, .is_layer = true, .ctx = *s->ctx};
+	LIST_PAGES_SCOPE struct list_pages pages = {.store = s->store,
+						    .dir = dir,
+						    .req = {.limit = 1000, .names_only = !s->req->contents},
+						    .is_layer = true,
+						    .ctx = *s->ctx};
 	int r;
 
 	if (s->req->use_ignore)

@@ -23,30 +23,53 @@ static void set_after(struct list_stream *ls, struct str after)
 		ls->done = true; /* everything here was given already */
 }
 
+/* Asks the store for what follows. */
+static int pages_load(struct list_pages *p, struct err *err)
+{
+	struct ctx ctx = p->ctx;
+	struct store_call call = {.op = STORE_OP_LIST, .path = p->dir, .list = &p->asked, .ret_page = &p->ahead};
+	size_t len = p->ahead.next.len < sizeof(p->cursor) ? p->ahead.next.len : sizeof(p->cursor);
+
+	if (p->ahead.next.ptr) {
+		memcpy(p->cursor, p->ahead.next.ptr, len);
+		p->asked.after = str_n(p->cursor, len);
+		p->asked.limit = p->asked.limit < STORE_PAGE_MAX / 2 ? p->asked.limit * 2 : STORE_PAGE_MAX;
+		arena_reset(p->arena);
+	}
+	p->given = 0;
+	ctx.arena = p->arena;
+	return p->is_layer ? store_forward(p->store, &ctx, &call, err)
+			   : store_list(p->store, &ctx, p->dir, &p->asked, &p->ahead, err);
+}
+
 int list_pages_next(struct list_pages *p, struct err *err)
 {
-	struct store_call call = {.op = STORE_OP_LIST, .path = p->dir, .list = &p->req, .ret_page = &p->page};
+	bool is_first = !p->arena;
 	int r;
 
-	if (p->begun && !p->page.next.ptr)
-		return 0;
-	if (p->begun) {
-		size_t len = p->page.next.len < sizeof(p->cursor) ? p->page.next.len : sizeof(p->cursor);
-
-		memcpy(p->cursor, p->page.next.ptr, len);
-		p->req.after = str_n(p->cursor, len);
-		arena_reset(p->ctx.arena);
-	} else {
+	if (is_first) {
+		p->asked = p->req;
 		p->ctx.arena = arena_new();
-		p->begun = true;
+		p->arena = arena_new();
+	} else {
+		arena_reset(p->ctx.arena);
 	}
 	r = ctx_check(&p->ctx, err);
-	if (r == 0)
-		r = p->is_layer ? store_forward(p->store, &p->ctx, &call, err)
-				: store_list(p->store, &p->ctx, p->dir, &p->req, &p->page, err);
-	if (r == -ERR_NOT_FOUND && p->req.after.len)
-		return 0;
-	return r ? r : 1;
+	p->page = (struct store_page){0};
+	if (r == 0 && p->given == p->ahead.count) {
+		if (!is_first && !p->ahead.next.ptr)
+			return 0;
+		r = pages_load(p, err);
+		if (r == -ERR_NOT_FOUND && p->asked.after.len)
+			return 0;
+		p->page.skipped = r ? 0 : p->ahead.skipped;
+	}
+	if (r)
+		return r;
+	p->page.entries = p->ahead.entries + p->given;
+	p->page.count = p->ahead.count - p->given < p->req.limit ? p->ahead.count - p->given : p->req.limit;
+	p->given += p->page.count;
+	return 1;
 }
 
 void list_stream_init(struct list_stream *ls, struct store *store, struct ctx *ctx, struct wpath dir, struct wpath at,

@@ -6,7 +6,9 @@
 #include "base/limits.h"
 #include "store/store.h"
 
-/* `LIST_PAGES_SCOPE struct list_pages pages = {.store = s, .dir = dir, .req = {.limit = 1000}, .ctx = *ctx};` */
+/* `LIST_PAGES_SCOPE struct list_pages pages = {.store = s, .dir = dir, .req = {.limit = 1000}, .ctx = *ctx};`
+   The store is asked for more at a time than a page gives, and for more each time: a caller that removes what it is
+   given changes the directory, which the store then has to read again for each request. */
 struct list_pages {
 	struct store *store;
 	struct wpath dir;
@@ -14,15 +16,21 @@ struct list_pages {
 	bool is_layer;  /* a layer reads its inner store: errors get no prefix */
 	struct ctx ctx; /* the caller's; from the first page on with an arena that is reset for each page */
 	struct store_page page;
-	bool begun;
+	/* its own */
+	struct store_list_req asked;
+	struct arena *arena; /* of `ahead`; NULL: not begun */
+	struct store_page ahead;
+	size_t given; /* of `ahead` */
 	char cursor[PATH_LEN_MAX + 2];
 };
 /* 1: `page` is the next one; 0: that was all (also when the directory went away after a page); below: an error. */
 int list_pages_next(struct list_pages *pages, struct err *err);
 static inline void list_pages_end(struct list_pages *pages)
 {
-	if (pages->begun)
+	if (pages->arena) {
 		arena_destroy(pages->ctx.arena);
+		arena_destroy(pages->arena);
+	}
 }
 #define LIST_PAGES_SCOPE __attribute__((cleanup(list_pages_end)))
 

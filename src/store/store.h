@@ -82,6 +82,7 @@ struct store_list_req {
 	bool recursive;   /* files only, at any depth; else files and directories of one level */
 	size_t limit;     /* 1 … STORE_PAGE_MAX */
 	struct str after; /* cursor of the page before, empty: from the start */
+	bool names_only;  /* the caller uses paths and kinds alone: a store may leave out the rest of a file's stat */
 };
 
 struct store_page {
@@ -96,7 +97,7 @@ struct store_page {
    It is what grep, glob and indexes are built on. */
 struct scan_item {
 	uint64_t seq;    /* 0, 1, 2 … in list order; files are begun in this order, but finish in any */
-	unsigned worker; /* < threads: for per-thread state */
+	unsigned worker; /* < threads, or < SCAN_WORKERS_MAX when that is 0: for per-thread state */
 	struct str path; /* valid during the visit */
 	uint64_t size;   /* as far as known before reading; 0 without contents */
 	struct str data; /* with contents: the next chunk, ends after a '\n' unless it is the last or the line is longer
@@ -106,7 +107,8 @@ struct scan_item {
 	bool unreadable; /* the file could not be opened or read; data is empty, last is set */
 };
 
-#define SCAN_SKIP_FILE 1 /* a visit's answer: no more of this file */
+#define SCAN_WORKERS_MAX 8
+#define SCAN_SKIP_FILE   1 /* a visit's answer: no more of this file */
 
 struct scan_req {
 	bool contents;
@@ -181,6 +183,7 @@ enum store_ability {
 			       than in a journal */
 	STORE_JOURNAL = 2,  /* journals are its own operations: reading one can wait for the next entry */
 	STORE_ONE_STEP = 4, /* an entry of a journal and a change of a file are made in one step */
+	STORE_FIXED = 8,    /* what it has never changes */
 };
 
 /* One const table per backend or layer. An operation that is NULL goes to `around`; with no `around` either, it is
@@ -314,5 +317,9 @@ int store_copy_between(struct store *from_store, struct ctx *ctx, struct wpath f
 		       struct wpath to, struct store_cond to_cond, struct store_stat *ret_stat, struct err *err);
 int store_scan_generic(struct store *s, struct ctx *ctx, struct wpath path, const struct scan_req *req,
 		       struct err *err);
+/* One file of a scan, read from `s` and handed to the visitor. `item` has its number, worker, path and size; `chunk`
+   has SCAN_CHUNK bytes (with contents); ctx's arena is reset. */
+int store_scan_file(struct store *s, struct ctx *ctx, const struct scan_req *req, const struct scan_item *item,
+		    char *chunk, struct err *err);
 
 #endif

@@ -28,6 +28,8 @@ struct store_disk_opts {
 };
 /* `dir` is a path of the host. Unfinished writes of dead processes in tmp_dir are swept at open. */
 int store_disk_open(const char *dir, const struct store_disk_opts *opts, struct store **ret_store, struct err *err);
+/* How often lists have read the names of a directory so far: for tests. */
+uint64_t store_disk_dirs_read(struct store *disk);
 
 /* "postgres://USER@HOST/DATABASE?schema=…&prefix=…" (docs/stores.md). The schema is made, or brought up to date. */
 int store_postgres_open(struct str url, const struct env *env, struct store **ret_store, struct err *err);

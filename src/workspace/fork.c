@@ -167,6 +167,39 @@ static int past_list(struct store *s, struct ctx *ctx, struct wpath path, const 
 	return r;
 }
 
+static bool past_want_dir(void *arg, struct str path)
+{
+	const struct scan_req *req = arg;
+
+	return !is_own((struct wpath){path}) && (!req->want_dir || req->want_dir(req->arg, path));
+}
+
+static bool past_want_file(void *arg, struct str path)
+{
+	const struct scan_req *req = arg;
+
+	return !is_own((struct wpath){path}) && (!req->want_file || req->want_file(req->arg, path));
+}
+
+static int past_visit(void *arg, const struct scan_item *item, struct err *err)
+{
+	const struct scan_req *req = arg;
+
+	return req->visit(req->arg, item, err);
+}
+
+static int past_scan(struct store *s, struct ctx *ctx, struct wpath path, const struct scan_req *req, struct err *err)
+{
+	struct scan_req asked = *req, own = *req;
+	struct store_call call = {.op = STORE_OP_SCAN, .path = path, .scan = &own};
+
+	own.want_dir = past_want_dir;
+	own.want_file = past_want_file;
+	own.visit = past_visit;
+	own.arg = &asked;
+	return is_own(path) ? past_not_here(err) : store_forward(past_of(s)->view, ctx, &call, err);
+}
+
 static void past_destroy(struct store *s)
 {
 	struct past *past = past_of(s);
@@ -181,6 +214,8 @@ static const struct store_ops past_ops = {
 	.stat = past_stat,
 	.read = past_read,
 	.list = past_list,
+	.scan = past_scan,
+	.can = STORE_FIXED,
 	.destroy = past_destroy,
 };
 

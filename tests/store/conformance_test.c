@@ -73,6 +73,7 @@ STACK(mounts_with_none, store_mounts_new(store_memory_new(), NULL, 0))
 STACK(the_inside_of_a_mount, store_prefix_new(mounted(), P("m/one/deep/x")))
 STACK(the_base_beside_mounts, store_prefix_new(mounted(), P("m/two")))
 STACK(overlay_over_nothing, store_overlay_new(store_memory_new(), store_memory_new()))
+STACK(overlay_far_away, store_overlay_new(remote_new(store_memory_new(), false), remote_new(store_memory_new(), true)))
 
 /* A lower store with many files, all of which were deleted: the overlay must behave as if it were empty. */
 static struct store *overlay_over_deleted(void)

@@ -246,6 +246,8 @@ static int scan_text(struct run *r, const struct op *op, struct str *ret)
 	struct scan_req req = {.contents = op->recursive, .threads = 1, .visit = seen_visit, .arg = &seen};
 	int e;
 
+	if (op->limit % 2)
+		return gather(&r->c, op->path, op->recursive, false, ret);
 	buf_init(&seen.out, r->c.ctx.arena, MIB);
 	e = store_scan(r->c.s, &r->c.ctx, P(op->path), &req, &r->c.err);
 	*ret = seen.order_ok ? buf_str(&seen.out) : STR("out of order");
@@ -590,9 +592,8 @@ static void check_stack(const struct stack *stack)
 	}
 }
 
-static struct store *templated(struct store *upper)
+static struct store *templated(struct store *upper, struct store *lower)
 {
-	struct store *lower = store_memory_new();
 	ARENA_SCOPE struct arena *arena = arena_new();
 	struct ctx ctx = {.arena = arena};
 	struct err err;
@@ -601,6 +602,14 @@ static struct store *templated(struct store *upper)
 		CHECK_OK(store_write(lower, &ctx, P(template_files[i]), str_of(template_files[i]), ANY, NULL, &err),
 			 err);
 	return store_overlay_new(upper, lower);
+}
+
+/* What a fork is: over a past that does not change. */
+static struct store *forked(struct store *upper, struct store *past)
+{
+	struct store *lower = remote_new(past, true);
+
+	return templated(upper, lower);
 }
 
 /* "a" and "b" of a store in which "m/a" is another one: operations cross between the two. */
@@ -644,8 +653,11 @@ MODEL(revisions_in_a_journal, recorded(FORM_OBJECTS, store_memory_new(), form_me
 MODEL(revisions_in_one_step, recorded(FORM_ONE_STEP, store_memory_new(), store_memory_new()), false)
 MODEL(revisions_on_disk, recorded(FORM_SEGMENTS, open_disk(true, false), open_disk(true, false)), false)
 MODEL(overlay_over_nothing, store_overlay_new(store_memory_new(), store_memory_new()), false)
-MODEL(overlay_over_a_template, templated(store_memory_new()), true)
-MODEL(overlay_on_disk, templated(open_disk(true, false)), true)
+MODEL(overlay_over_a_template, templated(store_memory_new(), store_memory_new()), true)
+MODEL(overlay_on_disk, templated(open_disk(true, false), open_disk(true, false)), true)
+MODEL(overlay_over_a_past, forked(open_disk(true, false), open_disk(true, false)), true)
+MODEL(overlay_far_away, templated(remote_new(store_memory_new(), false), store_memory_new()), true)
+MODEL(overlay_far_away_over_a_past, forked(remote_new(store_memory_new(), false), store_memory_new()), true)
 MODEL(inside_of_a_mount, store_prefix_new(crossing(), P("a/w")), false)
 MODEL(shipped_stack,
       store_guard_new(store_events_new(store_quota_new(store_prefix_new(open_disk(true, false), P("ws/one")),

@@ -3,6 +3,8 @@
 #ifndef STEAD_TESTS_STORE_STORE_FIX_H
 #define STEAD_TESTS_STORE_STORE_FIX_H
 
+#include <pthread.h>
+
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/limits.h"
@@ -12,6 +14,8 @@
 
 /* No test uses all of these. */
 #pragma GCC diagnostic ignored "-Wunused-function"
+
+#define GATHERED_MAX 4096
 
 struct conf {
 	struct store *s;
@@ -185,6 +189,83 @@ static struct str scan_paths(struct conf *c, const char *dir, struct seen *seen,
 	CHECK_OK(store_scan(c->s, &c->ctx, P(dir), &req, &c->err), c->err);
 	CHECK(seen->order_ok);
 	return buf_str(&seen->out);
+}
+
+/* The same with several threads, whose visits are put in order by their numbers. */
+struct gathered {
+	pthread_mutex_t lock;
+	struct buf texts[GATHERED_MAX];
+	uint64_t count;
+	bool ok;
+};
+
+static int gather_visit(void *arg, const struct scan_item *item, struct err *err)
+{
+	struct gathered *g = arg;
+	struct buf *text = &g->texts[item->seq % GATHERED_MAX];
+
+	(void)err;
+	pthread_mutex_lock(&g->lock);
+	g->ok = g->ok && item->seq < GATHERED_MAX && !item->unreadable && item->worker < SCAN_WORKERS_MAX;
+	if (item->offset == 0)
+		buf_printf(text, "%s%.*s%s", item->seq ? " " : "", STR_ARG(item->path), item->data.len ? ":" : "");
+	buf_add(text, item->data);
+	g->count += item->last;
+	pthread_mutex_unlock(&g->lock);
+	return 0;
+}
+
+/* What scan_paths() returns. Every number below the count of files has been visited. */
+static int gather(struct conf *c, const char *dir, bool contents, bool use_ignore, struct str *ret)
+{
+	struct gathered *g = calloc(1, sizeof(*g));
+	struct scan_req req = {
+		.contents = contents, .use_ignore = use_ignore, .threads = 3, .visit = gather_visit, .arg = g};
+	struct buf out;
+	int r;
+
+	buf_init(&out, c->ctx.arena, 64 * MIB);
+	for (size_t i = 0; i < GATHERED_MAX; i++)
+		buf_init(&g->texts[i], c->ctx.arena, MIB);
+	pthread_mutex_init(&g->lock, NULL);
+	g->ok = true;
+	r = store_scan(c->s, &c->ctx, P(dir), &req, &c->err);
+	for (uint64_t i = 0; r == 0 && i < g->count; i++) {
+		g->ok = g->ok && g->texts[i].len;
+		buf_add(&out, buf_str(&g->texts[i]));
+	}
+	*ret = g->ok ? buf_str(&out) : STR("out of order");
+	pthread_mutex_destroy(&g->lock);
+	free(g);
+	return r;
+}
+
+/* A layer that makes a store one that is not on this machine, for what the layers above it remember. */
+static int remote_around(struct store *s, struct ctx *ctx, struct store_call *call, struct err *err)
+{
+	return store_forward(s->inner, ctx, call, err);
+}
+
+static void remote_destroy(struct store *s)
+{
+	free(s);
+}
+
+static struct store *remote_new(struct store *inner, bool is_fixed)
+{
+	static const struct store_ops remote = {.name = "remote",
+						.around = remote_around,
+						.cannot = STORE_LOCAL | STORE_FIXED,
+						.destroy = remote_destroy};
+	static const struct store_ops remote_fixed = {.name = "remote",
+						      .around = remote_around,
+						      .cannot = STORE_LOCAL | STORE_FIXED,
+						      .can = STORE_FIXED,
+						      .destroy = remote_destroy};
+	struct store *s = calloc(1, sizeof(*s));
+
+	*s = (struct store){.ops = is_fixed ? &remote_fixed : &remote, .inner = inner};
+	return s;
 }
 
 /* Removes what a test left at `url`, if its server still answers. */

@@ -314,7 +314,7 @@ static int for_each_file(struct store *s, struct ctx *ctx, const struct store_ca
 {
 	LIST_PAGES_SCOPE struct list_pages pages = {.store = s->inner,
 						    .dir = call->path,
-						    .req = {.recursive = true, .limit = 1000},
+						    .req = {.recursive = true, .limit = 1000, .names_only = true},
 						    .is_layer = true,
 						    .ctx = *ctx};
 	int r;

@@ -178,10 +178,16 @@ static struct store *open_over_template(struct store **ret_fault)
 	return store_overlay_new(*ret_fault, prepared(store_memory_new()));
 }
 
-/* Overrides of a part of the template, and files of its own. */
-static struct store *open_overrides(struct store **ret_fault)
+/* A fork on a server: what is covered is remembered. */
+static struct store *open_fork(struct store **ret_fault)
 {
-	struct store *s = open_over_template(ret_fault);
+	*ret_fault = store_fault_new(store_memory_new());
+	return store_overlay_new(remote_new(*ret_fault, false), remote_new(prepared(store_memory_new()), true));
+}
+
+/* Overrides of a part of the template, and files of its own. */
+static struct store * override(struct store *s)
+{
 	ARENA_SCOPE struct arena *arena = arena_new();
 	struct conf c = conf_of(s, arena);
 
@@ -189,6 +195,16 @@ static struct store *open_overrides(struct store **ret_fault)
 	put(&c, "d/two", "override");
 	put(&c, "d/four", "4");
 	return s;
+}
+
+static struct store *open_overrides(struct store **ret_fault)
+{
+	return override(open_over_template(ret_fault));
+}
+
+static struct store *open_fork_overrides(struct store **ret_fault)
+{
+	return override(open_fork(ret_fault));
 }
 
 static struct store *open_mounted(struct store **ret_fault)
@@ -236,6 +252,12 @@ TEST(an_overlay_over_a_template_keeps_a_failed_change_whole)
 TEST(an_overlay_with_overrides_keeps_a_failed_change_whole)
 {
 	check_all(open_overrides);
+}
+
+TEST(a_fork_keeps_a_failed_change_whole)
+{
+	check_all(open_fork);
+	check_all(open_fork_overrides);
 }
 
 TEST(changes_beside_a_mount_fail_whole)

@@ -124,6 +124,7 @@ static void disk_destroy(struct store *s)
 	struct disk *d = disk_of(s);
 
 	disk_reaper_destroy(d->reaper);
+	disk_kept_destroy(d->kept);
 	if (d->tmp >= 0)
 		close(d->tmp);
 	if (d->root >= 0)
@@ -213,6 +214,11 @@ static int probe_openat2(const struct disk *d, const char *dir, struct err *err)
 	return fd < 0 ? err_sys(err, -fd, "cannot open the directory \"%s\"", dir) : 0;
 }
 
+uint64_t store_disk_dirs_read(struct store *disk)
+{
+	return atomic_load(&disk_of(disk)->dirs_read);
+}
+
 int store_disk_open(const char *dir, const struct store_disk_opts *opts, struct store **ret_store, struct err *err)
 {
 	static const struct store_disk_opts defaults;
@@ -225,6 +231,7 @@ int store_disk_open(const char *dir, const struct store_disk_opts *opts, struct 
 	d->root = d->tmp = -1;
 	d->relaxed = opts->relaxed;
 	d->reaper = disk_reaper_new();
+	d->kept = disk_kept_new();
 	r = open_host_dir(dir, opts->create, 0, &d->root, err);
 	if (r == 0)
 		r = probe_openat2(d, dir, err);

@@ -18,6 +18,8 @@
 /* Names of unfinished writes. They do not belong to the store: never listed, read or written through it. */
 #define DISK_TMP_PREFIX ".stead-tmp-"
 
+struct disk_kept;
+
 struct disk {
 	struct store base;
 	int root; /* the directory that is the store's root */
@@ -25,6 +27,8 @@ struct disk {
 	dev_t tmp_dev;
 	bool relaxed;
 	struct disk_reaper *reaper;
+	struct disk_kept *kept;
+	atomic_uint_fast64_t dirs_read; /* for lists */
 	/* Learnt once from the kernel's first answer. */
 	atomic_bool no_tmpfile;   /* the file system has no O_TMPFILE */
 	atomic_bool link_by_proc; /* linkat(AT_EMPTY_PATH) is not allowed: go by /proc/self/fd */
@@ -107,6 +111,7 @@ struct disk_names {
 	size_t len, cap;
 	struct disk_name_ref *refs; /* heap */
 	size_t count, ref_cap;
+	size_t sorted; /* so many of the first are in their final places */
 };
 struct disk_name_ref {
 	uint32_t at, len;   /* in text; terminated */
@@ -118,7 +123,25 @@ struct disk_name_ref {
 int disk_names_read(int dir, bool all, struct disk_names *ret, struct err *err);
 /* In list order: a directory counts with a '/' after its name. */
 void disk_names_sort(struct disk_names *names);
+/* Sorts at least the first `count` of them; the others follow in any order. */
+void disk_names_sort_first(struct disk_names *names, size_t count);
 void disk_names_release(struct disk_names *names);
+
+/* disk_kept.c: names of large directories, kept between the pages of a list. */
+struct disk_stamp {
+	dev_t dev;
+	ino_t ino;
+	struct timespec changed, modified;
+	bool settled; /* a change from now on cannot leave these times as they are */
+};
+struct disk_kept *disk_kept_new(void);
+void disk_kept_destroy(struct disk_kept *kept);
+/* To be taken before the names are read. */
+struct disk_stamp disk_stamp_take(const struct disk *d, int dir);
+/* The names that were kept for the directory, if it is as it was then; the caller owns them. */
+bool disk_kept_take(const struct disk *d, const struct disk_stamp *stamp, struct disk_names *ret);
+/* Keeps the names for the next page, or frees them. `stamp` is the one from before they were read. */
+void disk_kept_put(const struct disk *d, const struct disk_stamp *stamp, struct disk_names *names);
 
 /* disk_write.c */
 int disk_write(struct store *s, struct ctx *ctx, struct wpath path, const struct source *source, struct store_cond cond,

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Lists. The walk keeps one frame per level on the heap, each with the sorted names of its directory; names
- * before the cursor are dropped before they are sorted, opened or stat'ed, so a later page costs its own entries and
- * the names on the way to them. Only the LIST_FDS innermost frames keep their descriptor; an outer one resolves its
- * path again (with the same refusal of links) when the walk comes back to it.
+ * Lists. The walk keeps one frame per level on the heap, each with the names of its directory. The first page of a
+ * directory sorts no more names than it gives; the names of a large one are then kept for the pages that follow
+ * (disk_kept.c). Only what is on the page is opened or stat'ed. Only the LIST_FDS innermost frames keep their
+ * descriptor; an outer one resolves its path again (with the same refusal of links) when the walk comes back to it.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -17,15 +17,16 @@ struct frame {
 	size_t path_len;
 	struct disk_names names;
 	size_t at;
+	struct disk_stamp stamp; /* of a directory whose names may be kept, else zero */
 };
 
 struct walk {
-	const struct disk *d;
+	struct disk *d;
 	struct ctx *ctx;
 	const struct store_list_req *req;
 	struct store_page page;
 	size_t page_cap;
-	uint64_t skipped_behind; /* names after the last entry: of the next page, if there is one */
+	uint64_t skipped_after; /* names after the last entry: of the next page, if there is one */
 	char path[PATH_LEN_MAX + 1 + PATH_NAME_MAX + 1]; /* of the innermost frame, with a final '/' unless root */
 	struct frame *frames;                            /* heap */
 	size_t depth, cap;
@@ -45,8 +46,8 @@ static bool cursor_in(const struct walk *w, size_t path_len, struct str *ret_res
 }
 
 /* True when the entry, or something below it, comes after the cursor. */
-static bool is_behind(const struct walk *w, const struct disk_names *names, const struct disk_name_ref *ref,
-		      struct str cursor)
+static bool is_after_cursor(const struct walk *w, const struct disk_names *names, const struct disk_name_ref *ref,
+			    struct str cursor)
 {
 	struct str name = str_n(names->text + ref->at, ref->len);
 	int c = str_cmp(name, str_first(cursor, name.len));
@@ -65,12 +66,55 @@ static void drop_before_cursor(const struct walk *w, struct disk_names *names, s
 {
 	size_t kept = 0;
 
-	if (cursor.len == 0)
-		return;
 	for (size_t i = 0; i < names->count; i++)
-		if (is_behind(w, names, &names->refs[i], cursor))
+		if (is_after_cursor(w, names, &names->refs[i], cursor))
 			names->refs[kept++] = names->refs[i];
 	names->count = kept;
+}
+
+/* The first of the sorted names that comes after the cursor. */
+static size_t find_cursor(const struct walk *w, const struct disk_names *names, struct str cursor)
+{
+	size_t low = 0, high = names->count;
+
+	while (low < high) {
+		size_t mid = (low + high) / 2;
+
+		if (is_after_cursor(w, names, &names->refs[mid], cursor))
+			high = mid;
+		else
+			low = mid + 1;
+	}
+	return low;
+}
+
+/* Whether a list of the directory is likely to go on after this page: the cursor is in it, or it is what is listed.
+   A list of one entry only asks whether there is any. */
+static bool may_be_paged(const struct walk *w, struct str cursor)
+{
+	return cursor.len || (w->depth == 0 && w->req->limit > 1);
+}
+
+/* Names that cannot be kept are not worth sorting beyond this page. */
+static int read_names(struct walk *w, struct frame *f, struct str cursor, struct err *err)
+{
+	int r;
+
+	if (may_be_paged(w, cursor))
+		f->stamp = disk_stamp_take(w->d, f->fd);
+	if (!disk_kept_take(w->d, &f->stamp, &f->names)) {
+		atomic_fetch_add(&w->d->dirs_read, 1);
+		r = disk_names_read(f->fd, false, &f->names, err);
+		if (r)
+			return r;
+		if (cursor.len && !f->stamp.settled)
+			drop_before_cursor(w, &f->names, cursor);
+	}
+	if (cursor.len && f->stamp.settled) {
+		disk_names_sort(&f->names);
+		f->at = find_cursor(w, &f->names, cursor);
+	}
+	return 0;
 }
 
 /* Takes over `fd`. */
@@ -80,17 +124,16 @@ static int push_frame(struct walk *w, int fd, size_t path_len, struct err *err)
 	struct str cursor;
 	int r;
 
+	if (!cursor_in(w, path_len, &cursor)) {
+		close(fd);
+		return 0;
+	}
 	HEAP_ROOM(w->frames, w->depth, w->cap);
-	r = disk_names_read(fd, false, &f.names, err);
+	r = read_names(w, &f, cursor, err);
 	if (r) {
 		close(fd);
 		return r;
 	}
-	if (cursor_in(w, path_len, &cursor))
-		drop_before_cursor(w, &f.names, cursor);
-	else
-		f.names.count = 0;
-	disk_names_sort(&f.names);
 	w->frames[w->depth++] = f;
 	if (w->depth > LIST_FDS) {
 		struct frame *outer = &w->frames[w->depth - 1 - LIST_FDS];
@@ -102,13 +145,17 @@ static int push_frame(struct walk *w, int fd, size_t path_len, struct err *err)
 	return ctx_check(w->ctx, err);
 }
 
+/* The names of a directory that is not finished are for the next page. */
 static void pop_frame(struct walk *w)
 {
 	struct frame *f = &w->frames[--w->depth];
 
 	if (f->fd >= 0)
 		close(f->fd);
-	disk_names_release(&f->names);
+	if (f->at < f->names.count)
+		disk_kept_put(w->d, &f->stamp, &f->names);
+	else
+		disk_names_release(&f->names);
 }
 
 /* The innermost frame's descriptor, opened again when it was given up; -errno when the directory is gone. */
@@ -126,13 +173,16 @@ static void add_entry(struct walk *w, size_t path_len, const struct stat *st)
 	ARENA_ROOM(w->ctx->arena, w->page.entries, w->page.count, w->page_cap);
 	e = &w->page.entries[w->page.count++];
 	e->path.s = arena_str(w->ctx->arena, str_n(w->path, path_len));
-	disk_fill_stat(w->ctx->arena, st, &e->stat);
+	if (w->req->names_only)
+		e->stat = (struct store_stat){.kind = S_ISDIR(st->st_mode) ? STORE_DIR : STORE_FILE};
+	else
+		disk_fill_stat(w->ctx->arena, st, &e->stat);
 }
 
 static void skip(struct walk *w)
 {
 	if (w->page.count == w->req->limit)
-		w->skipped_behind++;
+		w->skipped_after++;
 	else
 		w->page.skipped++;
 }
@@ -162,10 +212,18 @@ static void set_next(struct walk *w)
 	w->page.next = e->stat.kind == STORE_DIR ? arena_printf(w->ctx->arena, "%.*s/", STR_ARG(e->path.s)) : e->path.s;
 }
 
+/* The next name of the frame, in its place in the order. */
+static const struct disk_name_ref *next_name(const struct walk *w, struct frame *f)
+{
+	if (f->at >= f->names.sorted)
+		disk_names_sort_first(&f->names, f->at + w->req->limit - w->page.count + 1);
+	return &f->names.refs[f->at++];
+}
+
 /* One name of the innermost frame. *ret_full when the page is and there is more. */
 static int visit(struct walk *w, struct frame *f, bool *ret_full, struct err *err)
 {
-	const struct disk_name_ref *ref = &f->names.refs[f->at++];
+	const struct disk_name_ref *ref = next_name(w, f);
 	const char *name = f->names.text + ref->at;
 	size_t path_len = f->path_len + ref->len;
 	struct stat st = {.st_mode = S_IFDIR};
@@ -182,7 +240,9 @@ static int visit(struct walk *w, struct frame *f, bool *ret_full, struct err *er
 		*ret_full = true;
 		return 0;
 	}
-	if (ref->type == DT_REG) {
+	if (ref->type == DT_REG && w->req->names_only)
+		st.st_mode = S_IFREG;
+	if (ref->type == DT_REG && !w->req->names_only) {
 		fd = frame_fd(w, f);
 		if (fd == -EMFILE || fd == -ENFILE)
 			return disk_fail(err, -fd);
@@ -213,7 +273,7 @@ static int run(struct walk *w, struct err *err)
 	if (full)
 		set_next(w);
 	else
-		w->page.skipped += w->skipped_behind;
+		w->page.skipped += w->skipped_after;
 	return r;
 }
 

@@ -98,10 +98,64 @@ static int compare(const void *a, const void *b, void *text)
 	return cx - cy;
 }
 
+static void sort_range(struct disk_names *names, size_t from, size_t count)
+{
+	if (count > 1)
+		qsort_r(names->refs + from, count, sizeof(*names->refs), compare, names->text);
+}
+
 void disk_names_sort(struct disk_names *names)
 {
-	if (names->count > 1)
-		qsort_r(names->refs, names->count, sizeof(*names->refs), compare, names->text);
+	sort_range(names, names->sorted, names->count - names->sorted);
+	names->sorted = names->count;
+}
+
+static void swap_refs(struct disk_name_ref *a, struct disk_name_ref *b)
+{
+	struct disk_name_ref ref = *a;
+
+	*a = *b;
+	*b = ref;
+}
+
+/* Restores the heap, in which a parent is not less than its children, after its element `i` became less. */
+static void sift_down(struct disk_name_ref *heap, size_t count, size_t i, void *text)
+{
+	for (;;) {
+		size_t child = 2 * i + 1;
+
+		if (child >= count)
+			return;
+		if (child + 1 < count && compare(&heap[child], &heap[child + 1], text) < 0)
+			child++;
+		if (compare(&heap[i], &heap[child], text) >= 0)
+			return;
+		swap_refs(&heap[i], &heap[child]);
+		i = child;
+	}
+}
+
+/* The first page of a large directory: a heap of the least names so far, which most names need only be compared with.
+ */
+void disk_names_sort_first(struct disk_names *names, size_t count)
+{
+	struct disk_name_ref *refs = names->refs;
+
+	if (count <= names->sorted)
+		return;
+	if (names->sorted || count >= names->count / 8) {
+		disk_names_sort(names);
+		return;
+	}
+	for (size_t i = count / 2; i > 0; i--)
+		sift_down(refs, count, i - 1, names->text);
+	for (size_t i = count; i < names->count; i++)
+		if (compare(&refs[i], &refs[0], names->text) < 0) {
+			swap_refs(&refs[i], &refs[0]);
+			sift_down(refs, count, 0, names->text);
+		}
+	sort_range(names, 0, count);
+	names->sorted = count;
 }
 
 void disk_names_release(struct disk_names *names)

@@ -79,6 +79,42 @@ BOTH(redis_on_a_unix_socket, redis_open_at(redis_env("STEAD_TEST_REDIS_UNIX"), r
 BOTH(redis_as_an_acl_user, open_user())
 BOTH(a_prefix_in_redis, store_prefix_new(redis_open_new(), P("ws/one")))
 
+STACK(an_overlay_in_redis, store_overlay_new(redis_open_new(), redis_open_new()))
+
+/* What a fork has removed is fetched again after a second, so on a slow machine one more is allowed. */
+#define CHECK_TRIPS(act, most)                                                                                         \
+	do {                                                                                                           \
+		uint64_t before_ = store_redis_trips(redis);                                                           \
+		act;                                                                                                   \
+		before_ = store_redis_trips(redis) - before_;                                                          \
+		CHECK(before_ <= (most) + (clock_monotonic_ns() - began > 500000000));                                 \
+	} while (0)
+
+/* A fork: a part of the server over another part that does not change. A file that is not there, and a directory, take
+   Redis two round trips, so the two and three requests of the overlay are these. */
+TEST(a_read_or_write_in_a_fork_is_at_most_five_round_trips)
+{
+	struct store *redis = redis_open_new();
+	struct store *parent = store_prefix_new(store_share(redis), P("parent"));
+	struct conf c = {.s = parent, .ctx = {.arena = arena_new()}};
+	int64_t began = clock_monotonic_ns();
+	struct str v;
+
+	put(&c, "files/a", "1");
+	put(&c, "files/b", "2");
+	put(&c, "files/c", "3");
+	c.s = store_overlay_new(store_prefix_new(store_share(redis), P("fork")), remote_new(parent, true));
+	CHECK_OK(store_remove(c.s, &c.ctx, P("files/c"), false, ANY, NULL, &c.err), c.err);
+	v = stat_of(&c, "files/b").version;
+	CHECK_TRIPS(get(&c, "files/a"), 3);
+	CHECK_TRIPS(put(&c, "files/a", "changed"), 2);
+	CHECK_TRIPS(CHECK_OK(store_write(c.s, &c.ctx, P("files/b"), STR("2"), VERS(v), NULL, &c.err), c.err), 3);
+	CHECK_TRIPS(put(&c, "files/new", "4"), 5);
+	store_destroy(c.s);
+	store_destroy(redis);
+	arena_destroy(c.ctx.arena);
+}
+
 TEST(move_and_copy_honour_a_version_of_the_target)
 {
 	struct conf c = {.s = redis_open_new(), .ctx = {.arena = arena_new()}};
