@@ -176,7 +176,8 @@ static int has_same_bytes(struct copying *c, struct ctx *ctx, struct wpath path,
 static int transfer(struct copying *c, struct ctx *ctx, const struct store_entry *e, struct store_stat *from,
 		    struct store_stat *to, struct err *err)
 {
-	struct str bytes, back;
+	struct source source = {.mode = e->stat.mode};
+	struct str back;
 	bool same;
 	int r;
 
@@ -185,12 +186,12 @@ static int transfer(struct copying *c, struct ctx *ctx, const struct store_entry
 		if (!r)
 			r = has_same_bytes(c, ctx, e->path, &same, from, to, err);
 	} else {
-		r = store_read(c->source, ctx, e->path, STORE_WHOLE, 2 * SMALL, &bytes, from, err);
+		r = store_read(c->source, ctx, e->path, STORE_WHOLE, 2 * SMALL, &source.bytes, from, err);
 		if (!r)
-			r = store_write(c->target, ctx, e->path, bytes, any(), to, err);
+			r = store_write_stream(c->target, ctx, e->path, &source, any(), to, err);
 		if (!r)
 			r = store_read(c->target, ctx, e->path, STORE_WHOLE, 2 * SMALL, &back, to, err);
-		same = !r && str_eq(bytes, back);
+		same = !r && str_eq(source.bytes, back);
 	}
 	if (!r && !same)
 		r = err_set(err, ERR_CONFLICT,

@@ -23,7 +23,7 @@ struct disk {
 	int root; /* the directory that is the store's root */
 	int tmp;  /* where named temporary files go; -1: into the directory of their target */
 	dev_t tmp_dev;
-	bool relaxed;
+	bool relaxed, keep_links;
 	struct disk_reaper *reaper;
 	/* Learnt once from the kernel's first answer. */
 	atomic_bool no_tmpfile;   /* the file system has no O_TMPFILE */
