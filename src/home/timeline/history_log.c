@@ -17,6 +17,11 @@
 
 int past_each(struct workspace *ws, struct ctx *ctx, struct rev_query query, past_fn each, void *arg, struct err *err)
 {
+	return past_each_in(workspace_revisions(ws), ctx, query, each, arg, err);
+}
+
+int past_each_in(struct store *log, struct ctx *ctx, struct rev_query query, past_fn each, void *arg, struct err *err)
+{
 	bool more = true;
 	int r = 0;
 
@@ -30,7 +35,7 @@ int past_each(struct workspace *ws, struct ctx *ctx, struct rev_query query, pas
 		c.arena = page;
 		r = ctx_check(ctx, err);
 		if (r == 0)
-			r = revisions_query(workspace_revisions(ws), &c, &query, &found, &count, &more, err);
+			r = revisions_query(log, &c, &query, &found, &count, &more, err);
 		for (size_t i = 0; r == 0 && i < count; i++)
 			r = each(arg, &found[i], err);
 		if (r || !more)
