@@ -486,6 +486,7 @@ static int put(struct store *s, struct ctx *ctx, struct store_call call, enum re
 		return r;
 	if (op == REV_APPEND)
 		d.piece = d.after; /* which is right as it is when the file does not exist yet */
+	taken.mode = call.source->mode;
 	call.source = &taken;
 	return change(rv, ctx, &call, &d, err);
 }

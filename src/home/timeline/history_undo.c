@@ -335,16 +335,16 @@ static int hash_after(struct undo *u, struct wpath path, uint64_t number, uint64
 	return r;
 }
 
-/* Whether the path is after `r` what the changes above it found. The hash of what an append left is not known. */
+/* Whether the path is after `r` what the changes above it found. Two states of the same bytes need not be known to be the
+   same: the hash of what an append left is not in the log. */
 static int is_as_left(struct undo *u, const struct undo_path *p, const struct revision *r, bool *ret, struct err *err)
 {
 	const struct rev_state *a = &r->after, *b = &p->above;
-	bool is_hashed = (a->hash[0] || a->hash[1]) && (b->hash[0] || b->hash[1]);
 	uint64_t left[2], found[2];
 	int bad;
 
 	*ret = past_same(a, b);
-	if (*ret || is_hashed || !a->exists || !b->exists || a->size != b->size)
+	if (*ret || !a->exists || !b->exists || a->size != b->size)
 		return 0;
 	bad = hash_after(u, r->path, r->number, left, err);
 	if (bad == 0)
