@@ -372,7 +372,7 @@ static int plan_change(void *arg, const struct revision *r, struct err *err)
 	p->gap = false;
 	if (!p->newest)
 		p->newest = r->number;
-	p->mode_changed = p->mode_changed || (r->after.exists && r->before.mode != r->after.mode);
+	p->mode_changed |= r->before.mode && r->after.mode && r->before.mode != r->after.mode;
 	p->step.number = p->above_number = r->number - 1;
 	p->step.then = p->above = past_keep(u->ctx, &r->before);
 	u->changes++;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The history family through the tool table, on memory and on disk. */
 #include <pthread.h>
+#include <sys/stat.h>
 
 #include "tool/tool_fix.h"
 
@@ -444,6 +445,59 @@ TEST(undo_never_takes_back_what_another_program_wrote)
 	CHECK_STR(content_of(&b, "a"), STR("mine\n"));
 	good(&b, "undo", "{}");
 	CHECK_STR(content_of(&b, "a"), STR("edited by hand\n"));
+	bench_close(&b);
+}
+
+static int mode_of(struct bench *b, const char *path)
+{
+	struct stat st;
+
+	CHECK_INT(stat(arena_printf(b->arena, "%s/test/files/%s", b->dir, path).ptr, &st), 0);
+	return st.st_mode & 0777;
+}
+
+static void set_mode(struct bench *b, const char *path, unsigned mode)
+{
+	CHECK_INT(chmod(arena_printf(b->arena, "%s/test/files/%s", b->dir, path).ptr, mode), 0);
+}
+
+/* False: the records of this build have no modes. */
+static bool has_modes(struct bench *b)
+{
+	struct rev_state state;
+	struct err err = {0};
+
+	CHECK_OK(revisions_state(workspace_revisions(b->ws), &b->ctx, (struct wpath){STR("files/key")}, 1, &state, &err),
+		 err);
+	return state.mode != 0;
+}
+
+TEST(a_file_that_comes_back_has_the_mode_that_it_had)
+{
+	struct bench b;
+
+	bench_open_disk(&b, "native");
+	good(&b, "write_file", "{'path':'key','content':'secret'}");
+	set_mode(&b, "key", 0600);
+	good(&b, "delete_file", "{'path':'key'}");
+	if (!has_modes(&b)) {
+		bench_close(&b);
+		return;
+	}
+	good(&b, "undo", "{}");
+	CHECK_INT(mode_of(&b, "key"), 0600);
+	good(&b, "move_file", "{'from':'key','to':'d/key'}");
+	good(&b, "undo", "{}");
+	CHECK_INT(mode_of(&b, "key"), 0600);
+	good(&b, "write_file", "{'path':'key','content':'other','mode':'overwrite'}");
+	set_mode(&b, "key", 0640); /* the person's doing, which stays */
+	good(&b, "undo", "{}");
+	CHECK_STR(content_of(&b, "key"), STR("secret"));
+	CHECK_INT(mode_of(&b, "key"), 0640);
+	good(&b, "checkpoint", "{'name':'full'}");
+	good(&b, "clear_files", "{}");
+	good(&b, "restore", "{'path':'/','revision':'full'}");
+	CHECK_INT(mode_of(&b, "key"), 0640);
 	bench_close(&b);
 }
 
