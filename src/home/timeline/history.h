@@ -36,7 +36,8 @@ int history_diff(struct workspace *ws, struct ctx *ctx, struct wpath path, uint6
 typedef int (*history_diff_fn)(void *arg, const struct jv *file, struct err *err);
 int history_diff_each(struct workspace *ws, struct ctx *ctx, struct wpath path, uint64_t from, uint64_t to,
 		      history_diff_fn each, void *arg, struct err *err);
-/* Records what other programs changed at `path` and below, so that "head" is what is there. */
+/* Records what other programs changed at `path` and below, so that "head" is what is there. In a store elsewhere than
+   on this machine only a file is looked at, not what is below a directory. */
 int history_notice(struct workspace *ws, struct ctx *ctx, struct wpath path, struct err *err);
 
 /* Makes `path` (a file, or everything below a directory) what it was after `number`. A change like any other.

@@ -26,8 +26,6 @@ int past_changes(struct workspace *ws, struct ctx *ctx, struct wpath path, uint6
 		 struct past_change **ret, size_t *ret_count, struct err *err);
 /* ERR_NOT_FOUND when history does not reach back to what was after `number`. */
 int past_kept(struct workspace *ws, struct ctx *ctx, uint64_t number, struct err *err);
-/* Records what other programs did to `path` and below. */
-int past_notice(struct workspace *ws, struct ctx *ctx, struct wpath path, struct err *err);
 
 bool past_same(const struct rev_state *a, const struct rev_state *b);
 /* The versions of a state outlive the page they came from. */
@@ -60,6 +58,8 @@ bool step_is_needed(const struct step *step);
 const char *step_how(const struct step *step);
 /* The log that has the path. */
 struct store *step_log(struct workspace *ws, const struct step *step);
+/* Records what another program did to one of the paths; *ret_new: it did something, so the plan must be made again. */
+int steps_settle(struct workspace *ws, struct ctx *ctx, const struct steps *steps, bool *ret_new, struct err *err);
 /* ERR_NOT_FOUND when a content that is to come back is not kept. */
 int steps_check_kept(const struct steps *steps, struct err *err);
 /* Makes all of them: what goes first, then what comes back. */

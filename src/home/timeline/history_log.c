@@ -48,13 +48,6 @@ int past_each_in(struct store *log, struct ctx *ctx, struct rev_query query, pas
 	return r == PAST_ENOUGH ? 0 : r;
 }
 
-int past_notice(struct workspace *ws, struct ctx *ctx, struct wpath path, struct err *err)
-{
-	uint64_t ignored;
-
-	return revisions_notice(workspace_revisions(ws), ctx, past_logged(ws, ctx, path), &ignored, err);
-}
-
 int past_kept(struct workspace *ws, struct ctx *ctx, uint64_t number, struct err *err)
 {
 	struct rev_state ignored;

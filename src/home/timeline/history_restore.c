@@ -204,22 +204,15 @@ static int check_known(struct workspace *ws, struct ctx *ctx, struct wpath path,
 	return r;
 }
 
-static int restore_steps(struct workspace *ws, struct ctx *ctx, struct wpath path, uint64_t number, struct step **ret,
-			 size_t *ret_count, struct err *err)
+/* Everything at and below the path that has changed since. */
+static int restore_plan(struct workspace *ws, struct ctx *ctx, struct wpath path, uint64_t number, struct step **ret,
+			size_t *ret_count, struct err *err)
 {
-	struct step *steps = ARENA_NEW(ctx->arena, struct step);
 	struct past_change *changes;
+	struct step *steps;
 	size_t count, n = 0;
-	bool is_file;
-	int r = restore_one(ws, ctx, path, number, steps, &is_file, err);
+	int r = past_changes(ws, ctx, path, number, 0, &changes, &count, err);
 
-	*ret = steps;
-	*ret_count = is_file;
-	if (r || is_file)
-		return r;
-	r = past_notice(ws, ctx, path, err);
-	if (r == 0)
-		r = past_changes(ws, ctx, path, number, 0, &changes, &count, err);
 	if (r == 0 && count == 0)
 		r = check_known(ws, ctx, path, err);
 	if (r)
@@ -236,6 +229,47 @@ static int restore_steps(struct workspace *ws, struct ctx *ctx, struct wpath pat
 	*ret = steps;
 	*ret_count = n;
 	return 0;
+}
+
+int steps_settle(struct workspace *ws, struct ctx *ctx, const struct steps *steps, bool *ret_new, struct err *err)
+{
+	ARENA_SCOPE struct arena *arena = arena_new();
+	struct ctx own = *ctx;
+	int r = 0;
+
+	own.arena = arena;
+	*ret_new = false;
+	for (size_t i = 0; r == 0 && i < steps->count; i++) {
+		const struct step *s = step_at(steps, i);
+		bool is_new = false;
+
+		arena_reset(arena);
+		r = revisions_settle(step_log(ws, s), &own, s->logged, &is_new, err);
+		*ret_new |= is_new;
+	}
+	return r;
+}
+
+static int restore_steps(struct workspace *ws, struct ctx *ctx, struct wpath path, uint64_t number, struct step **ret,
+			 size_t *ret_count, struct err *err)
+{
+	struct steps all = {.size = sizeof(struct step)};
+	bool is_file, is_new;
+	int r;
+
+	*ret = ARENA_NEW(ctx->arena, struct step);
+	r = restore_one(ws, ctx, path, number, *ret, &is_file, err);
+	*ret_count = is_file;
+	if (r || is_file)
+		return r;
+	r = history_notice(ws, ctx, path, err);
+	if (r == 0)
+		r = restore_plan(ws, ctx, path, number, ret, ret_count, err);
+	all.first = *ret;
+	all.count = *ret_count;
+	if (r == 0)
+		r = steps_settle(ws, ctx, &all, &is_new, err);
+	return r == 0 && is_new ? restore_plan(ws, ctx, path, number, ret, ret_count, err) : r;
 }
 
 int history_restore(struct workspace *ws, struct ctx *ctx, struct wpath path, uint64_t number, struct jv **ret,

@@ -335,8 +335,8 @@ static int hash_after(struct undo *u, struct wpath path, uint64_t number, uint64
 	return r;
 }
 
-/* Whether the path is after `r` what the changes above it found. Two states of the same bytes need not be known to be the
-   same: the hash of what an append left is not in the log. */
+/* Whether the path is after `r` what the changes above it found. Two states of the same bytes need not be known to be
+   the same: the hash of what an append left is not in the log. */
 static int is_as_left(struct undo *u, const struct undo_path *p, const struct revision *r, bool *ret, struct err *err)
 {
 	const struct rev_state *a = &r->after, *b = &p->above;
@@ -417,20 +417,13 @@ static int plan(struct undo *u, struct err *err)
 /* Plans, checks whether another program has changed one of the files, and if so plans again with that change. */
 static int plan_settled(struct undo *u, struct err *err)
 {
-	ARENA_SCOPE struct arena *arena = arena_new();
-	struct ctx ctx = *u->ctx;
-	bool any = false;
 	int r = plan(u, err);
+	struct steps steps = {u->paths, sizeof(*u->paths), u->count, NULL};
+	bool is_new;
 
-	ctx.arena = arena;
-	for (size_t i = 0; r == 0 && i < u->count; i++) {
-		bool is_new = false;
-
-		arena_reset(arena);
-		r = revisions_settle(u->area.log, &ctx, u->paths[i].step.logged, &is_new, err);
-		any |= is_new;
-	}
-	return r == 0 && any ? plan(u, err) : r;
+	if (r == 0)
+		r = steps_settle(u->ws, u->ctx, &steps, &is_new, err);
+	return r == 0 && is_new ? plan(u, err) : r;
 }
 
 static bool has_effect(const struct undo *u)

@@ -240,8 +240,7 @@ TEST(undo_takes_back_the_last_call_whatever_it_touched)
 static void write_versions(struct bench *b, int count)
 {
 	for (int i = 1; i <= count; i++)
-		good(b, "write_file",
-		     arena_printf(b->arena, "{'path':'a','content':'v%d','mode':'overwrite'}", i).ptr);
+		good(b, "write_file", arena_printf(b->arena, "{'path':'a','content':'v%d','mode':'overwrite'}", i).ptr);
 }
 
 TEST(undo_goes_further_back_each_time_and_redo_forward_again)
@@ -467,8 +466,9 @@ static bool has_modes(struct bench *b)
 	struct rev_state state;
 	struct err err = {0};
 
-	CHECK_OK(revisions_state(workspace_revisions(b->ws), &b->ctx, (struct wpath){STR("files/key")}, 1, &state, &err),
-		 err);
+	CHECK_OK(
+		revisions_state(workspace_revisions(b->ws), &b->ctx, (struct wpath){STR("files/key")}, 1, &state, &err),
+		err);
 	return state.mode != 0;
 }
 

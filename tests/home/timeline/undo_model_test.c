@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Generated changes of a workspace, with the tree that should be there kept at every step. In memory the last calls are
- * then undone and redone one by one, at random, and new changes come between. Then any revision is looked at through the
- * view of the past, everything is undone back to the start, and the undo is undone: byte-equal each time. STEAD_TEST_SEED repeats a run, STEAD_MODEL_OPS sets its length. A failing run is cut to the shortest length
- * that still fails, and says so.
+ * then undone and redone one by one, at random, and new changes come between. Then any revision is looked at through
+ * the view of the past, everything is undone back to the start, and the undo is undone: byte-equal each time.
+ * STEAD_TEST_SEED repeats a run, STEAD_MODEL_OPS sets its length. A failing run is cut to the shortest length that
+ * still fails, and says so.
  */
 #include <sys/stat.h>
 #include <unistd.h>
