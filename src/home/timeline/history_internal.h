@@ -61,7 +61,7 @@ struct store *step_log(struct workspace *ws, const struct step *step);
 /* Records what another program did to one of the paths; *ret_new: it did something, so the plan must be made again. */
 int steps_settle(struct workspace *ws, struct ctx *ctx, const struct steps *steps, bool *ret_new, struct err *err);
 /* ERR_NOT_FOUND when a content that is to come back is not kept. */
-int steps_check_kept(const struct steps *steps, struct err *err);
+int steps_check_kept(struct workspace *ws, struct ctx *ctx, const struct steps *steps, struct err *err);
 /* Makes all of them: what goes first, then what comes back. */
 int steps_make(struct workspace *ws, struct ctx *ctx, const struct steps *steps, struct err *err);
 

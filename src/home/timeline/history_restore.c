@@ -121,12 +121,32 @@ static const struct step *step_at(const struct steps *steps, size_t i)
 	return (const struct step *)((const char *)steps->first + i * steps->size);
 }
 
-int steps_check_kept(const struct steps *steps, struct err *err)
+static int drop_push(void *arg, const void *bytes, size_t len, struct err *err)
+{
+	(void)arg, (void)bytes, (void)len, (void)err;
+	return 0;
+}
+
+/* The record says it for what retention dropped. What was forgotten (a fact of the memory) shows only when it is read.
+ */
+static bool is_kept(struct workspace *ws, struct ctx *ctx, const struct step *s)
+{
+	struct sink sink = {.push = drop_push};
+	struct rev_state state;
+	struct err ignored;
+
+	if (s->then.where == REV_NOWHERE)
+		return false;
+	return !s->is_home || revisions_read(step_log(ws, s), ctx, s->logged, s->number, (struct store_range){0, 1},
+					     &sink, &state, &ignored) != -ERR_NOT_FOUND;
+}
+
+int steps_check_kept(struct workspace *ws, struct ctx *ctx, const struct steps *steps, struct err *err)
 {
 	for (size_t i = 0; i < steps->count; i++) {
 		const struct step *s = step_at(steps, i);
 
-		if (s->then.exists && s->then.where == REV_NOWHERE && !past_same(&s->then, &s->now))
+		if (s->then.exists && !past_same(&s->then, &s->now) && !is_kept(ws, ctx, s))
 			return err_set(err, ERR_NOT_FOUND,
 				       "\"%.*s\" as it was after revision %llu is not kept; nothing was changed",
 				       STR_ARG(s->shown.s), (unsigned long long)s->number);
@@ -139,7 +159,7 @@ int steps_make(struct workspace *ws, struct ctx *ctx, const struct steps *steps,
 	ARENA_SCOPE struct arena *arena = arena_new();
 	struct ctx one = *ctx;
 	size_t made = 0;
-	int r = steps_check_kept(steps, err);
+	int r = steps_check_kept(ws, ctx, steps, err);
 
 	one.arena = arena;
 	for (int writes = 0; r == 0 && writes < 2; writes++)

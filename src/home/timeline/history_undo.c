@@ -519,7 +519,7 @@ static int undo_make(struct undo *u, struct jv *files, struct jv *counts, struct
 
 	ctx.actor.call_id =
 		undo_mark_call(arena, &mark, ctx.actor.call_id.len ? ctx.actor.call_id : call_id_new(arena));
-	r = u->req.dry_run ? steps_check_kept(&steps, err) : steps_make(u->ws, &ctx, &steps, err);
+	r = u->req.dry_run ? steps_check_kept(u->ws, &ctx, &steps, err) : steps_make(u->ws, &ctx, &steps, err);
 	for (size_t i = 0; r == 0 && i < u->count; i++) {
 		const struct step *s = &u->paths[i].step;
 		const char *how = step_how(s);

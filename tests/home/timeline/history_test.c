@@ -377,6 +377,27 @@ TEST(the_last_call_may_be_of_any_family)
 	bench_close(&b);
 }
 
+TEST(what_was_forgotten_does_not_come_back_with_an_undo)
+{
+	struct bench b;
+	struct err err = {0};
+	struct str text;
+	const struct jv *v;
+
+	bench_open_disk(&b, "native");
+	v = good(&b, "memory_save", "{'content':'- the sky is blue'}");
+	good(&b, "memory_save", "{'content':'- grass is green'}");
+	v = jv_at(jv_get(v, "saved"), 0);
+	good(&b, "memory_forget", arena_printf(b.arena, "{'id':'%.*s'}", STR_ARG(jv_get_str(v, "id"))).ptr);
+	CHECK_HAS(refused(&b, "undo", "{}", ERR_NOT_FOUND), STR("is not kept; nothing was changed"));
+	CHECK_OK(store_read(workspace_home(b.ws), &b.ctx, (struct wpath){STR("MEMORY.md")}, STORE_WHOLE, 10000, &text,
+			    NULL, &err),
+		 err);
+	CHECK_HAS(text, STR("green"));
+	CHECK_LACKS(text, STR("blue"));
+	bench_close(&b);
+}
+
 TEST(undo_chooses_by_revision_call_session_and_actor)
 {
 	struct bench b;
