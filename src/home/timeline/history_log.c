@@ -13,7 +13,9 @@
 #include "base/strmap.h"
 #include "text/diff.h"
 
-#define PAGE 2048
+/* Of the first page, which is often enough, and of the largest. */
+#define PAGE_FIRST 64
+#define PAGE       2048
 
 int past_each(struct workspace *ws, struct ctx *ctx, struct rev_query query, past_fn each, void *arg, struct err *err)
 {
@@ -25,8 +27,7 @@ int past_each_in(struct store *log, struct ctx *ctx, struct rev_query query, pas
 	bool more = true;
 	int r = 0;
 
-	query.limit = PAGE;
-	while (r == 0 && more) {
+	for (query.limit = PAGE_FIRST; r == 0 && more; query.limit = query.limit < PAGE ? query.limit * 2 : PAGE) {
 		ARENA_SCOPE struct arena *page = arena_new();
 		struct ctx c = *ctx;
 		struct revision *found;

@@ -84,6 +84,11 @@ static bool is_chosen(const struct undo *u, const struct revision *r)
 	return str_eq(r->actor.user, req->actor) || str_eq(r->actor.agent, req->actor);
 }
 
+static struct str top_of(struct wpath path)
+{
+	return str_first(path.s, str_find_char(path.s, '/'));
+}
+
 static bool is_one_of(struct str name, const char *const *names)
 {
 	for (; *names; names++)
@@ -92,39 +97,49 @@ static bool is_one_of(struct str name, const char *const *names)
 	return false;
 }
 
-/* A change that a family made in the workspace. What decides how the workspace works, other file areas and what Stead
-   keeps on its own account are left alone. An agent takes back what itself did, and of what people prepare for agents
-   nothing that it cannot prove to be its own. */
-static bool is_home_change(const struct undo *u, const struct revision *r, struct wpath path)
+/* A path that a family keeps in the workspace. What decides how the workspace works, other file areas and what Stead
+   keeps on its own account are left alone. */
+static bool is_home_path(struct wpath path)
 {
 	static const char *const others[] = {"agents", "agent.yaml", "artifacts", "files",
 					     "tasks",  "tools.json", "users",     NULL};
-	static const char *const prepared[] = {"skills", "knowledge", "subagents", NULL};
-	struct str top = str_first(path.s, str_find_char(path.s, '/')), me = u->ctx->actor.agent;
 
-	if (top.len == 0 || top.ptr[0] == '.' || is_one_of(top, others))
-		return false;
-	if (u->req.by_person && !me.len)
-		return true;
-	return str_eq(me, r->actor.agent) && (me.len || !is_one_of(top, prepared));
+	return path.s.len && path.s.ptr[0] != '.' && !is_one_of(top_of(path), others);
 }
 
-/* True when the change can be taken back; then *ret_step says by which door. */
-static bool is_ours(const struct undo *u, const struct revision *r, struct step *ret_step)
+/* The door by which a path can be changed; false: there is none. */
+static bool find_door(const struct undo *u, struct wpath logged, struct step *ret)
 {
 	const struct area *a = &u->area;
 	struct wpath shown;
 
-	if (a->has_files && past_shown(u->ws, r->path, &shown) &&
+	if (a->has_files && past_shown(u->ws, logged, &shown) &&
 	    store_guard_says(workspace_files(u->ws), shown) == GUARD_FREE) {
-		*ret_step = (struct step){.logged = r->path, .shown = shown};
+		*ret = (struct step){.logged = logged, .shown = shown};
 		return true;
 	}
-	if (!a->has_home)
-		return false;
-	shown = wpath_relative(r->path, workspace_part(u->ws));
-	*ret_step = (struct step){.logged = r->path, .shown = shown, .is_home = true};
-	return is_home_change(u, r, shown);
+	shown = wpath_relative(logged, workspace_part(u->ws));
+	*ret = (struct step){.logged = logged, .shown = shown, .is_home = true};
+	return a->has_home && is_home_path(shown);
+}
+
+/* Files of the tools are anybody's. Elsewhere an agent takes back what it did itself, and of what people prepare for
+   agents nothing that it cannot prove to be its own. */
+static bool may_take_back(const struct undo *u, const struct revision *r, const struct step *s)
+{
+	static const char *const prepared[] = {"skills", "knowledge", "subagents", NULL};
+	struct str me = u->ctx->actor.agent;
+
+	if (!s->is_home || (u->req.by_person && !me.len))
+		return true;
+	return str_eq(me, r->actor.agent) && (me.len || !is_one_of(top_of(s->shown), prepared));
+}
+
+static bool is_ours(const struct undo *u, const struct revision *r)
+{
+	struct step step;
+
+	return find_door(u, r->path, &step) && may_take_back(u, r, &step);
 }
 
 static void find_areas(struct undo *u)
@@ -160,14 +175,14 @@ struct event_search {
 static int find_event(void *arg, const struct revision *r, struct err *err)
 {
 	struct event_search *s = arg;
-	struct step ignored;
+	enum undo_met met;
 
 	(void)err;
-	if (r->op == REV_OUTSIDE || !is_ours(s->u, r, &ignored))
+	met = r->op == REV_OUTSIDE || !is_ours(s->u, r) ? UNDO_PASS : undo_walk_meet(s->walk, r);
+	if (met == UNDO_PASS)
 		return 0;
-	s->event = (struct event){undo_walk_meet(s->walk, r), r->number, r->time_ns,
-				  arena_str(s->u->ctx->arena, r->actor.call_id)};
-	return s->event.met == UNDO_PASS ? 0 : PAST_ENOUGH;
+	s->event = (struct event){met, r->number, r->time_ns, arena_str(s->u->ctx->arena, r->actor.call_id)};
+	return PAST_ENOUGH;
 }
 
 static int nothing_left(const struct undo *u, bool any, struct err *err)
@@ -240,10 +255,9 @@ static int choose_default(struct undo *u, struct err *err)
 static int find_chosen(void *arg, const struct revision *r, struct err *err)
 {
 	struct undo *u = arg;
-	struct step ignored;
 
 	(void)err;
-	if (!is_chosen(u, r) || !is_ours(u, r, &ignored))
+	if (!is_chosen(u, r) || !is_ours(u, r))
 		return 0;
 	if (!u->found)
 		u->number = r->number;
@@ -291,14 +305,14 @@ static struct undo_path *path_of(struct undo *u, const struct revision *r)
 {
 	size_t *at = strmap_find(u->index, r->path.s);
 	struct undo_path *p;
-	struct revision kept = *r;
+	struct wpath logged;
 	struct step step;
 
 	if (at)
 		return *at == SIZE_MAX ? NULL : &u->paths[*at];
-	kept.path.s = arena_str(u->ctx->arena, r->path.s);
-	at = strmap_put(u->index, kept.path.s, NULL);
-	if (!is_ours(u, &kept, &step)) {
+	logged.s = arena_str(u->ctx->arena, r->path.s);
+	at = strmap_put(u->index, logged.s, NULL);
+	if (!find_door(u, logged, &step)) {
 		*at = SIZE_MAX;
 		return NULL;
 	}
@@ -362,7 +376,7 @@ static int plan_change(void *arg, const struct revision *r, struct err *err)
 
 	if (!p)
 		return 0;
-	if (!is_chosen(u, r)) {
+	if (!is_chosen(u, r) || !may_take_back(u, r, &p->step)) {
 		p->gap = true;
 		return 0;
 	}

@@ -347,7 +347,11 @@ TEST(the_last_call_may_be_of_any_family)
 		CHECK(is_there(&b, "a"));
 		good(&b, "undo", "{'redo':true}");
 		CHECK_OK(store_stat(workspace_home(b.ws), &b.ctx, memory, NULL, &err), err);
-		b.ctx.actor = (struct actor){.agent = STR("coder")}; /* it was not this one's */
+		b.ctx.actor = (struct actor){.agent = STR("coder")};
+		good(&b, "memory_save", "{'content':'grass is green'}");
+		b.ctx.actor = (struct actor){.agent = STR("scout")}; /* the other's fact is in the same file */
+		CHECK_LACKS(refused(&b, "undo", "{}", ERR_CONFLICT), STR("green"));
+		b.ctx.actor = (struct actor){.agent = STR("third")}; /* of the two facts, neither is this one's */
 		good(&b, "undo", "{}");
 		CHECK(!is_there(&b, "a"));
 		CHECK_OK(store_stat(workspace_home(b.ws), &b.ctx, memory, NULL, &err), err);
