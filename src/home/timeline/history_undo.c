@@ -11,7 +11,6 @@
  * or what a family keeps in the workspace (a fact, a note, a task). What Stead writes on its own account (sessions,
  * parked results) is nobody's to take back. Redo takes back an undo.
  */
-#include "base/clock.h"
 #include "base/hash.h"
 #include "base/limits.h"
 #include "base/strmap.h"
@@ -21,9 +20,8 @@
 #define CONFLICT_DIFFS 20
 #define CONFLICT_LINES 200
 /* The changes of a call are next to each other, except for what others did at the same time. The search for more of
-   them ends after so many changes by others that took so long. */
-#define CALL_GAP_CHANGES 4096
-#define CALL_GAP_NS      (3600 * NS_PER_S)
+   them ends after so many changes by others. */
+#define CALL_GAP 65536
 
 /* A log, and which of its changes can be taken back. A directory of the person's own has a log for its files, and the
    workspace one for the rest; otherwise one log has both. */
@@ -55,8 +53,6 @@ struct undo {
 	struct undo_walk walks[2];
 	uint64_t number;         /* the newest chosen change */
 	uint64_t oldest;         /* no chosen change is older than this */
-	int64_t oldest_ns;       /* when it was made */
-	size_t others;           /* changes by others that were met since */
 	struct strmap *index;    /* of paths; SIZE_MAX: not to be changed */
 	struct undo_path *paths; /* heap */
 	size_t count, cap;
@@ -219,35 +215,42 @@ static int choose_last(struct undo *u, struct err *err)
 		return nothing_left(u, last.met == UNDO_CHANGE, err);
 	u->req.call_id = last.call_id;
 	u->number = u->oldest = last.number;
-	u->oldest_ns = last.time_ns;
 	return 0;
 }
 
-static int find_oldest_near(void *arg, const struct revision *r, struct err *err)
+static int note_oldest(void *arg, const struct revision *r, struct err *err)
 {
 	struct undo *u = arg;
 
 	(void)err;
-	if (is_chosen(u, r)) {
-		u->oldest = r->number;
-		u->oldest_ns = r->time_ns;
-		u->others = 0;
-		return 0;
-	}
-	return ++u->others > CALL_GAP_CHANGES && u->oldest_ns - r->time_ns > CALL_GAP_NS ? PAST_ENOUGH : 0;
+	u->oldest = r->number;
+	return 0;
 }
 
+/* Finds the last call and its oldest change, from the newest one back. */
 static int choose_default(struct undo *u, struct err *err)
 {
 	struct rev_query q = {.newest_first = true};
+	uint64_t before;
 	int r = choose_last(u, err);
 
-	if (r || !u->req.call_id.len)
-		return r;
-	u->others = 0;
 	q.path = u->area.top;
-	q.until = u->number;
-	return past_each_in(u->area.log, u->ctx, q, find_oldest_near, u, err);
+	q.call_id = u->req.call_id;
+	do {
+		if (r || !q.call_id.len || u->oldest == 1)
+			return r;
+		before = u->oldest;
+		q.until = before - 1;
+		q.since = q.until > CALL_GAP ? q.until - CALL_GAP : 0;
+		r = past_each_in(u->area.log, u->ctx, q, note_oldest, u, err);
+		if (r == -ERR_NOT_FOUND && q.since) { /* history begins later */
+			q.since = 0;
+			r = past_each_in(u->area.log, u->ctx, q, note_oldest, u, err);
+		}
+		if (r == -ERR_NOT_FOUND) /* with this very change */
+			r = 0;
+	} while (r == 0 && u->oldest < before);
+	return r;
 }
 
 /* --- a choice --- */
