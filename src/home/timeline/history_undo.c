@@ -21,7 +21,7 @@
 #define CONFLICT_LINES 200
 /* The changes of a call are next to each other, except for what others did at the same time. The search for more of
    them ends after so many changes by others. */
-#define CALL_GAP 65536
+#define CALL_GAP 4096
 
 /* A log, and which of its changes can be taken back. A directory of the person's own has a log for its files, and the
    workspace one for the rest; otherwise one log has both. */
