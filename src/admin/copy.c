@@ -21,6 +21,7 @@
 #include "base/limits.h"
 #include "base/strmap.h"
 #include "revisions/revisions.h"
+#include "workspace/fork.h"
 #include "workspace/place.h"
 #include "workspace/workspace_parts.h"
 
@@ -176,7 +177,8 @@ static int has_same_bytes(struct copying *c, struct ctx *ctx, struct wpath path,
 static int transfer(struct copying *c, struct ctx *ctx, const struct store_entry *e, struct store_stat *from,
 		    struct store_stat *to, struct err *err)
 {
-	struct str bytes, back;
+	struct source source = {.mode = e->stat.mode};
+	struct str back;
 	bool same;
 	int r;
 
@@ -185,12 +187,12 @@ static int transfer(struct copying *c, struct ctx *ctx, const struct store_entry
 		if (!r)
 			r = has_same_bytes(c, ctx, e->path, &same, from, to, err);
 	} else {
-		r = store_read(c->source, ctx, e->path, STORE_WHOLE, 2 * SMALL, &bytes, from, err);
+		r = store_read(c->source, ctx, e->path, STORE_WHOLE, 2 * SMALL, &source.bytes, from, err);
 		if (!r)
-			r = store_write(c->target, ctx, e->path, bytes, any(), to, err);
+			r = store_write_stream(c->target, ctx, e->path, &source, any(), to, err);
 		if (!r)
 			r = store_read(c->target, ctx, e->path, STORE_WHOLE, 2 * SMALL, &back, to, err);
-		same = !r && str_eq(bytes, back);
+		same = !r && str_eq(source.bytes, back);
 	}
 	if (!r && !same)
 		r = err_set(err, ERR_CONFLICT,
@@ -592,6 +594,112 @@ static int open_side(struct arena *arena, struct str url, bool create, struct si
 	return r ? r : place_open_all(arena, &ret->config, create, false, &ret->base, &ret->dir, err);
 }
 
+/* --- which workspaces --- */
+
+/* True for what `stead init`, a fork or a first change leaves in a directory. */
+static int is_workspace(struct ctx *ctx, struct store *home, bool *ret, struct err *err)
+{
+	int r = workspace_exists(ctx, home, ret, err);
+
+	if (r || *ret)
+		return r;
+	r = store_stat(home, ctx, (struct wpath){STR(".stead")}, NULL, err);
+	*ret = r == 0;
+	return r == -ERR_NOT_FOUND ? 0 : r;
+}
+
+/* The first workspace in `dir`, which is not one itself; empty: there is none. */
+static struct str find_workspace(struct ctx *ctx, struct store *dir)
+{
+	struct jv *names = jv_array(ctx->arena);
+	struct err ignored;
+
+	if (workspace_names(ctx, dir, names, jv_array(ctx->arena), &ignored))
+		return STR_NONE;
+	for (const struct jv_member *m = jv_first(names); m; m = m->next) {
+		struct store *home = store_prefix_new(store_share(dir), (struct wpath){m->value->u.s});
+		bool found;
+		int r = is_workspace(ctx, home, &found, &ignored);
+
+		store_destroy(home);
+		if (r == 0 && found)
+			return m->value->u.s;
+	}
+	return STR_NONE;
+}
+
+/* Refuses a directory that is not a workspace, and says where the workspaces are if they are in it. */
+static int check_is_workspace(struct ctx *ctx, const struct side *from, struct str name, struct err *err)
+{
+	struct store *home = store_prefix_new(store_share(from->base), (struct wpath){name});
+	struct str inside = STR_NONE;
+	bool found;
+	int r = is_workspace(ctx, home, &found, err);
+
+	if (r == 0 && !found)
+		inside = find_workspace(ctx, home);
+	store_destroy(home);
+	if (r || found)
+		return r;
+	if (inside.len)
+		return err_set(err, ERR_INVALID,
+			       "copy: \"%.*s\" in %.*s is not a workspace but has workspaces in it, such as \"%.*s\"; "
+			       "did you mean the store %.*s/%.*s?",
+			       STR_ARG(name), STR_ARG(from->shown), STR_ARG(inside), STR_ARG(from->shown),
+			       STR_ARG(name));
+	return err_set(err, ERR_INVALID,
+		       "copy: %.*s is not a store of workspaces: \"%.*s\" in it has none of AGENTS.md, AGENT.md, "
+		       "agent.yaml and .stead/; name the directory that has the workspaces, or one workspace with -w",
+		       STR_ARG(from->shown), STR_ARG(name));
+}
+
+/* Adds a workspace after its parent, so that a fork finds its parent at the destination. */
+static int add_in_order(struct ctx *ctx, struct side *from, struct str name, struct strmap *all, struct jv *ret_names,
+			struct err *err)
+{
+	size_t *is_added = strmap_find(all, name);
+	struct store *home;
+	struct fork_info info;
+	bool is_fork;
+	int r;
+
+	if (!is_added || *is_added)
+		return 0; /* not to be copied, or added before */
+	*is_added = 1;
+	home = store_prefix_new(store_share(from->base), (struct wpath){name});
+	r = fork_read(ctx, home, &info, &is_fork, err);
+	store_destroy(home);
+	if (r == 0 && is_fork)
+		r = add_in_order(ctx, from, info.parent, all, ret_names, err);
+	if (r == 0)
+		jv_push(ctx->arena, ret_names, jv_str(ctx->arena, name));
+	return r;
+}
+
+static int choose_workspaces(struct ctx *ctx, const struct copy_req *req, struct side *from, struct jv *ret_names,
+			     struct err *err)
+{
+	struct jv *found = jv_array(ctx->arena);
+	struct strmap *all = strmap_new(ctx->arena);
+	int r = 0;
+
+	if (req->workspace.len && !workspace_name_ok(req->workspace))
+		return workspace_bad_name(req->workspace, err);
+	if (req->workspace.len) {
+		r = store_stat(from->base, ctx, (struct wpath){req->workspace}, NULL, err);
+		jv_push(ctx->arena, found, jv_str(ctx->arena, req->workspace));
+	} else {
+		r = workspace_names(ctx, from->base, found, jv_array(ctx->arena), err);
+	}
+	for (const struct jv_member *m = jv_first(found); m && r == 0; m = m->next) {
+		r = check_is_workspace(ctx, from, m->value->u.s, err);
+		strmap_put(all, m->value->u.s, NULL);
+	}
+	for (const struct jv_member *m = jv_first(found); m && r == 0; m = m->next)
+		r = add_in_order(ctx, from, m->value->u.s, all, ret_names, err);
+	return r;
+}
+
 int store_copy_workspaces(struct ctx *ctx, const struct copy_req *req, struct jv **ret_report, struct err *err)
 {
 	struct jv *names = jv_array(ctx->arena), *list = jv_array(ctx->arena), *report = jv_object(ctx->arena);
@@ -599,17 +707,11 @@ int store_copy_workspaces(struct ctx *ctx, const struct copy_req *req, struct jv
 	int r = open_side(ctx->arena, req->from, false, &from, err);
 
 	if (!r)
+		r = choose_workspaces(ctx, req, &from, names, err);
+	if (!r)
 		r = open_side(ctx->arena, req->to, true, &to, err);
 	if (!r && str_eq(from.shown, to.shown))
 		r = err_set(err, ERR_INVALID, "source and destination are the same store");
-	if (!r && req->workspace.len && !workspace_name_ok(req->workspace))
-		r = workspace_bad_name(req->workspace, err);
-	if (!r && req->workspace.len)
-		r = store_stat(from.base, ctx, (struct wpath){req->workspace}, NULL, err);
-	if (!r && req->workspace.len)
-		jv_push(ctx->arena, names, jv_str(ctx->arena, req->workspace));
-	else if (!r)
-		r = workspace_names(ctx, from.base, names, jv_array(ctx->arena), err);
 	for (const struct jv_member *m = jv_first(names); m && !r; m = m->next)
 		r = copy_workspace(ctx, req, &from, &to, m->value->u.s, list, err);
 	store_destroy(from.base);

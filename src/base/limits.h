@@ -111,7 +111,7 @@
    history unasked. Beyond them it is noticed later, not at once. */
 #define OUTSIDE_DIRS_MAX  8192
 #define OUTSIDE_DEPTH_MAX 64
-#define OUTSIDE_PATHS_MAX 1024
+#define OUTSIDE_PATHS_MAX 16384
 #define OUTSIDE_FILE_MAX  (8 * MIB)
 
 /* HTTP answers: fields of the head, all their bytes, and what is kept of the body of an error. */

@@ -184,6 +184,8 @@ static int look_once(struct revisions *rv, struct ctx *ctx, struct wpath path, s
 	is_same = rec && is_done && same_as(rec, &stat, exists);
 	if (is_same)
 		ret->state = state_after(rec);
+	if (is_same && exists)
+		ret->state.mode = stat.mode;
 	revlog_unlock(rv->log);
 	ret->base = rec ? rec->r.number : 0;
 	if (r || ret->is_dir || is_same)
@@ -194,7 +196,8 @@ static int look_once(struct revisions *rv, struct ctx *ctx, struct wpath path, s
 		return r;
 	}
 	if (exists)
-		ret->state = (struct rev_state){.exists = true, .size = stat.size, .version = stat.version};
+		ret->state = (struct rev_state){
+			.exists = true, .size = stat.size, .version = stat.version, .mode = stat.mode};
 	return 0;
 }
 
@@ -486,6 +489,7 @@ static int put(struct store *s, struct ctx *ctx, struct store_call call, enum re
 		return r;
 	if (op == REV_APPEND)
 		d.piece = d.after; /* which is right as it is when the file does not exist yet */
+	d.after.mode = taken.mode = call.source->mode;
 	call.source = &taken;
 	return change(rv, ctx, &call, &d, err);
 }

@@ -193,6 +193,7 @@ static int make_change(struct revisions *rv, struct ctx *ctx, struct rev_record 
 	if (rec->r.after.exists) {
 		r = whole_source(rv, ctx, rec, stat, &source, &append, err);
 		call.op = append ? STORE_OP_APPEND : STORE_OP_WRITE;
+		source.mode = rec->r.after.mode;
 	}
 	if (r == 0)
 		r = store_forward(rv->base.inner, ctx, &call, err);

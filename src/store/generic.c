@@ -87,6 +87,7 @@ int store_copy_between(struct store *from_store, struct ctx *ctx, struct wpath f
 		return err_set(err, ERR_INVALID, ERR_PATH " is a directory; copy its files one by one",
 			       STR_ARG(from.s));
 	c.version = stat.version;
+	source.mode = stat.mode;
 	return store_forward(to_store, ctx, &put, err);
 }
 

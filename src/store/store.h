@@ -40,6 +40,7 @@ struct store_stat {
 	uint64_t size;
 	int64_t mtime_ns;   /* real time */
 	struct str version; /* changes whenever the bytes change; opaque; in the caller's arena */
+	uint32_t mode;      /* permission bits of a file, where the store has them; else 0 */
 };
 
 enum store_cond_kind { STORE_ANY, STORE_ABSENT, STORE_VERSION };
@@ -51,9 +52,12 @@ struct store_cond {
 };
 
 /* Where a write takes its bytes from. `bytes` alone is enough for what is in memory; else `pull` gives the next ones:
-   up to `cap`, *ret_len 0 at the end. `rewind` starts again (NULL: cannot, so the write cannot be repeated). */
+   up to `cap`, *ret_len 0 at the end. `rewind` starts again (NULL: cannot, so the write cannot be repeated). `mode` is
+   the permission bits that a written file gets, where the store has them; 0: those of the file that it replaces, or the
+   default. An append does not use it. */
 struct source {
 	struct str bytes;
+	uint32_t mode;
 	int (*pull)(void *arg, void *buf, size_t cap, size_t *ret_len, struct err *err);
 	int (*rewind)(void *arg, struct err *err);
 	void *arg;

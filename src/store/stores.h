@@ -25,6 +25,8 @@ struct store_disk_opts {
 	bool relaxed;        /* no fsync: a power cut may lose what was just acknowledged; a killed process may not */
 	bool create;         /* make the directory if it is missing */
 	const char *tmp_dir; /* for unfinished writes, on the same file system; NULL: the directory of the target */
+	bool keep_links;     /* a file that has more than one name (hard links) cannot be changed: a write replaces the
+				file, and the other names would keep the old bytes */
 };
 /* `dir` is a path of the host. Unfinished writes of dead processes in tmp_dir are swept at open. */
 int store_disk_open(const char *dir, const struct store_disk_opts *opts, struct store **ret_store, struct err *err);

@@ -305,7 +305,7 @@ static int open_own_files(struct workspace *ws, struct str dir, struct store **r
 	struct store *own;
 	/* a log on this machine makes up for what was not synced; one elsewhere is not compared with the files at start
 	 */
-	struct store_disk_opts opts = {.relaxed = store_is_local(ws->base)};
+	struct store_disk_opts opts = {.relaxed = store_is_local(ws->base), .keep_links = true};
 	const char *path = arena_cstr(ws->arena, dir);
 	struct str real;
 	char *resolved;

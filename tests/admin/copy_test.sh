@@ -95,6 +95,19 @@ done
 at "disk:$home/early" init one >/dev/null
 mkdir -p early-copy/one/.stead # what a copy leaves that is killed before its mark
 check "a copy that was killed before its first file goes on" 0 "$("$stead" copy "disk:$home/early" "disk:$home/early-copy" >/dev/null 2>&1; echo $?)"
+at "disk:$home/zoo" init zoo >/dev/null
+echo one | at "disk:$home/zoo" write -w zoo a.md >/dev/null
+at "disk:$home/zoo" fork -w zoo middle >/dev/null && at "disk:$home/zoo" fork -w middle ant >/dev/null
+chmod 600 zoo/zoo/files/a.md
+check "a fork whose name comes before its parent's is copied" 0 "$("$stead" copy "disk:$home/zoo" "disk:$home/zoo-copy" >/dev/null 2>&1; echo $?)"
+check "and can be read there" one "$(at "disk:$home/zoo-copy" cat -w ant a.md)"
+check "a copied file has the mode of the original" 600 "$(stat -c %a zoo-copy/zoo/files/a.md)"
+mkdir -p share && cp -r zoo share/workspaces && mkdir plain && mkdir plain/photos && echo x >plain/photos/one.txt
+check "a directory that has a store in it is refused with the right one" "[2] did you mean the store disk:$home/share/workspaces?" \
+	"$("$stead" copy "disk:$home/share" "disk:$home/none" 2>err.txt; echo "[$?] $(grep -o 'did you mean.*' err.txt)")"
+check "a directory that is not a store is refused" "[2] is not a store of workspaces" \
+	"$("$stead" copy "disk:$home/plain" "disk:$home/none" 2>err.txt; echo "[$?] $(grep -o 'is not a store of workspaces' err.txt)")"
+check "and nothing is made at the destination" no "$([ -e none ] && echo yes || echo no)"
 if command -v script >/dev/null; then # it is drawn from half a second on, so there has to be something to do
 	at "disk:$home/many" init one >/dev/null
 	(mkdir -p many/one/files && cd many/one/files && seq 4000 | split -a 4 -l 1)

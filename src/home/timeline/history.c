@@ -8,10 +8,9 @@
 #include "base/clock.h"
 #include "base/limits.h"
 #include "home/timeline/history_internal.h"
+#include "home/timeline/outside.h"
 
 #define FEED_POLL_MS 200
-
-/* --- names of revisions --- */
 
 /* --- as values --- */
 
@@ -101,11 +100,28 @@ static size_t bounded(size_t limit)
 	return limit < HISTORY_LIMIT_MAX ? limit : HISTORY_LIMIT_MAX;
 }
 
+/* One file that is there is looked at itself. In a store elsewhere nothing else is: a look costs a request for each
+   file, and other programs rarely write there. On this machine the watcher of a server is asked to catch up; where
+   there is none, as in a command, every known file is looked at. */
 int history_notice(struct workspace *ws, struct ctx *ctx, struct wpath path, struct err *err)
 {
+	ARENA_SCOPE struct arena *arena = arena_new();
+	struct store *rev = workspace_revisions(ws);
+	struct wpath logged = past_logged(ws, ctx, path);
+	struct ctx own = *ctx;
+	struct store_stat stat;
+	struct err ignored;
+	uint64_t count;
 	int r = past_visible(ws, path, err);
 
-	return r ? r : past_notice(ws, ctx, path, err);
+	own.arena = arena;
+	if (r == 0 && !wpath_is_root(path))
+		r = revisions_settle(rev, &own, logged, NULL, err);
+	if (r || !store_is_local(rev))
+		return r;
+	if (!wpath_is_root(path) && store_stat(rev, &own, logged, &stat, &ignored) == 0 && stat.kind == STORE_FILE)
+		return 0;
+	return outside_catch_up(ws, ctx) ? 0 : revisions_notice(rev, &own, logged, &count, err);
 }
 
 int history_list(struct workspace *ws, struct ctx *ctx, const struct history_req *req, struct jv **ret, struct err *err)
@@ -123,7 +139,7 @@ int history_list(struct workspace *ws, struct ctx *ctx, const struct history_req
 	int r = past_visible(ws, req->path, err);
 
 	if (r == 0 && !req->as_known)
-		r = past_notice(ws, ctx, req->path, err);
+		r = history_notice(ws, ctx, req->path, err);
 	if (r == 0)
 		r = revisions_head(workspace_revisions(ws), ctx, &head, err);
 	if (r == 0)

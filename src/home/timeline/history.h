@@ -36,26 +36,35 @@ int history_diff(struct workspace *ws, struct ctx *ctx, struct wpath path, uint6
 typedef int (*history_diff_fn)(void *arg, const struct jv *file, struct err *err);
 int history_diff_each(struct workspace *ws, struct ctx *ctx, struct wpath path, uint64_t from, uint64_t to,
 		      history_diff_fn each, void *arg, struct err *err);
-/* Records what other programs changed at `path` and below, so that "head" is what is there. */
+/* Records what other programs changed at `path` and below, so that "head" is what is there. In a store elsewhere than
+   on this machine only a file is looked at, not what is below a directory. */
 int history_notice(struct workspace *ws, struct ctx *ctx, struct wpath path, struct err *err);
 
 /* Makes `path` (a file, or everything below a directory) what it was after `number`. A change like any other.
-   {"path","to","restored":[paths],"removed":[paths],"total","revision"}; the lists are bounded, `total` is not. */
+   {"path","to","restored":[paths],"removed":[paths],"counts":{"restored","removed"},"total","revision"}; the lists are
+   bounded, `counts` and `total` are not. */
 int history_restore(struct workspace *ws, struct ctx *ctx, struct wpath path, uint64_t number, struct jv **ret,
 		    struct err *err);
 
 struct undo_req {
-	/* Which changes: exactly one of these, or none for the last call. */
+	/* Which changes: exactly one of these, or none for the last call that is not undone yet. */
 	bool has_since;
 	uint64_t since;                     /* everything after this revision */
 	struct str call_id, session, actor; /* actor: a user or an agent */
+	bool redo;                          /* instead, takes back the last undo, if nothing was changed after it */
 	bool dry_run;
+	/* A person asks, at the command line. Without a name of an agent they may take back what any agent did in the
+	   files of a family (a fact, a note); an agent only what itself did. */
+	bool by_person;
 };
 /* Takes back the chosen changes. What was changed by others since is a conflict: reported with the difference, and then
    nothing at all is changed. What another program did is nobody's call: it is never taken back, only in the way.
-   {"undone":[numbers],"files":[{"path","to","how":"restored|removed|unchanged"}],"total","conflicts":[{"path",
-   "revision","diff"?}],"dry_run"}; ERR_CONFLICT when there are conflicts and it is not a dry run (ret is written then
-   too). The lists are bounded, `total` (files) is not. */
+   Undone again and again it goes further back; the call ids of the changes that it makes say what was taken back.
+   Only the last call and a call by its id include files outside of the tool root.
+   {"undone":[numbers],"changes","files":[{"path","to","how":"restored|removed|unchanged"}],"counts":{"restored",
+   "removed","unchanged"},"total","conflicts":[{"path","revision","diff"?}],"redo","dry_run"}; ERR_CONFLICT when there
+   are conflicts and it is not a dry run (ret is written then too). The lists are bounded; `changes`, `counts` and
+   `total` (files) are not. */
 int history_undo(struct workspace *ws, struct ctx *ctx, const struct undo_req *req, struct jv **ret, struct err *err);
 
 int history_checkpoint(struct workspace *ws, struct ctx *ctx, struct str name, struct jv **ret, struct err *err);

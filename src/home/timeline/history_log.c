@@ -13,15 +13,21 @@
 #include "base/strmap.h"
 #include "text/diff.h"
 
-#define PAGE 2048
+/* Of the first page, which is often enough, and of the largest. */
+#define PAGE_FIRST 64
+#define PAGE       2048
 
 int past_each(struct workspace *ws, struct ctx *ctx, struct rev_query query, past_fn each, void *arg, struct err *err)
+{
+	return past_each_in(workspace_revisions(ws), ctx, query, each, arg, err);
+}
+
+int past_each_in(struct store *log, struct ctx *ctx, struct rev_query query, past_fn each, void *arg, struct err *err)
 {
 	bool more = true;
 	int r = 0;
 
-	query.limit = PAGE;
-	while (r == 0 && more) {
+	for (query.limit = PAGE_FIRST; r == 0 && more; query.limit = query.limit < PAGE ? query.limit * 2 : PAGE) {
 		ARENA_SCOPE struct arena *page = arena_new();
 		struct ctx c = *ctx;
 		struct revision *found;
@@ -30,7 +36,7 @@ int past_each(struct workspace *ws, struct ctx *ctx, struct rev_query query, pas
 		c.arena = page;
 		r = ctx_check(ctx, err);
 		if (r == 0)
-			r = revisions_query(workspace_revisions(ws), &c, &query, &found, &count, &more, err);
+			r = revisions_query(log, &c, &query, &found, &count, &more, err);
 		for (size_t i = 0; r == 0 && i < count; i++)
 			r = each(arg, &found[i], err);
 		if (r || !more)
@@ -41,13 +47,6 @@ int past_each(struct workspace *ws, struct ctx *ctx, struct rev_query query, pas
 			query.since = found[count - 1].number;
 	}
 	return r == PAST_ENOUGH ? 0 : r;
-}
-
-int past_notice(struct workspace *ws, struct ctx *ctx, struct wpath path, struct err *err)
-{
-	uint64_t ignored;
-
-	return revisions_notice(workspace_revisions(ws), ctx, past_logged(ws, ctx, path), &ignored, err);
 }
 
 int past_kept(struct workspace *ws, struct ctx *ctx, uint64_t number, struct err *err)

@@ -151,24 +151,30 @@ int tool_restore(struct call *call, const struct jv *args, struct outcome *ret, 
 	return r ? r : history_restore(call->ws, call->ctx, path, number, &ret->value, err);
 }
 
-static void add_names(struct buf *text, const char *what, const struct jv *names)
+/* `total` may be more than the list has. */
+static void add_names(struct buf *text, const char *what, const struct jv *names, size_t total)
 {
 	size_t n = 0;
 
-	if (jv_count(names) == 0)
+	if (total == 0)
 		return;
 	buf_printf(text, "%s%s ", text->len ? "\n" : "", what);
 	for (const struct jv_member *m = jv_first(names); m && n < NAMES_SHOWN; m = m->next, n++)
 		buf_printf(text, "%s%.*s", n ? ", " : "", STR_ARG(jv_str_of(m->value)));
-	if (jv_count(names) > n)
-		buf_printf(text, " and %zu more", jv_count(names) - n);
+	if (total > n)
+		buf_printf(text, "%s%zu%s", n ? " and " : "", total - n, n ? " more" : total == 1 ? " file" : " files");
+}
+
+static size_t count_of(const struct jv *value, const char *how)
+{
+	return (size_t)jv_get_int(jv_get(value, "counts"), how, 0);
 }
 
 void render_restored(const struct jv *args, const struct jv *value, struct buf *text)
 {
 	(void)args;
-	add_names(text, "restored", jv_get(value, "restored"));
-	add_names(text, "removed", jv_get(value, "removed"));
+	add_names(text, "restored", jv_get(value, "restored"), count_of(value, "restored"));
+	add_names(text, "removed", jv_get(value, "removed"), count_of(value, "removed"));
 	if (jv_get_int(value, "total", 0) == 0)
 		buf_printf(text, "nothing to do: the state is already that of revision %lld",
 			   (long long)jv_get_int(value, "to", 0));
@@ -183,12 +189,14 @@ static int undo_request(struct call *call, const struct jv *args, struct undo_re
 	*req = (struct undo_req){.call_id = jv_get_str(args, "call"),
 				 .session = jv_get_str(args, "session"),
 				 .actor = jv_get_str(args, "actor"),
+				 .redo = jv_get_bool(args, "redo", false),
 				 .dry_run = jv_get_bool(args, "dry_run", false)};
 	r = arg_revision(call, args, "since", &req->since, &req->has_since, err);
-	if (r == 0 && req->has_since + (req->call_id.len > 0) + (req->session.len > 0) + (req->actor.len > 0) > 1)
+	if (r == 0 &&
+	    req->has_since + (req->call_id.len > 0) + (req->session.len > 0) + (req->actor.len > 0) + req->redo > 1)
 		return err_set(err, ERR_INVALID,
-			       "undo: since, call, session and actor exclude each other; give one of them, or none "
-			       "for the last call");
+			       "undo: since, call, session, actor and redo exclude each other; give one of them, or "
+			       "none for the last call");
 	return r;
 }
 
@@ -225,39 +233,36 @@ static void add_undone(struct buf *text, const struct jv *value, bool dry_run)
 {
 	static const char *const hows[][2] = {
 		{"restored", "would restore"}, {"removed", "would remove"}, {"unchanged", "already in that state"}};
+	ARENA_SCOPE struct arena *arena = arena_new();
 
 	for (size_t i = 0; i < sizeof(hows) / sizeof(hows[0]); i++) {
-		size_t n = 0;
+		struct jv *names = jv_array(arena);
 
-		for (const struct jv_member *m = jv_first(jv_get(value, "files")); m; m = m->next) {
-			if (!str_is(jv_get_str(m->value, "how"), hows[i][0]))
-				continue;
-			if (n == 0)
-				buf_printf(text, "\n%s ", i == 2 ? hows[i][1] : hows[i][dry_run]);
-			if (n < NAMES_SHOWN)
-				buf_printf(text, "%s%.*s", n ? ", " : "", STR_ARG(jv_get_str(m->value, "path")));
-			n++;
-		}
-		if (n > NAMES_SHOWN)
-			buf_printf(text, " and %zu more", n - NAMES_SHOWN);
+		for (const struct jv_member *m = jv_first(jv_get(value, "files")); m; m = m->next)
+			if (str_is(jv_get_str(m->value, "how"), hows[i][0]))
+				jv_push(arena, names, jv_str(arena, jv_get_str(m->value, "path")));
+		add_names(text, i == 2 ? hows[i][1] : hows[i][dry_run], names, count_of(value, hows[i][0]));
 	}
 }
 
 void render_undone(const struct jv *args, const struct jv *value, struct buf *text)
 {
-	bool dry_run = jv_get_bool(value, "dry_run", false);
-	size_t undone = jv_count(jv_get(value, "undone")), conflicts = jv_count(jv_get(value, "conflicts"));
+	bool dry_run = jv_get_bool(value, "dry_run", false), redo = jv_get_bool(value, "redo", false);
+	uint64_t changes = (uint64_t)jv_get_int(value, "changes", 0), files = (uint64_t)jv_get_int(value, "total", 0);
 	ARENA_SCOPE struct arena *arena = arena_new();
 
 	(void)args;
-	if (conflicts) { /* only a dry run succeeds with them */
-		buf_lit(text, "nothing can be undone, because files were changed since\n");
+	if (jv_count(jv_get(value, "conflicts"))) { /* only a dry run succeeds with them */
+		buf_printf(text, "nothing can be %s, because files were changed since\n", redo ? "redone" : "undone");
 		buf_add(text, undo_conflicts_text(arena, value));
 		end_text(text);
 		return;
 	}
-	buf_printf(text, "%s %zu change%s (%lld file%s)", dry_run ? "would undo" : "undid", undone, plural(undone),
-		   (long long)jv_get_int(value, "total", 0), plural((uint64_t)jv_get_int(value, "total", 0)));
+	buf_printf(text, "%s %llu change%s (%llu file%s)",
+		   dry_run ? redo ? "would redo" : "would undo"
+		   : redo  ? "redid"
+			   : "undid",
+		   (unsigned long long)changes, plural(changes), (unsigned long long)files, plural(files));
 	add_undone(text, value, dry_run);
 }
 

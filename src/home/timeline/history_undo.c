@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Going back: restore and undo.
- *
- * Everything that changes goes through workspace_files(), as a tool's own call would: so the guard, the quota and the
- * listeners see it, it gets a revision of its own, and it can be undone in turn. Each change is conditional on what the
- * plan was made on, so a writer who comes between is a conflict and not a loss. What goes is removed before what comes
- * back is written: a file may have to make room for a directory of its name, and the other way round.
+ * Undo and redo.
  *
  * Undo takes back chosen changes, not time. Walking from the newest change of a path back, everything that was not
  * chosen must have left the path as it found it; else someone's work depends on what is to be undone, and the whole
  * undo is refused with the difference. A three-way merge of the text was rejected here: an undo that quietly rewrites
  * what a person did since is worse than one that says so.
+ *
+ * Without a choice it is the last call that is still in effect (undo_marks.c), whatever it changed: files of the tools,
+ * or what a family keeps in the workspace (a fact, a note, a task). What Stead writes on its own account (sessions,
+ * parked results) is nobody's to take back. Redo takes back an undo.
  */
+#include "base/hash.h"
 #include "base/limits.h"
 #include "base/strmap.h"
 #include "home/timeline/history_internal.h"
@@ -19,249 +19,17 @@
 
 #define CONFLICT_DIFFS 20
 #define CONFLICT_LINES 200
+/* The changes of a call are next to each other, except for what others did at the same time. The search for more of
+   them ends after so many changes by others. */
+#define CALL_GAP 4096
 
-/* --- one file --- */
-
-/* A source of a file's bytes at a revision, in pieces, for files of any size. */
-struct past_source {
-	struct workspace *ws;
-	struct ctx *ctx;
-	struct wpath logged;
-	uint64_t number, offset;
+/* A log, and which of its changes can be taken back. A directory of the person's own has a log for its files, and the
+   workspace one for the rest; otherwise one log has both. */
+struct area {
+	struct store *log;
+	struct wpath top;
+	bool has_files, has_home;
 };
-
-struct piece {
-	char *at;
-	size_t len, cap;
-};
-
-static int piece_push(void *arg, const void *bytes, size_t len, struct err *err)
-{
-	struct piece *p = arg;
-
-	if (len > p->cap - p->len)
-		return err_set(err, ERR_INTERNAL, "a store gave more bytes than it was asked for");
-	memcpy(p->at + p->len, bytes, len);
-	p->len += len;
-	return 0;
-}
-
-static int past_pull(void *arg, void *buf, size_t cap, size_t *ret_len, struct err *err)
-{
-	struct past_source *p = arg;
-	ARENA_SCOPE struct arena *arena = arena_new();
-	struct ctx ctx = *p->ctx;
-	struct piece piece = {.at = buf, .cap = cap};
-	struct sink sink = {.push = piece_push, .arg = &piece};
-	struct rev_state state;
-	int r;
-
-	ctx.arena = arena;
-	r = revisions_read(workspace_revisions(p->ws), &ctx, p->logged, p->number, (struct store_range){p->offset, cap},
-			   &sink, &state, err);
-	p->offset += piece.len;
-	*ret_len = piece.len;
-	return r;
-}
-
-static int past_rewind(void *arg, struct err *err)
-{
-	(void)err;
-	((struct past_source *)arg)->offset = 0;
-	return 0;
-}
-
-/* A path that goes back, and to what. */
-struct step {
-	struct wpath logged, shown;
-	uint64_t number; /* to what it was after this */
-	struct rev_state then, now;
-};
-
-static const char *step_how(const struct step *s)
-{
-	return past_same(&s->then, &s->now) ? "unchanged" : s->then.exists ? "restored" : "removed";
-}
-
-static int changed_by_other(const struct step *s, struct err *err)
-{
-	return err_set(err, ERR_CONFLICT, "\"%.*s\" is being changed by someone else; try again", STR_ARG(s->shown.s));
-}
-
-/* True when this user's file may cover one that people wrote for everybody. Removing the user's file through the tools
-   would hide the shared one too; undoing its creation must show the shared one again. */
-static bool covers_shared(struct workspace *ws, const struct step *s)
-{
-	struct wpath own = workspace_user_dir(ws);
-
-	return !wpath_is_root(own) && workspace_may_be_asset(wpath_relative(s->logged, own));
-}
-
-static int step_make(struct workspace *ws, struct ctx *ctx, const struct step *s, struct err *err)
-{
-	struct store *files = workspace_files(ws);
-	struct past_source past = {ws, ctx, s->logged, s->number, 0};
-	struct source source = {.pull = past_pull, .rewind = past_rewind, .arg = &past};
-	struct store_cond cond = {.kind = STORE_ABSENT};
-	struct store_stat stat;
-	bool below; /* only in what people wrote for everybody, below this user's own part */
-	int r = store_stat(files, ctx, s->shown, &stat, err);
-
-	if (r && r != -ERR_NOT_FOUND)
-		return r;
-	below = r == 0 && str_starts(stat.version, STR("l:"));
-	if (s->now.exists ? r || (s->now.version.len && !str_eq(stat.version, s->now.version)) : r == 0 && !below)
-		return changed_by_other(s, err);
-	if (r == 0)
-		cond = (struct store_cond){.kind = STORE_VERSION, .version = stat.version};
-	if (s->then.exists)
-		return store_write_stream(files, ctx, s->shown, &source, cond, NULL, err);
-	if (covers_shared(ws, s))
-		return store_remove(workspace_revisions(ws), ctx, s->logged, false, cond, NULL, err);
-	return store_remove(files, ctx, s->shown, false, cond, NULL, err);
-}
-
-static int check_kept(const struct step *steps, size_t count, struct err *err)
-{
-	for (size_t i = 0; i < count; i++)
-		if (steps[i].then.exists && steps[i].then.where == REV_NOWHERE &&
-		    !past_same(&steps[i].then, &steps[i].now))
-			return err_set(err, ERR_NOT_FOUND,
-				       "\"%.*s\" as it was after revision %llu is not kept; nothing was changed",
-				       STR_ARG(steps[i].shown.s), (unsigned long long)steps[i].number);
-	return 0;
-}
-
-/* All of them: what goes first, then what comes back. */
-static int steps_make(struct workspace *ws, struct ctx *ctx, const struct step *steps, size_t count, struct err *err)
-{
-	size_t made = 0;
-	int r = check_kept(steps, count, err);
-
-	for (int writes = 0; r == 0 && writes < 2; writes++)
-		for (size_t i = 0; r == 0 && i < count; i++) {
-			if (steps[i].then.exists != (writes == 1) || past_same(&steps[i].then, &steps[i].now))
-				continue;
-			r = step_make(ws, ctx, &steps[i], err);
-			made += r == 0;
-			ctx_progress(ctx, made, count, STR("files"));
-		}
-	if (r && made)
-		return err_prefix(err, "%zu file%s went back (undo takes that back), then", made, made == 1 ? "" : "s");
-	return r;
-}
-
-/* --- restore --- */
-
-/* A file then that is a file or nothing now: two looks into its chain of changes instead of a walk over the log. */
-static int restore_one(struct workspace *ws, struct ctx *ctx, struct wpath path, uint64_t number, struct step *ret,
-		       bool *ret_is_file, struct err *err)
-{
-	struct store *rev = workspace_revisions(ws);
-	struct store_stat stat;
-	int r;
-
-	*ret_is_file = false;
-	*ret = (struct step){.logged = past_logged(ws, ctx, path), .shown = path, .number = number};
-	if (wpath_is_root(path))
-		return 0;
-	r = revisions_settle(rev, ctx, ret->logged, NULL, err);
-	if (r == 0)
-		r = revisions_state(rev, ctx, ret->logged, number, &ret->then, err);
-	if (r == 0)
-		r = revisions_state(rev, ctx, ret->logged, UINT64_MAX, &ret->now, err);
-	if (r)
-		return r;
-	r = store_stat(rev, ctx, ret->logged, &stat, err);
-	if (r && r != -ERR_NOT_FOUND)
-		return r;
-	*ret_is_file = ret->then.exists && (r || stat.kind == STORE_FILE);
-	return 0;
-}
-
-/* Nothing is known of the path: has it ever been there? */
-static int check_known(struct workspace *ws, struct ctx *ctx, struct wpath path, struct err *err)
-{
-	struct rev_query q = {.path = past_logged(ws, ctx, path), .limit = 1};
-	struct revision *found;
-	size_t count;
-	int r = revisions_query(workspace_revisions(ws), ctx, &q, &found, &count, NULL, err);
-
-	if (r || count || wpath_is_root(path))
-		return r;
-	r = store_stat(workspace_files(ws), ctx, path, NULL, err);
-	if (r == -ERR_NOT_FOUND)
-		return err_set(err, ERR_NOT_FOUND, "\"%.*s\" is not there and has no history", STR_ARG(path.s));
-	return r;
-}
-
-static int restore_steps(struct workspace *ws, struct ctx *ctx, struct wpath path, uint64_t number, struct step **ret,
-			 size_t *ret_count, struct err *err)
-{
-	struct step *steps = ARENA_NEW(ctx->arena, struct step);
-	struct past_change *changes;
-	size_t count, n = 0;
-	bool is_file;
-	int r = restore_one(ws, ctx, path, number, steps, &is_file, err);
-
-	*ret = steps;
-	*ret_count = is_file;
-	if (r || is_file)
-		return r;
-	r = past_notice(ws, ctx, path, err);
-	if (r == 0)
-		r = past_changes(ws, ctx, path, number, 0, &changes, &count, err);
-	if (r == 0 && count == 0)
-		r = check_known(ws, ctx, path, err);
-	if (r)
-		return r;
-	steps = ARENA_ARRAY(ctx->arena, struct step, count + 1);
-	for (size_t i = 0; i < count; i++)
-		if (!changes[i].fixed)
-			steps[n++] = (struct step){changes[i].logged, changes[i].shown, number, changes[i].before,
-						   changes[i].after};
-	*ret = steps;
-	*ret_count = n;
-	return 0;
-}
-
-int history_restore(struct workspace *ws, struct ctx *ctx, struct wpath path, uint64_t number, struct jv **ret,
-		    struct err *err)
-{
-	struct arena *arena = ctx->arena;
-	struct jv *restored = jv_array(arena), *removed = jv_array(arena);
-	struct step *steps;
-	uint64_t head;
-	size_t count, total = 0;
-	int r = past_visible(ws, path, err);
-
-	if (r == 0)
-		r = past_kept(ws, ctx, number, err);
-	if (r == 0)
-		r = restore_steps(ws, ctx, path, number, &steps, &count, err);
-	if (r == 0)
-		r = steps_make(ws, ctx, steps, count, err);
-	if (r == 0)
-		r = revisions_head(workspace_revisions(ws), ctx, &head, err);
-	if (r)
-		return r;
-	for (size_t i = 0; i < count; i++) {
-		if (past_same(&steps[i].then, &steps[i].now))
-			continue;
-		if (total++ < HISTORY_LIMIT_MAX)
-			jv_push(arena, steps[i].then.exists ? restored : removed, jv_str(arena, steps[i].shown.s));
-	}
-	*ret = jv_object(arena);
-	jv_set_str(arena, *ret, "path", wpath_is_root(path) ? STR("/") : path.s);
-	jv_set_int(arena, *ret, "to", (int64_t)number);
-	jv_set(arena, *ret, "restored", restored);
-	jv_set(arena, *ret, "removed", removed);
-	jv_set_int(arena, *ret, "total", (int64_t)total);
-	jv_set_int(arena, *ret, "revision", (int64_t)head);
-	return 0;
-}
-
-/* --- undo --- */
 
 /* One path of an undo, while the log is walked from the newest change back. */
 struct undo_path {
@@ -269,76 +37,240 @@ struct undo_path {
 	uint64_t newest;        /* chosen */
 	uint64_t last;          /* its newest change, chosen or not */
 	struct rev_state above; /* what the change that is met next must have left behind */
+	uint64_t above_number;  /* after which revision */
 	bool gap;               /* changes that were not chosen were met since */
 	bool conflict;
+	bool mode_changed; /* by a chosen change */
 };
 
 struct undo {
 	struct workspace *ws;
 	struct ctx *ctx;
 	struct undo_req req;
-	uint64_t oldest; /* no chosen change is older than this */
-	struct strmap *index;
-	struct undo_path *paths;
+	bool is_default;
+	struct area areas[2], area; /* area: the one that has the chosen changes */
+	size_t area_count;
+	struct undo_walk walks[2];
+	uint64_t number;         /* the newest chosen change */
+	uint64_t oldest;         /* no chosen change is older than this */
+	struct strmap *index;    /* of paths; SIZE_MAX: not to be changed */
+	struct undo_path *paths; /* heap */
 	size_t count, cap;
 	struct jv *numbers;
+	uint64_t changes;
 	bool found;
 };
 
-static bool is_chosen(const struct undo_req *req, const struct revision *r)
+/* --- which changes are meant --- */
+
+static bool is_chosen(const struct undo *u, const struct revision *r)
 {
+	const struct undo_req *req = &u->req;
+
 	if (r->op == REV_OUTSIDE)
 		return false;
 	if (req->has_since)
 		return r->number > req->since;
 	if (req->call_id.len)
 		return str_eq(r->actor.call_id, req->call_id);
+	if (u->is_default) /* a change with no call of its own: that one change */
+		return r->number == u->number;
 	if (req->session.len)
 		return str_eq(r->actor.session, req->session);
 	return str_eq(r->actor.user, req->actor) || str_eq(r->actor.agent, req->actor);
 }
 
-/* Tools may take the change back. */
-static bool is_ours(struct workspace *ws, const struct revision *r)
+static struct str top_of(struct wpath path)
 {
+	return str_first(path.s, str_find_char(path.s, '/'));
+}
+
+static bool is_one_of(struct str name, const char *const *names)
+{
+	for (; *names; names++)
+		if (str_is(name, *names))
+			return true;
+	return false;
+}
+
+/* A path that a family keeps in the workspace. What decides how the workspace works, other file areas and what Stead
+   keeps on its own account are left alone. */
+static bool is_home_path(struct wpath path)
+{
+	static const char *const others[] = {"agents", "agent.yaml", "artifacts", "files",
+					     "tasks",  "tools.json", "users",     NULL};
+
+	return path.s.len && path.s.ptr[0] != '.' && !is_one_of(top_of(path), others);
+}
+
+/* The door by which a path can be changed; false: there is none. */
+static bool find_door(const struct undo *u, struct wpath logged, struct step *ret)
+{
+	const struct area *a = &u->area;
 	struct wpath shown;
 
-	return past_shown(ws, r->path, &shown) && store_guard_says(workspace_files(ws), shown) == GUARD_FREE;
-}
-
-static int find_last(void *arg, const struct revision *r, struct err *err)
-{
-	struct undo *u = arg;
-
-	(void)err;
-	if (r->op == REV_OUTSIDE || !is_ours(u->ws, r))
-		return 0;
-	u->found = true;
-	u->oldest = r->number;
-	u->req.call_id = arena_str(u->ctx->arena, r->actor.call_id);
-	if (!u->req.call_id.len) { /* a change with no call of its own: that one change */
-		u->req.has_since = true;
-		u->req.since = r->number - 1;
+	if (a->has_files && past_shown(u->ws, logged, &shown) &&
+	    store_guard_says(workspace_files(u->ws), shown) == GUARD_FREE) {
+		*ret = (struct step){.logged = logged, .shown = shown};
+		return true;
 	}
+	shown = wpath_relative(logged, workspace_part(u->ws));
+	*ret = (struct step){.logged = logged, .shown = shown, .is_home = true};
+	return a->has_home && is_home_path(shown);
+}
+
+/* Files of the tools are anybody's. Elsewhere an agent takes back what it did itself, and of what people prepare for
+   agents nothing that it cannot prove to be its own. */
+static bool may_take_back(const struct undo *u, const struct revision *r, const struct step *s)
+{
+	static const char *const prepared[] = {"skills", "knowledge", "subagents", NULL};
+	struct str me = u->ctx->actor.agent;
+
+	if (!s->is_home || (u->req.by_person && !me.len))
+		return true;
+	return str_eq(me, r->actor.agent) && (me.len || !is_one_of(top_of(s->shown), prepared));
+}
+
+static bool is_ours(const struct undo *u, const struct revision *r)
+{
+	struct step step;
+
+	return find_door(u, r->path, &step) && may_take_back(u, r, &step);
+}
+
+static void find_areas(struct undo *u)
+{
+	struct store *files = workspace_revisions(u->ws), *home = workspace_shared(u->ws);
+	bool all = u->is_default || (u->req.call_id.len && !u->req.has_since), is_one = files == home;
+
+	u->areas[0] = (struct area){.log = files,
+				    .top = all && is_one ? workspace_part(u->ws) : workspace_root(u->ws),
+				    .has_files = true,
+				    .has_home = all && is_one};
+	u->areas[1] = (struct area){.log = home, .top = workspace_part(u->ws), .has_home = true};
+	u->area_count = all && !is_one ? 2 : 1;
+	u->area = u->areas[0];
+}
+
+/* --- the last call --- */
+
+/* The newest event of one area. */
+struct event {
+	enum undo_met met; /* UNDO_PASS: there is none */
+	uint64_t number;
+	int64_t time_ns;
+	struct str call_id;
+};
+
+struct event_search {
+	struct undo *u;
+	struct undo_walk *walk;
+	struct event event;
+};
+
+static int find_event(void *arg, const struct revision *r, struct err *err)
+{
+	struct event_search *s = arg;
+	enum undo_met met;
+
+	(void)err;
+	met = r->op == REV_OUTSIDE || !is_ours(s->u, r) ? UNDO_PASS : undo_walk_meet(s->walk, r);
+	if (met == UNDO_PASS)
+		return 0;
+	s->event = (struct event){met, r->number, r->time_ns, arena_str(s->u->ctx->arena, r->actor.call_id)};
 	return PAST_ENOUGH;
 }
 
-static int find_oldest(void *arg, const struct revision *r, struct err *err)
+static int nothing_left(const struct undo *u, bool any, struct err *err)
+{
+	if (u->req.redo)
+		return err_set(err, ERR_NOT_FOUND, "%s",
+			       any ? "nothing to redo: there was a change after the last undo"
+				   : "nothing to redo: nothing was undone");
+	return err_set(err, ERR_NOT_FOUND, "nothing has been changed that is not undone, so there is nothing to undo");
+}
+
+/* The newest call that is in effect, or, to redo, the undo that nothing was changed after. */
+static int choose_last(struct undo *u, struct err *err)
+{
+	struct event last = {0};
+	struct area area = u->area;
+
+	for (size_t i = 0; i < u->area_count; i++) {
+		struct event_search s = {.u = u, .walk = &u->walks[i]};
+		struct rev_query q = {.path = u->areas[i].top, .newest_first = true};
+		int r;
+
+		u->area = u->areas[i];
+		r = past_each_in(u->area.log, u->ctx, q, find_event, &s, err);
+		if (r)
+			return r;
+		if (s.event.met != UNDO_PASS && (last.met == UNDO_PASS || s.event.time_ns > last.time_ns)) {
+			last = s.event;
+			area = u->area;
+		}
+	}
+	u->area = area;
+	if (last.met == UNDO_PASS || (u->req.redo && last.met == UNDO_CHANGE))
+		return nothing_left(u, last.met == UNDO_CHANGE, err);
+	u->req.call_id = last.call_id;
+	u->number = u->oldest = last.number;
+	return 0;
+}
+
+static int note_oldest(void *arg, const struct revision *r, struct err *err)
 {
 	struct undo *u = arg;
 
 	(void)err;
-	if (!is_chosen(&u->req, r) || !is_ours(u->ws, r))
-		return 0;
-	u->found = true;
 	u->oldest = r->number;
-	return PAST_ENOUGH;
+	return 0;
 }
 
-static int nothing(const struct undo *u, bool is_default, struct err *err)
+/* Finds the last call and its oldest change, from the newest one back. */
+static int choose_default(struct undo *u, struct err *err)
 {
-	if (is_default)
-		return err_set(err, ERR_NOT_FOUND, "nothing has been changed yet, so there is nothing to undo");
+	struct rev_query q = {.newest_first = true};
+	uint64_t before;
+	int r = choose_last(u, err);
+
+	q.path = u->area.top;
+	q.call_id = u->req.call_id;
+	do {
+		if (r || !q.call_id.len || u->oldest == 1)
+			return r;
+		before = u->oldest;
+		q.until = before - 1;
+		q.since = q.until > CALL_GAP ? q.until - CALL_GAP : 0;
+		r = past_each_in(u->area.log, u->ctx, q, note_oldest, u, err);
+		if (r == -ERR_NOT_FOUND && q.since) { /* history begins later */
+			q.since = 0;
+			r = past_each_in(u->area.log, u->ctx, q, note_oldest, u, err);
+		}
+		if (r == -ERR_NOT_FOUND) /* with this very change */
+			r = 0;
+	} while (r == 0 && u->oldest < before);
+	return r;
+}
+
+/* --- a choice --- */
+
+static int find_chosen(void *arg, const struct revision *r, struct err *err)
+{
+	struct undo *u = arg;
+
+	(void)err;
+	if (!is_chosen(u, r) || !is_ours(u, r))
+		return 0;
+	if (!u->found)
+		u->number = r->number;
+	u->found = true;
+	u->oldest = u->req.has_since ? u->req.since + 1 : r->number;
+	return u->req.has_since ? PAST_ENOUGH : 0;
+}
+
+static int nothing_chosen(const struct undo *u, struct err *err)
+{
 	if (u->req.has_since)
 		return err_set(err, ERR_NOT_FOUND,
 			       "nothing was changed after revision %llu, so there is nothing to undo",
@@ -353,76 +285,117 @@ static int nothing(const struct undo *u, bool is_default, struct err *err)
 					  80)));
 }
 
-/* Finds the requested changes, and the oldest of them. */
 static int choose(struct undo *u, struct err *err)
 {
-	struct undo_req *req = &u->req;
-	struct rev_query q = {.path = workspace_root(u->ws)};
-	bool is_default = !req->has_since && !req->call_id.len && !req->session.len && !req->actor.len;
+	const struct undo_req *req = &u->req;
 	int r = 0;
 
-	if (is_default) {
-		q.newest_first = true;
-		r = past_each(u->ws, u->ctx, q, find_last, u, err);
-		if (r == 0 && !u->found)
-			return nothing(u, true, err);
-		u->found = false;
-		q.newest_first = false;
+	for (size_t i = 0; r == 0 && !u->found && i < u->area_count; i++) {
+		struct rev_query q = {.path = u->areas[i].top, .newest_first = true};
+
+		u->area = u->areas[i];
+		q.since = req->has_since ? req->since : 0;
+		q.call_id = req->has_since ? STR_NONE : req->call_id;
+		q.session = req->has_since || req->call_id.len ? STR_NONE : req->session;
+		r = past_each_in(u->area.log, u->ctx, q, find_chosen, u, err);
 	}
-	q.since = req->has_since ? req->since : 0;
-	q.call_id = req->has_since ? STR_NONE : req->call_id;
-	q.session = req->has_since || req->call_id.len ? STR_NONE : req->session;
-	if (r == 0)
-		r = past_each(u->ws, u->ctx, q, find_oldest, u, err);
-	return r || u->found ? r : nothing(u, false, err);
+	return r || u->found ? r : nothing_chosen(u, err);
 }
+
+/* --- the plan --- */
 
 static struct undo_path *path_of(struct undo *u, const struct revision *r)
 {
 	size_t *at = strmap_find(u->index, r->path.s);
 	struct undo_path *p;
 	struct wpath logged;
+	struct step step;
 
 	if (at)
 		return *at == SIZE_MAX ? NULL : &u->paths[*at];
 	logged.s = arena_str(u->ctx->arena, r->path.s);
 	at = strmap_put(u->index, logged.s, NULL);
-	if (!is_ours(u->ws, r)) {
+	if (!find_door(u, logged, &step)) {
 		*at = SIZE_MAX;
 		return NULL;
 	}
-	ARENA_ROOM(u->ctx->arena, u->paths, u->count, u->cap);
+	if (u->count == u->cap) {
+		u->cap = u->cap ? u->cap * 2 : 16;
+		u->paths = xrealloc(u->paths, u->cap * sizeof(*u->paths));
+	}
 	*at = u->count++;
 	p = &u->paths[*at];
-	*p = (struct undo_path){.last = r->number};
-	p->step.logged = logged;
-	past_shown(u->ws, logged, &p->step.shown);
+	*p = (struct undo_path){.step = step, .last = r->number, .above_number = r->number};
 	p->step.now = p->above = past_keep(u->ctx, &r->after);
 	return p;
+}
+
+static int hash_push(void *arg, const void *bytes, size_t len, struct err *err)
+{
+	(void)err;
+	hash_stream_add(arg, str_n(bytes, len));
+	return 0;
+}
+
+static int hash_after(struct undo *u, struct wpath path, uint64_t number, uint64_t ret_hash[2], struct err *err)
+{
+	ARENA_SCOPE struct arena *arena = arena_new();
+	struct hash_stream *hash = hash_stream_new();
+	struct sink sink = {.push = hash_push, .arg = hash};
+	struct ctx ctx = *u->ctx;
+	struct rev_state ignored;
+	int r;
+
+	ctx.arena = arena;
+	r = revisions_read(u->area.log, &ctx, path, number, STORE_WHOLE, &sink, &ignored, err);
+	hash_stream_end(hash, ret_hash);
+	return r;
+}
+
+/* Whether the path is after `r` what the changes above it found. Two states of the same bytes need not be known to be
+   the same: the hash of what an append left is not in the log. */
+static int is_as_left(struct undo *u, const struct undo_path *p, const struct revision *r, bool *ret, struct err *err)
+{
+	const struct rev_state *a = &r->after, *b = &p->above;
+	uint64_t left[2], found[2];
+	int bad;
+
+	*ret = past_same(a, b);
+	if (*ret || !a->exists || !b->exists || a->size != b->size)
+		return 0;
+	bad = hash_after(u, r->path, r->number, left, err);
+	if (bad == 0)
+		bad = hash_after(u, r->path, p->above_number, found, err);
+	*ret = bad == 0 && left[0] == found[0] && left[1] == found[1];
+	return bad == -ERR_NOT_FOUND ? 0 : bad; /* no longer kept: not known to be the same */
 }
 
 static int plan_change(void *arg, const struct revision *r, struct err *err)
 {
 	struct undo *u = arg;
 	struct undo_path *p = path_of(u, r);
+	bool same = true;
+	int bad = 0;
 
-	(void)err;
 	if (!p)
 		return 0;
-	if (!is_chosen(&u->req, r)) {
+	if (!is_chosen(u, r) || !may_take_back(u, r, &p->step)) {
 		p->gap = true;
 		return 0;
 	}
-	if (p->gap && !past_same(&r->after, &p->above))
-		p->conflict = true;
+	if (p->gap)
+		bad = is_as_left(u, p, r, &same, err);
+	p->conflict = p->conflict || !same;
 	p->gap = false;
 	if (!p->newest)
 		p->newest = r->number;
-	p->step.number = r->number - 1;
+	p->mode_changed |= r->before.mode && r->after.mode && r->before.mode != r->after.mode;
+	p->step.number = p->above_number = r->number - 1;
 	p->step.then = p->above = past_keep(u->ctx, &r->before);
-	if (jv_count(u->numbers) < HISTORY_LIMIT_MAX)
+	u->changes++;
+	if (u->changes <= HISTORY_LIMIT_MAX)
 		jv_push(u->ctx->arena, u->numbers, jv_int(u->ctx->arena, (int64_t)r->number));
-	return 0;
+	return bad;
 }
 
 /* Leaves only the paths that have a chosen change. A path that is as it was before all of them is not a conflict. */
@@ -436,6 +409,8 @@ static void keep_chosen(struct undo *u)
 		if (!p->newest)
 			continue;
 		p->conflict = p->conflict && !past_same(&p->step.then, &p->step.now);
+		if (p->step.then.exists && (p->mode_changed || !p->step.now.exists))
+			p->step.mode = p->step.then.mode;
 		u->paths[n++] = *p;
 	}
 	u->count = n;
@@ -443,13 +418,14 @@ static void keep_chosen(struct undo *u)
 
 static int plan(struct undo *u, struct err *err)
 {
-	struct rev_query q = {.since = u->oldest - 1, .path = workspace_root(u->ws), .newest_first = true};
+	struct rev_query q = {.since = u->oldest - 1, .path = u->area.top, .newest_first = true};
 	int r;
 
 	u->index = strmap_new(u->ctx->arena);
 	u->numbers = jv_array(u->ctx->arena);
 	u->count = 0;
-	r = past_each(u->ws, u->ctx, q, plan_change, u, err);
+	u->changes = 0;
+	r = past_each_in(u->area.log, u->ctx, q, plan_change, u, err);
 	if (r == 0)
 		keep_chosen(u);
 	return r;
@@ -458,17 +434,54 @@ static int plan(struct undo *u, struct err *err)
 /* Plans, checks whether another program has changed one of the files, and if so plans again with that change. */
 static int plan_settled(struct undo *u, struct err *err)
 {
-	bool any = false;
 	int r = plan(u, err);
+	struct steps steps = {u->paths, sizeof(*u->paths), u->count, NULL};
+	bool is_new;
 
-	for (size_t i = 0; r == 0 && i < u->count; i++) {
-		bool is_new = false;
-
-		r = revisions_settle(workspace_revisions(u->ws), u->ctx, u->paths[i].step.logged, &is_new, err);
-		any |= is_new;
-	}
-	return r == 0 && any ? plan(u, err) : r;
+	if (r == 0)
+		r = steps_settle(u->ws, u->ctx, &steps, &is_new, err);
+	return r == 0 && is_new ? plan(u, err) : r;
 }
+
+static bool has_effect(const struct undo *u)
+{
+	for (size_t i = 0; i < u->count; i++)
+		if (u->paths[i].conflict || step_is_needed(&u->paths[i].step))
+			return true;
+	return false;
+}
+
+/* Chooses and plans. A last call that left nothing to take back is passed over. */
+static int prepare(struct undo *u, struct err *err)
+{
+	uint64_t *passed[2] = {0};
+	size_t count[2] = {0}, cap[2] = {0};
+	int r;
+
+	if (!u->is_default) {
+		r = choose(u, err);
+		return r ? r : plan_settled(u, err);
+	}
+	for (;;) {
+		size_t at;
+
+		for (size_t i = 0; i < u->area_count; i++) {
+			u->walks[i] = undo_walk_new(u->ctx->arena, u->req.redo);
+			for (size_t k = 0; k < count[i]; k++)
+				undo_walk_skip(&u->walks[i], passed[i][k]);
+		}
+		r = choose_default(u, err);
+		if (r == 0)
+			r = plan_settled(u, err);
+		if (r || has_effect(u))
+			return r;
+		at = u->area.log != u->areas[0].log;
+		ARENA_ROOM(u->ctx->arena, passed[at], count[at], cap[at]);
+		passed[at][count[at]++] = u->number;
+	}
+}
+
+/* --- the answer --- */
 
 static int conflict_values(struct undo *u, struct jv *list, struct err *err)
 {
@@ -484,9 +497,9 @@ static int conflict_values(struct undo *u, struct jv *list, struct err *err)
 			continue;
 		jv_set_str(arena, one, "path", p->step.shown.s);
 		jv_set_int(arena, one, "revision", (int64_t)p->last);
-		if (jv_count(list) < CONFLICT_DIFFS) {
-			r = revisions_state(workspace_revisions(u->ws), u->ctx, since.logged, p->newest, &since.before,
-					    err);
+		/* what others wrote into a family's file is shown by the family's own tools only */
+		if (jv_count(list) < CONFLICT_DIFFS && !p->step.is_home) {
+			r = revisions_state(u->area.log, u->ctx, since.logged, p->newest, &since.before, err);
 			if (r == 0)
 				r = past_diff(u->ws, u->ctx, &since, p->newest, UINT64_MAX, CONFLICT_LINES, &diff, err);
 		}
@@ -497,58 +510,98 @@ static int conflict_values(struct undo *u, struct jv *list, struct err *err)
 	return r;
 }
 
-static int undo_make(struct undo *u, struct jv *files, struct err *err)
+static struct undo_mark mark_of(const struct undo *u)
 {
+	const struct undo_req *req = &u->req;
 	struct arena *arena = u->ctx->arena;
-	struct step *steps = ARENA_ARRAY(arena, struct step, u->count + 1);
+
+	if (req->has_since)
+		return (struct undo_mark){.what = UNDO_SINCE, .number = req->since};
+	if (req->session.len && !req->call_id.len)
+		return (struct undo_mark){.what = UNDO_SESSION, .name = workspace_encode_name(arena, req->session)};
+	if (req->actor.len && !req->call_id.len)
+		return (struct undo_mark){.what = UNDO_ACTOR, .name = workspace_encode_name(arena, req->actor)};
+	return (struct undo_mark){.what = UNDO_NUMBER, .number = u->number, .is_redo = req->redo};
+}
+
+static int undo_make(struct undo *u, struct jv *files, struct jv *counts, struct err *err)
+{
+	static const char *const hows[] = {"restored", "removed", "unchanged"};
+	struct steps steps = {u->paths, sizeof(*u->paths), u->count, u->req.redo ? "undo" : "redo"};
+	struct arena *arena = u->ctx->arena;
+	struct ctx ctx = *u->ctx;
+	struct undo_mark mark = mark_of(u);
+	int64_t of[COUNT(hows)] = {0};
 	int r;
 
-	for (size_t i = 0; i < u->count; i++)
-		steps[i] = u->paths[i].step;
-	r = u->req.dry_run ? check_kept(steps, u->count, err) : steps_make(u->ws, u->ctx, steps, u->count, err);
-	for (size_t i = 0; r == 0 && i < u->count && i < HISTORY_LIMIT_MAX; i++) {
-		struct jv *one = jv_object(arena);
+	ctx.actor.call_id =
+		undo_mark_call(arena, &mark, ctx.actor.call_id.len ? ctx.actor.call_id : call_id_new(arena));
+	r = u->req.dry_run ? steps_check_kept(u->ws, &ctx, &steps, err) : steps_make(u->ws, &ctx, &steps, err);
+	for (size_t i = 0; r == 0 && i < u->count; i++) {
+		const struct step *s = &u->paths[i].step;
+		const char *how = step_how(s);
+		struct jv *one;
 
-		jv_set_str(arena, one, "path", steps[i].shown.s);
-		jv_set_str(arena, one, "how", str_of(step_how(&steps[i])));
-		jv_set_int(arena, one, "to", (int64_t)steps[i].number);
+		for (size_t k = 0; k < COUNT(hows); k++)
+			of[k] += strcmp(how, hows[k]) == 0;
+		if (i >= HISTORY_LIMIT_MAX)
+			continue;
+		one = jv_object(arena);
+		jv_set_str(arena, one, "path", s->shown.s);
+		jv_set_str(arena, one, "how", str_of(how));
+		jv_set_int(arena, one, "to", (int64_t)s->number);
 		jv_push(arena, files, one);
 	}
+	for (size_t k = 0; k < COUNT(hows); k++)
+		jv_set_int(arena, counts, hows[k], of[k]);
 	return r;
 }
 
-static int refuse_conflicts(const struct jv *conflicts, struct err *err)
+static int refuse_conflicts(const struct undo *u, const struct jv *conflicts, struct err *err)
 {
 	size_t others = jv_count(conflicts) - 1;
 
 	return err_set(err, ERR_CONFLICT,
-		       "undo: \"%.*s\"%s changed since by someone else, so nothing was undone; look at the difference, "
+		       "%s: \"%.*s\"%s changed since by someone else, so nothing was %s; look at the difference, "
 		       "and restore single files where the older one is wanted",
-		       STR_ARG(jv_get_str(jv_at(conflicts, 0), "path")), others ? " and others were" : " was");
+		       u->req.redo ? "redo" : "undo", STR_ARG(jv_get_str(jv_at(conflicts, 0), "path")),
+		       others ? " and others were" : " was", u->req.redo ? "redone" : "undone");
+}
+
+static int undo(struct undo *u, struct jv **ret, struct err *err)
+{
+	struct arena *arena = u->ctx->arena;
+	struct jv *conflicts = jv_array(arena), *files = jv_array(arena), *counts = jv_object(arena);
+	bool blocked;
+	int r = prepare(u, err);
+
+	if (r == 0)
+		r = conflict_values(u, conflicts, err);
+	blocked = jv_count(conflicts) > 0;
+	if (r == 0 && !blocked)
+		r = undo_make(u, files, counts, err);
+	if (r)
+		return r;
+	*ret = jv_object(arena);
+	jv_set(arena, *ret, "undone", blocked ? jv_array(arena) : u->numbers);
+	jv_set_int(arena, *ret, "changes", blocked ? 0 : (int64_t)u->changes);
+	jv_set(arena, *ret, "files", files);
+	jv_set(arena, *ret, "counts", counts);
+	jv_set_int(arena, *ret, "total", blocked ? 0 : (int64_t)u->count);
+	jv_set(arena, *ret, "conflicts", conflicts);
+	jv_set_bool(arena, *ret, "redo", u->req.redo);
+	jv_set_bool(arena, *ret, "dry_run", u->req.dry_run);
+	return blocked && !u->req.dry_run ? refuse_conflicts(u, conflicts, err) : 0;
 }
 
 int history_undo(struct workspace *ws, struct ctx *ctx, const struct undo_req *req, struct jv **ret, struct err *err)
 {
-	struct arena *arena = ctx->arena;
 	struct undo u = {.ws = ws, .ctx = ctx, .req = *req};
-	struct jv *conflicts = jv_array(arena), *files = jv_array(arena);
-	bool blocked;
-	int r = choose(&u, err);
+	int r;
 
-	if (r == 0)
-		r = plan_settled(&u, err);
-	if (r == 0)
-		r = conflict_values(&u, conflicts, err);
-	blocked = jv_count(conflicts) > 0;
-	if (r == 0 && !blocked)
-		r = undo_make(&u, files, err);
-	if (r)
-		return r;
-	*ret = jv_object(arena);
-	jv_set(arena, *ret, "undone", blocked ? jv_array(arena) : u.numbers);
-	jv_set(arena, *ret, "files", files);
-	jv_set_int(arena, *ret, "total", blocked ? 0 : (int64_t)u.count);
-	jv_set(arena, *ret, "conflicts", conflicts);
-	jv_set_bool(arena, *ret, "dry_run", req->dry_run);
-	return blocked && !req->dry_run ? refuse_conflicts(conflicts, err) : 0;
+	u.is_default = req->redo || (!req->has_since && !req->call_id.len && !req->session.len && !req->actor.len);
+	find_areas(&u);
+	r = undo(&u, ret, err);
+	free(u.paths);
+	return r;
 }

@@ -6,21 +6,30 @@
  * doubled one does no harm. fanotify was rejected, since it needs privileges to watch a whole file system.
  *
  * The first walk waits until the door has answered its first requests, and the log is opened by the first event.
+ *
+ * Who asks about the past asks this thread to catch up first: what another program did before is then in the log, at
+ * the cost of what it did. Only the first such question looks at every known file, because nobody watched before the
+ * start. So does the thread itself when more happened than it can list, but then it waits for ten times as long as that
+ * took before it does it again.
  */
 #include "home/timeline/outside.h"
 
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/limits.h"
 #include "base/strmap.h"
 #include "base/watch.h"
 #include "revisions/revisions.h"
 
 #define START_MS   300
+#define ANSWER_MS  50 /* how often a waiting call looks whether it was cancelled */
+#define FULL_PAUSE 10
 #define QUIET_MS   100
 #define MISSING_MS 2000 /* until a file area that does not exist yet is looked for again */
 #define STACK_SIZE (256 * KIB)
@@ -28,8 +37,15 @@
 struct outside {
 	struct workspace *ws;
 	struct watch watch; /* of the file area */
-	int stop;
+	int wake;           /* readable: `ending` is set, or somebody asks */
+	atomic_bool ending;
 	pthread_t thread;
+	bool has_looked;        /* at every known file, since it watches */
+	atomic_bool is_partial; /* not every directory is watched */
+	int64_t not_before_ns;  /* monotonic: when every known file may be looked at again */
+	pthread_mutex_t lock;   /* of the fields below */
+	pthread_cond_t is_done; /* `answered` has grown */
+	uint64_t asked, answered;
 	/* Paths to look at when it is quiet. */
 	struct arena *memory;
 	struct strmap *dirty;
@@ -57,7 +73,8 @@ static void watch_tree(struct outside *o, const char *below, unsigned depth)
 		.skips = is_skipped,
 	};
 
-	watch_add_tree(&o->watch, below, &how, depth);
+	if (watch_add_tree(&o->watch, below, &how, depth))
+		o->is_partial = true;
 }
 
 /* --- events --- */
@@ -126,6 +143,18 @@ static void look_at(struct outside *o, struct ctx *ctx, struct str shown, bool m
 		revisions_notice(rev, ctx, path, &count, &ignored);
 }
 
+/* Every known file. */
+static void look_at_known(struct outside *o, struct ctx *ctx)
+{
+	int64_t start = clock_monotonic_ns(), end;
+	struct err ignored;
+	uint64_t count;
+
+	revisions_notice(workspace_revisions(o->ws), ctx, workspace_root(o->ws), &count, &ignored);
+	end = clock_monotonic_ns();
+	o->not_before_ns = end + FULL_PAUSE * (end - start);
+}
+
 static void look_at_all(struct outside *o)
 {
 	struct store *rev = workspace_revisions(o->ws);
@@ -135,7 +164,7 @@ static void look_at_all(struct outside *o)
 
 	if (revisions_head(rev, &ctx, &number, &ignored) == 0) {
 		if (o->lost)
-			revisions_notice(rev, &ctx, workspace_root(o->ws), &number, &ignored);
+			look_at_known(o, &ctx);
 		for (size_t i = 0; i < o->count && !o->lost; i++)
 			look_at(o, &ctx, o->paths[i], o->was_made[i]);
 		revisions_flush(rev, &ctx, &ignored);
@@ -147,26 +176,75 @@ static void look_at_all(struct outside *o)
 	o->dirty = strmap_new(o->memory);
 }
 
+static bool must_wait(const struct outside *o)
+{
+	return o->lost && clock_monotonic_ns() < o->not_before_ns;
+}
+
+/* Looks at what happened until now, for those who asked. */
+static void answer(struct outside *o)
+{
+	uint64_t asked;
+
+	pthread_mutex_lock(&o->lock);
+	asked = o->asked;
+	pthread_mutex_unlock(&o->lock);
+	if (asked == o->answered)
+		return;
+	if (o->watch.count == 0)
+		watch_tree(o, "", OUTSIDE_DEPTH_MAX);
+	watch_read(&o->watch, take_event, o);
+	o->lost = o->lost || !o->has_looked;
+	if (!must_wait(o)) {
+		o->has_looked = true;
+		look_at_all(o);
+	}
+	pthread_mutex_lock(&o->lock);
+	o->answered = asked;
+	pthread_cond_broadcast(&o->is_done);
+	pthread_mutex_unlock(&o->lock);
+}
+
+static int pause_ms(const struct outside *o)
+{
+	if (must_wait(o))
+		return (int)((o->not_before_ns - clock_monotonic_ns()) / NS_PER_MS) + 1;
+	return o->count || o->lost ? QUIET_MS : o->watch.count ? -1 : MISSING_MS;
+}
+
 static void *run(void *arg)
 {
 	struct outside *o = arg;
-	struct pollfd fds[2] = {{.fd = o->stop, .events = POLLIN}, {.fd = o->watch.fd, .events = POLLIN}};
+	struct pollfd fds[2] = {{.fd = o->wake, .events = POLLIN}, {.fd = o->watch.fd, .events = POLLIN}};
 	int timeout = START_MS;
 
 	for (;;) {
 		int n = poll(fds, 2, timeout);
+		uint64_t ignored;
 
-		if (fds[0].revents || (n < 0 && errno != EINTR))
+		if (atomic_load(&o->ending) || (n < 0 && errno != EINTR))
 			return NULL;
-		if (n > 0) {
+		if (n > 0 && fds[0].revents) {
+			if (read(o->wake, &ignored, sizeof(ignored)) > 0)
+				answer(o);
+		} else if (n > 0) {
 			watch_read(&o->watch, take_event, o);
 		} else if (n == 0 && (o->count || o->lost)) {
-			look_at_all(o);
+			if (!must_wait(o))
+				look_at_all(o);
 		} else if (n == 0 && o->watch.count == 0) {
 			watch_tree(o, "", OUTSIDE_DEPTH_MAX);
 		}
-		timeout = o->count || o->lost ? QUIET_MS : o->watch.count ? -1 : MISSING_MS;
+		timeout = pause_ms(o);
 	}
+}
+
+static void wake(struct outside *o)
+{
+	uint64_t one = 1;
+
+	while (write(o->wake, &one, sizeof(one)) < 0 && errno == EINTR)
+		;
 }
 
 static void outside_free(struct outside *o)
@@ -175,15 +253,87 @@ static void outside_free(struct outside *o)
 	free(o->paths);
 	free(o->was_made);
 	arena_destroy(o->memory);
-	if (o->stop >= 0)
-		close(o->stop);
+	if (o->wake >= 0)
+		close(o->wake);
+	pthread_mutex_destroy(&o->lock);
+	pthread_cond_destroy(&o->is_done);
 	free(o);
+}
+
+/* --- the watcher of a workspace --- */
+
+/* In a slot of the handle. The lock is held while somebody waits for an answer. */
+struct watcher {
+	pthread_mutex_t lock;
+	struct outside *outside; /* NULL: none */
+};
+
+static void *watcher_open(struct workspace *ws)
+{
+	struct watcher *w = xcalloc(1, sizeof(*w));
+
+	(void)ws;
+	pthread_mutex_init(&w->lock, NULL);
+	return w;
+}
+
+static void watcher_close(void *state)
+{
+	pthread_mutex_destroy(&((struct watcher *)state)->lock);
+	free(state);
+}
+
+static struct watcher *watcher_of(struct workspace *ws)
+{
+	static const char key;
+
+	return workspace_slot(ws, &key, watcher_open, watcher_close);
+}
+
+static void set_watcher(struct workspace *ws, struct outside *o)
+{
+	struct watcher *w = watcher_of(ws);
+
+	pthread_mutex_lock(&w->lock);
+	w->outside = o;
+	pthread_mutex_unlock(&w->lock);
+}
+
+static bool ask(struct outside *o, const struct ctx *ctx)
+{
+	uint64_t mine;
+	struct err ignored;
+	bool is_watched;
+
+	pthread_mutex_lock(&o->lock);
+	mine = ++o->asked;
+	wake(o);
+	while (o->answered < mine && ctx_check(ctx, &ignored) == 0) {
+		struct timespec until = clock_timespec(clock_monotonic_ns() + ANSWER_MS * NS_PER_MS);
+
+		pthread_cond_timedwait(&o->is_done, &o->lock, &until);
+	}
+	is_watched = o->answered >= mine && !o->is_partial;
+	pthread_mutex_unlock(&o->lock);
+	return is_watched;
+}
+
+bool outside_catch_up(struct workspace *ws, const struct ctx *ctx)
+{
+	struct watcher *w = watcher_of(ws);
+	bool is_watched;
+
+	pthread_mutex_lock(&w->lock);
+	is_watched = w->outside && ask(w->outside, ctx);
+	pthread_mutex_unlock(&w->lock);
+	return is_watched;
 }
 
 struct outside *outside_start(struct workspace *ws)
 {
 	struct outside *o;
 	struct str place = workspace_files_place(ws);
+	pthread_condattr_t monotonic;
 	pthread_attr_t attr;
 	int r;
 
@@ -193,27 +343,32 @@ struct outside *outside_start(struct workspace *ws)
 	o->ws = ws;
 	o->memory = arena_new();
 	o->dirty = strmap_new(o->memory);
-	o->stop = eventfd(0, EFD_CLOEXEC);
+	o->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	pthread_mutex_init(&o->lock, NULL);
+	pthread_condattr_init(&monotonic);
+	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+	pthread_cond_init(&o->is_done, &monotonic);
+	pthread_condattr_destroy(&monotonic);
 	pthread_attr_init(&attr);
 	pthread_attr_setstacksize(&attr, STACK_SIZE);
-	r = !watch_open(&o->watch, arena_cstr(o->memory, place)) || o->stop < 0 ||
+	r = !watch_open(&o->watch, arena_cstr(o->memory, place)) || o->wake < 0 ||
 	    pthread_create(&o->thread, &attr, run, o);
 	pthread_attr_destroy(&attr);
 	if (r) {
 		outside_free(o);
 		return NULL;
 	}
+	set_watcher(ws, o);
 	return o;
 }
 
 void outside_stop(struct outside *o)
 {
-	uint64_t one = 1;
-
 	if (!o)
 		return;
-	while (write(o->stop, &one, sizeof(one)) < 0 && errno == EINTR)
-		;
+	set_watcher(o->ws, NULL);
+	atomic_store(&o->ending, true);
+	wake(o);
 	pthread_join(o->thread, NULL);
 	outside_free(o);
 }

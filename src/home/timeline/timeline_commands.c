@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The past for people and scripts: history, restore, undo, checkpoint, watch, fork, merge, gc. The answers are the
- * values that the tools give; history and watch print them in columns, without the limits that the context of a model
- * needs.
+ * The past for people and scripts: history, restore, undo, redo, checkpoint, watch, fork, merge, gc. The answers are
+ * the values that the tools give; history and watch print them in columns, without the limits that the context of a
+ * model needs.
  */
 #include "home/timeline/timeline_commands.h"
 
@@ -161,15 +161,29 @@ static int run_restore(struct cli *cli, struct err *err)
 	return r;
 }
 
+static int take_back(struct cli *cli, const struct undo_req *req, struct err *err)
+{
+	struct jv *value = NULL;
+	int r = history_undo(cli->ws, &cli->ctx, req, &value, err);
+
+	if (r == 0) {
+		cli_print(cli, "undo", value);
+	} else if (value) {
+		cli->detail = undo_conflicts_text(cli->ctx.arena, value);
+		cli_json(cli, value);
+	}
+	return r;
+}
+
 static int run_undo(struct cli *cli, struct err *err)
 {
 	struct undo_req req = {.call_id = args_get(&cli->args, "call"),
 			       .session = args_get(&cli->args, "session"),
 			       .actor = args_get(&cli->args, "actor"),
-			       .dry_run = args_has(&cli->args, "dry-run")};
+			       .dry_run = args_has(&cli->args, "dry-run"),
+			       .by_person = true};
 	int chosen = args_has(&cli->args, "call") + args_has(&cli->args, "session") + args_has(&cli->args, "actor") +
 		     args_has(&cli->args, "since");
-	struct jv *value = NULL;
 	int r;
 
 	if (chosen > 1)
@@ -183,14 +197,14 @@ static int run_undo(struct cli *cli, struct err *err)
 	if (r)
 		return r;
 	cli->ctx.actor.session = STR_NONE; /* --session says whose changes go, not who takes them back */
-	r = history_undo(cli->ws, &cli->ctx, &req, &value, err);
-	if (r == 0) {
-		cli_print(cli, "undo", value);
-	} else if (value) {
-		cli->detail = undo_conflicts_text(cli->ctx.arena, value);
-		cli_json(cli, value);
-	}
-	return r;
+	return take_back(cli, &req, err);
+}
+
+static int run_redo(struct cli *cli, struct err *err)
+{
+	struct undo_req req = {.redo = true, .dry_run = args_has(&cli->args, "dry-run"), .by_person = true};
+
+	return take_back(cli, &req, err);
 }
 
 static int run_checkpoint(struct cli *cli, struct err *err)
@@ -360,6 +374,10 @@ static const struct option undo_options[] = {
 	{"dry-run", 'n', .help = "show what would be undone, and change nothing"},
 	{0},
 };
+static const struct option redo_options[] = {
+	{"dry-run", 'n', .help = "show what would be redone, and change nothing"},
+	{0},
+};
 static const struct option watch_options[] = {
 	{"since", 0, "REV", .help = "start after this revision (default: with the next change)"},
 	{"once", .help = "print the changes that there are, and exit"},
@@ -407,12 +425,18 @@ const struct command timeline_commands[] = {
 	 .examples = "stead restore notes.md@12\n  a file\nstead restore drafts@before-refactor\n"
 		     "  a directory, as it was at a checkpoint\nstead restore @12\n  everything\n"},
 	{"undo", "take back changes", TOPIC_HISTORY, .run = run_undo, .options = undo_options,
-	 .about = "Takes back the last call, whatever it changed, or the changes that an option (also --session)\n"
-		  "chooses. An undo can be undone. If someone else has changed one of the files since, nothing is\n"
-		  "undone, the difference is shown, and the exit code is 5.\n",
+	 .about = "Takes back the last call, whatever it changed: files, a fact, a note. Run again, it takes back the\n"
+		  "call before; 'stead redo' goes forward again. An option (also --session) chooses other changes of\n"
+		  "files. If someone else has changed one of the files since, nothing is undone, the difference is\n"
+		  "shown, and the exit code is 5.\n",
 	 .examples = "stead undo\n  the last call\nstead undo --since 12 --dry-run\n"
 		     "  what going back to revision 12 would do\nstead undo --session s-42\n"
 		     "  everything that a session did\n"},
+	{"redo", "make changes again that were undone", TOPIC_HISTORY, .opens = CLI_WRITES, .run = run_redo,
+	 .options = redo_options,
+	 .about = "Takes back the last undo, and run again, the one before it. A change after an undo ends what can\n"
+		  "be redone; 'stead history' and 'stead restore' still reach it.\n",
+	 .examples = "stead undo && stead redo\n  as if nothing had happened\n"},
 	{"checkpoint", "name the present state", TOPIC_HISTORY, "[NAME]", .opens = CLI_WRITES, .run = run_checkpoint,
 	 .about = "The name can be used wherever a revision is; a name that is given again moves. Without a name,\n"
 		  "lists the checkpoints.\n",

@@ -60,27 +60,30 @@ static const struct tool tools[] = {
 			"path!; to! int\n"
 			"restored! [str]: paths\n"
 			"removed! [str]: paths\n"
+			"counts! {restored! int; removed! int}: of all, if the lists are cut\n"
 			"total! int; revision! int",
 	},
 	{
 		.name = "undo", .title = "Undo changes", .group = "history", .traits = TOOL_DESTRUCTIVE,
 		.call = tool_undo, .render = render_undone, .needs = "write_file delete_file",
 		.description =
-			"Reverts the last call, or all changes since a revision, of a call, of a session or by an actor. "
-			"Undoing an undo applies the changes again. If someone else has changed one of the files since, "
-			"nothing is undone and the difference is shown.",
+			"Reverts the last call, whatever it changed, or all changes since a revision, of a call, of a session "
+			"or by an actor. Called again, it reverts the call before; with redo, it takes back the last undo. If "
+			"someone else has changed one of the files since, nothing is undone and the difference is shown.",
 		.args =
 			"since int>=0 or str: all changes after this revision" A_REVISION "\n"
 			"call: the changes of this call (history shows call ids)\n"
 			"session: the changes of this session\n"
 			"actor: the changes by this user or agent\n"
+			"redo bool: apply again what the last undo reverted, if nothing was changed since (default false)\n"
 			"dry_run bool: report without changing anything (default false)",
 		.result =
 			"undone! [int]: the revisions that were reverted\n"
 			"files! [{path!; how!; to int}]: how is restored, removed or unchanged\n"
-			"total! int\n"
+			"changes! int; total! int\n"
+			"counts! {restored int; removed int; unchanged int}: of all files, if the lists are cut\n"
 			"conflicts! [{path!; revision! int; diff}]: files that someone else has changed since\n"
-			"dry_run! bool",
+			"redo! bool; dry_run! bool",
 	},
 	{
 		.name = "checkpoint", .title = "Name the current state", .group = "history", .traits = TOOL_IDEMPOTENT,

@@ -336,7 +336,10 @@ static int put(struct quota *q, struct ctx *ctx, struct store_call *call, struct
 	if (r == 0 && !dir && old.files == 0)
 		r = reserve(q, ctx, mine, 0, 1, err);
 	if (r == 0 && source.pull) {
-		source = (struct source){.pull = meter_pull, .rewind = source.rewind ? meter_rewind : NULL, .arg = &m};
+		source = (struct source){.pull = meter_pull,
+					 .rewind = source.rewind ? meter_rewind : NULL,
+					 .arg = &m,
+					 .mode = source.mode};
 		own.source = &source;
 	} else if (r == 0) {
 		m.flown = source.bytes.len;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The history family through the tool table, on memory and on disk. */
 #include <pthread.h>
+#include <sys/stat.h>
 
 #include "tool/tool_fix.h"
 
@@ -184,7 +185,7 @@ TEST(restore_brings_a_file_back_and_is_a_change_that_can_be_undone)
 		CHECK_INT(jv_get_int(good(&b, "history", "{}"), "head", 0), 4);
 		good(&b, "undo", "{}");
 		CHECK(!is_there(&b, "a"));
-		good(&b, "undo", "{}");
+		good(&b, "undo", "{'redo':true}");
 		CHECK_STR(content_of(&b, "a"), STR("one"));
 		CHECK_HAS(good(&b, "restore", "{'path':'a','revision':'head'}") ? b.result.text : STR(""),
 			  STR("nothing to do"));
@@ -230,10 +231,175 @@ TEST(undo_takes_back_the_last_call_whatever_it_touched)
 		good(&b, "undo", "{}");
 		CHECK_STR(content_of(&b, "a"), STR("a"));
 		CHECK_STR(content_of(&b, "d/b"), STR("b"));
-		good(&b, "undo", "{}");
+		good(&b, "undo", "{'redo':true}");
 		CHECK(!is_there(&b, "a"));
 		CHECK_STR(content_of(&b, "d/b"), STR("a"));
 	}
+}
+
+static void write_versions(struct bench *b, int count)
+{
+	for (int i = 1; i <= count; i++)
+		good(b, "write_file", arena_printf(b->arena, "{'path':'a','content':'v%d','mode':'overwrite'}", i).ptr);
+}
+
+TEST(undo_goes_further_back_each_time_and_redo_forward_again)
+{
+	struct bench b;
+
+	EACH_PLACE(&b)
+	{
+		write_versions(&b, 3);
+		good(&b, "append_file", "{'path':'a','content':'+'}");
+		good(&b, "append_file", "{'path':'a','content':'+'}");
+		for (int i = 0; i < 3; i++)
+			good(&b, "undo", "{}");
+		CHECK_STR(content_of(&b, "a"), STR("v2"));
+		if (b.dir)
+			bench_reopen(&b, (struct workspace_opts){0}, "native");
+		good(&b, "undo", "{}");
+		CHECK_STR(content_of(&b, "a"), STR("v1"));
+		good(&b, "undo", "{'redo':true}");
+		CHECK_STR(content_of(&b, "a"), STR("v2"));
+		good(&b, "undo", "{}");
+		good(&b, "undo", "{}");
+		CHECK(!is_there(&b, "a"));
+		refused(&b, "undo", "{}", ERR_NOT_FOUND);
+		for (int i = 0; i < 5; i++)
+			good(&b, "undo", "{'redo':true}");
+		CHECK_STR(content_of(&b, "a"), STR("v3++"));
+		CHECK_HAS(refused(&b, "undo", "{'redo':true}", ERR_NOT_FOUND), STR("a change after the last undo"));
+	}
+}
+
+TEST(a_change_after_an_undo_ends_what_can_be_redone)
+{
+	struct bench b;
+
+	bench_open(&b, "native");
+	CHECK_HAS(refused(&b, "undo", "{'redo':true}", ERR_NOT_FOUND), STR("nothing was undone"));
+	write_versions(&b, 3);
+	good(&b, "undo", "{}");
+	good(&b, "write_file", "{'path':'b','content':'new'}");
+	CHECK_HAS(refused(&b, "undo", "{'redo':true}", ERR_NOT_FOUND), STR("a change after the last undo"));
+	good(&b, "undo", "{}");
+	CHECK(!is_there(&b, "b"));
+	good(&b, "undo", "{}");
+	CHECK_STR(content_of(&b, "a"), STR("v1"));
+	refused(&b, "undo", "{'redo':true,'since':1}", ERR_INVALID);
+	bench_close(&b);
+}
+
+TEST(an_undo_of_chosen_changes_is_redone_and_passed_over_by_the_next_undo)
+{
+	static const char *const choices[] = {"{'since':2}", "{'session':'s~1'}", "{'actor':'Coder'}"};
+	struct bench b;
+
+	for (size_t i = 0; i < 3; i++) {
+		bench_open(&b, "native");
+		b.ctx.actor = (struct actor){.session = STR("other")};
+		write_versions(&b, 2);
+		b.ctx.actor = (struct actor){.agent = STR("Coder"), .session = STR("s~1")};
+		write_versions(&b, 4);
+		good(&b, "undo", choices[i]);
+		CHECK_STR(content_of(&b, "a"), STR("v2"));
+		good(&b, "undo", "{}");
+		CHECK_STR(content_of(&b, "a"), STR("v1"));
+		good(&b, "undo", "{'redo':true}");
+		CHECK_STR(content_of(&b, "a"), STR("v2"));
+		good(&b, "undo", "{'redo':true}");
+		CHECK_STR(content_of(&b, "a"), STR("v4"));
+		good(&b, "undo", "{}");
+		CHECK_STR(content_of(&b, "a"), STR("v3"));
+		bench_close(&b);
+	}
+}
+
+TEST(a_call_that_left_nothing_to_take_back_is_passed_over)
+{
+	struct bench b;
+
+	bench_open_disk(&b, "native");
+	write_versions(&b, 2);
+	good(&b, "write_file", "{'path':'a','content':'v2','mode':'overwrite'}");
+	good(&b, "write_file", "{'path':'b','content':'x'}");
+	CHECK_INT(remove(arena_printf(b.arena, "%s/test/files/b", b.dir).ptr), 0);
+	good(&b, "undo", "{}");
+	CHECK_STR(content_of(&b, "a"), STR("v1"));
+	bench_close(&b);
+}
+
+TEST(the_last_call_may_be_of_any_family)
+{
+	struct bench b, other;
+	struct err err = {0};
+	struct wpath memory = {STR("MEMORY.md")};
+
+	EACH_PLACE(&b)
+	{
+		b.ctx.actor = (struct actor){.agent = STR("scout")};
+		good(&b, "write_file", "{'path':'a','content':'1'}");
+		good(&b, "memory_save", "{'content':'the sky is blue'}");
+		good(&b, "note", "{'title':'Sky','content':'blue'}");
+		CHECK_HAS(good(&b, "undo", "{}") ? b.result.text : STR(""), STR("removed notes/agent/"));
+		CHECK_HAS(good(&b, "undo", "{}") ? b.result.text : STR(""), STR("MEMORY.md"));
+		CHECK_INT(store_stat(workspace_home(b.ws), &b.ctx, memory, NULL, &err), -ERR_NOT_FOUND);
+		CHECK(is_there(&b, "a"));
+		good(&b, "undo", "{'redo':true}");
+		CHECK_OK(store_stat(workspace_home(b.ws), &b.ctx, memory, NULL, &err), err);
+		b.ctx.actor = (struct actor){.agent = STR("coder")};
+		good(&b, "memory_save", "{'content':'grass is green'}");
+		b.ctx.actor = (struct actor){.agent = STR("scout")}; /* the other's fact is in the same file */
+		CHECK_LACKS(refused(&b, "undo", "{}", ERR_CONFLICT), STR("green"));
+		b.ctx.actor = (struct actor){.agent = STR("third")}; /* of the two facts, neither is this one's */
+		good(&b, "undo", "{}");
+		CHECK(!is_there(&b, "a"));
+		CHECK_OK(store_stat(workspace_home(b.ws), &b.ctx, memory, NULL, &err), err);
+	}
+	bench_open_disk(&b, "native");
+	bench_init(&other);
+	bench_start(&other,
+		    &(struct workspace_opts){.store_url = arena_printf(b.arena, "disk:%s", b.dir),
+					     .name = STR("test"),
+					     .files_dir = str_of(temp_dir_new()),
+					     .relaxed = true},
+		    "native");
+	good(&other, "write_file", "{'path':'main.c','content':'int x;'}");
+	good(&other, "memory_save", "{'content':'it is C'}");
+	good(&other, "write_file", "{'path':'main.h','content':'int y;'}");
+	good(&other, "undo", "{}");
+	CHECK(!is_there(&other, "main.h") && is_there(&other, "main.c"));
+	good(&other, "undo", "{}");
+	CHECK_INT(store_stat(workspace_home(other.ws), &other.ctx, memory, NULL, &err), -ERR_NOT_FOUND);
+	good(&other, "undo", "{}");
+	CHECK(!is_there(&other, "main.c"));
+	for (int i = 0; i < 3; i++)
+		good(&other, "undo", "{'redo':true}");
+	CHECK(is_there(&other, "main.h") && is_there(&other, "main.c"));
+	CHECK_OK(store_stat(workspace_home(other.ws), &other.ctx, memory, NULL, &err), err);
+	bench_close(&other);
+	bench_close(&b);
+}
+
+TEST(what_was_forgotten_does_not_come_back_with_an_undo)
+{
+	struct bench b;
+	struct err err = {0};
+	struct str text;
+	const struct jv *v;
+
+	bench_open_disk(&b, "native");
+	v = good(&b, "memory_save", "{'content':'- the sky is blue'}");
+	good(&b, "memory_save", "{'content':'- grass is green'}");
+	v = jv_at(jv_get(v, "saved"), 0);
+	good(&b, "memory_forget", arena_printf(b.arena, "{'id':'%.*s'}", STR_ARG(jv_get_str(v, "id"))).ptr);
+	CHECK_HAS(refused(&b, "undo", "{}", ERR_NOT_FOUND), STR("is not kept; nothing was changed"));
+	CHECK_OK(store_read(workspace_home(b.ws), &b.ctx, (struct wpath){STR("MEMORY.md")}, STORE_WHOLE, 10000, &text,
+			    NULL, &err),
+		 err);
+	CHECK_HAS(text, STR("green"));
+	CHECK_LACKS(text, STR("blue"));
+	bench_close(&b);
 }
 
 TEST(undo_chooses_by_revision_call_session_and_actor)
@@ -303,6 +469,44 @@ TEST(undo_never_takes_back_what_another_program_wrote)
 	CHECK_STR(content_of(&b, "a"), STR("mine\n"));
 	good(&b, "undo", "{}");
 	CHECK_STR(content_of(&b, "a"), STR("edited by hand\n"));
+	bench_close(&b);
+}
+
+static int mode_of(struct bench *b, const char *path)
+{
+	struct stat st;
+
+	CHECK_INT(stat(arena_printf(b->arena, "%s/test/files/%s", b->dir, path).ptr, &st), 0);
+	return st.st_mode & 0777;
+}
+
+static void set_mode(struct bench *b, const char *path, unsigned mode)
+{
+	CHECK_INT(chmod(arena_printf(b->arena, "%s/test/files/%s", b->dir, path).ptr, mode), 0);
+}
+
+TEST(a_file_that_comes_back_has_the_mode_that_it_had)
+{
+	struct bench b;
+
+	bench_open_disk(&b, "native");
+	good(&b, "write_file", "{'path':'key','content':'secret'}");
+	set_mode(&b, "key", 0600);
+	good(&b, "delete_file", "{'path':'key'}");
+	good(&b, "undo", "{}");
+	CHECK_INT(mode_of(&b, "key"), 0600);
+	good(&b, "move_file", "{'from':'key','to':'d/key'}");
+	good(&b, "undo", "{}");
+	CHECK_INT(mode_of(&b, "key"), 0600);
+	good(&b, "write_file", "{'path':'key','content':'other','mode':'overwrite'}");
+	set_mode(&b, "key", 0640); /* the person's doing, which stays */
+	good(&b, "undo", "{}");
+	CHECK_STR(content_of(&b, "key"), STR("secret"));
+	CHECK_INT(mode_of(&b, "key"), 0640);
+	good(&b, "checkpoint", "{'name':'full'}");
+	good(&b, "clear_files", "{}");
+	good(&b, "restore", "{'path':'/','revision':'full'}");
+	CHECK_INT(mode_of(&b, "key"), 0640);
 	bench_close(&b);
 }
 
@@ -471,7 +675,7 @@ TEST(undoing_a_users_own_version_of_a_shared_file_shows_the_shared_one_again)
 		  STR("for all"));
 	good(&ann, "undo", "{}");
 	CHECK_STR(content_of(&ann, "knowledge/s.md"), STR("for all"));
-	good(&ann, "undo", "{}");
+	good(&ann, "undo", "{'redo':true}");
 	CHECK_STR(content_of(&ann, "knowledge/s.md"), STR("mine"));
 	bench_close(&ann);
 	bench_close(&all);
@@ -491,7 +695,7 @@ TEST(with_the_whole_workspace_as_root_what_is_fixed_stays_out_of_undo_and_restor
 	good(&whole, "write_file", "{'path':'MEMORY.md','content':'m','mode':'overwrite'}");
 	good(&whole, "undo", "{'since':0}");
 	CHECK(!is_there(&whole, "files/a") && is_there(&whole, "artifacts/x"));
-	good(&whole, "undo", "{}");
+	good(&whole, "undo", "{'redo':true}");
 	good(&whole, "restore", "{'path':'/','revision':0}");
 	CHECK(!is_there(&whole, "files/a") && is_there(&whole, "artifacts/x"));
 	bench_close(&whole);
@@ -517,14 +721,14 @@ TEST(a_directory_of_the_persons_own_has_a_history_of_its_own)
 	bench_close(&b);
 }
 
-TEST(ten_thousand_files_are_undone_and_redone_in_one_call)
+TEST(more_files_than_an_answer_lists_are_undone_redone_and_counted)
 {
 	struct bench b;
 	struct err err = {0};
 	const struct jv *v;
 
 	bench_open(&b, "native");
-	for (int i = 0; i < 10000; i++) {
+	for (int i = 0; i < 10002; i++) {
 		ARENA_SCOPE struct arena *arena = arena_new();
 		struct ctx ctx = {.arena = arena, .actor.session = STR("many")};
 		struct wpath path = {arena_printf(arena, "d%d/f%d", i % 100, i)};
@@ -533,9 +737,12 @@ TEST(ten_thousand_files_are_undone_and_redone_in_one_call)
 			 err);
 	}
 	v = good(&b, "undo", "{'session':'many'}");
-	CHECK_INT(jv_get_int(v, "total", 0), 10000);
+	CHECK_INT(jv_get_int(v, "total", 0), 10002);
+	CHECK_INT(jv_count(jv_get(v, "files")), 10000);
+	CHECK_HAS(b.result.text, STR("undid 10002 changes (10002 files)\n"));
+	CHECK_HAS(b.result.text, STR(" and 9952 more"));
 	CHECK_INT(jv_count(jv_get(good(&b, "ls", "{}"), "entries")), 0);
-	good(&b, "undo", "{}");
+	good(&b, "undo", "{'redo':true}");
 	CHECK_STR(content_of(&b, "d99/f9999"), STR("d99/f9999"));
 	bench_close(&b);
 }

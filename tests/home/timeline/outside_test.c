@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/limits.h"
+#include "home/timeline/history.h"
 #include "home/timeline/outside.h"
 #include "revisions/revisions.h"
 #include "temp_dir.h"
@@ -119,4 +120,45 @@ TEST(our_own_changes_are_not_recorded_twice)
 	CHECK_OK(revisions_query(workspace_revisions(ws), &ctx, &q, &list, &count, NULL, &err), err);
 	CHECK_INT(count, 1);
 	CHECK_INT(list[0].op, REV_WRITE);
+}
+
+static int64_t count_outside(const char *path)
+{
+	struct history_req req = {.path = {str_of(path)}};
+	int64_t n = 0;
+	struct jv *v;
+
+	CHECK_OK(history_list(ws, &ctx, &req, &v, &err), err);
+	for (const struct jv_member *m = jv_first(jv_get(v, "revisions")); m; m = m->next)
+		n += str_is(jv_get_str(m->value, "operation"), "outside");
+	return n;
+}
+
+TEST(history_has_what_another_program_did_a_moment_before)
+{
+	set_up();
+	by_another_program("d/a", "theirs"); /* before anything is watched */
+	CHECK_INT(count_outside(""), 1);
+	for (int i = 0; i < 20; i++) {
+		by_another_program("d/a", i % 2 ? "one" : "another");
+		CHECK_INT(count_outside("d"), 2 + i);
+	}
+	by_another_program("d/a", NULL);
+	CHECK_INT(count_outside("d/a"), 22);
+}
+
+/* What is not watched shows which files are looked at. */
+TEST(with_a_watcher_history_looks_at_the_asked_file_and_not_at_every_known_one)
+{
+	set_up();
+	CHECK_OK(store_write(workspace_files(ws), &ctx, (struct wpath){STR("node_modules/m")}, STR("ours"),
+			     (struct store_cond){0}, NULL, &err),
+		 err);
+	CHECK_INT(count_outside(""), 0);
+	by_another_program("node_modules/m", "theirs");
+	CHECK_INT(count_outside(""), 0);
+	CHECK_INT(count_outside("node_modules/m"), 1);
+	test_close(outside);
+	by_another_program("node_modules/m", "theirs again");
+	CHECK_INT(count_outside(""), 2);
 }

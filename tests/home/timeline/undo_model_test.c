@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Generated changes of a workspace, with the tree that should be there kept at every step. Then any revision is looked
- * at through the view of the past, everything is undone back to the start, and the undo is undone: byte-equal each
- * time. STEAD_TEST_SEED repeats a run, STEAD_MODEL_OPS sets its length. A failing run is cut to the shortest length
- * that still fails, and says so.
+ * Generated changes of a workspace, with the tree that should be there kept at every step. In memory the last calls are
+ * then undone and redone one by one, at random, and new changes come between. Then any revision is looked at through
+ * the view of the past, everything is undone back to the start, and the undo is undone: byte-equal each time.
+ * STEAD_TEST_SEED repeats a run, STEAD_MODEL_OPS sets its length. A failing run is cut to the shortest length that
+ * still fails, and says so.
  */
 #include <sys/stat.h>
 #include <unistd.h>
@@ -335,6 +336,91 @@ static bool undo_since(struct run *r, uint64_t since)
 	return history_undo(r->ws, &r->ctx, &req, &report, &r->err) == 0 || differs(r, "undo", STR(""), r->err.msg);
 }
 
+/* --- undo and redo, one call at a time --- */
+
+#define WALK_MAX 40
+
+/* The trees of the calls that are in effect, oldest first; those after `at` are undone. */
+struct walk {
+	struct tree trees[WALK_MAX + 1];
+	size_t at, count;
+};
+
+static bool undo_one(struct run *r, struct walk *w, bool redo)
+{
+	struct undo_req req = {.redo = redo};
+	struct jv *report;
+	int bad;
+
+	r->ctx.actor.call_id = STR_NONE;
+	bad = history_undo(r->ws, &r->ctx, &req, &report, &r->err);
+	if (bad)
+		return differs(r, redo ? "redo" : "undo", STR(""), r->err.msg);
+	w->at = redo ? w->at + 1 : w->at - 1;
+	return same_tree(r, r->files, "", &w->trees[w->at], redo ? "redone" : "undone");
+}
+
+static bool same_bytes(const struct tree *a, const struct tree *b)
+{
+	for (size_t i = 0; a->count == b->count && i < a->count; i++)
+		if (!str_eq(a->files[i].path, b->files[i].path) || !str_eq(a->files[i].bytes, b->files[i].bytes))
+			return false;
+	return a->count == b->count;
+}
+
+/* One call of one to three changes. One that leaves everything as it was is never undone, so it is not kept; but if it
+   changed something on the way, it ends what can be redone. */
+static bool walk_call(struct run *r, struct walk *w)
+{
+	uint64_t head;
+
+	if (revisions_head(workspace_revisions(r->ws), &r->ctx, &head, &r->err))
+		return differs(r, "head", STR(""), r->err.msg);
+	r->now = w->trees[w->at];
+	r->ctx.actor.call_id = call_id_new(r->arena);
+	for (size_t n = 1 + rng(3); n > 0; n--)
+		if (!step(r))
+			return false;
+	if (!same_bytes(&r->now, &w->trees[w->at]))
+		w->trees[++w->at] = r->now;
+	if (r->revision[r->steps - 1] > head)
+		w->count = w->at;
+	return true;
+}
+
+static bool walk_steps(struct run *r, size_t steps)
+{
+	static struct walk w;
+
+	w = (struct walk){.trees = {r->now}};
+	while (r->steps + 3 <= steps) {
+		uint64_t kind = rng(3);
+
+		arena_reset(r->calls);
+		if (kind == 0 && w.at < WALK_MAX) {
+			if (!walk_call(r, &w))
+				return false;
+			continue;
+		}
+		for (size_t n = rng(6); n > 0; n--) {
+			if (kind < 2 ? w.at == 0 : w.at == w.count)
+				break;
+			if (!undo_one(r, &w, kind == 2))
+				return false;
+		}
+		if (w.at == WALK_MAX) { /* the oldest can no longer be checked */
+			memmove(&w.trees[0], &w.trees[WALK_MAX / 2], (WALK_MAX / 2 + 1) * sizeof(w.trees[0]));
+			w.at = w.count = WALK_MAX / 2;
+		}
+		r->then[r->steps] = r->now = w.trees[w.at];
+		if (revisions_head(workspace_revisions(r->ws), &r->ctx, &r->revision[r->steps++], &r->err))
+			return differs(r, "head", STR(""), r->err.msg);
+	}
+	r->now = w.trees[w.at];
+	r->ctx.actor.call_id = STR_NONE;
+	return true;
+}
+
 static bool run_steps(struct run *r, size_t steps)
 {
 	struct tree start = r->now;
@@ -342,6 +428,8 @@ static bool run_steps(struct run *r, size_t steps)
 
 	if (revisions_head(workspace_revisions(r->ws), &r->ctx, &first, &r->err))
 		return differs(r, "head", STR(""), r->err.msg);
+	if (!r->dir && !walk_steps(r, steps / 2))
+		return false;
 	while (r->steps < steps)
 		if (!step(r))
 			return false;

@@ -230,6 +230,7 @@ int store_disk_open(const char *dir, const struct store_disk_opts *opts, struct 
 	d->base.ops = &disk_ops;
 	d->root = d->tmp = -1;
 	d->relaxed = opts->relaxed;
+	d->keep_links = opts->keep_links;
 	d->reaper = disk_reaper_new();
 	d->kept = disk_kept_new();
 	r = open_host_dir(dir, opts->create, 0, &d->root, err);

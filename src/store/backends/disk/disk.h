@@ -25,7 +25,7 @@ struct disk {
 	int root; /* the directory that is the store's root */
 	int tmp;  /* where named temporary files go; -1: into the directory of their target */
 	dev_t tmp_dev;
-	bool relaxed;
+	bool relaxed, keep_links;
 	struct disk_reaper *reaper;
 	struct disk_kept *kept;
 	atomic_uint_fast64_t dirs_read; /* for lists */

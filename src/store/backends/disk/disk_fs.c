@@ -299,6 +299,7 @@ void disk_fill_stat(struct arena *arena, const struct stat *st, struct store_sta
 		.size = (uint64_t)st->st_size,
 		.mtime_ns = clock_of_timespec(st->st_mtim),
 		.version = str_n(hex, DISK_VERSION_LEN),
+		.mode = st->st_mode & 0777,
 	};
 }
 

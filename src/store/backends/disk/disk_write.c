@@ -10,9 +10,13 @@
  *
  * An append writes in place, under the lock of the directory: rewriting a log for each line would make n lines cost n².
  * A file with a second hard link is rewritten instead, since the other name may be outside the store.
+ *
+ * The new file gets the owner, the mode and the extended attributes of the one that it replaces. It cannot get the
+ * other names of it: in a directory of the person's own (keep_links) such a file is not changed at all.
  */
 #include <errno.h>
 #include <sys/file.h>
+#include <sys/xattr.h>
 
 #include "base/clock.h"
 #include "base/hash.h"
@@ -23,11 +27,14 @@
 
 #define TEMP_NAME_CAP (sizeof(DISK_TMP_PREFIX) + 16)
 
+#define ATTR_MAX (64 * KIB) /* of the list of names, and of a value: the kernel's own limits */
+
 /* The file to be: `name` empty as long as it has none. */
 struct temp {
 	int fd;
 	int dir; /* the directory of `name`; borrowed from the target or the store */
 	char name[TEMP_NAME_CAP];
+	uint32_t mode; /* that was asked for; 0: none was */
 };
 
 /* Where the file is to go. */
@@ -308,23 +315,85 @@ static int publish_over(struct disk *d, const struct target *t, const struct sta
 	return sys;
 }
 
-/* The new file gets the owner and mode of the one that it replaces. Changing the owner may not be permitted; then the
-   file is ours. */
-static int keep_mode(const struct disk *d, int fd, const struct stat *old, struct err *err)
+/* True for attributes that belong to the file and not to its present bytes: a signature or a capability of a program
+   must not pass to what somebody else wrote. */
+static bool attr_stays(const char *name)
 {
-	struct stat st;
-	bool changed = false;
+	return strncmp(name, "user.", 5) == 0 || strcmp(name, "system.posix_acl_access") == 0 ||
+	       strcmp(name, "security.selinux") == 0;
+}
 
-	if (fstat(fd, &st) < 0)
+/* Copies the extended attributes of the file `old`; `value` has room for ATTR_MAX bytes. What may not be set is left
+   out. 0 or -errno. */
+static int copy_attrs(int fd, const char *old, const char *names, size_t len, char *value)
+{
+	for (const char *name = names; name < names + len; name += strlen(name) + 1) {
+		ssize_t n = attr_stays(name) ? lgetxattr(old, name, value, ATTR_MAX) : -1;
+
+		if (n >= 0 && fsetxattr(fd, name, value, (size_t)n, 0) < 0 && errno != EPERM && errno != EACCES &&
+		    errno != EOPNOTSUPP)
+			return -errno;
+	}
+	return 0;
+}
+
+/* Most files have no attributes: then this is one call. *ret_changed: some were set. */
+static int keep_attrs(const struct target *t, int fd, bool *ret_changed, struct err *err)
+{
+	char old[PATH_NAME_MAX + 40], *names;
+	ssize_t len;
+	int sys;
+
+	snprintf(old, sizeof(old), "/proc/self/fd/%d/%s", t->dir, t->name);
+	*ret_changed = llistxattr(old, NULL, 0) > 0;
+	if (!*ret_changed)
+		return 0;
+	names = xmalloc(2 * ATTR_MAX);
+	len = llistxattr(old, names, ATTR_MAX);
+	sys = len > 0 ? copy_attrs(fd, old, names, (size_t)len, names + ATTR_MAX) : 0;
+	free(names);
+	return sys ? disk_fail(err, -sys) : 0;
+}
+
+/* The new file gets the owner, mode and attributes of the one that it replaces. Changing the owner may not be
+   permitted; then the file is ours. */
+static int keep_properties(const struct disk *d, const struct target *t, const struct temp *temp,
+			   const struct stat *old, struct err *err)
+{
+	mode_t mode = (temp->mode ? temp->mode : old->st_mode) & 0777;
+	bool changed = false, has_attrs;
+	struct stat st;
+	int r;
+
+	if (fstat(temp->fd, &st) < 0)
 		return disk_fail(err, errno);
 	if (st.st_uid != old->st_uid || st.st_gid != old->st_gid)
-		changed = fchown(fd, old->st_uid, old->st_gid) == 0;
-	if (changed || ((st.st_mode ^ old->st_mode) & 0777)) {
-		if (fchmod(fd, old->st_mode & 0777) < 0)
+		changed = fchown(temp->fd, old->st_uid, old->st_gid) == 0;
+	if (changed || (st.st_mode & 0777) != mode) {
+		if (fchmod(temp->fd, mode) < 0)
 			return disk_fail(err, errno);
 		changed = true;
 	}
-	return changed ? disk_sync(d, fd, err) : 0;
+	r = keep_attrs(t, temp->fd, &has_attrs, err);
+	if (r)
+		return r;
+	return changed || has_attrs ? disk_sync(d, temp->fd, err) : 0;
+}
+
+/* A killed writer may have left a second name, which goes with a sweep. */
+static int check_links(const struct disk *d, const struct target *t, const struct stat *old, struct err *err)
+{
+	struct stat st;
+
+	if (!d->keep_links || old->st_nlink < 2)
+		return 0;
+	disk_sweep(t->dir);
+	if (disk_lstat(t->dir, t->name, &st) < 0 || st.st_nlink < 2)
+		return 0;
+	return err_set(err, ERR_DENIED,
+		       "the file has %llu names (hard links), and changing it here would leave the others as they are; "
+		       "change it with another program, or delete it and write it again, which separates it from them",
+		       (unsigned long long)st.st_nlink);
 }
 
 /* Looks at the target; *ret_exists only for a regular file. */
@@ -357,7 +426,9 @@ static int publish_locked(struct disk *d, const struct target *t, struct temp *t
 		if (r == 0)
 			r = disk_check_cond(exists ? &old : NULL, cond, err);
 		if (r == 0 && exists)
-			r = keep_mode(d, temp->fd, &old, err);
+			r = check_links(d, t, &old, err);
+		if (r == 0 && exists)
+			r = keep_properties(d, t, temp, &old, err);
 		if (r)
 			return r;
 		sys = exists ? publish_over(d, t, &old, temp) : publish_new(d, t, temp);
@@ -424,6 +495,9 @@ int disk_write(struct store *s, struct ctx *ctx, struct wpath path, const struct
 		r = target_open_temp(d, &t, &temp, err);
 	if (r == 0)
 		r = fill_from_source(ctx, temp.fd, source, err);
+	temp.mode = source->mode;
+	if (r == 0 && temp.mode && fchmod(temp.fd, temp.mode & 0777) < 0)
+		r = disk_fail(err, errno);
 	if (r == 0)
 		r = temp_finish(d, temp.fd, err);
 	if (r == 0)

@@ -6,6 +6,7 @@
 #include <sys/sysmacros.h>
 #include <sys/un.h>
 #include <sys/wait.h>
+#include <sys/xattr.h>
 
 #include "base/clock.h"
 #include "store/backends/disk/disk_fix.h"
@@ -250,6 +251,75 @@ TEST(a_replaced_file_keeps_its_mode_and_a_new_one_is_not_writable_by_others)
 	put(&f, "script", "2");
 	CHECK(fstatat(f.fd, "script", &st, 0) == 0);
 	CHECK_INT(st.st_mode & 07777, 0750);
+}
+
+TEST(a_file_is_written_with_the_mode_that_is_asked_for_and_stat_gives_it)
+{
+	struct fix f = fix_new(false);
+	struct source source = {.bytes = STR("#!/bin/sh"), .mode = 0751};
+	struct store_stat stat;
+	struct stat st;
+
+	CHECK_OK(store_write_stream(f.s, &f.ctx, P("new"), &source, ABSENT, &stat, &f.err), f.err);
+	CHECK(fstatat(f.fd, "new", &st, 0) == 0);
+	CHECK_INT(st.st_mode & 07777, 0751);
+	CHECK_INT(stat.mode, 0751);
+	source.mode = 0600;
+	CHECK_OK(store_write_stream(f.s, &f.ctx, P("new"), &source, ANY, NULL, &f.err), f.err);
+	CHECK_OK(store_stat(f.s, &f.ctx, P("new"), &stat, &f.err), f.err);
+	CHECK_INT(stat.mode, 0600);
+}
+
+TEST(a_replaced_file_keeps_its_owner)
+{
+	struct fix f = fix_new(true);
+	struct stat st;
+
+	if (geteuid() != 0)
+		return; /* nobody else may give a file away */
+	put(&f, "theirs", "1");
+	CHECK(fchownat(f.fd, "theirs", 1234, 4321, 0) == 0);
+	put(&f, "theirs", "2");
+	CHECK(fstatat(f.fd, "theirs", &st, 0) == 0);
+	CHECK_INT(st.st_uid, 1234);
+	CHECK_INT(st.st_gid, 4321);
+}
+
+TEST(a_replaced_file_keeps_its_extended_attributes)
+{
+	struct fix f = fix_new(false);
+	const char *path;
+	char value[100];
+
+	put(&f, "file", "1");
+	path = arena_printf(f.ctx.arena, "%s/file", f.dir).ptr;
+	if (setxattr(path, "user.origin", "https://example.org", 19, 0) < 0 && errno == EOPNOTSUPP)
+		return; /* the file system has none */
+	CHECK(setxattr(path, "user.empty", "", 0, 0) == 0);
+	put(&f, "file", "2");
+	CHECK_STR(get(&f, "file"), STR("2"));
+	CHECK_INT(getxattr(path, "user.origin", value, sizeof(value)), 19);
+	CHECK_STR(str_n(value, 19), STR("https://example.org"));
+	CHECK_INT(getxattr(path, "user.empty", value, sizeof(value)), 0);
+}
+
+TEST(where_links_are_kept_a_file_with_two_names_cannot_be_changed)
+{
+	struct fix f = fix_new(true);
+	struct store_disk_opts opts = {.relaxed = true, .keep_links = true};
+
+	test_close(f.s);
+	CHECK_OK(store_disk_open(f.dir, &opts, &f.s, &f.err), f.err);
+	test_defer(store_destroy, f.s);
+	put(&f, "file", "old");
+	put(&f, "file", "older");
+	CHECK(linkat(f.fd, "file", f.fd, "second", 0) == 0);
+	CHECK_ERR(store_write(f.s, &f.ctx, P("file"), STR("new"), ANY, NULL, &f.err), f.err, ERR_DENIED);
+	CHECK_HAS(str_of(f.err.msg), STR("2 names"));
+	CHECK_ERR(store_append(f.s, &f.ctx, P("second"), STR("new"), ANY, NULL, &f.err), f.err, ERR_DENIED);
+	CHECK_STR(get(&f, "second"), STR("older"));
+	CHECK_OK(store_remove(f.s, &f.ctx, P("second"), false, ANY, NULL, &f.err), f.err);
+	put(&f, "file", "new");
 }
 
 /* The lowest descriptor that is free. */
