@@ -17,10 +17,14 @@
  * cancelled.
  */
 #include <errno.h>
+#include <malloc.h>
 #include <time.h>
 
 #include "base/clock.h"
 #include "mcp/server.h"
+
+/* A call that used more than this is followed by giving memory back to the system. */
+#define TRIM_FROM (8 * MIB)
 
 static void *crew_member(void *arg);
 
@@ -63,12 +67,13 @@ static void run_apart(struct server *s, struct request *req, struct arena **aren
 	struct crew *c = &s->crew;
 	struct arena *used = req->arena;
 	struct request *released = NULL;
-	bool kept = false;
+	bool kept = false, large = false;
 
 	req->ret_kept = &kept;
 	req->method->run(req);
 	if (!kept) { /* else the request may be gone by now */
 		released = order_leave(s, req);
+		large = arena_size(used) > TRIM_FROM;
 		if (*arena) {
 			arena_destroy(used);
 		} else {
@@ -76,6 +81,8 @@ static void run_apart(struct server *s, struct request *req, struct arena **aren
 			*arena = used;
 		}
 	}
+	if (large) /* what was allocated next to the arena may have holes */
+		malloc_trim(0);
 	pthread_mutex_lock(&c->lock);
 	while (released) { /* this thread is free to take one */
 		struct request *next = released->next_in_queue;
