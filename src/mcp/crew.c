@@ -35,14 +35,17 @@ static void gang_push(struct gang *g, struct request *req)
 	req->next_in_queue = NULL;
 	*(g->first ? &g->last->next_in_queue : &g->first) = req;
 	g->last = req;
+	g->queued++;
 }
 
 static struct request *gang_pop(struct gang *g)
 {
 	struct request *req = g->first;
 
-	if (req)
+	if (req) {
 		g->first = req->next_in_queue;
+		g->queued--;
+	}
 	return req;
 }
 
@@ -50,7 +53,7 @@ static struct request *gang_pop(struct gang *g)
    released, because it would only wait for the lock. */
 static bool gang_find(struct server *s, struct gang *g, void *(*member)(void *), bool *ret_wake)
 {
-	*ret_wake = g->idle > 0;
+	*ret_wake = g->idle > g->queued; /* for each that is queued, one was woken */
 	if (*ret_wake)
 		return true;
 	if (g->count >= g->max || pthread_create(&g->threads[g->count], NULL, member, s) != 0)

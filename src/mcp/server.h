@@ -47,7 +47,7 @@ struct gang {
 	pthread_cond_t wake;
 	pthread_t threads[MCP_THREADS_MAX];
 	unsigned count, max; /* started, and how many may be */
-	unsigned idle;
+	unsigned idle, queued;
 	struct request *first, *last;
 };
 

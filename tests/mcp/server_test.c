@@ -381,6 +381,24 @@ TEST(calls_that_wait_for_changes_hold_up_no_other_call)
 	session_close(&s); /* ends, although they would wait for a minute */
 }
 
+TEST(two_calls_that_wait_never_share_a_thread)
+{
+	struct session s;
+
+	session_open(&s);
+	for (int i = 0; i < 20; i++) {
+		const char *line = arena_printf(s.arena,
+						CALL("%d", "changes", "{\"wait_ms\":60000}") "\n" CALL(
+							"1000", "changes", "{\"wait_ms\":1}"),
+						i)
+					   .ptr;
+
+		session_ask(&s, CALL("999", "changes", "{\"wait_ms\":1}")); /* leaves a thread without work */
+		CHECK_INT(jv_get_int(session_ask(&s, line), "id", 0), 1000);
+	}
+	session_close(&s);
+}
+
 TEST(a_tool_ends_by_the_time_that_agent_yaml_gives_it)
 {
 	const char *dir = temp_dir_new();
