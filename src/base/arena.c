@@ -85,8 +85,8 @@ char *xstrndup(struct str s)
 
 void arena_give_back(void)
 {
-	/* Fixed, or they would grow with every large block that is freed. Small calls make no system calls all the same:
-	   an arena that is used again keeps a block. */
+	/* Fixed, or they would grow with every large block that is freed. Small calls make no system calls all the
+	   same: an arena that is used again keeps a block. */
 	mallopt(M_MMAP_THRESHOLD, 128 * 1024);
 	mallopt(M_TRIM_THRESHOLD, 512 * 1024);
 }

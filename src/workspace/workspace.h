@@ -59,7 +59,8 @@ struct wpath workspace_root(const struct workspace *ws);
 struct past_files;
 struct past_files *workspace_files_at(struct workspace *ws, uint64_t number, struct store **ret_files);
 void workspace_files_at_close(struct past_files *past);
-/* Where the leases of this workspace are kept (store/lease.h), unrecorded. The caller destroys it, before the workspace. */
+/* Where the leases of this workspace are kept (store/lease.h), unrecorded. The caller destroys it, before the
+ * workspace. */
 struct store *workspace_leases_new(struct workspace *ws);
 /* What a family keeps for this handle under `key`: made by `open` at the first use, ended by `close` with the handle,
    before its stores, the newest first. Thread-safe; `open` may ask for other slots. */
