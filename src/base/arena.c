@@ -6,6 +6,7 @@
  */
 #include "base/arena.h"
 
+#include <malloc.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -80,6 +81,23 @@ char *xstrndup(struct str s)
 		memcpy(p, s.ptr, s.len);
 	p[s.len] = '\0';
 	return p;
+}
+
+void arena_give_back(void)
+{
+	/* Fixed, or they would grow with every large block that is freed. Small calls make no system calls all the
+	   same: an arena that is used again keeps a block. */
+	mallopt(M_MMAP_THRESHOLD, 128 * 1024);
+	mallopt(M_TRIM_THRESHOLD, 512 * 1024);
+}
+
+size_t arena_size(const struct arena *arena)
+{
+	size_t size = 0;
+
+	for (const struct block *b = arena->head; b; b = b->next)
+		size += b->size;
+	return size;
 }
 
 struct arena *arena_new(void)

@@ -14,10 +14,15 @@
 
 struct arena;
 
+/* For a program, before its first thread: memory that is freed goes back to the system. By default the C library keeps
+   what the largest call needed, in each thread. */
+void arena_give_back(void);
 struct arena *arena_new(void);
 void arena_destroy(struct arena *arena);
 /* Frees all allocations but keeps one block for the next call. */
 void arena_reset(struct arena *arena);
+/* Bytes of its blocks. */
+size_t arena_size(const struct arena *arena);
 
 /* Zeroed, aligned for any type. */
 void *arena_alloc(struct arena *arena, size_t size);

@@ -3,10 +3,21 @@
 
 #include "base/clock.h"
 
+static _Atomic int64_t end_all_ns; /* 0: not yet */
+
+void ctx_end_all(int64_t at_ns)
+{
+	atomic_store(&end_all_ns, at_ns);
+}
+
 int ctx_check(const struct ctx *ctx, struct err *err)
 {
+	int64_t end_ns = atomic_load_explicit(&end_all_ns, memory_order_relaxed);
+
 	if (ctx->cancel && atomic_load_explicit(&ctx->cancel->requested, memory_order_relaxed))
 		return err_set(err, ERR_CANCELLED, "the call was cancelled");
+	if (end_ns && clock_monotonic_ns() >= end_ns)
+		return err_set(err, ERR_CANCELLED, "the program is ending");
 	if (ctx->deadline_ns && clock_monotonic_ns() >= ctx->deadline_ns)
 		return err_set(err, ERR_TIMEOUT, "the call ran out of time; narrow it or allow it more");
 	return 0;

@@ -41,6 +41,9 @@ struct ctx {
 struct str call_id_new(struct arena *arena);
 /* ERR_CANCELLED or ERR_TIMEOUT when the call should end, else 0. Cheap enough for inner loops. */
 int ctx_check(const struct ctx *ctx, struct err *err);
+/* The program is about to end: from this time on (clock_monotonic_ns()) every call of the process is cancelled, those
+   that were begun without a flag of their own too. For programs only, never for the library. */
+void ctx_end_all(int64_t at_ns);
 void ctx_progress(const struct ctx *ctx, uint64_t done, uint64_t total, struct str what);
 
 #endif

@@ -106,6 +106,17 @@
 #define MCP_IN_FLIGHT_MAX     4096
 #define MCP_SUBSCRIPTIONS_MAX 4096
 #define MCP_RESOURCE_MAX      (10 * MIB)
+/* Threads that run calls: on a directory, where they share one disk; on a server, where they wait for the network; and
+   for calls that wait for a change. Further calls wait for one of them. */
+#define MCP_THREADS_LOCAL  8
+#define MCP_THREADS_REMOTE 32
+#define MCP_THREADS_MAX    64
+/* How long a call over a store on a server may take (ERR_TIMEOUT) when tool_timeouts in agent.yaml does not say: one
+   that only reads, and one that makes changes, of which there may be many. */
+#define MCP_READ_SECONDS   120
+#define MCP_CHANGE_SECONDS 600
+/* After the client has gone, how long it may take until the next call ends; then all are cancelled. */
+#define MCP_END_SECONDS 3
 
 /* Watching what other programs do: directories, their depth, paths at once, and the size of a file that is taken into
    history unasked. Beyond them it is noticed later, not at once. */

@@ -77,6 +77,7 @@ __attribute__((noreturn)) static void become(const char *program, const struct c
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	signal(SIGPIPE, SIG_DFL);
+	signal(SIGXFSZ, SIG_DFL);
 	limit(RLIMIT_CORE, 0);
 	limit(RLIMIT_FSIZE, FILE_MOST);
 	limit(RLIMIT_CPU, (rlim_t)(run->timeout_ms / 1000 + 2));

@@ -41,6 +41,8 @@ int main(int argc, char **argv)
 	int r;
 
 	signal(SIGPIPE, SIG_IGN);
+	signal(SIGXFSZ, SIG_IGN); /* a limit on the size of files is an error of write(2) */
+	arena_give_back();
 	fatal_set_hook(print_fatal);
 	output_init(&cli.out, STDOUT_FILENO);
 	r = run(&cli, argc, argv, &err);

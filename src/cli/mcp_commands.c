@@ -3,6 +3,8 @@
 #include <limits.h>
 #include <unistd.h>
 
+#include "base/clock.h"
+#include "base/limits.h"
 #include "cli/commands.h"
 #include "command/cli.h"
 #include "home/timeline/outside.h"
@@ -83,6 +85,8 @@ static int run_mcp(struct cli *cli, struct err *err)
 	outside = outside_start(cli->ws);
 	r = mcp_serve_stdio(cli->ws, cli->set, STDIN_FILENO, STDOUT_FILENO, err);
 	outside_stop(outside);
+	if (workspace_is_remote(cli->ws)) /* closing it must not wait for a server that does not answer */
+		ctx_end_all(clock_monotonic_ns() + MCP_END_SECONDS * NS_PER_S);
 	return r;
 }
 

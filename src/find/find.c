@@ -444,6 +444,38 @@ static void fill_glob_result(const struct glob_run *g, struct glob_result *ret)
 		ret->next = arena_str(arena, str_n(g->last, g->last_len));
 }
 
+/* The directory that the pattern's first elements name, when they have no wildcard. Rules of .gitignore files above it
+   count too, so a search that honours them starts further up. */
+static struct str fixed_dir(const struct glob_req *req)
+{
+	struct str pattern = req->pattern;
+	size_t end = 0;
+
+	if (req->use_ignore || str_starts(pattern, STR("/")) || str_starts(pattern, STR("./")))
+		return STR("");
+	for (size_t i = 0; i < pattern.len && !memchr("*?[]{}\\", pattern.ptr[i], 7); i++)
+		if (pattern.ptr[i] == '/')
+			end = i;
+	return str_first(pattern, end);
+}
+
+static int scan_glob(struct glob_run *g, struct store *store, const struct scan_req *scan, struct err *err)
+{
+	struct wpath dir, top = g->req->path;
+	struct store_stat stat;
+	struct err ignored;
+	int r;
+
+	if (wpath_parse(fixed_dir(g->req), &dir, &ignored) != 0 || wpath_is_root(dir) ||
+	    wpath_join(g->arena, top, dir, &dir, &ignored) != 0)
+		return store_scan(store, g->ctx, top, scan, err);
+	r = store_scan(store, g->ctx, dir, scan, err);
+	if (r != -ERR_NOT_FOUND && r != -ERR_INVALID)
+		return r;
+	/* nothing is there, or a file: no match, unless it is the caller's directory that is missing */
+	return wpath_is_root(top) ? 0 : store_stat(store, g->ctx, top, &stat, err);
+}
+
 int find_glob(struct store *store, struct ctx *ctx, const struct glob_req *req, glob_emit emit, void *arg,
 	      struct glob_result *ret_result, struct err *err)
 {
@@ -464,7 +496,7 @@ int find_glob(struct store *store, struct ctx *ctx, const struct glob_req *req, 
 	scan.arg = g;
 	r = glob_compile(arena, req->pattern, 0, &g->glob, err);
 	if (r == 0)
-		r = store_scan(store, ctx, req->path, &scan, err);
+		r = scan_glob(g, store, &scan, err);
 	if (r == 0)
 		fill_glob_result(g, ret_result);
 	order_release(&g->order);

@@ -4,7 +4,6 @@
  * by type and value, so 1 and "1" are two ids.
  */
 #include "base/hash.h"
-#include "base/limits.h"
 #include "mcp/server.h"
 
 static uint64_t id_hash(const struct jv *id)
@@ -80,13 +79,14 @@ void flights_cancel(struct server *s, const struct jv *id)
 	pthread_mutex_unlock(&f->lock);
 }
 
-void flights_cancel_all(struct server *s)
+void flights_cancel_all(struct server *s, bool only_waiting)
 {
 	struct flights *f = &s->flights;
 
 	pthread_mutex_lock(&f->lock);
 	for (size_t i = 0; i < FLIGHT_BUCKETS; i++)
 		for (struct request *req = f->bucket[i]; req; req = req->next_in_bucket)
-			atomic_store(&req->cancel.requested, true);
+			if (req->waits || !only_waiting)
+				atomic_store(&req->cancel.requested, true);
 	pthread_mutex_unlock(&f->lock);
 }

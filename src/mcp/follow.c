@@ -21,6 +21,11 @@
 /* Watched files that are looked at themselves, for changes by programs that write no log. */
 #define LOOKED_AT 256
 
+static struct ctx follow_ctx(struct server *s, struct arena *arena)
+{
+	return (struct ctx){.arena = arena, .cancel = &s->follower.cancel, .actor = workspace_actor(s->ws)};
+}
+
 static void tell_of(struct server *s, struct ctx *ctx, struct strmap *told, const struct revision *r)
 {
 	struct store *rev = workspace_revisions(s->ws);
@@ -44,7 +49,7 @@ static void tell_of(struct server *s, struct ctx *ctx, struct strmap *told, cons
 static bool look_at_log(struct server *s, uint64_t *known)
 {
 	ARENA_SCOPE struct arena *arena = arena_new();
-	struct ctx ctx = {.arena = arena, .actor = workspace_actor(s->ws)};
+	struct ctx ctx = follow_ctx(s, arena);
 	struct store *rev = workspace_revisions(s->ws);
 	struct rev_query q = {.since = *known, .limit = PAGE};
 	struct strmap *told = strmap_new(arena);
@@ -77,7 +82,7 @@ static bool look_at_log(struct server *s, uint64_t *known)
 static void look_at_files(struct server *s)
 {
 	ARENA_SCOPE struct arena *arena = arena_new();
-	struct ctx ctx = {.arena = arena, .actor = workspace_actor(s->ws)};
+	struct ctx ctx = follow_ctx(s, arena);
 	struct wpath *watched = ARENA_ARRAY(arena, struct wpath, LOOKED_AT);
 	size_t count = subs_watched(s, arena, watched, LOOKED_AT);
 
@@ -116,17 +121,15 @@ static void *follow(void *arg)
 	return NULL;
 }
 
-void follow_start(struct server *s)
+void follow_start(struct server *s, struct ctx *ctx)
 {
-	ARENA_SCOPE struct arena *arena = arena_new();
-	struct ctx ctx = {.arena = arena, .actor = workspace_actor(s->ws)};
 	struct follower *f = &s->follower;
 	pthread_condattr_t attr;
 	struct err ignored;
 
 	pthread_mutex_lock(&f->lock);
 	/* from what is there now: before the subscription is confirmed */
-	if (!f->running && revisions_head(workspace_revisions(s->ws), &ctx, &f->known, &ignored) == 0) {
+	if (!f->running && revisions_head(workspace_revisions(s->ws), ctx, &f->known, &ignored) == 0) {
 		pthread_condattr_init(&attr);
 		pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 		pthread_cond_init(&f->end, &attr);
@@ -144,6 +147,7 @@ void follow_end(struct server *s)
 
 	if (!f->running)
 		return;
+	atomic_store(&f->cancel.requested, true);
 	pthread_mutex_lock(&f->lock);
 	f->ended = true;
 	pthread_cond_signal(&f->end);

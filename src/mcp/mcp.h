@@ -9,7 +9,8 @@
 #include "tool/tool.h"
 #include "workspace/workspace.h"
 
-/* Serves until `in_fd` ends or the peer is gone; 0 then. Finishes what runs before it returns. */
+/* Serves until `in_fd` ends or the peer is gone; 0 then. Finishes what runs before it returns; what then hangs in a
+   store on a server is cancelled, if need be for the whole process (ctx_end_all). */
 int mcp_serve_stdio(struct workspace *ws, struct toolset *set, int in_fd, int out_fd, struct err *err);
 
 #endif

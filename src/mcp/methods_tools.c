@@ -6,7 +6,6 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "base/limits.h"
 #include "mcp/server.h"
 
 /* Many clients never ask for a second page, so one holds every tool that any dialect has. */
@@ -203,11 +202,57 @@ static void write_result(struct request *req, const struct tool_result *result)
 	reply_end(req, buf, 1);
 }
 
-bool tools_call_beside(struct request *req)
+/* The names that tools give to arguments which are paths. */
+static bool names_path(struct str name)
+{
+	static const char *const others[] = {"from", "to", "source", "destination", "file", "file_name", "filename"};
+
+	if (str_ends(name, STR("path")))
+		return true;
+	for (size_t i = 0; i < COUNT(others); i++)
+		if (str_is(name, others[i]))
+			return true;
+	return false;
+}
+
+bool tools_call_apart(struct request *req)
 {
 	const struct tool_info *tool = toolset_find(req->server->set, jv_get_str(req->params, "name"));
+	const struct jv *args = jv_get(req->params, "arguments");
 
-	return tool && ((tool->traits & TOOL_LONG) || !(tool->traits & TOOL_READS_ONLY));
+	if (!tool)
+		return false;
+	if (!(tool->traits & TOOL_READS_ONLY)) {
+		for (const struct jv_member *m = jv_first(args); m; m = m->next)
+			if (names_path(m->key))
+				order_add(req, jv_str_of(m->value));
+		return true;
+	}
+	req->waits = (tool->traits & TOOL_LONG) && jv_get_int(args, "wait_ms", 0) > 0;
+	return (tool->traits & TOOL_LONG) || req->server->remote;
+}
+
+/* As tool_timeouts in agent.yaml says, for this tool or for all; else by the limit for stores on servers. 0: none. */
+static int64_t deadline_of(struct server *s, struct str name)
+{
+	const struct tool_info *tool = NULL;
+	const struct jv *given = NULL;
+	double seconds;
+
+	if (!s->timeouts && !s->remote)
+		return 0;
+	given = jv_get_key(jv_get(s->timeouts, "overrides"), name);
+	if (!given)
+		given = jv_get(s->timeouts, "default_seconds");
+	if (!given && !s->remote)
+		return 0;
+	if (given)
+		seconds = given->type == JV_INT ? (double)given->u.i : given->u.d;
+	else if ((tool = toolset_find(s->set, name)) && tool->traits & TOOL_READS_ONLY)
+		seconds = MCP_READ_SECONDS;
+	else
+		seconds = MCP_CHANGE_SECONDS;
+	return clock_monotonic_ns() + (int64_t)((seconds < 1e6 ? seconds : 1e6) * (double)NS_PER_S);
 }
 
 void method_tools_call(struct request *req)
@@ -228,6 +273,7 @@ void method_tools_call(struct request *req)
 	}
 	if (token && (token->type == JV_STR || token->type == JV_INT))
 		ctx.progress = &progress;
+	ctx.deadline_ns = deadline_of(req->server, name->u.s);
 	if (toolset_call(req->server->set, &ctx, name->u.s, jv_is_null(args) ? NULL : args, &result, &err) != 0)
 		reply_error(req, RPC_INVALID_PARAMS, NULL, "%s", err.msg);
 	else

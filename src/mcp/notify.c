@@ -11,7 +11,6 @@
 #include <stdlib.h>
 
 #include "base/hash.h"
-#include "base/limits.h"
 #include "mcp/server.h"
 #include "store/stores.h"
 
@@ -82,7 +81,7 @@ static void tell(struct server *s, struct wpath changed, bool list_changed)
 {
 	for (struct subscription *sub = s->subs.first; sub; sub = sub->next) {
 		for (struct watch *w = sub->watches; w; w = w->next)
-			/* what is watched, what lay in a directory that went, and directories that got another list */
+			/* what is watched, what was in a directory that went, and directories that got another list */
 			if (wpath_within(w->path, changed) || (list_changed && wpath_within(changed, w->path)))
 				send_updated(s, sub, w->path);
 		if (list_changed && sub->list_changed)
@@ -140,12 +139,18 @@ size_t subs_watched(struct server *s, struct arena *arena, struct wpath *ret, si
 	return n;
 }
 
+/* Listens to the store from the first time on that a client may want its notifications. */
 static void start(struct server *s)
 {
-	if (s->subs.seen)
-		return;
-	s->subs.seen = xcalloc(SEEN_SLOTS, sizeof(*s->subs.seen));
-	s->subs.listener = store_events_listen(workspace_events(s->ws), on_change, s);
+	bool first;
+
+	pthread_mutex_lock(&s->subs.lock);
+	first = !s->subs.seen;
+	if (first)
+		s->subs.seen = xcalloc(SEEN_SLOTS, sizeof(*s->subs.seen));
+	pthread_mutex_unlock(&s->subs.lock);
+	if (first)
+		s->subs.listener = store_events_listen(workspace_events(s->ws), on_change, s);
 }
 
 /* False when there are too many; subs.lock is held. */
@@ -217,6 +222,7 @@ void method_subscribe(struct request *req)
 {
 	struct server *s = req->server;
 	struct str uri = jv_get_str(req->params, "uri");
+	struct ctx ctx = request_ctx(req);
 	struct wpath path;
 	struct err err;
 	bool added;
@@ -226,7 +232,7 @@ void method_subscribe(struct request *req)
 		return;
 	}
 	start(s);
-	follow_start(s);
+	follow_start(s, &ctx);
 	pthread_mutex_lock(&s->subs.lock);
 	added = watch_add(&s->subs, session_of(&s->subs), path);
 	pthread_mutex_unlock(&s->subs.lock);
@@ -299,6 +305,7 @@ void method_listen(struct request *req)
 {
 	const struct jv *wanted = jv_get(req->params, "notifications");
 	struct jv *accepted = jv_object(req->arena), *paths = jv_array(req->arena);
+	struct ctx ctx = request_ctx(req);
 	struct server *s = req->server;
 	struct subscription *sub;
 
@@ -309,7 +316,7 @@ void method_listen(struct request *req)
 		return;
 	}
 	start(s);
-	follow_start(s);
+	follow_start(s, &ctx);
 	sub = xcalloc(1, sizeof(*sub));
 	sub->list_changed = jv_get_bool(wanted, "resourcesListChanged", false);
 	pthread_mutex_lock(&s->subs.lock);
@@ -317,11 +324,15 @@ void method_listen(struct request *req)
 	s->subs.first = sub;
 	if (!watch_all(req, sub, jv_get(wanted, "resourceSubscriptions"), paths)) {
 		subscription_destroy(&s->subs, &s->subs.first);
-	} else if (!flights_add(s, req)) {
+	} else if (!req->in_flight && !flights_add(s, req)) {
 		reply_error(req, RPC_INTERNAL, NULL, "%d requests are open already", MCP_IN_FLIGHT_MAX);
+		subscription_destroy(&s->subs, &s->subs.first);
+	} else if (atomic_load(&req->cancel.requested)) {
+		flights_remove(s, req);
 		subscription_destroy(&s->subs, &s->subs.first);
 	} else {
 		sub->req = req;
+		*req->ret_kept = true;
 		if (sub->list_changed)
 			jv_set_bool(req->arena, accepted, "resourcesListChanged", true);
 		if (jv_count(paths))

@@ -11,7 +11,7 @@
 #include <signal.h>
 #include <time.h>
 
-#include "base/limits.h"
+#include "base/clock.h"
 #include "mcp/server.h"
 
 #define META         "io.modelcontextprotocol/"
@@ -26,19 +26,24 @@ static bool always(struct request *req)
 	return true;
 }
 
+static bool when_remote(struct request *req)
+{
+	return req->server->remote;
+}
+
 static const struct method methods[] = {
-	{"tools/call", ERA_LEGACY | ERA_MODERN, tools_call_beside, method_tools_call},
+	{"tools/call", ERA_LEGACY | ERA_MODERN, tools_call_apart, method_tools_call},
 	{"tools/list", ERA_LEGACY | ERA_MODERN, NULL, method_tools_list},
 	{"resources/read", ERA_LEGACY | ERA_MODERN, always, method_resources_read},
 	{"resources/list", ERA_LEGACY | ERA_MODERN, always, method_resources_list},
 	{"resources/templates/list", ERA_LEGACY | ERA_MODERN, NULL, method_templates_list},
 	{"completion/complete", ERA_LEGACY | ERA_MODERN, always, method_complete},
 	{"server/discover", ERA_MODERN, NULL, method_discover},
-	{"subscriptions/listen", ERA_MODERN, NULL, method_listen},
+	{"subscriptions/listen", ERA_MODERN, when_remote, method_listen},
 	{"initialize", ERA_LEGACY, NULL, method_initialize},
 	{"ping", ERA_LEGACY, NULL, method_empty},
 	{"logging/setLevel", ERA_LEGACY, NULL, method_empty},
-	{"resources/subscribe", ERA_LEGACY, NULL, method_subscribe},
+	{"resources/subscribe", ERA_LEGACY, when_remote, method_subscribe},
 	{"resources/unsubscribe", ERA_LEGACY, NULL, method_unsubscribe},
 };
 
@@ -52,7 +57,13 @@ static const struct method *method_find(struct str name)
 
 struct ctx request_ctx(struct request *req)
 {
-	return (struct ctx){.arena = req->arena, .cancel = &req->cancel, .actor = workspace_actor(req->server->ws)};
+	struct server *s = req->server;
+	int64_t deadline_ns = s->remote ? clock_monotonic_ns() + MCP_READ_SECONDS * NS_PER_S : 0;
+
+	return (struct ctx){.arena = req->arena,
+			    .cancel = &req->cancel,
+			    .deadline_ns = deadline_ns,
+			    .actor = workspace_actor(s->ws)};
 }
 
 /* Only a modern client knows these; without the version they are a modern request that lacks it. */
@@ -127,8 +138,9 @@ static bool resolve(struct request *req, struct str name)
 	return false;
 }
 
-/* Returns the request when it is to run outside the lead. */
-static struct request *handle_request(struct server *s, struct arena *arena, const struct rpc_message *msg)
+/* Returns the request when it is to run outside the lead. *ret_kept: it was answered and stays open. */
+static struct request *handle_request(struct server *s, struct arena *arena, const struct rpc_message *msg,
+				      bool *ret_kept)
 {
 	struct request *req = ARENA_NEW(arena, struct request);
 
@@ -147,9 +159,9 @@ static struct request *handle_request(struct server *s, struct arena *arena, con
 			    MCP_IN_FLIGHT_MAX);
 		return NULL;
 	}
+	req->ret_kept = ret_kept;
 	req->method->run(req);
-	/* one that stays open keeps its arena */
-	return req->in_flight ? req : NULL;
+	return NULL;
 }
 
 static void handle_notification(struct server *s, const struct rpc_message *msg)
@@ -158,8 +170,9 @@ static void handle_notification(struct server *s, const struct rpc_message *msg)
 
 	if (!str_is(msg->method, "notifications/cancelled") || !id || (id->type != JV_STR && id->type != JV_INT))
 		return;
-	if (!subs_cancel(s, id))
-		flights_cancel(s, id);
+	/* In this order: a listen request that is about to be a subscription sees one or the other. */
+	flights_cancel(s, id);
+	subs_cancel(s, id);
 }
 
 static void refuse_line(struct server *s, const struct jv *id, int code, struct str sentence)
@@ -182,6 +195,7 @@ struct request *server_take(struct server *s, struct arena **arena, struct str l
 {
 	struct request *req = NULL;
 	struct rpc_message msg;
+	bool kept = false;
 	struct err err;
 	int code;
 
@@ -191,25 +205,25 @@ struct request *server_take(struct server *s, struct arena **arena, struct str l
 	if (code)
 		refuse_line(s, msg.id, code, str_of(err.msg));
 	else if (msg.kind == RPC_REQUEST)
-		req = handle_request(s, *arena, &msg);
+		req = handle_request(s, *arena, &msg, &kept);
 	else if (msg.kind == RPC_NOTIFICATION)
 		handle_notification(s, &msg);
-	if (!req) {
+	if (req || kept)
+		*arena = NULL;
+	else
 		arena_reset(*arena);
-		return NULL;
-	}
-	*arena = NULL;
-	return req->method->runs_apart ? req : NULL;
+	return req;
 }
 
 static void server_init(struct server *s, struct workspace *ws, struct toolset *set, int in_fd, int out_fd)
 {
-	*s = (struct server){.ws = ws, .set = set, .legacy_form = FORM_STRUCTURED};
+	*s = (struct server){.ws = ws, .set = set, .remote = workspace_is_remote(ws), .legacy_form = FORM_STRUCTURED};
+	s->timeouts = jv_get(workspace_config(ws)->document, "tool_timeouts");
 	rpc_reader_init(&s->reader, in_fd, JSON_LEN_MAX);
 	out_init(&s->out, out_fd);
 	pthread_mutex_init(&s->flights.lock, NULL);
-	pthread_mutex_init(&s->crew.lock, NULL);
-	pthread_cond_init(&s->crew.wake, NULL);
+	crew_init(s);
+	pthread_mutex_init(&s->order.lock, NULL);
 	pthread_mutex_init(&s->subs.lock, NULL);
 	pthread_mutex_init(&s->follower.lock, NULL);
 }
@@ -223,8 +237,8 @@ static void server_release(struct server *s)
 		tool_cache_release(&s->tools[i]);
 	pthread_mutex_destroy(&s->follower.lock);
 	pthread_mutex_destroy(&s->subs.lock);
-	pthread_cond_destroy(&s->crew.wake);
-	pthread_mutex_destroy(&s->crew.lock);
+	pthread_mutex_destroy(&s->order.lock);
+	crew_release(s);
 	pthread_mutex_destroy(&s->flights.lock);
 	out_release(&s->out);
 	rpc_reader_release(&s->reader);

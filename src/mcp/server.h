@@ -2,8 +2,8 @@
 /*
  * Inside the MCP server: what its files share. One `struct server` per connection.
  *
- * Locks, in the order in which they may be taken: `subs.lock`, `out.lock`. `crew.lock`, `flights.lock` and
- * `follower.lock` are taken alone. None is held while a tool runs.
+ * Locks, in the order in which they may be taken: `subs.lock`, then `flights.lock` or `out.lock`. `crew.lock`,
+ * `order.lock` and `follower.lock` are taken alone. None but the last is held while a store is asked.
  */
 #ifndef STEAD_MCP_SERVER_H
 #define STEAD_MCP_SERVER_H
@@ -13,6 +13,7 @@
 #include <stdbool.h>
 
 #include "base/ctx.h"
+#include "base/limits.h"
 #include "mcp/jsonrpc.h"
 #include "mcp/mcp.h"
 
@@ -41,16 +42,37 @@ struct flights {
 	size_t count;
 };
 
-/* See crew.c. */
-#define CREW_MAX 8
+/* Threads of one kind, and the requests that none of them has taken yet. See crew.c. */
+struct gang {
+	pthread_cond_t wake;
+	pthread_t threads[MCP_THREADS_MAX];
+	unsigned count, max; /* started, and how many may be */
+	unsigned idle, queued;
+	struct request *first, *last;
+};
+
 struct crew {
 	pthread_mutex_t lock;
-	pthread_cond_t wake;
-	pthread_t threads[CREW_MAX];
-	unsigned thread_count; /* started; the caller of mcp_serve_stdio is one more */
-	unsigned idle;
+	struct gang workers; /* the caller of mcp_serve_stdio is one more */
+	struct gang waiters; /* run calls that wait for something to happen */
 	bool has_leader, ended;
-	struct request *queue_first, *queue_last;
+	pthread_cond_t done; /* a call ended after the input had */
+	unsigned running;    /* calls outside the lead: queued, held back or running */
+	unsigned finished;   /* counts calls that ended */
+};
+
+/* Changes in flight, by the paths that they change; see order.c. */
+#define ORDER_BUCKETS 256
+#define ORDER_PATHS   4
+struct order {
+	pthread_mutex_t lock;
+	struct order_path *bucket[ORDER_BUCKETS]; /* in the order in which they came */
+};
+
+struct order_path {
+	struct order_path *next;
+	struct request *req;
+	uint64_t hash;
 };
 
 /* Who wants to hear of changes; see notify.c. */
@@ -69,7 +91,8 @@ struct follower {
 	pthread_mutex_t lock;
 	pthread_cond_t end;
 	pthread_t thread;
-	uint64_t known; /* the newest revision when it was started */
+	uint64_t known;       /* the newest revision when it was started */
+	struct cancel cancel; /* of what it asks the store */
 	bool running, ended;
 };
 
@@ -82,12 +105,15 @@ struct tool_cache {
 struct server {
 	struct workspace *ws;
 	struct toolset *set;
-	struct rpc_reader reader; /* touched by the leader alone, like the next two */
+	bool remote;               /* a store is on a server, and its answers may have to be waited for */
+	const struct jv *timeouts; /* tool_timeouts of agent.yaml; NULL: there is none */
+	struct rpc_reader reader;  /* touched by the leader alone, like the next two */
 	struct tool_cache tools[FORMS];
 	enum form legacy_form;
 	struct out out;
 	struct flights flights;
 	struct crew crew;
+	struct order order;
 	struct subs subs;
 	struct follower follower;
 };
@@ -101,11 +127,16 @@ struct request {
 	enum form form;
 	struct cancel cancel;
 	bool in_flight;
+	bool waits;               /* for something to happen: runs on a thread for such calls */
 	bool urgent;              /* nobody else will flush its reply */
+	bool *ret_kept;           /* set by `run`: the request stays open, and its arena with it */
 	const struct err *failed; /* why the tool failed, for programs: goes into the result's _meta */
 	size_t reply_start;       /* in the output buffer, while the reply is written */
 	uint64_t hash;
 	struct request *next_in_bucket, *next_in_queue;
+	struct order_path changes[ORDER_PATHS]; /* the paths that it changes */
+	unsigned change_count;
+	unsigned held_by; /* earlier changes of the same paths that are not done */
 };
 
 enum { ERA_LEGACY = 1, ERA_MODERN = 2 };
@@ -113,7 +144,7 @@ enum { ERA_LEGACY = 1, ERA_MODERN = 2 };
 struct method {
 	const char *name;
 	unsigned eras;
-	/* True when the request runs outside the reading thread; NULL: none does. */
+	/* True when the request runs outside the reading thread; NULL: it never does. */
 	bool (*runs_apart)(struct request *req);
 	/* Answers the request with exactly one of the reply functions (or keeps it open: subscriptions/listen). */
 	void (*run)(struct request *req);
@@ -126,7 +157,16 @@ void server_refuse_long_line(struct server *s);
 struct ctx request_ctx(struct request *req);
 
 /* crew.c: serves until the input ends and everything that ran is done. */
+void crew_init(struct server *s);
 void crew_run(struct server *s);
+void crew_release(struct server *s);
+
+/* order.c. Notes the path, an argument of a call that changes it. */
+void order_add(struct request *req, struct str path);
+/* Enters a request with its paths; false when it must not run before order_leave() has given it back. */
+bool order_enter(struct server *s, struct request *req);
+/* The request is done. Gives the requests that may run from now on, linked by next_in_queue. */
+struct request *order_leave(struct server *s, struct request *req);
 
 /* flights.c. The id must not be in use (flights_has); false when there are too many. */
 bool flights_has(struct server *s, const struct jv *id);
@@ -134,7 +174,8 @@ bool flights_add(struct server *s, struct request *req);
 /* False when the request was cancelled: then nothing is answered. */
 bool flights_remove(struct server *s, struct request *req);
 void flights_cancel(struct server *s, const struct jv *id);
-void flights_cancel_all(struct server *s);
+/* All requests, or those that wait. */
+void flights_cancel_all(struct server *s, bool only_waiting);
 
 /* out.c. out_begin locks and gives the buffer; out_end unlocks. Written by out_flush, or at once when `now` is set. */
 void out_init(struct out *out, int fd);
@@ -161,7 +202,7 @@ void method_discover(struct request *req);
 void method_empty(struct request *req);
 void method_tools_list(struct request *req);
 void method_tools_call(struct request *req);
-bool tools_call_beside(struct request *req);
+bool tools_call_apart(struct request *req);
 void tool_cache_release(struct tool_cache *cache);
 void method_resources_list(struct request *req);
 void method_templates_list(struct request *req);
@@ -172,7 +213,6 @@ void method_listen(struct request *req);
 void method_complete(struct request *req);
 
 /* notify.c */
-/* Starts to listen to the store, once a client may want its notifications. */
 
 /* A legacy session hears of files that come and go without asking. */
 void subs_add_session(struct server *s);
@@ -186,8 +226,8 @@ void subs_tell(struct server *s, struct wpath path, bool came_or_went);
 /* Up to `max` of the paths that are watched, copied to the arena. */
 size_t subs_watched(struct server *s, struct arena *arena, struct wpath *ret, size_t max);
 
-/* follow.c: starts with the first call, which must come before the subscription is confirmed. */
-void follow_start(struct server *s);
+/* follow.c: starts with the first call, which must come before the subscription is confirmed. It asks the store. */
+void follow_start(struct server *s, struct ctx *ctx);
 void follow_end(struct server *s);
 
 /* uri.c: `stead:///` and the path, percent-encoded. */

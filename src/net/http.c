@@ -543,7 +543,7 @@ static int look(struct transfer *t, int *ret_wait_ms)
 		next = t->deadline_ns;
 	if (t->ctx->deadline_ns && t->ctx->deadline_ns < next)
 		next = t->ctx->deadline_ns;
-	if (t->ctx->cancel && now + LOOK_MS * NS_PER_MS < next)
+	if (now + LOOK_MS * NS_PER_MS < next)
 		next = now + LOOK_MS * NS_PER_MS;
 	*ret_wait_ms = (int)((next - now) / NS_PER_MS) + 1;
 	return 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sockets, and one place that waits. A wait is cut into slices when the call can be cancelled, since a flag wakes
- * nobody. Only receiving in the clear may sleep in the call itself, for a moment.
+ * Sockets, and one place that waits. A wait is cut into slices, since the flag of a cancelled call wakes nobody. Only
+ * receiving in the clear may sleep in the call itself, for a moment.
  */
 #include "net/sock.h"
 
@@ -64,10 +64,8 @@ static int wait_for(int fd, short events, const struct ctx *ctx, int64_t deadlin
 			err->retryable = true;
 			return r;
 		}
-		if (ctx->cancel && left > CANCEL_SLICE_NS)
-			left = CANCEL_SLICE_NS;
-		t = clock_timespec(left);
-		n = ppoll(&p, 1, left == INT64_MAX ? NULL : &t, NULL);
+		t = clock_timespec(left < CANCEL_SLICE_NS ? left : CANCEL_SLICE_NS);
+		n = ppoll(&p, 1, &t, NULL);
 		if (n > 0)
 			return 0;
 		if (n < 0 && errno != EINTR)

@@ -14,8 +14,9 @@
 struct store *store_memory_new(void);
 
 /* redis://[user@]host[:port][/db][?prefix=…], rediss:// (TLS), redis+unix:///path/of.sock; docs/stores.md has the
-   options. Connects, so that what is wrong is known at once. */
-int store_redis_open(struct str url, const struct env *env, struct store **ret_store, struct err *err);
+   options. Connects, so that what is wrong is known at once, within the deadline and cancel of `limits`. */
+int store_redis_open(struct str url, const struct env *env, const struct ctx *limits, struct store **ret_store,
+		     struct err *err);
 /* What the server's settings mean for the files, when that is not "they are safe"; NULL: nothing to say. */
 const char *store_redis_advice(struct store *s);
 /* Round trips so far. */
@@ -33,8 +34,10 @@ int store_disk_open(const char *dir, const struct store_disk_opts *opts, struct 
 /* How often lists have read the names of a directory so far: for tests. */
 uint64_t store_disk_dirs_read(struct store *disk);
 
-/* "postgres://USER@HOST/DATABASE?schema=…&prefix=…" (docs/stores.md). The schema is made, or brought up to date. */
-int store_postgres_open(struct str url, const struct env *env, struct store **ret_store, struct err *err);
+/* "postgres://USER@HOST/DATABASE?schema=…&prefix=…" (docs/stores.md). The schema is made, or brought up to date, within
+   the deadline and cancel of `limits`. */
+int store_postgres_open(struct str url, const struct env *env, const struct ctx *limits, struct store **ret_store,
+			struct err *err);
 /* Of the schema that an open store has. */
 int store_postgres_schema_version(void);
 /* Round trips made so far, of a store without a prefix: for tests and benchmarks. */
@@ -51,6 +54,9 @@ uint64_t store_s3_requests(struct store *s3);
 /* "disk:./dir", "memory:", "postgres://…", "s3://…". Credentials come from `env` (env_get(); used during the call
  * only). A URL of a kind that this build does not have is ERR_UNSUPPORTED; the message names those that it has. */
 int store_open_url(struct str url, const struct env *env, struct store **ret_store, struct err *err);
+/* The same within the deadline and cancel of `limits`. */
+int store_open_url_within(struct str url, const struct env *env, const struct ctx *limits, struct store **ret_store,
+			  struct err *err);
 /* True when only this machine, or this process, sees what is stored there. */
 bool store_url_is_local(struct str url);
 /* The URL as it may be shown and logged: without a password. */

@@ -22,6 +22,12 @@ static int open_disk(struct str dir, struct store **ret_store, struct err *err)
 
 int store_open_url(struct str url, const struct env *env, struct store **ret_store, struct err *err)
 {
+	return store_open_url_within(url, env, &(struct ctx){0}, ret_store, err);
+}
+
+int store_open_url_within(struct str url, const struct env *env, const struct ctx *limits, struct store **ret_store,
+			  struct err *err)
+{
 	struct arena *arena;
 
 	if (str_starts(url, STR("s3://")) || str_starts(url, STR("r2://")))
@@ -30,13 +36,13 @@ int store_open_url(struct str url, const struct env *env, struct store **ret_sto
 		return open_disk(str_from(url, 5), ret_store, err);
 	if (str_starts(url, STR("redis://")) || str_starts(url, STR("rediss://")) ||
 	    str_starts(url, STR("redis+unix://")))
-		return store_redis_open(url, env, ret_store, err);
+		return store_redis_open(url, env, limits, ret_store, err);
 	if (str_is(url, "memory:")) {
 		*ret_store = store_memory_new();
 		return 0;
 	}
 	if (str_starts(url, STR("postgres://")) || str_starts(url, STR("postgresql://")))
-		return store_postgres_open(url, env, ret_store, err);
+		return store_postgres_open(url, env, limits, ret_store, err);
 	arena = arena_new();
 	err_set(err, ERR_UNSUPPORTED,
 		"cannot open the store \"%.*s\": this build has \"disk:DIR\", \"memory:\", \"s3://…\", \"r2://…\", "

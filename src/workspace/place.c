@@ -254,6 +254,19 @@ int place_read(struct arena *arena, struct str url, struct place_config *ret, st
 	return r;
 }
 
+bool place_is_remote(const struct place_config *c)
+{
+	const struct str urls[] = {c->store, c->state, c->templates};
+
+	for (size_t i = 0; i < COUNT(urls); i++)
+		if (urls[i].len && !store_url_is_local(urls[i]))
+			return true;
+	for (const struct jv_member *m = jv_first(c->users); m; m = m->next)
+		if (!store_url_is_local(jv_get_str(m->value, "store")))
+			return true;
+	return false;
+}
+
 /* --- namespaces --- */
 
 int place_namespace(struct arena *arena, enum place_scope scope, const struct actor *actor, struct wpath *ret,
@@ -308,13 +321,14 @@ int place_open_one(struct arena *arena, const struct place_config *config, struc
 		   struct store **ret_store, struct str *ret_dir, struct err *err)
 {
 	struct cache_opts cache = {.bytes = config->cache_bytes};
+	struct ctx limits = {.deadline_ns = config->deadline_ns, .cancel = config->cancel};
 	struct store *s;
 	int r;
 
 	*ret_dir = STR_NONE;
 	if (str_starts(url, STR("disk:")) && url.len > 5)
 		return open_disk(arena, url, create, relaxed, ret_store, ret_dir, err);
-	r = store_open_url(url, &config->env, &s, err);
+	r = store_open_url_within(url, &config->env, &limits, &s, err);
 	if (r)
 		return r;
 	if (!store_url_is_local(url)) {
@@ -349,6 +363,8 @@ static int lazy_around(struct store *store, struct ctx *ctx, struct store_call *
 	int r = 0;
 
 	pthread_mutex_lock(&l->lock);
+	l->config.deadline_ns = ctx->deadline_ns;
+	l->config.cancel = ctx->cancel;
 	if (!store->inner)
 		r = place_open_one(l->arena, &l->config, l->url, l->create, l->relaxed, &store->inner, &dir, err);
 	inner = store->inner;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where the workspaces of a deployment lie: stead.yaml, read and checked, and the stores that it names, put together.
+ * Where the workspaces of a deployment are: stead.yaml, read and checked, and the stores that it names, put together.
  * A URL of the form "config:FILE" names such a deployment wherever a store is asked for; any other URL is a deployment
  * of that one store.
  */
@@ -22,11 +22,16 @@ struct place_config {
 	struct str cache_dir; /* empty: in memory */
 	const struct jv *users;
 	struct env env; /* of the .env file next to stead.yaml: stores are opened with it */
+	/* Of opening alone. */
+	int64_t deadline_ns;
+	const struct cancel *cancel;
 };
 
 /* `url` empty: the person's data directory. Reads and checks the file of "config:FILE"; the .env
    file next to it is in ret->env. ERR_INVALID names line and key, or what cannot work with several replicas and why. */
 int place_read(struct arena *arena, struct str url, struct place_config *ret, struct err *err);
+/* True when one of its stores is on a server. */
+bool place_is_remote(const struct place_config *config);
 /* The JSON Schema text of stead.yaml. */
 struct str place_schema(void);
 

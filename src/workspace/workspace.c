@@ -428,8 +428,12 @@ static int open_place(struct workspace *ws, const struct workspace_opts *opts, s
 	int r = place_read(ws->arena, opts->store_url, &ws->where, err);
 
 	*ret_dir = STR_NONE;
+	ws->where.deadline_ns = opts->deadline_ns;
+	ws->where.cancel = opts->cancel;
 	if (!r)
 		r = place_open(ws->arena, &ws->where, &want, &ws->stores, ret_dir, err);
+	ws->where.deadline_ns = 0;
+	ws->where.cancel = NULL;
 	if (!r) {
 		ws->base = place_store(ws->stores);
 		ws->templates = place_templates(ws->stores);
@@ -868,6 +872,11 @@ struct store *workspace_leases_new(struct workspace *ws)
 	struct str dir = arena_printf(ws->arena, "%.*s/.stead/leases", STR_ARG(ws->actor.workspace));
 
 	return store_prefix_new(store_share(workspace_store_of(ws, true)), (struct wpath){dir});
+}
+
+bool workspace_is_remote(const struct workspace *ws)
+{
+	return place_is_remote(&ws->where);
 }
 
 bool workspace_files_are_own(const struct workspace *ws)

@@ -22,7 +22,7 @@ struct workspace_opts {
 			    the workspace */
 	bool create;     /* initialise the workspace when it does not exist */
 	bool relaxed;    /* no fsync, also when agent.yaml asks for durability */
-	/* Of opening alone. Connecting to a Redis or PostgreSQL server has a limit of its own. */
+	/* Of opening alone, with connecting to a server. */
 	int64_t deadline_ns; /* clock_monotonic_ns(), 0: none */
 	const struct cancel *cancel;
 };
@@ -59,12 +59,15 @@ struct wpath workspace_root(const struct workspace *ws);
 struct past_files;
 struct past_files *workspace_files_at(struct workspace *ws, uint64_t number, struct store **ret_files);
 void workspace_files_at_close(struct past_files *past);
-/* Where the leases of this workspace lie (store/lease.h), unrecorded. The caller destroys it, before the workspace. */
+/* Where the leases of this workspace are kept (store/lease.h), unrecorded. The caller destroys it, before the
+ * workspace. */
 struct store *workspace_leases_new(struct workspace *ws);
 /* What a family keeps for this handle under `key`: made by `open` at the first use, ended by `close` with the handle,
    before its stores, the newest first. Thread-safe; `open` may ask for other slots. */
 void *workspace_slot(struct workspace *ws, const void *key, void *(*open)(struct workspace *ws),
 		     void (*close)(void *state));
+/* True when a part of the workspace is in a store on a server: its answers may have to be waited for. */
+bool workspace_is_remote(const struct workspace *ws);
 /* True when the file area is a directory of the person's own (files_dir): .gitignore is honoured. */
 bool workspace_files_are_own(const struct workspace *ws);
 /* "workspace" as the person would name the place of '/': a host path for disk, else a URL. For people, not models. */

@@ -58,6 +58,9 @@ limit=40000
 (ulimit -v $limit; "$stead" --version >out 2>&1) || limit=unlimited
 (ulimit -v $limit; "$stead" write --mode append big <big >out 2>err && "$stead" cat big | cmp - <(cat big big) 2>err)
 report $? "appending and printing stream: 40 MB of memory are enough for 100 MB"
+(ulimit -f 1000; "$stead" write limited <big >out 2>err)
+[ $? = 8 ] && [ "$(wc -l <err)" = 1 ] && grep -q 'larger than the file system or the process limit allows' err && "$stead" write after <<<x >out
+report $? "a limit on the size of files is an error, and does not end the program"
 "$stead" cat big 2>err | head -c 1 >/dev/null
 [ ! -s err ] && [ "${PIPESTATUS[0]}" = 0 ]
 report $? "a reader that goes away is not an error"
@@ -67,7 +70,7 @@ yes 'a line to be found' | head -200000 | "$stead" write many.txt >out
 report $? "nor is it for grep"
 "$stead" cat big >/dev/full 2>err
 [ $? = 15 ] && grep -q 'standard output' err
-report $? "a full disk behind standard output is an error"
+report $? "standard output to a full disk is an error"
 "$stead" ls >&- 2>err
 [ $? != 0 ] && [ -s err ]
 report $? "a closed standard output is an error"

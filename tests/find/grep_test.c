@@ -432,6 +432,35 @@ TEST(a_cancelled_search_ends)
 	CHECK_ERR(find_grep(store, &ctx, &req, NULL, NULL, &res, &err), err, ERR_CANCELLED);
 }
 
+TEST(a_glob_below_one_directory_lists_that_directory_alone)
+{
+	static const char *const patterns[] = {"d/000/*.txt", "d/000/*", "d/none/*", "d/000/a.txt/*"};
+	static const size_t totals[] = {1, 2, 0, 0};
+	struct cache_opts opts = {.identity = STR("far"), .bytes = MIB};
+	struct store *counted, *far;
+	struct glob_result res;
+
+	begin();
+	for (int i = 0; i < 3000; i++)
+		put(arena_printf(ctx.arena, "c/%d", i).ptr, STR(""));
+	put("d/000/a.txt", STR(""));
+	put("d/000/b", STR(""));
+	counted = store_fault_new(store_share(store));
+	far = store_cache_new(counted, opts);
+	for (size_t i = 0; i < COUNT(patterns); i++) {
+		struct glob_req req = {.path = WPATH_ROOT, .pattern = str_of(patterns[i]), .limit = 9};
+
+		store_fault_arm(counted, 0, ERR_NONE, false);
+		CHECK_OK(find_glob(far, &ctx, &req, NULL, NULL, &res, &err), err);
+		CHECK_INT(res.total, totals[i]);
+		CHECK_INT(store_fault_count(counted), 1);
+	}
+	CHECK_ERR(find_glob(far, &ctx, &(struct glob_req){.path = at("gone"), .pattern = STR("x/*"), .limit = 9}, NULL,
+			    NULL, &res, &err),
+		  err, ERR_NOT_FOUND);
+	store_destroy(far);
+}
+
 TEST(globs_are_paged_in_list_order)
 {
 	struct glob_req req = {.path = WPATH_ROOT, .pattern = STR("**/*.md"), .limit = 2};

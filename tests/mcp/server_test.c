@@ -336,6 +336,94 @@ TEST(many_writes_at_once_are_all_answered_once)
 	session_close(&s);
 }
 
+TEST(changes_of_one_path_take_effect_in_the_order_in_which_they_came)
+{
+	struct session s;
+	struct str text;
+	struct buf b, want;
+
+	session_open(&s);
+	buf_init(&b, s.arena, 1 * MIB);
+	buf_init(&want, s.arena, 1 * MIB);
+	for (int i = 0; i < 300; i++) {
+		buf_printf(&b,
+			   CALL("%d", "write_file",
+				"{\"path\":\"%slog.txt\",\"content\":\"%d\\n\",\"mode\":\"append\"}") "\n",
+			   i, i % 2 ? "/" : "", i);
+		buf_printf(&want, "%d\n", i);
+	}
+	session_send(&s, buf_str(&b));
+	for (int i = 0; i < 300; i++)
+		CHECK(!jv_get_bool(jv_get(session_next(&s), "result"), "isError", false));
+	text = jv_get_str(jv_get(jv_get(session_ask(&s, CALL("999", "read_file", "{\"path\":\"log.txt\"}")), "result"),
+				 "structuredContent"),
+			  "content");
+	CHECK_STR(text, buf_str(&want));
+	session_close(&s);
+}
+
+/* More than there are threads of any kind. */
+#define WAITING 100
+
+TEST(calls_that_wait_for_changes_hold_up_no_other_call)
+{
+	struct session s;
+	struct jv *reply;
+
+	session_open(&s);
+	for (int i = 1; i <= WAITING; i++)
+		session_line(&s, arena_printf(s.arena,
+					      CALL("%d", "changes", "{\"path_prefix\":\"other\",\"wait_ms\":60000}"), i)
+					 .ptr);
+	reply = session_ask(&s, CALL("999", "write_file", "{\"path\":\"a\",\"content\":\"a\"}"));
+	CHECK_INT(jv_get_int(reply, "id", 0), 999);
+	CHECK(!jv_get_bool(jv_get(reply, "result"), "isError", false));
+	session_close(&s); /* ends, although they would wait for a minute */
+}
+
+TEST(two_calls_that_wait_never_share_a_thread)
+{
+	struct session s;
+
+	session_open(&s);
+	for (int i = 0; i < 20; i++) {
+		const char *line = arena_printf(s.arena,
+						CALL("%d", "changes", "{\"wait_ms\":60000}") "\n" CALL(
+							"1000", "changes", "{\"wait_ms\":1}"),
+						i)
+					   .ptr;
+
+		session_ask(&s, CALL("999", "changes", "{\"wait_ms\":1}")); /* leaves a thread without work */
+		CHECK_INT(jv_get_int(session_ask(&s, line), "id", 0), 1000);
+	}
+	session_close(&s);
+}
+
+TEST(a_tool_ends_by_the_time_that_agent_yaml_gives_it)
+{
+	const char *dir = temp_dir_new();
+	struct arena *arena = arena_new();
+	struct str store = arena_printf(arena, "disk:%s/store", dir);
+	struct workspace_opts opts = {.store_url = store, .name = STR("test"), .create = true, .relaxed = true};
+	struct workspace *ws;
+	struct ctx ctx = {.arena = arena};
+	struct session s;
+	struct jv *reply;
+	struct err err;
+
+	CHECK_OK(workspace_open(&opts, &ws, &err), err);
+	CHECK_OK(store_write(workspace_home(ws), &ctx, (struct wpath){STR("agent.yaml")},
+			     STR("name: x\ntool_timeouts: {default_seconds: 3600, overrides: {changes: 0.2}}\n"),
+			     (struct store_cond){0}, NULL, &err),
+		 err);
+	workspace_close(ws);
+	session_open_on(&s, store, STR_NONE);
+	reply = session_ask(&s, CALL("1", "changes", "{\"path_prefix\":\"other\",\"wait_ms\":60000}"));
+	CHECK_STR(jv_get_str(jv_get(jv_get(jv_get(reply, "result"), "_meta"), "stead/error"), "kind"), STR("timeout"));
+	session_close(&s);
+	arena_destroy(arena);
+}
+
 TEST(what_runs_when_the_input_ends_is_finished_and_answered)
 {
 	struct session s;

@@ -60,7 +60,7 @@ static void session_open_at(struct session *s, struct str files_dir)
 	session_open_on(s, STR("memory:"), files_dir);
 }
 
-static void session_open(struct session *s)
+__attribute__((unused)) static void session_open(struct session *s)
 {
 	session_open_at(s, STR_NONE);
 }

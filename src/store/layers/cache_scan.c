@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A scan of a store far away: pages of one recursive list, and of the files only the bytes that are not kept yet.
+ * A scan of a store far away: pages of a recursive list, and of the files only the bytes that are not kept yet.
  *
- * The caller's thread lists and asks what is wanted; a directory that is not is left by its cursor, not by reading on.
+ * The caller's thread lists and asks what is wanted; directories that are not wanted are left by a cursor, or passed
+ * over in a list of their level, not by reading on.
  * More threads fetch than visit: fetching waits for the network, visiting uses a core. A file of up to one chunk is
  * fetched first and visited then; a larger one is fetched when its turn has come, so that only `threads` of them are in
  * memory. Visits begin strictly in list order, each with one of the `threads` numbers that the visitor knows, so a
@@ -357,7 +358,7 @@ static int take_entry(struct run *run, const struct store_entry *e, struct err *
 	struct scan_item item = {.path = e->path.s, .last = true};
 	int r;
 
-	if (!want_dirs_of(run, e->path.s) || (run->req->want_file && !run->req->want_file(run->req->arg, e->path.s)))
+	if (run->req->want_file && !run->req->want_file(run->req->arg, e->path.s))
 		return 0;
 	if (run->req->contents)
 		return give_job(run, e);
@@ -366,36 +367,134 @@ static int take_entry(struct run *run, const struct store_entry *e, struct err *
 	return r == SCAN_SKIP_FILE ? 0 : r;
 }
 
-static int list_all(struct run *run, struct err *err)
+/* A place in the list: in a recursive one of `top`, or among the children of one directory. */
+struct place {
+	char level[PATH_LEN_MAX + 1]; /* the directory; only when `by_level` */
+	size_t level_len;
+	bool by_level;
+	char after[PATH_LEN_MAX + 8];
+	struct store_list_req req;
+};
+
+static void go_on_after(struct place *at, struct str path, const char *end)
+{
+	int len = snprintf(at->after, sizeof at->after, "%.*s%s", STR_ARG(path), end);
+
+	at->req.after = str_n(at->after, (size_t)len < sizeof at->after ? (size_t)len : sizeof at->after - 1);
+}
+
+/* Everything in the directory is done. */
+static void leave_dir(struct place *at, struct str dir)
+{
+	at->by_level = false;
+	at->req.recursive = true;
+	go_on_after(at, dir, "/" LAST_NAME);
+}
+
+/* From the directory that was refused last on, its siblings are looked at without what is in them. */
+static void begin_level(struct run *run, struct place *at)
+{
+	struct str dir = wpath_parent((struct wpath){run->refused}).s;
+
+	at->by_level = true;
+	at->req.recursive = false;
+	if (dir.len)
+		memcpy(at->level, dir.ptr, dir.len);
+	at->level_len = dir.len;
+	go_on_after(at, run->refused, "/");
+}
+
+static int list_tree(struct run *run, struct wpath top, struct err *err);
+
+/* A page of one level. A directory that is wanted is listed by itself, and the list goes on recursively after it, for
+   the next ones may be wanted too. */
+static int take_level(struct run *run, struct place *at, struct wpath top, const struct store_page *page, bool *ret_end,
+		      struct err *err)
+{
+	struct str level = str_n(at->level, at->level_len);
+
+	for (size_t i = 0; i < page->count; i++) {
+		const struct store_entry *e = &page->entries[i];
+		int r = 0;
+
+		if (e->stat.kind == STORE_FILE)
+			r = take_entry(run, e, err);
+		else if (run->req->want_dir(run->req->arg, e->path.s)) {
+			r = list_tree(run, e->path, err);
+			leave_dir(at, e->path.s);
+			return r;
+		}
+		if (r)
+			return r;
+	}
+	*ret_end = !page->next.ptr && level.len == top.s.len;
+	if (page->next.ptr)
+		go_on_after(at, page->next, "");
+	else if (!*ret_end)
+		leave_dir(at, level);
+	return 0;
+}
+
+/* A page of the recursive list. When nothing on a whole page is in a directory that is wanted, reading on would cost as
+   much as there is in the others. */
+static int take_deep(struct run *run, struct place *at, const struct store_page *page, bool *ret_end, struct err *err)
+{
+	bool any_wanted = false;
+
+	for (size_t i = 0; i < page->count; i++) {
+		const struct store_entry *e = &page->entries[i];
+		int r = 0;
+
+		if (want_dirs_of(run, e->path.s)) {
+			any_wanted = true;
+			r = take_entry(run, e, err);
+		}
+		if (r)
+			return r;
+	}
+	*ret_end = !page->next.ptr;
+	if (*ret_end)
+		return 0;
+	if (page->count && !any_wanted) /* so the last entry is in the directory that was refused last */
+		begin_level(run, at);
+	else if (run->refused.len && wpath_within((struct wpath){page->next}, (struct wpath){run->refused}))
+		leave_dir(at, run->refused);
+	else
+		go_on_after(at, page->next, "");
+	return 0;
+}
+
+static int list_tree(struct run *run, struct wpath top, struct err *err)
 {
 	ARENA_SCOPE struct arena *arena = arena_new();
-	struct store_list_req req = {.recursive = true, .limit = 1000};
-	char cursor[PATH_LEN_MAX + 8];
+	struct place *at = ARENA_NEW(arena, struct place);
+	struct arena *pages = arena_new();
 	struct ctx ctx = *run->ctx;
 	struct store_page page;
-	struct store_call call = {.op = STORE_OP_LIST, .path = run->top, .list = &req, .ret_page = &page};
-	int r;
+	struct store_call call = {.op = STORE_OP_LIST, .list = &at->req, .ret_page = &page};
+	bool end = false;
+	int r = 0;
 
-	ctx.arena = arena;
-	do {
-		int len;
-
+	ctx.arena = pages;
+	at->req = (struct store_list_req){.recursive = true, .limit = 1000};
+	while (r == 0 && !end) {
+		call.path = at->by_level ? (struct wpath){str_n(at->level, at->level_len)} : top;
 		r = ctx_check(run->ctx, err);
 		if (r == 0)
 			r = store_forward(run->cache->base.inner, &ctx, &call, err);
-		if (r == -ERR_NOT_FOUND && req.after.len)
-			return 0; /* gone since its first page */
-		for (size_t i = 0; r == 0 && i < page.count; i++)
-			r = take_entry(run, &page.entries[i], err);
-		if (r || !page.next.ptr)
-			return r;
-		if (run->refused.len && wpath_within((struct wpath){page.next}, (struct wpath){run->refused}))
-			len = snprintf(cursor, sizeof cursor, "%.*s/" LAST_NAME, STR_ARG(run->refused));
-		else
-			len = snprintf(cursor, sizeof cursor, "%.*s", STR_ARG(page.next));
-		req.after = str_n(cursor, (size_t)len < sizeof cursor ? (size_t)len : sizeof cursor - 1);
-		arena_reset(arena);
-	} while (true);
+		if (r == -ERR_NOT_FOUND && (at->req.after.len || top.s.len != run->top.s.len)) {
+			r = 0; /* gone since it was seen */
+			end = !at->by_level || at->level_len == top.s.len;
+			if (!end)
+				leave_dir(at, call.path.s);
+		} else if (r == 0) {
+			r = at->by_level ? take_level(run, at, top, &page, &end, err)
+					 : take_deep(run, at, &page, &end, err);
+		}
+		arena_reset(pages);
+	}
+	arena_destroy(pages);
+	return r;
 }
 
 static unsigned threads_of(const struct scan_req *req)
@@ -421,7 +520,7 @@ static int scan_contents(struct run *run, struct err *err)
 		pthread_cond_init(&run->turns[i], NULL);
 	while (started < FETCHERS && pthread_create(&threads[started], NULL, fetcher, run) == 0)
 		started++;
-	r = started ? list_all(run, err)
+	r = started ? list_tree(run, run->top, err)
 		    : err_set(err, ERR_UNAVAILABLE, "no thread can be started; raise the limit of processes");
 	pthread_mutex_lock(&run->lock);
 	run->ended = true;
@@ -452,7 +551,7 @@ int cache_scan(struct store *s, struct ctx *ctx, struct wpath path, const struct
 		return store_scan_generic(s, ctx, path, req, err);
 	run = xcalloc(1, sizeof *run);
 	*run = (struct run){.cache = (struct cache *)s, .ctx = ctx, .req = req, .top = path, .slots = threads_of(req)};
-	r = req->contents ? scan_contents(run, err) : list_all(run, err);
+	r = req->contents ? scan_contents(run, err) : list_tree(run, run->top, err);
 	free(run);
 	return r;
 }

@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "base/hash.h"
 #include "store/store_fix.h"
 
 struct far {
@@ -155,6 +156,79 @@ TEST(directories_that_are_not_wanted_are_left_by_the_cursor)
 	CHECK_OK(store_scan(f.c.s, &f.c.ctx, P(""), &req, &f.c.err), f.c.err);
 	CHECK_STR(buf_str(&seen), STR("a/1 d/a d/z "));
 	CHECK_INT(asked(&f), 2); /* not six pages */
+	far_end(&f);
+}
+
+static bool only_one(void *arg, struct str path)
+{
+	(void)arg;
+	return str_is(path, "d") || str_is(path, "d/040");
+}
+
+TEST(one_directory_among_many_is_found_by_level)
+{
+	struct far f = far_new(store_memory_new(), NULL, 8 * MIB);
+	struct scan_req req = {.threads = 1, .want_dir = only_one, .visit = paths_visit};
+	struct buf seen;
+	char path[40];
+
+	for (int i = 0; i < 100 * 100; i++) {
+		snprintf(path, sizeof path, "d/%03d/%d/x", i / 100, i % 100);
+		put(&f.c, path, "x");
+	}
+	put(&f.c, "d/040/a", "x");
+	put(&f.c, "d/040/z", "x");
+	asked(&f);
+	buf_init(&seen, f.c.ctx.arena, MIB);
+	req.arg = &seen;
+	CHECK_OK(store_scan(f.c.s, &f.c.ctx, P(""), &req, &f.c.err), f.c.err);
+	CHECK_STR(buf_str(&seen), STR("d/040/a d/040/z "));
+	CHECK(asked(&f) <= 7); /* not eleven pages */
+	far_end(&f);
+}
+
+/* By chance, but the same for one path. */
+static bool some(void *arg, struct str path)
+{
+	(void)arg;
+	return hash_u64(path, 7) % 4 != 0;
+}
+
+static bool few(void *arg, struct str path)
+{
+	(void)arg;
+	return hash_u64(path, 7) % 4 == 0;
+}
+
+TEST(a_scan_visits_what_the_generic_form_visits)
+{
+	static const char *const names[] = {"a", "a-", "a.b", "a0", "b", "z", " ", "\xC3\xA9"};
+	struct far f = far_new(store_memory_new(), NULL, 8 * MIB);
+	struct scan_req req = {.threads = 1, .visit = paths_visit};
+	struct buf seen, want;
+
+	for (unsigned i = 0; i < 8 * 8 * 8 * 12; i++) {
+		unsigned k = i / 12;
+
+		put(&f.c,
+		    arena_printf(f.c.ctx.arena, "%s/%s/%s/f%u", names[k / 64], names[k / 8 % 8], names[k % 8], i % 12)
+			    .ptr,
+		    "x");
+		if (i % 12 == 0)
+			put(&f.c, arena_printf(f.c.ctx.arena, "%s/%s/f%u", names[k / 64], names[k / 8 % 8], k).ptr,
+			    "x");
+	}
+	for (int i = 0; i < 2; i++) {
+		buf_init(&seen, f.c.ctx.arena, MIB);
+		buf_init(&want, f.c.ctx.arena, MIB);
+		req.want_dir = i ? some : few;
+		req.arg = &seen;
+		CHECK_OK(store_scan(f.c.s, &f.c.ctx, P(""), &req, &f.c.err), f.c.err);
+		req.arg = &want;
+		CHECK_OK(store_scan_generic(f.c.s, &f.c.ctx, P(""), &req, &f.c.err), f.c.err);
+		CHECK(want.len > 0);
+		CHECK_STR(buf_str(&seen), buf_str(&want));
+	}
 	far_end(&f);
 }
 

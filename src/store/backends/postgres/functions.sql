@@ -403,16 +403,35 @@ BEGIN
 	END IF;
 END $$;
 
--- Entries after _after, at least one, then no more than fit; in one row when there is none.
+-- Entries after _after, at least one, then no more than fit. The first is looked up by itself: it is often all that is
+-- wanted, and a loop over a query fetches rows ahead.
 CREATE FUNCTION @.stead_news(_journal bigint, _after bigint, _max bigint)
 RETURNS TABLE (number bigint, bytes bytea) LANGUAGE plpgsql STABLE AS $$
 #variable_conflict use_column
+DECLARE
+	e record;
+	left_ bigint;
 BEGIN
-	RETURN QUERY SELECT s.number, s.bytes FROM (
-			SELECT n.number, n.bytes, sum(octet_length(n.bytes)) OVER (ORDER BY n.number) AS total
-			FROM (SELECT e.number, e.bytes FROM @.stead_entries e WHERE e.journal = _journal AND e.number > _after
-				ORDER BY e.number LIMIT 10000) n
-		) s WHERE s.total <= _max OR s.number = _after + 1 ORDER BY s.number;
+	SELECT s.number, s.bytes, octet_length(s.bytes) AS size INTO e FROM @.stead_entries s
+		WHERE s.journal = _journal AND s.number = _after + 1;
+	IF NOT FOUND THEN
+		RETURN;
+	END IF;
+	number := e.number;
+	bytes := e.bytes;
+	RETURN NEXT;
+	left_ := _max - e.size;
+	IF left_ <= 0 THEN
+		RETURN;
+	END IF;
+	FOR e IN SELECT s.number, s.bytes, octet_length(s.bytes) AS size FROM @.stead_entries s
+		WHERE s.journal = _journal AND s.number > _after + 1 ORDER BY s.number LIMIT 10000 LOOP
+		left_ := left_ - e.size;
+		EXIT WHEN left_ < 0;
+		number := e.number;
+		bytes := e.bytes;
+		RETURN NEXT;
+	END LOOP;
 END $$;
 
 -- change: 0 none, 1 write, 2 append, 3 remove. The first row is the answer; when overtaken, the others are the news.

@@ -435,10 +435,10 @@ static const struct store_ops postgres_ops = {
 };
 
 /* The schema as this program needs it, and old receipts gone. */
-static int prepare_database(const struct pg_config *config, struct err *err)
+static int prepare_database(const struct pg_config *config, const struct ctx *limits, struct err *err)
 {
 	ARENA_SCOPE struct arena *arena = arena_new();
-	struct ctx ctx = {.arena = arena};
+	struct ctx ctx = {.arena = arena, .deadline_ns = limits->deadline_ns, .cancel = limits->cancel};
 	struct pg_link *l;
 	char *sweep;
 	int r = pg_open(config, &ctx, &l, err);
@@ -455,7 +455,8 @@ static int prepare_database(const struct pg_config *config, struct err *err)
 	return r;
 }
 
-int store_postgres_open(struct str url, const struct env *env, struct store **ret_store, struct err *err)
+int store_postgres_open(struct str url, const struct env *env, const struct ctx *limits, struct store **ret_store,
+			struct err *err)
 {
 	struct pg_config config;
 	struct wpath prefix;
@@ -464,7 +465,7 @@ int store_postgres_open(struct str url, const struct env *env, struct store **re
 
 	if (r)
 		return r;
-	r = prepare_database(&config, err);
+	r = prepare_database(&config, limits, err);
 	if (r == 0)
 		r = wpath_parse(str_of(config.prefix), &prefix, err);
 	if (r) {

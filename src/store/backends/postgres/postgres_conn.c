@@ -229,11 +229,13 @@ static int wait_socket(struct pg_link *l, struct ctx *ctx, short events, int64_t
 
 	for (;;) {
 		int64_t now = clock_monotonic_ns(), left = until_ns - now;
-		int ms = left <= 0 ? 0 : left > 50000000 && ctx->cancel ? 50 : (int)((left + 999999) / 1000000), n;
+		int ms = left <= 0 ? 0 : left > 50000000 ? 50 : (int)((left + 999999) / 1000000), n;
+		struct err why;
 
-		if (ctx->cancel && atomic_load(&ctx->cancel->requested)) {
+		if (ctx_check(ctx, &why) == -ERR_CANCELLED) {
 			l->broken = true;
-			return ctx_check(ctx, err);
+			*err = why;
+			return -ERR_CANCELLED;
 		}
 		n = poll(&fd, 1, ms);
 		if (n > 0)

@@ -18,8 +18,9 @@
 #include "base/limits.h"
 #include "store/backends/postgres/postgres_schema.h"
 
-#define TRIES_MAX   7
-#define SWEEP_EVERY 4096 /* receipts */
+#define TRIES_MAX     7
+#define SWEEP_EVERY   4096 /* receipts */
+#define WAIT_SLICE_NS 20000000
 
 struct pg_pool {
 	struct pg_config config;
@@ -152,11 +153,17 @@ static int64_t take_deadline(const struct pg_pool *p, const struct ctx *ctx)
 /* With the lock held: an idle connection, or (NULL) the right to open one. */
 static int wait_for_place(struct pg_pool *p, struct ctx *ctx, struct pg_link **ret, struct err *err)
 {
-	int64_t until = take_deadline(p, ctx);
-	struct timespec at = clock_timespec(until);
+	int64_t until = take_deadline(p, ctx), now;
 
 	while (!p->idle && p->open >= p->config.pool) {
-		if (pthread_cond_timedwait(&p->freed, &p->lock, &at) == ETIMEDOUT) {
+		struct timespec slice;
+		int r = ctx_check(ctx, err);
+
+		if (r)
+			return r;
+		now = clock_monotonic_ns();
+		slice = clock_timespec(until < now + WAIT_SLICE_NS ? until : now + WAIT_SLICE_NS);
+		if (pthread_cond_timedwait(&p->freed, &p->lock, &slice) == ETIMEDOUT && clock_monotonic_ns() >= until) {
 			err_set(err, ERR_TIMEOUT,
 				"%s: all %u connections were busy until the deadline; raise pool= in the "
 				"store's URL",

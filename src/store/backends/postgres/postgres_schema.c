@@ -149,7 +149,7 @@ static const char drop_functions[] = "DO $$ DECLARE f regprocedure; BEGIN FOR f 
 static int steps(struct pg_link *link, struct ctx *ctx, const struct pg_config *config, int from, int to,
 		 struct err *err)
 {
-	const struct str step[] = {pg_sql_1, pg_sql_2};
+	const struct str step[] = {pg_sql_1, pg_sql_2, STR("SELECT 1") /* functions alone */};
 	char set[120];
 	int r = 0;
 

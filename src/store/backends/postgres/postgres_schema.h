@@ -5,7 +5,7 @@
 
 #include "store/backends/postgres/postgres_conn.h"
 
-#define PG_SCHEMA_VERSION 2
+#define PG_SCHEMA_VERSION 3
 
 /* What a function answers in its column "outcome". */
 enum pg_outcome {

@@ -100,7 +100,7 @@ static int split_query(struct pg_config *c, struct str query, struct buf *libpq,
 
 int pg_config_parse(struct str url, const struct env *env, struct pg_config *ret, struct err *err)
 {
-	struct pg_config c = {.timeout_ns = 30000000000, .pool = 8};
+	struct pg_config c = {.timeout_ns = 30000000000, .pool = 24};
 	const char *password = env_get(env, "STEAD_POSTGRES_PASSWORD");
 	size_t mark = str_find_char(url, '?'), at;
 	struct str server = str_first(url, mark);

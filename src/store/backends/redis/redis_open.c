@@ -17,7 +17,7 @@
 #define PREFIX_MAX     ((size_t)128)
 #define PORT_DEFAULT   6379
 #define INFO_MAX       (256 * KIB)
-#define CONNECTIONS    16
+#define CONNECTIONS    32
 
 struct parsed {
 	struct resp_opts opts;
@@ -292,10 +292,11 @@ static struct str owned_key(struct str prefix, const char *rest)
 	return str_n(key, len);
 }
 
-int store_redis_open(struct str url, const struct env *env, struct store **ret_store, struct err *err)
+int store_redis_open(struct str url, const struct env *env, const struct ctx *limits, struct store **ret_store,
+		     struct err *err)
 {
 	ARENA_SCOPE struct arena *arena = arena_new();
-	struct ctx ctx = {.arena = arena};
+	struct ctx ctx = {.arena = arena, .deadline_ns = limits->deadline_ns, .cancel = limits->cancel};
 	struct parsed p = {.prefix = STR(PREFIX_DEFAULT),
 			   .opts = {.connect_ms = 5000, .answer_ms = 15000, .connections = CONNECTIONS}};
 	struct redis *rd;

@@ -25,8 +25,8 @@
 #define STALE_NS      (24 * 3600 * NS_PER_S)
 #define CLEAN_UP_NS   (10 * NS_PER_S)
 #define PART_TRIES    5
-#define ETAG_MAX      128
-#define COMPLETE_EACH 220 /* bytes of one part in the request that completes an upload */
+#define ETAG_MAX      (VERSION_BARE_MAX + 8) /* with its quotes */
+#define COMPLETE_EACH 220                    /* bytes of one part in the request that completes an upload */
 
 /* Bodies. */
 

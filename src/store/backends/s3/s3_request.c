@@ -281,6 +281,9 @@ static int try_once(struct attempt *at, struct s3_answer *ret, struct err *err)
 	if (!atomic_load_explicit(&at->s3->answered, memory_order_relaxed))
 		atomic_store(&at->s3->answered, true);
 	ret->repeated = ret->http.requests > 1;
+	r = s3_check_etag(http_header_of(&ret->http, "etag"), err);
+	if (r)
+		return r;
 	if (ret->http.status >= 300 || (!call->push && strcmp(call->method, "GET") != 0))
 		s3_xml_error(at->ctx->arena, ret->http.body, &ret->error);
 	return 0;

@@ -264,6 +264,17 @@ static struct str unquoted(struct str etag)
 	return etag;
 }
 
+int s3_check_etag(struct str etag, struct err *err)
+{
+	size_t len = unquoted(str_starts(etag, STR("W/")) ? str_from(etag, 2) : etag).len;
+
+	if (len > VERSION_BARE_MAX)
+		return err_set(err, ERR_UNSUPPORTED,
+			       "the S3 server gave an ETag of %zu bytes; Stead works with up to %zu", len,
+			       VERSION_BARE_MAX);
+	return 0;
+}
+
 int64_t s3_time(struct str text)
 {
 	struct tm tm = {0};
@@ -316,7 +327,9 @@ static int listing_visit(void *arg, struct str parent, struct str name, unsigned
 		return broken(err); /* some page, not a list, which must not be taken for an empty bucket */
 	if (str_is(parent, "Contents")) {
 		object_field(w, name, text);
-	} else if (str_is(parent, "CommonPrefixes") && str_is(name, "Prefix")) {
+		return s3_check_etag(w->now.etag, err);
+	}
+	if (str_is(parent, "CommonPrefixes") && str_is(name, "Prefix")) {
 		add_object(w, &(struct s3_object){.key = url_decoded(w->arena, text), .prefix = true});
 	} else if (depth == 1 && str_is(name, "Contents")) {
 		add_object(w, &w->now);

@@ -25,6 +25,9 @@ struct s3_error {
 };
 void s3_xml_error(struct arena *arena, struct str xml, struct s3_error *ret);
 
+/* An ETag becomes a version, which is kept in places of a fixed size: one that does not fit would look like none. */
+int s3_check_etag(struct str etag, struct err *err);
+
 /* The text of the first element of that name; ptr NULL: none. */
 struct str s3_xml_text(struct arena *arena, struct str xml, const char *name);
 

@@ -155,6 +155,22 @@ TEST(a_conflict_stays_a_conflict)
 	end(&t);
 }
 
+#define LETTERS_26  "abcdefghijklmnopqrstuvwxyz"
+#define LETTERS_130 LETTERS_26 LETTERS_26 LETTERS_26 LETTERS_26 LETTERS_26
+
+TEST(a_version_that_is_too_long_is_an_error)
+{
+	struct setup t = begin();
+	struct store_stat stat;
+
+	put(&t.c, "a", "one");
+	proxy_arm(t.proxy, &(struct proxy_plan){.fault = PROXY_ANSWER,
+						.answer = PROXY_STATUS("200 OK", "ETag: \"" LETTERS_130 "\"\r\n")});
+	CHECK_ERR(store_stat(t.c.s, &t.c.ctx, P("a"), &stat, &t.c.err), t.c.err, ERR_UNSUPPORTED);
+	CHECK_HAS(str_of(t.c.err.msg), STR("an ETag of 130 bytes"));
+	end(&t);
+}
+
 /* A server that is slow, busy, or gone. */
 
 TEST(a_busy_server_is_asked_again)
