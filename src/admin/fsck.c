@@ -78,8 +78,8 @@ static bool check_log(struct fsck *f, struct str name, const char *what, struct 
 	}
 	if (check.damages)
 		tell(f, name, what,
-		     arena_printf(f->ctx->arena, "%llu damages were found%s", (unsigned long long)check.damages,
-				  f->repair ? " and set aside" : ""),
+		     arena_printf(f->ctx->arena, "%llu place%s damaged%s", (unsigned long long)check.damages,
+				  check.damages == 1 ? " is" : "s are", f->repair ? ", and set aside now" : ""),
 		     "see the lines before");
 	else
 		tell(f, name, what,
