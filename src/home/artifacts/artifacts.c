@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The storage of parked results. The store is the only state (what is in memory is when the sweep last ran), so two
+ * The storage of parked results. The store is the only state (memory has a copy of when the sweep last ran), so two
  * processes see the same list and a restart loses nothing. The time of an artifact is in its id: listing and sweeping
- * need one list of names and no reads. The random part makes ids unique without any coordination, and the write is
- * still conditional on absence, so that even a repeated number could not destroy an older result.
+ * need one list of names and no reads. A whole id leads straight to its file. The random part makes ids unique without
+ * any coordination, and the write is still conditional on absence, so that even a repeated number could not destroy an
+ * older result.
  */
 #include "home/artifacts/artifacts.h"
 
@@ -16,6 +17,7 @@
 #include "home/files/files.h"
 
 #define AREA         "artifacts"
+#define SWEPT        ".swept" /* has the time of the last sweep by any process */
 #define NS_PER_S     INT64_C(1000000000)
 #define SWEEP_NS     (3600 * NS_PER_S)
 #define TOOL_LEN_MAX ((size_t)60)
@@ -261,13 +263,40 @@ int artifacts_list(struct artifacts *a, struct ctx *ctx, struct artifact **ret_l
 	return 0;
 }
 
+/* The file of a whole id, without a list. ERR_NOT_FOUND: it is not a whole id, or there is no such artifact. */
+static int find_whole(struct artifacts *a, struct ctx *ctx, struct str id, struct wpath *ret_path, struct err *err)
+{
+	static const char *const suffixes[] = {".txt", ".json", ".xml"};
+	int64_t time_ns;
+	int r = -ERR_NOT_FOUND;
+
+	if (id.len > TOOL_LEN_MAX + STAMP_LEN || !id_time(id, &time_ns) || str_find_char(id, '/') < id.len)
+		return r;
+	for (size_t i = 0; r == -ERR_NOT_FOUND && i < COUNT(suffixes); i++) {
+		struct store_stat stat;
+
+		r = wpath_parse(area_path(ctx->arena, id, suffixes[i]).s, ret_path, err);
+		if (r)
+			return -ERR_NOT_FOUND;
+		r = store_stat(a->home, ctx, *ret_path, &stat, err);
+		if (r == 0 && stat.kind != STORE_FILE)
+			r = -ERR_NOT_FOUND;
+	}
+	return r;
+}
+
 int artifacts_find(struct artifacts *a, struct ctx *ctx, struct str id, struct wpath *ret_path, struct str *ret_id,
 		   struct err *err)
 {
 	struct artifact *list;
 	size_t count, hits = 0, at = 0;
-	int r = artifacts_list(a, ctx, &list, &count, err);
+	int r = find_whole(a, ctx, id, ret_path, err);
 
+	*ret_id = id;
+	if (r == -ERR_NOT_FOUND)
+		r = artifacts_list(a, ctx, &list, &count, err);
+	else
+		return r;
 	if (r)
 		return r;
 	for (size_t i = 0; i < count; i++) {
@@ -304,20 +333,41 @@ const struct jv *artifacts_meta(struct artifacts *a, struct ctx *ctx, struct str
 	return meta;
 }
 
+/* When any process last swept; 0: none has. */
+static int64_t last_sweep(struct artifacts *a, struct ctx *ctx)
+{
+	struct str text;
+	struct err ignored;
+	int64_t last = atomic_load(&a->swept_ns);
+
+	if (last == 0 &&
+	    store_read(a->home, ctx, area_path(ctx->arena, STR(SWEPT), ""), STORE_WHOLE, KIB, &text, NULL, &ignored) ==
+		    0 &&
+	    clock_parse(str_trim(text), &last))
+		atomic_store(&a->swept_ns, last);
+	return last;
+}
+
 void artifacts_sweep(struct artifacts *a, struct ctx *ctx)
 {
-	int64_t now = clock_real_ns(), last = atomic_load(&a->swept_ns);
+	int64_t now = clock_real_ns(), last;
 	int64_t keep_ns = (int64_t)a->offload.retention_days * 86400 * NS_PER_S;
 	struct artifact *list;
 	struct err ignored;
 	size_t count;
 
-	if (a->offload.retention_days == 0 || (last && now - last < SWEEP_NS && now >= last))
+	if (a->offload.retention_days == 0)
+		return;
+	last = last_sweep(a, ctx);
+	if (last && now - last < SWEEP_NS && now >= last)
 		return;
 	if (!atomic_compare_exchange_strong(&a->swept_ns, &last, now))
 		return; /* another call is at it */
-	if (artifacts_list(a, ctx, &list, &count, &ignored))
+	if (artifacts_list(a, ctx, &list, &count, &ignored) || !count)
 		return;
+	(void)store_write(a->home, ctx, area_path(ctx->arena, STR(SWEPT), ""),
+			  arena_printf(ctx->arena, "%.*s\n", STR_ARG(clock_format_utc(ctx->arena, now))),
+			  (struct store_cond){0}, NULL, &ignored);
 	for (size_t i = 0; i < count; i++) {
 		if (now - list[i].time_ns <= keep_ns)
 			continue;
