@@ -24,7 +24,10 @@ enum prompt_form {
 	PROMPT_TEXT,   /* each file has its own tags; loses its last lines, and of several files the last */
 	PROMPT_LEDGER, /* the same, but the newest is at the end: loses its first lines, and the first file */
 	PROMPT_LIST,   /* one item per line, from all files; loses its last items */
+	PROMPT_SORTED, /* the same, and each line begins with a key, which decides the order and is not shown */
 };
+
+#define PROMPT_KEY_END '\x01' /* follows the key */
 
 #define PROMPT_WHOLE  100 /* a floor: the section is short, and is there whole or not at all */
 #define PROMPT_YIELDS 10  /* the last to yield, and never below its floor */

@@ -8,6 +8,19 @@
 
 /* --- measuring and cutting (prompt_cut.c) --- */
 
+static inline bool prompt_is_list(const struct prompt_section *section)
+{
+	return section->form == PROMPT_LIST || section->form == PROMPT_SORTED;
+}
+
+/* A line without its key, if it has one. */
+static inline struct str prompt_item(struct str line)
+{
+	size_t end = str_find_char(line, PROMPT_KEY_END);
+
+	return end < line.len ? str_from(line, end + 1) : line;
+}
+
 /* What a text counts against the budget; of two texts together never more than the sum of both. */
 uint64_t prompt_cost(struct str text);
 /* The same for text of a section: of a list, the sum of its lines. */

@@ -28,13 +28,13 @@ static int render(const struct prompt_section *s, struct prompt_read *read, stru
 {
 	int r = 0;
 
-	if (s->form != PROMPT_LIST && read->bytes.len && memchr(read->bytes.ptr, 0, read->bytes.len))
+	if (!prompt_is_list(s) && read->bytes.len && memchr(read->bytes.ptr, 0, read->bytes.len))
 		return err_set(err, ERR_INVALID, "it is not text");
 	if (s->read)
 		r = s->read(read, text, err);
 	else
 		prompt_escape(text, read->bytes);
-	if (s->form != PROMPT_LIST)
+	if (!prompt_is_list(s))
 		tidy(text);
 	return r;
 }
