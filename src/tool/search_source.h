@@ -24,6 +24,9 @@ struct search_source {
 	/* Emits the documents of a file. When it fails, and when it is NULL, the file is one plain text. */
 	int (*documents)(struct arena *arena, struct wpath path, struct str bytes, int64_t mtime_ns, search_emit emit,
 			 void *arg, struct err *err);
+	/* For files that grow at their end: true when a part of such a file may begin with this line. Then the file is
+	   indexed in parts, and `documents` gets the first line of the file and one part. NULL: always as a whole. */
+	bool (*begins)(struct wpath path, struct str line);
 };
 
 #endif

@@ -23,6 +23,7 @@
 #include "home/search/search_disk.h"
 #include "home/search/search_internal.h"
 #include "home/search/search_meaning.h"
+#include "home/search/search_parts.h"
 #include "revisions/revisions.h"
 #include "workspace/workspace_parts.h"
 
@@ -33,9 +34,10 @@
 #define BUILD_MAX      (96 * MIB) /* memory of a builder before it becomes a segment */
 #define LIVE_DOCS      2048       /* more than this in memory is written out */
 #define LIVE_BYTES     (16 * MIB)
-#define TROUBLES       64   /* files with a problem that are remembered */
-#define CLOSE_DOCS     64   /* what is worth writing when the process ends */
-#define SMALL_DOCS     1024 /* merged at once, by the thread that made the last one */
+#define TROUBLES       64        /* files with a problem that are remembered */
+#define WINDOW         (1 * MIB) /* of a file in parts that is read at once */
+#define CLOSE_DOCS     64        /* what is worth writing when the process ends */
+#define SMALL_DOCS     1024      /* merged at once, by the thread that made the last one */
 
 /* A file that could not be taken in as it is. */
 struct trouble {
@@ -285,6 +287,200 @@ static struct str trouble_note(const struct home_index *ix, struct arena *arena)
 	return buf_str(&out);
 }
 
+static struct words_view *view_ref(struct home_index *ix)
+{
+	struct words_view *view;
+
+	pthread_mutex_lock(&ix->lock);
+	view = words_view_ref(ix->view);
+	pthread_mutex_unlock(&ix->lock);
+	return view;
+}
+
+static void put_file(struct intake *in, struct str key, struct str version)
+{
+	words_builder_file(in->builder, key, version);
+	in->files++;
+}
+
+/* The parts of a file from `number` on, which the index still has, are gone. */
+static void drop_parts(struct intake *in, struct wpath path, uint64_t number)
+{
+	struct words_view *view = view_ref(in->ix);
+
+	for (;; number++) {
+		struct str key = search_part_key(in->ctx->arena, path.s, number), version;
+
+		if (!words_view_file(view, key, &version) || !version.len)
+			break;
+		put_file(in, key, STR(""));
+	}
+	words_view_unref(view);
+}
+
+static void take_documents(struct intake *in, const struct search_source *source, struct wpath path, struct str bytes,
+			   int64_t mtime_ns)
+{
+	in->area = search_area(str_of(source->area));
+	if (!search_documents(in->scratch, source, path, bytes, mtime_ns, take_doc, in))
+		set_trouble(in->ix, path.s, true, false);
+	if (words_builder_size(in->builder) > BUILD_MAX)
+		put_segment(in);
+}
+
+/* What became of a file that could not be read. */
+static void take_failure(struct intake *in, struct wpath path, int r)
+{
+	bool gone = r == -ERR_NOT_FOUND || r == -ERR_INVALID;
+
+	set_trouble(in->ix, path.s, !gone, true);
+	if (!gone)
+		return;
+	put_file(in, path.s, STR(""));
+	drop_parts(in, path, 0);
+}
+
+/* --- files in parts --- */
+
+/* A file that is taken in part by part, from `part` on. */
+struct growing {
+	struct intake *in;
+	const struct search_source *source;
+	struct wpath path;
+	struct str head;    /* its first line, which is given with each part; in the call's arena */
+	struct str version; /* at the first read, so that what comes later is noticed; in the call's arena */
+	struct search_part part;
+	struct str bytes; /* from part.offset on */
+	struct store_stat stat;
+};
+
+static int read_on(struct growing *g, size_t length, struct err *err)
+{
+	struct ctx ctx = *g->in->ctx;
+	struct store_range range = {g->part.offset, length};
+	int r;
+
+	arena_reset(g->in->scratch);
+	ctx.arena = g->in->scratch;
+	r = store_read(g->in->ix->home, &ctx, g->path, range, length, &g->bytes, &g->stat, err);
+	if (r == 0 && !g->version.ptr)
+		g->version = arena_str(g->in->ctx->arena, g->stat.version);
+	return r;
+}
+
+/* Bytes of the part that `bytes` begin with; SIZE_MAX: its end is not in them. */
+static size_t part_len(const struct growing *g, struct str bytes)
+{
+	for (size_t at = SEARCH_PART_MIN; at < bytes.len;) {
+		struct str rest = str_from(bytes, at - 1);
+		size_t end = str_find_char(rest, '\n');
+
+		at += end;
+		if (at >= bytes.len)
+			break;
+		rest = str_from(bytes, at);
+		if (g->source->begins(g->path, str_first(rest, str_find_char(rest, '\n'))))
+			return at;
+		at++;
+	}
+	return SIZE_MAX;
+}
+
+static void take_part(struct growing *g, struct str key, struct str version, struct str bytes)
+{
+	struct arena *arena = g->in->scratch;
+
+	put_file(g->in, key, version);
+	if (g->part.number)
+		bytes = arena_printf(arena, "%.*s%.*s", STR_ARG(g->head), STR_ARG(bytes));
+	take_documents(g->in, g->source, g->path, bytes, g->stat.mtime_ns);
+}
+
+/* Takes the whole parts of what was read; what is left is of the next one. */
+static bool take_whole_parts(struct growing *g)
+{
+	struct arena *arena = g->in->ctx->arena;
+	bool any = false;
+	size_t len;
+
+	while ((len = part_len(g, g->bytes)) != SIZE_MAX) {
+		struct str part = str_first(g->bytes, len);
+
+		take_part(g, search_part_key(arena, g->path.s, g->part.number),
+			  search_part_version(arena, STR("part"), &g->part), part);
+		g->part.number++;
+		g->part.offset += len;
+		for (size_t at = 0; at < len; at++)
+			g->part.line += part.ptr[at] == '\n';
+		g->bytes = str_from(g->bytes, len);
+		any = true;
+	}
+	return any;
+}
+
+/* True when the file is what the index has, and more. Then only that is taken in, beginning with the last part. */
+static bool has_grown(struct growing *g)
+{
+	struct words_view *view = view_ref(g->in->ix);
+	struct search_part part = {0};
+	bool known = search_part_known(view, g->path.s, &part).ptr && part.size;
+	uint64_t was = part.size - part.offset;
+	struct err err;
+
+	words_view_unref(view);
+	if (!known || part.offset > part.size || was > SEARCH_FILE_MAX)
+		return false;
+	g->part = part;
+	if (read_on(g, was + WINDOW, &err) == 0 && g->stat.size > part.size && g->bytes.len > was &&
+	    hash_u64(str_first(g->bytes, was), 0) == part.hash)
+		return true;
+	g->part = (struct search_part){.line = 1};
+	g->version = STR_NONE;
+	return false;
+}
+
+static void read_head(struct growing *g)
+{
+	struct store_range beginning = {0, 4 * KIB};
+	struct str bytes;
+	struct err ignored;
+	size_t end;
+
+	if (store_read(g->in->ix->home, g->in->ctx, g->path, beginning, 4 * KIB, &bytes, NULL, &ignored))
+		return;
+	end = str_find_char(bytes, '\n');
+	if (end < bytes.len)
+		g->head = str_first(bytes, end + 1);
+}
+
+static void take_growing(struct intake *in, struct wpath path, const struct search_source *source)
+{
+	struct growing g = {.in = in, .source = source, .path = path, .part = {.line = 1}};
+	size_t length = WINDOW;
+	struct err err;
+	int r = has_grown(&g) ? 0 : read_on(&g, length, &err);
+
+	if (r == 0)
+		read_head(&g);
+	while (r == 0 && g.part.offset + g.bytes.len < g.stat.size && length <= SEARCH_FILE_MAX) {
+		if (!take_whole_parts(&g))
+			length *= 2;
+		r = read_on(&g, length, &err);
+	}
+	if (r) {
+		take_failure(in, path, r);
+		return;
+	}
+	set_trouble(in->ix, path.s, false, true);
+	take_whole_parts(&g);
+	g.part.size = g.part.offset + g.bytes.len;
+	g.part.hash = hash_u64(g.bytes, 0);
+	if (length > SEARCH_FILE_MAX) /* a part that is too large is not searched, nor what follows it */
+		g.bytes = STR("");
+	drop_parts(in, path, g.part.number);
+	take_part(&g, path.s, search_part_version(in->ctx->arena, g.version, &g.part), g.bytes);
+}
+
 /* Reads a file of the home and puts what it says into the builder. */
 static void take_file(struct intake *in, struct wpath path, const struct search_source *source)
 {
@@ -294,6 +490,10 @@ static void take_file(struct intake *in, struct wpath path, const struct search_
 	struct err err;
 	int r;
 
+	if (source->begins) {
+		take_growing(in, path, source);
+		return;
+	}
 	arena_reset(in->scratch);
 	ctx.arena = in->scratch;
 	r = store_read(in->ix->home, &ctx, path, STORE_WHOLE, SEARCH_FILE_MAX, &bytes, &stat, &err);
@@ -301,21 +501,13 @@ static void take_file(struct intake *in, struct wpath path, const struct search_
 		bytes = STR_NONE;
 		r = store_stat(in->ix->home, &ctx, path, &stat, &err);
 	}
-	set_trouble(in->ix, path.s, r && r != -ERR_NOT_FOUND && r != -ERR_INVALID, true);
-	if (r == -ERR_NOT_FOUND || r == -ERR_INVALID) {
-		words_builder_file(in->builder, path.s, STR(""));
-		in->files++;
+	if (r) {
+		take_failure(in, path, r);
 		return;
 	}
-	if (r)
-		return;
-	in->area = search_area(str_of(source->area));
-	words_builder_file(in->builder, path.s, stat.version);
-	in->files++;
-	if (!search_documents(in->scratch, source, path, bytes, stat.mtime_ns, take_doc, in))
-		set_trouble(in->ix, path.s, true, false);
-	if (words_builder_size(in->builder) > BUILD_MAX)
-		put_segment(in);
+	set_trouble(in->ix, path.s, false, true);
+	put_file(in, path.s, stat.version);
+	take_documents(in, source, path, bytes, stat.mtime_ns);
 }
 
 static void intake_begin(struct intake *in, struct home_index *ix, struct ctx *ctx)
@@ -357,12 +549,10 @@ static bool home_path(const struct home_index *ix, struct wpath path, struct wpa
 /* True when the index has the file as this change left it. */
 static bool is_known(struct home_index *ix, struct wpath path, const struct revision *r)
 {
-	struct str version;
 	bool known;
 
 	pthread_mutex_lock(&ix->lock);
-	known = r->after.version.len && words_view_file(ix->view, path.s, &version) &&
-		str_eq(version, r->after.version);
+	known = r->after.version.len && str_eq(search_part_known(ix->view, path.s, NULL), r->after.version);
 	pthread_mutex_unlock(&ix->lock);
 	return known;
 }
@@ -409,9 +599,9 @@ static int take_revisions(struct home_index *ix, struct ctx *ctx, uint64_t head,
 /* Compares one file of the list with what the index knows. */
 static bool is_news(const struct words_view *view, const struct store_entry *entry)
 {
-	struct str version;
+	struct str version = search_part_known(view, entry->path.s, NULL);
 
-	return !words_view_file(view, entry->path.s, &version) || !str_eq(version, entry->stat.version);
+	return !version.ptr || !str_eq(version, entry->stat.version);
 }
 
 struct sweep {
@@ -473,9 +663,10 @@ static void find_gone(struct sweep *s)
 		const struct words_segment *segment = words_view_at(s->view, i);
 
 		for (uint32_t f = 0; f < words_segment_files(segment); f++) {
-			struct str version, path = words_segment_path(segment, f, &version);
+			struct str version, key = words_segment_path(segment, f, &version), path;
 
-			if (strmap_find(s->seen, path) || !words_view_file(s->view, path, &version) || !version.len)
+			path = search_part_file(key);
+			if (strmap_find(s->seen, path) || !words_view_file(s->view, key, &version) || !version.len)
 				continue;
 			add_changed(s, (struct wpath){path});
 			strmap_put(s->seen, s->changed[s->count - 1].s, NULL);
@@ -527,9 +718,7 @@ static int sweep(struct home_index *ix, struct ctx *ctx, bool held, struct err *
 	struct intake in;
 	int r;
 
-	pthread_mutex_lock(&ix->lock);
-	s.view = words_view_ref(ix->view);
-	pthread_mutex_unlock(&ix->lock);
+	s.view = view_ref(ix);
 	r = sweep_look(&s, err);
 	words_view_unref(s.view);
 	took = clock_monotonic_ns() - began;
@@ -746,9 +935,7 @@ static bool work_once(struct home_index *ix, struct ctx *ctx)
 		flush(ix, 1, false);
 	if (!meaning_is_due(ix->meaning))
 		return false;
-	pthread_mutex_lock(&ix->lock);
-	view = words_view_ref(ix->view);
-	pthread_mutex_unlock(&ix->lock);
+	view = view_ref(ix);
 	more = meaning_work(ix->meaning, ctx, view);
 	words_view_unref(view);
 	return more;
@@ -866,9 +1053,7 @@ int home_index_view(struct workspace *ws, struct ctx *ctx, struct words_view **r
 	pthread_mutex_unlock(&ix->catching);
 	if (r)
 		return r;
-	pthread_mutex_lock(&ix->lock);
-	*ret_view = words_view_ref(ix->view);
-	pthread_mutex_unlock(&ix->lock);
+	*ret_view = view_ref(ix);
 	return 0;
 }
 
