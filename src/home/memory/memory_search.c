@@ -89,7 +89,7 @@ struct finding {
 	size_t id_count;
 };
 
-#define PART_READ (64 * KIB) /* more than most parts have */
+#define PART_READ (24 * KIB) /* more than most parts have */
 
 static int look(struct finding *f, const struct looked *at, uint64_t length, struct looked **ret, struct err *err)
 {

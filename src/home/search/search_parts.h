@@ -13,7 +13,7 @@
 #include "base/arena.h"
 #include "index/words.h"
 
-#define SEARCH_PART_MIN ((size_t)32 * 1024)
+#define SEARCH_PART_MIN ((size_t)16 * 1024)
 
 struct search_part {
 	uint64_t number; /* 0, 1, 2 … */
