@@ -3,9 +3,11 @@
  * The index of one workspace as one user sees it, kept up with the files.
  *
  * Before each search the revisions since the last one are taken in: only files that changed are read, and become one
- * small segment in memory. What other programs changed is found by comparing versions, when the index is opened and
- * later alongside the searches, at no more than a twentieth of the time. Segments in memory are merged, and when they
- * have grown large, written to the index's directory, by a thread that lives as long as there is something to do.
+ * small segment in memory. What other programs changed is found by comparing versions, when a small index is opened and
+ * later alongside the searches, at no more than a twentieth of the time. A large index that was opened answers first
+ * and is compared after that, when no process has done so for a minute; a process that ends completes it. Segments in
+ * memory are merged, and when they have grown large, written to the index's directory, by a thread that lives as long
+ * as there is something to do.
  *
  * Several processes may do all that at once. Each is complete by itself: the segments on disk up to the manifest's
  * revision, and its own memory beyond. Only a writer takes the lock, and never waits for it.
@@ -29,15 +31,20 @@
 
 #define NS_PER_S       INT64_C(1000000000)
 #define SWEEP_EVERY_NS (5 * NS_PER_S)
-#define REVISIONS_MAX  50000      /* more than this is found faster by a sweep */
-#define IN_FLIGHT_MAX  256        /* changes that may be under way at once */
-#define BUILD_MAX      (96 * MIB) /* memory of a builder before it becomes a segment */
-#define LIVE_DOCS      2048       /* more than this in memory is written out */
+#define SWEEP_LATER_NS (60 * NS_PER_S) /* after another process has compared everything */
+#define SMALL_FILES    1000            /* so many are compared when the index is opened */
+#define REVISIONS_MAX  50000           /* more than this is found faster by a sweep */
+#define IN_FLIGHT_MAX  256             /* changes that may be under way at once */
+#define BUILD_MAX      (96 * MIB)      /* memory of a builder before it becomes a segment */
+#define LIVE_DOCS      2048            /* more than this in memory is written out */
 #define LIVE_BYTES     (16 * MIB)
 #define TROUBLES       64        /* files with a problem that are remembered */
 #define WINDOW         (1 * MIB) /* of a file in parts that is read at once */
-#define CLOSE_DOCS     64        /* what is worth writing when the process ends */
 #define SMALL_DOCS     1024      /* merged at once, by the thread that made the last one */
+/* What is worth writing when the process ends: files, bytes, or revisions that the next process would ask for. */
+#define CLOSE_FILES     64
+#define CLOSE_BYTES     (64 * KIB)
+#define CLOSE_REVISIONS 1000
 
 /* A file that could not be taken in as it is. */
 struct trouble {
@@ -51,8 +58,9 @@ struct home_index {
 	char *dir;                /* NULL: in memory only */
 	pthread_mutex_t catching; /* held while changes are taken in */
 	bool opened, swept;
-	uint64_t revision;    /* taken in up to here */
-	pthread_mutex_t lock; /* for what follows; never held for long */
+	uint64_t revision;      /* taken in up to here */
+	uint64_t disk_revision; /* the same for the segments on disk */
+	pthread_mutex_t lock;   /* for what follows; never held for long */
 	struct words_view *view;
 	size_t disk;                       /* number of segments at the start of the view that are files */
 	size_t frozen;                     /* number of segments at its start that the worker is merging */
@@ -60,6 +68,8 @@ struct home_index {
 	uint64_t generation;
 	uint64_t view_revision; /* of the view */
 	int64_t sweep_at;
+	bool unswept;        /* the files were not compared since the index was opened */
+	atomic_bool closing; /* the worker ends after a sweep */
 	pthread_t worker;
 	bool has_worker, working;
 	struct cancel stop;
@@ -149,7 +159,7 @@ static void open_dir(struct home_index *ix, struct ctx *ctx)
 	ix->generation = m.generation;
 	pthread_mutex_unlock(&ix->lock);
 	set_view(ix, view, m.count);
-	ix->revision = m.revision;
+	ix->revision = ix->disk_revision = m.revision;
 }
 
 /* --- taking files in --- */
@@ -738,7 +748,10 @@ static int sweep(struct home_index *ix, struct ctx *ctx, bool held, struct err *
 		if (!held)
 			pthread_mutex_unlock(&ix->catching);
 	}
+	if (!r && ix->dir && !atomic_load(&ix->stop.requested))
+		index_stamp(ix->dir);
 	pthread_mutex_lock(&ix->lock);
+	ix->unswept = false;
 	ix->sweep_at = clock_monotonic_ns() + (took * 20 > SWEEP_EVERY_NS ? took * 20 : SWEEP_EVERY_NS);
 	pthread_mutex_unlock(&ix->lock);
 	return r;
@@ -817,6 +830,7 @@ static int merge_range(struct home_index *ix, struct words_view *view, size_t fi
 		m.generation = ++ix->generation;
 		set_names(ix, m.names, m.count);
 		ix->disk = m.count;
+		ix->disk_revision = revision;
 	}
 	pthread_mutex_unlock(&ix->lock);
 	words_view_unref(old);
@@ -864,6 +878,7 @@ static void adopt(struct home_index *ix, struct arena *arena)
 	pthread_mutex_lock(&ix->lock);
 	set_names(ix, m.names, m.count);
 	ix->generation = m.generation;
+	ix->disk_revision = m.revision;
 	ix->sweep_at = 0;
 	pthread_mutex_unlock(&ix->lock);
 	set_view(ix, view, disk);
@@ -931,6 +946,8 @@ static bool work_once(struct home_index *ix, struct ctx *ctx)
 	pthread_mutex_unlock(&ix->lock);
 	if (look)
 		sweep(ix, ctx, false, &err);
+	if (atomic_load(&ix->closing))
+		return false;
 	if (due)
 		flush(ix, 1, false);
 	if (!meaning_is_due(ix->meaning))
@@ -1007,6 +1024,34 @@ static bool view_is_whole(struct home_index *ix)
 	return whole;
 }
 
+/* True when the log can say what happened since the index was written, and it is too large to be compared first. */
+static bool can_follow(struct home_index *ix, uint64_t head)
+{
+	struct words_view *view = view_ref(ix);
+	uint64_t files = 0;
+
+	for (size_t i = 0; i < words_view_count(view); i++)
+		files += words_segment_files(words_view_at(view, i));
+	words_view_unref(view);
+	return ix->revision && ix->revision <= head && files > SMALL_FILES;
+}
+
+/* Answers from the index as it was opened, and what the log says of it. The comparison comes later. */
+static int follow_first(struct home_index *ix, struct ctx *ctx, uint64_t head, struct err *err)
+{
+	int64_t ago = index_stamp_age(ix->dir);
+	int r = head > ix->revision ? take_revisions(ix, ctx, head, err) : 0;
+
+	if (r)
+		return r == -ERR_NOT_FOUND ? 0 : r;
+	ix->swept = true;
+	pthread_mutex_lock(&ix->lock);
+	ix->unswept = ago >= SWEEP_LATER_NS;
+	ix->sweep_at = clock_monotonic_ns() + (ix->unswept ? 0 : SWEEP_LATER_NS - ago);
+	pthread_mutex_unlock(&ix->lock);
+	return 0;
+}
+
 static int catch_up(struct home_index *ix, struct ctx *ctx, struct err *err)
 {
 	uint64_t head;
@@ -1028,6 +1073,8 @@ static int catch_up(struct home_index *ix, struct ctx *ctx, struct err *err)
 		ix->swept = r != -ERR_NOT_FOUND;
 		r = ix->swept ? r : 0;
 	}
+	if (!r && !ix->swept && ix->dir && can_follow(ix, head))
+		r = follow_first(ix, ctx, head, err);
 	if (!r && !ix->swept) {
 		r = settled_head(ix, ctx, &head, err);
 		if (!r)
@@ -1086,7 +1133,7 @@ void home_search_forget(struct workspace *ws)
 	set_view(ix, words_view_new(NULL, 0), 0);
 	meaning_forget(ix->meaning);
 	ix->opened = ix->swept = false;
-	ix->revision = ix->generation = 0;
+	ix->revision = ix->disk_revision = ix->generation = 0;
 	parent = str_first(parent, str_rfind_char(parent, '/'));
 	d = ix->dir ? opendir(arena_cstr(arena, parent)) : NULL;
 	for (struct dirent *e; d && (e = readdir(d));)
@@ -1098,16 +1145,31 @@ void home_search_forget(struct workspace *ws)
 	pthread_mutex_unlock(&ix->catching);
 }
 
+static bool is_worth_writing(const struct home_index *ix)
+{
+	struct live live = live_of(ix->view, ix->disk);
+
+	return live.docs >= CLOSE_FILES || live.bytes >= CLOSE_BYTES ||
+	       (live.segments && ix->revision - ix->disk_revision > CLOSE_REVISIONS);
+}
+
 void home_index_close(void *state)
 {
 	struct home_index *ix = state;
 
-	atomic_store(&ix->stop.requested, true);
+	bool unswept;
+
+	atomic_store(&ix->closing, true);
+	pthread_mutex_lock(&ix->lock);
+	unswept = ix->unswept;
+	pthread_mutex_unlock(&ix->lock);
+	if (!unswept)
+		atomic_store(&ix->stop.requested, true);
 	if (ix->has_worker)
 		pthread_join(ix->worker, NULL);
 	atomic_store(&ix->stop.requested, false);
-	if (ix->dir && ix->opened && live_of(ix->view, ix->disk).docs >= CLOSE_DOCS)
-		flush(ix, CLOSE_DOCS, true);
+	if (ix->dir && ix->opened && is_worth_writing(ix))
+		flush(ix, 1, true);
 	words_view_unref(ix->view);
 	meaning_destroy(ix->meaning);
 	while (ix->trouble_count)
