@@ -71,8 +71,10 @@ struct prompt_find {
 };
 /* The file `path` of the home, if it exists. */
 int prompt_find_file(struct prompt_find *find, struct str path, struct err *err);
-/* Gives the files below `dir` to `take`, which adds those it wants. */
-int prompt_find_below(struct prompt_find *find, const char *dir, bool recursive,
+#define PROMPT_DEPTH_MAX 16
+/* Gives the files below `dir` to `take`, which adds those it wants. `depth`: how many levels of directories below it
+   may have such files; 0: only `dir` itself. */
+int prompt_find_below(struct prompt_find *find, const char *dir, unsigned depth,
 		      void (*take)(struct prompt_find *find, const struct store_entry *file), struct err *err);
 /* Adds a file to read. */
 void prompt_add_file(struct prompt_find *find, struct str path, const struct store_stat *stat);

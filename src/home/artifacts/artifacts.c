@@ -28,7 +28,7 @@ struct artifacts {
 	struct store *home;
 	struct offload_config offload;
 	_Atomic int64_t swept_ns; /* 0: not yet */
-	atomic_bool has_ignore;
+	atomic_bool has_ignore, has_stamp;
 };
 
 void offload_read(const struct jv *document, struct offload_config *ret)
@@ -180,33 +180,6 @@ static void write_ignore(struct artifacts *a, struct ctx *ctx)
 				  absent, NULL, &ignored);
 }
 
-int artifacts_park(struct artifacts *a, struct ctx *ctx, struct str tool_name, const struct jv *args, struct str text,
-		   struct parked *ret, struct err *err)
-{
-	struct store_cond absent = {.kind = STORE_ABSENT};
-	int64_t now_ns = clock_real_ns();
-	struct parked p = {.tokens = tokens_estimate(text), .bytes = text.len};
-	const char *suffix = extension(ctx->arena, text);
-	int r;
-
-	if (text.len > TOOL_FILE_MAX)
-		return err_set(err, ERR_TOO_LARGE,
-			       "park a result of %zu bytes: at most %zu can be parked; write it to a file", text.len,
-			       TOOL_FILE_MAX);
-	make_preview(&a->offload, text, &p);
-	artifacts_sweep(a, ctx);
-	write_ignore(a, ctx);
-	do {
-		p.id = make_id(ctx->arena, tool_name, now_ns);
-		r = store_write(a->home, ctx, area_path(ctx->arena, p.id, suffix), text, absent, NULL, err);
-	} while (r && err->kind == ERR_EXISTS);
-	if (r == 0)
-		r = write_meta(a, ctx, tool_name, args, now_ns, &p, err);
-	if (r == 0)
-		*ret = p;
-	return r;
-}
-
 /* Cuts ".txt" and the like; false for side files and what is not an artifact. */
 static bool artifact_of(const struct store_entry *e, struct artifact *ret)
 {
@@ -343,9 +316,23 @@ static int64_t last_sweep(struct artifacts *a, struct ctx *ctx)
 	if (last == 0 &&
 	    store_read(a->home, ctx, area_path(ctx->arena, STR(SWEPT), ""), STORE_WHOLE, KIB, &text, NULL, &ignored) ==
 		    0 &&
-	    clock_parse(str_trim(text), &last))
+	    clock_parse(str_trim(text), &last)) {
 		atomic_store(&a->swept_ns, last);
+		atomic_store(&a->has_stamp, true);
+	}
 	return last;
+}
+
+/* Tells other processes when the last sweep was. */
+static void write_stamp(struct artifacts *a, struct ctx *ctx)
+{
+	struct str time = clock_format_utc(ctx->arena, atomic_load(&a->swept_ns));
+	struct err ignored;
+
+	if (!atomic_exchange(&a->has_stamp, true))
+		(void)store_write(a->home, ctx, area_path(ctx->arena, STR(SWEPT), ""),
+				  arena_printf(ctx->arena, "%.*s\n", STR_ARG(time)), (struct store_cond){0}, NULL,
+				  &ignored);
 }
 
 void artifacts_sweep(struct artifacts *a, struct ctx *ctx)
@@ -362,12 +349,10 @@ void artifacts_sweep(struct artifacts *a, struct ctx *ctx)
 	if (last && now - last < SWEEP_NS && now >= last)
 		return;
 	if (!atomic_compare_exchange_strong(&a->swept_ns, &last, now))
-		return; /* another call is at it */
-	if (artifacts_list(a, ctx, &list, &count, &ignored) || !count)
+		return;                     /* another call is at it */
+	atomic_store(&a->has_stamp, false); /* the next one that is parked writes it */
+	if (artifacts_list(a, ctx, &list, &count, &ignored))
 		return;
-	(void)store_write(a->home, ctx, area_path(ctx->arena, STR(SWEPT), ""),
-			  arena_printf(ctx->arena, "%.*s\n", STR_ARG(clock_format_utc(ctx->arena, now))),
-			  (struct store_cond){0}, NULL, &ignored);
 	for (size_t i = 0; i < count; i++) {
 		if (now - list[i].time_ns <= keep_ns)
 			continue;
@@ -376,6 +361,35 @@ void artifacts_sweep(struct artifacts *a, struct ctx *ctx)
 		(void)store_remove(a->home, ctx, area_path(ctx->arena, list[i].id, ".meta.json"), false,
 				   (struct store_cond){0}, NULL, &ignored);
 	}
+}
+
+int artifacts_park(struct artifacts *a, struct ctx *ctx, struct str tool_name, const struct jv *args, struct str text,
+		   struct parked *ret, struct err *err)
+{
+	struct store_cond absent = {.kind = STORE_ABSENT};
+	int64_t now_ns = clock_real_ns();
+	struct parked p = {.tokens = tokens_estimate(text), .bytes = text.len};
+	const char *suffix = extension(ctx->arena, text);
+	int r;
+
+	if (text.len > TOOL_FILE_MAX)
+		return err_set(err, ERR_TOO_LARGE,
+			       "park a result of %zu bytes: at most %zu can be parked; write it to a file", text.len,
+			       TOOL_FILE_MAX);
+	make_preview(&a->offload, text, &p);
+	artifacts_sweep(a, ctx);
+	write_ignore(a, ctx);
+	if (a->offload.retention_days)
+		write_stamp(a, ctx);
+	do {
+		p.id = make_id(ctx->arena, tool_name, now_ns);
+		r = store_write(a->home, ctx, area_path(ctx->arena, p.id, suffix), text, absent, NULL, err);
+	} while (r && err->kind == ERR_EXISTS);
+	if (r == 0)
+		r = write_meta(a, ctx, tool_name, args, now_ns, &p, err);
+	if (r == 0)
+		*ret = p;
+	return r;
 }
 
 void parked_block(struct buf *text, struct str tool_name, const struct parked *p)

@@ -40,9 +40,9 @@ struct prompt_watch *prompt_watch_new(const char *dir);
 void prompt_watch_destroy(struct prompt_watch *w);
 /* Before all directories are named again. */
 void prompt_watch_begin(struct prompt_watch *w);
-/* Watches `path` below the directory, those above it for its creation and removal, and with `with_below` all in it.
-   What is read after this call and changed later is noticed. */
-void prompt_watch_add(struct prompt_watch *w, struct str path, bool with_below);
+/* Watches `path` below the directory, those above it for its creation and removal, and `depth` levels of directories in
+   it. What is read after this call and changed later is noticed. */
+void prompt_watch_add(struct prompt_watch *w, struct str path, unsigned depth);
 /* What happened since it was last asked. */
 struct prompt_news {
 	struct arena *arena;  /* of the paths */

@@ -191,11 +191,8 @@ static int by_name(const void *a, const void *b)
 /* `only`: see struct gather. */
 static int open_layers(struct workspace *ws, struct ctx *ctx, struct str only, struct skills *ret, struct err *err)
 {
-	struct gather g = {.ctx = ctx,
-			   .env = workspace_env(ws),
-			   .out = ret,
-			   .places = strmap_new(ctx->arena),
-			   .only = only};
+	struct gather g = {
+		.ctx = ctx, .env = workspace_env(ws), .out = ret, .places = strmap_new(ctx->arena), .only = only};
 	struct layer own = {.store = workspace_home(ws),
 			    .dir = {STR("skills")},
 			    .source = STR("workspace"),

@@ -22,7 +22,7 @@ static int find_tasks(struct prompt_find *find, struct err *err)
 {
 	int r = prompt_find_file(find, TASKS_PATH.s, err);
 
-	return r ? r : prompt_find_below(find, TASKS_DIR, true, take, err);
+	return r ? r : prompt_find_below(find, TASKS_DIR, 1, take, err);
 }
 
 static int read_tasks(struct prompt_read *read, struct buf *text, struct err *err)
