@@ -198,37 +198,38 @@ static bool is_known(const struct parts *parts, struct str text, enum memory_tru
 	return false;
 }
 
+/* The facts of one file that give way. */
+static int check_superseded_in(struct saving *s, struct str path, struct err *err)
+{
+	struct arena *arena = s->ctx->arena;
+	struct str bytes;
+	int r = memory_read(s->ws, s->ctx, path, &bytes, NULL, err);
+
+	for (const struct jv_member *m = jv_first(s->save->supersedes); r == 0 && m; m = m->next) {
+		struct part part;
+
+		if (is_among(s->superseded, jv_str_of(m->value)) ||
+		    !memory_find(arena, bytes, jv_str_of(m->value), &part))
+			continue;
+		if (part.fact.trust > s->trust)
+			return err_set(err, ERR_DENIED,
+				       "fact %.*s is trusted as %s, and gives way only to one of at least that trust; "
+				       "ask the person to change it",
+				       STR_ARG(part.fact.id), memory_trust_name(part.fact.trust));
+		jv_push(arena, s->superseded, jv_str(arena, part.fact.id));
+	}
+	return r;
+}
+
 /* The facts that give way, looked for where facts are. */
 static int check_superseded(struct saving *s, struct err *err)
 {
 	struct str *files;
-	size_t count, found = 0, wanted = jv_count(s->save->supersedes);
+	size_t count, wanted = jv_count(s->save->supersedes);
 	int r = memory_files(s->ws, s->ctx, true, &files, &count, err);
 
-	for (size_t i = 0; r == 0 && i < count && found < wanted; i++) {
-		struct parts parts;
-		struct str bytes;
-
-		r = memory_read(s->ws, s->ctx, files[i], &bytes, NULL, err);
-		if (r)
-			break;
-		memory_parse(s->ctx->arena, bytes, &parts);
-		for (size_t k = 0; k < parts.count; k++) {
-			const struct fact *f = &parts.list[k].fact;
-
-			if (!parts.list[k].is_fact || !is_among(s->save->supersedes, f->id) ||
-			    is_among(s->superseded, f->id))
-				continue;
-			if (f->trust > s->trust)
-				return err_set(
-					err, ERR_DENIED,
-					"fact %.*s is trusted as %s, and gives way only to one of at least that trust; "
-					"ask the person to change it",
-					STR_ARG(f->id), memory_trust_name(f->trust));
-			jv_push(s->ctx->arena, s->superseded, jv_str(s->ctx->arena, f->id));
-			found++;
-		}
-	}
+	for (size_t i = 0; r == 0 && i < count && jv_count(s->superseded) < wanted; i++)
+		r = check_superseded_in(s, files[i], err);
 	for (const struct jv_member *m = jv_first(s->save->supersedes); r == 0 && m; m = m->next)
 		if (!is_among(s->superseded, jv_str_of(m->value)))
 			r = err_set(err, ERR_NOT_FOUND,

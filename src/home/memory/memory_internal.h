@@ -36,6 +36,8 @@ struct parts {
 
 /* Never fails: anything that is not a fact is text. */
 void memory_parse(struct arena *arena, struct str bytes, struct parts *ret);
+/* The fact with this id. One that has a mark is found without parsing the others. */
+bool memory_find(struct arena *arena, struct str bytes, struct str id, struct part *ret);
 /* One bullet with its mark and a newline. `mark` NULL: none. */
 void memory_write_fact(struct buf *out, struct str text, const struct jv *mark);
 /* Without control characters, blank lines and blanks at the ends of lines: what a fact's text can be. */

@@ -111,23 +111,6 @@ static int look(struct finding *f, const struct looked *at, uint64_t length, str
 	return 0;
 }
 
-/* The bullet that has its id at `at`, without a look at the others. */
-static struct str bullet_around(struct str bytes, size_t at, size_t *ret_start)
-{
-	size_t start = at, end = at + str_find_char(str_from(bytes, at), '\n');
-
-	for (;;) {
-		start = str_rfind_char(str_first(bytes, start), '\n') == start
-				? 0
-				: str_rfind_char(str_first(bytes, start), '\n') + 1;
-		if (start == 0 || bytes.ptr[start] == '-' || bytes.ptr[start] == '*' || bytes.ptr[start] == '+')
-			break;
-		start--;
-	}
-	*ret_start = start;
-	return str_first(str_from(bytes, start), end - start);
-}
-
 static const struct part *part_of(const struct parts *parts, struct str id)
 {
 	for (size_t i = 0; i < parts->count; i++)
@@ -139,25 +122,11 @@ static const struct part *part_of(const struct parts *parts, struct str id)
 /* The fact with this id; its line is that in the file. */
 static const struct part *fact_in(struct arena *arena, const struct looked *file, struct str id)
 {
-	struct str mark = arena_printf(arena, "\"id\":\"%.*s\"", STR_ARG(id)), bytes = file->bytes;
-	size_t at = bytes.len ? str_find(bytes, mark, 0) : SIZE_MAX, start = 0;
-	struct parts *parts = ARENA_ARRAY(arena, struct parts, 1);
-	const struct part *found = NULL;
+	struct part *found = ARENA_ARRAY(arena, struct part, 1);
 
-	if (at != SIZE_MAX) {
-		memory_parse(arena, bullet_around(bytes, at, &start), parts);
-		found = part_of(parts, id);
-	}
-	if (!found) { /* a person wrote it, and its id is made of its words */
-		start = 0;
-		memory_parse(arena, bytes, parts);
-		found = part_of(parts, id);
-	}
-	if (!found)
+	if (!memory_find(arena, file->bytes, id, found))
 		return NULL;
-	((struct part *)found)->line += file->line - 1;
-	for (size_t i = 0; i < start; i++)
-		((struct part *)found)->line += bytes.ptr[i] == '\n';
+	found->line += file->line - 1;
 	return found;
 }
 
