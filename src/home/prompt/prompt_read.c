@@ -8,6 +8,8 @@
 #include "base/limits.h"
 #include "home/prompt/prompt_internal.h"
 
+/* Of the end of a ledger: more than the usual budget has room for. */
+#define LEDGER_READ (256 * KIB)
 /* A change within the clock tick of the one before may leave the version as it was: what was read that early is read
    once more when something happens. */
 #define YOUNG_NS INT64_C(50000000)
@@ -54,8 +56,8 @@ static int read_file(struct prompt_file *f, const struct prompt_section *s, stru
 	struct buf text;
 	int r;
 
-	if (s->form == PROMPT_LEDGER && f->bytes > PROMPT_FILE_MAX)
-		range.offset = f->bytes - PROMPT_FILE_MAX;
+	if (s->form == PROMPT_LEDGER && f->bytes > LEDGER_READ)
+		range = (struct store_range){f->bytes - LEDGER_READ, LEDGER_READ};
 	read->path = str_of(f->path);
 	r = store_read(workspace_home(read->ws), read->ctx, (struct wpath){read->path}, range, PROMPT_FILE_MAX,
 		       &read->bytes, &stat, err);
@@ -65,6 +67,8 @@ static int read_file(struct prompt_file *f, const struct prompt_section *s, stru
 	if (r) {
 		err_set(&problem, ERR_NOT_FOUND, "it was removed while it was read");
 	} else {
+		if (range.offset) /* it may begin within a line */
+			read->bytes = str_from(read->bytes, str_find_char(read->bytes, '\n'));
 		r = render(s, read, &text, &problem);
 		f->bytes = stat.size;
 		f->is_young = stat.mtime_ns > now - YOUNG_NS;
