@@ -264,6 +264,7 @@ TEST(a_log_that_was_replaced_or_removed_leaves_no_part_behind)
 	put_home(&b, path.s, buf_str(&log));
 	good(&b, "session_search", "{'query':'word1999'}");
 	CHECK_INT(jv_count(jv_get(b.result.value, "hits")), 1);
+	CHECK_INT(jv_count(jv_get(good(&b, "session_search", "{'query':'\\\"word0\\\"'}"), "hits")), 1);
 	put_home(&b, path.s, STR("{\"type\":\"message\",\"content\":\"a tapir\"}\n"));
 	CHECK_INT(jv_count(jv_get(good(&b, "session_search", "{'query':'about'}"), "hits")), 0);
 	CHECK_INT(jv_count(jv_get(good(&b, "session_search", "{'query':'tapir'}"), "hits")), 1);

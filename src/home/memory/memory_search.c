@@ -61,13 +61,14 @@ static int documents(struct arena *arena, struct wpath path, struct str bytes, i
 }
 
 /* Each save adds a heading and facts below it. A conversation is one document. */
-static bool begins(struct wpath path, struct str line)
+static enum search_line line_of(struct wpath path, struct str line)
 {
-	return str_starts(line, STR("## ")) && !str_starts(path.s, STR("memory/conversations/"));
+	return str_starts(line, STR("## ")) && !str_starts(path.s, STR("memory/conversations/")) ? SEARCH_BEGINS
+												 : SEARCH_WITHIN;
 }
 
 static const char *const places[] = {MEMORY_PATH, "memory", NULL};
-const struct search_source memory_sources[] = {{"memory", places, owns, documents, begins}, {0}};
+const struct search_source memory_sources[] = {{"memory", places, owns, documents, line_of}, {0}};
 
 /* --- searching --- */
 

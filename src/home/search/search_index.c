@@ -357,7 +357,7 @@ struct growing {
 	struct intake *in;
 	const struct search_source *source;
 	struct wpath path;
-	struct str head;    /* its first line, which is given with each part; in the call's arena */
+	struct str head;    /* is given with each part; in the call's arena; may be empty */
 	struct str version; /* at the first read, so that what comes later is noticed; in the call's arena */
 	struct search_part part;
 	struct str bytes; /* from part.offset on */
@@ -389,7 +389,7 @@ static size_t part_len(const struct growing *g, struct str bytes)
 		if (at >= bytes.len)
 			break;
 		rest = str_from(bytes, at);
-		if (g->source->begins(g->path, str_first(rest, str_find_char(rest, '\n'))))
+		if (g->source->line(g->path, str_first(rest, str_find_char(rest, '\n'))) == SEARCH_BEGINS)
 			return at;
 		at++;
 	}
@@ -459,7 +459,7 @@ static void read_head(struct growing *g)
 	if (store_read(g->in->ix->home, g->in->ctx, g->path, beginning, 4 * KIB, &bytes, NULL, &ignored))
 		return;
 	end = str_find_char(bytes, '\n');
-	if (end < bytes.len)
+	if (end < bytes.len && g->source->line(g->path, str_first(bytes, end)) == SEARCH_HEAD)
 		g->head = str_first(bytes, end + 1);
 }
 
@@ -500,7 +500,7 @@ static void take_file(struct intake *in, struct wpath path, const struct search_
 	struct err err;
 	int r;
 
-	if (source->begins) {
+	if (source->line) {
 		take_growing(in, path, source);
 		return;
 	}

@@ -2,7 +2,7 @@
 /*
  * Files that grow at their end (logs, ledgers) are in the index in parts, each of which counts as a file of its own. So
  * when a line is added, only the last part is read and indexed again. A part ends where the next one begins, at a line
- * that search_source.begins allows, once it has SEARCH_PART_MIN bytes; the last part is open.
+ * that search_source.line allows, once it has SEARCH_PART_MIN bytes; the last part is open.
  *
  * The open part has the path of the file, and its version in the index is that of the file, followed by where the part
  * is and what it looked like. The parts before it have the path, PART_MARK and their number.

@@ -416,13 +416,12 @@ static int log_documents(struct arena *arena, struct wpath path, struct str byte
 	return 0;
 }
 
-/* Every line is an entry. */
-static bool begins(struct wpath path, struct str line)
+/* Every line is an entry, but the first, which names the session. */
+static enum search_line log_line(struct wpath path, struct str line)
 {
 	(void)path;
-	(void)line;
-	return true;
+	return str_starts(line, STR("{\"type\":\"session\"")) ? SEARCH_HEAD : SEARCH_BEGINS;
 }
 
 static const char *const places[] = {"agents", NULL};
-const struct search_source sessions_sources[] = {{"sessions", places, owns_log, log_documents, begins}, {0}};
+const struct search_source sessions_sources[] = {{"sessions", places, owns_log, log_documents, log_line}, {0}};

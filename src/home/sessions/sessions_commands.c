@@ -139,7 +139,8 @@ static const struct action actions[] = {
 };
 
 static const struct option sessions_options[] = {
-	{"limit", 'n', "N", .help = "how many sessions, or entries from the end (default: 50)", .min = 1, .max = 100000},
+	{"limit", 'n', "N", .help = "how many sessions, or entries from the end (default: 50)", .min = 1,
+	 .max = 100000},
 	{0},
 };
 static const struct option usage_options[] = {
