@@ -47,6 +47,18 @@ static void set(char **text, struct str to)
 	*text = to.ptr ? xstrndup(to) : NULL;
 }
 
+/* The end of a file that was cut anywhere: from a whole line on, or of one endless line from a whole character on. */
+static struct str from_line(struct str bytes)
+{
+	size_t end = str_find_char(bytes, '\n'), inside = 0;
+
+	if (end + 1 < bytes.len)
+		return str_from(bytes, end + 1);
+	while (inside < 3 && inside < bytes.len && ((unsigned char)bytes.ptr[inside] & 0xc0) == 0x80)
+		inside++;
+	return str_from(bytes, inside);
+}
+
 static int read_file(struct prompt_file *f, const struct prompt_section *s, struct prompt_read *read, struct err *err)
 {
 	struct store_range range = {0, PROMPT_FILE_MAX};
@@ -67,8 +79,8 @@ static int read_file(struct prompt_file *f, const struct prompt_section *s, stru
 	if (r) {
 		err_set(&problem, ERR_NOT_FOUND, "it was removed while it was read");
 	} else {
-		if (range.offset) /* it may begin within a line */
-			read->bytes = str_from(read->bytes, str_find_char(read->bytes, '\n'));
+		if (range.offset)
+			read->bytes = from_line(read->bytes);
 		r = render(s, read, &text, &problem);
 		f->bytes = stat.size;
 		f->is_young = stat.mtime_ns > now - YOUNG_NS;
