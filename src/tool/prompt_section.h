@@ -24,7 +24,10 @@ enum prompt_form {
 	PROMPT_TEXT,   /* each file has its own tags; loses its last lines, and of several files the last */
 	PROMPT_LEDGER, /* the same, but the newest is at the end: loses its first lines, and the first file */
 	PROMPT_LIST,   /* one item per line, from all files; loses its last items */
+	PROMPT_SORTED, /* the same, and each line begins with a key, which decides the order and is not shown */
 };
+
+#define PROMPT_KEY_END '\x01' /* follows the key */
 
 #define PROMPT_WHOLE  100 /* a floor: the section is short, and is there whole or not at all */
 #define PROMPT_YIELDS 10  /* the last to yield, and never below its floor */
@@ -68,8 +71,10 @@ struct prompt_find {
 };
 /* The file `path` of the home, if it exists. */
 int prompt_find_file(struct prompt_find *find, struct str path, struct err *err);
-/* Gives the files below `dir` to `take`, which adds those it wants. */
-int prompt_find_below(struct prompt_find *find, const char *dir, bool recursive,
+#define PROMPT_DEPTH_MAX 16
+/* Gives the files below `dir` to `take`, which adds those it wants. `depth`: how many levels of directories below it
+   may have such files; 0: only `dir` itself. */
+int prompt_find_below(struct prompt_find *find, const char *dir, unsigned depth,
 		      void (*take)(struct prompt_find *find, const struct store_entry *file), struct err *err);
 /* Adds a file to read. */
 void prompt_add_file(struct prompt_find *find, struct str path, const struct store_stat *stat);

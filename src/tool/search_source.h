@@ -17,6 +17,13 @@ struct search_doc {
 };
 typedef void (*search_emit)(void *arg, const struct search_doc *doc);
 
+/* Of a file that grows at its end. */
+enum search_line {
+	SEARCH_WITHIN, /* it goes on with what is before it */
+	SEARCH_BEGINS, /* a part of the file may begin with it */
+	SEARCH_HEAD,   /* the first line, which is needed to understand any other */
+};
+
 struct search_source {
 	const char *area;                /* its name in questions and hits: "notes"; NULL ends a table */
 	const char *const *places;       /* files and directories of the home that have its files; NULL at the end */
@@ -24,6 +31,9 @@ struct search_source {
 	/* Emits the documents of a file. When it fails, and when it is NULL, the file is one plain text. */
 	int (*documents)(struct arena *arena, struct wpath path, struct str bytes, int64_t mtime_ns, search_emit emit,
 			 void *arg, struct err *err);
+	/* For files that grow at their end: what a line is. Such a file is indexed in parts, and `documents` gets one
+	   part, with the head before it. NULL: a file is indexed as a whole. */
+	enum search_line (*line)(struct wpath path, struct str line);
 };
 
 #endif

@@ -34,6 +34,16 @@ struct str workspace_url_of(const struct workspace *ws);
 /* The store of all workspaces. */
 struct store *workspace_store_of(const struct workspace *ws, bool durable);
 
+/* --- files that mostly grow (change.c) --- */
+
+struct workspace_changed {
+	struct str before, after; /* after: ptr NULL when nothing was changed */
+	struct store_stat stat;
+};
+/* store_change() of a file of workspace_home(), made as an append when the new content only adds to the end. */
+int workspace_change(struct workspace *ws, struct ctx *ctx, struct wpath path, const struct store_change *change,
+		     struct workspace_changed *ret, struct err *err);
+
 /* --- forks (fork.c) --- */
 
 /* Where a fork keeps what it removed of its parent. */

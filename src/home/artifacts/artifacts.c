@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The storage of parked results. The store is the only state (what is in memory is when the sweep last ran), so two
+ * The storage of parked results. The store is the only state (memory has a copy of when the sweep last ran), so two
  * processes see the same list and a restart loses nothing. The time of an artifact is in its id: listing and sweeping
- * need one list of names and no reads. The random part makes ids unique without any coordination, and the write is
- * still conditional on absence, so that even a repeated number could not destroy an older result.
+ * need one list of names and no reads. A whole id leads straight to its file. The random part makes ids unique without
+ * any coordination, and the write is still conditional on absence, so that even a repeated number could not destroy an
+ * older result.
  */
 #include "home/artifacts/artifacts.h"
 
@@ -16,6 +17,7 @@
 #include "home/files/files.h"
 
 #define AREA         "artifacts"
+#define SWEPT        ".swept" /* has the time of the last sweep by any process */
 #define NS_PER_S     INT64_C(1000000000)
 #define SWEEP_NS     (3600 * NS_PER_S)
 #define TOOL_LEN_MAX ((size_t)60)
@@ -26,7 +28,7 @@ struct artifacts {
 	struct store *home;
 	struct offload_config offload;
 	_Atomic int64_t swept_ns; /* 0: not yet */
-	atomic_bool has_ignore;
+	atomic_bool has_ignore, has_stamp;
 };
 
 void offload_read(const struct jv *document, struct offload_config *ret)
@@ -178,33 +180,6 @@ static void write_ignore(struct artifacts *a, struct ctx *ctx)
 				  absent, NULL, &ignored);
 }
 
-int artifacts_park(struct artifacts *a, struct ctx *ctx, struct str tool_name, const struct jv *args, struct str text,
-		   struct parked *ret, struct err *err)
-{
-	struct store_cond absent = {.kind = STORE_ABSENT};
-	int64_t now_ns = clock_real_ns();
-	struct parked p = {.tokens = tokens_estimate(text), .bytes = text.len};
-	const char *suffix = extension(ctx->arena, text);
-	int r;
-
-	if (text.len > TOOL_FILE_MAX)
-		return err_set(err, ERR_TOO_LARGE,
-			       "park a result of %zu bytes: at most %zu can be parked; write it to a file", text.len,
-			       TOOL_FILE_MAX);
-	make_preview(&a->offload, text, &p);
-	artifacts_sweep(a, ctx);
-	write_ignore(a, ctx);
-	do {
-		p.id = make_id(ctx->arena, tool_name, now_ns);
-		r = store_write(a->home, ctx, area_path(ctx->arena, p.id, suffix), text, absent, NULL, err);
-	} while (r && err->kind == ERR_EXISTS);
-	if (r == 0)
-		r = write_meta(a, ctx, tool_name, args, now_ns, &p, err);
-	if (r == 0)
-		*ret = p;
-	return r;
-}
-
 /* Cuts ".txt" and the like; false for side files and what is not an artifact. */
 static bool artifact_of(const struct store_entry *e, struct artifact *ret)
 {
@@ -261,13 +236,40 @@ int artifacts_list(struct artifacts *a, struct ctx *ctx, struct artifact **ret_l
 	return 0;
 }
 
+/* The file of a whole id, without a list. ERR_NOT_FOUND: it is not a whole id, or there is no such artifact. */
+static int find_whole(struct artifacts *a, struct ctx *ctx, struct str id, struct wpath *ret_path, struct err *err)
+{
+	static const char *const suffixes[] = {".txt", ".json", ".xml"};
+	int64_t time_ns;
+	int r = -ERR_NOT_FOUND;
+
+	if (id.len > TOOL_LEN_MAX + STAMP_LEN || !id_time(id, &time_ns) || str_find_char(id, '/') < id.len)
+		return r;
+	for (size_t i = 0; r == -ERR_NOT_FOUND && i < COUNT(suffixes); i++) {
+		struct store_stat stat;
+
+		r = wpath_parse(area_path(ctx->arena, id, suffixes[i]).s, ret_path, err);
+		if (r)
+			return -ERR_NOT_FOUND;
+		r = store_stat(a->home, ctx, *ret_path, &stat, err);
+		if (r == 0 && stat.kind != STORE_FILE)
+			r = -ERR_NOT_FOUND;
+	}
+	return r;
+}
+
 int artifacts_find(struct artifacts *a, struct ctx *ctx, struct str id, struct wpath *ret_path, struct str *ret_id,
 		   struct err *err)
 {
 	struct artifact *list;
 	size_t count, hits = 0, at = 0;
-	int r = artifacts_list(a, ctx, &list, &count, err);
+	int r = find_whole(a, ctx, id, ret_path, err);
 
+	*ret_id = id;
+	if (r == -ERR_NOT_FOUND)
+		r = artifacts_list(a, ctx, &list, &count, err);
+	else
+		return r;
 	if (r)
 		return r;
 	for (size_t i = 0; i < count; i++) {
@@ -304,18 +306,51 @@ const struct jv *artifacts_meta(struct artifacts *a, struct ctx *ctx, struct str
 	return meta;
 }
 
+/* When any process last swept; 0: none has. */
+static int64_t last_sweep(struct artifacts *a, struct ctx *ctx)
+{
+	struct str text;
+	struct err ignored;
+	int64_t last = atomic_load(&a->swept_ns);
+
+	if (last == 0 &&
+	    store_read(a->home, ctx, area_path(ctx->arena, STR(SWEPT), ""), STORE_WHOLE, KIB, &text, NULL, &ignored) ==
+		    0 &&
+	    clock_parse(str_trim(text), &last)) {
+		atomic_store(&a->swept_ns, last);
+		atomic_store(&a->has_stamp, true);
+	}
+	return last;
+}
+
+/* Tells other processes when the last sweep was. */
+static void write_stamp(struct artifacts *a, struct ctx *ctx)
+{
+	struct str time = clock_format_utc(ctx->arena, atomic_load(&a->swept_ns));
+	struct err ignored;
+
+	if (!atomic_exchange(&a->has_stamp, true))
+		(void)store_write(a->home, ctx, area_path(ctx->arena, STR(SWEPT), ""),
+				  arena_printf(ctx->arena, "%.*s\n", STR_ARG(time)), (struct store_cond){0}, NULL,
+				  &ignored);
+}
+
 void artifacts_sweep(struct artifacts *a, struct ctx *ctx)
 {
-	int64_t now = clock_real_ns(), last = atomic_load(&a->swept_ns);
+	int64_t now = clock_real_ns(), last;
 	int64_t keep_ns = (int64_t)a->offload.retention_days * 86400 * NS_PER_S;
 	struct artifact *list;
 	struct err ignored;
 	size_t count;
 
-	if (a->offload.retention_days == 0 || (last && now - last < SWEEP_NS && now >= last))
+	if (a->offload.retention_days == 0)
+		return;
+	last = last_sweep(a, ctx);
+	if (last && now - last < SWEEP_NS && now >= last)
 		return;
 	if (!atomic_compare_exchange_strong(&a->swept_ns, &last, now))
-		return; /* another call is at it */
+		return;                     /* another call is at it */
+	atomic_store(&a->has_stamp, false); /* the next one that is parked writes it */
 	if (artifacts_list(a, ctx, &list, &count, &ignored))
 		return;
 	for (size_t i = 0; i < count; i++) {
@@ -326,6 +361,35 @@ void artifacts_sweep(struct artifacts *a, struct ctx *ctx)
 		(void)store_remove(a->home, ctx, area_path(ctx->arena, list[i].id, ".meta.json"), false,
 				   (struct store_cond){0}, NULL, &ignored);
 	}
+}
+
+int artifacts_park(struct artifacts *a, struct ctx *ctx, struct str tool_name, const struct jv *args, struct str text,
+		   struct parked *ret, struct err *err)
+{
+	struct store_cond absent = {.kind = STORE_ABSENT};
+	int64_t now_ns = clock_real_ns();
+	struct parked p = {.tokens = tokens_estimate(text), .bytes = text.len};
+	const char *suffix = extension(ctx->arena, text);
+	int r;
+
+	if (text.len > TOOL_FILE_MAX)
+		return err_set(err, ERR_TOO_LARGE,
+			       "park a result of %zu bytes: at most %zu can be parked; write it to a file", text.len,
+			       TOOL_FILE_MAX);
+	make_preview(&a->offload, text, &p);
+	artifacts_sweep(a, ctx);
+	write_ignore(a, ctx);
+	if (a->offload.retention_days)
+		write_stamp(a, ctx);
+	do {
+		p.id = make_id(ctx->arena, tool_name, now_ns);
+		r = store_write(a->home, ctx, area_path(ctx->arena, p.id, suffix), text, absent, NULL, err);
+	} while (r && err->kind == ERR_EXISTS);
+	if (r == 0)
+		r = write_meta(a, ctx, tool_name, args, now_ns, &p, err);
+	if (r == 0)
+		*ret = p;
+	return r;
 }
 
 void parked_block(struct buf *text, struct str tool_name, const struct parked *p)

@@ -214,7 +214,7 @@ static bool owns(struct wpath path)
 }
 
 static const char *const places[] = {"files", NULL};
-static const struct search_source sources[] = {{"files", places, owns, NULL}, {0}};
+static const struct search_source sources[] = {{"files", places, owns, NULL, NULL}, {0}};
 
 const struct family files_family = {
 	.name = "files",

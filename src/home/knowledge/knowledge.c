@@ -160,4 +160,4 @@ static int documents(struct arena *arena, struct wpath path, struct str bytes, i
 }
 
 static const char *const places[] = {DIR, NULL};
-const struct search_source knowledge_sources[] = {{"knowledge", places, owns, documents}, {0}};
+const struct search_source knowledge_sources[] = {{"knowledge", places, owns, documents, NULL}, {0}};

@@ -20,7 +20,7 @@ static void take_path(struct prompt_find *find, const struct store_entry *file)
 
 static int find_paths(struct prompt_find *find, struct err *err)
 {
-	return prompt_find_below(find, "knowledge", true, take_path, err);
+	return prompt_find_below(find, "knowledge", PROMPT_DEPTH_MAX, take_path, err);
 }
 
 const struct prompt_section knowledge_sections[] = {

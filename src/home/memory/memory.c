@@ -2,9 +2,10 @@
 /*
  * Saving, listing and reading memory.
  *
- * A fact that is saved goes to the day's ledger first, by an append that never reads the file, and then to MEMORY.md by
- * a conditional write. Whoever is killed between the two leaves a fact that the next consolidation finds; nothing is
- * lost, and two agents that save at once both keep what they saved.
+ * A fact that is saved goes to the day's ledger first, by an append that never reads the file, and then to the end of
+ * MEMORY.md on condition that nobody else wrote. A process that is killed between the two leaves a fact that the next
+ * consolidation finds; nothing is lost, and two agents that save at once both keep what they saved. MEMORY.md is kept
+ * within its budget, so one more fact costs the same however many were saved before.
  */
 #include "home/memory/memory.h"
 
@@ -197,37 +198,38 @@ static bool is_known(const struct parts *parts, struct str text, enum memory_tru
 	return false;
 }
 
+/* The facts of one file that give way. */
+static int check_superseded_in(struct saving *s, struct str path, struct err *err)
+{
+	struct arena *arena = s->ctx->arena;
+	struct str bytes;
+	int r = memory_read(s->ws, s->ctx, path, &bytes, NULL, err);
+
+	for (const struct jv_member *m = jv_first(s->save->supersedes); r == 0 && m; m = m->next) {
+		struct part part;
+
+		if (is_among(s->superseded, jv_str_of(m->value)) ||
+		    !memory_find(arena, bytes, jv_str_of(m->value), &part))
+			continue;
+		if (part.fact.trust > s->trust)
+			return err_set(err, ERR_DENIED,
+				       "fact %.*s is trusted as %s, and gives way only to one of at least that trust; "
+				       "ask the person to change it",
+				       STR_ARG(part.fact.id), memory_trust_name(part.fact.trust));
+		jv_push(arena, s->superseded, jv_str(arena, part.fact.id));
+	}
+	return r;
+}
+
 /* The facts that give way, looked for where facts are. */
 static int check_superseded(struct saving *s, struct err *err)
 {
 	struct str *files;
-	size_t count, found = 0, wanted = jv_count(s->save->supersedes);
+	size_t count, wanted = jv_count(s->save->supersedes);
 	int r = memory_files(s->ws, s->ctx, true, &files, &count, err);
 
-	for (size_t i = 0; r == 0 && i < count && found < wanted; i++) {
-		struct parts parts;
-		struct str bytes;
-
-		r = memory_read(s->ws, s->ctx, files[i], &bytes, NULL, err);
-		if (r)
-			break;
-		memory_parse(s->ctx->arena, bytes, &parts);
-		for (size_t k = 0; k < parts.count; k++) {
-			const struct fact *f = &parts.list[k].fact;
-
-			if (!parts.list[k].is_fact || !is_among(s->save->supersedes, f->id) ||
-			    is_among(s->superseded, f->id))
-				continue;
-			if (f->trust > s->trust)
-				return err_set(
-					err, ERR_DENIED,
-					"fact %.*s is trusted as %s, and gives way only to one of at least that trust; "
-					"ask the person to change it",
-					STR_ARG(f->id), memory_trust_name(f->trust));
-			jv_push(s->ctx->arena, s->superseded, jv_str(s->ctx->arena, f->id));
-			found++;
-		}
-	}
+	for (size_t i = 0; r == 0 && i < count && jv_count(s->superseded) < wanted; i++)
+		r = check_superseded_in(s, files[i], err);
 	for (const struct jv_member *m = jv_first(s->save->supersedes); r == 0 && m; m = m->next)
 		if (!is_among(s->superseded, jv_str_of(m->value)))
 			r = err_set(err, ERR_NOT_FOUND,
@@ -240,6 +242,7 @@ static int to_ledger(struct saving *s, struct str *ret_path, struct err *err)
 {
 	struct arena *arena = s->ctx->arena;
 	struct store_cond absent = {.kind = STORE_ABSENT}, any = {0};
+	struct store *home = workspace_home(s->ws);
 	struct str now = memory_now(arena), day = str_first(now, 10);
 	struct wpath path = {arena_printf(arena, "memory/%.*s.md", STR_ARG(day))};
 	struct buf text;
@@ -251,11 +254,12 @@ static int to_ledger(struct saving *s, struct str *ret_path, struct err *err)
 		if (s->marks[i])
 			memory_write_fact(&text, s->texts[i], s->marks[i]);
 	*ret_path = path.s;
-	r = store_write(workspace_home(s->ws), s->ctx, path, arena_printf(arena, "# %.*s\n", STR_ARG(day)), absent,
-			NULL, err);
+	r = store_stat(home, s->ctx, path, NULL, err);
+	if (r == -ERR_NOT_FOUND)
+		r = store_write(home, s->ctx, path, arena_printf(arena, "# %.*s\n", STR_ARG(day)), absent, NULL, err);
 	if (r && r != -ERR_EXISTS)
 		return r;
-	return store_append(workspace_home(s->ws), s->ctx, path, buf_str(&text), any, NULL, err);
+	return store_append(home, s->ctx, path, buf_str(&text), any, NULL, err);
 }
 
 /* The line of a fact that gives way. */
@@ -307,6 +311,21 @@ static int change_memory(void *arg, struct arena *arena, struct str before, stru
 			       (size_t)FACT_FILE_MAX);
 	*ret_after = buf_str(&out);
 	return 0;
+}
+
+static int to_memory(struct saving *s, struct err *err)
+{
+	struct store_change change = {.max = FACT_FILE_MAX, .create = true, .change = change_memory, .arg = s};
+	struct workspace_changed changed;
+	struct jv *ids = jv_array(s->ctx->arena);
+	int r = workspace_change(s->ws, s->ctx, (struct wpath){STR(MEMORY_PATH)}, &change, &changed, err);
+
+	if (r || changed.stat.size <= memory_budget(s->ws))
+		return r;
+	for (size_t i = 0; i < s->count; i++)
+		if (s->marks[i])
+			jv_push(s->ctx->arena, ids, jv_str(s->ctx->arena, jv_get_str(s->marks[i], "id")));
+	return memory_trim(s->ws, s->ctx, ids, err);
 }
 
 static struct jv *report_saved(struct saving *s, const struct jv *known, struct str ledger)
@@ -361,7 +380,6 @@ static struct jv *give_marks(struct saving *s, const struct parts *parts)
 int memory_save(struct workspace *ws, struct ctx *ctx, const struct memory_save *save, struct jv **ret, struct err *err)
 {
 	struct saving s = {.ws = ws, .ctx = ctx, .save = save, .superseded = jv_array(ctx->arena)};
-	struct store_change change = {.max = FACT_FILE_MAX, .create = true, .change = change_memory, .arg = &s};
 	struct str ledger = STR_NONE, bytes;
 	struct parts parts;
 	struct jv *known;
@@ -384,8 +402,7 @@ int memory_save(struct workspace *ws, struct ctx *ctx, const struct memory_save 
 	if (jv_count(known) < s.count) {
 		r = to_ledger(&s, &ledger, err);
 		if (r == 0 && !save->ledger_only)
-			r = store_change(workspace_home(ws), ctx, (struct wpath){STR(MEMORY_PATH)}, &change, NULL, NULL,
-					 NULL, err);
+			r = to_memory(&s, err);
 	}
 	if (r == 0)
 		*ret = report_saved(&s, known, ledger);

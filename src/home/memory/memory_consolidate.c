@@ -292,12 +292,23 @@ static int rewrite(struct workspace *ws, struct ctx *ctx, rewrite_fn make, void 
 
 /* --- the budget --- */
 
-/* Which of two facts leaves first: what does not hold, then the oldest, what a person wrote last. */
+/* Which of two facts leaves first: what does not hold, then the oldest, then what supersedes others, and last what a
+   person wrote. */
+enum { RANK_OVER, RANK_USUAL, RANK_SUPERSEDES, RANK_PERSON };
 struct leaver {
 	size_t index;
 	int rank;
 	int64_t at_ns;
 };
+
+static int rank_of(const struct fact *f, int64_t now)
+{
+	if (f->trust == TRUST_PERSON)
+		return RANK_PERSON;
+	if (!memory_holds(f, now))
+		return RANK_OVER;
+	return jv_count(jv_get(f->mark, "supersedes")) ? RANK_SUPERSEDES : RANK_USUAL;
+}
 
 static int leaver_cmp(const void *a, const void *b)
 {
@@ -310,8 +321,17 @@ static int leaver_cmp(const void *a, const void *b)
 	return x->index < y->index ? -1 : 1;
 }
 
-/* Moves parts from `after` to `dropped` until the rest has at most `budget` bytes. Returns how many. */
-static uint64_t fit(struct arena *arena, struct parts *parts, size_t budget, struct buf *after, struct buf *dropped)
+/* With a list of ids: those, and what people wrote. */
+static bool stays(const struct jv *keep, const struct fact *f)
+{
+	return keep && (f->trust == TRUST_PERSON || has_id(keep, f->id));
+}
+
+/* Moves parts from `after` to `dropped` until the rest has at most `budget` bytes. Returns how many. `keep`: see
+ * stays().
+ */
+static uint64_t fit(struct arena *arena, struct parts *parts, size_t budget, const struct jv *keep, struct buf *after,
+		    struct buf *dropped)
 {
 	struct leaver *order = ARENA_ARRAY(arena, struct leaver, parts->count + 1);
 	bool *gone = ARENA_ARRAY(arena, bool, parts->count + 1);
@@ -327,14 +347,15 @@ static uint64_t fit(struct arena *arena, struct parts *parts, size_t budget, str
 		if (!parts->list[i].is_fact)
 			continue;
 		clock_parse(f->at, &at);
-		order[count++] = (struct leaver){i, f->trust == TRUST_PERSON ? 2 : memory_holds(f, now) ? 1 : 0, at};
+		if (!stays(keep, f))
+			order[count++] = (struct leaver){i, rank_of(f, now), at};
 	}
 	if (count)
 		qsort(order, count, sizeof(*order), leaver_cmp);
 	for (size_t i = 0; i < count && bytes > budget; i++) {
 		const struct part *p = &parts->list[order[i].index];
 
-		if (order[i].rank == 2 && !p->fact.mark && i + 1 == count)
+		if (order[i].rank == RANK_PERSON && !p->fact.mark && i + 1 == count)
 			break; /* the last thing that a person wrote */
 		gone[order[i].index] = true;
 		bytes -= p->raw.len;
@@ -352,6 +373,7 @@ static uint64_t fit(struct arena *arena, struct parts *parts, size_t budget, str
 struct trimming {
 	struct ctx *ctx;
 	size_t budget;
+	const struct jv *keep; /* NULL: anything may leave */
 	uint64_t facts;
 };
 
@@ -361,8 +383,21 @@ static int trim(void *arg, const struct parts *now, struct buf *after, struct bu
 	struct parts parts = *now;
 
 	(void)err;
-	t->facts = fit(t->ctx->arena, &parts, t->budget, after, dropped);
+	t->facts = fit(t->ctx->arena, &parts, t->budget, t->keep, after, dropped);
+	if (!t->keep || dropped->len >= t->budget)
+		return 0;
+	after->len = dropped->len = 0; /* it is not worth writing the file again */
+	for (size_t i = 0; i < now->count; i++)
+		buf_add(after, now->list[i].raw);
 	return 0;
+}
+
+int memory_trim(struct workspace *ws, struct ctx *ctx, const struct jv *keep, struct err *err)
+{
+	struct trimming t = {.ctx = ctx, .budget = memory_budget(ws) / 3, .keep = keep};
+	struct str after;
+
+	return rewrite(ws, ctx, trim, &t, &after, err);
 }
 
 static int archive_ledger(struct workspace *ws, struct ctx *ctx, struct str path, struct err *err)
@@ -629,7 +664,7 @@ static int merge(void *arg, const struct parts *now, struct buf *after, struct b
 	if (whole.overflow)
 		return err_set(err, ERR_TOO_LARGE, "MEMORY.md would be larger than %zu bytes", (size_t)FACT_FILE_MAX);
 	memory_parse(arena, buf_str(&whole), &new_parts);
-	m->dropped += fit(arena, &new_parts, memory_budget(m->ws), after, dropped);
+	m->dropped += fit(arena, &new_parts, memory_budget(m->ws), NULL, after, dropped);
 	return 0;
 }
 

@@ -313,6 +313,48 @@ void memory_parse(struct arena *arena, struct str bytes, struct parts *ret)
 	}
 }
 
+/* The bullet that has `at` in it. */
+static struct str bullet_around(struct str bytes, size_t at, size_t *ret_start)
+{
+	size_t start = at, end = at + str_find_char(str_from(bytes, at), '\n');
+
+	do {
+		struct str before = str_first(bytes, start);
+		size_t newline = str_rfind_char(before, '\n');
+
+		start = newline == before.len ? 0 : newline;
+	} while (start && !is_bullet(str_from(bytes, start + 1)));
+	*ret_start = start ? start + 1 : 0;
+	return str_first(str_from(bytes, *ret_start), end - *ret_start);
+}
+
+static bool find_in(struct arena *arena, struct str bytes, struct str id, struct part *ret)
+{
+	struct parts parts;
+
+	memory_parse(arena, bytes, &parts);
+	for (size_t i = 0; i < parts.count; i++)
+		if (parts.list[i].is_fact && str_eq(parts.list[i].fact.id, id)) {
+			*ret = parts.list[i];
+			return true;
+		}
+	return false;
+}
+
+bool memory_find(struct arena *arena, struct str bytes, struct str id, struct part *ret)
+{
+	struct str mark = arena_printf(arena, "\"id\":\"%.*s\"", STR_ARG(id));
+	size_t at = bytes.len ? str_find(bytes, mark, 0) : SIZE_MAX, start;
+
+	if (at == SIZE_MAX && !str_starts(id, STR("p-")))
+		return false;
+	if (at == SIZE_MAX || !find_in(arena, bullet_around(bytes, at, &start), id, ret))
+		return find_in(arena, bytes, id, ret); /* a person wrote it: its id is made of its words */
+	for (size_t i = 0; i < start; i++)
+		ret->line += bytes.ptr[i] == '\n';
+	return true;
+}
+
 /* --- content to save --- */
 
 static int add_text(struct arena *arena, struct str raw, bool bullet, struct str *list, size_t *count, struct err *err)

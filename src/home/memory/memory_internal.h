@@ -36,6 +36,8 @@ struct parts {
 
 /* Never fails: anything that is not a fact is text. */
 void memory_parse(struct arena *arena, struct str bytes, struct parts *ret);
+/* The fact with this id. One that has a mark is found without parsing the others. */
+bool memory_find(struct arena *arena, struct str bytes, struct str id, struct part *ret);
 /* One bullet with its mark and a newline. `mark` NULL: none. */
 void memory_write_fact(struct buf *out, struct str text, const struct jv *mark);
 /* Without control characters, blank lines and blanks at the ends of lines: what a fact's text can be. */
@@ -64,9 +66,15 @@ struct jv *memory_mark(struct workspace *ws, struct ctx *ctx, struct str id, enu
 /* Ids that a fact of these parts has superseded, for those whose own line says nothing of it. */
 bool memory_is_superseded(const struct parts *parts, struct str id);
 
+/* --- the budget (memory_consolidate.c) --- */
+
+/* Brings MEMORY.md to a third of its budget, so that it has room for a while. What people wrote and the facts `keep`
+   (ids) stay. When there is little that can go, nothing does. */
+int memory_trim(struct workspace *ws, struct ctx *ctx, const struct jv *keep, struct err *err);
+
 /* --- the state of consolidation (memory_consolidate.c) --- */
 
-/* A ledger lost `len` bytes at `at`: the watermarks behind that move. */
+/* A ledger lost `len` bytes at `at`: the watermarks after it move. */
 int memory_shift_marks(struct workspace *ws, struct ctx *ctx, struct str ledger, uint64_t at, uint64_t len,
 		       struct err *err);
 

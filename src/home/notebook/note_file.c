@@ -413,7 +413,7 @@ static bool owns_notes(struct wpath path)
 
 static const char *const places[] = {"notes", NULL};
 const struct search_source notebook_sources[] = {
-	{"notes", places, owns_note, note_documents},
-	{"notes", places, owns_notes, markdown},
+	{"notes", places, owns_note, note_documents, NULL},
+	{"notes", places, owns_notes, markdown, NULL},
 	{0},
 };

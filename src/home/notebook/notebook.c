@@ -68,6 +68,7 @@ void notebook_destroy(struct notebook *nb)
 		return;
 	index_end(nb);
 	forget_cited(nb);
+	catalog_save(nb);
 	catalog_destroy(nb->catalog);
 	pthread_cond_destroy(&nb->flush_wake);
 	pthread_mutex_destroy(&nb->flush_lock);

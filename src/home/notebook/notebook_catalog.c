@@ -2,11 +2,15 @@
 /*
  * What notes there are: a table in memory of everything but the texts, for lists, titles and the index. It is derived.
  * The first look reads all note files, on every core; from then on it follows the log of revisions, so a look costs
- * what was changed since the last one, by whichever process. When more has changed than a fresh reading would cost, it
- * is read afresh.
+ * what was changed since the last one, by whichever process. When more has changed than a full reading would cost, all
+ * files are read again.
+ *
+ * A process that has looked at a large notebook keeps the table in .stead/index when it ends, and the next one begins
+ * with that. It is used for an hour at most, since other programs may change notes without a record.
  *
  * A file that is not a note is remembered with what is wrong with it, and never affects the others.
  */
+#include "base/clock.h"
 #include "base/hash.h"
 #include "base/strmap.h"
 #include "home/notebook/notebook_internal.h"
@@ -14,6 +18,12 @@
 
 #define BEHIND_MIN 1000 /* revisions; beyond that (and a quarter of all notes) it is read afresh */
 #define WORKERS    8
+/* The table on disk: when it is worth having, for how long it is used, and its largest size. */
+#define SAVE_NOTES 500
+#define SAVE_PART  16 /* so many notes for one change since it was last saved */
+#define SAVED_NS   (INT64_C(3600) * 1000000000)
+#define SAVED_MAX  (256 * MIB)
+#define SAVED_HEAD "stead-notes 1\n"
 /* Records that may be in the log while their files are still to be replaced: after a full reading, the files of these
    are read once more. */
 #define IN_FLIGHT 256
@@ -30,6 +40,8 @@ struct catalog {
 	struct entry **order; /* notes only, oldest first */
 	size_t count, cap;
 	uint64_t revision, number, problems;
+	uint64_t saved;     /* the revision of the table on disk; 0: there is none */
+	int64_t scanned_ns; /* when all files were read, by whichever process */
 };
 
 static struct catalog *catalog_new(void)
@@ -322,6 +334,172 @@ static int load(struct notebook *nb, struct ctx *ctx, struct catalog *c, struct 
 	return 0;
 }
 
+/* --- the table on disk --- */
+
+/* What precedes the strings of an entry. The file is read on the machine that wrote it, by the same version. */
+struct saved_entry {
+	int64_t times[4];
+	uint64_t numbers[5];
+	uint32_t answer, tag_count, lens[STRINGS], why_len;
+};
+
+struct saved_head {
+	char magic[sizeof(SAVED_HEAD) - 1];
+	uint16_t entry_size;
+	uint64_t hash; /* of what follows it */
+	uint64_t revision, count;
+	int64_t scanned_ns;
+};
+
+static int saved_path(struct notebook *nb, struct ctx *ctx, struct wpath *ret, struct err *err)
+{
+	struct str user = workspace_actor(nb->ws).user;
+	struct str part = user.len ? workspace_encode_name(ctx->arena, user) : STR("-");
+
+	return wpath_parse(arena_printf(ctx->arena, ".stead/index/%.*s/notes", STR_ARG(part)), ret, err);
+}
+
+static void save_entry(struct buf *out, struct entry *e)
+{
+	struct note *n = &e->n;
+	struct saved_entry s = {.times = {n->created_ns, n->updated_ns, n->archived_ns, n->last_cited_ns},
+				.numbers = {n->number, n->version, n->cited, n->succeeded, n->body_size},
+				.answer = n->answer,
+				.tag_count = (uint32_t)n->tag_count,
+				.why_len = e->why ? (uint32_t)strlen(e->why) : UINT32_MAX};
+	struct str *strings[STRINGS];
+
+	strings_of(n, strings);
+	for (size_t i = 0; i < STRINGS; i++)
+		s.lens[i] = (uint32_t)strings[i]->len;
+	buf_add(out, str_n((const char *)&s, sizeof s));
+	for (size_t i = 0; i < STRINGS; i++)
+		buf_add(out, *strings[i]);
+	for (size_t i = 0; i < n->tag_count; i++) {
+		uint32_t len = (uint32_t)n->tags[i].len;
+
+		buf_add(out, str_n((const char *)&len, sizeof len));
+		buf_add(out, n->tags[i]);
+	}
+	if (e->why)
+		buf_add(out, str_of(e->why));
+}
+
+static bool is_worth_saving(const struct catalog *c)
+{
+	return c->used >= SAVE_NOTES && c->revision - c->saved > c->used / SAVE_PART;
+}
+
+void catalog_save(struct notebook *nb)
+{
+	ARENA_SCOPE struct arena *arena = arena_new();
+	struct ctx ctx = {.arena = arena, .actor = workspace_actor(nb->ws)};
+	struct catalog *c = nb->catalog;
+	struct saved_head head = {.entry_size = sizeof(struct saved_entry)};
+	struct wpath path;
+	struct err ignored;
+	struct buf out;
+
+	if (!c || !is_worth_saving(c) || saved_path(nb, &ctx, &path, &ignored))
+		return;
+	memcpy(head.magic, SAVED_HEAD, sizeof head.magic);
+	head.revision = c->revision;
+	head.count = c->used;
+	head.scanned_ns = c->scanned_ns;
+	buf_init(&out, arena, SAVED_MAX);
+	buf_add(&out, str_n((const char *)&head, sizeof head));
+	for (size_t i = 0; i < c->buckets; i++)
+		for (struct entry *e = c->by_path[i]; e; e = e->next_path)
+			save_entry(&out, e);
+	if (out.overflow)
+		return;
+	head.hash = hash_u64(str_from(buf_str(&out), offsetof(struct saved_head, revision)), 0);
+	memcpy(out.ptr, &head, sizeof head);
+	(void)store_write(workspace_unrecorded(nb->ws), &ctx, path, buf_str(&out), (struct store_cond){0}, NULL,
+			  &ignored);
+}
+
+static bool take_bytes(struct str *rest, void *to, size_t len)
+{
+	if (rest->len < len)
+		return false;
+	memcpy(to, rest->ptr, len);
+	*rest = str_from(*rest, len);
+	return true;
+}
+
+static bool take_str(struct str *rest, size_t len, struct str *ret)
+{
+	if (rest->len < len)
+		return false;
+	*ret = str_first(*rest, len);
+	*rest = str_from(*rest, len);
+	return true;
+}
+
+static bool load_entry(struct arena *arena, struct str *rest, struct catalog *c)
+{
+	struct saved_entry s;
+	struct note n = {0};
+	struct str *strings[STRINGS], *tags, why = STR_NONE;
+
+	if (!take_bytes(rest, &s, sizeof s) || s.tag_count > rest->len / sizeof(uint32_t))
+		return false;
+	strings_of(&n, strings);
+	for (size_t i = 0; i < STRINGS; i++)
+		if (!take_str(rest, s.lens[i], strings[i]))
+			return false;
+	n.tags = tags = ARENA_ARRAY(arena, struct str, s.tag_count + 1);
+	for (size_t i = 0; i < s.tag_count; i++) {
+		uint32_t len;
+
+		if (!take_bytes(rest, &len, sizeof len) || !take_str(rest, len, &tags[i]))
+			return false;
+	}
+	if (s.why_len != UINT32_MAX && !take_str(rest, s.why_len, &why))
+		return false;
+	n.tag_count = s.tag_count;
+	n.created_ns = s.times[0], n.updated_ns = s.times[1], n.archived_ns = s.times[2], n.last_cited_ns = s.times[3];
+	n.number = s.numbers[0], n.version = s.numbers[1], n.cited = s.numbers[2], n.succeeded = s.numbers[3];
+	n.body_size = s.numbers[4];
+	n.answer = (enum note_answer)s.answer;
+	add(c, entry_new(&n, why.ptr ? arena_cstr(arena, why) : NULL), false);
+	return true;
+}
+
+/* The table that another process left; NULL: there is none that can be used. */
+static struct catalog *catalog_open(struct notebook *nb, struct ctx *ctx, uint64_t revision)
+{
+	int64_t now = clock_real_ns();
+	struct saved_head head;
+	struct catalog *c;
+	struct wpath path;
+	struct str bytes, rest;
+	struct err ignored;
+
+	if (saved_path(nb, ctx, &path, &ignored) ||
+	    store_read(workspace_unrecorded(nb->ws), ctx, path, STORE_WHOLE, SAVED_MAX, &bytes, NULL, &ignored))
+		return NULL;
+	rest = bytes;
+	if (!take_bytes(&rest, &head, sizeof head) || memcmp(head.magic, SAVED_HEAD, sizeof head.magic) != 0 ||
+	    head.entry_size != sizeof(struct saved_entry) || head.revision > revision ||
+	    now - head.scanned_ns > SAVED_NS || now < head.scanned_ns ||
+	    head.hash != hash_u64(str_from(bytes, offsetof(struct saved_head, revision)), 0))
+		return NULL;
+	c = catalog_new();
+	while (c->used < head.count && load_entry(ctx->arena, &rest, c))
+		;
+	if (c->used < head.count) {
+		catalog_destroy(c);
+		return NULL;
+	}
+	if (c->count)
+		qsort(c->order, c->count, sizeof(*c->order), order_sort);
+	c->revision = c->saved = head.revision;
+	c->scanned_ns = head.scanned_ns;
+	return c;
+}
+
 /* --- following --- */
 
 static int reload(struct notebook *nb, struct ctx *ctx, struct catalog *c, struct wpath path, struct err *err)
@@ -347,17 +525,20 @@ static int reload(struct notebook *nb, struct ctx *ctx, struct catalog *c, struc
 	return 0;
 }
 
+/* ERR_NOT_FOUND: more has changed than reading everything again costs. */
 static int follow(struct notebook *nb, struct ctx *ctx, struct catalog *c, uint64_t head, struct err *err)
 {
-	struct rev_query query = {.since = c->revision, .until = head};
+	struct rev_query query = {.since = c->revision, .until = head, .limit = BEHIND_MIN + c->count / 4};
 	struct strmap *seen = strmap_new(ctx->arena);
 	struct revision *revisions;
 	size_t count;
-	bool more, fresh;
+	bool more = false, fresh;
 	int r = wpath_join(ctx->arena, nb->part, NOTES_DIR, &query.path, err);
 
 	if (!r)
 		r = revisions_query(nb->shared, ctx, &query, &revisions, &count, &more, err);
+	if (!r && more)
+		return -ERR_NOT_FOUND;
 	for (size_t i = 0; !r && i < count; i++) {
 		strmap_put(seen, revisions[i].path.s, &fresh);
 		if (fresh)
@@ -366,11 +547,31 @@ static int follow(struct notebook *nb, struct ctx *ctx, struct catalog *c, uint6
 	return r;
 }
 
+/* Reads all files. */
+static int read_all(struct notebook *nb, struct ctx *ctx, uint64_t head, struct err *err)
+{
+	struct catalog *c = catalog_new();
+	int r;
+
+	c->revision = head > IN_FLIGHT ? head - IN_FLIGHT : 0;
+	c->scanned_ns = clock_real_ns();
+	r = load(nb, ctx, c, err);
+	if (!r)
+		r = follow(nb, ctx, c, head, err);
+	if (r) {
+		catalog_destroy(c);
+		return r == -ERR_NOT_FOUND ? err_set(err, ERR_UNAVAILABLE, "the notes change faster than they are read")
+					   : r;
+	}
+	catalog_destroy(nb->catalog);
+	nb->catalog = c;
+	return 0;
+}
+
 int catalog_refresh(struct notebook *nb, struct ctx *ctx, struct err *err)
 {
 	ARENA_SCOPE struct arena *arena = arena_new();
 	struct ctx own = *ctx;
-	struct catalog *c;
 	uint64_t head;
 	int r;
 
@@ -378,26 +579,15 @@ int catalog_refresh(struct notebook *nb, struct ctx *ctx, struct err *err)
 	r = revisions_head(nb->shared, &own, &head, err);
 	if (r)
 		return r;
-	c = nb->catalog;
-	if (c && c->revision == head)
+	if (!nb->catalog)
+		nb->catalog = catalog_open(nb, &own, head);
+	if (nb->catalog && nb->catalog->revision == head)
 		return 0;
-	if (c && head - c->revision <= BEHIND_MIN + c->count / 4) {
-		r = follow(nb, &own, c, head, err);
-	} else {
-		c = catalog_new();
-		c->revision = head > IN_FLIGHT ? head - IN_FLIGHT : 0;
-		r = load(nb, &own, c, err);
-		if (!r)
-			r = follow(nb, &own, c, head, err);
-		if (r) {
-			catalog_destroy(c);
-			return r;
-		}
-		catalog_destroy(nb->catalog);
-		nb->catalog = c;
-	}
+	r = nb->catalog ? follow(nb, &own, nb->catalog, head, err) : -ERR_NOT_FOUND;
+	if (r == -ERR_NOT_FOUND)
+		r = read_all(nb, &own, head, err);
 	if (!r)
-		c->revision = head;
+		nb->catalog->revision = head;
 	return r;
 }
 

@@ -34,6 +34,9 @@ struct entry;
 struct catalog;
 
 void catalog_destroy(struct catalog *c);
+struct notebook;
+/* Keeps a large catalogue for the next process, when it differs enough from the one that is kept. */
+void catalog_save(struct notebook *nb);
 
 struct notebook {
 	struct workspace *ws;

@@ -22,11 +22,11 @@ uint64_t prompt_cost_of(const struct prompt_section *section, struct str text)
 {
 	uint64_t cost = 0;
 
-	if (section->form != PROMPT_LIST)
+	if (!prompt_is_list(section))
 		return prompt_cost(text);
 	for (struct str line; text.len; text = str_from(text, line.len)) {
 		line = first_line(text);
-		cost += prompt_cost(line);
+		cost += prompt_cost(prompt_item(line));
 	}
 	return cost;
 }

@@ -104,18 +104,18 @@ bool prompt_is_hidden(struct str path)
 }
 
 /* In the workspace and in the user's part of it. */
-static void watch_dir(struct prompt_find *find, struct str dir, bool with_below)
+static void watch_dir(struct prompt_find *find, struct str dir, unsigned depth)
 {
 	struct str part = workspace_part(find->ws).s;
 
 	if (!find->watch)
 		return;
-	prompt_watch_add(find->watch, dir, with_below);
+	prompt_watch_add(find->watch, dir, depth);
 	if (part.len)
 		prompt_watch_add(find->watch,
 				 dir.len ? arena_printf(find->ctx->arena, "%.*s/%.*s", STR_ARG(part), STR_ARG(dir))
 					 : part,
-				 with_below);
+				 depth);
 }
 
 int prompt_find_file(struct prompt_find *find, struct str path, struct err *err)
@@ -124,21 +124,21 @@ int prompt_find_file(struct prompt_find *find, struct str path, struct err *err)
 	struct store_stat stat;
 	int r;
 
-	watch_dir(find, slash == path.len ? STR("") : str_first(path, slash), false);
+	watch_dir(find, slash == path.len ? STR("") : str_first(path, slash), 0);
 	r = store_stat(workspace_home(find->ws), find->ctx, (struct wpath){path}, &stat, err);
 	if (r == 0 && stat.kind == STORE_FILE)
 		prompt_add_file(find, path, &stat);
 	return r == -ERR_NOT_FOUND || r == -ERR_DENIED ? 0 : r;
 }
 
-int prompt_find_below(struct prompt_find *find, const char *dir, bool recursive,
+int prompt_find_below(struct prompt_find *find, const char *dir, unsigned depth,
 		      void (*take)(struct prompt_find *find, const struct store_entry *file), struct err *err)
 {
-	struct store_list_req req = {.recursive = recursive, .limit = 1000};
+	struct store_list_req req = {.recursive = depth > 0, .limit = 1000};
 	size_t seen = 0;
 	int r;
 
-	watch_dir(find, str_of(dir), recursive);
+	watch_dir(find, str_of(dir), depth);
 	do {
 		struct store_page page;
 

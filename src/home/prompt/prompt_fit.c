@@ -202,7 +202,7 @@ static void write_part(struct arena *arena, struct buf *b, const struct prompt_p
 		return;
 	}
 	buf_add(b, frame_open(arena, p));
-	if (p->section->form == PROMPT_LIST)
+	if (prompt_is_list(p->section))
 		write_list(arena, b, p, room, &s->cut);
 	else
 		write_text(arena, b, p, room, s);
@@ -210,7 +210,7 @@ static void write_part(struct arena *arena, struct buf *b, const struct prompt_p
 	s->len = b->len - s->start;
 	if (p->give >= p->need)
 		s->tokens = p->need;
-	else if (p->section->form == PROMPT_LIST)
+	else if (prompt_is_list(p->section))
 		s->tokens = prompt_cost((struct str){b->ptr + s->start, s->len});
 }
 

@@ -8,6 +8,19 @@
 
 /* --- measuring and cutting (prompt_cut.c) --- */
 
+static inline bool prompt_is_list(const struct prompt_section *section)
+{
+	return section->form == PROMPT_LIST || section->form == PROMPT_SORTED;
+}
+
+/* A line without its key, if it has one. */
+static inline struct str prompt_item(struct str line)
+{
+	size_t end = str_find_char(line, PROMPT_KEY_END);
+
+	return end < line.len ? str_from(line, end + 1) : line;
+}
+
 /* What a text counts against the budget; of two texts together never more than the sum of both. */
 uint64_t prompt_cost(struct str text);
 /* The same for text of a section: of a list, the sum of its lines. */
@@ -27,9 +40,9 @@ struct prompt_watch *prompt_watch_new(const char *dir);
 void prompt_watch_destroy(struct prompt_watch *w);
 /* Before all directories are named again. */
 void prompt_watch_begin(struct prompt_watch *w);
-/* Watches `path` below the directory, those above it for its creation and removal, and with `with_below` all in it.
-   What is read after this call and changed later is noticed. */
-void prompt_watch_add(struct prompt_watch *w, struct str path, bool with_below);
+/* Watches `path` below the directory, those above it for its creation and removal, and `depth` levels of directories in
+   it. What is read after this call and changed later is noticed. */
+void prompt_watch_add(struct prompt_watch *w, struct str path, unsigned depth);
 /* What happened since it was last asked. */
 struct prompt_news {
 	struct arena *arena;  /* of the paths */

@@ -33,6 +33,31 @@ static void add_source(struct arena *arena, struct prompt_part *p, const char *p
 		p->sources = arena_printf(arena, "%.*s and %zu more", STR_ARG(p->sources), all - 3);
 }
 
+static int by_key(const void *a, const void *b)
+{
+	return str_cmp(*(const struct str *)a, *(const struct str *)b);
+}
+
+/* The lines of all items, in the order of their keys and without them. */
+static struct str sort_items(struct arena *arena, struct str text)
+{
+	struct str *lines, line;
+	size_t count = 0;
+	struct buf out;
+
+	lines = ARENA_ARRAY(arena, struct str, prompt_count_lines(text) + 1);
+	for (struct str rest = text; str_cut(&rest, '\n', &line);)
+		if (line.len)
+			lines[count++] = line;
+	qsort(lines, count, sizeof *lines, by_key);
+	buf_init(&out, arena, text.len + 1);
+	for (size_t i = 0; i < count; i++) {
+		buf_add(&out, prompt_item(lines[i]));
+		buf_char(&out, '\n');
+	}
+	return buf_str(&out);
+}
+
 /* The items of all files as one part. */
 static void add_list(struct arena *arena, struct prompt_parts *parts, const struct prompt_section_state *s,
 		     struct prompt_file *const *files, size_t count)
@@ -55,8 +80,8 @@ static void add_list(struct arena *arena, struct prompt_parts *parts, const stru
 		if (files[i]->len)
 			add_source(arena, part, files[i]->path, n++, all);
 	}
-	part->text = buf_str(&text);
-	part->bytes = len;
+	part->text = s->section->form == PROMPT_SORTED ? sort_items(arena, buf_str(&text)) : buf_str(&text);
+	part->bytes = part->text.len;
 	part->more = s->more;
 }
 
@@ -81,10 +106,10 @@ static size_t add_files(struct arena *arena, struct prompt_parts *parts, const s
 
 		if (f->problem)
 			add_problem(arena, parts, str_of(f->path), str_of(f->problem));
-		if (f->len && s->section->form != PROMPT_LIST)
+		if (f->len && !prompt_is_list(s->section))
 			add_file(arena, parts, s, f);
 	}
-	if (s->section->form == PROMPT_LIST)
+	if (prompt_is_list(s->section))
 		add_list(arena, parts, s, files->at + from, end - from);
 	return end;
 }

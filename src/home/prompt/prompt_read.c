@@ -8,6 +8,8 @@
 #include "base/limits.h"
 #include "home/prompt/prompt_internal.h"
 
+/* Of the end of a ledger: more than the usual budget has room for. */
+#define LEDGER_READ (256 * KIB)
 /* A change within the clock tick of the one before may leave the version as it was: what was read that early is read
    once more when something happens. */
 #define YOUNG_NS INT64_C(50000000)
@@ -28,13 +30,13 @@ static int render(const struct prompt_section *s, struct prompt_read *read, stru
 {
 	int r = 0;
 
-	if (s->form != PROMPT_LIST && read->bytes.len && memchr(read->bytes.ptr, 0, read->bytes.len))
+	if (!prompt_is_list(s) && read->bytes.len && memchr(read->bytes.ptr, 0, read->bytes.len))
 		return err_set(err, ERR_INVALID, "it is not text");
 	if (s->read)
 		r = s->read(read, text, err);
 	else
 		prompt_escape(text, read->bytes);
-	if (s->form != PROMPT_LIST)
+	if (!prompt_is_list(s))
 		tidy(text);
 	return r;
 }
@@ -43,6 +45,18 @@ static void set(char **text, struct str to)
 {
 	free(*text);
 	*text = to.ptr ? xstrndup(to) : NULL;
+}
+
+/* The end of a file that was cut anywhere: from a whole line on, or of one endless line from a whole character on. */
+static struct str from_line(struct str bytes)
+{
+	size_t end = str_find_char(bytes, '\n'), inside = 0;
+
+	if (end + 1 < bytes.len)
+		return str_from(bytes, end + 1);
+	while (inside < 3 && inside < bytes.len && ((unsigned char)bytes.ptr[inside] & 0xc0) == 0x80)
+		inside++;
+	return str_from(bytes, inside);
 }
 
 static int read_file(struct prompt_file *f, const struct prompt_section *s, struct prompt_read *read, struct err *err)
@@ -54,8 +68,8 @@ static int read_file(struct prompt_file *f, const struct prompt_section *s, stru
 	struct buf text;
 	int r;
 
-	if (s->form == PROMPT_LEDGER && f->bytes > PROMPT_FILE_MAX)
-		range.offset = f->bytes - PROMPT_FILE_MAX;
+	if (s->form == PROMPT_LEDGER && f->bytes > LEDGER_READ)
+		range = (struct store_range){f->bytes - LEDGER_READ, LEDGER_READ};
 	read->path = str_of(f->path);
 	r = store_read(workspace_home(read->ws), read->ctx, (struct wpath){read->path}, range, PROMPT_FILE_MAX,
 		       &read->bytes, &stat, err);
@@ -65,6 +79,8 @@ static int read_file(struct prompt_file *f, const struct prompt_section *s, stru
 	if (r) {
 		err_set(&problem, ERR_NOT_FOUND, "it was removed while it was read");
 	} else {
+		if (range.offset)
+			read->bytes = from_line(read->bytes);
 		r = render(s, read, &text, &problem);
 		f->bytes = stat.size;
 		f->is_young = stat.mtime_ns > now - YOUNG_NS;

@@ -17,8 +17,7 @@
 #include "home/prompt/prompt_internal.h"
 
 #define INSTANCES_MAX 32   /* of one process: a person has few, and other programs need them too */
-#define DIRS_MAX      1024 /* watches of one workspace */
-#define DEPTH_MAX     16
+#define DIRS_MAX      8192 /* watches of one workspace: more than its skills can have */
 
 #define COMES_AND_GOES (IN_CREATE | IN_MOVED_TO | IN_MOVED_FROM | IN_DELETE)
 #define CHANGES        (COMES_AND_GOES | IN_MODIFY | IN_CLOSE_WRITE | IN_ATTRIB)
@@ -85,7 +84,7 @@ static bool is_hidden(const char *name)
 	return name[0] == '.';
 }
 
-void prompt_watch_add(struct prompt_watch *w, struct str path, bool with_below)
+void prompt_watch_add(struct prompt_watch *w, struct str path, unsigned depth)
 {
 	static const struct watch_tree how = {CHANGES | IN_MASK_ADD, DIRS_MAX, is_hidden};
 	char below[PATH_LEN_MAX + 1];
@@ -98,7 +97,7 @@ void prompt_watch_add(struct prompt_watch *w, struct str path, bool with_below)
 		if (i < path.len)
 			r = watch_add(&w->watch, below, COMES_AND_GOES | IN_MASK_ADD);
 		else
-			r = watch_add_tree(&w->watch, below, &how, with_below ? DEPTH_MAX : 0);
+			r = watch_add_tree(&w->watch, below, &how, depth);
 		w->full = w->full || (r && r != ENOENT && r != ENOTDIR);
 	}
 }

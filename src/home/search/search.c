@@ -12,6 +12,7 @@
 #include "base/limits.h"
 #include "home/search/search_internal.h"
 #include "home/search/search_meaning.h"
+#include "home/search/search_parts.h"
 #include "workspace/workspace_parts.h"
 
 #define FEW_HITS   3
@@ -37,15 +38,17 @@ static void fill_hit(struct ctx *ctx, const struct words_view *view, const struc
 		     const struct found *from, struct search_hit *hit)
 {
 	struct arena *arena = ctx->arena;
+	struct search_part part = {.line = 1};
 	struct words_doc doc;
 	struct str path, *tags;
 
 	words_doc_of(view, &from->at, arena, &doc, &path);
+	search_part_known(view, path, &part);
 	tags = ARENA_ARRAY(arena, struct str, doc.tag_count + 1);
 	for (size_t i = 0; i < doc.tag_count; i++)
 		tags[i] = arena_str(arena, doc.tags[i]);
 	*hit = (struct search_hit){.area = search_area_name(doc.area),
-				   .path = arena_str(arena, path),
+				   .path = arena_str(arena, search_part_file(path)),
 				   .id = arena_str(arena, doc.id),
 				   .title = arena_str(arena, doc.title),
 				   .kind = arena_str(arena, doc.kind),
@@ -53,7 +56,9 @@ static void fill_hit(struct ctx *ctx, const struct words_view *view, const struc
 				   .tags = tags,
 				   .tag_count = doc.tag_count,
 				   .time_ns = doc.time_ns,
-				   .score = from->score};
+				   .score = from->score,
+				   .offset = part.offset,
+				   .line = part.line};
 	hit->snippet = search_snippet(arena, view, plan,
 				      from->piece == UINT32_MAX ? doc.body : meaning_piece(&doc, from->piece));
 }

@@ -44,6 +44,8 @@ struct search_hit {
 	int64_t time_ns;
 	double score;       /* BM25; by meaning the cosine; of both the sum of 1 / (60 + rank) */
 	struct str snippet; /* the best passage, matches between ** and ** */
+	/* Of a file that is indexed in parts: where the part that has it begins. Else 0 and 1. */
+	uint64_t offset, line;
 };
 
 struct search_hits {

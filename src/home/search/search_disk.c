@@ -203,6 +203,34 @@ int index_save(struct arena *arena, const char *dir, const struct words_segment 
 	return words_segment_save(segment, path_of(arena, dir, *ret_name), err);
 }
 
+static bool stamp_path(const char *dir, char *path, size_t size)
+{
+	return snprintf(path, size, "%s/compared", dir) < (int)size;
+}
+
+void index_stamp(const char *dir)
+{
+	char path[4096];
+	FD_SCOPE int fd = -1;
+
+	if (stamp_path(dir, path, sizeof path))
+		fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (fd >= 0)
+		(void)futimens(fd, NULL);
+}
+
+int64_t index_stamp_age(const char *dir)
+{
+	struct stat st;
+	char path[4096];
+	int64_t age;
+
+	if (!stamp_path(dir, path, sizeof path) || lstat(path, &st) != 0)
+		return INT64_MAX;
+	age = clock_real_ns() - (int64_t)st.st_mtim.tv_sec * 1000000000;
+	return age >= 0 ? age : INT64_MAX;
+}
+
 void index_sweep_dir(struct arena *arena, const char *dir, const struct index_manifest *manifest)
 {
 	DIR *d = opendir(dir);

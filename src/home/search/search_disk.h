@@ -35,6 +35,9 @@ int index_open(struct arena *arena, const char *dir, struct index_manifest *ret_
 /* Saves a segment under a new name. */
 int index_save(struct arena *arena, const char *dir, const struct words_segment *segment, struct str *ret_name,
 	       struct err *err);
+/* All files were compared with the index just now; how long ago any process did, INT64_MAX: never. */
+void index_stamp(const char *dir);
+int64_t index_stamp_age(const char *dir);
 /* Removes every segment that the manifest does not name. The lock is held. */
 void index_sweep_dir(struct arena *arena, const char *dir, const struct index_manifest *manifest);
 /* Removes the vectors; a process that has them open starts again. */

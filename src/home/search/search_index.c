@@ -3,9 +3,11 @@
  * The index of one workspace as one user sees it, kept up with the files.
  *
  * Before each search the revisions since the last one are taken in: only files that changed are read, and become one
- * small segment in memory. What other programs changed is found by comparing versions, when the index is opened and
- * later alongside the searches, at no more than a twentieth of the time. Segments in memory are merged, and when they
- * have grown large, written to the index's directory, by a thread that lives as long as there is something to do.
+ * small segment in memory. What other programs changed is found by comparing versions, when a small index is opened and
+ * later alongside the searches, at no more than a twentieth of the time. A large index that was opened answers first
+ * and is compared after that, when no process has done so for a minute; a process that ends completes it. Segments in
+ * memory are merged, and when they have grown large, written to the index's directory, by a thread that lives as long
+ * as there is something to do.
  *
  * Several processes may do all that at once. Each is complete by itself: the segments on disk up to the manifest's
  * revision, and its own memory beyond. Only a writer takes the lock, and never waits for it.
@@ -23,19 +25,26 @@
 #include "home/search/search_disk.h"
 #include "home/search/search_internal.h"
 #include "home/search/search_meaning.h"
+#include "home/search/search_parts.h"
 #include "revisions/revisions.h"
 #include "workspace/workspace_parts.h"
 
 #define NS_PER_S       INT64_C(1000000000)
 #define SWEEP_EVERY_NS (5 * NS_PER_S)
-#define REVISIONS_MAX  50000      /* more than this is found faster by a sweep */
-#define IN_FLIGHT_MAX  256        /* changes that may be under way at once */
-#define BUILD_MAX      (96 * MIB) /* memory of a builder before it becomes a segment */
-#define LIVE_DOCS      2048       /* more than this in memory is written out */
+#define SWEEP_LATER_NS (60 * NS_PER_S) /* after another process has compared everything */
+#define SMALL_FILES    1000            /* so many are compared when the index is opened */
+#define REVISIONS_MAX  50000           /* more than this is found faster by a sweep */
+#define IN_FLIGHT_MAX  256             /* changes that may be under way at once */
+#define BUILD_MAX      (96 * MIB)      /* memory of a builder before it becomes a segment */
+#define LIVE_DOCS      2048            /* more than this in memory is written out */
 #define LIVE_BYTES     (16 * MIB)
-#define TROUBLES       64   /* files with a problem that are remembered */
-#define CLOSE_DOCS     64   /* what is worth writing when the process ends */
-#define SMALL_DOCS     1024 /* merged at once, by the thread that made the last one */
+#define TROUBLES       64        /* files with a problem that are remembered */
+#define WINDOW         (1 * MIB) /* of a file in parts that is read at once */
+#define SMALL_DOCS     1024      /* merged at once, by the thread that made the last one */
+/* What is worth writing when the process ends: files, bytes, or revisions that the next process would ask for. */
+#define CLOSE_FILES     64
+#define CLOSE_BYTES     (64 * KIB)
+#define CLOSE_REVISIONS 1000
 
 /* A file that could not be taken in as it is. */
 struct trouble {
@@ -49,8 +58,9 @@ struct home_index {
 	char *dir;                /* NULL: in memory only */
 	pthread_mutex_t catching; /* held while changes are taken in */
 	bool opened, swept;
-	uint64_t revision;    /* taken in up to here */
-	pthread_mutex_t lock; /* for what follows; never held for long */
+	uint64_t revision;      /* taken in up to here */
+	uint64_t disk_revision; /* the same for the segments on disk */
+	pthread_mutex_t lock;   /* for what follows; never held for long */
 	struct words_view *view;
 	size_t disk;                       /* number of segments at the start of the view that are files */
 	size_t frozen;                     /* number of segments at its start that the worker is merging */
@@ -58,6 +68,8 @@ struct home_index {
 	uint64_t generation;
 	uint64_t view_revision; /* of the view */
 	int64_t sweep_at;
+	bool unswept;        /* the files were not compared since the index was opened */
+	atomic_bool closing; /* the worker ends after a sweep */
 	pthread_t worker;
 	bool has_worker, working;
 	struct cancel stop;
@@ -147,7 +159,7 @@ static void open_dir(struct home_index *ix, struct ctx *ctx)
 	ix->generation = m.generation;
 	pthread_mutex_unlock(&ix->lock);
 	set_view(ix, view, m.count);
-	ix->revision = m.revision;
+	ix->revision = ix->disk_revision = m.revision;
 }
 
 /* --- taking files in --- */
@@ -285,6 +297,200 @@ static struct str trouble_note(const struct home_index *ix, struct arena *arena)
 	return buf_str(&out);
 }
 
+static struct words_view *view_ref(struct home_index *ix)
+{
+	struct words_view *view;
+
+	pthread_mutex_lock(&ix->lock);
+	view = words_view_ref(ix->view);
+	pthread_mutex_unlock(&ix->lock);
+	return view;
+}
+
+static void put_file(struct intake *in, struct str key, struct str version)
+{
+	words_builder_file(in->builder, key, version);
+	in->files++;
+}
+
+/* The parts of a file from `number` on, which the index still has, are gone. */
+static void drop_parts(struct intake *in, struct wpath path, uint64_t number)
+{
+	struct words_view *view = view_ref(in->ix);
+
+	for (;; number++) {
+		struct str key = search_part_key(in->ctx->arena, path.s, number), version;
+
+		if (!words_view_file(view, key, &version) || !version.len)
+			break;
+		put_file(in, key, STR(""));
+	}
+	words_view_unref(view);
+}
+
+static void take_documents(struct intake *in, const struct search_source *source, struct wpath path, struct str bytes,
+			   int64_t mtime_ns)
+{
+	in->area = search_area(str_of(source->area));
+	if (!search_documents(in->scratch, source, path, bytes, mtime_ns, take_doc, in))
+		set_trouble(in->ix, path.s, true, false);
+	if (words_builder_size(in->builder) > BUILD_MAX)
+		put_segment(in);
+}
+
+/* What became of a file that could not be read. */
+static void take_failure(struct intake *in, struct wpath path, int r)
+{
+	bool gone = r == -ERR_NOT_FOUND || r == -ERR_INVALID;
+
+	set_trouble(in->ix, path.s, !gone, true);
+	if (!gone)
+		return;
+	put_file(in, path.s, STR(""));
+	drop_parts(in, path, 0);
+}
+
+/* --- files in parts --- */
+
+/* A file that is taken in part by part, from `part` on. */
+struct growing {
+	struct intake *in;
+	const struct search_source *source;
+	struct wpath path;
+	struct str head;    /* is given with each part; in the call's arena; may be empty */
+	struct str version; /* at the first read, so that what comes later is noticed; in the call's arena */
+	struct search_part part;
+	struct str bytes; /* from part.offset on */
+	struct store_stat stat;
+};
+
+static int read_on(struct growing *g, size_t length, struct err *err)
+{
+	struct ctx ctx = *g->in->ctx;
+	struct store_range range = {g->part.offset, length};
+	int r;
+
+	arena_reset(g->in->scratch);
+	ctx.arena = g->in->scratch;
+	r = store_read(g->in->ix->home, &ctx, g->path, range, length, &g->bytes, &g->stat, err);
+	if (r == 0 && !g->version.ptr)
+		g->version = arena_str(g->in->ctx->arena, g->stat.version);
+	return r;
+}
+
+/* Bytes of the part that `bytes` begin with; SIZE_MAX: its end is not in them. */
+static size_t part_len(const struct growing *g, struct str bytes)
+{
+	for (size_t at = SEARCH_PART_MIN; at < bytes.len;) {
+		struct str rest = str_from(bytes, at - 1);
+		size_t end = str_find_char(rest, '\n');
+
+		at += end;
+		if (at >= bytes.len)
+			break;
+		rest = str_from(bytes, at);
+		if (g->source->line(g->path, str_first(rest, str_find_char(rest, '\n'))) == SEARCH_BEGINS)
+			return at;
+		at++;
+	}
+	return SIZE_MAX;
+}
+
+static void take_part(struct growing *g, struct str key, struct str version, struct str bytes)
+{
+	struct arena *arena = g->in->scratch;
+
+	put_file(g->in, key, version);
+	if (g->part.number)
+		bytes = arena_printf(arena, "%.*s%.*s", STR_ARG(g->head), STR_ARG(bytes));
+	take_documents(g->in, g->source, g->path, bytes, g->stat.mtime_ns);
+}
+
+/* Takes the whole parts of what was read; what is left is of the next one. */
+static bool take_whole_parts(struct growing *g)
+{
+	struct arena *arena = g->in->ctx->arena;
+	bool any = false;
+	size_t len;
+
+	while ((len = part_len(g, g->bytes)) != SIZE_MAX) {
+		struct str part = str_first(g->bytes, len);
+
+		take_part(g, search_part_key(arena, g->path.s, g->part.number),
+			  search_part_version(arena, STR("part"), &g->part), part);
+		g->part.number++;
+		g->part.offset += len;
+		for (size_t at = 0; at < len; at++)
+			g->part.line += part.ptr[at] == '\n';
+		g->bytes = str_from(g->bytes, len);
+		any = true;
+	}
+	return any;
+}
+
+/* True when the file is what the index has, and more. Then only that is taken in, beginning with the last part. */
+static bool has_grown(struct growing *g)
+{
+	struct words_view *view = view_ref(g->in->ix);
+	struct search_part part = {0};
+	bool known = search_part_known(view, g->path.s, &part).ptr && part.size;
+	uint64_t was = part.size - part.offset;
+	struct err err;
+
+	words_view_unref(view);
+	if (!known || part.offset > part.size || was > SEARCH_FILE_MAX)
+		return false;
+	g->part = part;
+	if (read_on(g, was + WINDOW, &err) == 0 && g->stat.size > part.size && g->bytes.len > was &&
+	    hash_u64(str_first(g->bytes, was), 0) == part.hash)
+		return true;
+	g->part = (struct search_part){.line = 1};
+	g->version = STR_NONE;
+	return false;
+}
+
+static void read_head(struct growing *g)
+{
+	struct store_range beginning = {0, 4 * KIB};
+	struct str bytes;
+	struct err ignored;
+	size_t end;
+
+	if (store_read(g->in->ix->home, g->in->ctx, g->path, beginning, 4 * KIB, &bytes, NULL, &ignored))
+		return;
+	end = str_find_char(bytes, '\n');
+	if (end < bytes.len && g->source->line(g->path, str_first(bytes, end)) == SEARCH_HEAD)
+		g->head = str_first(bytes, end + 1);
+}
+
+static void take_growing(struct intake *in, struct wpath path, const struct search_source *source)
+{
+	struct growing g = {.in = in, .source = source, .path = path, .part = {.line = 1}};
+	size_t length = WINDOW;
+	struct err err;
+	int r = has_grown(&g) ? 0 : read_on(&g, length, &err);
+
+	if (r == 0)
+		read_head(&g);
+	while (r == 0 && g.part.offset + g.bytes.len < g.stat.size && length <= SEARCH_FILE_MAX) {
+		if (!take_whole_parts(&g))
+			length *= 2;
+		r = read_on(&g, length, &err);
+	}
+	if (r) {
+		take_failure(in, path, r);
+		return;
+	}
+	set_trouble(in->ix, path.s, false, true);
+	take_whole_parts(&g);
+	g.part.size = g.part.offset + g.bytes.len;
+	g.part.hash = hash_u64(g.bytes, 0);
+	if (length > SEARCH_FILE_MAX) /* a part that is too large is not searched, nor what follows it */
+		g.bytes = STR("");
+	drop_parts(in, path, g.part.number);
+	take_part(&g, path.s, search_part_version(in->ctx->arena, g.version, &g.part), g.bytes);
+}
+
 /* Reads a file of the home and puts what it says into the builder. */
 static void take_file(struct intake *in, struct wpath path, const struct search_source *source)
 {
@@ -294,6 +500,10 @@ static void take_file(struct intake *in, struct wpath path, const struct search_
 	struct err err;
 	int r;
 
+	if (source->line) {
+		take_growing(in, path, source);
+		return;
+	}
 	arena_reset(in->scratch);
 	ctx.arena = in->scratch;
 	r = store_read(in->ix->home, &ctx, path, STORE_WHOLE, SEARCH_FILE_MAX, &bytes, &stat, &err);
@@ -301,21 +511,13 @@ static void take_file(struct intake *in, struct wpath path, const struct search_
 		bytes = STR_NONE;
 		r = store_stat(in->ix->home, &ctx, path, &stat, &err);
 	}
-	set_trouble(in->ix, path.s, r && r != -ERR_NOT_FOUND && r != -ERR_INVALID, true);
-	if (r == -ERR_NOT_FOUND || r == -ERR_INVALID) {
-		words_builder_file(in->builder, path.s, STR(""));
-		in->files++;
+	if (r) {
+		take_failure(in, path, r);
 		return;
 	}
-	if (r)
-		return;
-	in->area = search_area(str_of(source->area));
-	words_builder_file(in->builder, path.s, stat.version);
-	in->files++;
-	if (!search_documents(in->scratch, source, path, bytes, stat.mtime_ns, take_doc, in))
-		set_trouble(in->ix, path.s, true, false);
-	if (words_builder_size(in->builder) > BUILD_MAX)
-		put_segment(in);
+	set_trouble(in->ix, path.s, false, true);
+	put_file(in, path.s, stat.version);
+	take_documents(in, source, path, bytes, stat.mtime_ns);
 }
 
 static void intake_begin(struct intake *in, struct home_index *ix, struct ctx *ctx)
@@ -357,12 +559,10 @@ static bool home_path(const struct home_index *ix, struct wpath path, struct wpa
 /* True when the index has the file as this change left it. */
 static bool is_known(struct home_index *ix, struct wpath path, const struct revision *r)
 {
-	struct str version;
 	bool known;
 
 	pthread_mutex_lock(&ix->lock);
-	known = r->after.version.len && words_view_file(ix->view, path.s, &version) &&
-		str_eq(version, r->after.version);
+	known = r->after.version.len && str_eq(search_part_known(ix->view, path.s, NULL), r->after.version);
 	pthread_mutex_unlock(&ix->lock);
 	return known;
 }
@@ -409,9 +609,9 @@ static int take_revisions(struct home_index *ix, struct ctx *ctx, uint64_t head,
 /* Compares one file of the list with what the index knows. */
 static bool is_news(const struct words_view *view, const struct store_entry *entry)
 {
-	struct str version;
+	struct str version = search_part_known(view, entry->path.s, NULL);
 
-	return !words_view_file(view, entry->path.s, &version) || !str_eq(version, entry->stat.version);
+	return !version.ptr || !str_eq(version, entry->stat.version);
 }
 
 struct sweep {
@@ -473,9 +673,10 @@ static void find_gone(struct sweep *s)
 		const struct words_segment *segment = words_view_at(s->view, i);
 
 		for (uint32_t f = 0; f < words_segment_files(segment); f++) {
-			struct str version, path = words_segment_path(segment, f, &version);
+			struct str version, key = words_segment_path(segment, f, &version), path;
 
-			if (strmap_find(s->seen, path) || !words_view_file(s->view, path, &version) || !version.len)
+			path = search_part_file(key);
+			if (strmap_find(s->seen, path) || !words_view_file(s->view, key, &version) || !version.len)
 				continue;
 			add_changed(s, (struct wpath){path});
 			strmap_put(s->seen, s->changed[s->count - 1].s, NULL);
@@ -527,9 +728,7 @@ static int sweep(struct home_index *ix, struct ctx *ctx, bool held, struct err *
 	struct intake in;
 	int r;
 
-	pthread_mutex_lock(&ix->lock);
-	s.view = words_view_ref(ix->view);
-	pthread_mutex_unlock(&ix->lock);
+	s.view = view_ref(ix);
 	r = sweep_look(&s, err);
 	words_view_unref(s.view);
 	took = clock_monotonic_ns() - began;
@@ -549,7 +748,10 @@ static int sweep(struct home_index *ix, struct ctx *ctx, bool held, struct err *
 		if (!held)
 			pthread_mutex_unlock(&ix->catching);
 	}
+	if (!r && ix->dir && !atomic_load(&ix->stop.requested))
+		index_stamp(ix->dir);
 	pthread_mutex_lock(&ix->lock);
+	ix->unswept = false;
 	ix->sweep_at = clock_monotonic_ns() + (took * 20 > SWEEP_EVERY_NS ? took * 20 : SWEEP_EVERY_NS);
 	pthread_mutex_unlock(&ix->lock);
 	return r;
@@ -628,6 +830,7 @@ static int merge_range(struct home_index *ix, struct words_view *view, size_t fi
 		m.generation = ++ix->generation;
 		set_names(ix, m.names, m.count);
 		ix->disk = m.count;
+		ix->disk_revision = revision;
 	}
 	pthread_mutex_unlock(&ix->lock);
 	words_view_unref(old);
@@ -675,6 +878,7 @@ static void adopt(struct home_index *ix, struct arena *arena)
 	pthread_mutex_lock(&ix->lock);
 	set_names(ix, m.names, m.count);
 	ix->generation = m.generation;
+	ix->disk_revision = m.revision;
 	ix->sweep_at = 0;
 	pthread_mutex_unlock(&ix->lock);
 	set_view(ix, view, disk);
@@ -742,13 +946,13 @@ static bool work_once(struct home_index *ix, struct ctx *ctx)
 	pthread_mutex_unlock(&ix->lock);
 	if (look)
 		sweep(ix, ctx, false, &err);
+	if (atomic_load(&ix->closing))
+		return false;
 	if (due)
 		flush(ix, 1, false);
 	if (!meaning_is_due(ix->meaning))
 		return false;
-	pthread_mutex_lock(&ix->lock);
-	view = words_view_ref(ix->view);
-	pthread_mutex_unlock(&ix->lock);
+	view = view_ref(ix);
 	more = meaning_work(ix->meaning, ctx, view);
 	words_view_unref(view);
 	return more;
@@ -820,6 +1024,34 @@ static bool view_is_whole(struct home_index *ix)
 	return whole;
 }
 
+/* True when the log can say what happened since the index was written, and it is too large to be compared first. */
+static bool can_follow(struct home_index *ix, uint64_t head)
+{
+	struct words_view *view = view_ref(ix);
+	uint64_t files = 0;
+
+	for (size_t i = 0; i < words_view_count(view); i++)
+		files += words_segment_files(words_view_at(view, i));
+	words_view_unref(view);
+	return ix->revision && ix->revision <= head && files > SMALL_FILES;
+}
+
+/* Answers from the index as it was opened, and what the log says of it. The comparison comes later. */
+static int follow_first(struct home_index *ix, struct ctx *ctx, uint64_t head, struct err *err)
+{
+	int64_t ago = index_stamp_age(ix->dir);
+	int r = head > ix->revision ? take_revisions(ix, ctx, head, err) : 0;
+
+	if (r)
+		return r == -ERR_NOT_FOUND ? 0 : r;
+	ix->swept = true;
+	pthread_mutex_lock(&ix->lock);
+	ix->unswept = ago >= SWEEP_LATER_NS;
+	ix->sweep_at = clock_monotonic_ns() + (ix->unswept ? 0 : SWEEP_LATER_NS - ago);
+	pthread_mutex_unlock(&ix->lock);
+	return 0;
+}
+
 static int catch_up(struct home_index *ix, struct ctx *ctx, struct err *err)
 {
 	uint64_t head;
@@ -841,6 +1073,8 @@ static int catch_up(struct home_index *ix, struct ctx *ctx, struct err *err)
 		ix->swept = r != -ERR_NOT_FOUND;
 		r = ix->swept ? r : 0;
 	}
+	if (!r && !ix->swept && ix->dir && can_follow(ix, head))
+		r = follow_first(ix, ctx, head, err);
 	if (!r && !ix->swept) {
 		r = settled_head(ix, ctx, &head, err);
 		if (!r)
@@ -866,9 +1100,7 @@ int home_index_view(struct workspace *ws, struct ctx *ctx, struct words_view **r
 	pthread_mutex_unlock(&ix->catching);
 	if (r)
 		return r;
-	pthread_mutex_lock(&ix->lock);
-	*ret_view = words_view_ref(ix->view);
-	pthread_mutex_unlock(&ix->lock);
+	*ret_view = view_ref(ix);
 	return 0;
 }
 
@@ -901,7 +1133,7 @@ void home_search_forget(struct workspace *ws)
 	set_view(ix, words_view_new(NULL, 0), 0);
 	meaning_forget(ix->meaning);
 	ix->opened = ix->swept = false;
-	ix->revision = ix->generation = 0;
+	ix->revision = ix->disk_revision = ix->generation = 0;
 	parent = str_first(parent, str_rfind_char(parent, '/'));
 	d = ix->dir ? opendir(arena_cstr(arena, parent)) : NULL;
 	for (struct dirent *e; d && (e = readdir(d));)
@@ -913,16 +1145,31 @@ void home_search_forget(struct workspace *ws)
 	pthread_mutex_unlock(&ix->catching);
 }
 
+static bool is_worth_writing(const struct home_index *ix)
+{
+	struct live live = live_of(ix->view, ix->disk);
+
+	return live.docs >= CLOSE_FILES || live.bytes >= CLOSE_BYTES ||
+	       (live.segments && ix->revision - ix->disk_revision > CLOSE_REVISIONS);
+}
+
 void home_index_close(void *state)
 {
 	struct home_index *ix = state;
 
-	atomic_store(&ix->stop.requested, true);
+	bool unswept;
+
+	atomic_store(&ix->closing, true);
+	pthread_mutex_lock(&ix->lock);
+	unswept = ix->unswept;
+	pthread_mutex_unlock(&ix->lock);
+	if (!unswept)
+		atomic_store(&ix->stop.requested, true);
 	if (ix->has_worker)
 		pthread_join(ix->worker, NULL);
 	atomic_store(&ix->stop.requested, false);
-	if (ix->dir && ix->opened && live_of(ix->view, ix->disk).docs >= CLOSE_DOCS)
-		flush(ix, CLOSE_DOCS, true);
+	if (ix->dir && ix->opened && is_worth_writing(ix))
+		flush(ix, 1, true);
 	words_view_unref(ix->view);
 	meaning_destroy(ix->meaning);
 	while (ix->trouble_count)

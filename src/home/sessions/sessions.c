@@ -1,19 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Session logs and what is derived from them. A log is only ever appended to, so adding an entry costs the same whether
- * it is the first or the millionth, and two runtimes that write to one session lose nothing. The index knows how far it
- * has read each log and reads on from there when it is asked for.
+ * it is the first or the millionth, and two runtimes that write to one session lose nothing. Entries that come together
+ * are one append.
  */
-#include "home/sessions/sessions.h"
+#include "home/sessions/sessions_internal.h"
 
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/limits.h"
 #include "home/search/search.h"
 #include "store/jsonl.h"
-
-#define TITLE_MOST    80
-#define SESSIONS_MOST 100000
 
 static struct str agent_of(struct workspace *ws, struct str agent)
 {
@@ -31,7 +28,7 @@ static int check_ref(struct session_ref ref, struct err *err)
 	return 0;
 }
 
-static struct wpath agent_path(struct workspace *ws, struct ctx *ctx, struct str agent, const char *rest)
+struct wpath session_agent_path(struct workspace *ws, struct ctx *ctx, struct str agent, const char *rest)
 {
 	return (struct wpath){arena_printf(ctx->arena, "agents/%.*s/%s",
 					   STR_ARG(workspace_encode_name(ctx->arena, agent_of(ws, agent))), rest)};
@@ -41,7 +38,8 @@ static struct wpath log_path(struct workspace *ws, struct ctx *ctx, struct sessi
 {
 	struct str name = workspace_encode_name(ctx->arena, ref.session);
 
-	return agent_path(ws, ctx, ref.agent, arena_printf(ctx->arena, "sessions/%.*s.log.jsonl", STR_ARG(name)).ptr);
+	return session_agent_path(ws, ctx, ref.agent,
+				  arena_printf(ctx->arena, "sessions/%.*s.log.jsonl", STR_ARG(name)).ptr);
 }
 
 static struct str new_id(struct arena *arena)
@@ -57,15 +55,12 @@ static struct str now(struct arena *arena)
 
 /* --- the log --- */
 
-int session_append(struct workspace *ws, struct ctx *ctx, struct session_ref ref, const struct jv *entry,
-		   struct jv **ret_entry, struct err *err)
+static int entry_line(struct ctx *ctx, const struct jv *entry, struct buf *lines, struct jv **ret, struct err *err)
 {
 	struct arena *arena = ctx->arena;
-	struct jv *line = jv_object(arena), *head = jv_object(arena);
-	int r = check_ref(ref, err);
+	struct jv *line = jv_object(arena);
+	struct buf text;
 
-	if (r)
-		return r;
 	if (!entry || entry->type != JV_OBJECT || !jv_get_str(entry, "type").len)
 		return err_set(err, ERR_INVALID, "an entry of a session is an object with \"type\", such as message");
 	jv_set_str(arena, line, "type", jv_get_str(entry, "type"));
@@ -74,13 +69,81 @@ int session_append(struct workspace *ws, struct ctx *ctx, struct session_ref ref
 	for (const struct jv_member *m = jv_first(entry); m; m = m->next)
 		if (!jv_is_null(m->value))
 			jv_set_key(arena, line, m->key, m->value);
+	buf_init(&text, arena, JSON_LEN_MAX);
+	jv_write(&text, line);
+	if (text.overflow)
+		return err_set(err, ERR_TOO_LARGE, "an entry of a session has more than %zu bytes", JSON_LEN_MAX);
+	buf_add(lines, buf_str(&text));
+	buf_char(lines, '\n');
+	*ret = line;
+	return 0;
+}
+
+/* The first line of a new log. */
+static struct str head_line(struct workspace *ws, struct arena *arena, struct session_ref ref)
+{
+	struct jv *head = jv_object(arena);
+	struct buf text;
+
 	jv_set_str(arena, head, "type", STR("session"));
 	jv_set_str(arena, head, "session", ref.session);
 	jv_set_str(arena, head, "agent", agent_of(ws, ref.agent));
 	jv_set_str(arena, head, "timestamp", now(arena));
-	r = jsonl_append(workspace_home(ws), ctx, log_path(ws, ctx, ref), line, head, err);
+	buf_init(&text, arena, JSON_LEN_MAX);
+	jv_write(&text, head);
+	buf_char(&text, '\n');
+	return buf_str(&text);
+}
+
+static int append_lines(struct workspace *ws, struct ctx *ctx, struct session_ref ref, struct str lines,
+			struct err *err)
+{
+	struct store *home = workspace_home(ws);
+	struct wpath path = log_path(ws, ctx, ref);
+	int r = store_stat(home, ctx, path, NULL, err);
+
+	if (r == -ERR_NOT_FOUND) {
+		struct str head = head_line(ws, ctx->arena, ref);
+
+		r = store_write(home, ctx, path, arena_printf(ctx->arena, "%.*s%.*s", STR_ARG(head), STR_ARG(lines)),
+				(struct store_cond){.kind = STORE_ABSENT}, NULL, err);
+		if (r != -ERR_EXISTS)
+			return r;
+		r = 0;
+	}
+	return r ? r : store_append(home, ctx, path, lines, (struct store_cond){0}, NULL, err);
+}
+
+int session_append_all(struct workspace *ws, struct ctx *ctx, struct session_ref ref, const struct jv *entries,
+		       struct jv **ret_entries, struct err *err)
+{
+	struct jv *written = jv_array(ctx->arena), *line = NULL;
+	struct buf lines;
+	int r = check_ref(ref, err);
+
+	buf_init(&lines, ctx->arena, SIZE_MAX / 2);
+	for (const struct jv_member *m = jv_first(entries); m && r == 0; m = m->next) {
+		r = entry_line(ctx, m->value, &lines, &line, err);
+		if (r == 0)
+			jv_push(ctx->arena, written, line);
+	}
+	if (r == 0 && lines.len)
+		r = append_lines(ws, ctx, ref, buf_str(&lines), err);
+	if (r == 0)
+		*ret_entries = written;
+	return r;
+}
+
+int session_append(struct workspace *ws, struct ctx *ctx, struct session_ref ref, const struct jv *entry,
+		   struct jv **ret_entry, struct err *err)
+{
+	struct jv *one = jv_array(ctx->arena), *written;
+	int r;
+
+	jv_push(ctx->arena, one, entry ? (struct jv *)entry : jv_null(ctx->arena));
+	r = session_append_all(ws, ctx, ref, one, &written, err);
 	if (r == 0 && ret_entry)
-		*ret_entry = line;
+		*ret_entry = (struct jv *)jv_at(written, 0);
 	return r;
 }
 
@@ -114,10 +177,11 @@ static bool collect(void *arg, const struct jsonl_line *line)
 static int no_session(struct workspace *ws, struct ctx *ctx, struct session_ref ref, struct err *err)
 {
 	struct jv *list;
+	uint64_t total;
 	char names[200] = "";
 	size_t len = 0;
 
-	if (session_list(ws, ctx, ref.agent, &list, err) == 0)
+	if (session_list(ws, ctx, ref.agent, 10, &list, &total, err) == 0)
 		for (const struct jv_member *m = jv_first(list); m && len < 120; m = m->next)
 			len += (size_t)snprintf(names + len, sizeof(names) - len, "%s%.*s", len ? ", " : "",
 						STR_ARG(utf8_first(jv_get_str(m->value, "session"), 40)));
@@ -184,202 +248,14 @@ struct str session_entry_text(struct arena *arena, const struct jv *entry)
 	return text.len ? buf_str(&text) : STR("");
 }
 
-/* --- the index --- */
-
-/* Takes what a log has behind `bytes` into its entry of the index. */
-struct tally {
-	struct arena *arena;
-	struct jv *entry;
-	int64_t entries, messages;
-};
-
-static bool tally(void *arg, const struct jsonl_line *line)
-{
-	struct tally *t = arg;
-	struct str type = jv_get_str(line->value, "type"), when = jv_get_str(line->value, "timestamp");
-	bool is_user =
-		str_is(jv_get_str(line->value, "role"), "user") || str_is(jv_get_str(line->value, "role"), "human");
-
-	if (when.len)
-		jv_set_str(t->arena, t->entry, "updatedAt", arena_str(t->arena, when));
-	if (str_is(type, "session")) {
-		jv_set_str(t->arena, t->entry, "session", arena_str(t->arena, jv_get_str(line->value, "session")));
-		jv_set_str(t->arena, t->entry, "agent", arena_str(t->arena, jv_get_str(line->value, "agent")));
-		jv_set_str(t->arena, t->entry, "startedAt", arena_str(t->arena, when));
-		return true;
-	}
-	t->entries++;
-	t->messages += str_is(type, "message");
-	if (str_is(type, "message") && is_user && !jv_get_str(t->entry, "title").len) {
-		struct str text = str_trim(session_entry_text(t->arena, line->value));
-
-		text = utf8_first(str_first(text, str_find_char(text, '\n')), TITLE_MOST);
-		jv_set_str(t->arena, t->entry, "title", arena_str(t->arena, text));
-	}
-	return true;
-}
-
-static int index_log(struct workspace *ws, struct ctx *ctx, const struct store_entry *file, struct jv *entry,
-		     bool *changed, struct err *err)
-{
-	struct tally t = {.arena = ctx->arena, .entry = entry};
-	uint64_t from = (uint64_t)jv_get_int(entry, "bytes", 0), end = from;
-	int r;
-
-	if (from == file->stat.size)
-		return 0;
-	if (from > file->stat.size) /* it is another file than it was */
-		from = 0;
-	t.entries = from ? jv_get_int(entry, "entries", 0) : 0;
-	t.messages = from ? jv_get_int(entry, "messages", 0) : 0;
-	r = jsonl_read_from(workspace_home(ws), ctx, file->path, from, tally, &t, &end, err);
-	if (r)
-		return r;
-	jv_set_int(ctx->arena, entry, "entries", t.entries);
-	jv_set_int(ctx->arena, entry, "messages", t.messages);
-	jv_set_int(ctx->arena, entry, "bytes", (int64_t)end);
-	*changed = true;
-	return 0;
-}
-
-static struct jv *read_index(struct workspace *ws, struct ctx *ctx, struct wpath path)
-{
-	struct str text;
-	struct jv *index;
-	struct err ignored;
-
-	if (store_read(workspace_home(ws), ctx, path, STORE_WHOLE, JSON_LEN_MAX, &text, NULL, &ignored) ||
-	    jv_parse(ctx->arena, text, &index, &ignored) || index->type != JV_OBJECT || !jv_get(index, "sessions") ||
-	    jv_get(index, "sessions")->type != JV_OBJECT) {
-		index = jv_object(ctx->arena); /* derived: a broken index is built again */
-		jv_set_int(ctx->arena, index, "version", 1);
-		jv_set(ctx->arena, index, "sessions", jv_object(ctx->arena));
-	}
-	return index;
-}
-
-static void write_index(struct workspace *ws, struct ctx *ctx, struct wpath path, const struct jv *index)
-{
-	struct buf text;
-	struct err ignored;
-
-	buf_init(&text, ctx->arena, JSON_LEN_MAX);
-	jv_write_pretty(&text, index);
-	if (!text.overflow) /* when it fails, the next one to ask counts again */
-		store_write(workspace_home(ws), ctx, path, buf_str(&text), (struct store_cond){0}, NULL, &ignored);
-}
-
-static void add_session(struct arena *arena, struct jv *list, struct str agent, const struct jv *entry)
-{
-	struct jv *s = jv_object(arena);
-
-	jv_set_str(arena, s, "agent", jv_get_str(entry, "agent").len ? jv_get_str(entry, "agent") : agent);
-	jv_set_str(arena, s, "session", jv_get_str(entry, "session"));
-	jv_set_str(arena, s, "started_at", jv_get_str(entry, "startedAt"));
-	jv_set_str(arena, s, "last_active_at", jv_get_str(entry, "updatedAt"));
-	jv_set_int(arena, s, "entries", jv_get_int(entry, "entries", 0));
-	jv_set_int(arena, s, "messages", jv_get_int(entry, "messages", 0));
-	jv_set_int(arena, s, "bytes", jv_get_int(entry, "bytes", 0));
-	jv_set_str(arena, s, "title", jv_get_str(entry, "title"));
-	if (jv_get_str(entry, "summary").len)
-		jv_set_str(arena, s, "summary", jv_get_str(entry, "summary"));
-	jv_push(arena, list, s);
-}
-
-/* `dir` is agents/<agent> as encoded in the store. */
-static int list_agent(struct workspace *ws, struct ctx *ctx, struct str dir, struct jv *list, struct err *err)
-{
-	struct arena *arena = ctx->arena;
-	struct wpath logs = {arena_printf(arena, "%.*s/sessions", STR_ARG(dir))};
-	struct wpath index_path = {arena_printf(arena, "%.*s/sessions.json", STR_ARG(logs.s))};
-	struct jv *index = read_index(ws, ctx, index_path), *sessions = (struct jv *)jv_get(index, "sessions");
-	struct store_list_req req = {.limit = STORE_PAGE_MAX};
-	struct store_page page = {0};
-	bool changed = false;
-	int r;
-
-	do {
-		r = store_list(workspace_home(ws), ctx, logs, &req, &page, err);
-		for (size_t i = 0; r == 0 && i < page.count && jv_count(list) < SESSIONS_MOST; i++) {
-			struct str name = wpath_relative(page.entries[i].path, logs).s;
-			struct jv *entry;
-
-			if (!str_ends(name, STR(".log.jsonl")) || page.entries[i].stat.kind != STORE_FILE)
-				continue;
-			name = str_first(name, name.len - 10);
-			entry = (struct jv *)jv_get_key(sessions, name);
-			if (!entry || entry->type != JV_OBJECT) {
-				entry = jv_object(arena);
-				jv_set_str(arena, entry, "session", name);
-				jv_set_key(arena, sessions, name, entry);
-			}
-			r = index_log(ws, ctx, &page.entries[i], entry, &changed, err);
-			if (r == 0)
-				add_session(arena, list, wpath_name((struct wpath){dir}), entry);
-		}
-		req.after = page.next;
-	} while (r == 0 && page.next.ptr);
-	if (r == 0 && changed)
-		write_index(ws, ctx, index_path, index);
-	return r == -ERR_NOT_FOUND ? 0 : r;
-}
-
-static int newest_first(const void *a, const void *b)
-{
-	const struct jv *x = *(const struct jv *const *)a, *y = *(const struct jv *const *)b;
-	int c = str_cmp(jv_get_str(y, "last_active_at"), jv_get_str(x, "last_active_at"));
-
-	return c ? c : str_cmp(jv_get_str(x, "session"), jv_get_str(y, "session"));
-}
-
-static struct jv *sorted(struct arena *arena, const struct jv *list)
-{
-	struct jv **all = ARENA_ARRAY(arena, struct jv *, jv_count(list) + 1), *ret = jv_array(arena);
-	size_t n = 0;
-
-	for (const struct jv_member *m = jv_first(list); m; m = m->next)
-		all[n++] = m->value;
-	qsort(all, n, sizeof(*all), newest_first);
-	for (size_t i = 0; i < n; i++)
-		jv_push(arena, ret, all[i]);
-	return ret;
-}
-
-int session_list(struct workspace *ws, struct ctx *ctx, struct str agent, struct jv **ret_list, struct err *err)
-{
-	struct store_list_req req = {.limit = STORE_PAGE_MAX};
-	struct store_page page = {0};
-	struct jv *list = jv_array(ctx->arena);
-	int r = 0;
-
-	if (agent.len > PATH_NAME_MAX)
-		return err_set(err, ERR_INVALID, "the name of the agent has more than %zu bytes", PATH_NAME_MAX);
-	if (agent.len) {
-		struct wpath dir = agent_path(ws, ctx, agent, "x");
-
-		r = list_agent(ws, ctx, wpath_parent(dir).s, list, err);
-		*ret_list = sorted(ctx->arena, list);
-		return r;
-	}
-	do {
-		r = store_list(workspace_home(ws), ctx, (struct wpath){STR("agents")}, &req, &page, err);
-		for (size_t i = 0; r == 0 && i < page.count; i++)
-			if (page.entries[i].stat.kind == STORE_DIR)
-				r = list_agent(ws, ctx, page.entries[i].path.s, list, err);
-		req.after = page.next;
-	} while (r == 0 && page.next.ptr);
-	*ret_list = sorted(ctx->arena, list);
-	return r == -ERR_NOT_FOUND ? 0 : r;
-}
-
 /* --- state --- */
 
 static struct wpath state_path(struct workspace *ws, struct ctx *ctx, struct session_ref ref)
 {
 	struct str name = workspace_encode_name(ctx->arena, ref.session);
 
-	return agent_path(ws, ctx, ref.agent,
-			  arena_printf(ctx->arena, "context/%.*s/agent_state.json", STR_ARG(name)).ptr);
+	return session_agent_path(ws, ctx, ref.agent,
+				  arena_printf(ctx->arena, "context/%.*s/agent_state.json", STR_ARG(name)).ptr);
 }
 
 int session_state(struct workspace *ws, struct ctx *ctx, struct session_ref ref, struct jv **ret_state,
@@ -442,8 +318,8 @@ int usage_add(struct workspace *ws, struct ctx *ctx, struct session_ref ref, con
 	for (const struct jv_member *m = jv_first(usage); m; m = m->next)
 		if (!jv_is_null(m->value))
 			jv_set_key(arena, line, m->key, m->value);
-	return jsonl_append(workspace_home(ws), ctx, agent_path(ws, ctx, ref.agent, "token_usage.jsonl"), line, NULL,
-			    err);
+	return jsonl_append(workspace_home(ws), ctx, session_agent_path(ws, ctx, ref.agent, "token_usage.jsonl"), line,
+			    NULL, err);
 }
 
 struct sum {
@@ -495,7 +371,8 @@ int usage_sum(struct workspace *ws, struct ctx *ctx, struct str agent, int64_t s
 	int r;
 
 	count_in(ctx->arena, s.all, NULL);
-	r = jsonl_read_back(workspace_home(ws), ctx, agent_path(ws, ctx, agent, "token_usage.jsonl"), &back, err);
+	r = jsonl_read_back(workspace_home(ws), ctx, session_agent_path(ws, ctx, agent, "token_usage.jsonl"), &back,
+			    err);
 	jv_set(ctx->arena, s.all, "by_model", s.by_model);
 	jv_set(ctx->arena, s.all, "by_session", s.by_session);
 	*ret_sum = s.all;
@@ -539,5 +416,12 @@ static int log_documents(struct arena *arena, struct wpath path, struct str byte
 	return 0;
 }
 
+/* Every line is an entry, but the first, which names the session. */
+static enum search_line log_line(struct wpath path, struct str line)
+{
+	(void)path;
+	return str_starts(line, STR("{\"type\":\"session\"")) ? SEARCH_HEAD : SEARCH_BEGINS;
+}
+
 static const char *const places[] = {"agents", NULL};
-const struct search_source sessions_sources[] = {{"sessions", places, owns_log, log_documents}, {0}};
+const struct search_source sessions_sources[] = {{"sessions", places, owns_log, log_documents, log_line}, {0}};

@@ -3,7 +3,7 @@
  * Sessions: what was said and done in conversations, by agent.
  *
  *   agents/<agent>/sessions/<session>.log.jsonl     everything, in order, never shortened
- *   agents/<agent>/sessions/sessions.json           an index, derived from the logs
+ *   agents/<agent>/sessions/sessions.json           an index of the newest, derived from the logs
  *   agents/<agent>/context/<session>/agent_state.json   the runtime's snapshot, with a version
  *   agents/<agent>/token_usage.jsonl                what was spent
  *   memory/conversations/conv_*.{json,md}           archives for people and for memory
@@ -27,9 +27,14 @@ struct session_ref {
 int session_append(struct workspace *ws, struct ctx *ctx, struct session_ref ref, const struct jv *entry,
 		   struct jv **ret_entry, struct err *err);
 
-/* {agent, session, started_at, last_active_at, entries, messages, bytes, title}, the newest first. agent empty: of all.
- */
-int session_list(struct workspace *ws, struct ctx *ctx, struct str agent, struct jv **ret_list, struct err *err);
+/* The same for a list of entries, as one change: all or none. *ret_entries: what was written. */
+int session_append_all(struct workspace *ws, struct ctx *ctx, struct session_ref ref, const struct jv *entries,
+		       struct jv **ret_entries, struct err *err);
+
+/* {agent, session, started_at, last_active_at, entries, messages, bytes, title} of the newest `most`, the newest first.
+   agent empty: of all. *ret_total: how many there are. */
+int session_list(struct workspace *ws, struct ctx *ctx, struct str agent, uint64_t most, struct jv **ret_list,
+		 uint64_t *ret_total, struct err *err);
 
 struct session_page {
 	struct jv *entries; /* in order */

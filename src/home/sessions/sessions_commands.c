@@ -15,12 +15,18 @@ static struct session_ref ref_of(struct cli *cli)
 
 static int run_sessions_list(struct cli *cli, struct err *err)
 {
-	struct jv *sessions;
-	int r = session_list(cli->ws, &cli->ctx, args_get(&cli->args, "agent"), &sessions, err);
+	struct arena *arena = cli->ctx.arena;
+	struct jv *sessions, *value = jv_object(arena);
+	uint64_t total;
+	int r = session_list(cli->ws, &cli->ctx, args_get(&cli->args, "agent"), args_number(&cli->args, "limit", 50),
+			     &sessions, &total, err);
 
-	if (r == 0)
-		cli_print_list(cli, "session_list", "sessions", sessions);
-	return r;
+	if (r || cli_json(cli, sessions))
+		return r;
+	jv_set(arena, value, "sessions", sessions);
+	jv_set_int(arena, value, "total", (int64_t)total);
+	cli_print(cli, "session_list", value);
+	return 0;
 }
 
 static int run_sessions_show(struct cli *cli, struct err *err)
@@ -41,9 +47,22 @@ static int run_sessions_show(struct cli *cli, struct err *err)
 	return 0;
 }
 
+#define APPEND_MOST 1000 /* entries at once */
+
+static int append_read(struct cli *cli, struct jv **entries, size_t *count, struct err *err)
+{
+	struct jv *written;
+	int r = session_append_all(cli->ws, &cli->ctx, ref_of(cli), *entries, &written, err);
+
+	*count += r ? 0 : jv_count(*entries);
+	*entries = jv_array(cli->ctx.arena);
+	return r;
+}
+
 /* One JSON object per line of standard input. */
 static int run_sessions_append(struct cli *cli, struct err *err)
 {
+	struct jv *entries = jv_array(cli->ctx.arena);
 	char *line = NULL;
 	size_t cap = 0, count = 0;
 	ssize_t n;
@@ -56,15 +75,20 @@ static int run_sessions_append(struct cli *cli, struct err *err)
 		if (!text.len)
 			continue;
 		r = jv_parse(cli->ctx.arena, arena_str(cli->ctx.arena, text), &entry, err);
-		if (r == 0 && str_is(jv_get_str(entry, "type"), "usage"))
+		if (r == 0 && str_is(jv_get_str(entry, "type"), "usage")) {
 			r = usage_add(cli->ws, &cli->ctx, ref_of(cli), entry, err);
-		else if (r == 0)
-			r = session_append(cli->ws, &cli->ctx, ref_of(cli), entry, NULL, err);
-		count += r == 0;
+			count += r == 0;
+		} else if (r == 0) {
+			jv_push(cli->ctx.arena, entries, entry);
+		}
 		if (r)
-			err_prefix(err, "entry %zu", count + 1);
+			err_prefix(err, "entry %zu", count + jv_count(entries) + 1);
+		if (r == 0 && jv_count(entries) == APPEND_MOST)
+			r = append_read(cli, &entries, &count, err);
 	}
 	free(line);
+	if (r == 0)
+		r = append_read(cli, &entries, &count, err);
 	if (r == 0)
 		output_printf(&cli->out, "added %zu to session '%.*s'\n", count, STR_ARG(cli->args.operands[0]));
 	return r;
@@ -115,7 +139,8 @@ static const struct action actions[] = {
 };
 
 static const struct option sessions_options[] = {
-	{"limit", 'n', "N", .help = "show: how many entries, from the end (default: 50)", .min = 1, .max = 100000},
+	{"limit", 'n', "N", .help = "how many sessions, or entries from the end (default: 50)", .min = 1,
+	 .max = 100000},
 	{0},
 };
 static const struct option usage_options[] = {

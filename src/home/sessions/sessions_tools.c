@@ -35,17 +35,15 @@ void session_line(struct arena *arena, struct buf *text, const struct jv *entry,
 int tool_session_list(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
 {
 	struct arena *arena = call->ctx->arena;
-	uint64_t limit = arg_count(args, "limit", 50, LAST_MOST), n = 0;
-	struct jv *list, *page = jv_array(arena);
-	int r = session_list(call->ws, call->ctx, jv_get_str(args, "agent"), &list, err);
+	uint64_t limit = arg_count(args, "limit", 50, LAST_MOST), total;
+	struct jv *list;
+	int r = session_list(call->ws, call->ctx, jv_get_str(args, "agent"), limit, &list, &total, err);
 
 	if (r)
 		return r;
-	for (const struct jv_member *m = jv_first(list); m && n < limit; m = m->next, n++)
-		jv_push(arena, page, m->value);
 	ret->value = jv_object(arena);
-	jv_set(arena, ret->value, "sessions", page);
-	jv_set_int(arena, ret->value, "total", (int64_t)jv_count(list));
+	jv_set(arena, ret->value, "sessions", list);
+	jv_set_int(arena, ret->value, "total", (int64_t)total);
 	return 0;
 }
 
@@ -109,20 +107,20 @@ static int tool_session_append(struct call *call, const struct jv *args, struct 
 {
 	struct arena *arena = call->ctx->arena;
 	const struct jv *list = jv_get(args, "entries");
-	struct jv *ids = jv_array(arena), *written;
-	int r = 0;
+	struct jv *ids = jv_array(arena), *entries = jv_array(arena), *written;
+	int r;
 
-	for (const struct jv_member *m = jv_first(list); m && !r; m = m->next) {
-		if (str_is(jv_get_str(m->value, "type"), "usage")) {
+	for (const struct jv_member *m = jv_first(list); m; m = m->next)
+		if (!str_is(jv_get_str(m->value, "type"), "usage"))
+			jv_push(arena, entries, m->value);
+	r = session_append_all(call->ws, call->ctx, ref_of(args), entries, &written, err);
+	for (const struct jv_member *m = jv_first(list); m && !r; m = m->next)
+		if (str_is(jv_get_str(m->value, "type"), "usage"))
 			r = usage_add(call->ws, call->ctx, ref_of(args), m->value, err);
-			continue;
-		}
-		r = session_append(call->ws, call->ctx, ref_of(args), m->value, &written, err);
-		if (r == 0)
-			jv_push(arena, ids, jv_str(arena, jv_get_str(written, "id")));
-	}
 	if (r)
 		return r;
+	for (const struct jv_member *m = jv_first(written); m; m = m->next)
+		jv_push(arena, ids, jv_str(arena, jv_get_str(m->value, "id")));
 	ret->value = jv_object(arena);
 	jv_set_str(arena, ret->value, "session", jv_get_str(args, "session"));
 	jv_set(arena, ret->value, "ids", ids);

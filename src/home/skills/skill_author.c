@@ -171,7 +171,7 @@ static int ensure_draft(struct work *w, struct err *err)
 
 	if (r || there)
 		return r;
-	r = skills_open(w->ws, w->ctx, &skills, err);
+	r = skills_open_named(w->ws, w->ctx, w->edit->name, &skills, err);
 	if (r)
 		return r;
 	live = skills_find(&skills, w->edit->name);
@@ -189,21 +189,17 @@ static int ensure_draft(struct work *w, struct err *err)
 
 static int refuse_taken(struct work *w, struct err *err)
 {
-	struct skills skills;
-	bool draft;
+	bool draft, taken = false;
 	int r = exists(w->ctx, w->home, w->draft, &draft, err);
 
 	if (r == 0 && draft)
 		return err_set(err, ERR_EXISTS, "there is a draft of the skill \"%.*s\" already; edit or patch it",
 			       STR_ARG(w->edit->name));
 	if (r == 0)
-		r = skills_open(w->ws, w->ctx, &skills, err);
-	if (r)
-		return r;
-	if (skills_find(&skills, w->edit->name))
+		r = skills_taken(w->ws, w->ctx, w->edit->name, &taken, err);
+	if (r == 0 && taken)
 		r = err_set(err, ERR_EXISTS, "there is a skill \"%.*s\" already; edit or patch it",
 			    STR_ARG(w->edit->name));
-	skills_close(&skills);
 	return r;
 }
 
@@ -616,7 +612,7 @@ int skill_scan(struct workspace *ws, struct ctx *ctx, struct str name, bool draf
 	struct wpath dir = below(ctx->arena, DRAFTS, name);
 	struct skills skills;
 	const struct skill *live;
-	int r = draft ? check_name(name, err) : skills_open(ws, ctx, &skills, err);
+	int r = draft ? check_name(name, err) : skills_open_named(ws, ctx, name, &skills, err);
 
 	if (r)
 		return r;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The layers of skills become one list each time it is asked for: a file that was changed by hand counts at once, and
- * nothing has to be kept in step. A layer costs one list and one read per skill. The workspace's own layer and the
- * user's are one store, in which the user's files override the workspace's; the version of its SKILL.md says whose a
- * skill is (versions of files that show through begin with "l:").
+ * nothing has to be kept in step. A layer costs one list and one read per skill. A skill is nearly always in the
+ * directory of its name, so one that is asked for by name is looked for there first, and the list is made only when it
+ * is not. The workspace's own layer and the user's are one store, in which the user's files override the workspace's;
+ * the version of its SKILL.md says whose a skill is (versions of files that show through begin with "l:").
  */
 #include "home/skills/skills.h"
 
@@ -27,6 +28,7 @@ struct gather {
 	struct skills *out;
 	struct strmap *places; /* name -> place in the list + 1 */
 	size_t cap;
+	struct str only; /* load the directory of this name and no other; empty: all */
 };
 
 static void problem(struct gather *g, const struct layer *layer, struct str path, struct str text)
@@ -40,18 +42,28 @@ static void problem(struct gather *g, const struct layer *layer, struct str path
 	jv_push(arena, g->out->problems, p);
 }
 
-/* Layers come from the lowest up: what is there already is replaced, unless it is of the same layer. */
+static bool is_at_home(const struct skill *skill)
+{
+	return str_eq(wpath_name(skill->dir), skill->name);
+}
+
+/* Layers come from the lowest up: what is there already is replaced. Of two in the same layer, the one in the directory
+   of its name counts, or else the first. */
 static void put(struct gather *g, const struct layer *layer, struct skill *skill)
 {
 	struct arena *arena = g->ctx->arena;
 	bool added;
 	size_t *place = strmap_put(g->places, skill->name, &added);
+	const struct skill *other = added ? NULL : &g->out->skills[*place - 1];
 
-	if (!added && g->out->skills[*place - 1].store == layer->store) {
-		problem(g, layer, skill->dir.s,
+	if (other && other->store == layer->store) {
+		bool wins = is_at_home(skill);
+
+		problem(g, layer, wins ? other->dir.s : skill->dir.s,
 			arena_printf(arena, "%.*s has the same name and takes precedence",
-				     STR_ARG(g->out->skills[*place - 1].dir.s)));
-		return;
+				     STR_ARG(wins ? skill->dir.s : other->dir.s)));
+		if (!wins)
+			return;
 	}
 	if (added) {
 		ARENA_ROOM(arena, g->out->skills, g->out->count, g->cap);
@@ -92,8 +104,14 @@ static int load_layer(struct gather *g, const struct layer *layer, struct err *e
 {
 	struct store_list_req req = {.limit = SKILLS_MAX};
 	struct store_page page;
-	int r = store_list(layer->store, g->ctx, layer->dir, &req, &page, err);
+	struct wpath dir;
+	int r;
 
+	if (g->only.len) {
+		r = wpath_join(g->ctx->arena, layer->dir, (struct wpath){g->only}, &dir, err);
+		return r ? 0 : load_one(g, layer, dir, err);
+	}
+	r = store_list(layer->store, g->ctx, layer->dir, &req, &page, err);
 	if (r == -ERR_NOT_FOUND)
 		return 0;
 	for (size_t i = 0; r == 0 && i < page.count; i++) {
@@ -170,9 +188,11 @@ static int by_name(const void *a, const void *b)
 	return str_cmp(((const struct skill *)a)->name, ((const struct skill *)b)->name);
 }
 
-int skills_open(struct workspace *ws, struct ctx *ctx, struct skills *ret, struct err *err)
+/* `only`: see struct gather. */
+static int open_layers(struct workspace *ws, struct ctx *ctx, struct str only, struct skills *ret, struct err *err)
 {
-	struct gather g = {.ctx = ctx, .env = workspace_env(ws), .out = ret, .places = strmap_new(ctx->arena)};
+	struct gather g = {
+		.ctx = ctx, .env = workspace_env(ws), .out = ret, .places = strmap_new(ctx->arena), .only = only};
 	struct layer own = {.store = workspace_home(ws),
 			    .dir = {STR("skills")},
 			    .source = STR("workspace"),
@@ -188,6 +208,40 @@ int skills_open(struct workspace *ws, struct ctx *ctx, struct skills *ret, struc
 	else if (ret->count)
 		qsort(ret->skills, ret->count, sizeof(*ret->skills), by_name);
 	return r;
+}
+
+int skills_open(struct workspace *ws, struct ctx *ctx, struct skills *ret, struct err *err)
+{
+	return open_layers(ws, ctx, STR_NONE, ret, err);
+}
+
+int skills_open_named(struct workspace *ws, struct ctx *ctx, struct str name, struct skills *ret, struct err *err)
+{
+	const struct skill *found;
+	int r;
+
+	if (!skill_name_ok(name) || str_is(name, "node_modules"))
+		return skills_open(ws, ctx, ret, err);
+	r = open_layers(ws, ctx, name, ret, err);
+	if (r)
+		return r;
+	found = skills_find(ret, name);
+	if (found && found->store == workspace_home(ws) && str_eq(found->name, name))
+		return 0;
+	skills_close(ret); /* a layer above it may have one of this name in another directory */
+	return skills_open(ws, ctx, ret, err);
+}
+
+int skills_taken(struct workspace *ws, struct ctx *ctx, struct str name, bool *ret, struct err *err)
+{
+	struct skills skills;
+	int r = open_layers(ws, ctx, name, &skills, err);
+
+	if (r)
+		return r;
+	*ret = skills_find(&skills, name) != NULL;
+	skills_close(&skills);
+	return 0;
 }
 
 void skills_close(struct skills *skills)

@@ -40,6 +40,11 @@ struct skills {
 
 /* All that count now. The stores stay open until skills_close(); everything else is in the arena. */
 int skills_open(struct workspace *ws, struct ctx *ctx, struct skills *ret, struct err *err);
+/* The same for who wants the skill of this name: when the workspace has it in the directory of that name, only that one
+   is read. */
+int skills_open_named(struct workspace *ws, struct ctx *ctx, struct str name, struct skills *ret, struct err *err);
+/* Whether a layer has a skill of this name in the directory of that name. */
+int skills_taken(struct workspace *ws, struct ctx *ctx, struct str name, bool *ret, struct err *err);
 void skills_close(struct skills *skills);
 /* By name, or by "<name>_<source>" (AgentScope's id). NULL: none. */
 const struct skill *skills_find(const struct skills *skills, struct str name);

@@ -45,7 +45,7 @@ static int find_skills(struct prompt_find *find, struct err *err)
 
 	if (jv_get_str(settings, "global_dir").len || jv_count(jv_get(settings, "repositories")))
 		return find_in_layers(find, err);
-	return prompt_find_below(find, "skills", true, take, err);
+	return prompt_find_below(find, "skills", 1, take, err);
 }
 
 static int read_skill(struct prompt_read *read, struct buf *text, struct err *err)

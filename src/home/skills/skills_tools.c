@@ -96,7 +96,7 @@ int tool_load_skill(struct call *call, const struct jv *args, struct outcome *re
 {
 	const struct skill *skill;
 	struct skills skills;
-	int r = skills_open(call->ws, call->ctx, &skills, err);
+	int r = skills_open_named(call->ws, call->ctx, jv_get_str(args, "name"), &skills, err);
 
 	if (r)
 		return r;

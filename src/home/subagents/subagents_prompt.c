@@ -14,7 +14,7 @@ static void take(struct prompt_find *find, const struct store_entry *file)
 
 static int find_subagents(struct prompt_find *find, struct err *err)
 {
-	return prompt_find_below(find, "subagents", false, take, err);
+	return prompt_find_below(find, "subagents", 0, take, err);
 }
 
 static int read_subagent(struct prompt_read *read, struct buf *text, struct err *err)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The task list in TASKS.yaml: what an agent means to do across conversations. People may edit the file: their
- * comments and keys of their own stay. A file that cannot be read is never emptied: the next change sets it aside and
- * says so.
+ * The task list: what an agent means to do across conversations. It is in TASKS.yaml, and when that is full, in files
+ * of single tasks below tasks/. People may edit them: their comments and keys of their own stay. A TASKS.yaml that
+ * cannot be read is never emptied: the next change sets it aside and says so.
  */
 #ifndef STEAD_HOME_TASKS_TASKS_H
 #define STEAD_HOME_TASKS_TASKS_H
@@ -28,7 +28,7 @@ int tasks_update(struct workspace *ws, struct ctx *ctx, struct str id, const str
 int tasks_delete(struct workspace *ws, struct ctx *ctx, struct str id, bool force, struct jv **ret_task,
 		 struct err *err);
 /* What nobody looked after for 48 hours has failed; what ended 3 days ago goes (builtins.task_tracker.config:
-   stale_hours, max_age_days; 0: never). Every change does it too. */
+   stale_hours, max_age_days; 0: never). Every change does it too, for TASKS.yaml and some of the other files. */
 int tasks_clean(struct workspace *ws, struct ctx *ctx, uint64_t *ret_failed, uint64_t *ret_removed, struct err *err);
 /* True for pending, in_progress and awaiting_check. */
 bool task_is_active(const struct jv *task);

@@ -155,6 +155,72 @@ TEST(what_nobody_looks_after_fails_and_what_ended_long_ago_goes)
 	bench_close(&b);
 }
 
+/* Creates until there is a file below tasks/; its id. */
+static struct str fill(struct bench *b, size_t *ret_count)
+{
+	for (*ret_count = 1;; ++*ret_count) {
+		struct str id =
+			create(b, "{'description':'one of many tasks, with a few words that say what it is about'}");
+		struct err err = {0};
+		struct wpath path = {arena_printf(b->arena, "tasks/%.2s/%.*s.yaml", id.ptr, STR_ARG(id))};
+
+		if (store_stat(workspace_home(b->ws), &b->ctx, path, NULL, &err) == 0)
+			return id;
+		if (*ret_count == 200)
+			TEST_FAIL("TASKS.yaml is never full");
+	}
+}
+
+TEST(when_the_list_is_full_tasks_get_files_of_their_own)
+{
+	struct bench b;
+	struct str id;
+	size_t count;
+	char args[200];
+
+	bench_open(&b, "native");
+	id = fill(&b, &count);
+	CHECK(file(&b).len < 9000);
+	CHECK_INT(jv_get_int(good(&b, "list_tasks", "{}"), "total", 0), (int64_t)count);
+	snprintf(args, sizeof(args), "{'task_id':'%.10s','status':'completed','notes':'done'}", id.ptr);
+	good(&b, "update_task", args);
+	snprintf(args, sizeof(args), "{'task_id':'%.36s'}", id.ptr);
+	CHECK_HAS(jv_get_str(jv_get(good(&b, "get_task", args), "task"), "notes"), STR("] done\n"));
+	good(&b, "delete_task", args);
+	refused(&b, "get_task", args, ERR_NOT_FOUND);
+	CHECK_INT(jv_get_int(good(&b, "list_tasks", "{}"), "total", 0), (int64_t)count - 1);
+	bench_close(&b);
+}
+
+TEST(a_file_of_a_single_task_may_be_edited_by_hand)
+{
+	struct bench b;
+	struct err err = {0};
+	struct str bytes;
+	struct jv *task;
+	uint64_t failed, removed;
+
+	bench_open(&b, "native");
+	put_file(&b, "tasks/ab/abcd-1.yaml",
+		 STR("# from Bo\ntasks:\n  - id: abcd-1\n    status: awaiting_check # !\n    description: paint\n"));
+	put_file(&b, "tasks/ab/abcd-2.yaml",
+		 STR("tasks:\n- {id: abcd-2, status: pending, description: b, created_at: 2020-01-01T00:00:00Z}\n"));
+	put_file(&b, "tasks/ab/notes.txt", STR("not a task\n"));
+	refused(&b, "get_task", "{'task_id':'abcd'}", ERR_INVALID);
+	good(&b, "update_task", "{'task_id':'abcd-1','priority':'high'}");
+	CHECK_OK(store_read(workspace_home(b.ws), &b.ctx, (struct wpath){STR("tasks/ab/abcd-1.yaml")}, STORE_WHOLE,
+			    1000, &bytes, NULL, &err),
+		 err);
+	CHECK_STARTS(bytes, STR("# from Bo\ntasks:\n  - id: abcd-1\n    status: awaiting_check # !\n"));
+	CHECK_OK(tasks_clean(b.ws, &b.ctx, &failed, &removed, &err), err);
+	CHECK_INT(failed, 1);
+	CHECK_OK(tasks_get(b.ws, &b.ctx, STR("abcd-2"), &task, &err), err);
+	CHECK_STR(jv_get_str(task, "status"), STR("failed"));
+	put_file(&b, "tasks/ab/abcd-2.yaml", STR("tasks: [\n"));
+	CHECK_HAS(refused(&b, "update_task", "{'task_id':'abcd-2','notes':'x'}", ERR_INVALID), STR("abcd-2.yaml"));
+	bench_close(&b);
+}
+
 TEST(four_processes_that_create_tasks_lose_none)
 {
 	struct bench b;
