@@ -36,7 +36,8 @@ static bool take_file(void *arg, int fd, uint64_t offset, uint64_t length)
 {
 	struct got *got = arg;
 
-	if (length <= IN_MEMORY)
+	/* bytes that were pushed before are not in this file, or not only */
+	if (length <= IN_MEMORY || got->bytes.len)
 		return false;
 	got->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
 	got->offset = offset;

@@ -253,3 +253,26 @@ TEST(a_write_is_a_revision_that_can_be_undone)
 	CHECK_STATUS(reply, 200);
 	CHECK_STR(get(&s, FILES "/a").body, STR("one"));
 }
+
+/* A fork reads its parent's past: from the parent's file, in pieces that are compared with the log, or when that has
+   changed from the file that keeps the old content. */
+TEST(a_large_file_of_the_past_is_whole)
+{
+	static struct site s;
+	struct str bytes;
+
+	site_start(&s, true);
+	bytes = some_bytes(&s, 3000001);
+	CHECK_STATUS(put(&s, "big", NULL, bytes), 200);
+	CHECK_STATUS(ask(&s, "POST", "/v1/workspaces/demo/tools/fork", NULL, STR("{\"name\":\"branch\"}")), 200);
+	for (int changed = 0; changed < 2; changed++) {
+		struct reply reply = get(&s, "/v1/workspaces/branch/files/big");
+
+		CHECK_STATUS(reply, 200);
+		CHECK(str_eq(reply.body, bytes));
+		reply = ask(&s, "GET", "/v1/workspaces/branch/files/big", "Range: bytes=1000000-2999999\r\n", STR_NONE);
+		CHECK_STATUS(reply, 206);
+		CHECK(str_eq(reply.body, str_first(str_from(bytes, 1000000), 2000000)));
+		CHECK_STATUS(put(&s, "big", NULL, STR("changed")), 200);
+	}
+}
