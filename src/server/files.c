@@ -105,6 +105,7 @@ static void fetch_piece(void *arg)
 	struct store_stat stat;
 	struct str bytes;
 	struct err err;
+	bool is_last;
 	int r = store_read(workspace_files(f->tenant->ws), &ctx, f->path, range, PIECE, &bytes, &stat, &err);
 
 	if (r || !str_eq(stat.version, f->version) || bytes.len != range.length) {
@@ -112,8 +113,9 @@ static void fetch_piece(void *arg)
 	} else {
 		f->at += bytes.len;
 		f->left -= bytes.len;
-		stream_add(f->stream, bytes);
-		if (!f->left)
+		is_last = !f->left;
+		stream_add(f->stream, bytes); /* from here on another thread may fetch the next piece */
+		if (is_last)
 			stream_end(f->stream, false);
 	}
 	fetch_unref(f);
