@@ -814,13 +814,13 @@ static void on_connection(void *cls, struct MHD_Connection *connection, void **s
 		free(c);
 }
 
-static bool is_too_slow(const struct conn *c, int64_t now)
+static bool is_too_slow(const struct conn *c, int64_t now, int64_t head_s)
 {
 	int64_t body_s = (now - c->body_ns) / NS_PER_S;
 
-	if (c->head_ns && now - c->head_ns > HTTP_HEAD_S * NS_PER_S)
+	if (c->head_ns && now - c->head_ns > head_s * NS_PER_S)
 		return true;
-	return c->body_ns && body_s > HTTP_HEAD_S && c->body_bytes / (uint64_t)body_s < HTTP_BODY_RATE_MIN;
+	return c->body_ns && body_s > head_s && c->body_bytes / (uint64_t)body_s < HTTP_BODY_RATE_MIN;
 }
 
 static void *watch_connections(void *arg)
@@ -835,7 +835,7 @@ static void *watch_connections(void *arg)
 		pthread_cond_timedwait(&h->ended, &h->lock, &until);
 		now = clock_monotonic_ns();
 		for (struct conn *c = h->conns; c; c = c->next)
-			if (is_too_slow(c, now))
+			if (is_too_slow(c, now, h->opts.head_s))
 				shutdown(c->fd, SHUT_RDWR);
 	}
 	pthread_mutex_unlock(&h->lock);
@@ -942,6 +942,8 @@ int httpd_start(const struct httpd_opts *opts, struct httpd **ret_httpd, struct 
 	int r;
 
 	h->opts = *opts;
+	if (!h->opts.head_s)
+		h->opts.head_s = HTTP_HEAD_S;
 	h->listen_fd = -1;
 	h->tmp_dir = xstrndup(str_of(tmp && tmp[0] == '/' ? tmp : "/var/tmp"));
 	h->pool = pool_new(opts->workers, HTTP_QUEUE_MAX);

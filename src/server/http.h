@@ -33,6 +33,7 @@ struct httpd_opts {
 	struct str host; /* a numeric address, or "localhost" */
 	uint16_t port;   /* 0: a free one */
 	unsigned workers;
+	unsigned head_s; /* seconds in which the head of a request must come; 0: HTTP_HEAD_S */
 	bool (*begin)(struct exchange *x, bool may_wait);
 	void (*run)(struct exchange *x);
 	void (*done)(struct exchange *x);

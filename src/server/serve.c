@@ -352,6 +352,7 @@ int serve_start(const struct serve_opts *opts, struct serve **ret_serve, struct 
 	struct httpd_opts http = {.host = s->opts.host,
 				  .port = s->opts.port,
 				  .workers = WORKERS,
+				  .head_s = s->opts.head_s,
 				  .begin = begin,
 				  .run = run,
 				  .done = done,

@@ -17,7 +17,8 @@ struct serve_opts {
 	uint16_t port;   /* 0: a free one */
 	bool is_open;    /* no tokens: loopback only */
 	bool relaxed;
-	bool verbose; /* one line on standard error for each request */
+	bool verbose;    /* one line on standard error for each request */
+	unsigned head_s; /* seconds in which the head of a request must come; 0: HTTP_HEAD_S */
 	/* Further names that clients may use for this server in Host, and origins whose pages may call it. */
 	const struct str *hosts, *origins;
 	size_t host_count, origin_count;

@@ -52,11 +52,13 @@ __attribute__((unused)) static void site_make_workspace(struct site *s, const ch
 }
 
 /* Serves a new directory with one workspace, "demo". */
-__attribute__((unused)) static void site_start(struct site *s, bool is_open)
+__attribute__((unused)) static void site_start_with(struct site *s, struct serve_opts opts)
 {
-	struct serve_opts opts = {.host = STR("127.0.0.1"), .is_open = is_open, .relaxed = true};
 	struct err err = {0};
 	int64_t port = 0;
+
+	opts.host = STR("127.0.0.1");
+	opts.relaxed = true;
 
 	*s = (struct site){.arena = arena_new(), .dir = temp_dir_new()};
 	s->store_url = arena_printf(s->arena, "disk:%s/ws", s->dir);
@@ -66,6 +68,11 @@ __attribute__((unused)) static void site_start(struct site *s, bool is_open)
 	CHECK_OK(serve_start(&opts, &s->serve, &err), err);
 	CHECK(str_to_i64(str_from(serve_url(s->serve), strlen("http://127.0.0.1:")), &port));
 	s->port = (uint16_t)port;
+}
+
+__attribute__((unused)) static void site_start(struct site *s, bool is_open)
+{
+	site_start_with(s, (struct serve_opts){.is_open = is_open});
 }
 
 /* The text of a new token. */

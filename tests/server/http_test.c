@@ -184,6 +184,26 @@ TEST(slow_and_silent_clients_delay_nobody)
 	CHECK_STR(get(&s, "/v1/workspaces/demo/files/slow7").body, STR("half-whole"));
 }
 
+TEST(a_head_or_a_body_that_comes_too_slowly_is_cut_off)
+{
+	static const char *const beginnings[] = {"GET /healthz HTTP/1.1\r\nHos",
+						 "PUT /v1/workspaces/demo/files/x HTTP/1.1\r\nHost: localhost\r\n"
+						 "Content-Length: 1000\r\n\r\n",
+						 ""};
+	static struct site s;
+	static struct wire w;
+
+	site_start_with(&s, (struct serve_opts){.is_open = true, .head_s = 1});
+	for (size_t i = 0; i < COUNT(beginnings); i++) {
+		wire_open(&w, &s);
+		wire_send(&w, str_of(beginnings[i]));
+		while (wire_more(&w)) /* ends only when the server closes */
+			continue;
+		test_close(&w);
+	}
+	CHECK_STATUS(get(&s, "/v1/workspaces/demo/files/x"), 404);
+}
+
 TEST(junk_ends_its_own_connection_only)
 {
 	static const char *const junk[] = {"\r\n\r\n\r\n", "GET\r\n\r\n",
