@@ -137,7 +137,7 @@ static void step_later(struct watcher *w)
 	struct feeds *f = w->feed->feeds;
 	bool dropped;
 
-	if (httpd_submit(f->serve->httpd, watcher_step, w))
+	if (httpd_submit(f->serve->httpd, w->tenant->owner, watcher_step, w))
 		return;
 	pthread_mutex_lock(&f->lock);
 	dropped = w->gone || w->waits;

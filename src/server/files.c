@@ -126,7 +126,7 @@ static void fetch_drained(void *arg)
 	struct fetch *f = arg;
 
 	atomic_fetch_add(&f->refs, 1);
-	if (!httpd_submit(f->serve->httpd, fetch_piece, f)) {
+	if (!httpd_submit(f->serve->httpd, f->tenant->owner, fetch_piece, f)) {
 		stream_end(f->stream, true);
 		fetch_unref(f);
 	}

@@ -653,7 +653,7 @@ static enum MHD_Result suspend(struct exchange *x, void (*job)(void *arg))
 
 	atomic_store(&in->pins, 1);
 	api.suspend(in->connection);
-	if (!pool_add(in->httpd->pool, job, x)) {
+	if (!pool_add(in->httpd->pool, x->owner, job, x)) {
 		err_set(&err, ERR_UNAVAILABLE, "the server has too much to do; try again in a moment");
 		err.retryable = true;
 		in->httpd->opts.refuse(x, &err);
@@ -1045,7 +1045,7 @@ uint64_t httpd_waiting(struct httpd *h)
 	return pool_waiting(h->pool);
 }
 
-bool httpd_submit(struct httpd *h, void (*run)(void *arg), void *arg)
+bool httpd_submit(struct httpd *h, uint64_t owner, void (*run)(void *arg), void *arg)
 {
-	return pool_add(h->pool, run, arg);
+	return pool_add(h->pool, owner, run, arg);
 }

@@ -64,6 +64,7 @@ struct exchange {
 	/* Set by begin(). */
 	uint64_t body_max; /* 0: a body is refused */
 	bool is_quick;
+	uint64_t owner; /* whose turn a worker takes for it (pool.h) */
 	/* For run(): the body, in memory or else in a file. */
 	struct str body;
 	int body_fd; /* -1: in memory */
@@ -89,7 +90,7 @@ void httpd_destroy(struct httpd *httpd);
 uint64_t httpd_connections(struct httpd *httpd);
 uint64_t httpd_waiting(struct httpd *httpd);
 /* Runs on a worker. False: too many wait already. */
-bool httpd_submit(struct httpd *httpd, void (*run)(void *arg), void *arg);
+bool httpd_submit(struct httpd *httpd, uint64_t owner, void (*run)(void *arg), void *arg);
 struct httpd *exchange_httpd(struct exchange *x);
 
 /* A header of the request without regard to case; ptr NULL: it has none. */

@@ -361,7 +361,7 @@ static void door_gone(void *arg)
 	struct door *door = arg;
 
 	mcp_peer_cancel(door->peer, NULL);
-	if (door_unref(door) && !httpd_submit(door->doors->serve->httpd, door_close, door))
+	if (door_unref(door) && !httpd_submit(door->doors->serve->httpd, door->tenant->owner, door_close, door))
 		door_close(door);
 }
 
@@ -392,7 +392,7 @@ static void answer_by_stream(struct exchange *x, struct door *door)
 		door_close(door);
 		return;
 	}
-	if (!httpd_submit(d->serve->httpd, run_door, door)) {
+	if (!httpd_submit(d->serve->httpd, door->tenant->owner, run_door, door)) {
 		stream_end(door->stream, true);
 		door_unref(door);
 	}

@@ -198,6 +198,7 @@ static bool begin(struct exchange *x, bool may_wait)
 	if (r)
 		return true;
 	x->body_max = call->route->body_max;
+	x->owner = call->workspace.ptr ? tenants_owner(call->workspace) : 0;
 	if (call->route->is_quick && call->workspace.ptr && s->is_local)
 		call->tenant = tenants_find(s->tenants, call->workspace, call->user);
 	x->is_quick = call->route->is_quick && (!call->workspace.ptr || call->tenant);

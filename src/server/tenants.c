@@ -140,6 +140,7 @@ static int tenant_open(struct house *house, struct str user, struct tenant **ret
 	int r = 0;
 
 	tenant->house = house;
+	tenant->owner = tenants_owner(house->name);
 	tenant->ws = house->ws;
 	tenant->set = house->set;
 	tenant->reading = house->reading;
@@ -276,6 +277,11 @@ void tenants_destroy(struct tenants *t)
 	pthread_mutex_destroy(&t->lock);
 	arena_destroy(t->arena);
 	free(t);
+}
+
+uint64_t tenants_owner(struct str workspace)
+{
+	return hash_u64(workspace, 17);
 }
 
 uint64_t tenants_count(struct tenants *t)

@@ -16,6 +16,7 @@ struct tenant {
 	struct house *house;
 	struct tenant *next;
 	struct str user;
+	uint64_t owner; /* the same for all users of a workspace: for pool.h */
 	struct workspace *ws;
 	struct toolset *set;     /* all tools */
 	struct toolset *reading; /* those that only read */
@@ -36,6 +37,8 @@ struct tenant *tenants_share(struct tenants *tenants, struct tenant *tenant);
 void tenants_put(struct tenants *tenants, struct tenant *tenant);
 /* Closes what was not used for `idle_ns`. */
 void tenants_sweep(struct tenants *tenants, int64_t idle_ns);
+/* The owner of the work for a workspace. */
+uint64_t tenants_owner(struct str workspace);
 uint64_t tenants_count(struct tenants *tenants);
 
 #endif

@@ -3,6 +3,7 @@
 #include <pthread.h>
 
 #include "client.h"
+#include "server/pool.h"
 #include "server/tenants.h"
 
 static struct reply call(struct site *s, const char *tool, const char *args)
@@ -117,4 +118,55 @@ TEST(handles_are_shared_and_closed_when_idle)
 	tenants_sweep(crowd.tenants, 0);
 	CHECK_INT(tenants_count(crowd.tenants), 0);
 	tenants_destroy(crowd.tenants);
+}
+
+/* Jobs that run until they are let go. */
+struct gate {
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	int running, done;
+	bool open;
+};
+
+static void pass_gate(void *arg)
+{
+	struct gate *g = arg;
+
+	pthread_mutex_lock(&g->lock);
+	g->running++;
+	pthread_cond_broadcast(&g->changed);
+	while (!g->open)
+		pthread_cond_wait(&g->changed, &g->lock);
+	g->done++;
+	pthread_cond_broadcast(&g->changed);
+	pthread_mutex_unlock(&g->lock);
+}
+
+static void open_gate(struct gate *g)
+{
+	pthread_mutex_lock(&g->lock);
+	g->open = true;
+	pthread_cond_broadcast(&g->changed);
+	pthread_mutex_unlock(&g->lock);
+}
+
+TEST(no_workspace_can_keep_the_others_waiting)
+{
+	static struct gate greedy = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
+	static struct gate modest = {
+		.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER, .open = true};
+	struct pool *pool = pool_new(4, 100);
+
+	for (int i = 0; i < 50; i++)
+		CHECK(pool_add(pool, 1, pass_gate, &greedy));
+	CHECK(pool_add(pool, 2, pass_gate, &modest));
+	pthread_mutex_lock(&modest.lock);
+	while (!modest.done) /* although none of the greedy ones ends */
+		pthread_cond_wait(&modest.changed, &modest.lock);
+	pthread_mutex_unlock(&modest.lock);
+	CHECK_INT(greedy.done, 0);
+	CHECK(greedy.running <= 3);
+	open_gate(&greedy);
+	pool_destroy(pool);
+	CHECK_INT(greedy.done, 50);
 }
