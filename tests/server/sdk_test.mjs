@@ -73,7 +73,7 @@ test("1.x, with notifications on its stream", async (_, dir) => {
   assert.equal(await site.end(), 0);
 });
 
-test("a client without a token is told so", async (_, dir) => {
+test("a client without a token is refused", async (_, dir) => {
   const site = await serve(dir);
   const client = new v1.Client({ name: "peer", version: "1" });
   await assert.rejects(client.connect(new v1http.StreamableHTTPClientTransport(site.url)));

@@ -72,7 +72,7 @@ stop TERM
 "$stead" serve --listen 0.0.0.0:0 >/dev/null 2>err
 check "without a token it is not open to others" "6 1" "$? $(grep -c 'there is no token yet' err)"
 "$stead" serve --listen nonsense >/dev/null 2>err
-check "an address that is none is refused" 2 $?
+check "what is not an address is refused" 2 $?
 
 # Old and new content are recognizable by every byte; a mixture would be seen.
 head -c 3000000 /dev/zero | tr '\0' a >a.bin
