@@ -25,11 +25,11 @@ void metrics_count(struct serve *s, const struct exchange *x)
 
 	while (bucket < TIME_BUCKETS && micros > bounds[bucket].micros)
 		bucket++;
-	atomic_fetch_add(&n->by_class[x->status / 100 < 6 ? x->status / 100 : 0], 1);
-	atomic_fetch_add(&n->by_time[bucket], 1);
 	atomic_fetch_add(&n->micros, (unsigned long long)micros);
 	if (x->answer_size != UINT64_MAX)
 		atomic_fetch_add(&n->bytes, x->answer_size);
+	atomic_fetch_add(&n->by_time[bucket], 1);
+	atomic_fetch_add(&n->by_class[x->status / 100 < 6 ? x->status / 100 : 0], 1);
 }
 
 static void write_one(struct buf *b, const char *name, const char *kind, const char *help, uint64_t value)
