@@ -130,6 +130,31 @@
 #define HTTP_HEAD_MAX       (256 * KIB)
 #define HTTP_ERROR_BODY_MAX (64 * KIB)
 
+/* The HTTP server: the head of a request, a body that is kept in memory and all of those together, the body of a tool
+   call, a file that is sent to it (ERR_TOO_LARGE); requests that wait for a worker, connections (ERR_UNAVAILABLE). */
+#define HTTP_REQUEST_HEAD_MAX (32 * KIB)
+#define HTTP_BODY_MEMORY      (256 * KIB)
+#define HTTP_BODIES_MEMORY    (64 * MIB)
+#define HTTP_TOOL_BODY_MAX    JSON_LEN_MAX
+#define HTTP_FILE_BODY_MAX    ((uint64_t)64 * 1024 * MIB)
+#define HTTP_QUEUE_MAX        4096
+#define HTTP_CONNECTIONS_MAX  20000
+/* A head must be there after so many seconds, a body must come with so many bytes a second, and a request that was
+   cancelled has so many milliseconds to end. */
+#define HTTP_HEAD_S        60
+#define HTTP_BODY_RATE_MIN 512
+#define HTTP_CANCEL_MS     5000
+/* Milliseconds that opening a workspace may take, and a call of a tool (ERR_TIMEOUT). */
+#define SERVER_OPEN_MS 30000
+#define SERVER_CALL_MS 600000
+/* Workspaces that are watched (each has a thread), clients that wait for events, seconds that a long poll may wait; MCP
+   sessions, and MCP requests that stay open (each has a thread). ERR_UNAVAILABLE. */
+#define SERVER_FEEDS_MAX    256
+#define SERVER_WATCHERS_MAX 10000
+#define SERVER_WAIT_S_MAX   300
+#define SERVER_SESSIONS_MAX 1000
+#define SERVER_LISTENS_MAX  256
+
 /* Streams move through buffers of this size. */
 #define STREAM_CHUNK (256 * KIB)
 /* A list page that a store may be asked for. */

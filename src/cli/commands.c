@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Merges the tables of the families, of src/admin and of this directory into one list, ordered by topic. */
+/* Merges the tables of the families, of src/admin, of src/server and of this directory into one list, ordered by topic.
+ */
 #include "cli/commands.h"
 
 #include "admin/admin_commands.h"
 #include "base/fatal.h"
+#include "server/server_commands.h"
 #include "tool/family.h"
 
 #define COMMANDS_MAX 200
@@ -29,6 +31,7 @@ const struct command *const *command_list(void)
 	for (enum topic topic = 0; topic < TOPICS; topic++) {
 		add(topic, workspace_commands);
 		add(topic, mcp_commands);
+		add(topic, server_commands);
 		add(topic, tools_commands);
 		for (const struct family *const *f = families; *f; f++)
 			add(topic, (*f)->commands);

@@ -13,4 +13,24 @@
    store on a server is cancelled, if need be for the whole process (ctx_end_all). */
 int mcp_serve_stdio(struct workspace *ws, struct toolset *set, int in_fd, int out_fd, struct err *err);
 
+/*
+ * The same server a message at a time, for transports on which each message has an answer of its own (HTTP). A peer is
+ * what one client is to the server: its form of results, its subscriptions. Its messages may come from several threads.
+ */
+struct server;
+struct rpc_message;
+/* Gets replies and notifications, whole lines. Not called by two threads at once. */
+typedef void (*mcp_push)(void *arg, struct str lines);
+
+struct server *mcp_peer_new(struct workspace *ws, struct toolset *set, mcp_push push, void *arg);
+/* Ends its subscriptions. When no message is being answered. */
+void mcp_peer_destroy(struct server *peer);
+/* From now on results have the form that the other peer agreed on with `initialize`. */
+void mcp_peer_like(struct server *peer, const struct server *other);
+/* Answers a request, or acts on a notification, on this thread. True: the request stays open (subscriptions/listen) and
+   has taken the arena, in which the message is. *ret_code: of the error it was answered with, or 0. */
+bool mcp_peer_take(struct server *peer, struct arena *arena, const struct rpc_message *msg, int *ret_code);
+/* Cancels the request that a cancellation names, if this peer runs it; NULL: all that it runs. */
+void mcp_peer_cancel(struct server *peer, const struct rpc_message *cancelled);
+
 #endif

@@ -39,6 +39,10 @@ static void write_all(struct out *out)
 {
 	struct str rest = buf_str(&out->buf);
 
+	if (out->push) {
+		out->push(out->push_arg, rest);
+		rest.len = 0;
+	}
 	while (rest.len && !atomic_load(&out->broken)) {
 		ssize_t n = write(out->fd, rest.ptr, rest.len);
 

@@ -92,6 +92,7 @@ void reply_error(struct request *req, int code, const struct jv *data, const cha
 	n = vsnprintf(message, sizeof(message), fmt, ap);
 	va_end(ap);
 	error.message = utf8_first(str_n(message, n < 0 ? 0 : (size_t)n), sizeof(message) - 1);
+	s->error_code = code;
 	rpc_write_error(out_begin(&s->out), req->id, &error);
 	out_end(&s->out, urgent);
 }

@@ -265,3 +265,53 @@ int mcp_serve_stdio(struct workspace *ws, struct toolset *set, int in_fd, int ou
 	free(s);
 	return 0;
 }
+
+struct server *mcp_peer_new(struct workspace *ws, struct toolset *set, mcp_push push, void *arg)
+{
+	struct server *s = xcalloc(1, sizeof(*s));
+
+	server_init(s, ws, set, -1, -1);
+	s->out.push = push;
+	s->out.push_arg = arg;
+	return s;
+}
+
+void mcp_peer_destroy(struct server *s)
+{
+	if (!s)
+		return;
+	server_release(s);
+	free(s);
+}
+
+void mcp_peer_like(struct server *s, const struct server *other)
+{
+	s->legacy_form = other->legacy_form;
+}
+
+bool mcp_peer_take(struct server *s, struct arena *arena, const struct rpc_message *msg, int *ret_code)
+{
+	struct request *req = NULL;
+	bool kept = false;
+
+	s->error_code = 0;
+	if (msg->kind == RPC_REQUEST)
+		req = handle_request(s, arena, msg, &kept);
+	else if (msg->kind == RPC_NOTIFICATION)
+		handle_notification(s, msg);
+	if (req) {
+		req->ret_kept = &kept;
+		req->method->run(req);
+	}
+	out_flush(&s->out);
+	*ret_code = s->error_code;
+	return kept;
+}
+
+void mcp_peer_cancel(struct server *s, const struct rpc_message *cancelled)
+{
+	if (cancelled)
+		handle_notification(s, cancelled);
+	else
+		flights_cancel_all(s, false);
+}

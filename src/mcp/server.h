@@ -31,6 +31,8 @@ struct out {
 	struct buf buf;
 	int fd;
 	atomic_bool broken; /* the peer is gone: nothing more is written */
+	mcp_push push;      /* gets the lines in place of fd; NULL: fd */
+	void *push_arg;
 };
 
 /* Requests that run outside the reading thread, or stay open, by id: so that they can be cancelled, and an id is not
@@ -110,6 +112,7 @@ struct server {
 	struct rpc_reader reader;  /* touched by the leader alone, like the next two */
 	struct tool_cache tools[FORMS];
 	enum form legacy_form;
+	int error_code; /* of the last error that was replied; 0: none */
 	struct out out;
 	struct flights flights;
 	struct crew crew;

@@ -64,11 +64,14 @@ struct source {
 };
 
 /* Where a read puts its bytes. `push` gets them in order. `reserve` (optional) is asked once with the exact size that
-   will come; memory it returns is filled directly and then `push` is called once with that pointer. */
+   will come; memory it returns is filled directly and then `push` is called once with that pointer. `take_file`
+   (optional) is offered the open file first, by a store that has the bytes in a file of this machine: true means that
+   they were taken from there (with dup(2)), and nothing is pushed. */
 struct sink {
 	int (*push)(void *arg, const void *bytes, size_t len, struct err *err);
 	void *(*reserve)(void *arg, size_t size);
 	void *arg;
+	bool (*take_file)(void *arg, int fd, uint64_t offset, uint64_t length);
 };
 
 struct store_range {

@@ -69,6 +69,8 @@ void toolset_destroy(struct toolset *set);
 /* The same tools over another user's handle of the same workspace, sharing what `of` has parsed. `of` and `ws` must
    outlive it. */
 struct toolset *toolset_for(struct toolset *of, struct workspace *ws);
+/* Those tools of `of` that change nothing. `of` must outlive it. */
+struct toolset *toolset_reading(const struct toolset *of);
 /* The name of the `index`-th dialect; the first is "native"; NULL after the last. */
 const char *toolset_dialect(size_t index);
 /* What '/' is for a dialect's tools by default, for workspace_opts.root: "workspace", "task:default",

@@ -164,6 +164,28 @@ struct toolset *toolset_for(struct toolset *of, struct workspace *ws)
 	return set;
 }
 
+struct toolset *toolset_reading(const struct toolset *of)
+{
+	struct toolset *set = xcalloc(1, sizeof(*set));
+
+	set->ws = of->ws;
+	set->dialect = of->dialect;
+	set->arena = arena_new();
+	pthread_mutex_init(&set->lock, NULL);
+	set->entries = xcalloc(of->count + 1, sizeof(*set->entries));
+	for (size_t i = 0; i < of->count; i++) {
+		struct entry *e = &set->entries[set->count];
+
+		if (!(of->entries[i].tool.traits & TOOL_READS_ONLY))
+			continue;
+		e->tool = of->entries[i].tool;
+		e->info = of->entries[i].info;
+		e->info.input_schema = e->info.output_schema = NULL;
+		set->count++;
+	}
+	return set;
+}
+
 void toolset_destroy(struct toolset *set)
 {
 	if (!set)

@@ -85,10 +85,13 @@ static int read_range(struct ctx *ctx, int fd, uint64_t size, struct store_range
 {
 	uint64_t from = range.offset < size ? range.offset : size;
 	uint64_t len = range.length < size - from ? range.length : size - from;
-	char *direct = sink->reserve ? sink->reserve(sink->arg, (size_t)len) : NULL;
+	char *direct;
 	size_t n = 0;
 	int r;
 
+	if (sink->take_file && sink->take_file(sink->arg, fd, from, len))
+		return 0;
+	direct = sink->reserve ? sink->reserve(sink->arg, (size_t)len) : NULL;
 	if (!direct)
 		return read_chunks(ctx, fd, from, len, sink, err);
 	r = read_full(fd, direct, (size_t)len, from, &n, err);

@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `stead serve` and `stead token`. */
+#include "server/server_commands.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "command/cli.h"
+#include "server/parse.h"
+#include "server/serve.h"
+#include "server/tokens.h"
+#include "workspace/workspace_parts.h"
+
+#define GRACE_MS    10000
+#define NS_PER_DAY  (86400 * NS_PER_S)
+#define EXPIRES_MAX 36500
+
+/* --- serve --- */
+
+static int wait_for_signal(const sigset_t *set)
+{
+	int signal = 0;
+
+	while (sigwait(set, &signal) != 0)
+		continue;
+	return signal;
+}
+
+static void say_ready(struct cli *cli, const struct serve *serve)
+{
+	struct jv *v = jv_object(cli->ctx.arena);
+
+	jv_set_str(cli->ctx.arena, v, "url", serve_url(serve));
+	if (cli->json)
+		output_json_line(&cli->out, cli->ctx.arena, v);
+	else
+		output_printf(&cli->out, "listening on %.*s\n", STR_ARG(serve_url(serve)));
+	output_flush(&cli->out);
+	if (serve_is_unused(serve))
+		fputs("stead: there is no token yet, so every request is refused; make one: stead token create\n",
+		      stderr);
+}
+
+static int run_serve(struct cli *cli, struct err *err)
+{
+	struct arena *arena = cli->ctx.arena;
+	struct serve_opts opts = {.store_url = cli_setting(cli, "store"),
+				  .is_open = args_has(&cli->args, "open"),
+				  .relaxed = args_has(&cli->args, "relaxed"),
+				  .verbose = args_has(&cli->args, "verbose")};
+	struct str listen = args_get(&cli->args, "listen");
+	struct serve *serve;
+	sigset_t signals;
+	int r;
+
+	opts.hosts = args_each(arena, &cli->args, "host", &opts.host_count);
+	opts.origins = args_each(arena, &cli->args, "origin", &opts.origin_count);
+	r = listen_parse(listen.len ? listen : STR("127.0.0.1:7777"), &opts.host, &opts.port, err);
+	if (r)
+		return err_prefix(err, "serve");
+	sigemptyset(&signals);
+	sigaddset(&signals, SIGTERM);
+	sigaddset(&signals, SIGINT);
+	pthread_sigmask(SIG_BLOCK, &signals, NULL); /* inherited by all threads: only this one takes them */
+	r = serve_start(&opts, &serve, err);
+	if (r)
+		return r;
+	say_ready(cli, serve);
+	wait_for_signal(&signals);
+	pthread_sigmask(SIG_UNBLOCK, &signals, NULL); /* a second one ends the program at once */
+	if (!serve_stop(serve, GRACE_MS))
+		_exit(0);
+	return 0;
+}
+
+static const struct option serve_options[] = {
+	{"listen", 0, "HOST:PORT",
+	 .help = "a numeric address and a port; port 0 takes a free one (default: 127.0.0.1:7777)"},
+	{"open", .help = "ask for no token; only on loopback"},
+	{"host", 0, "NAME", .help = "a further name of this server that clients may use; may be repeated"},
+	{"origin", 0, "URL", .help = "a site whose pages may use this server; may be repeated"},
+	{"verbose", 'v', .help = "write one line for each request to standard error"},
+	{0},
+};
+
+/* --- token --- */
+
+static int open_base(struct cli *cli, bool create, struct store **ret, struct err *err)
+{
+	struct str dir;
+
+	return workspace_open_store(cli->ctx.arena, cli_setting(cli, "store"), create, false, ret, &dir, err);
+}
+
+static void add_names(struct buf *b, const char *what, const struct jv *list, const char *none)
+{
+	buf_printf(b, ", %s", what);
+	if (!list)
+		buf_printf(b, "%s", none);
+	for (const struct jv_member *m = jv_first(list); m; m = m->next) {
+		if (m != jv_first(list))
+			buf_char(b, ',');
+		buf_add(b, jv_str_of(m->value));
+	}
+}
+
+static void print_token(struct cli *cli, const struct jv *token)
+{
+	struct str expires = jv_get_str(token, "expires"), name = jv_get_str(token, "name");
+	struct buf b;
+
+	buf_init(&b, cli->ctx.arena, 100000);
+	add_names(&b, "workspaces ", jv_get(token, "workspaces"), "all");
+	add_names(&b, "users ", jv_get(token, "users"), "none");
+	output_printf(&cli->out, "%.*s  %.*s%.*s, %s%.*s%s%s%.*s\n", STR_ARG(jv_get_str(token, "id")),
+		      STR_ARG(jv_get_str(token, "access")), STR_ARG(buf_str(&b)),
+		      jv_get_bool(token, "expired", false) ? "expired "
+		      : expires.len                        ? "expires "
+							   : "does not expire",
+		      STR_ARG(expires), name.len ? "  " : "", "", STR_ARG(name));
+}
+
+static int want_of(struct cli *cli, struct token_want *want, struct err *err)
+{
+	struct str access = args_get(&cli->args, "access");
+	uint64_t days = args_number(&cli->args, "expires", 0);
+
+	*want = (struct token_want){.name = args_operand(&cli->args, 0)};
+	want->workspaces = args_each(cli->ctx.arena, &cli->args, "for", &want->workspace_count);
+	want->users = args_each(cli->ctx.arena, &cli->args, "as", &want->user_count);
+	want->access = str_is(access, "admin") ? ACCESS_ADMIN : str_is(access, "read") ? ACCESS_READ : ACCESS_WRITE;
+	if (days)
+		want->expires_ns = clock_real_ns() + (int64_t)days * NS_PER_DAY;
+	if (args_has(&cli->args, "workspace") || args_has(&cli->args, "user"))
+		return err_set(
+			err, ERR_INVALID,
+			"token create: say with --for which workspaces the token is for, and with --as which users");
+	return 0;
+}
+
+static int run_token_create(struct cli *cli, struct err *err)
+{
+	struct token_want want;
+	struct store *base;
+	struct jv *token;
+	int r = want_of(cli, &want, err);
+
+	if (r == 0)
+		r = open_base(cli, true, &base, err);
+	if (r)
+		return r;
+	r = token_create(base, &cli->ctx, &want, &token, err);
+	store_destroy(base);
+	if (r || cli_json(cli, token))
+		return r;
+	print_token(cli, token);
+	output_printf(&cli->out, "%.*s\n", STR_ARG(jv_get_str(token, "token")));
+	fputs("stead: this is the only time that the token is shown\n", stderr);
+	return 0;
+}
+
+static int run_token_list(struct cli *cli, struct err *err)
+{
+	struct store *base;
+	struct jv *list;
+	int r = open_base(cli, false, &base, err);
+
+	if (r)
+		return r;
+	r = token_list(base, &cli->ctx, &list, err);
+	store_destroy(base);
+	if (r || cli_json(cli, list))
+		return r;
+	for (const struct jv_member *m = jv_first(list); m; m = m->next)
+		print_token(cli, m->value);
+	return 0;
+}
+
+static int run_token_revoke(struct cli *cli, struct err *err)
+{
+	struct jv *v = jv_object(cli->ctx.arena);
+	struct store *base;
+	int r = open_base(cli, false, &base, err);
+
+	if (r)
+		return r;
+	r = token_revoke(base, &cli->ctx, cli->args.operands[0], err);
+	store_destroy(base);
+	jv_set_str(cli->ctx.arena, v, "revoked", cli->args.operands[0]);
+	if (r == 0 && !cli_json(cli, v))
+		output_printf(&cli->out, "revoked %.*s\n", STR_ARG(cli->args.operands[0]));
+	return r;
+}
+
+static const struct action token_actions[] = {
+	{"list", NULL, .run = run_token_list},
+	{"create", "[NAME]", .run = run_token_create},
+	{"revoke", "ID", .run = run_token_revoke},
+	{0},
+};
+
+static const struct option token_options[] = {
+	{"access", 0, "ACCESS", .help = "create: what it allows: read, write (default) or admin",
+	 .words = "read write admin"},
+	{"for", 0, "WORKSPACE", .help = "create: a workspace that it is for (default: all); may be repeated",
+	 .complete = COMPLETE_WORKSPACE},
+	{"as", 0, "USER", .help = "create: a user that it may act as, '*' for any (default: none); may be repeated"},
+	{"expires", 0, "DAYS", .help = "create: it ends after so many days (default: never)", .min = 1,
+	 .max = EXPIRES_MAX},
+	{0},
+};
+
+const struct command server_commands[] = {
+	{"serve", "serve all workspaces of the store over HTTP", TOPIC_TOOLS, .run = run_serve,
+	 .options = serve_options,
+	 .about = "Serves files, tools, events and MCP over HTTP until it gets SIGTERM or Ctrl-C. Prints one line\n"
+		  "with its address when it is ready. Clients send a token (see 'stead token'); with --open, for\n"
+		  "trying it out on your own machine, they need none. docs/server.md describes the routes.\n",
+	 .examples = "stead serve --open\n  on http://127.0.0.1:7777, for this machine only\n"
+		     "stead serve --listen 0.0.0.0:7777 --host stead.example.org\n"
+		     "  for others, with tokens; put a proxy with TLS before it\n"},
+	{"token", "make, list and revoke tokens for 'stead serve'", TOPIC_TOOLS, .actions = token_actions,
+	 .options = token_options,
+	 .about = "A token says which workspaces its holder may use, as which users, and for what: read; write,\n"
+		  "which includes read; or admin, which also makes workspaces and sees the server's numbers. It\n"
+		  "is shown once; the store keeps a hash. A server refuses a revoked token after a second.\n",
+	 .examples =
+		 "stead token create ci --for research --access read --expires 30\n  for one workspace, for 30 days\n"
+		 "stead token revoke 0f1e2d3c4b5a6978\n  end it\n"},
+	{0},
+};

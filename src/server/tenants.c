@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One lock for the table, one per workspace while it is opened: opening may wait for a server, and must delay only
+ * those who want the same workspace.
+ */
+#include "server/tenants.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/hash.h"
+#include "base/limits.h"
+
+#define BUCKETS 1024
+
+struct house {
+	struct house *next;
+	struct str name;
+	struct workspace *ws; /* without a user; NULL: not open yet */
+	struct toolset *set, *reading;
+	pthread_mutex_t opening;
+	unsigned refs; /* who opens it, and each tenant */
+};
+
+struct tenants {
+	pthread_mutex_t lock;
+	struct arena *arena;
+	struct workspace_opts like;
+	struct house *houses[BUCKETS];
+	struct tenant *tenants[BUCKETS];
+	uint64_t count; /* of tenants */
+};
+
+struct tenants *tenants_new(const struct workspace_opts *like)
+{
+	struct tenants *t = xcalloc(1, sizeof(*t));
+
+	pthread_mutex_init(&t->lock, NULL);
+	t->arena = arena_new();
+	t->like = *like;
+	t->like.store_url = arena_str(t->arena, like->store_url);
+	return t;
+}
+
+static struct house **house_slot(struct tenants *t, struct str name)
+{
+	struct house **slot = &t->houses[hash_u64(name, 11) % BUCKETS];
+
+	while (*slot && !str_eq((*slot)->name, name))
+		slot = &(*slot)->next;
+	return slot;
+}
+
+static struct tenant **tenant_slot(struct tenants *t, struct str name, struct str user)
+{
+	struct tenant **slot = &t->tenants[hash_u64(user, hash_u64(name, 11)) % BUCKETS];
+
+	while (*slot && (!str_eq((*slot)->user, user) || !str_eq((*slot)->house->name, name)))
+		slot = &(*slot)->next;
+	return slot;
+}
+
+struct tenant *tenants_find(struct tenants *t, struct str name, struct str user)
+{
+	struct tenant *tenant;
+
+	pthread_mutex_lock(&t->lock);
+	tenant = *tenant_slot(t, name, user);
+	if (tenant)
+		tenant->refs++;
+	pthread_mutex_unlock(&t->lock);
+	return tenant;
+}
+
+static void house_close(struct house *house)
+{
+	toolset_destroy(house->reading);
+	toolset_destroy(house->set);
+	workspace_close(house->ws);
+	pthread_mutex_destroy(&house->opening);
+	free((char *)house->name.ptr);
+	free(house);
+}
+
+/* Takes one reference off; returns the house when it is to be closed by the caller. tenants.lock is held. */
+static struct house *house_unref(struct tenants *t, struct house *house)
+{
+	if (--house->refs)
+		return NULL;
+	*house_slot(t, house->name) = house->next;
+	return house;
+}
+
+static struct house *house_ref(struct tenants *t, struct str name)
+{
+	struct house **slot, *house;
+
+	pthread_mutex_lock(&t->lock);
+	slot = house_slot(t, name);
+	house = *slot;
+	if (!house) {
+		house = *slot = xcalloc(1, sizeof(*house));
+		house->name = str_n(xstrndup(name), name.len);
+		pthread_mutex_init(&house->opening, NULL);
+	}
+	house->refs++;
+	pthread_mutex_unlock(&t->lock);
+	return house;
+}
+
+/* house.opening is held. */
+static int house_open(struct tenants *t, struct house *house, struct err *err)
+{
+	struct workspace_opts opts = t->like;
+	struct workspace *ws;
+	int r;
+
+	if (house->ws)
+		return 0;
+	opts.name = house->name;
+	opts.deadline_ns = clock_monotonic_ns() + SERVER_OPEN_MS * NS_PER_MS;
+	r = workspace_open(&opts, &ws, err);
+	if (r)
+		return r;
+	r = toolset_new(ws, STR_NONE, &house->set, err);
+	if (r) {
+		workspace_close(ws);
+		return r;
+	}
+	house->reading = toolset_reading(house->set);
+	house->ws = ws;
+	return 0;
+}
+
+/* The handle of one user over an open house; house.opening is held. */
+static int tenant_open(struct house *house, struct str user, struct tenant **ret, struct err *err)
+{
+	struct tenant *tenant = xcalloc(1, sizeof(*tenant));
+	int r = 0;
+
+	tenant->house = house;
+	tenant->owner = tenants_owner(house->name);
+	tenant->ws = house->ws;
+	tenant->set = house->set;
+	tenant->reading = house->reading;
+	if (user.len)
+		r = workspace_open_for(house->ws, user, STR_NONE, STR_NONE, &tenant->ws, err);
+	if (r) {
+		free(tenant);
+		return r;
+	}
+	tenant->user = str_n(xstrndup(user), user.len);
+	if (user.len) {
+		tenant->set = toolset_for(house->set, tenant->ws);
+		tenant->reading = toolset_for(house->reading, tenant->ws);
+	}
+	*ret = tenant;
+	return 0;
+}
+
+static void tenant_close(struct tenant *tenant)
+{
+	if (tenant->user.len) {
+		toolset_destroy(tenant->set);
+		toolset_destroy(tenant->reading);
+		workspace_close(tenant->ws);
+	}
+	free((char *)tenant->user.ptr);
+	free(tenant);
+}
+
+int tenants_get(struct tenants *t, struct str name, struct str user, struct tenant **ret, struct err *err)
+{
+	struct house *house = house_ref(t, name);
+	struct tenant *tenant;
+	int r = 0;
+
+	pthread_mutex_lock(&house->opening);
+	pthread_mutex_lock(&t->lock);
+	tenant = *tenant_slot(t, name, user);
+	if (tenant)
+		tenant->refs++;
+	pthread_mutex_unlock(&t->lock);
+	if (!tenant) {
+		r = house_open(t, house, err);
+		if (r == 0)
+			r = tenant_open(house, user, &tenant, err);
+		pthread_mutex_lock(&t->lock);
+		if (r == 0) {
+			tenant->refs = 1;
+			*tenant_slot(t, name, user) = tenant;
+			house->refs++;
+			t->count++;
+		}
+		pthread_mutex_unlock(&t->lock);
+	}
+	pthread_mutex_unlock(&house->opening);
+	pthread_mutex_lock(&t->lock);
+	house = house_unref(t, house);
+	pthread_mutex_unlock(&t->lock);
+	if (house)
+		house_close(house);
+	if (r == 0)
+		*ret = tenant;
+	return r;
+}
+
+struct tenant *tenants_share(struct tenants *t, struct tenant *tenant)
+{
+	pthread_mutex_lock(&t->lock);
+	tenant->refs++;
+	pthread_mutex_unlock(&t->lock);
+	return tenant;
+}
+
+void tenants_put(struct tenants *t, struct tenant *tenant)
+{
+	if (!tenant)
+		return;
+	pthread_mutex_lock(&t->lock);
+	tenant->refs--;
+	tenant->used_ns = clock_monotonic_ns();
+	pthread_mutex_unlock(&t->lock);
+}
+
+/* Takes those that are idle out of the table, as a list. */
+static struct tenant *take_idle(struct tenants *t, int64_t idle_ns)
+{
+	int64_t now = clock_monotonic_ns();
+	struct tenant *list = NULL;
+
+	pthread_mutex_lock(&t->lock);
+	for (size_t i = 0; i < BUCKETS; i++) {
+		struct tenant **slot = &t->tenants[i];
+
+		while (*slot) {
+			struct tenant *tenant = *slot;
+
+			if (tenant->refs || now - tenant->used_ns < idle_ns) {
+				slot = &tenant->next;
+				continue;
+			}
+			*slot = tenant->next;
+			tenant->next = list;
+			list = tenant;
+			t->count--;
+		}
+	}
+	pthread_mutex_unlock(&t->lock);
+	return list;
+}
+
+void tenants_sweep(struct tenants *t, int64_t idle_ns)
+{
+	struct tenant *list = take_idle(t, idle_ns);
+
+	while (list) {
+		struct tenant *tenant = list;
+		struct house *house = tenant->house;
+
+		list = tenant->next;
+		tenant_close(tenant);
+		pthread_mutex_lock(&t->lock);
+		house = house_unref(t, house);
+		pthread_mutex_unlock(&t->lock);
+		if (house)
+			house_close(house);
+	}
+}
+
+void tenants_destroy(struct tenants *t)
+{
+	if (!t)
+		return;
+	tenants_sweep(t, 0);
+	pthread_mutex_destroy(&t->lock);
+	arena_destroy(t->arena);
+	free(t);
+}
+
+uint64_t tenants_owner(struct str workspace)
+{
+	return hash_u64(workspace, 17);
+}
+
+uint64_t tenants_count(struct tenants *t)
+{
+	uint64_t count;
+
+	pthread_mutex_lock(&t->lock);
+	count = t->count;
+	pthread_mutex_unlock(&t->lock);
+	return count;
+}
