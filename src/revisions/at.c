@@ -495,35 +495,8 @@ static int at_list(struct store *s, struct ctx *ctx, struct wpath dir, const str
 	return r;
 }
 
-/* True when everything below `dir` is what it was at the revision, as far as the log knows. */
-static bool is_unchanged(struct at *at, struct ctx *ctx, struct wpath dir)
-{
-	struct revisions *rv = revisions_of(at->revisions);
-	REV_PINNED struct revisions *pin = revisions_pin(rv);
-	struct str below = wpath_is_root(dir) ? STR("") : arena_printf(ctx->arena, "%.*s/", STR_ARG(dir.s));
-	struct err ignored;
-	size_t open = 1, i;
-	bool same;
-
-	pthread_mutex_lock(&at->lock);
-	same = bring_up(at, ctx, &ignored) == 0;
-	i = changed_from(at, below);
-	same = same && !changed_find(at, dir.s) && !(i < at->count && str_starts(at->changed[i].path, below));
-	pthread_mutex_unlock(&at->lock);
-	if (same) {
-		revlog_lock(rv->log);
-		revlog_open_records(rv->log, ctx, &open);
-		revlog_unlock(rv->log);
-	}
-	return same && open == 0;
-}
-
-/* A scan of files that have not changed is that of the store below, with its threads. A file that another program
-   changed and that nobody has noticed is seen as it is now. */
 static int at_around(struct store *s, struct ctx *ctx, struct store_call *call, struct err *err)
 {
-	if (call->op == STORE_OP_SCAN && is_unchanged(at_of(s), ctx, call->path))
-		return store_forward(at_of(s)->revisions->inner, ctx, call, err);
 	if (call->op == STORE_OP_SCAN)
 		return store_scan_generic(s, ctx, call->path, call->scan, err);
 	return err_set(err, ERR_DENIED, "the past cannot be changed; restore what you want from it instead");

@@ -15,6 +15,7 @@
 #include "base/strmap.h"
 #include "revisions/log_internal.h"
 
+#define REOPEN_TRIES  20
 #define LARGE_LOCAL   2048
 #define LARGE_JOURNAL 16384
 #define CLOSE_LOCAL   128
@@ -307,17 +308,20 @@ void table_free(struct revlog *log)
 	buf_release(&log->window.bytes);
 }
 
-/* Another process has merged or cut runs: opens those that there are now. False: they do not have what is needed. */
+/* Another process has merged or cut runs: opens those that there are now. It may do so again between the list and the
+   opening, so this is tried several times. False: they do not have what is needed. */
 static bool reopen_runs(struct revlog *log, struct ctx *ctx)
 {
 	struct err ignored;
 
-	close_runs(log);
-	if (runs_open(log->run_store, ctx, log->runs, &log->run_count, &ignored) == 0 && log->run_count &&
-	    run_head(log->runs[log->run_count - 1])->last + 1 >= log->low) {
-		if (run_head(log->runs[0])->first > log->first)
-			log->first = run_head(log->runs[0])->first;
-		return true;
+	for (int tries = 0; tries < REOPEN_TRIES; tries++) {
+		close_runs(log);
+		if (runs_open(log->run_store, ctx, log->runs, &log->run_count, &ignored) == 0 && log->run_count &&
+		    run_head(log->runs[log->run_count - 1])->last + 1 >= log->low) {
+			if (run_head(log->runs[0])->first > log->first)
+				log->first = run_head(log->runs[0])->first;
+			return true;
+		}
 	}
 	log->index_is_broken = true;
 	return false;
@@ -332,7 +336,7 @@ static int broken_index(struct revlog *log, struct err *err)
 /* The index entry of a number that the index covers. */
 static int entry_at(struct revlog *log, struct ctx *ctx, uint64_t number, struct run_entry *ret, struct err *err)
 {
-	for (int tries = 0; tries < 2; tries++) {
+	for (int tries = 0; tries <= REOPEN_TRIES; tries++) {
 		size_t i = log->run_count;
 		int r;
 
@@ -342,7 +346,7 @@ static int entry_at(struct revlog *log, struct ctx *ctx, uint64_t number, struct
 								    : -ERR_CORRUPT;
 		if (r != -ERR_CORRUPT)
 			return r;
-		if (tries || !reopen_runs(log, ctx))
+		if (tries == REOPEN_TRIES || !reopen_runs(log, ctx))
 			break;
 	}
 	return broken_index(log, err);
@@ -482,12 +486,12 @@ static int slot_resolve(struct revlog *log, struct ctx *ctx, struct path_slot *s
 	struct searching s = {log, ctx, slot};
 	int r = 0;
 
-	for (int tries = 0; tries < 2; tries++) {
+	for (int tries = 0; tries <= REOPEN_TRIES; tries++) {
 		size_t i = log->run_count;
 
 		for (r = 0; i-- > 0 && r == 0;)
 			r = run_lookup(log->runs[i], ctx, slot->hash, path_found, &s, err);
-		if (r != -ERR_CORRUPT || tries || !reopen_runs(log, ctx))
+		if (r != -ERR_CORRUPT || tries == REOPEN_TRIES || !reopen_runs(log, ctx))
 			break;
 	}
 	if (r < 0)

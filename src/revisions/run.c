@@ -439,6 +439,7 @@ int run_checkpoints(struct run *run, struct ctx *ctx, struct rev_checkpoint **re
 
 struct range {
 	uint64_t first, last;
+	bool bad; /* it cannot be opened */
 };
 
 static int range_cmp(const void *a, const void *b)
@@ -472,7 +473,7 @@ static int list_ranges(struct store *store, struct ctx *ctx, struct range **ret,
 			    !str_to_i64(str_from(name, 17), &last) || first <= 0 || last < first)
 				continue;
 			ARENA_ROOM(ctx->arena, list, count, cap);
-			list[count++] = (struct range){(uint64_t)first, (uint64_t)last};
+			list[count++] = (struct range){(uint64_t)first, (uint64_t)last, false};
 		}
 		req.after = page.next;
 	} while (page.next.ptr);
@@ -483,27 +484,50 @@ static int list_ranges(struct store *store, struct ctx *ctx, struct range **ret,
 	return 0;
 }
 
+/* The run that continues at `next` and goes farthest; `count`: there is none. */
+static size_t farthest(const struct range *list, size_t count, uint64_t next)
+{
+	size_t best = count;
+
+	for (size_t i = 0; i < count; i++)
+		if (!list[i].bad && list[i].first <= next && list[i].last >= next &&
+		    (best == count || list[i].last > list[best].last))
+			best = i;
+	return best;
+}
+
+/* Runs of several processes may overlap. What they say is the same, so that does not matter. */
 int runs_open(struct store *store, struct ctx *ctx, struct run *ret_runs[RUN_MAX], size_t *ret_count, struct err *err)
 {
 	struct range *list;
-	uint64_t next = 0;
-	size_t count;
+	uint64_t next;
+	size_t count, i;
 	int r = list_ranges(store, ctx, &list, &count, err);
 
 	*ret_count = 0;
-	for (size_t i = 0; r == 0 && i < count; i++) {
-		bool fits = *ret_count < RUN_MAX && (next == 0 || list[i].first == next);
-
-		if (fits)
-			ret_runs[*ret_count] = run_open(store, ctx, list[i].first, list[i].last);
-		if (fits && ret_runs[*ret_count]) {
-			(*ret_count)++;
-			next = list[i].last + 1;
-		} else if (fits || list[i].last < next) {
-			run_remove(store, ctx, list[i].first, list[i].last); /* damaged, or a part of a longer one */
-		}
+	if (r || count == 0)
+		return r;
+	for (next = list[0].first; (i = farthest(list, count, next)) < count && *ret_count < RUN_MAX;) {
+		ret_runs[*ret_count] = run_open(store, ctx, list[i].first, list[i].last);
+		list[i].bad = !ret_runs[*ret_count];
+		if (list[i].bad)
+			continue;
+		(*ret_count)++;
+		next = list[i].last + 1;
 	}
-	return r;
+	for (i = 0; i < count; i++) {
+		bool spare = list[i].bad;
+
+		for (size_t k = 0; k < *ret_count && !spare; k++) {
+			const struct run_head *h = run_head(ret_runs[k]);
+
+			spare = h->first <= list[i].first && h->last >= list[i].last &&
+				h->last - h->first > list[i].last - list[i].first;
+		}
+		if (spare)
+			run_remove(store, ctx, list[i].first, list[i].last);
+	}
+	return 0;
 }
 
 size_t runs_to_merge(struct run *const *runs, size_t count)

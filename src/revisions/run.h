@@ -80,8 +80,8 @@ struct run_build {
 
 /* Writes a run into `store`. */
 int run_write(struct store *store, struct ctx *ctx, struct run_build *build, struct err *err);
-/* Opens those runs in the store that follow each other without a gap from the lowest number on, longest first.
-   Everything that cannot be used is removed. *ret_runs is in the order of their numbers. */
+/* Opens runs that together cover the longest range without a gap, from the lowest number on. Those that are damaged, or
+   a part of a longer one, are removed. *ret_runs is in the order of their numbers. */
 int runs_open(struct store *store, struct ctx *ctx, struct run *ret_runs[RUN_MAX], size_t *ret_count, struct err *err);
 /* Opens the run of this range; NULL: it is not there, or damaged. */
 struct run *run_open(struct store *store, struct ctx *ctx, uint64_t first, uint64_t last);
