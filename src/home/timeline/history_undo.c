@@ -35,11 +35,13 @@ struct area {
 struct undo_path {
 	struct step step;       /* number: before the oldest chosen change; now: as it is */
 	uint64_t newest;        /* chosen */
+	struct rev_state left;  /* by that one */
 	uint64_t last;          /* its newest change, chosen or not */
 	struct rev_state above; /* what the change that is met next must have left behind */
 	uint64_t above_number;  /* after which revision */
 	bool gap;               /* changes that were not chosen were met since */
 	bool conflict;
+	bool mixed;        /* a conflict between two chosen changes */
 	bool mode_changed; /* by a chosen change */
 };
 
@@ -352,28 +354,43 @@ static int hash_after(struct undo *u, struct wpath path, uint64_t number, uint64
 	return r;
 }
 
-/* Whether the path is after `r` what the changes above it found. Two states of the same bytes need not be known to be
-   the same: the hash of what an append left is not in the log. */
-static int is_as_left(struct undo *u, const struct undo_path *p, const struct revision *r, bool *ret, struct err *err)
-{
-	const struct rev_state *a = &r->after, *b = &p->above;
-	uint64_t left[2], found[2];
-	int bad;
+/* A state of a path, which it had after this revision. */
+struct past_state {
+	const struct rev_state *state;
+	uint64_t number;
+};
 
-	*ret = past_same(a, b);
-	if (*ret || !a->exists || !b->exists || a->size != b->size)
+/* Both hashes are known, of the same kind, and not of the same content. */
+static bool hashes_differ(const struct rev_hash *a, const struct rev_hash *b)
+{
+	return rev_hash_is_set(a) && rev_hash_is_set(b) && !a->w[3] == !b->w[3] &&
+	       (a->w[0] != b->w[0] || a->w[1] != b->w[1]);
+}
+
+/* Whether a path had the same bytes twice. The records alone need not say so: the hash of what an append left is not in
+   the log. */
+static int is_same(struct undo *u, struct wpath path, struct past_state a, struct past_state b, bool *ret,
+		   struct err *err)
+{
+	uint64_t hash_a[2], hash_b[2];
+	int r;
+
+	*ret = past_same(a.state, b.state);
+	if (*ret || !a.state->exists || !b.state->exists || a.state->size != b.state->size ||
+	    hashes_differ(&a.state->hash, &b.state->hash))
 		return 0;
-	bad = hash_after(u, r->path, r->number, left, err);
-	if (bad == 0)
-		bad = hash_after(u, r->path, p->above_number, found, err);
-	*ret = bad == 0 && left[0] == found[0] && left[1] == found[1];
-	return bad == -ERR_NOT_FOUND ? 0 : bad; /* no longer kept: not known to be the same */
+	r = hash_after(u, path, a.number, hash_a, err);
+	if (r == 0)
+		r = hash_after(u, path, b.number, hash_b, err);
+	*ret = r == 0 && hash_a[0] == hash_b[0] && hash_a[1] == hash_b[1];
+	return r == -ERR_NOT_FOUND ? 0 : r; /* no longer kept: not known to be the same */
 }
 
 static int plan_change(void *arg, const struct revision *r, struct err *err)
 {
 	struct undo *u = arg;
 	struct undo_path *p = path_of(u, r);
+	struct past_state left = {&r->after, r->number};
 	bool same = true;
 	int bad = 0;
 
@@ -384,11 +401,14 @@ static int plan_change(void *arg, const struct revision *r, struct err *err)
 		return 0;
 	}
 	if (p->gap)
-		bad = is_as_left(u, p, r, &same, err);
-	p->conflict = p->conflict || !same;
+		bad = is_same(u, r->path, left, (struct past_state){&p->above, p->above_number}, &same, err);
+	p->conflict |= !same;
+	p->mixed |= !same && p->newest;
 	p->gap = false;
-	if (!p->newest)
+	if (!p->newest) {
 		p->newest = r->number;
+		p->left = past_keep(u->ctx, &r->after);
+	}
 	p->mode_changed |= r->before.mode && r->after.mode && r->before.mode != r->after.mode;
 	p->step.number = p->above_number = r->number - 1;
 	p->step.then = p->above = past_keep(u->ctx, &r->before);
@@ -398,22 +418,43 @@ static int plan_change(void *arg, const struct revision *r, struct err *err)
 	return bad;
 }
 
+/* A path that the chosen changes left as they found it has nothing to take back, whatever was done to it since: also by
+   the undo of an older call, after a call like that was passed over. */
+static int leave_if_undone(struct undo *u, struct undo_path *p, struct err *err)
+{
+	struct past_state then = {&p->step.then, p->step.number}, left = {&p->left, p->newest};
+	bool same = false;
+	int r = 0;
+
+	if (!p->mixed && !(p->mode_changed && p->step.then.mode != p->left.mode))
+		r = is_same(u, p->step.logged, then, left, &same, err);
+	if (!same)
+		return r;
+	p->step.then = p->step.now;
+	p->step.number = p->last;
+	p->conflict = p->mode_changed = false;
+	return 0;
+}
+
 /* Leaves only the paths that have a chosen change. A path that is as it was before all of them is not a conflict. */
-static void keep_chosen(struct undo *u)
+static int keep_chosen(struct undo *u, struct err *err)
 {
 	size_t n = 0;
+	int r = 0;
 
-	for (size_t i = 0; i < u->count; i++) {
+	for (size_t i = 0; r == 0 && i < u->count; i++) {
 		struct undo_path *p = &u->paths[i];
 
 		if (!p->newest)
 			continue;
+		r = leave_if_undone(u, p, err);
 		p->conflict = p->conflict && !past_same(&p->step.then, &p->step.now);
 		if (p->step.then.exists && (p->mode_changed || !p->step.now.exists))
 			p->step.mode = p->step.then.mode;
 		u->paths[n++] = *p;
 	}
 	u->count = n;
+	return r;
 }
 
 static int plan(struct undo *u, struct err *err)
@@ -426,9 +467,7 @@ static int plan(struct undo *u, struct err *err)
 	u->count = 0;
 	u->changes = 0;
 	r = past_each_in(u->area.log, u->ctx, q, plan_change, u, err);
-	if (r == 0)
-		keep_chosen(u);
-	return r;
+	return r ? r : keep_chosen(u, err);
 }
 
 /* Plans, checks whether another program has changed one of the files, and if so plans again with that change. */

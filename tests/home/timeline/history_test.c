@@ -329,6 +329,69 @@ TEST(a_call_that_left_nothing_to_take_back_is_passed_over)
 	bench_close(&b);
 }
 
+TEST(an_append_of_nothing_is_passed_over)
+{
+	struct bench b;
+	struct err err = {0};
+	struct wpath a = {STR("a")};
+
+	EACH_PLACE(&b)
+	{
+		write_versions(&b, 2);
+		CHECK_OK(store_append(workspace_files(b.ws), &b.ctx, a, STR(""), (struct store_cond){0}, NULL, &err),
+			 err);
+		good(&b, "undo", "{}");
+		CHECK_STR(content_of(&b, "a"), STR("v1"));
+	}
+}
+
+TEST(a_call_that_removed_what_it_created_is_passed_over_each_time)
+{
+	struct bench b;
+	struct err err = {0};
+	struct wpath a = {STR("a")};
+	struct store_cond any = {0};
+
+	EACH_PLACE(&b)
+	{
+		write_versions(&b, 2);
+		good(&b, "move_file", "{'from':'a','to':'b'}");
+		b.ctx.actor.call_id = STR("there-and-gone");
+		CHECK_OK(store_write(workspace_files(b.ws), &b.ctx, a, STR("x"), any, NULL, &err), err);
+		CHECK_OK(store_remove(workspace_files(b.ws), &b.ctx, a, false, any, NULL, &err), err);
+		b.ctx.actor.call_id = STR_NONE;
+		good(&b, "undo", "{}"); /* the move: "a" is there again */
+		CHECK(is_there(&b, "a") && !is_there(&b, "b"));
+		good(&b, "undo", "{}");
+		CHECK_STR(content_of(&b, "a"), STR("v1"));
+		good(&b, "undo", "{'redo':true}");
+		good(&b, "undo", "{'redo':true}");
+		CHECK(!is_there(&b, "a") && is_there(&b, "b"));
+	}
+}
+
+/* The call removed a file of someone else after its own: what should come back is not clear. */
+TEST(a_path_that_others_changed_between_the_changes_of_a_call_stays_a_conflict)
+{
+	struct bench b;
+	struct err err = {0};
+	struct wpath a = {STR("a")};
+	struct store_cond any = {0};
+
+	EACH_PLACE(&b)
+	{
+		b.ctx.actor.call_id = STR("mixed");
+		CHECK_OK(store_write(workspace_files(b.ws), &b.ctx, a, STR("x"), any, NULL, &err), err);
+		b.ctx.actor.call_id = STR_NONE;
+		write_versions(&b, 1);
+		b.ctx.actor.call_id = STR("mixed");
+		CHECK_OK(store_remove(workspace_files(b.ws), &b.ctx, a, false, any, NULL, &err), err);
+		b.ctx.actor.call_id = STR_NONE;
+		write_versions(&b, 2);
+		refused(&b, "undo", "{'call':'mixed'}", ERR_CONFLICT);
+	}
+}
+
 TEST(the_last_call_may_be_of_any_family)
 {
 	struct bench b, other;

@@ -514,13 +514,28 @@ TEST(a_workspace_on_disk_goes_back_to_any_revision_and_forward_again)
 	check(true);
 }
 
-/* Seeds that found a fault once: a directory that is moved onto an empty one was not recorded. */
+static void check_seeds(const uint64_t *seeds, size_t count, size_t steps, bool on_disk)
+{
+	static struct run r;
+
+	for (size_t i = 0; i < count; i++)
+		if (!run_once(&r, seeds[i], steps, on_disk))
+			TEST_FAIL("seed %llu: %s", (unsigned long long)seeds[i], r.why);
+}
+
+/* Two where an append of nothing was undone as if it had changed the file, and one where a call that removes what it
+   creates was a conflict once an older call at its path was undone. */
+TEST(seeds_that_found_a_fault_in_memory_pass)
+{
+	static const uint64_t seeds[] = {317604, 239280, 151086};
+
+	check_seeds(seeds, sizeof seeds / sizeof seeds[0], 2000, false);
+}
+
+/* A directory that is moved onto an empty one was not recorded. */
 TEST(seeds_that_found_a_fault_on_disk_pass)
 {
 	static const uint64_t seeds[] = {761785, 561449};
-	static struct run r;
 
-	for (size_t i = 0; i < sizeof seeds / sizeof seeds[0]; i++)
-		if (!run_once(&r, seeds[i], 600, true))
-			TEST_FAIL("seed %llu: %s", (unsigned long long)seeds[i], r.why);
+	check_seeds(seeds, sizeof seeds / sizeof seeds[0], 600, true);
 }
