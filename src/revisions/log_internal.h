@@ -116,6 +116,7 @@ struct revlog {
 	uint64_t sealed_bytes; /* of the segments before the tail, unless they have to be counted (recount) */
 	struct run *runs[RUN_MAX];
 	size_t run_count;
+	bool runs_in_use;            /* a caller is in the middle of one: they must not be closed */
 	bool index_is_broken;        /* the log has to be read again; done at the next trim */
 	struct rev_record **records; /* [i] has number low + i; NULL: a number that was never used */
 	size_t record_count, record_cap;

@@ -344,8 +344,8 @@ static int entry_at(struct revlog *log, struct ctx *ctx, uint64_t number, struct
 			i--;
 		r = i && number <= run_head(log->runs[i - 1])->last ? run_entry(log->runs[i - 1], ctx, number, ret, err)
 								    : -ERR_CORRUPT;
-		if (r != -ERR_CORRUPT)
-			return r;
+		if (r != -ERR_CORRUPT || log->runs_in_use)
+			return r == -ERR_CORRUPT ? err_set(err, ERR_CORRUPT, "the index was changed") : r;
 		if (tries == REOPEN_TRIES || !reopen_runs(log, ctx))
 			break;
 	}
@@ -466,16 +466,25 @@ struct searching {
 static int path_found(void *arg, const struct run_path *p, struct err *err)
 {
 	struct searching *s = arg;
+	uint64_t number = p->last;
 	struct rev_record *rec;
+	struct run_entry e;
 	int r;
 
-	if (p->last < s->log->first || p->last >= s->log->low)
-		return 0; /* not kept, or in memory */
-	r = revlog_at(s->log, s->ctx, p->last, &rec, err);
+	/* a run of another process may go on where this one's memory begins */
+	while (number >= s->log->low) {
+		r = entry_at(s->log, s->ctx, number, &e, err);
+		if (r)
+			return r;
+		number = e.prev;
+	}
+	if (number < s->log->first || number == 0)
+		return 0;
+	r = revlog_at(s->log, s->ctx, number, &rec, err);
 	if (r || !rec || !str_eq(rec->r.path.s, s->slot->path))
 		return r;
-	s->slot->older = p->last;
-	if (rec->r.after.exists && !rec->r.after.version.len)
+	s->slot->older = number;
+	if (number == p->last && rec->r.after.exists && !rec->r.after.version.len)
 		rec->r.after.version = arena_str(s->log->memory, str_n(p->version, p->version_len));
 	return 1;
 }
@@ -489,8 +498,10 @@ static int slot_resolve(struct revlog *log, struct ctx *ctx, struct path_slot *s
 	for (int tries = 0; tries <= REOPEN_TRIES; tries++) {
 		size_t i = log->run_count;
 
+		log->runs_in_use = true;
 		for (r = 0; i-- > 0 && r == 0;)
 			r = run_lookup(log->runs[i], ctx, slot->hash, path_found, &s, err);
+		log->runs_in_use = false;
 		if (r != -ERR_CORRUPT || tries == REOPEN_TRIES || !reopen_runs(log, ctx))
 			break;
 	}
@@ -823,11 +834,6 @@ static void keep_rest(struct revlog *log, size_t count)
 	arena_destroy(old);
 }
 
-static void add_run(struct revlog *log, struct run *run)
-{
-	log->runs[log->run_count++] = run;
-}
-
 /* Gathers the checkpoints that are not in the index yet. */
 static struct rev_checkpoint *fresh_marks(struct revlog *log, struct ctx *ctx, size_t *ret_count)
 {
@@ -924,7 +930,6 @@ static void merge_runs(struct revlog *log, struct ctx *ctx)
 	size_t from = runs_to_merge(log->runs, log->run_count);
 	struct run_build b = {0};
 	struct err ignored;
-	struct run *merged;
 	int r;
 
 	if (from >= log->run_count)
@@ -932,22 +937,15 @@ static void merge_runs(struct revlog *log, struct ctx *ctx)
 	b.head = *run_head(log->runs[log->run_count - 1]);
 	b.head.first = run_head(log->runs[from])->first;
 	b.entries = xcalloc((size_t)(b.head.last - b.head.first) + 1, sizeof(*b.entries));
+	log->runs_in_use = true;
 	r = gather(log, ctx, from, &b, &ignored);
+	log->runs_in_use = false;
 	if (r == 0)
 		r = run_write(log->run_store, ctx, &b, &ignored);
 	free(b.entries);
 	free(b.paths);
-	merged = r == 0 ? run_open(log->run_store, ctx, b.head.first, b.head.last) : NULL;
-	if (!merged)
-		return;
-	for (size_t i = from; i < log->run_count; i++) {
-		const struct run_head *h = run_head(log->runs[i]);
-
-		run_remove(log->run_store, ctx, h->first, h->last);
-		run_close(log->runs[i]);
-	}
-	log->run_count = from;
-	add_run(log, merged);
+	if (r == 0)
+		reopen_runs(log, ctx); /* which removes those that are a part of it */
 }
 
 void table_spill(struct revlog *log, struct ctx *ctx, size_t least)
@@ -957,7 +955,6 @@ void table_spill(struct revlog *log, struct ctx *ctx, size_t least)
 	struct ctx c = *ctx;
 	struct run_build b = {0};
 	struct err ignored;
-	struct run *run = NULL;
 	int r;
 
 	if (count < least || count == 0 || log->run_count == RUN_MAX)
@@ -976,12 +973,9 @@ void table_spill(struct revlog *log, struct ctx *ctx, size_t least)
 	r = fill_build(log, &c, &b, count, &ignored);
 	if (r == 0)
 		r = run_write(log->run_store, &c, &b, &ignored);
-	if (r == 0)
-		run = run_open(log->run_store, &c, b.head.first, b.head.last);
 	free(b.entries);
 	free(b.paths);
-	if (run) {
-		add_run(log, run);
+	if (r == 0 && reopen_runs(log, &c) && run_head(log->runs[log->run_count - 1])->last >= b.head.last) {
 		for (size_t i = 0; i < log->mark_count; i++)
 			log->marks[i].saved = true;
 		keep_rest(log, count);
