@@ -263,6 +263,21 @@ static int hold(struct revisions *rv, struct ctx *ctx, struct wpath path, struct
 	return r;
 }
 
+/* --- refusing --- */
+
+/* What cannot be done is refused here, with the sentences that all stores use. It is not left to the store below: there
+   it could be possible by now, and would be made without a record. */
+
+static int refuse_missing(struct err *err)
+{
+	return err_set(err, ERR_NOT_FOUND, "there is no such file or directory; list its parent to see what is there");
+}
+
+static int refuse_dir(struct wpath path, struct store_cond cond, enum store_refusal otherwise, struct err *err)
+{
+	return store_refuse(cond.kind == STORE_VERSION ? REFUSE_DIR_VERSION : otherwise, path.s, err);
+}
+
 /* --- changing --- */
 
 static int check_cond(struct store_cond cond, const struct look *l, struct err *err)
@@ -357,7 +372,7 @@ static int change_once(struct revisions *rv, struct ctx *ctx, const struct store
 	if (*step != STEP_TRUST || !look_known(rv, ctx, wanted->path, wanted->cond, &l))
 		r = look(rv, ctx, wanted->path, &l, err);
 	if (r == 0 && l.is_dir)
-		return store_forward(rv->base.inner, ctx, &call, err); /* refuses with its own sentence */
+		return refuse_dir(wanted->path, wanted->cond, REFUSE_DIR, err);
 	if (r == 0)
 		r = check_cond(wanted->cond, &l, err);
 	if (r)
@@ -532,9 +547,11 @@ static int remove_file(struct revisions *rv, struct ctx *ctx, struct store_call 
 		*step = STEP_TREE;
 		return 0;
 	}
-	if (l.is_dir || !l.state.exists)
-		return store_forward(rv->base.inner, ctx, &call, err); /* refuses with its own sentence */
+	if (l.is_dir)
+		return refuse_dir(wanted->path, wanted->cond, REFUSE_NOT_RECURSIVE, err);
 	r = check_cond(wanted->cond, &l, err);
+	if (r == 0 && !l.state.exists)
+		return refuse_missing(err);
 	if (r == 0)
 		r = hold(rv, ctx, wanted->path, &l, err);
 	d.before = l.state;
@@ -717,9 +734,9 @@ static int end_moves(struct revisions *rv, struct ctx *ctx, struct rev_draft *dr
 	return moved ? 0 : result;
 }
 
-/* True when `path` cannot exist because one of its parents is a file. Such a change is refused before it is logged:
-   no other process may find a record that can never be made. */
-static bool is_below_file(struct revisions *rv, struct ctx *ctx, struct wpath path)
+/* Refuses a path that cannot exist because one of its parents is a file, before the change is logged: no other process
+   may find a record that can never be made. */
+static int refuse_below_file(struct revisions *rv, struct ctx *ctx, struct wpath path, struct err *err)
 {
 	for (path = wpath_parent(path); !wpath_is_root(path); path = wpath_parent(path)) {
 		struct store_stat stat;
@@ -727,9 +744,22 @@ static bool is_below_file(struct revisions *rv, struct ctx *ctx, struct wpath pa
 		struct err ignored;
 
 		if (store_forward(rv->base.inner, ctx, &get, &ignored) == 0)
-			return stat.kind == STORE_FILE;
+			return stat.kind == STORE_FILE ? store_refuse(REFUSE_BELOW_FILE, path.s, err) : 0;
 	}
-	return false;
+	return 0;
+}
+
+/* What a move or copy of one file needs, besides its conditions. */
+static int check_ends(struct revisions *rv, struct ctx *ctx, const struct store_call *wanted, const struct look *from,
+		      const struct look *to, struct err *err)
+{
+	if (from->is_dir)
+		return store_refuse(REFUSE_DIR, wanted->path.s, err);
+	if (!from->state.exists)
+		return refuse_missing(err);
+	if (to->is_dir)
+		return store_refuse(REFUSE_DIR, wanted->to.s, err);
+	return refuse_below_file(rv, ctx, wanted->to, err);
 }
 
 static int move_file(struct revisions *rv, struct ctx *ctx, struct store_call *wanted, struct err *err)
@@ -746,11 +776,10 @@ static int move_file(struct revisions *rv, struct ctx *ctx, struct store_call *w
 		r = check_cond(wanted->to_cond, &to, err);
 	if (r == 0)
 		r = check_cond(wanted->cond, &from, err);
-	if (r)
-		return r;
-	if (!from.state.exists || to.is_dir || is_below_file(rv, ctx, wanted->to))
-		return store_forward(rv->base.inner, ctx, &call, err); /* refuses with its own sentence */
-	r = revlog_append(rv->log, ctx, two, 2, err);
+	if (r == 0)
+		r = check_ends(rv, ctx, wanted, &from, &to, err);
+	if (r == 0)
+		r = revlog_append(rv->log, ctx, two, 2, err);
 	if (r)
 		return r;
 	call.cond = cond_unchanged(&from);
@@ -795,15 +824,19 @@ static int draft_tree(struct revisions *rv, struct ctx *ctx, struct wpath from, 
 }
 
 /* A directory replaces nothing. On disk an empty directory may be there, and counts as nothing. */
-static bool is_taken(struct revisions *rv, struct ctx *ctx, struct wpath path)
+static int refuse_taken(struct revisions *rv, struct ctx *ctx, const struct store_call *wanted, struct err *err)
 {
 	struct store_stat stat;
-	struct store_call get = {.op = STORE_OP_STAT, .path = path, .ret_stat = &stat};
+	struct store_call get = {.op = STORE_OP_STAT, .path = wanted->to, .ret_stat = &stat};
 	struct err ignored;
 
 	if (store_forward(rv->base.inner, ctx, &get, &ignored) != 0)
-		return is_below_file(rv, ctx, path);
-	return stat.kind != STORE_DIR || !is_empty_dir(rv, ctx, path);
+		return refuse_below_file(rv, ctx, wanted->to, err);
+	if (stat.kind == STORE_DIR)
+		return is_empty_dir(rv, ctx, wanted->to) ? 0 : store_refuse(REFUSE_DIR, wanted->to.s, err);
+	if (wanted->to_cond.kind != STORE_ANY && store_cond_check(wanted->to_cond, true, stat.version, err))
+		return -(int)err->kind;
+	return store_refuse(REFUSE_FILE_TARGET, wanted->to.s, err);
 }
 
 static int move_tree(struct revisions *rv, struct ctx *ctx, struct store_call *wanted, struct err *err)
@@ -813,11 +846,10 @@ static int move_tree(struct revisions *rv, struct ctx *ctx, struct store_call *w
 	size_t count;
 	int r = draft_tree(rv, ctx, wanted->path, wanted->to, &drafts, &count, err);
 
-	if (r)
-		return r;
-	if (is_taken(rv, ctx, wanted->to))
-		return store_forward(rv->base.inner, ctx, &call, err); /* refuses with its own sentence */
-	r = revlog_append(rv->log, ctx, drafts, count, err);
+	if (r == 0)
+		r = refuse_taken(rv, ctx, wanted, err);
+	if (r == 0)
+		r = revlog_append(rv->log, ctx, drafts, count, err);
 	if (r)
 		return r;
 	r = store_forward(rv->base.inner, ctx, &call, err);
@@ -847,8 +879,8 @@ static int revisions_move(struct store *s, struct ctx *ctx, struct wpath from, s
 		r = store_forward(s->inner, ctx, &get, err);
 		if (r == 0 && (stat.kind != STORE_DIR || cond.kind == STORE_ANY))
 			r = stat.kind == STORE_DIR ? move_tree(rv, ctx, &call, err) : move_file(rv, ctx, &call, err);
-		else if (r == 0 || r == -ERR_NOT_FOUND)
-			r = store_forward(s->inner, ctx, &call, err); /* refuses with its own sentence */
+		else if (r == 0)
+			r = refuse_dir(from, cond, REFUSE_DIR, err);
 		pthread_rwlock_unlock(&rv->tree);
 		again = r == -ERR_CONFLICT && (tries == 0 || !is_conditional);
 	}
@@ -866,10 +898,10 @@ static int copy_once(struct revisions *rv, struct ctx *ctx, struct store_call *w
 		r = look(rv, ctx, wanted->to, &to, err);
 	if (r == 0 && !to.is_dir)
 		r = check_cond(wanted->to_cond, &to, err);
+	if (r == 0)
+		r = check_ends(rv, ctx, wanted, &from, &to, err);
 	if (r)
 		return r;
-	if (!from.state.exists || to.is_dir || is_below_file(rv, ctx, wanted->to))
-		return store_forward(rv->base.inner, ctx, &call, err);
 	two[1].op = REV_COPY;
 	r = revlog_append(rv->log, ctx, &two[1], 1, err);
 	if (r)
@@ -1084,13 +1116,22 @@ struct revisions *revisions_pin(struct revisions *rv)
 	return rv;
 }
 
+static bool has_records(struct revisions *rv)
+{
+	uint64_t head;
+
+	revlog_lock(rv->log);
+	head = revlog_head(rv->log);
+	revlog_unlock(rv->log);
+	return head > 0;
+}
+
 void revisions_unpin(struct revisions **pinned)
 {
 	struct revisions *rv = *pinned;
-
 	bool opened = atomic_load_explicit(&rv->opened, memory_order_acquire);
 
-	if (opened && rv->boot_due && revlog_head(rv->log) > 0 && atomic_exchange(&rv->boot_due, false)) {
+	if (opened && rv->boot_due && has_records(rv) && atomic_exchange(&rv->boot_due, false)) {
 		ARENA_SCOPE struct arena *arena = arena_new();
 		struct ctx ctx = {.arena = arena};
 

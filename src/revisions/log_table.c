@@ -985,10 +985,21 @@ void table_spill(struct revlog *log, struct ctx *ctx, size_t least)
 	}
 }
 
-bool revlog_is_large(struct revlog *log)
+static bool is_large(const struct revlog *log)
 {
 	return log->index_is_broken || log->record_count > (log->journal.at ? LARGE_JOURNAL : LARGE_LOCAL) ||
 	       log->loaded_count > LARGE_LOCAL || log->slot_count > 4 * LARGE_JOURNAL;
+}
+
+bool revlog_is_large(struct revlog *log)
+{
+	bool large = false;
+
+	if (pthread_mutex_trylock(&log->lock) == 0) { /* if others are busy, one of them will ask again */
+		large = is_large(log);
+		pthread_mutex_unlock(&log->lock);
+	}
+	return large;
 }
 
 /* Forgets everything and reads the log. Changes that are not done are found again by whoever looks at their paths. */
@@ -1024,7 +1035,7 @@ void revlog_trim(struct revlog *log, struct ctx *ctx)
 	pthread_mutex_lock(&log->lock);
 	if (!log->leading && !log->queue && log->index_is_broken) {
 		read_again(log, ctx);
-	} else if (!log->leading && !log->queue && revlog_is_large(log)) {
+	} else if (!log->leading && !log->queue && is_large(log)) {
 		size_t before = log->record_count;
 
 		table_spill(log, ctx, log->journal.at ? LARGE_JOURNAL / 2 : LARGE_LOCAL / 2);
