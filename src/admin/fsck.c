@@ -69,6 +69,7 @@ static bool check_log(struct fsck *f, struct str name, const char *what, struct 
 {
 	struct damages damages = {.f = f, .name = name, .check = what};
 	struct rev_check check = {.repair = f->repair, .found = damage_found, .arg = &damages};
+	struct arena *arena = f->ctx->arena;
 	struct err err;
 	int r = log ? revisions_check(log, f->ctx, &check, &err) : revisions_check_files(meta, f->ctx, &check, &err);
 
@@ -76,33 +77,20 @@ static bool check_log(struct fsck *f, struct str name, const char *what, struct 
 		tell(f, name, what, sentence(f, &err), "restore .stead of this workspace from a backup");
 		return false;
 	}
-	if (check.damages)
+	if (check.damages) {
 		tell(f, name, what,
-		     arena_printf(f->ctx->arena, "%llu place%s damaged%s", (unsigned long long)check.damages,
+		     arena_printf(arena, "%llu place%s damaged%s", (unsigned long long)check.damages,
 				  check.damages == 1 ? " is" : "s are", f->repair ? ", and set aside now" : ""),
 		     "see the lines before");
-	else
-		tell(f, name, what,
-		     arena_printf(f->ctx->arena, "%llu lines and %llu kept contents are whole",
-				  (unsigned long long)check.lines, (unsigned long long)check.contents),
-		     NULL);
-	return !check.damages || f->repair;
-}
-
-static bool check_order(struct fsck *f, struct str name, struct store *log, uint64_t *ret_head)
-{
-	struct err err;
-	int r = revisions_head(log, f->ctx, ret_head, &err);
-
-	if (r) {
-		tell(f, name, "history", sentence(f, &err), "restore .stead/rev of this workspace from a backup");
-		return false;
+		return f->repair;
 	}
-	if (*ret_head == 0)
-		tell(f, name, "history", STR("there are no revisions yet"), NULL);
-	else
-		tell(f, name, "history",
-		     arena_printf(f->ctx->arena, "the newest revision is %llu", (unsigned long long)*ret_head), NULL);
+	tell(f, name, what,
+	     check.last ? arena_printf(arena, "revisions %llu to %llu are in order", (unsigned long long)check.first,
+				       (unsigned long long)check.last)
+			: STR("there are no revisions yet"),
+	     NULL);
+	tell(f, name, log ? "contents" : "contents of --files",
+	     arena_printf(arena, "%llu kept contents are whole", (unsigned long long)check.contents), NULL);
 	return true;
 }
 
@@ -310,7 +298,9 @@ static void check_workspace(struct fsck *f, struct str name)
 	if (r) {
 		tell(f, name, "history", sentence(f, &err), "restore .stead of this workspace from a backup");
 	} else if (check_log(f, name, "history", log, NULL)) {
-		if (check_order(f, name, log, &head))
+		if (revisions_head(log, f->ctx, &head, &err))
+			tell(f, name, "history", sentence(f, &err), "restore .stead of this workspace from a backup");
+		else
 			check_files(f, name, raw, log, head);
 	}
 	check_own(f, name, view);

@@ -54,7 +54,6 @@ static void take_line(struct checking *c, struct str line)
 	ARENA_SCOPE struct arena *arena = arena_new();
 	struct rev_line parsed;
 
-	c->check->lines++;
 	if (!rev_line_parse(arena, line, &parsed))
 		return;
 	if (parsed.kind == REV_LINE_HORIZON && parsed.number > c->horizon)
@@ -64,6 +63,9 @@ static void take_line(struct checking *c, struct str line)
 	if (parsed.kind != REV_LINE_RECORD)
 		return;
 	c->last = parsed.record.r.number;
+	if (!c->check->first)
+		c->check->first = c->last;
+	c->check->last = c->last;
 	take_state(c, &parsed.record.r.before);
 	take_state(c, &parsed.record.r.after);
 	if (rev_hash_is_set(&parsed.record.piece))
@@ -331,6 +333,13 @@ static int check_journal(struct checking *c, struct store *at, struct wpath jour
 	}
 }
 
+/* What retention has dropped may still be there. */
+static void drop_old(struct checking *c)
+{
+	if (c->check->last && c->check->first < c->horizon)
+		c->check->first = c->horizon;
+}
+
 /* --- contents --- */
 
 static int blob_cmp(const void *a, const void *b)
@@ -389,6 +398,7 @@ int revisions_check_files(struct store *meta, struct ctx *ctx, struct rev_check 
 	struct checking c = {.meta = meta, .ctx = ctx, .check = check};
 	int r = check_segments(&c, err);
 
+	drop_old(&c);
 	if (r == 0)
 		r = check_blobs(&c, err);
 	if (r == 0 && check->repair && check->damages)
@@ -406,6 +416,7 @@ int revisions_check(struct store *revisions, struct ctx *ctx, struct rev_check *
 
 	if (r == 0 && rv->journal)
 		r = check_journal(&c, rv->log_at, rv->log_path, err);
+	drop_old(&c);
 	if (r == 0)
 		r = check_blobs(&c, err);
 	if (r == 0 && check->repair && check->damages && runs) {

@@ -183,7 +183,8 @@ struct rev_check {
 	void (*found)(void *arg, struct str sentence); /* called for each damage */
 	void *arg;
 	/* Out. */
-	uint64_t lines, contents; /* that were checked */
+	uint64_t first, last; /* revisions that are kept; 0: there are none */
+	uint64_t contents;    /* that were checked */
 	uint64_t damages;
 };
 /* Reads every line of the log and every content that a record refers to. Works also when the log cannot be opened. No

@@ -187,8 +187,8 @@ TEST(slow_and_silent_clients_delay_nobody)
 TEST(a_head_or_a_body_that_comes_too_slowly_is_cut_off)
 {
 	static const char *const beginnings[] = {"GET /healthz HTTP/1.1\r\nHos",
-						 "PUT /v1/workspaces/demo/files/x HTTP/1.1\r\nHost: localhost\r\n"
-						 "Content-Length: 1000\r\n\r\n",
+						 ("PUT /v1/workspaces/demo/files/x HTTP/1.1\r\nHost: localhost\r\n"
+						  "Content-Length: 1000\r\n\r\n"),
 						 ""};
 	static struct site s;
 	static struct wire w;
@@ -208,8 +208,8 @@ TEST(junk_ends_its_own_connection_only)
 {
 	static const char *const junk[] = {"\r\n\r\n\r\n", "GET\r\n\r\n",
 					   "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
-					   "PUT /v1/workspaces/demo/files/x HTTP/1.1\r\nHost: localhost\r\n"
-					   "Transfer-Encoding: chunked\r\n\r\nff\r\n"};
+					   ("PUT /v1/workspaces/demo/files/x HTTP/1.1\r\nHost: localhost\r\n"
+					    "Transfer-Encoding: chunked\r\n\r\nff\r\n")};
 	static struct site s;
 
 	site_start(&s, true);

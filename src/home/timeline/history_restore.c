@@ -300,7 +300,7 @@ int history_restore(struct workspace *ws, struct ctx *ctx, struct wpath path, ui
 	struct steps all = {.size = sizeof(struct step), .taken_back_by = "undo"};
 	struct jv *counts = jv_object(arena);
 	size_t of[2] = {0}; /* removed, restored */
-	struct step *steps;
+	struct step *steps = NULL;
 	uint64_t head;
 	int r = past_visible(ws, path, err);
 
