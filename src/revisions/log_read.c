@@ -249,13 +249,15 @@ static int rolled_back(const struct revlog *log, struct err *err)
 static int find_tail(struct revlog *log, struct ctx *ctx, bool *ret_found, struct err *err)
 {
 	uint64_t lowest, next;
-	int r = segments_find(log->meta, ctx, log->tail.first, &lowest, &next, err);
+	int r = segments_find(log->meta, ctx, log->tail.first - 1, &lowest, &next, err);
 
 	*ret_found = r == 0 && next;
 	if (r)
 		return r;
 	if (!next)
 		return log->tail.exists ? rolled_back(log, err) : 0;
+	if (next == log->tail.first)
+		return 0; /* another process has just made it */
 	if (lowest == next)
 		table_forget(log, next);
 	else if (next > revlog_head(log) + 1)
@@ -364,14 +366,16 @@ static void judge_rest(struct revlog *log, struct str rest, uint64_t at)
 	log->damage.found = log->damage.at_end = true;
 }
 
-/* The tail has no seal, and yet there is a later segment: its end was lost. */
-static int skip_lost_end(struct revlog *log, struct ctx *ctx, bool *ret_more, struct err *err)
+/* The tail has no seal. If there is a later segment all the same, another process has sealed it since it was read, or
+   its end was lost. *ret_more: it has to be read once more, or reading goes on with the later one. `sure`: it was read
+   again after a later one was seen. */
+static int find_later(struct revlog *log, struct ctx *ctx, bool sure, bool *ret_more, struct err *err)
 {
 	uint64_t lowest, next = 0;
 	int r = segments_find(log->meta, ctx, log->tail.first, &lowest, &next, err);
 
 	*ret_more = r == 0 && next;
-	if (!*ret_more)
+	if (!*ret_more || !sure)
 		return r;
 	note_damage(log, (struct rev_place){log->tail.first, (uint32_t)log->tail.parsed, 0, 0, 0});
 	log->damage.at_end = false;
@@ -385,13 +389,15 @@ static int skip_lost_end(struct revlog *log, struct ctx *ctx, bool *ret_more, st
 /* Takes in what follows in the tail segment, and the segments after it. */
 static int take_segments(struct revlog *log, struct ctx *ctx, bool check_later, struct err *err)
 {
+	bool sure = false;
+
 	for (;;) {
 		ARENA_SCOPE struct arena *arena = arena_new();
 		struct ctx c = {.arena = arena, .actor = ctx->actor};
+		uint64_t at, first = log->tail.first;
 		struct str rest;
 		size_t taken;
 		bool more;
-		uint64_t at;
 		int r = read_tail(log, &c, &at, &rest, err);
 
 		if (r == -ERR_NOT_FOUND) {
@@ -410,14 +416,16 @@ static int take_segments(struct revlog *log, struct ctx *ctx, bool check_later, 
 			tail_set_end(&log->tail, str_first(rest, taken));
 		if (log->tail.sealed) {
 			tail_start(log, log->tail.next);
+			sure = false;
 			continue;
 		}
 		judge_rest(log, str_from(rest, taken), at + taken);
 		if (!check_later)
 			return 0;
-		r = skip_lost_end(log, &c, &more, err);
+		r = find_later(log, &c, sure && taken == 0, &more, err);
 		if (r || !more)
 			return r;
+		sure = log->tail.first == first;
 	}
 }
 
@@ -555,7 +563,7 @@ static int no_longer_kept(uint64_t number, struct err *err)
 	return err_set(err, ERR_NOT_FOUND, "revision %llu is no longer kept", (unsigned long long)number);
 }
 
-/* Retention has cut the segment: searches it for the line. ERR_NOT_FOUND: it is not there. */
+/* Retention has cut the segment: searches it for the line. ERR_NOT_FOUND: retention has dropped it. */
 static int search_segment(struct revlog *log, struct ctx *ctx, uint64_t number, uint64_t at, struct str *ret_line,
 			  struct err *err)
 {
@@ -563,14 +571,17 @@ static int search_segment(struct revlog *log, struct ctx *ctx, uint64_t number, 
 	struct str rest, line;
 	int r = store_read(log->meta, ctx, segment_path(ctx->arena, at), STORE_WHOLE, SEGMENT_READ, &rest, NULL, err);
 
-	while (r == 0 && rev_line_next(&rest, &line))
-		if (rev_line_number(line, "rev") == number) {
-			if (!find_seq(line, &seq))
-				return log_damaged(log, number, err);
-			*ret_line = line;
-			return 0;
-		}
-	return r ? r : no_longer_kept(number, err);
+	for (bool is_first = true; r == 0 && rev_line_next(&rest, &line); is_first = false) {
+		if (is_first && rev_line_number(line, "horizon") > number)
+			return no_longer_kept(number, err);
+		if (rev_line_number(line, "rev") != number)
+			continue;
+		if (!find_seq(line, &seq))
+			return log_damaged(log, number, err);
+		*ret_line = line;
+		return 0;
+	}
+	return r && r != -ERR_NOT_FOUND ? r : log_damaged(log, number, err);
 }
 
 int log_line(struct revlog *log, struct ctx *ctx, uint64_t number, const struct rev_place *p, struct str *ret_line,
@@ -592,8 +603,7 @@ int log_line(struct revlog *log, struct ctx *ctx, uint64_t number, const struct 
 	if (r && r != -ERR_NOT_FOUND)
 		return r;
 	log->window.at = 0;
-	r = search_segment(log, ctx, number, p->at, ret_line, err);
-	return r == -ERR_NOT_FOUND ? log_damaged(log, number, err) : r;
+	return search_segment(log, ctx, number, p->at, ret_line, err);
 }
 
 int revlog_read_data(struct revlog *log, struct ctx *ctx, const struct rev_record *record, struct str *ret_data,
@@ -647,6 +657,6 @@ int revlog_read_dropped(struct revlog *log, struct ctx *ctx, uint64_t number, st
 		return no_longer_kept(number, err);
 	r = search_segment(log, ctx, number, at, &line, err);
 	if (r)
-		return r == -ERR_NOT_FOUND ? no_longer_kept(number, err) : r;
+		return r == -ERR_NOT_FOUND || r == -ERR_CORRUPT ? no_longer_kept(number, err) : r;
 	return rev_line_data(ctx->arena, line, ret_data) ? 0 : no_longer_kept(number, err);
 }

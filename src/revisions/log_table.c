@@ -395,8 +395,8 @@ static int load(struct revlog *log, struct ctx *ctx, uint64_t number, struct are
 		return r;
 	c.arena = arena;
 	r = log_line(log, &c, number, &e.place, &text, err);
-	if (r)
-		return r;
+	if (r) /* another process has dropped it */
+		return r == -ERR_NOT_FOUND ? 0 : r;
 	if (!rev_line_parse(arena, text, &line) || line.kind != REV_LINE_RECORD)
 		return log_damaged(log, number, err);
 	*ret = line.record;
