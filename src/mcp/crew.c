@@ -139,14 +139,12 @@ static bool hand_over(struct server *s, struct request *req)
 	if (may_run) { /* else it is held back, and may have run and gone by now */
 		bool found = gang_find(s, g, req->waits ? waiter : crew_member, &wake);
 
-		if (!found && g->count == 0) /* no thread can be started */
-			passed = true;
-		else if (found && !req->waits)
-			passed = true;
-		else
-			gang_push(g, req);
+		/* either no thread can be started, or one of the crew is free to lead */
+		passed = found ? !req->waits : g->count == 0;
 		if (passed)
 			c->has_leader = false;
+		else
+			gang_push(g, req);
 	}
 	pthread_mutex_unlock(&c->lock);
 	if (wake)

@@ -881,6 +881,10 @@ static int revisions_move(struct store *s, struct ctx *ctx, struct wpath from, s
 			r = stat.kind == STORE_DIR ? move_tree(rv, ctx, &call, err) : move_file(rv, ctx, &call, err);
 		else if (r == 0)
 			r = refuse_dir(from, cond, REFUSE_DIR, err);
+		else if (r == -ERR_NOT_FOUND && store_cond_check(cond, false, STR_NONE, err))
+			r = -(int)err->kind; /* the version that is wanted is gone */
+		else if (r == -ERR_NOT_FOUND)
+			r = refuse_missing(err);
 		pthread_rwlock_unlock(&rv->tree);
 		again = r == -ERR_CONFLICT && (tries == 0 || !is_conditional);
 	}

@@ -293,7 +293,7 @@ static int scan_lower(struct both *b, struct wpath path, struct err *err)
 {
 	struct scan_req own = *b->req;
 	struct store_call scan = {.op = STORE_OP_SCAN, .path = path, .scan = &own};
-	pthread_t thread;
+	pthread_t thread = 0;
 	int r;
 
 	own.want_dir = lower_want_dir;
