@@ -164,8 +164,10 @@ TEST(no_workspace_can_keep_the_others_waiting)
 	while (!modest.done) /* although none of the greedy ones ends */
 		pthread_cond_wait(&modest.changed, &modest.lock);
 	pthread_mutex_unlock(&modest.lock);
+	pthread_mutex_lock(&greedy.lock);
 	CHECK_INT(greedy.done, 0);
 	CHECK(greedy.running <= 3);
+	pthread_mutex_unlock(&greedy.lock);
 	open_gate(&greedy);
 	pool_destroy(pool);
 	CHECK_INT(greedy.done, 50);
