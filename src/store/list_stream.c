@@ -66,7 +66,7 @@ int list_pages_next(struct list_pages *p, struct err *err)
 	}
 	if (r)
 		return r;
-	p->page.entries = p->ahead.entries + p->given;
+	p->page.entries = p->ahead.count ? p->ahead.entries + p->given : NULL;
 	p->page.count = p->ahead.count - p->given < p->req.limit ? p->ahead.count - p->given : p->req.limit;
 	p->given += p->page.count;
 	return 1;
