@@ -31,15 +31,19 @@ int64_t clock_real_ns(void)
 	return now_ns(CLOCK_REALTIME);
 }
 
-struct str clock_format_utc(struct arena *arena, int64_t real_ns)
+struct str clock_format_seconds(struct arena *arena, int64_t seconds)
 {
-	int64_t s = real_ns / NS_PER_S - (real_ns % NS_PER_S < 0);
-	time_t t = (time_t)s;
+	time_t t = (time_t)seconds;
 	struct tm tm;
 	char text[40];
 
 	gmtime_r(&t, &tm);
 	return arena_str(arena, str_n(text, strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &tm)));
+}
+
+struct str clock_format_utc(struct arena *arena, int64_t real_ns)
+{
+	return clock_format_seconds(arena, real_ns / NS_PER_S - (real_ns % NS_PER_S < 0));
 }
 
 uint64_t random_u64(void)

@@ -25,6 +25,8 @@ static inline int64_t clock_of_timespec(struct timespec t)
 }
 /* "2026-11-15T09:50:42Z", UTC, whole seconds. */
 struct str clock_format_utc(struct arena *arena, int64_t real_ns);
+/* The same of seconds since 1970: also for times after 2262, which nanoseconds cannot name. */
+struct str clock_format_seconds(struct arena *arena, int64_t seconds);
 /* "2026-11-15", with or without "T09:50[:42[.5]]" ('T' or a blank) and "Z" or "+01:00"; without a zone it is UTC.
    False: not a valid time. */
 bool clock_parse(struct str text, int64_t *ret_real_ns);

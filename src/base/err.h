@@ -38,6 +38,7 @@ enum err_detail {
 	DETAIL_NONE = 0,
 	DETAIL_AT_LINE,       /* the message begins with "line N" of a file that it does not name */
 	DETAIL_TEXT_ABSENT,   /* an edit: the text to replace does not occur */
+	DETAIL_NO_WORKSPACE,  /* a workspace that is to be opened does not exist */
 	DETAIL_TEXT_REPEATED, /* an edit: the text to replace occurs more than once */
 };
 

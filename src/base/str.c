@@ -162,31 +162,33 @@ size_t utf8_count(struct str s)
 	return count;
 }
 
+/* Two letters that changed places are one mistake ("hlep"), as are one too many, one too few and a wrong one. */
 unsigned str_distance(struct str a, struct str b, unsigned max)
 {
-	unsigned row[65];
+	unsigned rows[3][65];
 
 	if (a.len > 64 || b.len > 64)
 		return max + 1;
 	for (size_t j = 0; j <= b.len; j++)
-		row[j] = (unsigned)j;
+		rows[0][j] = (unsigned)j;
 	for (size_t i = 1; i <= a.len; i++) {
-		unsigned diagonal = row[0];
+		unsigned *row = rows[i % 3], *above = rows[(i + 2) % 3], *second = rows[(i + 1) % 3];
 
 		row[0] = (unsigned)i;
 		for (size_t j = 1; j <= b.len; j++) {
-			unsigned up = row[j];
-			unsigned best = diagonal + (a.ptr[i - 1] != b.ptr[j - 1]);
+			unsigned best = above[j - 1] + (a.ptr[i - 1] != b.ptr[j - 1]);
 
-			if (up + 1 < best)
-				best = up + 1;
+			if (above[j] + 1 < best)
+				best = above[j] + 1;
 			if (row[j - 1] + 1 < best)
 				best = row[j - 1] + 1;
+			if (i > 1 && j > 1 && a.ptr[i - 1] == b.ptr[j - 2] && a.ptr[i - 2] == b.ptr[j - 1] &&
+			    second[j - 2] + 1 < best)
+				best = second[j - 2] + 1;
 			row[j] = best;
-			diagonal = up;
 		}
 	}
-	return row[b.len] > max ? max + 1 : row[b.len];
+	return rows[a.len % 3][b.len] > max ? max + 1 : rows[a.len % 3][b.len];
 }
 
 const char *str_nearest(struct str word, const char *const *words, size_t n)

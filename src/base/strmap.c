@@ -15,6 +15,11 @@ struct strmap {
 	size_t cap, count;
 };
 
+size_t strmap_count(const struct strmap *map)
+{
+	return map->count;
+}
+
 struct strmap *strmap_new(struct arena *arena)
 {
 	struct strmap *map = ARENA_NEW(arena, struct strmap);

@@ -12,6 +12,7 @@ struct strmap;
 struct strmap *strmap_new(struct arena *arena);
 /* The number stored for the key; a new key gets 0 and *ret_added (may be NULL) is true. Valid until the next put. */
 size_t *strmap_put(struct strmap *map, struct str key, bool *ret_added);
+size_t strmap_count(const struct strmap *map);
 /* NULL: not there. */
 size_t *strmap_find(struct strmap *map, struct str key);
 

@@ -4,10 +4,32 @@
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "base/arena.h"
 #include "base/limits.h"
+
+bool watch_sees_all(const char *dir)
+{
+	static const unsigned long good[] = {
+		0xEF53,     /* ext4 */
+		0x58465342, /* XFS */
+		0x9123683E, /* Btrfs */
+		0x01021994, /* tmpfs */
+		0x2FC12FC1, /* ZFS */
+		0xF2F52010, /* F2FS */
+		0x794C7630, /* overlayfs */
+	};
+	struct statfs fs;
+
+	if (statfs(dir, &fs) != 0)
+		return false;
+	for (size_t i = 0; i < sizeof good / sizeof good[0]; i++)
+		if (good[i] == (unsigned long)fs.f_type)
+			return true;
+	return false;
+}
 
 bool watch_open(struct watch *w, const char *root)
 {

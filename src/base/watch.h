@@ -18,6 +18,9 @@ struct watch {
 	size_t cap, count; /* of dirs, and of those that are watched */
 };
 
+/* Whether the directory is on a file system that changes through this kernel alone: not a network or FUSE. */
+bool watch_sees_all(const char *dir);
+
 /* False: the kernel has no more instances for this user. */
 bool watch_open(struct watch *w, const char *root);
 void watch_close(struct watch *w);

@@ -17,7 +17,9 @@
 #include "net/http.h"
 
 #define CURL_DISABLE_TYPECHECK
+#include <arpa/inet.h>
 #include <curl/curl.h>
+#include <netinet/in.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -27,6 +29,7 @@
 #include "base/limits.h"
 #include "base/utf8.h"
 #include "net/dynlib.h"
+#include "net/reach.h"
 
 #define CONNECT_MS_DEFAULT 5000
 #define STALL_MS_DEFAULT   15000
@@ -104,7 +107,7 @@ struct transfer {
 	struct http_response *ret;
 	struct slot *slot;
 	struct str host; /* as the URL has it, for messages */
-	struct curl_slist *headers;
+	struct curl_slist *headers, *names;
 	int64_t deadline_ns; /* the request's own, 0: none */
 	int64_t moved_ns;    /* when a byte moved last */
 	curl_off_t moved;    /* and how many there were */
@@ -472,6 +475,57 @@ static int set_client(struct transfer *t, CURL *easy)
 	return r;
 }
 
+/* The last look before a connection: only an address that was checked is opened. */
+static curl_socket_t on_socket(void *arg, curlsocktype purpose, struct curl_sockaddr *address)
+{
+	struct transfer *t = arg;
+	const struct reach_addresses *pin = t->req->pin;
+
+	(void)purpose;
+	for (size_t i = 0; i < pin->count; i++)
+		if (reach_is_same(&address->addr, (const struct sockaddr *)&pin->list[i]))
+			return socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
+	t->failed = true;
+	err_set(t->err, ERR_DENIED, "\"%.*s\" leads to an address that was not checked; no connection was made",
+		STR_ARG(t->host));
+	return CURL_SOCKET_BAD;
+}
+
+/* "host:port:address,address" takes the place of name resolution. */
+static int set_pin(struct transfer *t, CURL *easy)
+{
+	const struct reach_addresses *pin = t->req->pin;
+	size_t colon = str_rfind_char(t->host, ':');
+	bool has_port = colon < t->host.len && t->host.ptr[t->host.len - 1] != ']';
+	char address[INET6_ADDRSTRLEN];
+	struct buf line;
+	int r = 0;
+
+	buf_init(&line, t->ctx->arena, 8 * KIB);
+	buf_char(&line, '+'); /* forgotten after a while, as what a resolver says */
+	buf_add(&line, t->host);
+	if (!has_port)
+		buf_printf(&line, ":%s", str_starts(t->req->url, STR("https:")) ? "443" : "80");
+	for (size_t i = 0; i < pin->count; i++) {
+		const struct sockaddr_storage *a = &pin->list[i];
+		bool v6 = a->ss_family == AF_INET6;
+
+		inet_ntop(a->ss_family,
+			  v6 ? (const void *)&((const struct sockaddr_in6 *)a)->sin6_addr
+			     : (const void *)&((const struct sockaddr_in *)a)->sin_addr,
+			  address, sizeof(address));
+		buf_printf(&line, v6 ? "%c[%s]" : "%c%s", i ? ',' : ':', address);
+	}
+	t->names = api.slist_append(NULL, arena_cstr(t->ctx->arena, buf_str(&line)));
+	r |= t->names ? 0 : 1;
+	if (t->host.len && t->host.ptr[0] != '[') /* an IPv6 address needs no resolution */
+		r |= api.setopt(easy, CURLOPT_RESOLVE, t->names);
+	r |= api.setopt(easy, CURLOPT_PROXY, "");
+	r |= api.setopt(easy, CURLOPT_OPENSOCKETFUNCTION, on_socket);
+	r |= api.setopt(easy, CURLOPT_OPENSOCKETDATA, t);
+	return r;
+}
+
 static int set_request(struct transfer *t, bool fresh)
 {
 	CURL *easy = t->slot->easy;
@@ -507,6 +561,8 @@ static int set_request(struct transfer *t, bool fresh)
 	r |= api.setopt(easy, CURLOPT_WRITEDATA, t);
 	r |= api.setopt(easy, CURLOPT_PREREQFUNCTION, on_sending);
 	r |= api.setopt(easy, CURLOPT_PREREQDATA, t);
+	if (req->pin && !t->names)
+		r |= set_pin(t, easy);
 	if (r)
 		return err_set(t->err, ERR_INTERNAL, "libcurl refuses to make a request to \"%.*s\"", STR_ARG(t->host));
 	return 0;
@@ -687,6 +743,7 @@ static int perform(struct transfer *t)
 	if (r != 0 && again && (t->taken == 0 || on_rewind(t, 0, SEEK_SET) == CURL_SEEKFUNC_OK))
 		r = attempt(t, true, &again);
 	api.slist_free(t->headers);
+	api.slist_free(t->names);
 	if (r != 0)
 		return r;
 	t->ret->headers = t->head;

@@ -38,9 +38,14 @@ struct http_source {
 	uint64_t length;
 };
 
+/* Addresses that were checked before (net/reach.h). The request goes to one of them, whatever the name of its URL leads
+   to by then, and never through a proxy; a socket to any other address is not even opened (ERR_DENIED). */
+struct reach_addresses;
+
 struct http_request {
 	const char *method;
 	struct str url;
+	const struct reach_addresses *pin; /* NULL: wherever the URL leads */
 	const struct http_header *headers;
 	size_t header_count;
 	struct str body;                  /* or: */

@@ -19,6 +19,7 @@
 
 #include "base/arena.h"
 #include "net/dynlib.h"
+#include "net/tls_internal.h"
 
 /* Loaded at the first use, not linked: see net/dynlib.h. */
 #define FUNCTIONS(X)                                                                                                   \
@@ -54,6 +55,7 @@
 	X(SSL_get_error)                                                                                               \
 	X(SSL_get_verify_result)                                                                                       \
 	X(SSL_new)                                                                                                     \
+	X(SSL_pending)                                                                                                 \
 	X(SSL_read_ex)                                                                                                 \
 	X(SSL_set1_host)                                                                                               \
 	X(SSL_set_bio)                                                                                                 \
@@ -78,15 +80,6 @@ static void load(void)
 	dynlib_load("libssl.so.3", "libssl3", entries, COUNT(entries), &load_error);
 }
 
-struct tls_config {
-	SSL_CTX *ctx;
-	BIO_METHOD *socket;
-};
-
-struct tls {
-	SSL *ssl;
-};
-
 static int failed(struct err *err, enum err_kind kind, const char *what)
 {
 	unsigned long code = ossl.ERR_peek_last_error();
@@ -108,13 +101,21 @@ static int passed(BIO *bio, ssize_t n, size_t *ret_len, int again)
 
 static int socket_write(BIO *bio, const char *bytes, size_t len, size_t *ret_len)
 {
-	return passed(bio, send((int)(intptr_t)ossl.BIO_get_data(bio), bytes, len, MSG_NOSIGNAL), ret_len,
-		      BIO_FLAGS_WRITE);
+	const struct tls *tls = ossl.BIO_get_data(bio);
+
+	return passed(bio, send(tls->fd, bytes, len, MSG_NOSIGNAL), ret_len, BIO_FLAGS_WRITE);
 }
 
 static int socket_read(BIO *bio, char *bytes, size_t cap, size_t *ret_len)
 {
-	return passed(bio, recv((int)(intptr_t)ossl.BIO_get_data(bio), bytes, cap, 0), ret_len, BIO_FLAGS_READ);
+	struct tls *tls = ossl.BIO_get_data(bio);
+	size_t n = tls->ahead.len < cap ? tls->ahead.len : cap;
+
+	if (!n)
+		return passed(bio, recv(tls->fd, bytes, cap, 0), ret_len, BIO_FLAGS_READ);
+	memcpy(bytes, tls->ahead.ptr, n);
+	tls->ahead = str_from(tls->ahead, n);
+	return passed(bio, (ssize_t)n, ret_len, BIO_FLAGS_READ);
 }
 
 static long socket_ctrl(BIO *bio, int what, long number, void *arg)
@@ -144,6 +145,8 @@ static int load_files(SSL_CTX *ctx, const struct tls_opts *opts, struct err *err
 		return failed(err, ERR_INVALID,
 			      opts->ca_file ? "cannot load the file of certificate authorities"
 					    : "cannot load the system's certificate authorities");
+	if (opts->ca_file && opts->and_system)
+		(void)ossl.SSL_CTX_set_default_verify_paths(ctx);
 	if (opts->cert_file && ossl.SSL_CTX_use_certificate_chain_file(ctx, opts->cert_file) != 1)
 		return failed(err, ERR_INVALID, "cannot load the client's certificate");
 	if (opts->key_file && ossl.SSL_CTX_use_PrivateKey_file(ctx, opts->key_file, SSL_FILETYPE_PEM) != 1)
@@ -151,30 +154,40 @@ static int load_files(SSL_CTX *ctx, const struct tls_opts *opts, struct err *err
 	return 0;
 }
 
-int tls_config_new(const struct tls_opts *opts, struct tls_config **ret_config, struct err *err)
+int tls_config_make(const SSL_METHOD *(*method)(void), struct tls_config **ret, struct err *err)
 {
 	struct tls_config *config = xcalloc(1, sizeof(*config));
 	SSL_CTX *ctx;
-	int r;
 
-	pthread_once(&once, load);
-	if (load_error.kind) {
-		free(config);
-		*err = load_error;
-		return -err->kind;
-	}
 	ossl.ERR_clear_error();
 	config->socket = socket_method();
-	ctx = config->ctx = ossl.SSL_CTX_new(ossl.TLS_client_method());
+	ctx = config->ctx = ossl.SSL_CTX_new(method());
 	if (!ctx || !config->socket) {
 		tls_config_destroy(config);
 		return failed(err, ERR_INTERNAL, "cannot set up TLS");
 	}
 	ossl.SSL_CTX_ctrl(ctx, SSL_CTRL_SET_MIN_PROTO_VERSION, TLS1_2_VERSION, NULL);
-	ossl.SSL_CTX_set_verify(ctx, SSL_VERIFY_PEER, NULL);
 	ossl.SSL_CTX_ctrl(ctx, SSL_CTRL_MODE, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER,
 			  NULL);
-	r = load_files(ctx, opts, err);
+	*ret = config;
+	return 0;
+}
+
+int tls_config_new(const struct tls_opts *opts, struct tls_config **ret_config, struct err *err)
+{
+	struct tls_config *config = NULL;
+	int r;
+
+	pthread_once(&once, load);
+	if (load_error.kind) {
+		*err = load_error;
+		return -err->kind;
+	}
+	r = tls_config_make(ossl.TLS_client_method, &config, err);
+	if (r)
+		return r;
+	ossl.SSL_CTX_set_verify(config->ctx, SSL_VERIFY_PEER, NULL);
+	r = load_files(config->ctx, opts, err);
 	if (r) {
 		tls_config_destroy(config);
 		return r;
@@ -203,7 +216,7 @@ static int expect_host(SSL *ssl, const char *host)
 	       ossl.SSL_ctrl(ssl, SSL_CTRL_SET_TLSEXT_HOSTNAME, TLSEXT_NAMETYPE_host_name, (char *)host) == 1;
 }
 
-int tls_new(struct tls_config *config, int fd, const char *host, struct tls **ret_tls, struct err *err)
+int tls_make(struct tls_config *config, int fd, struct tls **ret, struct err *err)
 {
 	struct tls *tls;
 	BIO *bio;
@@ -212,17 +225,33 @@ int tls_new(struct tls_config *config, int fd, const char *host, struct tls **re
 	ossl.ERR_clear_error();
 	ssl = ossl.SSL_new(config->ctx);
 	bio = ossl.BIO_new(config->socket);
-	if (!ssl || !bio || expect_host(ssl, host) != 1) {
+	if (!ssl || !bio) {
 		ossl.BIO_free(bio);
 		ossl.SSL_free(ssl);
 		return failed(err, ERR_INTERNAL, "cannot begin TLS");
 	}
-	ossl.BIO_set_data(bio, (void *)(intptr_t)fd);
-	ossl.BIO_set_init(bio, 1);
-	ossl.SSL_set_bio(ssl, bio, bio);
-	ossl.SSL_set_connect_state(ssl);
 	tls = xcalloc(1, sizeof(*tls));
 	tls->ssl = ssl;
+	tls->fd = fd;
+	ossl.BIO_set_data(bio, tls);
+	ossl.BIO_set_init(bio, 1);
+	ossl.SSL_set_bio(ssl, bio, bio);
+	*ret = tls;
+	return 0;
+}
+
+int tls_new(struct tls_config *config, int fd, const char *host, struct tls **ret_tls, struct err *err)
+{
+	struct tls *tls;
+	int r = tls_make(config, fd, &tls, err);
+
+	if (r)
+		return r;
+	if (expect_host(tls->ssl, host) != 1) {
+		tls_destroy(tls);
+		return failed(err, ERR_INTERNAL, "cannot begin TLS");
+	}
+	ossl.SSL_set_connect_state(tls->ssl);
 	*ret_tls = tls;
 	return 0;
 }
@@ -291,4 +320,9 @@ enum tls_step tls_write(struct tls *tls, const void *bytes, size_t len, size_t *
 	ossl.ERR_clear_error();
 	r = ossl.SSL_write_ex(tls->ssl, bytes, len, ret_len);
 	return r == 1 ? TLS_DONE : step_of(tls, r, "writing through TLS failed", err);
+}
+
+bool tls_has_more(const struct tls *tls)
+{
+	return ossl.SSL_pending(tls->ssl) > 0;
 }

@@ -25,6 +25,9 @@
 #define JIT_STACK_MAX  (1 * MIB)
 #define SLOW_LINE_NS   INT64_C(1000000)
 #define SLOW_BUDGET_NS INT64_C(800000000)
+/* A longer line is looked at by windows: places where a match may begin. */
+#define LINE_AT_ONCE ((size_t)4096)
+#define WINDOW_FIRST ((size_t)16)
 
 struct matcher {
 	const struct literals *literals; /* NULL: none */
@@ -63,13 +66,14 @@ static int check_pattern(struct str pattern, struct err *err)
 
 static int compile_pcre2(struct str pattern, unsigned flags, bool broken, pcre2_code **ret, struct err *err)
 {
-	uint32_t options = PCRE2_UTF | PCRE2_NEVER_UCP | PCRE2_NEVER_BACKSLASH_C | PCRE2_DOLLAR_ENDONLY;
+	uint32_t options =
+		PCRE2_UTF | PCRE2_NEVER_UCP | PCRE2_NEVER_BACKSLASH_C | PCRE2_DOLLAR_ENDONLY | PCRE2_USE_OFFSET_LIMIT;
 	pcre2_compile_context *cc = pcre2_compile_context_create(NULL);
 	int code;
 	PCRE2_SIZE at;
 
 	if (flags & MATCH_LITERAL) /* PCRE2_LITERAL allows few other options */
-		options = PCRE2_UTF | PCRE2_LITERAL;
+		options = PCRE2_UTF | PCRE2_LITERAL | PCRE2_USE_OFFSET_LIMIT;
 	if (broken)
 		options |= PCRE2_MATCH_INVALID_UTF;
 	if (flags & MATCH_NOCASE)
@@ -216,18 +220,50 @@ static int too_much(struct err *err)
 		"far; simplify it");
 }
 
+/* Whether a match begins in [from, last]. */
+static int ask_window(struct searcher *s, struct str line, bool valid, size_t from, size_t last)
+{
+	pcre2_set_offset_limit(s->context, last);
+	return pcre2_match(valid ? s->m->code : s->m->code_broken, (PCRE2_SPTR)(line.ptr ? line.ptr : ""), line.len,
+			   from, valid ? PCRE2_NO_UTF_CHECK : 0, s->data, s->context);
+}
+
+/* The limits of PCRE2 count what happens after one beginning, and a long line has many: a pattern that looks at the
+   whole rest of the line each time would take hours. So the beginnings are tried by windows, which grow as long as that
+   is quick, and the time is looked at after each. */
+static int try_line(struct searcher *s, struct str line, int *ret_n, struct err *err)
+{
+	size_t from = 0, window = line.len <= LINE_AT_ONCE ? line.len : WINDOW_FIRST;
+	int64_t start = clock_monotonic_ns(), before = start;
+	bool valid = utf8_valid(line);
+	int n = PCRE2_ERROR_NOMATCH;
+
+	while (n == PCRE2_ERROR_NOMATCH && from <= line.len) {
+		size_t last = line.len - from > window ? from + window : line.len;
+		int64_t now;
+
+		n = ask_window(s, line, valid, from, last);
+		now = clock_monotonic_ns();
+		if (now - start > SLOW_LINE_NS)
+			s->slow_ns += now - before;
+		if (s->slow_ns > SLOW_BUDGET_NS)
+			return too_much(err);
+		if (now - before < SLOW_LINE_NS)
+			window *= 4;
+		before = now;
+		for (from = last + 1; from < line.len && ((unsigned char)line.ptr[from] & 0xC0) == 0x80;)
+			from++;
+	}
+	*ret_n = n;
+	return 0;
+}
+
 static int ask_pcre2(struct searcher *s, struct str line, struct err *err)
 {
-	int64_t before = clock_monotonic_ns(), took;
-	bool valid = utf8_valid(line);
-	int n = pcre2_match(valid ? s->m->code : s->m->code_broken, (PCRE2_SPTR)(line.ptr ? line.ptr : ""), line.len, 0,
-			    valid ? PCRE2_NO_UTF_CHECK : 0, s->data, s->context);
+	int n = 0, r = try_line(s, line, &n, err);
 
-	took = clock_monotonic_ns() - before;
-	if (took > SLOW_LINE_NS)
-		s->slow_ns += took;
-	if (s->slow_ns > SLOW_BUDGET_NS)
-		return too_much(err);
+	if (r)
+		return r;
 	if (n >= 0)
 		return 1;
 	if (n == PCRE2_ERROR_NOMATCH)

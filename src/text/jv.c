@@ -206,12 +206,14 @@ struct jv *jv_copy(struct arena *arena, const struct jv *v)
 	struct jv *copy = ARENA_NEW(arena, struct jv);
 
 	*copy = *v;
+	if (v->type == JV_STR)
+		copy->u.s = arena_str(arena, v->u.s);
 	if (v->type != JV_ARRAY && v->type != JV_OBJECT)
 		return copy;
 	copy->u.items.first = copy->u.items.last = NULL;
 	copy->u.items.count = 0;
 	for (const struct jv_member *m = v->u.items.first; m; m = m->next) {
-		add_member(arena, copy, m->key, jv_copy(arena, m->value));
+		add_member(arena, copy, arena_str(arena, m->key), jv_copy(arena, m->value));
 		copy->u.items.last->key_line = m->key_line;
 	}
 	return copy;

@@ -85,7 +85,7 @@ void jv_remove(struct jv *object, const char *key);
 void jv_set_str(struct arena *arena, struct jv *object, const char *key, struct str s);
 void jv_set_int(struct arena *arena, struct jv *object, const char *key, int64_t i);
 void jv_set_bool(struct arena *arena, struct jv *object, const char *key, bool b);
-/* A copy that shares nothing with `v` but borrowed strings, so that it may be changed. */
+/* A copy that shares nothing with `v`: it may be changed, and outlives it. */
 struct jv *jv_copy(struct arena *arena, const struct jv *v);
 bool jv_equal(const struct jv *a, const struct jv *b);
 
