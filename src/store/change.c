@@ -19,8 +19,10 @@ static void back_off(unsigned tries)
 		nanosleep(&pause, NULL);
 }
 
+/* *ret_lost: another writer was faster. A conflict that `change` itself reports would be the same at the next try. */
 static int change_once(struct store *s, struct ctx *ctx, struct wpath path, const struct store_change *c,
-		       struct str *ret_before, struct str *ret_after, struct store_stat *ret_stat, struct err *err)
+		       struct str *ret_before, struct str *ret_after, struct store_stat *ret_stat, bool *ret_lost,
+		       struct err *err)
 {
 	struct store_cond same = {.kind = STORE_VERSION};
 	int r = store_read(s, ctx, path, STORE_WHOLE, c->max, ret_before, ret_stat, err);
@@ -45,6 +47,7 @@ static int change_once(struct store *s, struct ctx *ctx, struct wpath path, cons
 			       STR_ARG(path.s), c->max);
 	same.version = ret_stat->version;
 	r = store_write(s, ctx, path, *ret_after, same, ret_stat, err);
+	*ret_lost = r == -ERR_EXISTS || r == -ERR_CONFLICT;
 	return r == -ERR_EXISTS
 		       ? err_set(err, ERR_CONFLICT, "write " ERR_PATH_BARE ": another writer made it", STR_ARG(path.s))
 		       : r;
@@ -60,9 +63,10 @@ int store_change(struct store *s, struct ctx *ctx, struct wpath path, const stru
 	ret_after = ret_after ? ret_after : &unused_after;
 	ret_stat = ret_stat ? ret_stat : &unused_stat;
 	for (unsigned tries = 0;; tries++) {
-		int r = change_once(s, ctx, path, change, ret_before, ret_after, ret_stat, err);
+		bool lost = false;
+		int r = change_once(s, ctx, path, change, ret_before, ret_after, ret_stat, &lost, err);
 
-		if (r != -ERR_CONFLICT || change->cond.kind == STORE_VERSION || tries >= TRIES_MAX)
+		if (!lost || change->cond.kind == STORE_VERSION || tries >= TRIES_MAX)
 			return r;
 		r = ctx_check(ctx, err);
 		if (r)

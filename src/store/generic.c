@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Copy and scan for stores that have no better way: written over the store's own stat, read, write and list, so that
- * whatever a layer hides, refuses or translates is hidden, refused and translated here too.
+ * Copy, scan and groups for stores that have no better way: written over the store's own stat, read, write and list, so
+ * that whatever a layer hides, refuses or translates is hidden, refused and translated here too.
  *
  * The copy pulls: a write asks for bytes and gets them by ranged reads of the source, each checked to be of the version
  * that the copy began with. So it needs one buffer, whatever the size, and no second thread.
@@ -156,13 +156,13 @@ static int scan_contents(struct scan *s, struct scan_file *f, struct err *err)
 {
 	struct sink sink = {.push = scan_push, .arg = f};
 	struct store_stat stat;
-	struct store_call call = {
-		.op = STORE_OP_READ, .path = {f->item.path}, .range = STORE_WHOLE, .sink = &sink, .ret_stat = &stat};
+	struct store_call call = {.op = STORE_OP_READ, .path = {f->item.path}, .sink = &sink, .ret_stat = &stat};
 	struct ctx ctx = *s->ctx;
 	int r;
 
 	arena_reset(s->files);
 	ctx.arena = s->files;
+	call.range = (struct store_range){f->item.offset, UINT64_MAX};
 	r = store_forward(s->store, &ctx, &call, err);
 	if (f->ended)
 		return f->ended;
@@ -300,4 +300,38 @@ int store_scan_generic(struct store *s, struct ctx *ctx, struct wpath path, cons
 	r = scan_dir(&scan, path, req->use_ignore ? rules_above(&scan) : NULL, err);
 	free(scan.chunk);
 	return r;
+}
+
+/* --- groups --- */
+
+/* Each change has memory of its own: a group may have many. */
+int store_group_generic(struct store *s, struct ctx *ctx, struct store_group *group, struct err *err)
+{
+	ARENA_SCOPE struct arena *arena = arena_new();
+	struct ctx own = *ctx;
+
+	own.arena = arena;
+	for (size_t i = 0; i < group->count; i++) {
+		struct store_group_item *item = &group->items[i];
+		struct store_stat stat = {0};
+		uint64_t count;
+		struct store_call call = {.op = item->op,
+					  .path = item->path,
+					  .source = item->source,
+					  .cond = item->cond,
+					  .ret_stat = &stat,
+					  .ret_count = &count};
+		int r;
+
+		arena_reset(arena);
+		r = store_forward(s, &own, &call, err);
+		if (r) {
+			group->failed = i;
+			return r;
+		}
+		item->made = true;
+		item->stat = stat;
+		item->stat.version = arena_str(ctx->arena, stat.version);
+	}
+	return 0;
 }

@@ -39,7 +39,7 @@ struct journal_page {
 	uint64_t last;  /* the newest entry, 0 before the first; more than the page has: read on */
 };
 
-enum journal_change { JOURNAL_ALONE, JOURNAL_WRITE, JOURNAL_APPEND, JOURNAL_REMOVE };
+enum journal_change { JOURNAL_ALONE, JOURNAL_WRITE, JOURNAL_APPEND, JOURNAL_REMOVE, JOURNAL_MOVE };
 
 struct journal_add {
 	uint64_t after; /* the entry gets the number after + 1 */
@@ -48,8 +48,12 @@ struct journal_add {
 	/* In the same step: a change of the file `to` of the call, under its condition. */
 	enum journal_change change;
 	struct str content; /* write: the file; append: what is added */
-	struct str version; /* write, append: the version that the file gets, chosen by the caller, never used before */
-	int64_t known_ns;   /* as for reading */
+	/* The version that the file gets, chosen by the caller. Write, append: never used before. Move: the one that
+	   the file has. */
+	struct str version;
+	struct wpath from;           /* move: the file that becomes `to` */
+	struct store_cond from_cond; /* a version */
+	int64_t known_ns;            /* as for reading */
 	/* The entries up to `after`, in order, as far as the caller still has them: the generic form gathers them into
 	   larger objects without reading them again. May be none. */
 	const struct journal_entry *recent;
@@ -57,7 +61,7 @@ struct journal_add {
 };
 
 struct journal_added {
-	struct store_stat stat; /* write, append: the file */
+	struct store_stat stat; /* write, append, move: the file */
 	bool overtaken; /* on ERR_CONFLICT: entry after + 1 exists already. False: the file's condition failed */
 	struct journal_page news; /* when overtaken: the entries that were missed, if the store reported them at once;
 				     may be empty */

@@ -76,6 +76,7 @@ void list_stream_init(struct list_stream *ls, struct store *store, struct ctx *c
 		      const struct store_list_req *req)
 {
 	*ls = (struct list_stream){.store = store, .ctx = ctx, .dir = dir, .at = at, .req = *req};
+	ls->req.count = NULL; /* what is merged is counted by whoever merges */
 	if (ls->req.limit < STORE_PAGE_MAX)
 		ls->req.limit++;
 	set_after(ls, req->after);

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 
 #include "base/limits.h"
+#include "base/strmap.h"
 #include "store/journal.h"
 
 const struct store_op_info store_op_info[STORE_OPS] = {
@@ -24,6 +25,7 @@ const struct store_op_info store_op_info[STORE_OPS] = {
 	[STORE_OP_COPY] = {.name = "copy"},
 	[STORE_OP_LIST] = {.name = "list", .reads_only = true},
 	[STORE_OP_SCAN] = {.name = "scan", .reads_only = true},
+	[STORE_OP_GROUP] = {.name = "change a group"},
 	[STORE_OP_JOURNAL_READ] = {.name = "read the journal", .reads_only = true},
 	[STORE_OP_JOURNAL_ADD] = {.name = "add to the journal"},
 	[STORE_OP_JOURNAL_CUT] = {.name = "cut the journal"},
@@ -50,6 +52,8 @@ static bool has_typed(const struct store_ops *ops, enum store_op op)
 		return ops->list;
 	case STORE_OP_SCAN:
 		return ops->scan;
+	case STORE_OP_GROUP:
+		return ops->group;
 	case STORE_OP_JOURNAL_READ:
 		return ops->journal_read;
 	case STORE_OP_JOURNAL_ADD:
@@ -83,6 +87,8 @@ static int call_typed(struct store *s, struct ctx *ctx, struct store_call *c, st
 		return s->ops->list(s, ctx, c->path, c->list, c->ret_page, err);
 	case STORE_OP_SCAN:
 		return s->ops->scan(s, ctx, c->path, c->scan, err);
+	case STORE_OP_GROUP:
+		return s->ops->group(s, ctx, c->group, err);
 	case STORE_OP_JOURNAL_READ:
 		return s->ops->journal_read(s, ctx, c->path, c->journal_read, c->ret_journal, err);
 	case STORE_OP_JOURNAL_ADD:
@@ -99,6 +105,8 @@ int store_forward(struct store *s, struct ctx *ctx, struct store_call *c, struct
 {
 	if (has_typed(s->ops, c->op))
 		return call_typed(s, ctx, c, err);
+	if (c->op == STORE_OP_GROUP)
+		return store_group_generic(s, ctx, c->group, err);
 	if (s->ops->around)
 		return s->ops->around(s, ctx, c, err);
 	if (c->op == STORE_OP_COPY)
@@ -368,19 +376,91 @@ int store_scan(struct store *s, struct ctx *ctx, struct wpath path, const struct
 	return dispatch(s, ctx, &c, err);
 }
 
+/* True when a file is written where a directory of removed files was, or below a removed file. */
+static bool changes_kinds(const struct store_group *group, size_t removals)
+{
+	ARENA_SCOPE struct arena *arena = arena_new();
+	struct strmap *gone = strmap_new(arena); /* 1: a file, 2: a directory above one */
+
+	if (removals == 0 || removals == group->count)
+		return false;
+	for (size_t i = 0; i < removals; i++) {
+		struct wpath dir = group->items[i].path;
+
+		*strmap_put(gone, dir.s, NULL) |= 1;
+		for (dir = wpath_parent(dir); !wpath_is_root(dir); dir = wpath_parent(dir)) {
+			size_t *at = strmap_put(gone, dir.s, NULL);
+
+			if (*at & 2)
+				break;
+			*at |= 2;
+		}
+	}
+	for (size_t i = removals; i < group->count; i++) {
+		struct wpath dir = group->items[i].path;
+		size_t *at = strmap_find(gone, dir.s);
+
+		if (at && (*at & 2))
+			return true;
+		for (dir = wpath_parent(dir); !wpath_is_root(dir); dir = wpath_parent(dir)) {
+			at = strmap_find(gone, dir.s);
+			if (at && (*at & 1))
+				return true;
+		}
+	}
+	return false;
+}
+
+static int forward_group(struct store *s, struct ctx *ctx, struct store_group *group, size_t first, size_t count,
+			 struct err *err)
+{
+	struct store_group part = {.items = group->items + first, .count = count, .failed = count};
+	struct store_call c = {.op = STORE_OP_GROUP, .group = &part};
+	int r = count ? store_forward(s, ctx, &c, err) : 0;
+
+	if (r && part.failed < count)
+		group->failed = first + part.failed;
+	return r;
+}
+
+int store_group(struct store *s, struct ctx *ctx, struct store_group *group, struct err *err)
+{
+	size_t removals = 0, first;
+	int r;
+
+	group->failed = group->count;
+	for (size_t i = 0; i < group->count; i++)
+		group->items[i].made = false;
+	while (removals < group->count && group->items[removals].op == STORE_OP_REMOVE)
+		removals++;
+	first = changes_kinds(group, removals) ? removals : group->count;
+	r = forward_group(s, ctx, group, 0, first, err);
+	if (r == 0)
+		r = forward_group(s, ctx, group, first, group->count - first, err);
+	if (r && group->failed < group->count) {
+		const struct store_group_item *item = &group->items[group->failed];
+
+		err_prefix(err, "%s " ERR_PATH_BARE, store_op_info[item->op].name, STR_ARG(item->path.s));
+	}
+	return r;
+}
+
 int store_cond_check(struct store_cond cond, bool exists, struct str version, struct err *err)
 {
 	if (cond.kind == STORE_ABSENT && exists)
 		return err_set(err, ERR_EXISTS, "it exists already; read it, or write without the condition");
-	if (cond.kind != STORE_VERSION)
-		return 0;
-	if (!exists)
+	if (cond.kind == STORE_VERSION && !exists)
 		return err_set(err, ERR_CONFLICT, "it was removed since it was read; read it again and decide again");
-	if (!str_eq(cond.version, version))
+	if (cond.kind == STORE_VERSION && !str_eq(cond.version, version))
 		return err_set(err, ERR_CONFLICT,
 			       "it changed since it was read (it is version %.*s, not %.*s); read again",
 			       STR_ARG(version), STR_ARG(cond.version));
-	return 0;
+	return cond.still ? cond.still(cond.arg, err) : 0;
+}
+
+int store_not_found(struct err *err)
+{
+	return err_set(err, ERR_NOT_FOUND, "there is no such file or directory; list its parent to see what is there");
 }
 
 int store_refuse(enum store_refusal why, struct str path, struct err *err)
@@ -405,6 +485,13 @@ bool store_can(const struct store *s, enum store_ability ability)
 	while ((s->inner || s->ops->stands_on) && !(s->ops->cannot & ability))
 		s = s->inner ? s->inner : s->ops->stands_on(s);
 	return s->ops->can & ability;
+}
+
+int store_sync(struct store *s, struct err *err)
+{
+	while (s->inner && !s->ops->sync)
+		s = s->inner;
+	return s->ops->sync ? s->ops->sync(s, err) : 0;
 }
 
 struct store *store_share(struct store *s)

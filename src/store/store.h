@@ -41,6 +41,7 @@ struct store_stat {
 	int64_t mtime_ns;   /* real time */
 	struct str version; /* changes whenever the bytes change; opaque; in the caller's arena */
 	uint32_t mode;      /* permission bits of a file, where the store has them; else 0 */
+	int64_t changed_ns; /* when it was last changed by anybody, name and rights included; 0: not known */
 };
 
 enum store_cond_kind { STORE_ANY, STORE_ABSENT, STORE_VERSION };
@@ -49,6 +50,10 @@ enum store_cond_kind { STORE_ANY, STORE_ABSENT, STORE_VERSION };
 struct store_cond {
 	enum store_cond_kind kind;
 	struct str version;
+	/* May be NULL; only for a store with STORE_ASKS. Asked last, under the lock that is held while the path is
+	   changed: what it refuses is not done. It may read the store. */
+	int (*still)(void *arg, struct err *err);
+	void *arg;
 };
 
 /* Where a write takes its bytes from. `bytes` alone is enough for what is in memory; else `pull` gives the next ones:
@@ -85,11 +90,23 @@ struct store_entry {
 	struct store_stat stat;
 };
 
+/* How many entries a directory has. A store that can tell without listing all of them sets the last three. */
+struct store_count {
+	/* NULL: all. False for a name that is left out. `rule` is the number of what is asked: a store may remember the
+	   answer under it, as long as the directory is the same. */
+	bool (*counts)(void *arg, struct str name);
+	void *arg;
+	uint64_t rule;
+	bool known;
+	uint64_t total, skipped; /* skipped: as in a page */
+};
+
 struct store_list_req {
 	bool recursive;   /* files only, at any depth; else files and directories of one level */
 	size_t limit;     /* 1 … STORE_PAGE_MAX */
 	struct str after; /* cursor of the page before, empty: from the start */
 	bool names_only;  /* the caller uses paths and kinds alone: a store may leave out the rest of a file's stat */
+	struct store_count *count; /* NULL: not asked for. Not with `recursive` */
 };
 
 struct store_page {
@@ -112,6 +129,8 @@ struct scan_item {
 	uint64_t offset; /* of data in the file */
 	bool last;       /* nothing of this file comes after */
 	bool unreadable; /* the file could not be opened or read; data is empty, last is set */
+	/* With `dated`: when the file was last changed by anybody, looked at after `data` was read; 0: not known. */
+	int64_t changed_ns;
 };
 
 #define SCAN_WORKERS_MAX 8
@@ -120,6 +139,7 @@ struct scan_item {
 struct scan_req {
 	bool contents;
 	bool use_ignore;  /* leave out .git/ and what .gitignore files on the way down ignore */
+	bool dated;       /* the visitor uses changed_ns */
 	unsigned threads; /* 0: as many as there are cores, at most 8 */
 	/* Both may be NULL (all). Called on one thread at a time, before anything is opened. */
 	bool (*want_dir)(void *arg, struct str path);
@@ -140,6 +160,7 @@ enum store_op {
 	STORE_OP_COPY,
 	STORE_OP_LIST,
 	STORE_OP_SCAN,
+	STORE_OP_GROUP,
 	STORE_OP_JOURNAL_READ,
 	STORE_OP_JOURNAL_ADD,
 	STORE_OP_JOURNAL_CUT,
@@ -152,6 +173,23 @@ struct store_op_info {
 	bool reads_only;
 };
 extern const struct store_op_info store_op_info[STORE_OPS];
+
+/* Changes of several files that belong together: first those that go, then those that are written. No path is given
+   twice. */
+struct store_group_item {
+	enum store_op op; /* STORE_OP_WRITE or STORE_OP_REMOVE, of a file */
+	struct wpath path;
+	const struct source *source; /* write; one that pulls can rewind */
+	struct store_cond cond;      /* STORE_ABSENT or STORE_VERSION */
+	/* Out. */
+	bool made;
+	struct store_stat stat; /* write */
+};
+struct store_group {
+	struct store_group_item *items;
+	size_t count;
+	size_t failed; /* out, on failure: the item that could not be made; count: none in particular */
+};
 
 /* Journals: journal.h. */
 struct journal_read;
@@ -180,6 +218,7 @@ struct store_call {
 	const struct journal_add *journal_add;
 	struct journal_added *ret_added;
 	uint64_t journal_before; /* journal_cut */
+	struct store_group *group;
 };
 
 struct store;
@@ -191,11 +230,13 @@ enum store_ability {
 	STORE_JOURNAL = 2,  /* journals are its own operations: reading one can wait for the next entry */
 	STORE_ONE_STEP = 4, /* an entry of a journal and a change of a file are made in one step */
 	STORE_FIXED = 8,    /* what it has never changes */
+	STORE_ASKS = 16,    /* asks store_cond.still */
 };
 
 /* One const table per backend or layer. An operation that is NULL goes to `around`; with no `around` either, it is
    unsupported (copy, scan and the journal then fall back to a generic form over the same store's read, write and list).
- */
+   A group never goes to `around`: where `group` is NULL, its changes are made one by one, each as an operation of its
+   own. */
 struct store_ops {
 	const char *name;
 	int (*stat)(struct store *s, struct ctx *ctx, struct wpath path, struct store_stat *ret_stat, struct err *err);
@@ -214,12 +255,16 @@ struct store_ops {
 	int (*list)(struct store *s, struct ctx *ctx, struct wpath path, const struct store_list_req *req,
 		    struct store_page *ret_page, struct err *err);
 	int (*scan)(struct store *s, struct ctx *ctx, struct wpath path, const struct scan_req *req, struct err *err);
+	int (*group)(struct store *s, struct ctx *ctx, struct store_group *group, struct err *err);
 	int (*journal_read)(struct store *s, struct ctx *ctx, struct wpath journal, const struct journal_read *req,
 			    struct journal_page *ret_page, struct err *err);
 	int (*journal_add)(struct store *s, struct ctx *ctx, struct wpath journal, struct wpath to,
 			   struct store_cond cond, const struct journal_add *add, struct journal_added *ret_added,
 			   struct err *err);
 	int (*journal_cut)(struct store *s, struct ctx *ctx, struct wpath journal, uint64_t before, struct err *err);
+	/* Backends that do not sync each change: everything that was written through any of their handles becomes
+	   durable. */
+	int (*sync)(struct store *s, struct err *err);
 	int (*around)(struct store *s, struct ctx *ctx, struct store_call *call, struct err *err);
 	unsigned can;    /* enum store_ability: backends */
 	unsigned cannot; /* layers: abilities of the store below that they do not pass on */
@@ -254,7 +299,7 @@ int store_append_stream(struct store *s, struct ctx *ctx, struct wpath path, con
 /* Of the root, recursive: everything in it. */
 int store_remove(struct store *s, struct ctx *ctx, struct wpath path, bool recursive, struct store_cond cond,
 		 uint64_t *ret_count, struct err *err);
-/* A file or a directory. to_cond: any (a file replaces a file; a directory is never replaced) or absent. */
+/* A file or a directory. to_cond is of a file that is replaced; a directory is never replaced. */
 int store_move(struct store *s, struct ctx *ctx, struct wpath from, struct wpath to, struct store_cond cond,
 	       struct store_cond to_cond, struct store_stat *ret_stat, struct err *err);
 /* One file. */
@@ -263,6 +308,11 @@ int store_copy(struct store *s, struct ctx *ctx, struct wpath from, struct wpath
 int store_list(struct store *s, struct ctx *ctx, struct wpath path, const struct store_list_req *req,
 	       struct store_page *ret_page, struct err *err);
 int store_scan(struct store *s, struct ctx *ctx, struct wpath path, const struct scan_req *req, struct err *err);
+/* Makes the changes in their order, each under its condition, and ends with the first that cannot be made; those that
+   were made are marked. A store that has a log on disk records the group with one append, or with few if it is large;
+   what was recorded is finished after a kill. Where a file takes the place of a directory, or the other way round, what
+   goes is a group of its own. The error is about one of the items, and has its operation and path before it. */
+int store_group(struct store *s, struct ctx *ctx, struct store_group *group, struct err *err);
 
 /* Read, change, write on condition; repeated when another writer came in between. `before` has ptr NULL when there is
    no such file (only with `create`; else that is ERR_NOT_FOUND). `change` may be called several times; it sets
@@ -290,6 +340,8 @@ struct store *store_share(struct store *s);
 void store_destroy(struct store *s);
 
 bool store_can(const struct store *s, enum store_ability ability);
+/* Makes what was written durable, where that takes a call. */
+int store_sync(struct store *s, struct err *err);
 static inline bool store_is_local(const struct store *s)
 {
 	return store_can(s, STORE_LOCAL);
@@ -299,6 +351,8 @@ static inline bool store_is_local(const struct store *s)
  */
 int store_cond_check(struct store_cond cond, bool exists, struct str version, struct err *err);
 
+/* ERR_NOT_FOUND, with the sentence that all stores use. */
+int store_not_found(struct err *err);
 /* What all stores refuse (ERR_INVALID) with the same sentence about a path. */
 enum store_refusal {
 	REFUSE_DIR,           /* a file is wanted */
@@ -324,8 +378,10 @@ int store_copy_between(struct store *from_store, struct ctx *ctx, struct wpath f
 		       struct wpath to, struct store_cond to_cond, struct store_stat *ret_stat, struct err *err);
 int store_scan_generic(struct store *s, struct ctx *ctx, struct wpath path, const struct scan_req *req,
 		       struct err *err);
-/* One file of a scan, read from `s` and handed to the visitor. `item` has its number, worker, path and size; `chunk`
-   has SCAN_CHUNK bytes (with contents); ctx's arena is reset. */
+/* The changes of a group, one by one. */
+int store_group_generic(struct store *s, struct ctx *ctx, struct store_group *group, struct err *err);
+/* One file of a scan, read from `s` and handed to the visitor. `item` has its number, worker, path and size, and the
+   offset from which on it is read; `chunk` has SCAN_CHUNK bytes (with contents); ctx's arena is reset. */
 int store_scan_file(struct store *s, struct ctx *ctx, const struct scan_req *req, const struct scan_item *item,
 		    char *chunk, struct err *err);
 

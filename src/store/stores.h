@@ -42,6 +42,14 @@ int store_postgres_open(struct str url, const struct env *env, const struct ctx 
 int store_postgres_schema_version(void);
 /* Round trips made so far, of a store without a prefix: for tests and benchmarks. */
 uint64_t store_postgres_trips(struct store *postgres);
+/* "mysql://USER@HOST/DATABASE?prefix=…", also "mariadb://…" (docs/stores.md). The tables are made, or brought up to
+   date, within `limits`. */
+int store_mysql_open(struct str url, const struct env *env, const struct ctx *limits, struct store **ret_store,
+		     struct err *err);
+/* The version of the tables that this program makes. */
+int store_mysql_schema_version(void);
+/* Round trips of the calls so far, for tests. */
+uint64_t store_mysql_trips(struct store *mysql);
 
 /* "s3://bucket/prefix?…" and "r2://…" (docs/stores.md); the server is not asked before the first operation. Keys come
    from `env`. */
@@ -74,21 +82,34 @@ struct guard_rules {
 	size_t hidden_count;
 	const char *const *fixed; /* read but never changed */
 	size_t fixed_count;
+	/* Why a path may be read and not changed: the end of a sentence; NULL: it may be changed. NULL: no more rules.
+	   Also asked for directories on the way. `refusal_arg` is borrowed. */
+	const char *(*refusal)(const void *refusal_arg, struct wpath path);
+	const void *refusal_arg;
 };
 /* The globs that are hidden everywhere: .stead and below, .env and its kin, key files. */
 extern const struct guard_rules guard_defaults;
 struct store *store_guard_new(struct store *inner, const struct guard_rules *rules);
-/* What the rules of a guard say of a path; the store below is not asked. */
+/* What the rules of a store's guard say of a path; the store below is not asked. Without a guard everything is free. */
 enum guard_says { GUARD_FREE, GUARD_FIXED, GUARD_HIDDEN };
-enum guard_says store_guard_says(struct store *guard, struct wpath path);
+enum guard_says store_guard_says(struct store *s, struct wpath path);
+/* A number that no other guard of this process has or will have; 0: there is no guard. */
+uint64_t store_guard_id(struct store *s);
 
 struct quota_limits {
 	uint64_t bytes, files, file_size; /* 0: unlimited */
+	const char *whose;                /* "the workspace's" in messages; NULL: that */
+	bool skips_own;                   /* .stead/ at the top is not counted */
 };
 /* Usage is counted once (lazily) and then kept; a recount when a write would fail catches up with outside changes. */
 struct store *store_quota_new(struct store *inner, struct quota_limits limits);
-/* Counts what `kept` reports in addition to the files: history that is kept elsewhere. Removing is never refused. */
-void store_quota_count_kept(struct store *quota, uint64_t (*kept)(void *arg), void *arg);
+/* Counts what `kept` reports in addition to the files: history that is kept elsewhere. `again`: what it remembers may
+   be too much, so it counts from the beginning. Removing is never refused. */
+void store_quota_count_kept(struct store *quota, uint64_t (*kept)(void *arg, bool again), void *arg);
+
+/* Would `more` (bytes and files in all, the size of the largest) fit? ERR_QUOTA, with the sentence of a write. All
+   quotas that are layers of `s` are asked; without one everything fits. */
+int store_quota_check(struct store *s, struct ctx *ctx, struct quota_limits more, struct err *err);
 
 /* Upper is written; lower is only read. Deleting what lower has leaves a whiteout in upper, below ".stead-wh", a name
    that no path may have here. Versions of lower's files begin with "l:". Owns both. */

@@ -43,10 +43,13 @@ int store_open_url_within(struct str url, const struct env *env, const struct ct
 	}
 	if (str_starts(url, STR("postgres://")) || str_starts(url, STR("postgresql://")))
 		return store_postgres_open(url, env, limits, ret_store, err);
+	if (str_starts(url, STR("mysql://")) || str_starts(url, STR("mariadb://")))
+		return store_mysql_open(url, env, limits, ret_store, err);
 	arena = arena_new();
 	err_set(err, ERR_UNSUPPORTED,
 		"cannot open the store \"%.*s\": this build has \"disk:DIR\", \"memory:\", \"s3://…\", \"r2://…\", "
-		"\"redis://…\", \"rediss://…\", \"redis+unix://…\" and \"postgres://…\"",
+		"\"redis://…\", \"rediss://…\", \"redis+unix://…\", \"postgres://…\", \"mysql://…\" and "
+		"\"mariadb://…\"",
 		STR_ARG(utf8_first(store_url_shown(arena, url), 200)));
 	arena_destroy(arena);
 	return -ERR_UNSUPPORTED;

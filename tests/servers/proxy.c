@@ -532,6 +532,14 @@ uint64_t proxy_requests_with(struct proxy *p, const char *text)
 	return n;
 }
 
+void proxy_tell(struct proxy *p)
+{
+	pthread_mutex_lock(&p->lock);
+	for (uint64_t i = 0; i < p->requests && i < HEADS_MAX; i++)
+		printf("# asked: %.*s\n", (int)strcspn(p->heads[i].bytes, "\r\n"), p->heads[i].bytes);
+	pthread_mutex_unlock(&p->lock);
+}
+
 void proxy_forget(struct proxy *p)
 {
 	pthread_mutex_lock(&p->lock);

@@ -63,5 +63,7 @@ uint64_t proxy_faults(struct proxy *proxy); /* requests that a plan hit: 0 means
 /* How many requests had `text` in their first bytes ("PUT /", "?list-type=2"). */
 uint64_t proxy_requests_with(struct proxy *proxy, const char *text);
 void proxy_forget(struct proxy *proxy);
+/* What was asked, a comment line each: for a test whose count is wrong. */
+void proxy_tell(struct proxy *proxy);
 
 #endif

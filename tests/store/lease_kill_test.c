@@ -11,9 +11,10 @@
 
 static const char *server_url(void)
 {
-	const char *redis = getenv("STEAD_TEST_REDIS"), *postgres = getenv("STEAD_TEST_POSTGRES");
+	const char *redis = getenv("STEAD_TEST_REDIS"), *postgres = getenv("STEAD_TEST_POSTGRES"),
+		   *mariadb = getenv("STEAD_TEST_MARIADB");
 
-	return redis ? redis : postgres;
+	return redis ? redis : postgres ? postgres : mariadb;
 }
 
 #define TTL_NS INT64_C(300000000)

@@ -8,9 +8,10 @@
 
 static const char *server_url(void)
 {
-	const char *redis = getenv("STEAD_TEST_REDIS"), *postgres = getenv("STEAD_TEST_POSTGRES");
+	const char *redis = getenv("STEAD_TEST_REDIS"), *postgres = getenv("STEAD_TEST_POSTGRES"),
+		   *mariadb = getenv("STEAD_TEST_MARIADB");
 
-	return redis ? redis : postgres;
+	return redis ? redis : postgres ? postgres : mariadb;
 }
 
 #define SECOND INT64_C(1000000000)

@@ -55,13 +55,14 @@ static bool journal_event(const struct store_call *call, struct store_event *eve
 {
 	static const enum store_op ops[] = {[JOURNAL_WRITE] = STORE_OP_WRITE,
 					    [JOURNAL_APPEND] = STORE_OP_APPEND,
-					    [JOURNAL_REMOVE] = STORE_OP_REMOVE};
+					    [JOURNAL_REMOVE] = STORE_OP_REMOVE,
+					    [JOURNAL_MOVE] = STORE_OP_MOVE};
 
 	if (call->op != STORE_OP_JOURNAL_ADD || call->journal_add->change == JOURNAL_ALONE)
 		return false;
 	event->op = ops[call->journal_add->change];
-	event->path = call->to;
-	event->to = WPATH_ROOT;
+	event->path = event->op == STORE_OP_MOVE ? call->journal_add->from : call->to;
+	event->to = event->op == STORE_OP_MOVE ? call->to : WPATH_ROOT;
 	if (event->op != STORE_OP_REMOVE)
 		event->version = call->ret_added->stat.version;
 	return true;
@@ -86,6 +87,25 @@ static int events_around(struct store *s, struct ctx *ctx, struct store_call *ca
 	return 0;
 }
 
+static int events_group(struct store *s, struct ctx *ctx, struct store_group *group, struct err *err)
+{
+	struct events *e = events_of(s);
+	struct store_call call = {.op = STORE_OP_GROUP, .group = group};
+	int r = store_forward(s->inner, ctx, &call, err);
+
+	for (size_t i = 0; i < group->count && atomic_load(&e->listeners); i++) {
+		const struct store_group_item *item = &group->items[i];
+		struct store_event event = {
+			.op = item->op, .path = item->path, .cond = item->cond.kind, .actor = ctx->actor};
+
+		if (item->op == STORE_OP_WRITE)
+			event.version = item->stat.version;
+		if (item->made)
+			notify(e, &event);
+	}
+	return r;
+}
+
 static void events_destroy(struct store *s)
 {
 	struct events *e = events_of(s);
@@ -103,6 +123,7 @@ static void events_destroy(struct store *s)
 
 static const struct store_ops events_ops = {
 	.name = "events",
+	.group = events_group,
 	.around = events_around,
 	.destroy = events_destroy,
 };

@@ -11,6 +11,8 @@
  * A directory is removed or moved only if nothing in it is hidden or fixed: it is listed first, and the refusal names
  * the file that prevents it. Emptying the root is the exception: it removes all but what is protected.
  */
+#include <stdatomic.h>
+
 #include "base/limits.h"
 #include "base/utf8.h"
 #include "store/journal.h"
@@ -45,6 +47,9 @@ struct guard {
 	struct store base;
 	struct arena *arena;
 	struct rules hidden, fixed;
+	const char *(*refusal)(const void *arg, struct wpath path);
+	const void *refusal_arg;
+	uint64_t id; /* no other guard of this process has it */
 };
 
 static struct guard *guard_of(struct store *s)
@@ -186,18 +191,32 @@ static int refuse_hidden(const struct guard *g, struct wpath path, struct err *e
 		       STR_ARG(part));
 }
 
+static const char *refusal_of(const struct guard *g, struct wpath path)
+{
+	return g->refusal ? g->refusal(g->refusal_arg, path) : NULL;
+}
+
 static int refuse_fixed(const struct guard *g, struct wpath path, struct err *err)
 {
 	struct str part = matched_part(&g->fixed, path.s);
+	const char *why = part.len ? NULL : refusal_of(g, path);
 
+	if (why)
+		return err_set(err, ERR_DENIED, ERR_PATH " is fixed; it can be read but not changed: %s",
+			       STR_ARG(path.s), why);
 	if (part.len == 0)
 		return 0;
 	return err_set(err, ERR_DENIED, "\"%.*s\" is fixed; it can be read but not changed", STR_ARG(part));
 }
 
+static bool is_fixed(const struct guard *g, struct wpath path)
+{
+	return matched_part(&g->fixed, path.s).len || refusal_of(g, path);
+}
+
 static bool is_protected(const struct guard *g, struct str path)
 {
-	return matched_part(&g->hidden, path).len || matched_part(&g->fixed, path).len;
+	return matched_part(&g->hidden, path).len || is_fixed(g, (struct wpath){path});
 }
 
 /* Lists. */
@@ -218,6 +237,41 @@ static struct str go_on_behind(const struct guard *g, struct ctx *ctx, const str
 	return arena_printf(ctx->arena, "%.*s/\xF4\x8F\xBF\xBF", STR_ARG(part));
 }
 
+/* A directory whose shown entries are counted. */
+struct guard_count {
+	const struct guard *guard;
+	struct str dir;
+	char path[2 * PATH_LEN_MAX];
+};
+
+static bool shows_name(void *arg, struct str name)
+{
+	struct guard_count *c = arg;
+	size_t len = c->dir.len;
+
+	if (len + 1 + name.len > sizeof(c->path))
+		return false;
+	memcpy(c->path, c->dir.ptr, len);
+	if (len)
+		c->path[len++] = '/';
+	memcpy(c->path + len, name.ptr, name.len);
+	return !matches_here(&c->guard->hidden, str_n(c->path, len + name.len), name);
+}
+
+/* The question of the list as it is handed down; NULL: none. */
+static struct store_count *hand_down_count(const struct guard *g, const struct store_call *call, struct guard_count *of,
+					   struct store_count *ret)
+{
+	const struct store_count *asked = call->list->count;
+
+	if (!asked || asked->counts)
+		return NULL;
+	of->guard = g;
+	of->dir = call->path.s;
+	*ret = (struct store_count){.counts = shows_name, .arg = of, .rule = g->id};
+	return ret;
+}
+
 static int guard_list(struct store *s, struct ctx *ctx, struct store_call *call, struct err *err)
 {
 	struct guard *g = guard_of(s);
@@ -225,15 +279,24 @@ static int guard_list(struct store *s, struct ctx *ctx, struct store_call *call,
 	struct store_page out = {0}, page;
 	struct store_list_req req = *call->list;
 	struct store_call own = *call;
+	struct store_count count = {0};
+	struct guard_count of;
 	int r;
 
 	own.list = &req;
 	own.ret_page = &page;
+	req.count = hand_down_count(g, call, &of, &count);
 	do {
 		req.limit = want - out.count < STORE_PAGE_MAX ? want - out.count : STORE_PAGE_MAX;
 		r = store_forward(s->inner, ctx, &own, err);
 		if (r)
 			return r;
+		if (req.count) {
+			call->list->count->known = count.known;
+			call->list->count->total = count.total;
+			call->list->count->skipped = count.skipped;
+			req.count = NULL;
+		}
 		if (out.count + page.count > cap) {
 			size_t more = out.count + page.count;
 
@@ -408,6 +471,10 @@ static int check_paths(const struct guard *g, const struct store_call *call, str
 
 	if (r == 0 && two)
 		r = refuse_hidden(g, call->to, err);
+	if (r == 0 && call->op == STORE_OP_JOURNAL_ADD && call->journal_add->change == JOURNAL_MOVE)
+		r = refuse_hidden(g, call->journal_add->from, err);
+	if (r == 0 && call->op == STORE_OP_JOURNAL_ADD && call->journal_add->change == JOURNAL_MOVE)
+		r = refuse_fixed(g, call->journal_add->from, err);
 	if (r || store_op_info[call->op].reads_only)
 		return r;
 	if (call->op != STORE_OP_COPY) /* which only reads its source */
@@ -432,6 +499,23 @@ static int guard_around(struct store *s, struct ctx *ctx, struct store_call *cal
 	return r ? r : store_forward(s->inner, ctx, call, err);
 }
 
+/* Nothing of a group is made if a part of it is refused. */
+static int guard_group(struct store *s, struct ctx *ctx, struct store_group *group, struct err *err)
+{
+	struct store_call call = {.op = STORE_OP_GROUP, .group = group};
+
+	for (size_t i = 0; i < group->count; i++) {
+		struct store_call one = {.op = group->items[i].op, .path = group->items[i].path};
+		int r = check_paths(guard_of(s), &one, err);
+
+		if (r) {
+			group->failed = i;
+			return r;
+		}
+	}
+	return store_forward(s->inner, ctx, &call, err);
+}
+
 static void guard_destroy(struct store *s)
 {
 	struct guard *g = guard_of(s);
@@ -442,11 +526,33 @@ static void guard_destroy(struct store *s)
 
 static const struct store_ops guard_ops = {
 	.name = "guard",
+	.group = guard_group,
 	.around = guard_around,
 	.destroy = guard_destroy,
 };
 
 static const char *const default_hidden[] = {
+	/* Files that are named after what is in them; not the source code that deals with it. */
+	"credentials*",
+	"secrets.*",
+	"!*.c",
+	"!*.h",
+	"!*.cc",
+	"!*.cpp",
+	"!*.cs",
+	"!*.go",
+	"!*.java",
+	"!*.js",
+	"!*.jsx",
+	"!*.kt",
+	"!*.md",
+	"!*.php",
+	"!*.py",
+	"!*.rb",
+	"!*.rs",
+	"!*.swift",
+	"!*.ts",
+	"!*.tsx",
 	/* Stead's own. */
 	".stead",
 	".stead-wh",
@@ -454,6 +560,7 @@ static const char *const default_hidden[] = {
 	".stead-tmp-*",
 	/* Settings with secrets in them; what is meant to be copied and filled in stays visible. */
 	".env",
+	"*.env",
 	".env.*",
 	"!.env.example",
 	"!.env.sample",
@@ -461,6 +568,7 @@ static const char *const default_hidden[] = {
 	".envrc",
 	/* Keys. */
 	"*.pem",
+	"*.key",
 	"*.p12",
 	"*.pfx",
 	"*.jks",
@@ -494,20 +602,41 @@ const struct guard_rules guard_defaults = {
 
 struct store *store_guard_new(struct store *inner, const struct guard_rules *rules)
 {
+	static atomic_uint_least64_t guards;
 	struct guard *g = xcalloc(1, sizeof(*g));
 
+	g->id = atomic_fetch_add(&guards, 1) + 1;
 	g->base = (struct store){.ops = &guard_ops, .inner = inner};
 	g->arena = arena_new();
 	init_rules(g->arena, &g->hidden, rules->hidden, rules->hidden_count);
 	init_rules(g->arena, &g->fixed, rules->fixed, rules->fixed_count);
+	g->refusal = rules->refusal;
+	g->refusal_arg = rules->refusal_arg;
 	return &g->base;
 }
 
-enum guard_says store_guard_says(struct store *guard, struct wpath path)
+/* The guard at the top of a stack of layers, or below; NULL: there is none. */
+static const struct guard *find_guard(struct store *s)
 {
-	const struct guard *g = guard_of(guard);
+	while (s && s->ops != &guard_ops)
+		s = s->inner;
+	return s ? guard_of(s) : NULL;
+}
 
+enum guard_says store_guard_says(struct store *s, struct wpath path)
+{
+	const struct guard *g = find_guard(s);
+
+	if (!g)
+		return GUARD_FREE;
 	if (matched_part(&g->hidden, path.s).len)
 		return GUARD_HIDDEN;
-	return matched_part(&g->fixed, path.s).len ? GUARD_FIXED : GUARD_FREE;
+	return is_fixed(g, path) ? GUARD_FIXED : GUARD_FREE;
+}
+
+uint64_t store_guard_id(struct store *s)
+{
+	const struct guard *g = find_guard(s);
+
+	return g ? g->id : 0;
 }

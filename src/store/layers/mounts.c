@@ -109,6 +109,8 @@ static bool next_child(const struct mounts *m, struct ctx *ctx, struct wpath dir
 			*ret = e;
 		found = true;
 	}
+	if (found) /* a page outlives the layer */
+		ret->path.s = arena_str(ctx->arena, ret->path.s);
 	return found;
 }
 
@@ -445,15 +447,21 @@ static int two_paths(struct mounts *m, struct ctx *ctx, struct store_call *call,
 static int journal_add(struct mounts *m, struct ctx *ctx, struct store_call *call, struct err *err)
 {
 	const struct store_mount *a = owner(m, call->path), *b = owner(m, call->to);
-	bool alone = call->journal_add->change == JOURNAL_ALONE;
+	bool alone = call->journal_add->change == JOURNAL_ALONE, two = call->journal_add->change == JOURNAL_MOVE;
+	struct journal_add add = *call->journal_add;
 	struct store_call own = *call;
 
 	if (a->read_only || (!alone && b->read_only))
 		return refuse_read_only(a->read_only ? a : b, err);
 	if (!alone && mount_within(m, call->to))
 		return refuse_dir(call->to, err);
-	if (!alone && a != b)
+	if (two && mount_within(m, add.from))
+		return refuse_dir(add.from, err);
+	if ((!alone && a != b) || (two && owner(m, add.from) != a))
 		return err_set(err, ERR_UNSUPPORTED, "the journal and the file are in different stores");
+	if (two)
+		add.from = inside(a, add.from);
+	own.journal_add = &add;
 	own.path = inside(a, call->path);
 	own.to = alone ? WPATH_ROOT : inside(a, call->to);
 	return store_forward(a->store, ctx, &own, err);

@@ -61,11 +61,6 @@ static struct store_cond upper_cond(struct store_cond cond)
 	return cond;
 }
 
-int overlay_not_found(struct err *err)
-{
-	return err_set(err, ERR_NOT_FOUND, "there is no such file or directory; list its parent to see what is there");
-}
-
 static int is_a_dir(struct wpath path, struct err *err)
 {
 	return store_refuse(REFUSE_DIR, path.s, err);
@@ -87,7 +82,7 @@ int overlay_stat(struct store *s, struct ctx *ctx, struct wpath path, struct sto
 	if (r == 0)
 		r = overlay_find(overlay_of(s), ctx, path, COVER_RECENT, &f, err);
 	if (r == 0 && !f.kind)
-		r = overlay_not_found(err);
+		r = store_not_found(err);
 	if (r == 0)
 		*ret_stat = f.stat;
 	return r;
@@ -112,14 +107,14 @@ int overlay_read(struct store *s, struct ctx *ctx, struct wpath path, struct sto
 	if (r == -ERR_NOT_FOUND) { /* of a file that is covered, nothing of lower's may be handed on: ask first */
 		r = overlay_is_covered(o, ctx, path, STORE_FILE, COVER_RECENT, &covered, &clear, err);
 		if (r == 0 && covered)
-			r = overlay_not_found(err);
+			r = store_not_found(err);
 		if (r == 0)
 			r = store_forward(o->lower, ctx, &call, err);
 		if (r == -ERR_INVALID) { /* a directory, which may have nothing in it that shows */
 			struct err ignored;
 
 			if (overlay_find_lower(o, ctx, path, COVER_RECENT, &f, &in_lower, &ignored) == 0 && !f.kind)
-				r = overlay_not_found(err);
+				r = store_not_found(err);
 		}
 		if (r == 0)
 			stat.version = overlay_lower_version(ctx->arena, stat.version);
@@ -387,7 +382,7 @@ static int remove_locked(struct overlay *o, struct ctx *ctx, struct wpath path, 
 	if (r)
 		return r;
 	if (!f.kind)
-		return cond.kind == STORE_VERSION ? check_cond(&f, cond, err) : overlay_not_found(err);
+		return cond.kind == STORE_VERSION ? check_cond(&f, cond, err) : store_not_found(err);
 	if (f.kind == STORE_DIR && cond.kind != STORE_ANY)
 		return err_set(err, ERR_INVALID, "it is a directory, which has no version; leave the condition out");
 	if (f.kind == STORE_DIR && !recursive)
@@ -475,7 +470,7 @@ static int move_locked(struct overlay *o, struct ctx *ctx, struct store_call *ca
 	if (r)
 		return r;
 	if (!from.kind)
-		return call->cond.kind == STORE_VERSION ? check_cond(&from, call->cond, err) : overlay_not_found(err);
+		return call->cond.kind == STORE_VERSION ? check_cond(&from, call->cond, err) : store_not_found(err);
 	if (from.kind == STORE_DIR && call->cond.kind != STORE_ANY)
 		return err_set(err, ERR_INVALID, "it is a directory, which has no version; leave the condition out");
 	r = check_cond(&from, call->cond, err);

@@ -34,7 +34,6 @@ static inline struct overlay *overlay_of(struct store *s)
 /* overlay.c */
 int overlay_refuse_reserved(const struct overlay *o, struct wpath path, struct err *err);
 bool overlay_is_reserved(const struct overlay *o, struct str path);
-int overlay_not_found(struct err *err);
 struct str overlay_lower_version(struct arena *arena, struct str version);
 struct str overlay_upper_version(struct arena *arena, struct str version);
 int overlay_read(struct store *s, struct ctx *ctx, struct wpath path, struct store_range range, const struct sink *sink,

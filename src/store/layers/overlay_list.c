@@ -132,18 +132,16 @@ static int peek_lower(struct overlay *o, struct list_stream *ls, struct levels *
 	}
 }
 
-static int merge(struct overlay *o, struct list_stream *upper, struct list_stream *lower, struct page_builder *out,
-		 struct err *err)
+static int merge(struct overlay *o, struct list_stream *upper, struct list_stream *lower, struct levels *levels,
+		 struct page_builder *out, struct err *err)
 {
-	struct levels levels = {0};
-
 	while (!page_builder_full(out)) {
 		struct store_entry a, b;
 		bool has_a, has_b;
 		int c, r = peek_upper(o, upper, &a, &has_a, err);
 
 		if (r == 0)
-			r = peek_lower(o, lower, &levels, &b, &has_b, err);
+			r = peek_lower(o, lower, levels, &b, &has_b, err);
 		if (r)
 			return r;
 		if (!has_a && !has_b)
@@ -158,12 +156,25 @@ static int merge(struct overlay *o, struct list_stream *upper, struct list_strea
 	return 0;
 }
 
+/* A directory of which upper has nothing has as many entries as lower's. */
+static int hand_down_count(struct overlay *o, struct ctx *ctx, struct wpath path, const struct store_list_req *req,
+			   struct list_stream *lower, struct levels *levels, struct err *err)
+{
+	int r = load_level(o, ctx, path.s, &levels->level[0], err);
+
+	levels->count = 1;
+	if (r == 0 && levels->level[0].names && strmap_count(levels->level[0].names) == 0)
+		lower->req.count = req->count;
+	return r;
+}
+
 int overlay_list(struct store *s, struct ctx *ctx, struct wpath path, const struct store_list_req *req,
 		 struct store_page *ret_page, struct err *err)
 {
 	struct overlay *o = overlay_of(s);
 	struct page_builder out = {.arena = ctx->arena, .limit = req->limit};
 	struct list_stream upper, lower;
+	struct levels levels = {0};
 	struct store_stat in_lower;
 	struct found f;
 	bool covered = false, clear;
@@ -172,7 +183,7 @@ int overlay_list(struct store *s, struct ctx *ctx, struct wpath path, const stru
 	if (r == 0)
 		r = overlay_find(o, ctx, path, COVER_RECENT, &f, err);
 	if (r == 0 && f.kind != STORE_DIR)
-		r = f.kind ? store_refuse(REFUSE_FILE, path.s, err) : overlay_not_found(err);
+		r = f.kind ? store_refuse(REFUSE_FILE, path.s, err) : store_not_found(err);
 	in_lower.kind = STORE_DIR;
 	if (r == 0 && !f.in_lower) {
 		r = overlay_find_in(o->lower, ctx, path, &in_lower, err);
@@ -185,7 +196,10 @@ int overlay_list(struct store *s, struct ctx *ctx, struct wpath path, const stru
 	list_stream_init(&lower, o->lower, ctx, path, WPATH_ROOT, req);
 	upper.done = upper.done || f.in_lower; /* which upper has nothing of */
 	lower.done = lower.done || in_lower.kind != STORE_DIR || covered;
-	r = merge(o, &upper, &lower, &out, err);
+	if (req->count && f.in_lower && !req->recursive)
+		r = hand_down_count(o, ctx, path, req, &lower, &levels, err);
+	if (r == 0)
+		r = merge(o, &upper, &lower, &levels, &out, err);
 	out.page.skipped = upper.skipped + lower.skipped;
 	if (r == 0)
 		page_builder_finish(&out, ret_page);

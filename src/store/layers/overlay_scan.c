@@ -1,28 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Scans of an overlay. A scan of the merged lists would read one file after the other; lower's own scan has threads and
- * opens files by their directory. So lower scans itself, and when it asks whether a file or directory is wanted, those
- * that upper covers are not. Upper's files, which are few in a fork, are collected first. Lower asks in list order, so
- * each of upper's files gets its number when the first of lower's files that comes after it is asked for. A thread of
- * its own reads them: the thread on which lower asks may be the only one that reads lower's files, and a visitor that
- * puts results in order may wait for those.
+ * opens files by their directory. So lower scans itself (scan_merge.c), and when it asks whether a file or directory is
+ * wanted, those that upper covers are not. Upper's files, which are few in a fork, are collected first.
  *
  * Rules of ignore files are applied by each side itself. Lower sees its own ignore files only, so when upper has or
  * hides one, the merged lists are scanned instead. So they are when the caller wants one thread.
  */
-#include <unistd.h>
-
 #include "base/strmap.h"
 #include "store/layers/overlay_internal.h"
 #include "store/list_stream.h"
+#include "store/scan_merge.h"
 #include "text/ignore.h"
-
-/* A file of upper that is wanted. */
-struct upper_file {
-	struct str path;
-	uint64_t size;
-	uint64_t before; /* so many of lower's files come before it; set when it is released */
-};
 
 struct both {
 	struct overlay *o;
@@ -31,20 +20,10 @@ struct both {
 	struct arena *arena;
 	struct strmap *upper; /* what upper has: enum store_kind. All names of each directory that was entered */
 	struct strmap *sizes;
-	struct strmap *gone;      /* whiteouts */
-	bool rules_differ;        /* upper has or hides an ignore file */
-	struct upper_file *files; /* sorted */
-	size_t count, cap;
-	uint64_t lower_count; /* wanted so far; the walking thread's */
-	/* the thread of upper's files */
-	unsigned worker;
-	pthread_mutex_t lock;
-	pthread_cond_t moved;
-	atomic_size_t released; /* the first so many of `files` have their numbers */
-	bool ended;             /* no more will be released */
-	atomic_bool failed;
-	int result;
-	struct err err;
+	struct strmap *gone;           /* whiteouts */
+	bool rules_differ;             /* upper has or hides an ignore file */
+	struct scan_merge_file *files; /* of upper that are wanted, sorted */
+	size_t count, cap, given;
 };
 
 /* Upper's names, with ignore files as they show: what upper's files are collected from. */
@@ -108,7 +87,8 @@ static int collect(void *arg, const struct scan_item *item, struct err *err)
 
 	(void)err;
 	ARENA_ROOM(b->arena, b->files, b->count, b->cap);
-	b->files[b->count++] = (struct upper_file){.path = arena_str(b->arena, item->path), .size = size ? *size : 0};
+	b->files[b->count++] =
+		(struct scan_merge_file){.path = arena_str(b->arena, item->path), .size = size ? *size : 0};
 	return 0;
 }
 
@@ -164,159 +144,25 @@ static int collect_gone(struct both *b, struct wpath path, struct err *err)
 	return r == -ERR_NOT_FOUND ? 0 : r;
 }
 
-/* The numbers. */
+/* What is merged. */
 
-/* Releases upper's files that come before `path` (ptr NULL: all of them). Called on the thread that walks. */
-static void release(struct both *b, struct str path)
-{
-	size_t i = b->released;
-
-	while (i < b->count && (!path.ptr || str_cmp(b->files[i].path, path) < 0))
-		b->files[i++].before = b->lower_count;
-	if (i == b->released && path.ptr)
-		return;
-	pthread_mutex_lock(&b->lock);
-	b->released = i;
-	b->ended = !path.ptr;
-	pthread_cond_signal(&b->moved);
-	pthread_mutex_unlock(&b->lock);
-}
-
-/* How many of upper's files come before lower's file number `seq`. They were released before it was wanted. */
-static uint64_t upper_before(struct both *b, uint64_t seq)
-{
-	size_t low = 0, high = b->released;
-
-	while (low < high) {
-		size_t mid = (low + high) / 2;
-
-		if (b->files[mid].before <= seq)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low;
-}
-
-static void fail(struct both *b, int r, const struct err *err)
-{
-	pthread_mutex_lock(&b->lock);
-	if (!b->failed) {
-		b->result = r;
-		b->err = *err;
-		b->failed = true;
-	}
-	pthread_cond_signal(&b->moved);
-	pthread_mutex_unlock(&b->lock);
-}
-
-static void *visit_upper(void *arg)
-{
-	struct both *b = arg;
-	ARENA_SCOPE struct arena *arena = arena_new();
-	char *chunk = b->req->contents ? xmalloc(SCAN_CHUNK) : NULL;
-	struct ctx ctx = *b->ctx;
-
-	ctx.arena = arena;
-	ctx.progress = NULL; /* which belongs to the calling thread */
-	for (size_t i = 0; i < b->count; i++) {
-		struct scan_item item = {.worker = b->worker, .path = b->files[i].path};
-		struct err err;
-		bool go_on;
-		int r;
-
-		pthread_mutex_lock(&b->lock);
-		while (i >= b->released && !b->ended && !b->failed)
-			pthread_cond_wait(&b->moved, &b->lock);
-		go_on = i < b->released && !b->failed;
-		pthread_mutex_unlock(&b->lock);
-		if (!go_on)
-			break;
-		item.seq = i + b->files[i].before;
-		item.size = b->req->contents ? b->files[i].size : 0;
-		r = ctx_check(&ctx, &err);
-		if (r == 0)
-			r = store_scan_file(b->o->upper, &ctx, b->req, &item, chunk, &err);
-		if (r)
-			fail(b, r, &err);
-	}
-	free(chunk);
-	return NULL;
-}
-
-/* Lower's questions and visits. */
-
-static bool lower_want_dir(void *arg, struct str path)
+static bool hides(void *arg, struct str path, bool is_dir)
 {
 	struct both *b = arg;
 	size_t *upper = strmap_find(b->upper, path);
 
-	return !b->failed && !(upper && *upper == STORE_FILE) && !strmap_find(b->gone, path) &&
-	       !str_eq(wpath_name((struct wpath){path}), b->o->mark) && wants_dir(b, path);
+	return (upper && !(is_dir && *upper != STORE_FILE)) || strmap_find(b->gone, path) ||
+	       str_eq(wpath_name((struct wpath){path}), b->o->mark);
 }
 
-static bool lower_want_file(void *arg, struct str path)
+static bool next(void *arg, struct str path, struct scan_merge_file *ret)
 {
 	struct both *b = arg;
 
-	if (b->failed || strmap_find(b->upper, path) || strmap_find(b->gone, path) ||
-	    str_eq(wpath_name((struct wpath){path}), b->o->mark) || !wants_file(b, path))
+	if (b->given == b->count || (path.ptr && str_cmp(b->files[b->given].path, path) >= 0))
 		return false;
-	release(b, path);
-	b->lower_count++;
+	*ret = b->files[b->given++];
 	return true;
-}
-
-static int lower_visit(void *arg, const struct scan_item *item, struct err *err)
-{
-	struct both *b = arg;
-	struct scan_item own = *item;
-
-	if (b->failed) {
-		*err = b->err;
-		return b->result;
-	}
-	own.seq += upper_before(b, item->seq);
-	return b->req->visit(b->req->arg, &own, err);
-}
-
-static unsigned lower_threads(const struct scan_req *req)
-{
-	long cores = sysconf(_SC_NPROCESSORS_ONLN);
-
-	if (req->threads)
-		return req->threads - 1;
-	return cores < 1 ? 1 : cores < SCAN_WORKERS_MAX ? (unsigned)cores : SCAN_WORKERS_MAX - 1;
-}
-
-static int scan_lower(struct both *b, struct wpath path, struct err *err)
-{
-	struct scan_req own = *b->req;
-	struct store_call scan = {.op = STORE_OP_SCAN, .path = path, .scan = &own};
-	pthread_t thread = 0;
-	int r;
-
-	own.want_dir = lower_want_dir;
-	own.want_file = lower_want_file;
-	own.visit = lower_visit;
-	own.arg = b;
-	if (b->count) {
-		b->worker = own.threads = lower_threads(b->req);
-		if (pthread_create(&thread, NULL, visit_upper, b) != 0)
-			return err_set(err, ERR_UNAVAILABLE, "no thread can be started; raise the limit of processes");
-	}
-	r = store_forward(b->o->lower, b->ctx, &scan, err);
-	if (r == -ERR_NOT_FOUND) /* removed since it was looked for */
-		r = 0;
-	if (r)
-		fail(b, r, err);
-	if (b->count) {
-		release(b, STR_NONE);
-		pthread_join(thread, NULL);
-	}
-	if (b->failed)
-		*err = b->err;
-	return b->result;
 }
 
 /* Scan of upper alone. */
@@ -349,6 +195,8 @@ static int scan_upper(struct both *b, struct wpath path, struct err *err)
 
 static int scan_both(struct both *b, struct wpath path, struct err *err)
 {
+	struct scan_merge merge = {
+		.base = b->o->lower, .extra = b->o->upper, .req = b->req, .hides = hides, .next = next, .arg = b};
 	int r = collect_gone(b, path, err);
 
 	if (r == 0)
@@ -357,12 +205,7 @@ static int scan_both(struct both *b, struct wpath path, struct err *err)
 		return r;
 	if (b->req->use_ignore && b->rules_differ)
 		return store_scan_generic(&b->o->base, b->ctx, path, b->req, err);
-	pthread_mutex_init(&b->lock, NULL);
-	pthread_cond_init(&b->moved, NULL);
-	r = scan_lower(b, path, err);
-	pthread_cond_destroy(&b->moved);
-	pthread_mutex_destroy(&b->lock);
-	return r;
+	return scan_merge(&merge, b->ctx, path, err);
 }
 
 int overlay_scan(struct store *s, struct ctx *ctx, struct wpath path, const struct scan_req *req, struct err *err)

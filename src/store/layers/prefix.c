@@ -7,6 +7,7 @@
  * The root of a store always exists, the directory only when something is in it; this layer makes up the difference.
  */
 #include "base/limits.h"
+#include "store/journal.h"
 #include "store/stores.h"
 
 struct prefix {
@@ -58,6 +59,7 @@ struct prefix_call {
 	struct store_list_req list;
 	struct scan_req scan;
 	struct prefix_scan scan_arg;
+	struct journal_add add;
 };
 
 static int translate(const struct prefix *p, struct ctx *ctx, const struct store_call *call, struct prefix_call *ret,
@@ -67,6 +69,11 @@ static int translate(const struct prefix *p, struct ctx *ctx, const struct store
 
 	if (r == 0 && !wpath_is_root(call->to))
 		r = wpath_join(ctx->arena, p->dir, call->to, &ret->call.to, err);
+	if (r == 0 && call->journal_add && call->journal_add->change == JOURNAL_MOVE) {
+		ret->add = *call->journal_add;
+		r = wpath_join(ctx->arena, p->dir, call->journal_add->from, &ret->add.from, err);
+		ret->call.journal_add = &ret->add;
+	}
 	if (r)
 		return r;
 	if (call->list) {
@@ -126,6 +133,34 @@ static int prefix_around(struct store *s, struct ctx *ctx, struct store_call *ca
 	return r;
 }
 
+static int prefix_group(struct store *s, struct ctx *ctx, struct store_group *group, struct err *err)
+{
+	struct prefix *p = prefix_of(s);
+	struct store_group own = {.items = ARENA_ARRAY(ctx->arena, struct store_group_item, group->count),
+				  .count = group->count,
+				  .failed = group->count};
+	struct store_call call = {.op = STORE_OP_GROUP, .group = &own};
+	int r;
+
+	for (size_t i = 0; i < group->count; i++) {
+		own.items[i] = group->items[i];
+		r = wpath_join(ctx->arena, p->dir, group->items[i].path, &own.items[i].path, err);
+		if (r) {
+			group->failed = i;
+			return r;
+		}
+	}
+	r = store_forward(s->inner, ctx, &call, err);
+	for (size_t i = 0; i < group->count; i++) {
+		group->items[i].made = own.items[i].made;
+		group->items[i].stat = own.items[i].stat;
+	}
+	group->failed = own.failed;
+	if (r)
+		err_leave_dir(err, p->dir.s);
+	return r;
+}
+
 static void prefix_destroy(struct store *s)
 {
 	struct prefix *p = prefix_of(s);
@@ -136,6 +171,7 @@ static void prefix_destroy(struct store *s)
 
 static const struct store_ops prefix_ops = {
 	.name = "prefix",
+	.group = prefix_group,
 	.around = prefix_around,
 	.destroy = prefix_destroy,
 };

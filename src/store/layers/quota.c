@@ -37,8 +37,9 @@ struct quota {
 	bool counted, doubtful;
 	uint64_t bytes, files; /* used and reserved */
 	int64_t counted_at_ns, count_took_ns;
-	uint64_t (*kept)(void *arg); /* bytes of history in addition to the files; NULL: none */
+	uint64_t (*kept)(void *arg, bool again); /* bytes of history in addition to the files; NULL: none */
 	void *kept_arg;
+	bool kept_again; /* the next question asks for a new count */
 };
 
 static struct quota *quota_of(struct store *s)
@@ -73,13 +74,50 @@ static int sum_below(struct store *inner, struct ctx *ctx, struct wpath dir, uin
 	return r;
 }
 
+static bool is_own(const struct quota *q, struct wpath path)
+{
+	return q->limits.skips_own && wpath_within(path, (struct wpath){STR(".stead")}) && path.s.len;
+}
+
+/* Everything but .stead/, which may have many more files than the rest and is not even listed. */
+static int sum_others(struct quota *q, struct ctx *ctx, uint64_t *ret_bytes, uint64_t *ret_files, struct err *err)
+{
+	LIST_PAGES_SCOPE struct list_pages pages = {
+		.store = q->base.inner, .req = {.limit = STORE_PAGE_MAX}, .is_layer = true, .ctx = *ctx};
+	int r;
+
+	*ret_bytes = *ret_files = 0;
+	while ((r = list_pages_next(&pages, err)) > 0)
+		for (size_t i = 0; i < pages.page.count; i++) {
+			const struct store_entry *e = &pages.page.entries[i];
+			uint64_t bytes = e->stat.size, files = 1;
+
+			if (is_own(q, e->path))
+				continue;
+			if (e->stat.kind == STORE_DIR &&
+			    (r = sum_below(q->base.inner, &pages.ctx, e->path, &bytes, &files, err)) != 0)
+				return r;
+			*ret_bytes += bytes;
+			*ret_files += files;
+		}
+	return r;
+}
+
+static int sum_tree(struct quota *q, struct ctx *ctx, struct wpath dir, uint64_t *ret_bytes, uint64_t *ret_files,
+		    struct err *err)
+{
+	if (q->limits.skips_own && wpath_is_root(dir))
+		return sum_others(q, ctx, ret_bytes, ret_files, err);
+	return sum_below(q->base.inner, ctx, dir, ret_bytes, ret_files, err);
+}
+
 /* With the lock held. Reservations of operations under way are added to the count; one that has just finished is
    then counted twice or its removal is missed, so the count is in doubt until it can be made alone. */
 static int count(struct quota *q, struct ctx *ctx, struct err *err)
 {
 	int64_t begin = clock_monotonic_ns();
 	uint64_t bytes, files;
-	int r = sum_below(q->base.inner, ctx, WPATH_ROOT, &bytes, &files, err);
+	int r = sum_tree(q, ctx, WPATH_ROOT, &bytes, &files, err);
 
 	if (r)
 		return r;
@@ -92,6 +130,7 @@ static int count(struct quota *q, struct ctx *ctx, struct err *err)
 	q->bytes = bytes;
 	q->files = files;
 	q->counted = true;
+	q->kept_again = true;
 	q->counted_at_ns = clock_monotonic_ns();
 	q->count_took_ns = q->counted_at_ns - begin;
 	return 0;
@@ -197,34 +236,42 @@ static void settle(struct quota *q, struct claim *mine, int r, struct quota_limi
 	pthread_mutex_unlock(&q->lock);
 }
 
-static uint64_t kept_bytes(const struct quota *q)
+static uint64_t kept_bytes(struct quota *q)
 {
-	return q->kept ? q->kept(q->kept_arg) : 0;
+	bool again = q->kept_again;
+
+	q->kept_again = false;
+	return q->kept ? q->kept(q->kept_arg, again) : 0;
 }
 
-static int over_bytes(const struct quota *q, uint64_t more, struct err *err)
+static const char *whose(const struct quota *q)
+{
+	return q->limits.whose ? q->limits.whose : "the workspace's";
+}
+
+static int over_bytes(struct quota *q, uint64_t more, struct err *err)
 {
 	uint64_t kept = kept_bytes(q);
 
 	if (kept)
-		return err_set(
-			err, ERR_QUOTA,
-			"it would take %llu bytes more, and %llu of the workspace's %llu are in use, %llu of them by "
-			"kept history; free that with `stead gc`, remove files, or raise the limit",
-			(unsigned long long)more, (unsigned long long)(q->bytes + kept),
-			(unsigned long long)q->limits.bytes, (unsigned long long)kept);
+		return err_set(err, ERR_QUOTA,
+			       "it would take %llu bytes more, and %llu of %s %llu are in use, %llu of them by "
+			       "kept history; free that with `stead gc`, remove files, or raise the limit",
+			       (unsigned long long)more, (unsigned long long)(q->bytes + kept), whose(q),
+			       (unsigned long long)q->limits.bytes, (unsigned long long)kept);
 	return err_set(err, ERR_QUOTA,
-		       "it would take %llu bytes more, and %llu of the workspace's %llu are in use; remove files that "
+		       "it would take %llu bytes more, and %llu of %s %llu are in use; remove files that "
 		       "are no longer needed, or raise the limit",
-		       (unsigned long long)more, (unsigned long long)q->bytes, (unsigned long long)q->limits.bytes);
+		       (unsigned long long)more, (unsigned long long)q->bytes, whose(q),
+		       (unsigned long long)q->limits.bytes);
 }
 
 static int over_files(const struct quota *q, struct err *err)
 {
 	return err_set(err, ERR_QUOTA,
-		       "the workspace holds %llu files and may hold %llu; remove files that are no longer needed, or "
-		       "raise the limit",
-		       (unsigned long long)q->files, (unsigned long long)q->limits.files);
+		       "%llu of %s %llu files are there already; remove files that are no longer needed, or raise "
+		       "the limit",
+		       (unsigned long long)q->files, whose(q), (unsigned long long)q->limits.files);
 }
 
 static int over_file_size(const struct quota *q, uint64_t size, struct err *err)
@@ -233,7 +280,7 @@ static int over_file_size(const struct quota *q, uint64_t size, struct err *err)
 		       (unsigned long long)size, (unsigned long long)q->limits.file_size);
 }
 
-static bool fits(const struct quota *q, uint64_t bytes, uint64_t files)
+static bool fits(struct quota *q, uint64_t bytes, uint64_t files)
 {
 	return (!q->limits.bytes || bytes == 0 || q->bytes + kept_bytes(q) + bytes <= q->limits.bytes) &&
 	       (!q->limits.files || files == 0 || q->files + files <= q->limits.files);
@@ -393,7 +440,7 @@ static int take_away(struct quota *q, struct ctx *ctx, struct store_call *call, 
 	int r = look(q, ctx, call->path, &old, &dir, err);
 
 	if (r == 0 && dir && call->recursive)
-		r = sum_below(q->base.inner, ctx, call->path, &old.bytes, &old.files, err);
+		r = sum_tree(q, ctx, call->path, &old.bytes, &old.files, err);
 	if (r == 0)
 		r = store_forward(q->base.inner, ctx, call, err);
 	settle(q, mine, r, (struct quota_limits){0}, old);
@@ -406,7 +453,7 @@ static int quota_around(struct store *s, struct ctx *ctx, struct store_call *cal
 	struct claim mine = {.path = call->path, .to = call->to};
 	int r;
 
-	if (store_op_info[call->op].reads_only || call->op == STORE_OP_JOURNAL_CUT ||
+	if (store_op_info[call->op].reads_only || is_own(q, call->path) || call->op == STORE_OP_JOURNAL_CUT ||
 	    (call->op == STORE_OP_JOURNAL_ADD && call->journal_add->change == JOURNAL_ALONE))
 		return store_forward(s->inner, ctx, call, err); /* journals are not files; their owner counts them */
 	mine.has_to = call->op == STORE_OP_MOVE || call->op == STORE_OP_COPY;
@@ -430,6 +477,87 @@ static int quota_around(struct store *s, struct ctx *ctx, struct store_call *cal
 	}
 }
 
+/* The directory that has all files of the group. */
+static struct wpath common_dir(const struct store_group *group)
+{
+	struct wpath dir = wpath_parent(group->items[0].path);
+
+	for (size_t i = 1; i < group->count; i++)
+		while (!wpath_within(group->items[i].path, dir))
+			dir = wpath_parent(dir);
+	return dir;
+}
+
+/* What the group needs beyond what its files have now, which goes to `old`. Sizes are known before. */
+static int weigh_group(struct quota *q, struct ctx *ctx, const struct store_group *group, struct quota_limits *old,
+		       struct quota_limits *ret_more, struct err *err)
+{
+	struct quota_limits gone = {0};
+
+	*ret_more = (struct quota_limits){0};
+	for (size_t i = 0; i < group->count; i++) {
+		const struct store_group_item *item = &group->items[i];
+		uint64_t size = item->source ? item->source->bytes.len : 0;
+		bool dir;
+		int r = look(q, ctx, item->path, &old[i], &dir, err);
+
+		if (r == 0 && q->limits.file_size && size > q->limits.file_size)
+			r = over_file_size(q, size, err);
+		if (r)
+			return r;
+		ret_more->bytes += size;
+		ret_more->files += item->op == STORE_OP_WRITE;
+		gone.bytes += old[i].bytes;
+		gone.files += old[i].files;
+	}
+	ret_more->bytes = less(ret_more->bytes, gone.bytes);
+	ret_more->files = less(ret_more->files, gone.files);
+	return 0;
+}
+
+/* True when the group has a content that is measured while it flows, or a file that is not counted. */
+static bool is_mixed(const struct quota *q, const struct store_group *group)
+{
+	for (size_t i = 0; i < group->count; i++)
+		if ((group->items[i].source && group->items[i].source->pull) || is_own(q, group->items[i].path))
+			return true;
+	return false;
+}
+
+static int quota_group(struct store *s, struct ctx *ctx, struct store_group *group, struct err *err)
+{
+	struct quota *q = quota_of(s);
+	struct store_call call = {.op = STORE_OP_GROUP, .group = group};
+	struct quota_limits more, added = {0}, gone = {0}, *old;
+	struct claim mine = {0};
+	int r;
+
+	if (is_mixed(q, group))
+		return store_group_generic(s, ctx, group, err);
+	mine.path = common_dir(group);
+	old = ARENA_ARRAY(ctx->arena, struct quota_limits, group->count);
+	r = claim(q, ctx, &mine, err);
+	if (r)
+		return r;
+	r = weigh_group(q, ctx, group, old, &more, err);
+	if (r == 0)
+		r = reserve(q, ctx, &mine, more.bytes, more.files, err);
+	if (r == 0)
+		r = store_forward(s->inner, ctx, &call, err);
+	for (size_t i = 0; i < group->count; i++) {
+		const struct store_group_item *item = &group->items[i];
+
+		if (!item->made)
+			continue;
+		added.bytes += item->op == STORE_OP_WRITE ? item->stat.size : 0;
+		added.files += item->op == STORE_OP_WRITE;
+		gone.bytes += old[i].bytes;
+		gone.files += old[i].files;
+	}
+	settle(q, &mine, r == 0 || refused_cleanly(r) ? 0 : r, added, gone);
+	return r;
+}
+
 static void quota_destroy(struct store *s)
 {
 	struct quota *q = quota_of(s);
@@ -442,6 +570,7 @@ static void quota_destroy(struct store *s)
 static const struct store_ops quota_ops = {
 	.name = "quota",
 	.cannot = STORE_ONE_STEP,
+	.group = quota_group,
 	.around = quota_around,
 	.destroy = quota_destroy,
 };
@@ -460,7 +589,7 @@ struct store *store_quota_new(struct store *inner, struct quota_limits limits)
 	return &q->base;
 }
 
-void store_quota_count_kept(struct store *quota, uint64_t (*kept)(void *arg), void *arg)
+void store_quota_count_kept(struct store *quota, uint64_t (*kept)(void *arg, bool again), void *arg)
 {
 	struct quota *q = quota_of(quota);
 
@@ -468,4 +597,29 @@ void store_quota_count_kept(struct store *quota, uint64_t (*kept)(void *arg), vo
 		return; /* there was nothing to bound */
 	q->kept = kept;
 	q->kept_arg = arg;
+}
+
+static int check_one(struct quota *q, struct ctx *ctx, struct quota_limits more, struct err *err)
+{
+	struct claim mine = {.path = WPATH_ROOT};
+	int r;
+
+	if (q->limits.file_size && more.file_size > q->limits.file_size)
+		return over_file_size(q, more.file_size, err);
+	r = claim(q, ctx, &mine, err);
+	if (r)
+		return r;
+	r = reserve(q, ctx, &mine, more.bytes, more.files, err);
+	settle(q, &mine, -ERR_QUOTA, (struct quota_limits){0}, (struct quota_limits){0});
+	return r;
+}
+
+int store_quota_check(struct store *s, struct ctx *ctx, struct quota_limits more, struct err *err)
+{
+	int r = 0;
+
+	for (; r == 0 && s; s = s->inner)
+		if (s->ops == &quota_ops)
+			r = check_one(quota_of(s), ctx, more, err);
+	return r;
 }

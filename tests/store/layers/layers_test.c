@@ -125,6 +125,11 @@ TEST(secrets_are_denied_by_any_operation)
 					    "h/.aws/credentials",
 					    ".npmrc",
 					    ".stead-tmp-1",
+					    "prod.env",
+					    "certs/server.key",
+					    "secrets.yaml",
+					    "Credentials.json",
+					    "aws/credentials",
 					    ".stead-wh/a",
 					    "ID_ED25519",
 					    "s.PEM"};
@@ -149,8 +154,9 @@ TEST(secrets_are_denied_by_any_operation)
 
 TEST(what_only_looks_like_a_secret_is_free)
 {
-	static const char *const paths[] = {".env.example", "environment", ".envoy",          "a.pem.txt", "id_rsa.pub",
-					    ".gitignore",   "stead",       "aws/credentials", ".steady"};
+	static const char *const paths[] = {
+		".env.example", "environment", ".envoy",  "a.pem.txt",      "id_rsa.pub",           ".gitignore",
+		"stead",        ".steady",     "keys.md", "src/secrets.ts", "credentials_form.tsx", "a.environment"};
 	struct store *inner;
 	WITH(guarded(&inner));
 
@@ -218,9 +224,9 @@ TEST(a_move_cannot_turn_a_file_into_a_hidden_one)
 	struct store *inner;
 	WITH(guarded(&inner));
 
-	put(c, "d/credentials", "1");
-	CHECK_ERR(store_move(c->s, &c->ctx, P("d"), P(".aws"), ANY, ANY, NULL, &c->err), c->err, ERR_DENIED);
-	CHECK_TREE(c, "d/credentials");
+	put(c, "d/config.json", "1");
+	CHECK_ERR(store_move(c->s, &c->ctx, P("d"), P(".docker"), ANY, ANY, NULL, &c->err), c->err, ERR_DENIED);
+	CHECK_TREE(c, "d/config.json");
 }
 
 TEST(what_is_fixed_is_read_but_not_changed)

@@ -8,30 +8,42 @@
  * by any program gives a new one. A hash of the content was rejected: every list would read every file.
  */
 #include <errno.h>
+#include <time.h>
 
 #include "store/backends/disk/disk.h"
 #include "store/stores.h"
 
-static int disk_stat(struct store *s, struct ctx *ctx, struct wpath path, struct store_stat *ret_stat, struct err *err)
-{
-	struct disk *d = disk_of(s);
-	FD_SCOPE int fd = -1;
-	struct stat st;
-	int sys;
+#define READ_TRIES 100 /* of a file that others keep replacing */
 
-	if (disk_reserved(path))
-		return disk_not_found(err);
+/* 0 or -errno. */
+static int stat_once(const struct disk *d, struct wpath path, struct stat *ret)
+{
+	FD_SCOPE int fd = -1;
+
 	if (!wpath_is_root(path) && str_find_char(path.s, '/') == path.s.len) {
 		char name[PATH_NAME_MAX + 1];
 
 		disk_name(path, name);
-		sys = disk_lstat(d->root, name, &st);
-	} else {
-		fd = disk_open_path(d, path, O_PATH | O_NOFOLLOW);
-		sys = fd < 0 ? fd : fstat(fd, &st) < 0 ? -errno : 0;
+		return disk_lstat(d->root, name, ret);
 	}
+	fd = disk_open_path(d, path, O_PATH | O_NOFOLLOW);
+	return fd < 0 ? fd : fstat(fd, ret) < 0 ? -errno : 0;
+}
+
+static int disk_stat(struct store *s, struct ctx *ctx, struct wpath path, struct store_stat *ret_stat, struct err *err)
+{
+	struct disk *d = disk_of(s);
+	unsigned round = 0;
+	struct stat st;
+	int sys;
+
+	if (disk_reserved(path))
+		return store_not_found(err);
+	do
+		sys = stat_once(d, path, &st);
+	while (sys == 0 && disk_is_going(d, &st, round++));
 	if (sys < 0)
-		return sys == -ENOTDIR ? disk_not_found(err) : disk_fail(err, -sys);
+		return sys == -ENOTDIR ? store_not_found(err) : disk_fail(err, -sys);
 	if (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))
 		return disk_fail_kind(err, st.st_mode);
 	disk_fill_stat(ctx->arena, &st, ret_stat);
@@ -98,20 +110,55 @@ static int read_range(struct ctx *ctx, int fd, uint64_t size, struct store_range
 	return r ? r : sink->push(sink->arg, direct, n, err);
 }
 
+/* A file that was opened may be moved and appended to, in its new place, before its size is known: then the bytes were
+   never under this name. So a file that has changed since `opened` must still be what the path names. The clock is the
+   one that the kernel takes the times of files from. */
+static bool is_still_there(const struct disk *d, struct wpath path, const struct stat *st,
+			   const struct timespec *opened)
+{
+	FD_SCOPE int fd = -1;
+	struct stat now;
+
+	if (st->st_ctim.tv_sec < opened->tv_sec ||
+	    (st->st_ctim.tv_sec == opened->tv_sec && st->st_ctim.tv_nsec < opened->tv_nsec))
+		return true;
+	fd = disk_open_path(d, path, O_PATH | O_NOFOLLOW);
+	return fd >= 0 && fstat(fd, &now) == 0 && now.st_ino == st->st_ino && now.st_dev == st->st_dev &&
+	       now.st_size >= st->st_size;
+}
+
+static int open_to_read(struct disk *d, struct wpath path, struct stat *ret_st, int *ret_fd, struct err *err)
+{
+	for (unsigned tries = 0;; tries++) {
+		FD_SCOPE int fd = -ENOENT;
+		struct timespec now;
+
+		clock_gettime(CLOCK_REALTIME_COARSE, &now);
+		if (!disk_reserved(path))
+			fd = disk_open_path(d, path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW);
+		if (fd < 0)
+			return fd == -ENOTDIR ? store_not_found(err) : disk_fail(err, -fd);
+		if (fstat(fd, ret_st) < 0)
+			return disk_fail(err, errno);
+		if (disk_is_going(d, ret_st, tries))
+			continue;
+		if (!S_ISREG(ret_st->st_mode) || tries >= READ_TRIES || is_still_there(d, path, ret_st, &now)) {
+			*ret_fd = fd;
+			fd = -1;
+			return 0;
+		}
+	}
+}
+
 static int disk_read(struct store *s, struct ctx *ctx, struct wpath path, struct store_range range,
 		     const struct sink *sink, struct store_stat *ret_stat, struct err *err)
 {
-	struct disk *d = disk_of(s);
-	FD_SCOPE int fd = -ENOENT;
+	FD_SCOPE int fd = -1;
 	struct stat st;
-	int r;
+	int r = open_to_read(disk_of(s), path, &st, &fd, err);
 
-	if (!disk_reserved(path))
-		fd = disk_open_path(d, path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW);
-	if (fd < 0)
-		return fd == -ENOTDIR ? disk_not_found(err) : disk_fail(err, -fd);
-	if (fstat(fd, &st) < 0)
-		return disk_fail(err, errno);
+	if (r)
+		return r;
 	if (S_ISDIR(st.st_mode))
 		return disk_is_dir(path, err);
 	if (!S_ISREG(st.st_mode))
@@ -120,6 +167,11 @@ static int disk_read(struct store *s, struct ctx *ctx, struct wpath path, struct
 	if (r == 0)
 		disk_fill_stat(ctx->arena, &st, ret_stat);
 	return r;
+}
+
+static int disk_sync_all(struct store *s, struct err *err)
+{
+	return syncfs(disk_of(s)->root) == 0 ? 0 : disk_fail(err, errno);
 }
 
 static void disk_destroy(struct store *s)
@@ -146,7 +198,8 @@ static const struct store_ops disk_ops = {
 	.copy = disk_copy,
 	.list = disk_list,
 	.scan = disk_scan,
-	.can = STORE_LOCAL,
+	.sync = disk_sync_all,
+	.can = STORE_LOCAL | STORE_ASKS,
 	.destroy = disk_destroy,
 };
 

@@ -30,8 +30,10 @@ struct disk {
 	struct disk_kept *kept;
 	atomic_uint_fast64_t dirs_read; /* for lists */
 	/* Learnt once from the kernel's first answer. */
-	atomic_bool no_tmpfile;   /* the file system has no O_TMPFILE */
-	atomic_bool link_by_proc; /* linkat(AT_EMPTY_PATH) is not allowed: go by /proc/self/fd */
+	atomic_bool no_tmpfile;     /* the file system has no O_TMPFILE */
+	atomic_bool above_synced;   /* the names of the directories above it */
+	atomic_bool no_link_counts; /* the file system says that files have no links */
+	atomic_bool link_by_proc;   /* linkat(AT_EMPTY_PATH) is not allowed: go by /proc/self/fd */
 };
 
 static inline struct disk *disk_of(struct store *s)
@@ -48,7 +50,7 @@ int disk_open_path(const struct disk *d, struct wpath path, int flags);
 /* A directory to read and lock: O_RDONLY | O_DIRECTORY. */
 int disk_open_dir(const struct disk *d, struct wpath path);
 /* The same, and makes what is missing of it. *ret_made when it made something, also on failure. */
-int disk_make_dir(const struct disk *d, struct wpath path, bool *ret_made);
+int disk_make_dir(struct disk *d, struct wpath path, bool *ret_made);
 /* True when the open directory has been removed. */
 bool disk_dir_is_gone(int dir);
 
@@ -59,7 +61,6 @@ int disk_fail_kind(struct err *err, mode_t mode);
 /* When resolving the directory of `path` failed: names the element that is a file, below which nothing can be written.
  */
 int disk_fail_parent(const struct disk *d, struct wpath path, int sys, struct err *err);
-int disk_not_found(struct err *err);
 int disk_is_dir(struct wpath path, struct err *err);
 
 /* True when an element of the path is the name of an unfinished write. */
@@ -81,6 +82,10 @@ void disk_unlock(int dir);
 /* fsync, unless the store is relaxed. */
 int disk_sync(const struct disk *d, int fd, struct err *err);
 
+/* True when the stat is of a file that is just being replaced or removed: it has no name in the directory any longer,
+   and the kernel still finds it under the old one, with a new ctime and so with a version that it never had. Then the
+   path must be resolved again; this waits a little before that. `round` counts from 0. Not needed under the lock. */
+bool disk_is_going(struct disk *d, const struct stat *st, unsigned round);
 /* lstat of a name; 0 or -errno. */
 int disk_lstat(int dir, const char *name, struct stat *ret);
 #define DISK_VERSION_LEN 16
@@ -112,6 +117,7 @@ struct disk_names {
 	struct disk_name_ref *refs; /* heap */
 	size_t count, ref_cap;
 	size_t sorted; /* so many of the first are in their final places */
+	struct store_count counted;
 };
 struct disk_name_ref {
 	uint32_t at, len;   /* in text; terminated */

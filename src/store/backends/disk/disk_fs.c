@@ -19,6 +19,7 @@
 #include "base/hash.h"
 #include "store/backends/disk/disk.h"
 
+#define ABOVE_MAX       4   /* directories above the store */
 #define EMPTY_DEPTH_MAX 100 /* nested directories without a file */
 
 /* How long a directory may be in use by others before it is left for them to prune. */
@@ -84,7 +85,40 @@ static int make_one(const struct disk *d, int parent, const char *name, bool *re
 	return -EBUSY;
 }
 
-static int make_path(const struct disk *d, struct wpath path, bool *ret_made)
+/* The store's own directory may be new too, and some of those above it. Where they may not be read they are not ours.
+ */
+static void sync_above(const struct disk *d)
+{
+	int fd = fcntl(d->root, F_DUPFD_CLOEXEC, 0);
+
+	for (int i = 0; fd >= 0 && i < ABOVE_MAX; i++) {
+		int parent = openat(fd, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+		close(fd);
+		fd = parent;
+		if (fd >= 0)
+			fsync(fd);
+	}
+	if (fd >= 0)
+		close(fd);
+}
+
+/* A handle that syncs makes a directory in one that perhaps a relaxed handle has made: the names on the way to it must
+   be durable as well. 0 or -errno. */
+static int sync_names(struct disk *d, struct wpath path)
+{
+	if (!d->relaxed && !atomic_exchange_explicit(&d->above_synced, true, memory_order_relaxed))
+		sync_above(d);
+	for (; !d->relaxed && !wpath_is_root(path); path = wpath_parent(path)) {
+		FD_SCOPE int fd = disk_open_dir(d, wpath_parent(path));
+
+		if (fd < 0 || fsync(fd) < 0)
+			return fd < 0 ? fd : -errno;
+	}
+	return 0;
+}
+
+static int make_path(struct disk *d, struct wpath path, bool *ret_made)
 {
 	struct wpath have = path;
 	struct str rest, name;
@@ -95,6 +129,14 @@ static int make_path(const struct disk *d, struct wpath path, bool *ret_made)
 		fd = disk_open_dir(d, have);
 	}
 	rest = wpath_relative(path, have).s;
+	if (fd >= 0 && rest.len) {
+		int sys = sync_names(d, have);
+
+		if (sys < 0) {
+			close(fd);
+			return sys;
+		}
+	}
 	while (fd >= 0 && rest.len && str_cut(&rest, '/', &name)) {
 		char text[PATH_NAME_MAX + 1];
 		int next;
@@ -107,7 +149,7 @@ static int make_path(const struct disk *d, struct wpath path, bool *ret_made)
 	return fd;
 }
 
-int disk_make_dir(const struct disk *d, struct wpath path, bool *ret_made)
+int disk_make_dir(struct disk *d, struct wpath path, bool *ret_made)
 {
 	for (unsigned tries = 0; tries < DISK_TRIES_MAX; tries++) {
 		int fd = make_path(d, path, ret_made);
@@ -124,11 +166,6 @@ bool disk_dir_is_gone(int dir)
 	struct stat st;
 
 	return fstat(dir, &st) == 0 && st.st_nlink == 0;
-}
-
-int disk_not_found(struct err *err)
-{
-	return err_set(err, ERR_NOT_FOUND, "there is no such file or directory; list its parent to see what is there");
 }
 
 int disk_is_dir(struct wpath path, struct err *err)
@@ -172,7 +209,7 @@ static const struct {
 int disk_fail(struct err *err, int sys)
 {
 	if (sys == ENOENT)
-		disk_not_found(err);
+		store_not_found(err);
 	else
 		err_sys(err, sys, "the file system failed");
 	for (size_t i = 0; i < COUNT(sentences); i++)
@@ -269,6 +306,17 @@ int disk_sync(const struct disk *d, int fd, struct err *err)
 	return d->relaxed || fsync(fd) == 0 ? 0 : disk_fail(err, errno);
 }
 
+bool disk_is_going(struct disk *d, const struct stat *st, unsigned round)
+{
+	if (!S_ISREG(st->st_mode) || st->st_nlink > 0 || atomic_load_explicit(&d->no_link_counts, memory_order_relaxed))
+		return false;
+	if (round == DISK_TRIES_MAX) /* about two seconds: no rename takes that long */
+		atomic_store_explicit(&d->no_link_counts, true, memory_order_relaxed);
+	else
+		disk_back_off(round);
+	return round < DISK_TRIES_MAX;
+}
+
 int disk_lstat(int dir, const char *name, struct stat *ret)
 {
 	return fstatat(dir, name, ret, AT_SYMLINK_NOFOLLOW) == 0 ? 0 : -errno;
@@ -300,6 +348,7 @@ void disk_fill_stat(struct arena *arena, const struct stat *st, struct store_sta
 		.mtime_ns = clock_of_timespec(st->st_mtim),
 		.version = str_n(hex, DISK_VERSION_LEN),
 		.mode = st->st_mode & 0777,
+		.changed_ns = clock_of_timespec(st->st_ctim),
 	};
 }
 

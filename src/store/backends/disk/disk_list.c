@@ -32,6 +32,12 @@ struct walk {
 	size_t depth, cap;
 };
 
+/* True for what can be listed: below a path of `path_len` bytes. */
+static bool is_entry(const struct disk_name_ref *ref, size_t path_len)
+{
+	return ref->valid && path_len + ref->len <= PATH_LEN_MAX && (ref->type == DT_REG || ref->type == DT_DIR);
+}
+
 /* The part of the cursor that is inside the directory; false when the whole directory comes before the cursor. */
 static bool cursor_in(const struct walk *w, size_t path_len, struct str *ret_rest)
 {
@@ -95,6 +101,27 @@ static bool may_be_paged(const struct walk *w, struct str cursor)
 	return cursor.len || (w->depth == 0 && w->req->limit > 1);
 }
 
+/* Counts the entries, unless that was done for the same question. */
+static void count_names(struct walk *w, struct frame *f)
+{
+	struct store_count *asked = w->req->count, *c = &f->names.counted;
+
+	if (!c->known || c->rule != asked->rule) {
+		*c = (struct store_count){.rule = asked->rule, .known = true};
+		for (size_t i = 0; i < f->names.count; i++) {
+			const struct disk_name_ref *ref = &f->names.refs[i];
+
+			if (!is_entry(ref, f->path_len))
+				c->skipped++;
+			else if (!asked->counts || asked->counts(asked->arg, str_n(f->names.text + ref->at, ref->len)))
+				c->total++;
+		}
+	}
+	asked->known = true;
+	asked->total = c->total;
+	asked->skipped = c->skipped;
+}
+
 /* Names that cannot be kept are not worth sorting beyond this page. */
 static int read_names(struct walk *w, struct frame *f, struct str cursor, struct err *err)
 {
@@ -107,9 +134,11 @@ static int read_names(struct walk *w, struct frame *f, struct str cursor, struct
 		r = disk_names_read(f->fd, false, &f->names, err);
 		if (r)
 			return r;
-		if (cursor.len && !f->stamp.settled)
-			drop_before_cursor(w, &f->names, cursor);
 	}
+	if (w->req->count && w->depth == 0 && !w->req->recursive)
+		count_names(w, f);
+	if (cursor.len && !f->stamp.settled)
+		drop_before_cursor(w, &f->names, cursor);
 	if (cursor.len && f->stamp.settled) {
 		disk_names_sort(&f->names);
 		f->at = find_cursor(w, &f->names, cursor);
@@ -220,6 +249,18 @@ static const struct disk_name_ref *next_name(const struct walk *w, struct frame 
 	return &f->names.refs[f->at++];
 }
 
+/* 0 or -errno. */
+static int lstat_entry(struct disk *d, int dir, const char *name, struct stat *ret)
+{
+	unsigned round = 0;
+	int sys;
+
+	do
+		sys = disk_lstat(dir, name, ret);
+	while (sys == 0 && disk_is_going(d, ret, round++));
+	return sys;
+}
+
 /* One name of the innermost frame. *ret_full when the page is and there is more. */
 static int visit(struct walk *w, struct frame *f, bool *ret_full, struct err *err)
 {
@@ -229,7 +270,7 @@ static int visit(struct walk *w, struct frame *f, bool *ret_full, struct err *er
 	struct stat st = {.st_mode = S_IFDIR};
 	int fd;
 
-	if (!ref->valid || path_len > PATH_LEN_MAX || (ref->type != DT_REG && ref->type != DT_DIR)) {
+	if (!is_entry(ref, f->path_len)) {
 		skip(w);
 		return 0;
 	}
@@ -246,7 +287,7 @@ static int visit(struct walk *w, struct frame *f, bool *ret_full, struct err *er
 		fd = frame_fd(w, f);
 		if (fd == -EMFILE || fd == -ENFILE)
 			return disk_fail(err, -fd);
-		if (fd < 0 || disk_lstat(fd, name, &st) < 0)
+		if (fd < 0 || lstat_entry(w->d, fd, name, &st) < 0)
 			return 0; /* already gone */
 		if (!S_ISREG(st.st_mode)) {
 			skip(w);
@@ -287,7 +328,7 @@ static int fail_open(const struct disk *d, struct wpath path, int sys, struct er
 		return disk_fail(err, sys);
 	fd = disk_open_path(d, path, O_PATH | O_NOFOLLOW);
 	if (fd < 0 || fstat(fd, &st) < 0)
-		return disk_not_found(err); /* a part of the path is a file */
+		return store_not_found(err); /* a part of the path is a file */
 	if (!S_ISREG(st.st_mode))
 		return disk_fail_kind(err, st.st_mode);
 	return store_refuse(REFUSE_FILE, path.s, err);

@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <pthread.h>
 
+#include "base/clock.h"
 #include "store/backends/disk/disk.h"
 #include "text/ignore.h"
 
@@ -120,6 +121,13 @@ static int visit(struct reader *r, struct scan_item *item, struct str data, bool
 	return r->scan->req->visit(r->scan->req->arg, item, err);
 }
 
+static int64_t changed_at(int fd)
+{
+	struct stat st;
+
+	return fstat(fd, &st) == 0 ? clock_of_timespec(st.st_ctim) : 0;
+}
+
 static int read_file(struct reader *r, int fd, struct scan_item *item, struct err *err)
 {
 	size_t have = 0;
@@ -136,6 +144,8 @@ static int read_file(struct reader *r, int fd, struct scan_item *item, struct er
 		have += got;
 		if (item->offset == 0)
 			item->size = have;
+		if (r->scan->req->dated)
+			item->changed_ns = changed_at(fd);
 		if (end)
 			return visit(r, item, str_n(r->chunk, have), true, err);
 		cut = str_rfind_char(str_n(r->chunk, have), '\n');
@@ -449,7 +459,7 @@ int disk_scan(struct store *store, struct ctx *ctx, struct wpath path, const str
 				   "it is a file, not a directory; name a directory or read the file");
 	}
 	if (fd < 0)
-		return fd == -ENOENT ? disk_not_found(err) : disk_fail(err, -fd);
+		return fd == -ENOENT ? store_not_found(err) : disk_fail(err, -fd);
 	s = xcalloc(1, sizeof(*s));
 	s->disk = d;
 	s->ctx = ctx;

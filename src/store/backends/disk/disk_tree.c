@@ -140,7 +140,7 @@ static int remove_tree(const struct disk *d, struct ctx *ctx, int parent, const 
 
 static int missing(struct store_cond cond, struct err *err)
 {
-	return cond.kind == STORE_VERSION ? disk_check_cond(NULL, cond, err) : disk_not_found(err);
+	return cond.kind == STORE_VERSION ? disk_check_cond(NULL, cond, err) : store_not_found(err);
 }
 
 static int dir_has_no_version(struct wpath path, struct err *err)
@@ -346,7 +346,7 @@ static int move_locked(struct ctx *ctx, struct end *from, struct end *to, struct
 }
 
 /* Opens both directories, makes the target's, and moves under their locks. */
-static int move_once(const struct disk *d, struct ctx *ctx, struct end *from, struct end *to, bool *ret_made,
+static int move_once(struct disk *d, struct ctx *ctx, struct end *from, struct end *to, bool *ret_made,
 		     struct store_stat *ret_stat, struct err *err)
 {
 	struct wpath to_parent = wpath_parent(to->path);
@@ -382,7 +382,8 @@ static int move_by_copy(struct store *s, struct ctx *ctx, const struct end *from
 	r = disk_copy(s, ctx, from->path, to->path, to->cond, ret_stat, err);
 	if (r)
 		return r;
-	return disk_remove(s, ctx, from->path, false, (struct store_cond){STORE_VERSION, source.version}, &count, err);
+	return disk_remove(s, ctx, from->path, false,
+			   (struct store_cond){.kind = STORE_VERSION, .version = source.version}, &count, err);
 }
 
 int disk_move(struct store *s, struct ctx *ctx, struct wpath from_path, struct wpath to_path, struct store_cond cond,

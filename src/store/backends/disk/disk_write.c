@@ -121,7 +121,7 @@ static struct target target_of(struct wpath path)
 	return t;
 }
 
-static int target_open(const struct disk *d, struct target *t, struct err *err)
+static int target_open(struct disk *d, struct target *t, struct err *err)
 {
 	struct wpath parent = wpath_parent(t->path);
 
@@ -630,7 +630,7 @@ static int open_source(const struct disk *d, struct wpath path, struct stat *ret
 	FD_SCOPE int fd = disk_reserved(path) ? -ENOENT : disk_open_path(d, path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW);
 
 	if (fd < 0)
-		return fd == -ENOTDIR ? disk_not_found(err) : disk_fail(err, -fd);
+		return fd == -ENOTDIR ? store_not_found(err) : disk_fail(err, -fd);
 	if (fstat(fd, ret_st) < 0)
 		return disk_fail(err, errno);
 	if (S_ISDIR(ret_st->st_mode))

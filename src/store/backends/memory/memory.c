@@ -277,11 +277,6 @@ static void drop_file(struct memory *m, struct str path)
 
 /* Checks that need the lock. */
 
-static int not_found(struct err *err)
-{
-	return err_set(err, ERR_NOT_FOUND, "there is no such file or directory; list its parent to see what is there");
-}
-
 static int is_a_dir(struct str path, struct err *err)
 {
 	return store_refuse(REFUSE_DIR, path, err);
@@ -337,7 +332,7 @@ static int memory_stat(struct store *s, struct ctx *ctx, struct wpath path, stru
 	if (n || is_dir(m, path.s))
 		fill_stat(ctx->arena, n, ret_stat);
 	else
-		r = not_found(err);
+		r = store_not_found(err);
 	pthread_rwlock_unlock(&m->lock);
 	return r;
 }
@@ -383,7 +378,7 @@ static int memory_read(struct store *s, struct ctx *ctx, struct wpath path, stru
 		fill_stat(ctx->arena, n, &stat);
 		r = 0;
 	} else {
-		r = is_dir(m, path.s) ? is_a_dir(path.s, err) : not_found(err);
+		r = is_dir(m, path.s) ? is_a_dir(path.s, err) : store_not_found(err);
 	}
 	pthread_rwlock_unlock(&m->lock);
 	if (r)
@@ -496,7 +491,7 @@ static int find_source(struct memory *m, struct str path, struct store_cond cond
 	if (*ret)
 		return check_cond(*ret, cond, err);
 	if (!is_dir(m, path))
-		return cond.kind == STORE_VERSION ? check_cond(NULL, cond, err) : not_found(err);
+		return cond.kind == STORE_VERSION ? check_cond(NULL, cond, err) : store_not_found(err);
 	if (cond.kind != STORE_ANY)
 		return store_refuse(REFUSE_DIR_VERSION, path, err);
 	return 0;
@@ -646,7 +641,7 @@ static int memory_copy(struct store *s, struct ctx *ctx, struct wpath from, stru
 	pthread_rwlock_wrlock(&m->lock);
 	n = tree_find(m->root, from.s);
 	if (!n)
-		r = is_dir(m, from.s) ? is_a_dir(from.s, err) : not_found(err);
+		r = is_dir(m, from.s) ? is_a_dir(from.s, err) : store_not_found(err);
 	if (r == 0)
 		r = find_for_write(m, to.s, to_cond, &target, err);
 	if (r == 0) {
@@ -747,7 +742,7 @@ static int memory_list(struct store *s, struct ctx *ctx, struct wpath path, cons
 	} else if (tree_find(m->root, path.s)) {
 		r = store_refuse(REFUSE_FILE, path.s, err);
 	} else {
-		r = not_found(err);
+		r = store_not_found(err);
 	}
 	pthread_rwlock_unlock(&m->lock);
 	return r;
@@ -846,9 +841,21 @@ static int memory_journal_read(struct store *s, struct ctx *ctx, struct wpath jo
 static int change_file(struct memory *m, struct ctx *ctx, struct str path, struct store_cond cond,
 		       const struct journal_add *add, struct store_stat *ret_stat, struct err *err)
 {
-	struct node *n;
+	struct node *n, *target;
 	int r;
 
+	if (add->change == JOURNAL_MOVE) {
+		r = find_source(m, add->from.s, add->from_cond, &n, err);
+		if (r == 0 && !n)
+			r = store_refuse(REFUSE_DIR, add->from.s, err);
+		if (r == 0)
+			r = find_for_write(m, path, cond, &target, err);
+		if (r)
+			return r;
+		move_file(m, n, path);
+		fill_stat(ctx->arena, tree_find(m->root, path), ret_stat);
+		return 0;
+	}
 	if (add->change == JOURNAL_REMOVE) {
 		r = find_source(m, path, cond, &n, err);
 		if (r == 0 && !n)

@@ -339,7 +339,9 @@ BEGIN
 		version := source.version;
 	END IF;
 	outcome := 0;
-	INSERT INTO @.stead_receipts (token, amount, mtime) VALUES (_token, 0, 0);
+	IF _token IS NOT NULL THEN
+		INSERT INTO @.stead_receipts (token, amount, mtime) VALUES (_token, 0, 0);
+	END IF;
 END $$;
 
 CREATE FUNCTION @.stead_copy(_from text, _to text, _to_cond int, _to_want text, _version text, _mtime bigint, _gen bigint,
@@ -434,9 +436,10 @@ BEGIN
 	END LOOP;
 END $$;
 
--- change: 0 none, 1 write, 2 append, 3 remove. The first row is the answer; when overtaken, the others are the news.
+-- change: 0 none, 1 write, 2 append, 3 remove, 4 move of _from, which has the version _from_want. The first row is the answer; when overtaken, the others are the news.
 CREATE FUNCTION @.stead_journal_add(_journal text, _after bigint, _entry bytea, _change int, _p text, _cond int, _want text,
-	_version text, _mtime bigint, _bytes bytea, _gen bigint, _news bigint, _wake bigint, _again boolean)
+	_version text, _mtime bigint, _bytes bytea, _gen bigint, _news bigint, _wake bigint, _from text, _from_want text,
+	_again boolean)
 RETURNS TABLE (outcome int, detail text, amount bigint, mtime bigint, first bigint, last bigint, number bigint, bytes bytea)
 LANGUAGE plpgsql AS $$
 #variable_conflict use_column
@@ -470,6 +473,9 @@ BEGIN
 			FROM @.stead_append(_p, _cond, _want, _version, _mtime, _bytes, _gen, NULL, NULL, false) w;
 	ELSIF _change = 3 THEN
 		SELECT w.outcome, w.detail, w.amount INTO res FROM @.stead_remove(_p, false, _cond, _want, NULL, false) w;
+	ELSIF _change = 4 THEN
+		SELECT w.outcome, w.detail, w.amount INTO res
+			FROM @.stead_move(_from, _p, 2, _from_want, _cond, _want, NULL, false) w;
 	ELSE
 		SELECT 0 AS outcome, NULL::text AS detail, NULL::bigint AS amount INTO res;
 	END IF;
@@ -480,6 +486,9 @@ BEGIN
 		IF NOT pg_try_advisory_xact_lock(_wake) THEN
 			PERFORM pg_notify('stead_' || _wake, '');
 		END IF;
+	END IF;
+	IF _change = 4 AND res.outcome = 0 THEN
+		_mtime := (SELECT f.mtime FROM @.stead_files f WHERE f.path = _p);
 	END IF;
 	RETURN QUERY SELECT res.outcome, res.detail, res.amount, _mtime, j.first, j.last, NULL::bigint, NULL::bytea;
 END $$;

@@ -14,19 +14,9 @@
 #include "store/list_stream.h"
 #include "store/stores.h"
 
-struct str pg_version_new(struct arena *arena)
-{
-	return arena_printf(arena, "%016llx", (unsigned long long)random_u64());
-}
-
-int64_t pg_token_new(void)
-{
-	return (int64_t)(random_u64() >> 2) | 1;
-}
-
 void pg_arg_cond(struct pg_args *args, struct store_cond cond)
 {
-	pg_arg_i32(args, cond.kind == STORE_ABSENT ? 1 : cond.kind == STORE_VERSION ? 2 : 0);
+	pg_arg_i32(args, sql_cond_kind(cond));
 	/* No file has a version that is not UTF-8, and the server would not take it. */
 	pg_arg_str(args, cond.kind == STORE_VERSION && utf8_valid(cond.version) &&
 					 (!cond.version.len || !memchr(cond.version.ptr, '\0', cond.version.len))
@@ -34,57 +24,12 @@ void pg_arg_cond(struct pg_args *args, struct store_cond cond)
 				 : STR(""));
 }
 
-static int not_found(struct err *err)
-{
-	return err_set(err, ERR_NOT_FOUND, "there is no such file or directory; list its parent to see what is there");
-}
-
-static int is_a_dir(struct str path, struct err *err)
-{
-	return store_refuse(REFUSE_DIR, path, err);
-}
-
-int pg_outcome_check(enum pg_outcome outcome, struct str detail, struct str path, struct store_cond cond,
-		     struct err *err)
-{
-	switch (outcome) {
-	case PG_DONE:
-		return 0;
-	case PG_NOT_FOUND:
-		return not_found(err);
-	case PG_EXISTS:
-		return store_cond_check((struct store_cond){.kind = STORE_ABSENT}, true, detail, err);
-	case PG_CONFLICT:
-		return store_cond_check(cond, true, detail, err);
-	case PG_GONE:
-		return store_cond_check((struct store_cond){.kind = STORE_VERSION}, false, detail, err);
-	case PG_IS_DIR:
-		return is_a_dir(path, err);
-	case PG_BELOW_FILE:
-		return store_refuse(REFUSE_BELOW_FILE, detail, err);
-	case PG_TOO_LONG:
-		return store_refuse(REFUSE_LONG_PATH, detail, err);
-	case PG_IS_FILE:
-		return store_refuse(REFUSE_FILE_TARGET, path, err);
-	case PG_DIR_COND:
-		return store_refuse(REFUSE_DIR_VERSION, path, err);
-	case PG_OVERTAKEN:
-		return err_set(err, ERR_CONFLICT,
-			       "another entry was added to the journal first; read it and try again");
-	case PG_ENDS_BEFORE:
-		return err_set(err, ERR_CONFLICT, "the journal ends at %.*s, before the entry to add after",
-			       STR_ARG(detail));
-	}
-	return err_set(err, ERR_INTERNAL, "the database answered %d, which none of Stead's functions returns",
-		       (int)outcome);
-}
-
 /* The first columns of PG_STAT and PG_READ: version, size, mtime, and whether it is a directory. */
 static int row_stat(struct arena *arena, const struct pg_result *row, struct store_stat *ret, struct err *err)
 {
 	if (pg_null(row, 0, 0)) {
 		if (!pg_bool(row, 0, 3))
-			return not_found(err);
+			return store_not_found(err);
 		*ret = (struct store_stat){.kind = STORE_DIR};
 		return 0;
 	}
@@ -132,7 +77,7 @@ static int take_row(struct reading *rd, const struct pg_result *row, struct err 
 		int64_t end;
 
 		if (r == 0 && rd->stat.kind == STORE_DIR)
-			r = is_a_dir(rd->path.s, err);
+			r = store_refuse(REFUSE_DIR, rd->path.s, err);
 		if (r)
 			return r;
 		end = (int64_t)rd->stat.size < rd->end ? (int64_t)rd->stat.size : rd->end;
@@ -197,7 +142,7 @@ static int read_rows(struct postgres *p, struct pg_link *l, struct reading *rd, 
 		pg_result_free(row);
 		if (r && rd->want > PG_INLINE_MAX)
 			pg_abandon(l);
-		while (r && !l->broken) { /* to the end of the answer */
+		while (r && !l->base.broken) { /* to the end of the answer */
 			struct err ignored;
 
 			if (pg_next(l, rd->ctx, &row, &ignored) || !row)
@@ -244,9 +189,9 @@ static int postgres_read(struct store *s, struct ctx *ctx, struct wpath path, st
 				r = read_rows(p, l, &rd, PG_READ_MAX, err);
 			if (r == 0 && rd.want && !rd.got)
 				r = read_large(p, l, &rd, err);
-			pg_give(p->pool, l, true);
+			pg_give(p->pool, l);
 		}
-		if (r == 0 || rd.pushed || !pg_try_again(ctx, tries, err))
+		if (r == 0 || rd.pushed || !sql_try_again(ctx, tries, err))
 			break;
 	}
 	if (r == 0 && rd.got != rd.want)
@@ -262,21 +207,21 @@ static int postgres_remove(struct store *s, struct ctx *ctx, struct wpath path, 
 {
 	PG_RESULT_SCOPE struct pg_result *res = NULL;
 	struct pg_args args = {0};
-	enum pg_outcome outcome;
+	enum sql_outcome outcome;
 	int r;
 
 	pg_arg_str(&args, path.s);
 	pg_arg_bool(&args, recursive);
 	pg_arg_cond(&args, cond);
-	pg_arg_i64(&args, pg_token_new());
+	pg_arg_i64(&args, sql_token_new());
 	pg_arg_bool(&args, false);
 	r = pg_call(postgres_of(s)->pool, ctx, PG_REMOVE, &args, args.n - 1, &res, err);
 	if (r)
 		return r;
-	outcome = (enum pg_outcome)pg_i64(res, 0, 0);
-	if (outcome == PG_IS_DIR)
+	outcome = (enum sql_outcome)pg_i64(res, 0, 0);
+	if (outcome == SQL_IS_DIR)
 		return store_refuse(REFUSE_NOT_RECURSIVE, path.s, err);
-	r = pg_outcome_check(outcome, pg_str(res, 0, 1), path.s, cond, err);
+	r = sql_outcome_check(outcome, pg_str(res, 0, 1), path.s, cond, err);
 	if (r == 0)
 		*ret_count = (uint64_t)pg_i64(res, 0, 2);
 	return r;
@@ -287,7 +232,7 @@ static int postgres_move(struct store *s, struct ctx *ctx, struct wpath from, st
 {
 	PG_RESULT_SCOPE struct pg_result *res = NULL;
 	struct pg_args args = {0};
-	enum pg_outcome outcome;
+	enum sql_outcome outcome;
 	struct str about = to.s;
 	int r;
 
@@ -295,15 +240,15 @@ static int postgres_move(struct store *s, struct ctx *ctx, struct wpath from, st
 	pg_arg_str(&args, to.s);
 	pg_arg_cond(&args, cond);
 	pg_arg_cond(&args, to_cond);
-	pg_arg_i64(&args, pg_token_new());
+	pg_arg_i64(&args, sql_token_new());
 	pg_arg_bool(&args, false);
 	r = pg_call(postgres_of(s)->pool, ctx, PG_MOVE, &args, args.n - 1, &res, err);
 	if (r)
 		return r;
-	outcome = (enum pg_outcome)pg_i64(res, 0, 0);
-	if (outcome == PG_DIR_COND)
+	outcome = (enum sql_outcome)pg_i64(res, 0, 0);
+	if (outcome == SQL_DIR_COND)
 		about = from.s;
-	r = pg_outcome_check(outcome, pg_str(res, 0, 1), about, cond.kind == STORE_VERSION ? cond : to_cond, err);
+	r = sql_outcome_check(outcome, pg_str(res, 0, 1), about, cond.kind == STORE_VERSION ? cond : to_cond, err);
 	if (r)
 		return r;
 	*ret_stat = (struct store_stat){.kind = STORE_DIR};
@@ -319,7 +264,7 @@ static int postgres_copy(struct store *s, struct ctx *ctx, struct wpath from, st
 			 struct store_cond to_cond, struct store_stat *ret_stat, struct err *err)
 {
 	PG_RESULT_SCOPE struct pg_result *res = NULL;
-	struct str version = pg_version_new(ctx->arena);
+	struct str version = sql_version_new(ctx->arena);
 	struct pg_args args = {0};
 	struct str detail;
 	int r;
@@ -329,13 +274,13 @@ static int postgres_copy(struct store *s, struct ctx *ctx, struct wpath from, st
 	pg_arg_cond(&args, to_cond);
 	pg_arg_str(&args, version);
 	pg_arg_i64(&args, clock_real_ns());
-	pg_arg_i64(&args, pg_token_new());
+	pg_arg_i64(&args, sql_token_new());
 	pg_arg_bool(&args, false);
 	r = pg_call(postgres_of(s)->pool, ctx, PG_COPY, &args, args.n - 1, &res, err);
 	if (r)
 		return r;
 	detail = pg_str(res, 0, 1);
-	r = pg_outcome_check((enum pg_outcome)pg_i64(res, 0, 0), detail, detail.len ? detail : to.s, to_cond, err);
+	r = sql_outcome_check((enum sql_outcome)pg_i64(res, 0, 0), detail, detail.len ? detail : to.s, to_cond, err);
 	if (r == 0)
 		*ret_stat = (struct store_stat){.kind = STORE_FILE,
 						.size = (uint64_t)pg_i64(res, 0, 2),
@@ -371,7 +316,7 @@ static int list_page(struct arena *arena, struct wpath dir, size_t limit, const 
 	struct page_builder b = {.arena = arena, .limit = limit};
 
 	if (pg_i64(res, 0, 0) == -1)
-		return not_found(err);
+		return store_not_found(err);
 	if (pg_i64(res, 0, 0) == -2)
 		return store_refuse(REFUSE_FILE, dir.s, err);
 	for (int i = 0; pg_i64(res, 0, 0) > 0 && i < pg_rows(res); i++) {

@@ -17,15 +17,8 @@ static inline struct postgres *postgres_of(struct store *s)
 }
 
 #define PG_VERSION_LEN 16
-/* A version that no file has had. */
-struct str pg_version_new(struct arena *arena);
-/* A number that nothing else has, of 62 bits. */
-int64_t pg_token_new(void);
 
 void pg_arg_cond(struct pg_args *args, struct store_cond cond); /* its kind and its version */
-/* The sentence of an outcome; `path` is what it is about. 0 for PG_DONE. */
-int pg_outcome_check(enum pg_outcome outcome, struct str detail, struct str path, struct store_cond cond,
-		     struct err *err);
 
 int postgres_write(struct store *s, struct ctx *ctx, struct wpath path, const struct source *source,
 		   struct store_cond cond, struct store_stat *ret_stat, struct err *err);

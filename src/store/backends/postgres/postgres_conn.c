@@ -180,7 +180,7 @@ static int connect_error(struct pg_link *l, struct err *err)
 
 static int link_died(struct pg_link *l, struct err *err)
 {
-	l->broken = true;
+	l->base.broken = true;
 	err_set(err, ERR_UNAVAILABLE, "%s: the connection broke; try again", l->config->server);
 	err->retryable = true;
 	return -ERR_UNAVAILABLE;
@@ -192,11 +192,11 @@ static int result_error(struct pg_link *l, const PGresult *res, struct err *err)
 	const char *says = pq.PQresultErrorField(res, PG_DIAG_MESSAGE_PRIMARY);
 
 	if (!state || pq.PQstatus(l->conn) == CONNECTION_BAD) {
-		l->lost = true;
+		l->base.lost = true;
 		return link_died(l, err);
 	}
 	if (strncmp(state, "57P0", 4) == 0)
-		l->broken = true; /* the server ends this connection */
+		l->base.broken = true; /* the server ends this connection */
 	return pg_error(l->config, state, says ? says : "", err);
 }
 
@@ -206,7 +206,7 @@ static int timed_out(struct pg_link *l, const struct ctx *ctx, int64_t now, stru
 {
 	int r = ctx->deadline_ns && now >= ctx->deadline_ns ? ctx_check(ctx, err) : 0;
 
-	l->broken = true;
+	l->base.broken = true;
 	if (r)
 		return r;
 	err_set(err, ERR_TIMEOUT, "%s did not answer in %lld ms; try again, or raise timeout= in the store's URL",
@@ -233,7 +233,7 @@ static int wait_socket(struct pg_link *l, struct ctx *ctx, short events, int64_t
 		struct err why;
 
 		if (ctx_check(ctx, &why) == -ERR_CANCELLED) {
-			l->broken = true;
+			l->base.broken = true;
 			*err = why;
 			return -ERR_CANCELLED;
 		}
@@ -443,7 +443,7 @@ static int flush(struct pg_link *l, struct ctx *ctx, int64_t until, struct err *
 			break;
 	}
 	if (more < 0) {
-		l->lost = true;
+		l->base.lost = true;
 		return link_died(l, err);
 	}
 	return 0;
@@ -460,7 +460,7 @@ static int get_result(struct pg_link *l, struct ctx *ctx, int64_t until, PGresul
 		if (n == 0)
 			return timed_out(l, ctx, clock_monotonic_ns(), err);
 		if (!pq.PQconsumeInput(l->conn)) {
-			l->lost = true;
+			l->base.lost = true;
 			return link_died(l, err);
 		}
 	}
@@ -516,7 +516,7 @@ static int send(struct pg_link *l, const struct pg_stmt *stmt, const struct pg_a
 		value[i] = args->is_number[i] ? args->number[i] : args->value[i];
 		format[i] = 1;
 	}
-	l->trips++;
+	l->base.trips++;
 	if (l->config->pooler)
 		ok = pq.PQsendQueryParams(l->conn, stmt->text, args->n, NULL, value, args->length, format, 1);
 	else
@@ -540,7 +540,7 @@ int pg_exec_text(struct pg_link *l, struct ctx *ctx, const char *sql, struct pg_
 
 	if (r)
 		return r;
-	l->trips++;
+	l->base.trips++;
 	if (!pq.PQsendQuery(l->conn, sql))
 		return link_died(l, err);
 	return whole_answer(l, ctx, ret_res, err);
@@ -570,7 +570,7 @@ int pg_next(struct pg_link *l, struct ctx *ctx, struct pg_result **ret_row, stru
 	if (!is_good(res)) {
 		r = result_error(l, res, err);
 		pq.PQclear(res);
-		l->broken = true; /* the rest of the answer is not worth the wait */
+		l->base.broken = true; /* the rest of the answer is not worth the wait */
 		return r;
 	}
 	if (pq.PQntuples(res) == 0) { /* the end of the rows; the end of the answer follows */
@@ -583,7 +583,7 @@ int pg_next(struct pg_link *l, struct ctx *ctx, struct pg_result **ret_row, stru
 
 void pg_abandon(struct pg_link *l)
 {
-	l->broken = true;
+	l->base.broken = true;
 }
 
 int pg_wait_notify(struct pg_link *l, struct ctx *ctx, int64_t until_ns, struct err *err)

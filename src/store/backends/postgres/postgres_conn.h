@@ -12,6 +12,7 @@
 #include "base/buf.h"
 #include "base/ctx.h"
 #include "base/env.h"
+#include "store/sql.h"
 
 /* The settings from the URL, all owned. */
 struct pg_config {
@@ -72,14 +73,9 @@ struct pg_conn; /* libpq's */
 
 /* One connection; belongs to one thread at a time. */
 struct pg_link {
+	struct sql_link base;
 	struct pg_conn *conn;
 	const struct pg_config *config;
-	uint64_t trips; /* round trips since it was opened */
-	bool broken;    /* not to be used again: it died, or was left in the middle of an answer */
-	bool lost;      /* it died between sending and answer: whether the statement was done is unknown */
-	/* The pool's. */
-	struct pg_link *next;
-	uint64_t epoch, counted;
 	int64_t pid; /* who serves it, and since when */
 	char began[40];
 };

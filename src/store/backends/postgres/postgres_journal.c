@@ -117,7 +117,7 @@ static int wait_by_looking(struct postgres *p, struct ctx *ctx, struct wpath jou
 	while (r == 0 && ret_page->count == 0 && clock_monotonic_ns() < until) {
 		int64_t left = until - clock_monotonic_ns();
 
-		pg_pause(ctx, left < LOOK_EVERY_NS ? left : LOOK_EVERY_NS);
+		sql_pause(ctx, left < LOOK_EVERY_NS ? left : LOOK_EVERY_NS);
 		r = ctx_check(ctx, err);
 		if (r == 0)
 			r = read_once(p, ctx, journal, req, ret_page, err);
@@ -169,9 +169,11 @@ static void add_args(const struct postgres *p, struct wpath journal, struct wpat
 		pg_arg_str(ret, add->content);
 	else
 		pg_arg_null(ret);
-	pg_arg_i64(ret, pg_token_new());
+	pg_arg_i64(ret, sql_token_new());
 	pg_arg_i64(ret, (int64_t)NEWS_MAX);
 	pg_arg_i64(ret, wake_key(p, journal));
+	pg_arg_str(ret, add->from.s);
+	pg_arg_str(ret, add->from_cond.version);
 	pg_arg_bool(ret, false);
 }
 
@@ -181,7 +183,7 @@ int postgres_journal_add(struct store *s, struct ctx *ctx, struct wpath journal,
 {
 	PG_RESULT_SCOPE struct pg_result *res = NULL;
 	struct pg_args args;
-	enum pg_outcome outcome;
+	enum sql_outcome outcome;
 	int r;
 
 	if (add->content.len > JOURNAL_ENTRY_MAX)
@@ -192,15 +194,16 @@ int postgres_journal_add(struct store *s, struct ctx *ctx, struct wpath journal,
 	r = pg_call(postgres_of(s)->pool, ctx, PG_JOURNAL_ADD, &args, args.n - 1, &res, err);
 	if (r)
 		return r;
-	outcome = (enum pg_outcome)pg_i64(res, 0, 0);
-	if (outcome == PG_OVERTAKEN) {
+	outcome = (enum sql_outcome)pg_i64(res, 0, 0);
+	if (outcome == SQL_OVERTAKEN) {
 		ret_added->overtaken = true;
 		ret_added->news.first = (uint64_t)pg_i64(res, 0, 4);
 		ret_added->news.last = (uint64_t)pg_i64(res, 0, 5);
 		take_entries(ctx->arena, res, 1, 6, &ret_added->news);
 	}
-	r = pg_outcome_check(outcome, pg_str(res, 0, 1), to.s, cond, err);
-	if (r == 0 && (add->change == JOURNAL_WRITE || add->change == JOURNAL_APPEND))
+	r = sql_outcome_check(outcome, pg_str(res, 0, 1), to.s, add->change == JOURNAL_MOVE ? add->from_cond : cond,
+			      err);
+	if (r == 0 && add->change != JOURNAL_ALONE && add->change != JOURNAL_REMOVE)
 		ret_added->stat = (struct store_stat){.kind = STORE_FILE,
 						      .size = (uint64_t)pg_i64(res, 0, 2),
 						      .mtime_ns = pg_i64(res, 0, 3),

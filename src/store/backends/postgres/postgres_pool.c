@@ -9,29 +9,20 @@
  */
 #include "store/backends/postgres/postgres_pool.h"
 
-#include <errno.h>
-#include <pthread.h>
 #include <stdatomic.h>
-#include <time.h>
 
 #include "base/clock.h"
 #include "base/limits.h"
 #include "store/backends/postgres/postgres_schema.h"
 
-#define TRIES_MAX     7
-#define SWEEP_EVERY   4096 /* receipts */
-#define WAIT_SLICE_NS 20000000
+#define SWEEP_EVERY 4096 /* receipts */
 
 struct pg_pool {
+	struct sql_pool base;
 	struct pg_config config;
 	struct pg_stmt stmts[PG_STMTS]; /* with the schema put in */
 	char *set_up;
-	pthread_mutex_t lock;
-	pthread_cond_t freed;
-	struct pg_link *idle;
-	unsigned open, waiting;
-	uint64_t epoch; /* idle connections of an earlier one are no longer used */
-	uint64_t trips;
+	atomic_uint waiting;  /* connections that calls hold for long */
 	atomic_uint receipts; /* left since the last sweep */
 };
 
@@ -59,68 +50,6 @@ static char *make_set_up(const struct pg_pool *p)
 	return out.ptr;
 }
 
-struct pg_pool *pg_pool_new(struct pg_config config)
-{
-	struct pg_pool *p = xcalloc(1, sizeof(*p));
-	pthread_condattr_t attr;
-	char *text;
-
-	p->config = config;
-	for (size_t i = 0; i < PG_STMTS; i++)
-		p->stmts[i] = (struct pg_stmt){pg_stmts[i].name, pg_in_schema(&p->config, pg_stmts[i].text)};
-	text = make_set_up(p);
-	p->set_up = pg_in_schema(&p->config, text);
-	free(text);
-	pthread_mutex_init(&p->lock, NULL);
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(&p->freed, &attr);
-	pthread_condattr_destroy(&attr);
-	return p;
-}
-
-static void close_all(struct pg_link *l)
-{
-	while (l) {
-		struct pg_link *next = l->next;
-
-		pg_close(l);
-		l = next;
-	}
-}
-
-void pg_pool_destroy(struct pg_pool *p)
-{
-	close_all(p->idle);
-	for (size_t i = 0; i < PG_STMTS; i++)
-		free((char *)p->stmts[i].text);
-	free(p->set_up);
-	pg_config_release(&p->config);
-	pthread_cond_destroy(&p->freed);
-	pthread_mutex_destroy(&p->lock);
-	free(p);
-}
-
-const struct pg_config *pg_pool_config(const struct pg_pool *p)
-{
-	return &p->config;
-}
-
-const struct pg_stmt *pg_pool_stmt(const struct pg_pool *p, enum pg_stmt_id id)
-{
-	return &p->stmts[id];
-}
-
-uint64_t pg_pool_trips(struct pg_pool *p)
-{
-	uint64_t trips;
-
-	pthread_mutex_lock(&p->lock);
-	trips = p->trips;
-	pthread_mutex_unlock(&p->lock);
-	return trips;
-}
-
 static int set_up(struct pg_pool *p, struct pg_link *l, struct ctx *ctx, struct err *err)
 {
 	PG_RESULT_SCOPE struct pg_result *res = NULL;
@@ -139,160 +68,108 @@ static int set_up(struct pg_pool *p, struct pg_link *l, struct ctx *ctx, struct 
 			       "%s: the schema \"%s\" now has version %lld, this Stead works with %d; %s",
 			       p->config.server, p->config.schema, (long long)version, PG_SCHEMA_VERSION,
 			       version > PG_SCHEMA_VERSION ? "use a newer Stead" : "open the store again");
-	l->counted = l->trips;
 	return 0;
 }
 
-static int64_t take_deadline(const struct pg_pool *p, const struct ctx *ctx)
+static int open_link(void *owner, struct ctx *ctx, struct sql_link **ret_link, struct err *err)
 {
-	int64_t until = clock_monotonic_ns() + p->config.timeout_ns;
+	struct pg_pool *p = owner;
+	struct pg_link *l;
+	int r = pg_open(&p->config, ctx, &l, err);
 
-	return ctx->deadline_ns && ctx->deadline_ns < until ? ctx->deadline_ns : until;
-}
-
-/* With the lock held: an idle connection, or (NULL) the right to open one. */
-static int wait_for_place(struct pg_pool *p, struct ctx *ctx, struct pg_link **ret, struct err *err)
-{
-	int64_t until = take_deadline(p, ctx), now;
-
-	while (!p->idle && p->open >= p->config.pool) {
-		struct timespec slice;
-		int r = ctx_check(ctx, err);
-
-		if (r)
-			return r;
-		now = clock_monotonic_ns();
-		slice = clock_timespec(until < now + WAIT_SLICE_NS ? until : now + WAIT_SLICE_NS);
-		if (pthread_cond_timedwait(&p->freed, &p->lock, &slice) == ETIMEDOUT && clock_monotonic_ns() >= until) {
-			err_set(err, ERR_TIMEOUT,
-				"%s: all %u connections were busy until the deadline; raise pool= in the "
-				"store's URL",
-				p->config.server, p->config.pool);
-			err->retryable = true;
-			return -ERR_TIMEOUT;
-		}
-	}
-	*ret = p->idle;
-	if (*ret)
-		p->idle = (*ret)->next;
+	if (r)
+		return r;
+	r = set_up(p, l, ctx, err);
+	if (r)
+		pg_close(l);
 	else
-		p->open++;
-	return 0;
+		*ret_link = &l->base;
+	return r;
 }
 
-static void give_place_back(struct pg_pool *p)
+static void close_link(struct sql_link *l)
 {
-	pthread_mutex_lock(&p->lock);
-	p->open--;
-	pthread_cond_signal(&p->freed);
-	pthread_mutex_unlock(&p->lock);
+	pg_close((struct pg_link *)l);
+}
+
+static const struct sql_pool_ops pool_ops = {.open = open_link, .close = close_link};
+
+struct pg_pool *pg_pool_new(struct pg_config config)
+{
+	struct pg_pool *p = xcalloc(1, sizeof(*p));
+	char *text;
+
+	p->config = config;
+	for (size_t i = 0; i < PG_STMTS; i++)
+		p->stmts[i] = (struct pg_stmt){pg_stmts[i].name, pg_in_schema(&p->config, pg_stmts[i].text)};
+	text = make_set_up(p);
+	p->set_up = pg_in_schema(&p->config, text);
+	free(text);
+	p->base = (struct sql_pool){.ops = &pool_ops,
+				    .owner = p,
+				    .server = p->config.server,
+				    .size = p->config.pool,
+				    .timeout_ns = p->config.timeout_ns};
+	sql_pool_init(&p->base);
+	return p;
+}
+
+void pg_pool_destroy(struct pg_pool *p)
+{
+	sql_pool_release(&p->base);
+	for (size_t i = 0; i < PG_STMTS; i++)
+		free((char *)p->stmts[i].text);
+	free(p->set_up);
+	pg_config_release(&p->config);
+	free(p);
+}
+
+const struct pg_config *pg_pool_config(const struct pg_pool *p)
+{
+	return &p->config;
+}
+
+const struct pg_stmt *pg_pool_stmt(const struct pg_pool *p, enum pg_stmt_id id)
+{
+	return &p->stmts[id];
+}
+
+uint64_t pg_pool_trips(struct pg_pool *p)
+{
+	return sql_pool_trips(&p->base);
 }
 
 int pg_take(struct pg_pool *p, struct ctx *ctx, struct pg_link **ret_link, struct err *err)
 {
-	struct pg_link *l = NULL;
-	uint64_t epoch;
-	int r = ctx_check(ctx, err);
-
-	if (r)
-		return r;
-	pthread_mutex_lock(&p->lock);
-	r = wait_for_place(p, ctx, &l, err);
-	epoch = p->epoch;
-	pthread_mutex_unlock(&p->lock);
-	if (r)
-		return r;
-	if (l && l->epoch != epoch) {
-		pg_close(l);
-		l = NULL;
-	}
-	if (!l) {
-		r = pg_open(&p->config, ctx, &l, err);
-		if (r == 0) {
-			r = set_up(p, l, ctx, err);
-			if (r)
-				pg_close(l);
-		}
-		if (r) {
-			give_place_back(p);
-			return r;
-		}
-		l->epoch = epoch;
-	}
-	*ret_link = l;
-	return 0;
+	return sql_take(&p->base, ctx, (struct sql_link **)ret_link, err);
 }
 
-void pg_give(struct pg_pool *p, struct pg_link *l, bool keep)
+void pg_give(struct pg_pool *p, struct pg_link *l)
 {
-	keep = keep && !l->broken;
-	pthread_mutex_lock(&p->lock);
-	p->trips += l->trips - l->counted;
-	l->counted = l->trips;
-	if (l->lost)
-		p->epoch++;
-	if (keep) {
-		l->next = p->idle;
-		p->idle = l;
-	} else {
-		p->open--;
-	}
-	pthread_cond_signal(&p->freed);
-	pthread_mutex_unlock(&p->lock);
-	if (!keep)
-		pg_close(l);
+	sql_give(&p->base, &l->base);
 }
 
 int pg_take_waiting(struct pg_pool *p, struct ctx *ctx, struct pg_link **ret_link, struct err *err)
 {
-	bool may;
 	int r;
 
 	*ret_link = NULL;
-	pthread_mutex_lock(&p->lock);
-	may = !p->config.pooler && p->waiting < p->config.pool / 2;
-	p->waiting += may;
-	pthread_mutex_unlock(&p->lock);
-	if (!may)
+	if (p->config.pooler)
 		return 0;
-	r = pg_take(p, ctx, ret_link, err);
-	if (r) {
-		pthread_mutex_lock(&p->lock);
-		p->waiting--;
-		pthread_mutex_unlock(&p->lock);
+	if (atomic_fetch_add(&p->waiting, 1) >= p->config.pool / 2) {
+		atomic_fetch_sub(&p->waiting, 1);
+		return 0;
 	}
+	r = pg_take(p, ctx, ret_link, err);
+	if (r)
+		atomic_fetch_sub(&p->waiting, 1);
 	return r;
 }
 
 void pg_give_waiting(struct pg_pool *p, struct pg_link *l)
 {
-	pthread_mutex_lock(&p->lock);
-	p->waiting--;
-	pthread_mutex_unlock(&p->lock);
-	pg_give(p, l, true);
-}
-
-void pg_pause(struct ctx *ctx, int64_t ns)
-{
-	int64_t until = clock_monotonic_ns() + ns;
-	struct timespec at;
-
-	if (ctx->deadline_ns && ctx->deadline_ns < until)
-		until = ctx->deadline_ns;
-	at = clock_timespec(until);
-	while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL) == EINTR)
-		;
-}
-
-bool pg_try_again(struct ctx *ctx, unsigned tries, const struct err *err)
-{
-	struct err ignored;
-
-	if (err->kind != ERR_UNAVAILABLE || !err->retryable || tries + 1 >= TRIES_MAX)
-		return false;
-	if (tries) /* the first time at once: an idle connection had died */
-		pg_pause(ctx, (int64_t)(10000000 << tries));
-	return ctx_check(ctx, &ignored) == 0;
+	atomic_fetch_sub(&p->waiting, 1);
+	pg_give(p, l);
 }
 
 int pg_end_other(struct pg_link *l, struct ctx *ctx, const struct pg_link *dead, struct err *err)
@@ -319,7 +196,7 @@ static void sweep(struct pg_pool *p, struct ctx *ctx)
 		return;
 	if (pg_take(p, ctx, &l, &ignored) == 0) {
 		pg_exec(l, ctx, &p->stmts[PG_SWEEP], &none, NULL, &ignored);
-		pg_give(p, l, true);
+		pg_give(p, l);
 	}
 }
 
@@ -338,14 +215,14 @@ int pg_call(struct pg_pool *p, struct ctx *ctx, enum pg_stmt_id id, struct pg_ar
 				r = pg_end_other(l, ctx, &dead, err);
 			if (r == 0) {
 				r = pg_exec(l, ctx, &p->stmts[id], args, ret_res, err);
-				if (l->lost && again >= 0) {
+				if (l->base.lost && again >= 0) {
 					dead = *l;
 					pg_set_bool(args, again, true);
 				}
 			}
-			pg_give(p, l, true);
+			pg_give(p, l);
 		}
-		if (r == 0 || !pg_try_again(ctx, tries, err))
+		if (r == 0 || !sql_try_again(ctx, tries, err))
 			break;
 	}
 	if (r == 0 && (id == PG_APPEND || id == PG_REMOVE || id == PG_MOVE))

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A pool of connections to one database. Each connection prepares all statements in one round trip when it begins, so
- * that every operation after that is one. A connection that died takes the idle ones with it: a server that was
- * restarted costs one failed try, not one per connection.
+ * The pool of a database's connections (store/sql.h). Each connection prepares all statements in one round trip when it
+ * begins, so that every operation after that is one.
  */
 #ifndef STEAD_STORE_BACKENDS_POSTGRES_POSTGRES_POOL_H
 #define STEAD_STORE_BACKENDS_POSTGRES_POSTGRES_POOL_H
@@ -20,8 +19,8 @@ uint64_t pg_pool_trips(struct pg_pool *pool);
 
 /* A connection for this call alone. ERR_TIMEOUT when none gets free. */
 int pg_take(struct pg_pool *pool, struct ctx *ctx, struct pg_link **ret_link, struct err *err);
-/* Back into the pool, or closed when it is broken or not to be kept. */
-void pg_give(struct pg_pool *pool, struct pg_link *link, bool keep);
+/* Back into the pool, or closed when it is broken. */
+void pg_give(struct pg_pool *pool, struct pg_link *link);
 /* A connection that its call will hold for long, if fewer than half are held so; else NULL in *ret_link. */
 int pg_take_waiting(struct pg_pool *pool, struct ctx *ctx, struct pg_link **ret_link, struct err *err);
 void pg_give_waiting(struct pg_pool *pool, struct pg_link *link);
@@ -31,11 +30,8 @@ void pg_give_waiting(struct pg_pool *pool, struct pg_link *link);
    try is ended before. */
 int pg_call(struct pg_pool *pool, struct ctx *ctx, enum pg_stmt_id id, struct pg_args *args, int again,
 	    struct pg_result **ret_res, struct err *err);
-/* The pieces of it, for operations of several statements. Whether a failure is worth another try; pauses before. */
-bool pg_try_again(struct ctx *ctx, unsigned tries, const struct err *err);
 /* Ends the server's process of a connection that was lost; returns when it is gone. */
 int pg_end_other(struct pg_link *link, struct ctx *ctx, const struct pg_link *dead, struct err *err);
-void pg_pause(struct ctx *ctx, int64_t ns);
 const struct pg_stmt *pg_pool_stmt(const struct pg_pool *pool, enum pg_stmt_id id);
 
 #endif

@@ -5,23 +5,7 @@
 
 #include "store/backends/postgres/postgres_conn.h"
 
-#define PG_SCHEMA_VERSION 3
-
-/* What a function answers in its column "outcome". */
-enum pg_outcome {
-	PG_DONE,
-	PG_NOT_FOUND,
-	PG_EXISTS,
-	PG_CONFLICT, /* detail: the version that it has */
-	PG_GONE,     /* a version condition on what is not there */
-	PG_IS_DIR,
-	PG_BELOW_FILE, /* detail: that file */
-	PG_TOO_LONG,   /* detail: the path that would get too long */
-	PG_OVERTAKEN,  /* journal */
-	PG_IS_FILE,
-	PG_DIR_COND,   /* a version condition on a directory */
-	PG_ENDS_BEFORE /* journal: detail: its last number */
-};
+#define PG_SCHEMA_VERSION 4
 
 /* Up to this many bytes are stored in the file's row, more in chunks of at most this size. */
 #define PG_INLINE_MAX (1 * MIB)

@@ -46,7 +46,7 @@ static void set_args(const struct writing *w, const struct str *bytes, uint64_t 
 static int take_answer(const struct writing *w, const struct pg_result *res, struct store_stat *ret_stat,
 		       struct err *err)
 {
-	int r = pg_outcome_check((enum pg_outcome)pg_i64(res, 0, 0), pg_str(res, 0, 1), w->path.s, w->cond, err);
+	int r = sql_outcome_check((enum sql_outcome)pg_i64(res, 0, 0), pg_str(res, 0, 1), w->path.s, w->cond, err);
 
 	if (r == 0)
 		*ret_stat = (struct store_stat){.kind = STORE_FILE,
@@ -142,7 +142,7 @@ static int write_chunks(struct writing *w, struct pg_link *l, size_t first, stru
 	if (r == 0) {
 		*ret_committing = true;
 		r = pg_exec_text(l, w->ctx, "COMMIT", NULL, err);
-		*ret_committing = r && l->lost;
+		*ret_committing = r && l->base.lost;
 	} else {
 		pg_abandon(l); /* the server rolls back */
 	}
@@ -169,7 +169,7 @@ static int was_made(struct writing *w, const struct pg_link *dead, struct store_
 		pg_arg_str(&args, w->path.s);
 	if (r == 0)
 		r = pg_exec(l, w->ctx, pg_pool_stmt(w->p->pool, w->append ? PG_RECEIPT : PG_STAT), &args, &res, err);
-	pg_give(w->p->pool, l, true);
+	pg_give(w->p->pool, l);
 	if (r)
 		return r;
 	made = w->append ? pg_rows(res) > 0 : str_eq(pg_str(res, 0, 0), w->version);
@@ -209,14 +209,14 @@ static int write_large(struct writing *w, size_t first, struct store_stat *ret_s
 		if (r == 0) {
 			r = write_chunks(w, l, first, ret_stat, &committing, err);
 			dead = *l;
-			pg_give(w->p->pool, l, true);
+			pg_give(w->p->pool, l);
 		}
-		if (r == 0 || !pg_try_again(w->ctx, tries, err))
+		if (r == 0 || !sql_try_again(w->ctx, tries, err))
 			return r;
 		if (committing) {
 			do
 				r = was_made(w, &dead, ret_stat, err);
-			while (r < 0 && pg_try_again(w->ctx, ++tries, err));
+			while (r < 0 && sql_try_again(w->ctx, ++tries, err));
 			if (r)
 				return r < 0 ? r : 0;
 		}
@@ -231,10 +231,10 @@ static int change(struct writing *w, struct store_stat *ret_stat, struct err *er
 	size_t first = 0;
 	int r = 0;
 
-	w->version = pg_version_new(w->ctx->arena);
+	w->version = sql_version_new(w->ctx->arena);
 	w->mtime = clock_real_ns();
-	w->gen = pg_token_new();
-	w->token = pg_token_new();
+	w->gen = sql_token_new();
+	w->token = sql_token_new();
 	if (!w->source->pull && w->source->bytes.len <= PG_ONE_STATEMENT_MAX)
 		return write_small(w, w->source->bytes, ret_stat, err);
 	if (w->source->pull) {

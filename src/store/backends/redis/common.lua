@@ -164,6 +164,15 @@ local function drop_file(path, old, conn, time)
   remember(old, conn, time)
 end
 
+local function move_file(from, to, have, old, own)
+  redis.call('RENAME', file_key(from), file_key(to))
+  redis.call('ZREM', names, from)
+  redis.call('ZADD', names, 0, to)
+  drop_chunks(old)
+  remember(old, own.conn, own.mtime)
+  remember(have, own.conn, own.mtime)
+end
+
 -- The first and the last number of a journal: how many were cut away, and how many there are.
 local function journal_ends(path)
   local cut = tonumber(redis.call('HGET', base .. 'j', path) or 0)

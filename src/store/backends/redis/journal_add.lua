@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- again, key of the file, head that makes it simple, condition, version wanted, write: head and bytes, append: bytes,
--- key where those of a write were put just before, journal, change ("", "w", "a", "r"), key of all journals, of this
+-- key where those of a write were put just before, journal, change ("", "w", "a", "r", "m"), key of all journals, of this
 -- one, number of the entry, entry, how many bytes of news at most, head, number of the
--- entry before
+-- entry before; of a move: the path of before, and the version that it must have
 local path, data, staged, journal, change = path_of(ARGV[2]), ARGV[6], ARGV[7], ARGV[8], ARGV[9]
 local number_of, entry, new = tonumber(ARGV[16]) + 1, ARGV[13], parse(ARGV[15])
 local first, last = journal_ends(journal)
@@ -17,14 +17,18 @@ if last >= number_of then
     if own[1] and own[1][2][2] == entry then
       if change == 'w' then return unmade({'ok', number(new.size)}) end
       local now = head_of(path)
-      return {'ok', now and number(now.size) or '0'}
+      return {'ok', now and number(now.size) or '0', now and now.mtime or '0'}
     end
   end
   return unmade(journal_entries(journal, math.max(number_of - 1, first - 1), tonumber(ARGV[14]),
     {'overtaken', number(first), number(last)}))
 end
-local no, old
-if change == 'w' or change == 'a' then
+local no, old, have
+if change == 'm' then
+  have = head_of(ARGV[17])
+  no = refusal('v', ARGV[18], have)
+  if not no then no, old = may_write(path, ARGV[4], ARGV[5]) end
+elseif change == 'w' or change == 'a' then
   no, old = may_write(path, ARGV[4], ARGV[5])
 elseif change == 'r' then
   old = head_of(path)
@@ -37,5 +41,9 @@ redis.call('XADD', ARGV[11], ARGV[12], 'e', entry)
 if last == 0 then redis.call('HSET', ARGV[10], journal, '0') end
 if change == 'w' then return {'ok', put(path, old, data, staged)} end
 if change == 'a' then return {'ok', number(append(path, old, ARGV[15], data).size)} end
+if change == 'm' then
+  move_file(ARGV[17], path, have, old, new)
+  return {'ok', number(have.size), have.mtime}
+end
 if change == 'r' then drop_file(path, old, new.conn, new.mtime) end
 return {'ok', '0'}

@@ -20,12 +20,7 @@ end
 local no, old = may_write(to, ARGV[6], ARGV[7])
 if no then return no end
 if have then
-  redis.call('RENAME', file_key(from), file_key(to))
-  redis.call('ZREM', names, from)
-  redis.call('ZADD', names, 0, to)
-  drop_chunks(old)
-  remember(old, own.conn, own.mtime)
-  remember(have, own.conn, own.mtime)
+  move_file(from, to, have, old, own)
   done(token, '')
   return answer(to)
 end

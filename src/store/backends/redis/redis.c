@@ -57,7 +57,7 @@ int redis_missing(struct redis *rd, struct ctx *ctx, struct wpath path, struct e
 		return r;
 	if (v.type == RESP_ARRAY && v.count)
 		return store_refuse(REFUSE_DIR, path.s, err);
-	return err_set(err, ERR_NOT_FOUND, "there is no such file or directory; list its parent to see what is there");
+	return store_not_found(err);
 }
 
 int redis_no_head(struct err *err)

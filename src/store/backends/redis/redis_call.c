@@ -224,8 +224,7 @@ int redis_refused(const struct resp_value *answer, struct store_cond cond, struc
 	if (redis_says(answer, "conflict"))
 		return store_cond_check(cond, what.len > 0, what, err);
 	if (redis_says(answer, "none"))
-		return err_set(err, ERR_NOT_FOUND,
-			       "there is no such file or directory; list its parent to see what is there");
+		return store_not_found(err);
 	if (redis_says(answer, "dir"))
 		return store_refuse(REFUSE_DIR, what, err);
 	if (redis_says(answer, "is file"))

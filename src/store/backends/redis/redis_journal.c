@@ -102,6 +102,8 @@ static struct str change_word(enum journal_change change)
 		return STR("a");
 	case JOURNAL_REMOVE:
 		return STR("r");
+	case JOURNAL_MOVE:
+		return STR("m");
 	case JOURNAL_ALONE:
 		break;
 	}
@@ -113,9 +115,9 @@ int redis_journal_add(struct store *s, struct ctx *ctx, struct wpath journal, st
 {
 	struct redis *rd = redis_of(s);
 	int64_t mtime = clock_real_ns();
-	bool write = add->change == JOURNAL_WRITE;
-	struct redis_change ch;
-	struct str args[REDIS_BEFORE + 16] = {
+	bool write = add->change == JOURNAL_WRITE, move = add->change == JOURNAL_MOVE;
+	struct redis_change ch, from_ch;
+	struct str args[REDIS_BEFORE + 18] = {
 		[REDIS_BEFORE + 7] = journal.s,
 		change_word(add->change),
 		rd->journals,
@@ -125,6 +127,7 @@ int redis_journal_add(struct store *s, struct ctx *ctx, struct wpath journal, st
 		STR(NEWS_TEXT),
 		str_n(ch.head, REDIS_HEAD),
 		arena_printf(ctx->arena, "%llu", (unsigned long long)add->after),
+		add->from.s,
 	};
 	struct resp_value v;
 	int r;
@@ -133,14 +136,18 @@ int redis_journal_add(struct store *s, struct ctx *ctx, struct wpath journal, st
 		return err_set(err, ERR_UNSUPPORTED,
 			       "more than %zu bytes cannot be written in one step with a journal entry",
 			       (size_t)REDIS_JOURNAL_STEP);
-	r = redis_change_init(&ch, cond, add->version, mtime, err);
+	r = redis_change_init(&ch, cond, move ? STR("") : add->version, mtime, err);
+	if (r == 0)
+		r = redis_change_init(&from_ch, add->from_cond, STR(""), 0, err);
+	args[REDIS_BEFORE + 17] = from_ch.want_arg;
 	if (r == 0 && write) {
 		redis_change_bytes(rd, ctx, &ch, add->version, add->content, 0);
 		redis_change_simple(&ch, cond);
 	}
 	if (r == 0) {
 		redis_file_args(rd, ctx, to, cond, &ch, write, add->content, args);
-		r = redis_script(rd, ctx, REDIS_JOURNAL_ADD, &ch, args, REDIS_BEFORE + 16, JOURNAL_ANSWER, &v, err);
+		r = redis_script(rd, ctx, REDIS_JOURNAL_ADD, &ch, args, REDIS_BEFORE + (move ? 18 : 16), JOURNAL_ANSWER,
+				 &v, err);
 	}
 	if (r)
 		return r;
@@ -151,12 +158,12 @@ int redis_journal_add(struct store *s, struct ctx *ctx, struct wpath journal, st
 			       (unsigned long long)add->after + 1);
 	}
 	if (!redis_says(&v, "ok"))
-		return redis_refused(&v, cond, err);
-	if (add->change == JOURNAL_WRITE || add->change == JOURNAL_APPEND)
+		return redis_refused(&v, move ? add->from_cond : cond, err);
+	if (write || move || add->change == JOURNAL_APPEND)
 		ret_added->stat =
 			(struct store_stat){.kind = STORE_FILE,
 					    .size = v.type == RESP_INT ? add->content.len : redis_number(&v, 1),
-					    .mtime_ns = mtime,
+					    .mtime_ns = move ? (int64_t)redis_number(&v, 2) : mtime,
 					    .version = add->version};
 	return 0;
 }

@@ -39,11 +39,6 @@ static int refuse_own(struct str path, struct err *err)
 	return is_own(path) ? err_set(err, ERR_INVALID, "\"%s\" is the store's own; use another name", S3_OWN) : 0;
 }
 
-static int not_found(struct err *err)
-{
-	return err_set(err, ERR_NOT_FOUND, "there is no such file or directory; list its parent to see what is there");
-}
-
 struct str s3_key(struct s3 *s3, struct arena *arena, struct str path)
 {
 	return arena_printf(arena, "%s%.*s", s3->conf.prefix, STR_ARG(path));
@@ -214,7 +209,7 @@ int s3_absent(struct s3 *s3, struct ctx *ctx, struct str path, struct err *err)
 
 	if (r)
 		return r;
-	return any ? store_refuse(REFUSE_DIR, path, err) : not_found(err);
+	return any ? store_refuse(REFUSE_DIR, path, err) : store_not_found(err);
 }
 
 static int s3_stat(struct store *s, struct ctx *ctx, struct wpath path, struct store_stat *ret_stat, struct err *err)
@@ -229,14 +224,14 @@ static int s3_stat(struct store *s, struct ctx *ctx, struct wpath path, struct s
 		return 0;
 	}
 	if (is_own(path.s))
-		return not_found(err);
+		return store_not_found(err);
 	r = s3_head(s3, ctx, s3_key(s3, ctx->arena, path.s), &head, err);
 	if (r == 0 && !head.exists)
 		r = s3_any_below(s3, ctx, s3_dir_key(s3, ctx->arena, path.s), &any, err);
 	if (r)
 		return r;
 	if (!any)
-		return not_found(err);
+		return store_not_found(err);
 	if (head.exists)
 		s3_stat_of(&head, ret_stat);
 	else
@@ -339,7 +334,7 @@ static int s3_read(struct store *s, struct ctx *ctx, struct wpath path, struct s
 	int r;
 
 	if (is_own(path.s))
-		return not_found(err);
+		return store_not_found(err);
 	rd.end = range.length > UINT64_MAX - range.offset ? UINT64_MAX : range.offset + range.length;
 	r = read_bytes(&rd, path, err);
 	if (r == 0)
@@ -797,7 +792,7 @@ static int s3_list_op(struct store *s, struct ctx *ctx, struct wpath path, const
 	int r;
 
 	if (is_own(path.s))
-		return not_found(err);
+		return store_not_found(err);
 	l.dir_key = s3_dir_key(s3, ctx->arena, path.s);
 	r = list_pages(&l, err);
 	if (r)
@@ -806,7 +801,7 @@ static int s3_list_op(struct store *s, struct ctx *ctx, struct wpath path, const
 		r = s3_head(s3, ctx, s3_key(s3, ctx->arena, path.s), &head, err);
 		if (r)
 			return r;
-		return head.exists ? store_refuse(REFUSE_FILE, path.s, err) : not_found(err);
+		return head.exists ? store_refuse(REFUSE_FILE, path.s, err) : store_not_found(err);
 	}
 	page_builder_finish(&l.page, ret_page);
 	return 0;

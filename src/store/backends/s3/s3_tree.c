@@ -26,11 +26,6 @@
 
 #define DELETE_MAX 1000
 
-static int not_found(struct err *err)
-{
-	return err_set(err, ERR_NOT_FOUND, "there is no such file or directory; list its parent to see what is there");
-}
-
 static int is_own(struct str path, struct err *err)
 {
 	if (wpath_within((struct wpath){path}, (struct wpath){STR(S3_OWN)}))
@@ -180,7 +175,7 @@ static int remove_dir(struct s3 *s3, struct ctx *ctx, struct str path, uint64_t 
 	}
 	s3_place_gone(s3, path);
 	if (!any)
-		return not_found(err);
+		return store_not_found(err);
 	*ret_count = count;
 	return 0;
 }
@@ -203,7 +198,7 @@ static int find_source(struct s3 *s3, struct ctx *ctx, struct str path, struct s
 		return r;
 	if (any)
 		return store_refuse(REFUSE_DIR_VERSION, path, err);
-	return cond.kind == STORE_VERSION ? store_cond_check(cond, false, STR(""), err) : not_found(err);
+	return cond.kind == STORE_VERSION ? store_cond_check(cond, false, STR(""), err) : store_not_found(err);
 }
 
 int s3_remove(struct store *s, struct ctx *ctx, struct wpath path, bool recursive, struct store_cond cond,
@@ -523,7 +518,7 @@ static int move_dir(struct move *m, bool resumed, struct err *err)
 		if (r)
 			return r;
 		if (list.count == 0 && !noted)
-			return not_found(err);
+			return store_not_found(err);
 		if (list.count == 0)
 			return delete_one(m->s3, m->ctx, note_key(m), STR(""), err);
 		if (!noted)
@@ -547,7 +542,7 @@ static int move_dir_check(const struct move *m, bool *ret_resumed, struct err *e
 	*ret_resumed = false;
 	if (r)
 		return r;
-	r = any ? s3_place_check(m->s3, m->ctx, m->to, err) : not_found(err);
+	r = any ? s3_place_check(m->s3, m->ctx, m->to, err) : store_not_found(err);
 	if (r == 0) {
 		r = s3_head(m->s3, m->ctx, s3_key(m->s3, m->ctx->arena, m->to), &target, err);
 		if (r == 0 && target.exists && m->to_cond.kind == STORE_ABSENT)

@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/hex.h"
 #include "base/limits.h"
+#include "base/utf8.h"
 
 struct walk {
 	struct arena *arena;
@@ -31,21 +32,9 @@ static int broken(struct err *err)
 
 static void add_code_point(struct buf *out, uint32_t c)
 {
-	if (c < 0x80) {
-		buf_char(out, (char)c);
-	} else if (c < 0x800) {
-		buf_char(out, (char)(0xC0 | c >> 6));
-		buf_char(out, (char)(0x80 | (c & 0x3F)));
-	} else if (c < 0x10000) {
-		buf_char(out, (char)(0xE0 | c >> 12));
-		buf_char(out, (char)(0x80 | (c >> 6 & 0x3F)));
-		buf_char(out, (char)(0x80 | (c & 0x3F)));
-	} else {
-		buf_char(out, (char)(0xF0 | c >> 18));
-		buf_char(out, (char)(0x80 | (c >> 12 & 0x3F)));
-		buf_char(out, (char)(0x80 | (c >> 6 & 0x3F)));
-		buf_char(out, (char)(0x80 | (c & 0x3F)));
-	}
+	char bytes[UTF8_LEN_MAX];
+
+	buf_add(out, str_n(bytes, utf8_put(bytes, c)));
 }
 
 /* "#10", "#xA": 0 when it is malformed, or more than Unicode has. */

@@ -46,4 +46,13 @@ static struct store *postgres_empty(const char *params)
 	return s;
 }
 
+/* For store/server_fault_test.c. */
+#define SERVER_SCRIPT      "postgres"
+#define SERVER_URL         postgres_env("STEAD_TEST_POSTGRES")
+#define SERVER_DIR         postgres_env("STEAD_TEST_DIR_POSTGRES")
+#define SERVER_PROXIED     "postgres://stead@127.0.0.1:%u/stead?%s&sslmode=disable"
+#define SERVER_PLACE(name) "schema=" name
+#define server_open        postgres_open
+#define server_empty       postgres_empty
+
 #endif

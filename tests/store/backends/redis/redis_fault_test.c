@@ -234,7 +234,7 @@ TEST(a_connection_that_is_cut_within_an_answer_does_no_harm)
 
 TEST(when_every_answer_is_lost_the_call_says_that_it_does_not_know)
 {
-	RIG_SCOPE r = rig_new("&timeout_ms=400");
+	RIG_SCOPE r = rig_new("&timeout_ms=1000");
 
 	fresh(&r);
 	proxy_arm(r.proxy, &(struct proxy_plan){.fault = PROXY_CUT_ANSWER, .count = PROXY_ALWAYS, .match = "EVALSHA"});
@@ -262,7 +262,7 @@ TEST(a_stalled_server_ends_every_call_by_its_deadline)
 
 TEST(a_stalled_server_ends_a_call_without_a_deadline_too)
 {
-	RIG_SCOPE r = rig_new("&timeout_ms=100");
+	RIG_SCOPE r = rig_new("&timeout_ms=1000");
 
 	fresh(&r);
 	proxy_arm(r.proxy, &(struct proxy_plan){.fault = PROXY_STALL, .count = PROXY_ALWAYS});
@@ -300,7 +300,7 @@ TEST(a_call_that_waits_for_the_server_can_be_cancelled)
 
 TEST(a_server_that_is_away_is_unavailable_and_works_when_it_is_back)
 {
-	RIG_SCOPE r = rig_new("&timeout_ms=300");
+	RIG_SCOPE r = rig_new("&timeout_ms=600");
 
 	fresh(&r);
 	proxy_arm(r.proxy, &(struct proxy_plan){.fault = PROXY_REFUSE, .count = PROXY_ALWAYS});

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* PostgreSQL behind a proxy that does damage, killed and started again, and used by eight processes at once. */
+/* A database behind a proxy that does damage, killed and started again, and used by eight processes at once. Built for
+   each kind of server, with its FIX. */
 #include <sys/wait.h>
 
+#include FIX
 #include "servers/proxy.h"
-#include "store/backends/postgres/postgres_fix.h"
 #include "store/journal.h"
 
 #define FIX_SCOPE __attribute__((cleanup(fix_end)))
@@ -23,12 +24,11 @@ static void fix_end(struct fix *f)
 
 static struct fix fix_new(const char *params)
 {
-	const char *at = strchr(postgres_env("STEAD_TEST_POSTGRES"), '@') + 1;
+	const char *at = strchr(SERVER_URL, '@') + 1;
 	struct fix f = {.c = {.ctx = {.arena = arena_new()}}};
 
 	f.proxy = proxy_start(arena_cstr(f.c.ctx.arena, str_n(at, strcspn(at, "/"))));
-	CHECK_OK(store_open_url(arena_printf(f.c.ctx.arena, "postgres://stead@127.0.0.1:%u/stead?%s&sslmode=disable",
-					     (unsigned)proxy_port(f.proxy), params),
+	CHECK_OK(store_open_url(arena_printf(f.c.ctx.arena, SERVER_PROXIED, (unsigned)proxy_port(f.proxy), params),
 				NULL, &f.c.s, &f.c.err),
 		 f.c.err);
 	return f;
@@ -170,28 +170,28 @@ static void at_every_request(struct fix *f, enum proxy_fault fault, uint64_t byt
 
 TEST(an_answer_that_was_lost_is_looked_after_and_nothing_happens_twice)
 {
-	FIX_SCOPE struct fix f = fix_new("schema=faults");
+	FIX_SCOPE struct fix f = fix_new(SERVER_PLACE("faults"));
 
 	at_every_request(&f, PROXY_CUT_ANSWER, 0);
 }
 
 TEST(an_answer_that_was_cut_in_the_middle_is_looked_after)
 {
-	FIX_SCOPE struct fix f = fix_new("schema=faults");
+	FIX_SCOPE struct fix f = fix_new(SERVER_PLACE("faults"));
 
 	at_every_request(&f, PROXY_CUT_ANSWER, 9);
 }
 
 TEST(a_request_that_was_cut_is_made_again)
 {
-	FIX_SCOPE struct fix f = fix_new("schema=faults");
+	FIX_SCOPE struct fix f = fix_new(SERVER_PLACE("faults"));
 
 	at_every_request(&f, PROXY_CUT_REQUEST, 11);
 }
 
 TEST(connections_that_the_server_dropped_are_replaced)
 {
-	FIX_SCOPE struct fix f = fix_new("schema=faults");
+	FIX_SCOPE struct fix f = fix_new(SERVER_PLACE("faults"));
 
 	for (size_t i = 0; i < ACTIONS; i++) {
 		reset(&f.c);
@@ -204,7 +204,7 @@ TEST(connections_that_the_server_dropped_are_replaced)
 /* A stalled server: the call ends by its deadline, then nothing or all of it is there, and the store works again. */
 TEST(a_call_to_a_stalled_server_ends_by_its_deadline)
 {
-	FIX_SCOPE struct fix f = fix_new("schema=faults");
+	FIX_SCOPE struct fix f = fix_new(SERVER_PLACE("faults"));
 	struct conf *c = &f.c;
 
 	for (size_t i = 0; i < ACTIONS; i++) {
@@ -233,13 +233,13 @@ static void server(const char *verb)
 {
 	char command[700];
 
-	snprintf(command, sizeof(command), "%s/postgres %s %s", SERVERS, verb, postgres_env("STEAD_TEST_DIR_POSTGRES"));
+	snprintf(command, sizeof(command), "%s/%s %s %s", SERVERS, SERVER_SCRIPT, verb, SERVER_DIR);
 	CHECK_INT(system(command), 0);
 }
 
 TEST(what_was_acknowledged_is_there_after_the_server_was_killed)
 {
-	FIX_SCOPE struct fix f = fix_new("schema=killed");
+	FIX_SCOPE struct fix f = fix_new(SERVER_PLACE("killed"));
 	struct conf *c = &f.c;
 	struct str bytes;
 
@@ -265,7 +265,8 @@ static int in_processes(int (*run)(struct conf *c, int who))
 	for (int i = 0; i < PROCESSES; i++) {
 		pids[i] = fork();
 		if (pids[i] == 0) {
-			struct conf c = {.s = postgres_open("schema=crowd&pool=2"), .ctx = {.arena = arena_new()}};
+			struct conf c = {.s = server_open(SERVER_PLACE("crowd") "&pool=2"),
+					 .ctx = {.arena = arena_new()}};
 			int r = run(&c, i);
 
 			if (r)
@@ -294,7 +295,7 @@ static int crowd_append(struct conf *c, int who)
 
 TEST(appends_of_eight_processes_are_neither_lost_nor_doubled)
 {
-	struct conf c = {.s = postgres_empty("schema=crowd"), .ctx = {.arena = arena_new()}};
+	struct conf c = {.s = server_empty(SERVER_PLACE("crowd")), .ctx = {.arena = arena_new()}};
 	struct str log, line;
 	int next[PROCESSES] = {0}, lines = 0;
 
@@ -333,7 +334,7 @@ static int crowd_edit(struct conf *c, int who)
 
 TEST(edits_of_eight_processes_are_neither_lost_nor_doubled)
 {
-	struct conf c = {.s = postgres_empty("schema=crowd"), .ctx = {.arena = arena_new()}};
+	struct conf c = {.s = server_empty(SERVER_PLACE("crowd")), .ctx = {.arena = arena_new()}};
 
 	put(&c, "counter", "0");
 	CHECK_INT(in_processes(crowd_edit), 0);
@@ -364,7 +365,7 @@ static int crowd_create(struct conf *c, int who)
 
 TEST(a_name_is_made_by_one_of_eight_processes_and_is_a_file_or_a_directory)
 {
-	struct conf c = {.s = postgres_empty("schema=crowd"), .ctx = {.arena = arena_new()}};
+	struct conf c = {.s = server_empty(SERVER_PLACE("crowd")), .ctx = {.arena = arena_new()}};
 	struct store_list_req req = {.limit = 1000};
 	struct store_page page;
 
@@ -399,7 +400,7 @@ static int crowd_journal(struct conf *c, int who)
 
 TEST(changes_with_journal_entries_of_eight_processes_stay_together)
 {
-	struct conf c = {.s = postgres_empty("schema=crowd"), .ctx = {.arena = arena_new()}};
+	struct conf c = {.s = server_empty(SERVER_PLACE("crowd")), .ctx = {.arena = arena_new()}};
 	struct journal_read req = {.max_bytes = MIB};
 	struct journal_page page;
 
