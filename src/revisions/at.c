@@ -9,43 +9,21 @@
  * its bytes change, so looking at the log again after the read tells whether the bytes were still the old ones
  * (content_read_now).
  */
+#include "base/clock.h"
 #include "base/limits.h"
-#include "revisions/layer.h"
+#include "revisions/at_internal.h"
 #include "store/list_stream.h"
 
 #define STABLE_TRIES 16
-
-/* A path that was changed since, and what it was. */
-struct changed {
-	struct str path;
-	bool existed;
-	uint64_t size;
-	int64_t time_ns;
-};
-
-struct at {
-	struct store base;
-	struct store *revisions; /* borrowed */
-	uint64_t number;
-	pthread_mutex_t lock;
-	struct arena *memory;
-	struct changed *changed; /* sorted by path */
-	size_t count, cap;
-	uint64_t known; /* the log's head that `changed` covers */
-};
-
-static struct at *at_of(struct store *s)
-{
-	return (struct at *)s;
-}
+/* A file system's clock advances in steps, so a file may have a time that is a little before its change. */
+#define CLOCK_STEP_NS (20 * NS_PER_MS)
 
 static int changed_cmp(const void *a, const void *b)
 {
 	return str_cmp(((const struct changed *)a)->path, ((const struct changed *)b)->path);
 }
 
-/* The first entry that is not before `path`. */
-static size_t changed_from(const struct at *at, struct str path)
+size_t at_changed_from(const struct at *at, struct str path)
 {
 	size_t low = 0, high = at->count;
 
@@ -60,9 +38,9 @@ static size_t changed_from(const struct at *at, struct str path)
 	return low;
 }
 
-static const struct changed *changed_find(const struct at *at, struct str path)
+const struct changed *at_changed_find(const struct at *at, struct str path)
 {
-	size_t i = changed_from(at, path);
+	size_t i = at_changed_from(at, path);
 
 	return i < at->count && str_eq(at->changed[i].path, path) ? &at->changed[i] : NULL;
 }
@@ -110,20 +88,16 @@ static int take_change(struct at *at, struct ctx *ctx, struct rev_record *rec, s
 	return 0;
 }
 
-/* Takes in what was added to the log since the last time. The view's lock is held, and the log is pinned. */
-static int bring_up(struct at *at, struct ctx *ctx, struct err *err)
+/* Takes in what the log has in memory. */
+static int take_known(struct at *at, struct ctx *ctx, struct err *err)
 {
 	ARENA_SCOPE struct arena *arena = arena_new();
 	struct revisions *rv = revisions_of(at->revisions);
 	struct ctx c = *ctx;
 	uint64_t head;
 	size_t before = at->count;
-	int r = revisions_ready(rv, ctx, err);
+	int r;
 
-	if (r == 0)
-		r = revlog_refresh(rv->log, ctx, err);
-	if (r)
-		return r;
 	c.arena = arena;
 	revlog_lock(rv->log);
 	r = revlog_keeps(rv->log, at->number, err);
@@ -141,6 +115,46 @@ static int bring_up(struct at *at, struct ctx *ctx, struct err *err)
 	}
 	revlog_unlock(rv->log);
 	sort_in(at, before);
+	return r;
+}
+
+int at_bring_up(struct at *at, struct ctx *ctx, struct err *err)
+{
+	struct revisions *rv = revisions_of(at->revisions);
+	int r = revisions_ready(rv, ctx, err);
+
+	if (r == 0)
+		r = revlog_refresh(rv->log, ctx, err);
+	return r ? r : take_known(at, ctx, err);
+}
+
+/* The revision's time is the latest that is known. A change of before it that is not made yet may still come. */
+int at_settle(struct at *at, struct ctx *ctx, struct err *err)
+{
+	ARENA_SCOPE struct arena *arena = arena_new();
+	struct revlog *log = revisions_of(at->revisions)->log;
+	struct ctx c = *ctx;
+	struct rev_record **open;
+	size_t count;
+	int r = 0;
+
+	if (at->settled_ns)
+		return 0;
+	c.arena = arena;
+	revlog_lock(log);
+	open = revlog_open_records(log, &c, &count);
+	for (uint64_t n = at->number; r == 0 && n >= revlog_first(log) && n && !at->settled_ns; n--) {
+		struct rev_record rec;
+		bool has;
+
+		r = revlog_get(log, &c, n, &rec, &has, err);
+		if (r == 0 && has)
+			at->settled_ns = rec.r.time_ns - CLOCK_STEP_NS;
+	}
+	for (size_t i = 0; i < count; i++)
+		if (open[i]->r.number <= at->number)
+			at->settled_ns = 0;
+	revlog_unlock(log);
 	return r;
 }
 
@@ -194,7 +208,7 @@ static int dir_existed(struct at *at, struct ctx *ctx, struct wpath dir, bool is
 	int r;
 
 	*ret = wpath_is_root(dir);
-	for (size_t i = changed_from(at, below); !*ret && i < at->count; i++) {
+	for (size_t i = at_changed_from(at, below); !*ret && i < at->count; i++) {
 		if (!str_starts(at->changed[i].path, below))
 			break;
 		*ret = at->changed[i].existed;
@@ -209,7 +223,7 @@ static int dir_existed(struct at *at, struct ctx *ctx, struct wpath dir, bool is
 		if (r)
 			return r == -ERR_NOT_FOUND || r == -ERR_INVALID ? 0 : r;
 		for (size_t i = 0; i < page.count && !*ret; i++)
-			*ret = !changed_find(at, page.entries[i].path.s);
+			*ret = !at_changed_find(at, page.entries[i].path.s);
 		req.after = page.next;
 	} while (!*ret && page.next.ptr);
 	return 0;
@@ -240,37 +254,56 @@ static int stat_logged(struct at *at, struct ctx *ctx, struct wpath path, struct
 	return r;
 }
 
-/* *ret_logged: the bytes are those that the log has kept. */
-static int stat_once(struct at *at, struct ctx *ctx, struct wpath path, struct store_stat *ret_stat, bool *ret_logged,
-		     struct err *err)
+/* True when a record after the revision says what the path was: not if it was aborted since. */
+static bool is_logged(struct at *at, struct ctx *ctx, struct wpath path)
 {
-	struct store_stat now;
-	struct store_call get = {.op = STORE_OP_STAT, .path = path, .ret_stat = &now};
-	bool known, existed, is_file;
-	int there, r = stat_logged(at, ctx, path, ret_stat, &known, &existed, err);
+	struct store_stat unused;
+	struct err ignored;
+	bool known, existed;
 
-	*ret_logged = known;
+	return stat_logged(at, ctx, path, &unused, &known, &existed, &ignored) == 0 && existed;
+}
+
+/* What the files have at a path. */
+struct present {
+	bool exists, is_dir;
+	struct store_stat stat;
+};
+
+static int stat_present(struct at *at, struct ctx *ctx, struct wpath path, struct present *ret, struct err *err)
+{
+	struct store_call get = {.op = STORE_OP_STAT, .path = path, .ret_stat = &ret->stat};
+	int r = store_forward(at->revisions->inner, ctx, &get, err);
+
+	ret->exists = r == 0;
+	ret->is_dir = r == 0 && ret->stat.kind == STORE_DIR;
+	return r == -ERR_NOT_FOUND || r == -ERR_INVALID ? 0 : r;
+}
+
+/* The path as it was, from what the files have, looked at before, and what the log has in memory, read after that: a
+   change is in the log before it is made. */
+static int stat_then(struct at *at, struct ctx *ctx, struct wpath path, const struct present *now,
+		     struct store_stat *ret_stat, struct err *err)
+{
+	bool is_file = now->exists && !now->is_dir, known, existed;
+	int r = stat_logged(at, ctx, path, ret_stat, &known, &existed, err);
+
 	if (r || existed)
 		return r;
-	there = store_forward(at->revisions->inner, ctx, &get, err);
-	if (there && there != -ERR_NOT_FOUND && there != -ERR_INVALID)
-		return there;
-	is_file = there == 0 && now.kind == STORE_FILE;
-	if (!known && log_differs(at, ctx, path, is_file ? &now : NULL, ret_stat)) {
-		*ret_logged = true;
+	if (!known && log_differs(at, ctx, path, is_file ? &now->stat : NULL, ret_stat)) {
 		if (ret_stat->kind)
 			return 0;
 	} else if (!known && is_file) {
-		*ret_stat = now;
-		ret_stat->version = past_version(ctx->arena, at->number, now.version, now.size);
+		*ret_stat = now->stat;
+		ret_stat->version = past_version(ctx->arena, at->number, now->stat.version, now->stat.size);
 		return 0;
 	}
 	*ret_stat = (struct store_stat){.kind = STORE_DIR};
 	if (wpath_is_root(path))
 		return 0;
-	r = bring_up(at, ctx, err);
+	r = take_known(at, ctx, err);
 	if (r == 0)
-		r = dir_existed(at, ctx, path, there == 0 && now.kind == STORE_DIR, &existed, err);
+		r = dir_existed(at, ctx, path, now->is_dir, &existed, err);
 	if (r)
 		return r;
 	return existed ? 0
@@ -291,21 +324,25 @@ static int head_of(struct at *at, struct ctx *ctx, uint64_t *ret_head, struct er
 	return r;
 }
 
-/* Looks until the log did not grow during the look. The view's lock is held. */
-static int stat_locked(struct at *at, struct ctx *ctx, struct wpath path, struct store_stat *ret_stat, bool *ret_logged,
-		       struct err *err)
+/* The view's lock is held. The log is looked at once, after the file. Only a directory in which files were made since
+   takes longer: its list must be of the same moment. */
+static int stat_locked(struct at *at, struct ctx *ctx, struct wpath path, struct store_stat *ret_stat, struct err *err)
 {
+	struct present now;
 	uint64_t before, after;
 	struct err late;
-	int r = head_of(at, ctx, &before, err);
+	int r = stat_present(at, ctx, path, &now, err);
 
-	for (int tries = 0; tries < STABLE_TRIES && (r == 0 || r == -ERR_NOT_FOUND); tries++) {
-		r = stat_once(at, ctx, path, ret_stat, ret_logged, err);
-		if (*ret_logged && r == 0)
-			break; /* the past does not change */
+	if (r == 0)
+		r = head_of(at, ctx, &before, err);
+	for (int tries = 0; tries < STABLE_TRIES && r == 0; tries++) {
+		r = stat_then(at, ctx, path, &now, ret_stat, err);
+		if ((r && r != -ERR_NOT_FOUND) || !now.is_dir || at->count == 0 || wpath_is_root(path))
+			break;
 		if (head_of(at, ctx, &after, &late) || after == before)
 			break;
 		before = after;
+		r = stat_present(at, ctx, path, &now, err);
 	}
 	return r;
 }
@@ -314,11 +351,10 @@ static int at_stat(struct store *s, struct ctx *ctx, struct wpath path, struct s
 {
 	struct at *at = at_of(s);
 	REV_PINNED struct revisions *pin = revisions_pin(revisions_of(at->revisions));
-	bool logged;
 	int r;
 
 	pthread_mutex_lock(&at->lock);
-	r = stat_locked(at, ctx, path, ret_stat, &logged, err);
+	r = stat_locked(at, ctx, path, ret_stat, err);
 	pthread_mutex_unlock(&at->lock);
 	return r;
 }
@@ -329,16 +365,18 @@ static int at_read(struct store *s, struct ctx *ctx, struct wpath path, struct s
 	struct at *at = at_of(s);
 	REV_PINNED struct revisions *pin = revisions_pin(revisions_of(at->revisions));
 	struct rev_state state;
-	bool logged;
+	struct present now;
 	int r;
 
-	/* The read itself looks at the log before and after. So one look is enough, unless it finds nothing. */
+	/* The read itself looks at the log before and after. So it is not looked at here, unless nothing is found. */
 	pthread_mutex_lock(&at->lock);
 	r = revisions_ready(revisions_of(at->revisions), ctx, err);
 	if (r == 0)
-		r = stat_once(at, ctx, path, ret_stat, &logged, err);
+		r = stat_present(at, ctx, path, &now, err);
+	if (r == 0)
+		r = stat_then(at, ctx, path, &now, ret_stat, err);
 	if (r == -ERR_NOT_FOUND)
-		r = stat_locked(at, ctx, path, ret_stat, &logged, err);
+		r = stat_locked(at, ctx, path, ret_stat, err);
 	pthread_mutex_unlock(&at->lock);
 	if (r)
 		return r;
@@ -360,6 +398,13 @@ struct walk {
 	size_t next; /* of at->changed */
 };
 
+/* Whether the log need not be asked about a file that has no record since: it was not changed by anybody, or only its
+   name counts. */
+static bool is_settled(const struct walk *w, const struct store_stat *now)
+{
+	return w->at->settled_ns && (w->req->names_only || (now->changed_ns && now->changed_ns < w->at->settled_ns));
+}
+
 /* The next entry that exists now and existed at the revision. */
 static int peek_now(struct walk *w, struct store_entry *ret, bool *ret_has, struct err *err)
 {
@@ -373,15 +418,16 @@ static int peek_now(struct walk *w, struct store_entry *ret, bool *ret_has, stru
 		if (r || !e)
 			return r;
 		*ret = *e;
-		existed = !changed_find(w->at, e->path.s);
+		existed = !at_changed_find(w->at, e->path.s);
 		if (e->stat.kind == STORE_DIR) {
 			r = dir_existed(w->at, w->ctx, e->path, true, &existed, err);
 			if (r)
 				return r;
-		} else if (existed && log_differs(w->at, w->ctx, e->path, &e->stat, &then)) {
+		} else if (existed && !is_settled(w, &e->stat) &&
+			   log_differs(w->at, w->ctx, e->path, &e->stat, &then)) {
 			ret->stat = then;
 			existed = then.kind;
-		} else if (existed) {
+		} else if (existed && !w->req->names_only) {
 			ret->stat.version = past_version(w->ctx->arena, w->at->number, e->stat.version, e->stat.size);
 		}
 		if (existed)
@@ -397,7 +443,8 @@ static int peek_then(struct walk *w, struct store_entry *ret, bool *ret_has, str
 		const struct changed *c = &w->at->changed[w->next];
 		size_t slash = w->below.len + str_find_char(str_from(c->path, w->below.len), '/');
 		bool in_dir = !w->req->recursive && slash < c->path.len;
-		bool logged;
+		struct present now = {0};
+		int r;
 
 		*ret_has = str_starts(c->path, w->below);
 		if (!*ret_has)
@@ -406,7 +453,10 @@ static int peek_then(struct walk *w, struct store_entry *ret, bool *ret_has, str
 			continue;
 		ret->path.s = arena_str(w->ctx->arena, in_dir ? str_first(c->path, slash) : c->path);
 		ret->stat = (struct store_stat){.kind = STORE_DIR};
-		return in_dir ? 0 : stat_once(w->at, w->ctx, ret->path, &ret->stat, &logged, err);
+		if (in_dir)
+			return 0;
+		r = is_logged(w->at, w->ctx, ret->path) ? 0 : stat_present(w->at, w->ctx, ret->path, &now, err);
+		return r ? r : stat_then(w->at, w->ctx, ret->path, &now, &ret->stat, err);
 	}
 	*ret_has = false;
 	return 0;
@@ -418,10 +468,18 @@ static void leave_then(struct walk *w, const struct store_entry *e)
 	struct str past = e->path.s;
 
 	if (e->stat.kind == STORE_DIR) /* '0' is what comes after '/' */
-		w->next = changed_from(w->at, arena_printf(w->ctx->arena, "%.*s0", STR_ARG(past)));
+		w->next = at_changed_from(w->at, arena_printf(w->ctx->arena, "%.*s0", STR_ARG(past)));
 	else
 		while (w->next < w->at->count && str_eq(w->at->changed[w->next].path, past))
 			w->next++;
+}
+
+/* Whether anything below the directory was changed since. */
+static bool has_changed(const struct walk *w)
+{
+	size_t i = at_changed_from(w->at, w->below);
+
+	return i < w->at->count && str_starts(w->at->changed[i].path, w->below);
 }
 
 static int walk_page(struct walk *w, bool is_now, struct store_page *ret_page, struct err *err)
@@ -431,7 +489,10 @@ static int walk_page(struct walk *w, bool is_now, struct store_page *ret_page, s
 
 	list_stream_init(&w->now, w->at->revisions->inner, w->ctx, w->dir, WPATH_ROOT, w->req);
 	w->now.done = w->now.done || !is_now;
-	w->next = changed_from(w->at, from);
+	w->now.req.count = has_changed(w) ? NULL : w->req->count;
+	if (w->req->count)
+		w->req->count->known = false; /* of an earlier try */
+	w->next = at_changed_from(w->at, from);
 	while (!page_builder_full(&out)) {
 		struct store_entry a, b;
 		bool has_a, has_b;
@@ -459,24 +520,29 @@ static int list_locked(struct at *at, struct ctx *ctx, struct wpath dir, const s
 		       struct store_page *ret_page, struct err *err)
 {
 	struct walk w = {.at = at, .ctx = ctx, .dir = dir, .req = req};
-	struct store_stat stat, now;
-	struct store_call get = {.op = STORE_OP_STAT, .path = dir, .ret_stat = &now};
 	struct err late;
-	bool logged;
-	int r = stat_locked(at, ctx, dir, &stat, &logged, err);
+	int r = 0;
 
-	if (r == 0)
-		r = bring_up(at, ctx, err);
-	if (r == 0 && stat.kind == STORE_FILE)
-		r = err_set(err, ERR_INVALID, "it is a file; name a directory");
 	if (!wpath_is_root(dir))
 		w.below = arena_printf(ctx->arena, "%.*s/", STR_ARG(dir.s));
-	for (int tries = 0; r == 0 && tries < STABLE_TRIES; tries++) {
-		size_t count = at->count;
-		int is = store_forward(at->revisions->inner, ctx, &get, &late);
+	for (int tries = 0; tries < STABLE_TRIES; tries++) {
+		struct store_stat stat;
+		struct present now;
+		size_t count;
 
-		r = walk_page(&w, is == 0 && now.kind == STORE_DIR, ret_page, err);
-		if (r || bring_up(at, ctx, &late) || at->count == count)
+		r = stat_present(at, ctx, dir, &now, err);
+		if (r == 0 && tries == 0)
+			r = at_bring_up(at, ctx, err);
+		if (r == 0)
+			r = at_settle(at, ctx, err);
+		if (r == 0)
+			r = stat_then(at, ctx, dir, &now, &stat, err);
+		count = at->count;
+		if (r == 0 && stat.kind == STORE_FILE)
+			r = err_set(err, ERR_INVALID, "it is a file; name a directory");
+		if (r == 0)
+			r = walk_page(&w, now.is_dir, ret_page, err);
+		if ((r && r != -ERR_NOT_FOUND) || at_bring_up(at, ctx, &late) || at->count == count)
 			break; /* otherwise files that changed during the walk may be missing: walk again */
 	}
 	return r;
@@ -498,7 +564,7 @@ static int at_list(struct store *s, struct ctx *ctx, struct wpath dir, const str
 static int at_around(struct store *s, struct ctx *ctx, struct store_call *call, struct err *err)
 {
 	if (call->op == STORE_OP_SCAN)
-		return store_scan_generic(s, ctx, call->path, call->scan, err);
+		return at_scan(s, ctx, call->path, call->scan, err);
 	return err_set(err, ERR_DENIED, "the past cannot be changed; restore what you want from it instead");
 }
 

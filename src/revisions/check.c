@@ -117,65 +117,57 @@ static void bad_line(struct checking *c, struct rest *rest, const char *file, si
 		found(c, "%s, byte %zu: a line is damaged", file, offset);
 }
 
-static bool find_line(struct str line, struct rev_seq *seq)
+/* One line that is good; `after_gap`: some before it were not. */
+static void good_line(struct checking *c, struct rest *rest, struct str line, bool after_gap)
 {
-	struct rev_seq try = *seq;
+	uint64_t number = rev_line_number(line, "rev");
 
-	for (int i = 0; i < 4096; i++, try.line++)
-		if (rev_line_is_whole(line, try)) {
-			*seq = try;
-			return true;
-		}
-	return false;
+	if (after_gap && number > c->last + 1)
+		rest_lose(c, rest, number - 1);
+	if (number)
+		rest->unknown = rest->highest = 0;
+	rest_add(rest, line);
+	rest->next = rev_line_number(line, "seal");
+	rest->sealed = rest->next != 0;
+	take_line(c, line);
 }
 
-/* Goes through the lines of one segment or entry. The bytes that an append declares void are left out. */
+/* Goes through the lines of one segment or entry. What an append declares void is left out, and so is the beginning of
+   an append at the end, whose writer was killed. */
 static void check_lines(struct checking *c, const char *file, struct str bytes, struct rev_seq seq, struct rest *rest)
 {
-	struct str all = bytes, line, voided = STR_NONE;
-	bool bad = false;
+	struct str all = bytes, line;
+	bool bad = false, unused, is_end = true;
+	uint64_t sum;
+	size_t voided;
 
-	while (rev_line_next(&bytes, &line)) {
-		size_t offset = (size_t)(line.ptr - all.ptr);
+	for (;;) {
 		struct rev_seq at = seq;
-		uint64_t number;
+		size_t offset;
 
-		if (find_line(line, &at)) {
-			if (at.line != seq.line && !bad) {
-				rest->damaged = true;
-				rest->unknown += at.line - seq.line;
-				found(c, "%s, byte %zu: %u lines are missing before it", file, offset,
-				      at.line - seq.line);
-			}
-			number = rev_line_number(line, "rev");
-			if (rest->damaged && number > c->last + 1)
-				rest_lose(c, rest, number - 1);
-			if (number)
-				rest->unknown = rest->highest = 0;
-			rest_add(rest, line);
-			rest->next = rev_line_number(line, "seal");
-			rest->sealed = rest->next != 0;
-			take_line(c, line);
-			seq = at;
-			seq.line++;
-			bad = false;
-			continue;
-		}
-		/* the next good line may say that this is void */
-		voided = str_from(all, offset);
-		for (struct str more = bytes, next; rev_line_next(&more, &next);) {
-			uint64_t torn = rev_line_number(next, "torn");
-
-			if (torn && rev_line_is_whole(next, seq) && torn >= (size_t)(next.ptr - voided.ptr)) {
-				bytes = str_from(all, (size_t)(next.ptr - all.ptr));
-				voided = STR_NONE;
-				break;
-			}
-		}
-		if (voided.ptr) {
+		if (is_end && rev_append_next(bytes, seq, &voided, &unused))
+			bytes = str_from(bytes, voided);
+		else if (is_end && rev_append_is_cut_off(bytes, seq))
+			return;
+		if (!rev_line_next(&bytes, &line))
+			return;
+		offset = (size_t)(line.ptr - all.ptr);
+		if (!rev_line_sum(line, &sum, &is_end))
+			is_end = false;
+		if (!rev_line_find(line, &at)) {
 			bad_line(c, rest, file, offset, line);
 			bad = true;
+			continue;
 		}
+		if (at.line != seq.line && !bad) {
+			rest->damaged = true;
+			rest->unknown += at.line - seq.line;
+			found(c, "%s, byte %zu: %u lines are missing before it", file, offset, at.line - seq.line);
+		}
+		good_line(c, rest, line, rest->damaged);
+		seq = at;
+		seq.line++;
+		bad = false;
 	}
 }
 
@@ -254,50 +246,25 @@ static int check_segment(struct checking *c, uint64_t first, uint64_t next, stru
 	return r;
 }
 
-static int list_segments(struct checking *c, uint64_t **ret, size_t *ret_count, struct err *err)
-{
-	struct store_list_req req = {.recursive = true, .limit = STORE_PAGE_MAX};
-	size_t cap = 0;
-	struct store_page page;
-
-	do {
-		int r = store_list(c->meta, c->ctx, (struct wpath){STR("log")}, &req, &page, err);
-
-		if (r)
-			return r == -ERR_NOT_FOUND ? 0 : r;
-		for (size_t i = 0; i < page.count; i++) {
-			struct str name = str_from(page.entries[i].path.s, 4);
-			int64_t first;
-
-			if (name.len != 22 || !str_to_i64(str_first(name, 16), &first) || first <= 0)
-				continue;
-			ARENA_ROOM(c->ctx->arena, *ret, *ret_count, cap);
-			(*ret)[(*ret_count)++] = (uint64_t)first;
-		}
-		req.after = page.next;
-	} while (page.next.ptr);
-	return 0;
-}
-
 static int check_segments(struct checking *c, struct err *err)
 {
-	uint64_t *firsts = NULL;
-	size_t count = 0;
-	int r = list_segments(c, &firsts, &count, err);
+	struct segment *list;
+	size_t count;
+	int r = segments_list(c->meta, c->ctx, &list, &count, err);
 
-	c->last = count ? firsts[0] - 1 : 0;
+	c->last = count ? list[0].first - 1 : 0;
 	for (size_t i = 0; r == 0 && i < count; i++) {
 		uint64_t before = c->last;
 
-		if (i && firsts[i] > before + 1)
-			r = fill_gap(c, before + 1, firsts[i], err);
+		if (i && list[i].first > before + 1)
+			r = fill_gap(c, before + 1, list[i].first, err);
 		if (r == 0)
-			r = check_segment(c, firsts[i], i + 1 < count ? firsts[i + 1] : 0, err);
+			r = check_segment(c, list[i].first, i + 1 < count ? list[i + 1].first : 0, err);
 		if (r == 0)
 			r = ctx_check(c->ctx, err);
 	}
-	if (r == 0 && count && firsts[0] > 1 && firsts[0] > c->horizon)
-		r = fill_gap(c, 1, firsts[0], err);
+	if (r == 0 && count && list[0].first > 1 && list[0].first > c->horizon)
+		r = fill_gap(c, 1, list[0].first, err);
 	return r;
 }
 

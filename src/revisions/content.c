@@ -183,18 +183,11 @@ static int hashing_pull(void *arg, void *buf, size_t cap, size_t *ret_len, struc
 	return r;
 }
 
-static int checking_push(void *arg, const void *bytes, size_t len, struct err *err)
-{
-	(void)err;
-	rev_hashing_add(arg, str_n(bytes, len));
-	return 0;
-}
-
 bool content_is(struct store *store, struct ctx *ctx, struct wpath path, const struct rev_hash *hash,
 		struct store_stat *ret_stat)
 {
 	struct rev_hashing *h = rev_hashing_begin(hash);
-	struct sink sink = {.push = checking_push, .arg = h};
+	struct sink sink = {.push = rev_hashing_push, .arg = h};
 	struct store_call read = {
 		.op = STORE_OP_READ, .path = path, .range = STORE_WHOLE, .sink = &sink, .ret_stat = ret_stat};
 	struct err ignored;
@@ -362,7 +355,7 @@ static int check_blob(struct revisions *rv, struct ctx *ctx, const struct rev_ha
 {
 	struct wpath blob = content_blob_path(ctx->arena, hash);
 	struct rev_hashing *h = rev_hashing_begin(hash);
-	struct sink check = {.push = checking_push, .arg = h};
+	struct sink check = {.push = rev_hashing_push, .arg = h};
 	int r;
 
 	*ret_bytes = STR_NONE;
@@ -434,25 +427,33 @@ static int logged_bytes(struct revisions *rv, struct ctx *ctx, uint64_t number, 
 		      : revlog_read_dropped(rv->log, ctx, number, ret_data, err);
 }
 
+/* Where a kept state is: its bytes, if they are in the log (then *ret_blob is zero), or else the name of its blob. */
+static int find_held(struct revisions *rv, struct ctx *ctx, const struct rev_record *record,
+		     const struct rev_state *state, struct str *ret_bytes, struct rev_hash *ret_blob, struct err *err)
+{
+	struct rev_state held = *state;
+	int r;
+
+	*ret_blob = state->hash;
+	if (state->where != REV_LOG)
+		return state->where == REV_BLOB ? 0 : -ERR_NOT_FOUND;
+	if (held.held_by == 0)
+		held.held_by = record->r.number;
+	r = logged_bytes(rv, ctx, held.held_by, ret_bytes, err);
+	*ret_blob = r ? content_held_hash(&held) : (struct rev_hash){0};
+	return r == -ERR_NOT_FOUND ? 0 : r;
+}
+
 static int read_state(struct revisions *rv, struct ctx *ctx, const struct rev_record *record,
 		      const struct rev_state *state, struct store_range range, const struct sink *sink, struct err *err)
 {
-	struct rev_state held = *state;
-	struct rev_hash hash = state->hash;
-	int r = -ERR_NOT_FOUND;
+	struct rev_hash blob;
+	struct str bytes;
+	int r = find_held(rv, ctx, record, state, &bytes, &blob, err);
 
-	if (state->where == REV_LOG) {
-		struct str data;
-
-		if (held.held_by == 0)
-			held.held_by = record->r.number;
-		r = logged_bytes(rv, ctx, held.held_by, &data, err);
-		if (r == 0)
-			return push_range(data, range, sink, err);
-		hash = content_held_hash(&held);
-	}
-	if (r == -ERR_NOT_FOUND && state->where != REV_NOWHERE)
-		r = read_blob(rv, ctx, &hash, state->size, range, sink, err);
+	if (r == 0)
+		r = rev_hash_is_set(&blob) ? read_blob(rv, ctx, &blob, state->size, range, sink, err)
+					   : push_range(bytes, range, sink, err);
 	return r == -ERR_NOT_FOUND ? not_kept(record, err) : r;
 }
 
@@ -606,22 +607,14 @@ int content_read_before(struct revisions *rv, struct ctx *ctx, struct rev_record
 int content_source(struct revisions *rv, struct ctx *ctx, const struct rev_record *record,
 		   const struct rev_state *state, struct source *ret_source, struct err *err)
 {
-	struct rev_state held = *state;
-	struct rev_hash hash = state->hash;
-	int r = -ERR_NOT_FOUND;
+	struct rev_hash blob;
+	struct str bytes;
+	int r = find_held(rv, ctx, record, state, &bytes, &blob, err);
 
-	if (state->where == REV_LOG) {
-		struct str data;
-
-		if (held.held_by == 0)
-			held.held_by = record->r.number;
-		r = logged_bytes(rv, ctx, held.held_by, &data, err);
-		if (r == 0)
-			*ret_source = (struct source){.bytes = data};
-		hash = content_held_hash(&held);
-	}
-	if (r == -ERR_NOT_FOUND && state->where != REV_NOWHERE && state->where != REV_PREFIX)
-		r = blob_source(rv, ctx, &hash, (struct store_range){0, state->size}, ret_source, err);
+	if (r == 0 && rev_hash_is_set(&blob))
+		r = blob_source(rv, ctx, &blob, (struct store_range){0, state->size}, ret_source, err);
+	else if (r == 0)
+		*ret_source = (struct source){.bytes = bytes};
 	return r == -ERR_NOT_FOUND && record ? not_kept(record, err) : r;
 }
 

@@ -94,6 +94,13 @@ void rev_hashing_add(struct rev_hashing *h, struct str bytes)
 		sha256_add(&h->sha, bytes);
 }
 
+int rev_hashing_push(void *hashing, const void *bytes, size_t len, struct err *err)
+{
+	(void)err;
+	rev_hashing_add(hashing, str_n(bytes, len));
+	return 0;
+}
+
 bool rev_hashing_end(struct rev_hashing *h)
 {
 	struct rev_hash got = h->like;

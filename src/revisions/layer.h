@@ -16,6 +16,7 @@ struct revisions {
 	bool journal;          /* the log is a journal */
 	struct store *log_at;  /* the store that has the journal: inner or meta */
 	struct wpath log_path; /* owned */
+	bool log_syncs;        /* as in the options */
 	bool (*apart)(struct wpath path);
 	_Atomic uint64_t blob_bytes;
 	_Atomic bool blobs_counted; /* they are when somebody asks */
@@ -42,11 +43,87 @@ int revisions_ready(struct revisions *rv, struct ctx *ctx, struct err *err);
 struct revisions *revisions_pin(struct revisions *rv);
 /* When the last one lets go, the log's memory is trimmed if it has grown. */
 void revisions_unpin(struct revisions **rv);
+/* Lets others trim the log's memory. No record may be in hand. */
+void revisions_pause(struct revisions *rv);
 #define REV_PINNED __attribute__((cleanup(revisions_unpin), unused))
 
 /* revlog_find(), without the lock. A file that still is what its last record says makes up for damaged records. */
 int revisions_find(struct revisions *rv, struct ctx *ctx, struct wpath path, uint64_t number,
 		   struct rev_record **ret_at, struct rev_record **ret_after, struct err *err);
+
+/* False for Stead's own data, which is not part of the history. */
+bool revisions_records(struct wpath path);
+void revisions_lock_path(struct revisions *rv, struct wpath path);
+void revisions_unlock_path(struct revisions *rv, struct wpath path);
+
+/* Reads a small source into memory, for the record itself (d->path is set; after and data are filled in). A larger one
+   becomes a blob, which is then the source. */
+int revisions_take_source(struct revisions *rv, struct ctx *ctx, const struct source *source, struct rev_draft *d,
+			  struct source *ret_source, struct err *err);
+
+/* --- looking at a path (look.c) --- */
+
+/* What is known of a path before a change. */
+struct look {
+	uint64_t base;          /* its newest record; 0: none */
+	uint64_t first;         /* the oldest revision that was kept then */
+	struct rev_state state; /* now; `where` says whether and where its bytes are kept */
+	bool is_dir;
+};
+
+/* Looks until file and log agree. */
+int look_at(struct revisions *rv, struct ctx *ctx, struct wpath path, struct look *ret, struct err *err);
+/* What the log says about a path, without a look. False: it does not say enough, or it does not meet the caller's
+   condition; then the path must be looked at. */
+bool look_known(struct revisions *rv, struct ctx *ctx, struct wpath path, struct store_cond cond, struct look *ret);
+/* Makes sure that the present bytes of the path are kept, because they are about to be replaced. */
+int look_hold(struct revisions *rv, struct ctx *ctx, struct wpath path, struct look *l, struct err *err);
+/* A directory that another program emptied may still exist on the host. To a store it does not exist, and its path may
+   become a file. */
+bool look_empty_dir(struct revisions *rv, struct ctx *ctx, struct wpath path);
+
+/* --- making what was logged (make.c) --- */
+
+/* The change of `call` for a store that makes it in one step with its record. False: it is made on its own. */
+bool make_step(struct revisions *rv, struct ctx *ctx, const struct store_call *call, struct rev_step *ret);
+/* Makes the change of records that are in the log, and notes that they are done: a write, an append, a removal or a
+   copy (one record; a copy has the version of its source as call->cond.version), or a move (two: of `path`, of `to`).
+   The condition of `call` is what the record says was there before. */
+int make_change(struct revisions *rv, struct ctx *ctx, struct store_call *call, struct rev_record **recs, size_t count,
+		struct err *err);
+/* The same for the owner of the records: a change that a helper has made is success. */
+int make_or_find(struct revisions *rv, struct ctx *ctx, struct store_call *call, struct rev_record **recs, size_t count,
+		 struct err *err);
+/* Notes that the records were not made, except those that are done. */
+void make_abort(struct revisions *rv, struct ctx *ctx, struct rev_record **recs, size_t count);
+/* make_or_find(), and make_abort() if that fails. */
+int make_logged(struct revisions *rv, struct ctx *ctx, struct store_call *call, struct rev_record **recs, size_t count,
+		struct err *err);
+
+/* --- moves, copies and directories (tree.c) --- */
+
+/* Makes the rest of a move of a directory: of files that have no record after `until`, and whose new place is free. */
+int tree_move_rest(struct revisions *rv, struct ctx *ctx, struct wpath from, struct wpath to, uint64_t until,
+		   struct err *err);
+int tree_remove(struct revisions *rv, struct ctx *ctx, struct wpath path, uint64_t *ret_count, struct err *err);
+int revisions_move(struct store *s, struct ctx *ctx, struct wpath from, struct wpath to, struct store_cond cond,
+		   struct store_cond to_cond, struct store_stat *ret_stat, struct err *err);
+int revisions_copy(struct store *s, struct ctx *ctx, struct wpath from, struct wpath to, struct store_cond to_cond,
+		   struct store_stat *ret_stat, struct err *err);
+
+/* --- changes that belong together (group.c) --- */
+
+int revisions_group(struct store *s, struct ctx *ctx, struct store_group *group, struct err *err);
+
+/* --- moves in several batches, which a kill must not leave half made (moves.c) --- */
+
+/* Notes that a directory is about to be moved. */
+int moves_begin(struct revisions *rv, struct ctx *ctx, struct wpath from, struct wpath to, struct wpath *ret_note,
+		struct err *err);
+/* The move is made, or its caller knows why not. */
+void moves_end(struct revisions *rv, struct ctx *ctx, struct wpath note);
+/* Makes the rest of moves whose process was killed. */
+int moves_resume(struct revisions *rv, struct ctx *ctx, struct err *err);
 
 /* --- contents (content.c) --- */
 

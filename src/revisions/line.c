@@ -13,6 +13,8 @@
 #include "base/hash.h"
 #include "base/hex.h"
 
+#define LOOK_AHEAD 4096 /* lines that may be missing before a good one is taken for bad */
+
 static const char *const op_names[REV_OPS] = {"write", "append", "remove", "move", "copy", "outside"};
 
 const char *rev_op_name(enum rev_op op)
@@ -175,6 +177,71 @@ bool rev_line_is_whole(struct str line, struct rev_seq seq)
 	bool end;
 
 	return rev_line_sum(line, &sum, &end) && sum_of(str_first(line, line.len - REV_LINE_SUM), seq) == sum;
+}
+
+bool rev_line_find(struct str line, struct rev_seq *seq)
+{
+	struct rev_seq try = *seq;
+
+	for (uint32_t i = 0; i < LOOK_AHEAD; i++, try.line++)
+		if (rev_line_is_whole(line, try)) {
+			*seq = try;
+			return true;
+		}
+	return false;
+}
+
+/* An append that has an end and bad lines may be void all the same: a power cut leaves any part of it. */
+size_t rev_append_next(struct str rest, struct rev_seq seq, size_t *ret_void, bool *ret_bad)
+{
+	struct str all = rest, line;
+	struct rev_seq at = seq;
+	size_t len = 0;
+	bool bad = false;
+
+	*ret_void = 0;
+	while (rev_line_next(&rest, &line)) {
+		size_t offset = (size_t)(line.ptr - all.ptr);
+		bool is_end;
+		uint64_t sum;
+
+		if (offset && rev_line_number(line, "torn") == offset && rev_line_is_whole(line, seq)) {
+			*ret_void = offset;
+			at = seq;
+			len = 0;
+			bad = false;
+		}
+		if (len)
+			continue; /* it is bad, so all that can still come is the line that says so */
+		bad = bad || !rev_line_is_whole(line, at);
+		at.line++;
+		if (rev_line_sum(line, &sum, &is_end) && is_end) {
+			len = (size_t)(rest.ptr - all.ptr) - *ret_void;
+			if (!bad)
+				break;
+		}
+	}
+	*ret_bad = bad;
+	return len;
+}
+
+bool rev_append_is_cut_off(struct str rest, struct rev_seq first)
+{
+	struct str all = rest, line;
+	struct rev_seq seq = first;
+	bool is_end, good = true;
+	uint64_t sum;
+
+	while (rev_line_next(&rest, &line)) {
+		if (rev_line_number(line, "torn") == (size_t)(line.ptr - all.ptr)) {
+			good = true;
+			seq = first;
+		}
+		good = good && rev_line_is_whole(line, seq);
+		seq.line++;
+	}
+	/* a line whose newline was changed is not the beginning of one */
+	return good && !(rest.len && rev_line_sum(str_first(rest, rest.len - 1), &sum, &is_end));
 }
 
 uint64_t rev_line_number(struct str line, const char *kind)

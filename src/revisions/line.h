@@ -50,6 +50,15 @@ bool rev_line_next(struct str *rest, struct str *ret_line);
 bool rev_line_sum(struct str line, uint64_t *ret_sum, bool *ret_end);
 /* True when the sum of the line is right in that place. `line` is without its newline. */
 bool rev_line_is_whole(struct str line, struct rev_seq seq);
+/* Finds out which line this is: the one that `seq` says, or one of the next few thousand, if some are missing. False:
+   it is not one of them, or it is damaged. */
+bool rev_line_find(struct str line, struct rev_seq *seq);
+/* How many bytes the next append of `rest` has, up to the line that ends it; 0: there is no whole one. *ret_void: bytes
+   before it that a later append declared void. *ret_bad: some of its lines are not what was written. `seq` is of its
+   first line. */
+size_t rev_append_next(struct str rest, struct rev_seq seq, size_t *ret_void, bool *ret_bad);
+/* True when `rest`, which has no whole append, is what killed writers leave: good lines and the beginning of one. */
+bool rev_append_is_cut_off(struct str rest, struct rev_seq first);
 /* False: it is not a line that this program knows. The sum is not looked at. Strings are in the arena. */
 bool rev_line_parse(struct arena *arena, struct str line, struct rev_line *ret);
 /* The bytes that a record's line carries. */

@@ -37,6 +37,10 @@
 #include "revisions/log_internal.h"
 
 #define BATCH_BYTES (8 * MIB)
+/* A file of this size goes when the disk is full and something is to be removed: the record of that needs room. */
+#define RESERVE_BYTES (32 * KIB)
+/* For a batch of this size memory is reserved at once. */
+#define RESERVE_FROM (256 * KIB)
 
 uint64_t revlog_head(const struct revlog *log)
 {
@@ -73,6 +77,23 @@ void revlog_wait(struct revlog *log, int64_t deadline_ns)
 	pthread_cond_timedwait(&log->changed, &log->lock, &until);
 }
 
+bool revlog_is_settled(struct revlog *log, const struct rev_record *rec)
+{
+	struct rev_record *last = revlog_last_known(log, rec->r.path);
+
+	return rec->done || rec->r.aborted || (last && last->r.number > rec->r.number);
+}
+
+bool revlog_is_done(struct revlog *log, const struct rev_record *rec)
+{
+	bool is_done;
+
+	pthread_mutex_lock(&log->lock);
+	is_done = rec->done;
+	pthread_mutex_unlock(&log->lock);
+	return is_done;
+}
+
 /* True when another process may have appended. The lock is held. */
 static bool tail_changed(struct revlog *log)
 {
@@ -105,6 +126,51 @@ int revlog_refresh(struct revlog *log, struct ctx *ctx, struct err *err)
 	return r;
 }
 
+/* Looks for lines about the record among those that are not taken in. While this process appends, its own lines are
+   among them: they are about other paths. *ret_seal: the log goes on in another segment. */
+static bool bytes_settle(struct arena *arena, struct str bytes, const struct rev_record *rec, bool *ret_seal)
+{
+	struct str line;
+
+	while (rev_line_next(&bytes, &line)) {
+		struct rev_line parsed;
+
+		*ret_seal = *ret_seal || rev_line_number(line, "seal");
+		if (rev_line_number(line, "done") == rec->r.number || rev_line_number(line, "abort") == rec->r.number)
+			return true;
+		if (rev_line_number(line, "rev") > rec->r.number && rev_line_parse(arena, line, &parsed) &&
+		    str_eq(parsed.record.r.path.s, rec->r.path.s))
+			return true;
+	}
+	return false;
+}
+
+/* While another thread appends, nothing can be taken in, and to wait for it would take as long as a sync: so the new
+   bytes are only looked at. Everything that cannot be read counts as settled; then the caller looks at the file. */
+bool revlog_is_open(struct revlog *log, struct ctx *ctx, const struct rev_record *rec)
+{
+	bool settled, seal = false;
+	struct err ignored;
+
+	pthread_mutex_lock(&log->lock);
+	settled = revlog_is_settled(log, rec);
+	if (!settled && tail_changed(log)) {
+		struct store_range rest = {log->tail.parsed, UINT64_MAX};
+		struct str bytes = STR_NONE;
+
+		if (log->leading)
+			settled = store_read(log->meta, ctx, segment_path(ctx->arena, log->tail.first), rest,
+					     SEGMENT_READ, &bytes, NULL, &ignored) != 0 ||
+				  bytes_settle(ctx->arena, bytes, rec, &seal);
+		while (seal && !settled && log->leading)
+			pthread_cond_wait(&log->changed, &log->lock);
+		if (!settled && !log->leading)
+			settled = log_take_tail(log, ctx, &ignored) != 0 || revlog_is_settled(log, rec);
+	}
+	pthread_mutex_unlock(&log->lock);
+	return !settled;
+}
+
 int revlog_open(const struct revlog_place *place, struct ctx *ctx, struct revlog **ret_log, struct err *err)
 {
 	struct revlog *log = xcalloc(1, sizeof(*log));
@@ -118,6 +184,7 @@ int revlog_open(const struct revlog_place *place, struct ctx *ctx, struct revlog
 	log->journal = (struct log_journal){.at = place->at, .path.s = arena_str(log->names, place->journal.s)};
 	log->journal.one_step = place->at && place->at != place->meta &&
 				store_can(place->at, STORE_ONE_STEP); /* in meta: the files are elsewhere */
+	pthread_mutex_init(&log->journal.kept.lock, NULL);
 	log->batch = arena_new();
 	log->queue_end = &log->queue;
 	buf_init(&log->notes, NULL, BATCH_MAX);
@@ -153,20 +220,26 @@ void revlog_close(struct revlog *log, struct ctx *ctx)
 
 /* --- appending --- */
 
-/* A note that has no room is left out. Then recovery finds out from the file. Its sum comes when it is written. */
+/* Its sum comes when it is written to the log. */
+static void write_note(struct buf *out, const char *kind, uint64_t number, struct str version)
+{
+	buf_lit(out, "{\"");
+	buf_add(out, str_of(kind));
+	buf_lit(out, "\":");
+	buf_u64(out, number);
+	if (version.len) {
+		buf_lit(out, ",\"version\":");
+		jv_write_string(out, version);
+	}
+	buf_char(out, '\n');
+}
+
+/* A note that has no room is left out. Then recovery finds out from the file. */
 static void add_note(struct revlog *log, const char *kind, uint64_t number, struct str version)
 {
 	size_t start = log->notes.len;
 
-	buf_lit(&log->notes, "{\"");
-	buf_add(&log->notes, str_of(kind));
-	buf_lit(&log->notes, "\":");
-	buf_u64(&log->notes, number);
-	if (version.len) {
-		buf_lit(&log->notes, ",\"version\":");
-		jv_write_string(&log->notes, version);
-	}
-	buf_char(&log->notes, '\n');
+	write_note(&log->notes, kind, number, version);
 	if (log->notes.overflow) {
 		log->notes.len = start;
 		log->notes.overflow = false;
@@ -195,21 +268,35 @@ static void stop_leading(struct revlog *log)
 }
 
 /* True when the path's newest record is not the one that the drafter saw. All that came since is in memory. */
-static bool is_newer(struct revlog *log, const struct rev_draft *d)
+static bool is_newer(struct revlog *log, struct wpath path, uint64_t base)
 {
-	struct rev_record *last = revlog_last_known(log, d->path);
+	struct rev_record *last = revlog_last_known(log, path);
 
 	if (last)
-		return last->r.number != d->base;
-	return d->base >= log->low || (d->base && d->base < log->first); /* it was aborted, or is no longer kept */
+		return last->r.number != base;
+	return base >= log->low || (base && base < log->first); /* it was aborted, or is no longer kept */
 }
 
 /* A draft is stale when its path has got a newer record than the drafter saw. */
 static bool is_stale(struct revlog *log, const struct entry *e)
 {
-	for (size_t i = 0; i < e->count; i++)
-		if (is_newer(log, &e->drafts[i]) || (e->drafts[i].first_seen && e->drafts[i].first_seen < log->first))
-			return true; /* in the second case, what the draft refers to may no longer be kept */
+	for (size_t i = 0; i < e->count; i++) {
+		const struct rev_draft *d = &e->drafts[i];
+
+		if (is_newer(log, d->path, d->base) ||
+		    (d->op == REV_COPY && is_newer(log, (struct wpath){d->other}, d->other_base)) ||
+		    (d->first_seen && d->first_seen < log->first)) /* what it refers to may no longer be kept */
+			return true;
+	}
+	return false;
+}
+
+/* A helper has made the change, or its path has been changed again. */
+static bool any_settled(struct revlog *log, const struct entry *e)
+{
+	for (size_t i = 0; i < e->of_count; i++)
+		if (revlog_is_settled(log, e->of[i]))
+			return true;
 	return false;
 }
 
@@ -304,6 +391,11 @@ void log_take_batch(struct revlog *log, struct entry *taken, struct str bytes, s
 			table_add(log, rec);
 			e->drafts[i].record = rec;
 		}
+		for (size_t i = 0; !e->stale && i < e->of_count; i++) {
+			e->of[i]->done = true;
+			e->of[i]->r.after.version =
+				e->of[i]->r.after.exists ? table_keep(log, e->step->version) : STR_NONE;
+		}
 		while (!e->stale && rev_line_next(&note, &line)) {
 			struct str same;
 
@@ -315,6 +407,48 @@ void log_take_batch(struct revlog *log, struct entry *taken, struct str bytes, s
 	if (notes_taken)
 		memmove(log->notes.ptr, log->notes.ptr + notes_taken, log->notes.len - notes_taken);
 	log->notes.len -= notes_taken;
+}
+
+static struct wpath reserve_path(void)
+{
+	return (struct wpath){STR("reserve")};
+}
+
+/* Makes the reserve, unless it is there. On a disk that is full there is none. */
+static void make_reserve(struct revlog *log, struct ctx *ctx)
+{
+	struct store_stat stat;
+	struct err ignored;
+
+	if (log->has_reserve || !log->run_store || !store_can(log->run_store, STORE_LOCAL))
+		return;
+	log->has_reserve = true;
+	if (store_stat(log->run_store, ctx, reserve_path(), &stat, &ignored) == -ERR_NOT_FOUND)
+		store_write(log->run_store, ctx, reserve_path(),
+			    str_n(arena_alloc(ctx->arena, RESERVE_BYTES), RESERVE_BYTES), (struct store_cond){0}, NULL,
+			    &ignored);
+}
+
+static bool only_removes(const struct entry *taken)
+{
+	bool only = taken;
+
+	for (const struct entry *e = taken; e; e = e->next)
+		for (size_t i = 0; i < e->count; i++)
+			only = only && e->drafts[i].op == REV_REMOVE;
+	return only;
+}
+
+/* True when there is room again, for a batch that removes files and does nothing else. */
+static bool use_reserve(struct revlog *log, const struct entry *taken)
+{
+	struct ctx ctx = {.arena = log->batch};
+	struct err ignored;
+
+	if (!only_removes(taken) || !log->run_store || !store_can(log->run_store, STORE_LOCAL))
+		return false;
+	log->has_reserve = false; /* it is made again with the next change of another kind */
+	return store_remove(log->run_store, &ctx, reserve_path(), false, (struct store_cond){0}, NULL, &ignored) == 0;
 }
 
 /* Appends `out` at the known end of the tail. The lock is released during the calls to the store, so what they need
@@ -355,11 +489,16 @@ void log_build_batch(struct revlog *log, struct entry *taken, struct str made, s
 		     size_t *ret_notes_len)
 {
 	uint64_t next = revlog_head(log) + 1;
+	size_t room = log->notes.len * 2;
 
+	for (struct entry *e = taken; e; e = e->next)
+		room += e->bytes + e->count * 64;
+	if (room > RESERVE_FROM && room < BATCH_MAX / 2) /* a buffer that grows leaves its smaller forms behind */
+		buf_reserve(out, room);
 	log_finish_lines(out, buf_str(&log->notes), &seq);
 	*ret_notes_len = out->len;
 	for (struct entry *e = taken; e; e = e->next) {
-		e->stale = is_stale(log, e);
+		e->stale = e->of ? any_settled(log, e) : is_stale(log, e);
 		if (!e->stale)
 			next = write_entry(out, e, next, made, &seq);
 	}
@@ -372,7 +511,7 @@ static bool build_segment_batch(struct revlog *log, struct entry *taken, struct 
 	struct rev_seq seq = {t->first, t->line};
 	uint64_t next = revlog_head(log) + 1;
 	size_t prefix = 0;
-	bool seal = false;
+	bool seal = false, wanted = false;
 
 	if (t->size > t->parsed) { /* a killed writer left a part of its append */
 		buf_char(out, '\n');
@@ -383,12 +522,13 @@ static bool build_segment_batch(struct revlog *log, struct entry *taken, struct 
 	for (struct entry *e = taken; e; e = e->next) {
 		next += e->stale ? 0 : e->count;
 		seal = seal || e->seal;
+		wanted = wanted || e->end_torn;
 	}
 	seal = (seal || t->size + out->len > SEGMENT_BYTES) && next > t->first;
-	if (out->len == prefix && !seal) {
+	if (out->len == prefix && !seal && !wanted)
 		out->len = 0;
+	if (out->len == 0 && !seal)
 		return false;
-	}
 	if (seal) {
 		seq = (struct rev_seq){t->first, t->line + count_lines(buf_str(out))};
 		rev_line_note(out, "seal", next, &seq);
@@ -459,6 +599,8 @@ static int lead_batch(struct revlog *log, struct entry *taken, struct err *err)
 				err, ERR_TOO_LARGE,
 				"the change touches too many files to be recorded as one; change a part of them");
 		r = append_tail(log, buf_str(&out), &offset, err);
+		if (r == -ERR_QUOTA && use_reserve(log, taken))
+			r = -ERR_CONFLICT; /* again, with the room that there is now */
 		if (r && r != -ERR_CONFLICT && r != -ERR_EXISTS)
 			take_back(log, taken, revlog_head(log) + 1);
 		if (r)
@@ -467,6 +609,8 @@ static int lead_batch(struct revlog *log, struct entry *taken, struct err *err)
 			       notes_len, notes_taken);
 		if (sealed)
 			tail_start(log, revlog_head(log) + 1);
+		if (!only_removes(taken))
+			make_reserve(log, &ctx);
 	}
 	return r;
 }
@@ -481,7 +625,8 @@ static void lead(struct revlog *log)
 	int r;
 
 	log->leading = true;
-	while (*end && (bytes == 0 || bytes + (*end)->bytes <= BATCH_BYTES)) {
+	/* a change that is made with its note goes alone */
+	while (*end && (bytes == 0 || (!taken->of && !(*end)->of && bytes + (*end)->bytes <= BATCH_BYTES))) {
 		bytes += (*end)->bytes;
 		end = &(*end)->next;
 	}
@@ -521,18 +666,19 @@ static int append(struct revlog *log, struct ctx *ctx, struct rev_draft *drafts,
 		  struct err *err)
 {
 	struct entry e = {.drafts = drafts, .count = count, .step = step, .deadline_ns = ctx->deadline_ns};
+	struct buf body;
 
 	e.bodies = ARENA_ARRAY(ctx->arena, struct str, count);
+	buf_init(&body, NULL, BATCH_MAX);
 	for (size_t i = 0; i < count; i++) {
-		struct buf body;
-
+		body.len = 0;
 		drafts[i].time_ns = clock_real_ns();
 		drafts[i].actor = ctx->actor;
-		buf_init(&body, ctx->arena, BATCH_MAX);
 		rev_line_body(ctx->arena, &body, &drafts[i]);
-		e.bodies[i] = buf_str(&body);
+		e.bodies[i] = arena_str(ctx->arena, buf_str(&body));
 		e.bytes += body.len + 64;
 	}
+	buf_release(&body);
 	return submit(log, &e, err);
 }
 
@@ -541,10 +687,24 @@ int revlog_append(struct revlog *log, struct ctx *ctx, struct rev_draft *drafts,
 	return append(log, ctx, drafts, count, NULL, err);
 }
 
-int revlog_append_step(struct revlog *log, struct ctx *ctx, struct rev_draft *draft, struct rev_step *step,
-		       struct err *err)
+int revlog_append_step(struct revlog *log, struct ctx *ctx, struct rev_draft *drafts, size_t count,
+		       struct rev_step *step, struct err *err)
 {
-	return append(log, ctx, draft, 1, step, err);
+	return append(log, ctx, drafts, count, step, err);
+}
+
+int revlog_make(struct revlog *log, struct ctx *ctx, struct rev_record **records, size_t count, struct rev_step *step,
+		struct err *err)
+{
+	struct entry e = {.of = records, .of_count = count, .step = step, .deadline_ns = ctx->deadline_ns};
+	struct buf lines;
+
+	buf_init(&lines, ctx->arena, BATCH_BYTES);
+	for (size_t i = 0; i < count; i++)
+		write_note(&lines, "done", records[i]->r.number, records[i]->r.after.exists ? step->version : STR_NONE);
+	e.note = buf_str(&lines);
+	e.bytes = e.note.len;
+	return submit(log, &e, err);
 }
 
 int revlog_seal(struct revlog *log, struct ctx *ctx, struct err *err)
@@ -553,6 +713,13 @@ int revlog_seal(struct revlog *log, struct ctx *ctx, struct err *err)
 
 	(void)ctx;
 	return submit(log, &e, err);
+}
+
+int revlog_end_torn(struct revlog *log, struct err *err)
+{
+	struct entry e = {.end_torn = true};
+
+	return log->journal.at ? 0 : submit(log, &e, err);
 }
 
 int revlog_set_horizon(struct revlog *log, struct ctx *ctx, uint64_t number, struct err *err)
@@ -643,21 +810,20 @@ int revlog_help(struct revlog *log, struct ctx *ctx, struct rev_record *record, 
 
 int revlog_checkpoint(struct revlog *log, struct ctx *ctx, struct str name, uint64_t number, struct err *err)
 {
-	struct rev_checkpoint c = {name, number, clock_real_ns()}, *marks;
+	struct rev_checkpoint c = {name, number, clock_real_ns()}, before;
 	struct entry e = {0};
 	struct buf line;
-	size_t count;
+	bool has;
 	int r;
 
 	/* A name that is given again moves, whatever the clock says. */
 	pthread_mutex_lock(&log->lock);
-	r = revlog_checkpoints(log, ctx, &marks, &count, err);
+	r = checkpoint_find(log, ctx, name, &before, &has, err);
 	pthread_mutex_unlock(&log->lock);
-	for (size_t i = 0; r == 0 && i < count; i++)
-		if (str_eq(marks[i].name, name) && marks[i].time_ns >= c.time_ns)
-			c.time_ns = marks[i].time_ns + 1;
 	if (r)
 		return r;
+	if (has && before.time_ns >= c.time_ns)
+		c.time_ns = before.time_ns + 1;
 	buf_init(&line, ctx->arena, 64 * KIB);
 	rev_line_checkpoint(&line, &c);
 	buf_char(&line, '\n');
@@ -714,20 +880,17 @@ int revlog_flush(struct revlog *log, struct ctx *ctx, struct err *err)
 static uint64_t count_sealed(struct revlog *log)
 {
 	ARENA_SCOPE struct arena *arena = arena_new();
-	struct store_list_req req = {.recursive = true, .limit = STORE_PAGE_MAX};
 	struct ctx ctx = {.arena = arena};
-	struct store_page page;
+	struct segment *list;
 	struct err ignored;
 	uint64_t bytes = 0;
+	size_t count;
 
-	do {
-		if (store_list(log->meta, &ctx, (struct wpath){STR("log")}, &req, &page, &ignored))
-			return 0;
-		for (size_t i = 0; i < page.count; i++)
-			if (!str_eq(page.entries[i].path.s, segment_path(arena, log->tail.first).s))
-				bytes += page.entries[i].stat.size;
-		req.after = page.next;
-	} while (page.next.ptr);
+	if (segments_list(log->meta, &ctx, &list, &count, &ignored))
+		return 0;
+	for (size_t i = 0; i < count; i++)
+		if (list[i].first != log->tail.first)
+			bytes += list[i].stat.size;
 	return bytes;
 }
 

@@ -56,6 +56,7 @@ struct rev_draft {
 	struct str data;        /* REV_LOG, or what an append adds, unless it is a blob: */
 	struct rev_state piece; /* what an append adds; where is REV_LOG or REV_BLOB */
 	uint64_t base;          /* the path's last record as the drafter saw it; 0: none, or none in memory */
+	uint64_t other_base;    /* a copy: the same for its source */
 	int64_t time_ns;        /* filled in by revlog_append, as is the actor */
 	struct actor actor;
 	struct rev_record *record; /* out */
@@ -64,7 +65,10 @@ struct rev_draft {
 /* The change of a draft, for a store that can make it in the same step as its record. */
 struct rev_step {
 	enum journal_change change;
+	struct wpath path;
 	struct store_cond cond;
+	struct wpath from; /* a move: the other path, and its version */
+	struct store_cond from_cond;
 	struct str content;
 	struct str version; /* that the file gets */
 	/* Out. */
@@ -98,9 +102,18 @@ bool revlog_is_large(struct revlog *log);
    when a path got a newer record than its draft's `base`: look and draft again. Concurrent calls share an append.
  */
 int revlog_append(struct revlog *log, struct ctx *ctx, struct rev_draft *drafts, size_t count, struct err *err);
-/* The same for one draft and its change, which is made in the same step where that can be done. */
-int revlog_append_step(struct revlog *log, struct ctx *ctx, struct rev_draft *draft, struct rev_step *step,
-		       struct err *err);
+/* The same for the drafts of one change, which is made in the same step where that can be done. */
+int revlog_append_step(struct revlog *log, struct ctx *ctx, struct rev_draft *drafts, size_t count,
+		       struct rev_step *step, struct err *err);
+/* Makes the change of records that are in the log, in one step with the note that they are done. ERR_CONFLICT with
+   nothing made when one of them is settled by now. Only where revlog_one_step(). */
+int revlog_make(struct revlog *log, struct ctx *ctx, struct rev_record **records, size_t count, struct rev_step *step,
+		struct err *err);
+/* True when the change of a record is still to be made, as far as the log says now: lines that other processes have
+   added are looked at, too. */
+bool revlog_is_open(struct revlog *log, struct ctx *ctx, const struct rev_record *record);
+/* True when the log says that it is done. */
+bool revlog_is_done(struct revlog *log, const struct rev_record *record);
 /* The change is visible as `version` (empty: removed). Written with a later append. */
 void revlog_done(struct revlog *log, struct rev_record *record, struct str version);
 /* The change was not made. Flush soon, or another process may make it. */
@@ -108,6 +121,8 @@ void revlog_abort(struct revlog *log, struct rev_record *record);
 /* Notes in the log that this process is about to make the change for its owner. */
 int revlog_help(struct revlog *log, struct ctx *ctx, struct rev_record *record, struct err *err);
 int revlog_checkpoint(struct revlog *log, struct ctx *ctx, struct str name, uint64_t number, struct err *err);
+/* Says at the end of the log that what a killed writer or a power cut left there is void, if there is something. */
+int revlog_end_torn(struct revlog *log, struct err *err);
 /* Ends the tail segment, so that it can be cut. */
 int revlog_seal(struct revlog *log, struct ctx *ctx, struct err *err);
 /* From now on what is before `number` is not kept: forgotten here, and by every process before it appends again. */
@@ -131,11 +146,19 @@ uint64_t revlog_first(const struct revlog *log); /* oldest number that is kept *
 int revlog_last(struct revlog *log, struct ctx *ctx, struct wpath path, struct rev_record **ret, struct err *err);
 /* The same as far as it is in memory. */
 struct rev_record *revlog_last_known(struct revlog *log, struct wpath path);
+/* True when the record is done or aborted, or its path has got a newer one: there is nothing left to make. */
+bool revlog_is_settled(struct revlog *log, const struct rev_record *record);
 /* *ret is NULL: the number is not kept, or was never used. A damaged record is an error. */
 int revlog_at(struct revlog *log, struct ctx *ctx, uint64_t number, struct rev_record **ret, struct err *err);
 /* The same into `ret`, with its strings in ctx's arena: for walks over many records. *ret_has: there is one. */
 int revlog_get(struct revlog *log, struct ctx *ctx, uint64_t number, struct rev_record *ret, bool *ret_has,
 	       struct err *err);
+/* The same, but a record whose line does not have `text` in it may be left out, which saves parsing it. */
+int revlog_get_with(struct revlog *log, struct ctx *ctx, uint64_t number, struct str text, struct rev_record *ret,
+		    bool *ret_has, struct err *err);
+/* Numbers among which is the newest record of each path, from the highest on (malloc). There are as many as paths, and
+   a few more. */
+int revlog_newest(struct revlog *log, struct ctx *ctx, uint64_t **ret, size_t *ret_count, struct err *err);
 /* The record of the same path before it, or NULL. */
 int revlog_prev(struct revlog *log, struct ctx *ctx, struct rev_record *record, struct rev_record **ret,
 		struct err *err);
@@ -157,8 +180,6 @@ struct rev_record **revlog_open_records(struct revlog *log, struct ctx *ctx, siz
 void revlog_wait(struct revlog *log, int64_t deadline_ns);
 /* True when a change can be made in the same step as its record. The lock is held. */
 bool revlog_one_step(const struct revlog *log);
-/* True when a path that is not in memory is not in the log either. */
-bool revlog_knows_all(const struct revlog *log);
 /* Waits for another entry of the journal until `deadline_ns`. False: the store cannot wait for one. The lock is not
    held. */
 bool revlog_listen(struct revlog *log, struct ctx *ctx, int64_t deadline_ns);

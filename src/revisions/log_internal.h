@@ -34,9 +34,12 @@ struct entry {
 	struct rev_draft *drafts;
 	struct str *bodies; /* one formatted record each, without number and sum */
 	size_t count;
-	struct rev_step *step; /* of the only draft, or NULL */
-	struct str note;       /* instead of drafts: lines without their sums, each with a newline */
-	bool seal;             /* instead of drafts: the tail segment ends here */
+	struct rev_step *step;  /* of the drafts, or NULL */
+	struct rev_record **of; /* instead of drafts: records that are made by `step`; `note` says so */
+	size_t of_count;
+	struct str note; /* instead of drafts: lines without their sums, each with a newline */
+	bool seal;       /* instead of drafts: the tail segment ends here */
+	bool end_torn;   /* instead of drafts: says that what a killed writer left at the end is void */
 	size_t bytes;
 	int64_t deadline_ns; /* of its call; 0: none */
 	bool stale;          /* in this try of the batch */
@@ -45,6 +48,15 @@ struct entry {
 	struct err err;
 	pthread_cond_t wake; /* it is finished or leads next; one for each entry, so that nobody is woken in vain */
 	struct entry *next;
+};
+
+/* Entries of the journal that were read for one of their lines: the next line that is wanted is often among them. */
+#define KEPT_ENTRIES 64
+struct kept_entries {
+	pthread_mutex_t lock;                       /* its own: lines are also read without the log's lock */
+	struct journal_entry entries[KEPT_ENTRIES]; /* bytes on the heap; number 0: free */
+	size_t next, bytes;
+	uint64_t last; /* the entry that was asked for last */
 };
 
 /* The journal that a log continues in. */
@@ -60,6 +72,7 @@ struct log_journal {
 	uint64_t bytes;
 	struct journal_entry *recent; /* the newest entries (malloc), for a store that gathers them */
 	size_t recent_count, recent_bytes;
+	struct kept_entries kept;
 };
 
 /* What is known of a path. */
@@ -136,12 +149,19 @@ struct revlog {
 	struct buf notes;        /* done and abort lines, without sums, that wait for the next append */
 	struct entry *queue, **queue_end;
 	bool leading;
+	bool has_reserve; /* the leader's */
 	struct damage damage;
 	struct window window;
 	struct log_journal journal;
 };
 
 struct wpath segment_path(struct arena *arena, uint64_t first);
+struct segment {
+	uint64_t first; /* revision */
+	struct store_stat stat;
+};
+/* All segments, in order of their numbers, in ctx's arena. The lock is not needed. */
+int segments_list(struct store *meta, struct ctx *ctx, struct segment **ret, size_t *ret_count, struct err *err);
 /* The lowest number in the names of the segments, and the lowest one above `above`; 0: there is none. The lock is not
    needed. */
 int segments_find(struct store *meta, struct ctx *ctx, uint64_t above, uint64_t *ret_lowest, uint64_t *ret_next,
@@ -168,6 +188,9 @@ struct str table_keep(struct revlog *log, struct str s);
 /* Copies the strings of a record that was parsed into the log's memory, except the path. */
 void table_keep_record(struct revlog *log, struct rev_record *rec);
 void checkpoint_put(struct revlog *log, const struct rev_checkpoint *c);
+/* *ret_has: there is a checkpoint of this name. */
+int checkpoint_find(struct revlog *log, struct ctx *ctx, struct str name, struct rev_checkpoint *ret, bool *ret_has,
+		    struct err *err);
 /* Opens the index. */
 int table_open_runs(struct revlog *log, struct ctx *ctx, struct err *err);
 /* Forgets and removes the index. */

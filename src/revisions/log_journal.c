@@ -22,6 +22,9 @@
 #define RECENT_BYTES (4 * MIB)
 #define BACK_OFF_NS  INT64_C(200000000)
 #define LISTEN_NS    NS_PER_S
+#define KEPT_BYTES   (4 * MIB)
+#define AHEAD_BYTES  (64 * KIB) /* read with an entry when lines are asked for one after the other */
+#define BEHIND       16         /* entries before it, when that is the direction */
 
 /* --- recent entries, which the store may gather into one file --- */
 
@@ -50,8 +53,42 @@ static void recent_add(struct log_journal *j, uint64_t number, struct str bytes)
 		recent_drop(j, 1);
 }
 
+/* --- entries that were read for a line --- */
+
+static void kept_drop(struct kept_entries *k, struct journal_entry *e)
+{
+	k->bytes -= e->bytes.len;
+	free((char *)e->bytes.ptr);
+	*e = (struct journal_entry){0};
+}
+
+static struct journal_entry *kept_find(struct kept_entries *k, uint64_t number)
+{
+	for (size_t i = 0; i < KEPT_ENTRIES; i++)
+		if (k->entries[i].number == number)
+			return &k->entries[i];
+	return NULL;
+}
+
+static void kept_add(struct kept_entries *k, const struct journal_entry *e)
+{
+	struct journal_entry *at = &k->entries[k->next];
+
+	if (e->bytes.len > KEPT_BYTES / 4 || kept_find(k, e->number))
+		return;
+	kept_drop(k, at);
+	*at = (struct journal_entry){e->number, str_n(xstrndup(e->bytes), e->bytes.len)};
+	k->bytes += e->bytes.len;
+	for (size_t i = 1; k->bytes > KEPT_BYTES; i++) /* the oldest ones go */
+		kept_drop(k, &k->entries[(k->next + i) % KEPT_ENTRIES]);
+	k->next = (k->next + 1) % KEPT_ENTRIES;
+}
+
 void journal_release(struct log_journal *j)
 {
+	for (size_t i = 0; i < KEPT_ENTRIES; i++)
+		kept_drop(&j->kept, &j->kept.entries[i]);
+	pthread_mutex_destroy(&j->kept.lock);
 	if (j->recent)
 		recent_drop(j, j->recent_count);
 	free(j->recent);
@@ -124,11 +161,63 @@ static bool line_of(struct str bytes, uint64_t number, struct str *ret_line, uin
 	return false;
 }
 
+/* The line, if its entry was read before. */
+static bool kept_line(struct ctx *ctx, struct kept_entries *k, uint64_t entry, uint64_t number, struct str *ret_line,
+		      uint32_t *ret_index)
+{
+	const struct journal_entry *e;
+	bool found;
+
+	pthread_mutex_lock(&k->lock);
+	e = kept_find(k, entry);
+	found = e && line_of(e->bytes, number, ret_line, ret_index);
+	if (found) {
+		*ret_line = arena_str(ctx->arena, *ret_line);
+		k->last = entry;
+	}
+	pthread_mutex_unlock(&k->lock);
+	return found;
+}
+
+/* Reads an entry, and others along with it if the one before was near it. */
+static void read_along(struct log_journal *j, struct ctx *ctx, uint64_t entry)
+{
+	ARENA_SCOPE struct arena *arena = arena_new();
+	struct journal_read req = {.after = entry - 1, .max_bytes = 1, .known_ns = clock_real_ns()};
+	struct kept_entries *k = &j->kept;
+	struct journal_page page = {0};
+	struct ctx own = *ctx;
+	struct err ignored;
+
+	if (!store_can(j->at, STORE_JOURNAL)) /* an object for each: reading along costs as many requests */
+		return;
+	pthread_mutex_lock(&k->lock);
+	if (k->last && entry + 2 * BEHIND > k->last && entry < k->last + 2 * BEHIND) {
+		req.max_bytes = AHEAD_BYTES;
+		if (entry < k->last)
+			req.after = entry > BEHIND ? entry - BEHIND : 0;
+	}
+	k->last = entry;
+	pthread_mutex_unlock(&k->lock);
+	own.arena = arena;
+	if (store_journal_read(j->at, &own, j->path, &req, &page, &ignored))
+		return;
+	pthread_mutex_lock(&k->lock);
+	for (size_t i = 0; i < page.count && page.entries[i].number <= entry + BEHIND; i++)
+		kept_add(k, &page.entries[i]);
+	pthread_mutex_unlock(&k->lock);
+}
+
 int journal_line(struct revlog *log, struct ctx *ctx, uint64_t entry, uint64_t number, struct str *ret_line,
 		 uint32_t *ret_index, struct err *err)
 {
 	struct log_journal *j = &log->journal;
 
+	if (kept_line(ctx, &j->kept, entry, number, ret_line, ret_index))
+		return 0;
+	read_along(j, ctx, entry);
+	if (kept_line(ctx, &j->kept, entry, number, ret_line, ret_index))
+		return 0;
 	/* first by its own name, then by a list of the entries */
 	for (int listed = 0; listed < 2; listed++) {
 		struct journal_read req = {
@@ -208,8 +297,10 @@ static int add_entry(struct revlog *log, struct adding *a, struct err *err)
 	int r;
 
 	if (a->step) {
-		to = a->taken->drafts[0].path;
+		to = a->step->path;
 		cond = a->step->cond;
+		add.from = a->step->from;
+		add.from_cond = a->step->from_cond;
 		add.change = a->step->change;
 		add.content = a->step->content;
 		add.version = a->step->version;
@@ -278,6 +369,16 @@ static int let_pass(struct revlog *log, struct adding *a, int tries, struct err 
 	return 0;
 }
 
+/* What the change of an entry left, as far as its record says. */
+static struct store_stat stat_after(const struct entry *e)
+{
+	size_t last = e->of ? e->of_count - 1 : e->count - 1;
+
+	return (struct store_stat){.kind = STORE_FILE,
+				   .size = e->of ? e->of[last]->r.after.size : e->drafts[last].after.size,
+				   .mtime_ns = e->of ? e->of[last]->r.time_ns : e->drafts[last].time_ns};
+}
+
 /* After an error the entry may have been added all the same. If it is in the journal, it is taken in as ours. */
 static bool was_added(struct revlog *log, struct adding *a)
 {
@@ -286,9 +387,7 @@ static bool was_added(struct revlog *log, struct adding *a)
 	if (!store_journal_has(log->journal.at, &ctx, log->journal.path, log->journal.entry, buf_str(&a->out)))
 		return false;
 	if (a->step)
-		a->added.stat = (struct store_stat){.kind = STORE_FILE,
-						    .size = a->taken->drafts[0].after.size,
-						    .mtime_ns = a->taken->drafts[0].time_ns};
+		a->added.stat = stat_after(a->taken);
 	take_added(log, a);
 	return true;
 }
@@ -403,26 +502,23 @@ bool revlog_listen(struct revlog *log, struct ctx *ctx, int64_t deadline_ns)
 /* Removes the segments that the log began with and that hold nothing that is kept. */
 static void drop_segments(struct revlog *log, struct ctx *ctx, uint64_t horizon)
 {
-	struct store_list_req req = {.recursive = true, .limit = STORE_PAGE_MAX};
 	struct store_cond any = {0};
-	struct store_page page;
+	struct segment *list;
 	struct err ignored;
+	size_t count;
 
-	if (store_list(log->meta, ctx, (struct wpath){STR("log")}, &req, &page, &ignored))
+	if (segments_list(log->meta, ctx, &list, &count, &ignored))
 		return;
-	for (size_t i = 0; i < page.count; i++) {
-		uint64_t next = UINT64_MAX;
-		int64_t first;
+	for (size_t i = 0; i < count; i++) {
+		uint64_t next = i + 1 < count ? list[i + 1].first : UINT64_MAX;
 
-		if (i + 1 < page.count && str_to_i64(str_first(str_from(page.entries[i + 1].path.s, 4), 16), &first))
-			next = (uint64_t)first;
 		revlog_lock(log);
 		if (next == UINT64_MAX && log->journal.first_in && log->journal.first_in <= horizon)
 			next = horizon; /* all that is kept is in the journal */
 		revlog_unlock(log);
 		if (next > horizon)
 			break;
-		store_remove(log->meta, ctx, page.entries[i].path, false, any, NULL, &ignored);
+		store_remove(log->meta, ctx, segment_path(ctx->arena, list[i].first), false, any, NULL, &ignored);
 	}
 }
 

@@ -17,7 +17,6 @@
 
 #define WINDOW_BYTES  (256 * KIB)
 #define SHORT_JOURNAL (64 * KIB)
-#define LOOK_AHEAD    4096 /* lines that may be missing before a good one is taken for bad */
 
 int log_damaged(const struct revlog *log, uint64_t number, struct err *err)
 {
@@ -99,8 +98,8 @@ static void take_line(struct revlog *log, const struct rev_line *line, struct re
 		take_record(log, &parsed, place);
 		break;
 	}
-	case REV_LINE_DONE:
-		if (rec && !rec->done) {
+	case REV_LINE_DONE: /* after a power cut a second line has the version of the file that was made again */
+		if (rec && (!rec->done || (line->text.len && !str_is(line->text, "unknown")))) {
 			rec->r.after.version = table_keep(log, line->text);
 			rec->done = true;
 		}
@@ -139,19 +138,6 @@ static void note_damage(struct revlog *log, struct rev_place place)
 	log->damage.found = log->damage.before_next = true;
 }
 
-/* Which line this is, if it is one of the next ones. */
-static bool find_seq(struct str line, struct rev_seq *seq)
-{
-	struct rev_seq try = *seq;
-
-	for (uint32_t i = 0; i < LOOK_AHEAD; i++, try.line++)
-		if (rev_line_is_whole(line, try)) {
-			*seq = try;
-			return true;
-		}
-	return false;
-}
-
 void log_take_batch_lines(struct revlog *log, struct str bytes, struct rev_place place, bool in_segment)
 {
 	ARENA_SCOPE struct arena *scratch = arena_new();
@@ -164,7 +150,7 @@ void log_take_batch_lines(struct revlog *log, struct str bytes, struct rev_place
 
 		arena_reset(scratch);
 		place.length = (uint32_t)line.len;
-		if (!find_seq(line, &seq) || !rev_line_parse(scratch, line, &parsed)) {
+		if (!rev_line_find(line, &seq) || !rev_line_parse(scratch, line, &parsed)) {
 			note_damage(log, place);
 		} else {
 			if (seq.line != expected.line && !log->damage.before_next)
@@ -205,33 +191,47 @@ void tail_start(struct revlog *log, uint64_t first)
 	log->tail = (struct tail){.first = first};
 }
 
-int segments_find(struct store *meta, struct ctx *ctx, uint64_t above, uint64_t *ret_lowest, uint64_t *ret_next,
-		  struct err *err)
+int segments_list(struct store *meta, struct ctx *ctx, struct segment **ret, size_t *ret_count, struct err *err)
 {
 	struct store_list_req req = {.recursive = true, .limit = STORE_PAGE_MAX};
 	struct store_page page;
+	size_t cap = 0;
 
-	*ret_lowest = *ret_next = 0;
+	*ret = NULL;
+	*ret_count = 0;
 	do {
 		int r = store_list(meta, ctx, (struct wpath){STR("log")}, &req, &page, err);
-		int64_t first;
 
 		if (r)
 			return r == -ERR_NOT_FOUND ? 0 : r;
-		for (size_t i = 0; i < page.count; i++) { /* in order of their numbers */
+		for (size_t i = 0; i < page.count; i++) {
 			struct str name = str_from(page.entries[i].path.s, 4);
+			int64_t first;
 
 			if (name.len != 22 || !str_ends(name, STR(".jsonl")) ||
 			    !str_to_i64(str_first(name, 16), &first) || first <= 0)
 				continue;
-			if (*ret_lowest == 0)
-				*ret_lowest = (uint64_t)first;
-			if (*ret_next == 0 && (uint64_t)first > above)
-				*ret_next = (uint64_t)first;
+			ARENA_ROOM(ctx->arena, *ret, *ret_count, cap);
+			(*ret)[(*ret_count)++] = (struct segment){(uint64_t)first, page.entries[i].stat};
 		}
 		req.after = page.next;
 	} while (page.next.ptr);
 	return 0;
+}
+
+int segments_find(struct store *meta, struct ctx *ctx, uint64_t above, uint64_t *ret_lowest, uint64_t *ret_next,
+		  struct err *err)
+{
+	struct segment *list;
+	size_t count;
+	int r = segments_list(meta, ctx, &list, &count, err);
+
+	*ret_lowest = r == 0 && count ? list[0].first : 0;
+	*ret_next = 0;
+	for (size_t i = 0; r == 0 && i < count && *ret_next == 0; i++)
+		if (list[i].first > above)
+			*ret_next = list[i].first;
+	return r;
 }
 
 static int rolled_back(const struct revlog *log, struct err *err)
@@ -299,53 +299,33 @@ static int read_tail(struct revlog *log, struct ctx *ctx, uint64_t *ret_at, stru
 	return 0;
 }
 
-/* How many bytes of `rest` the next append has, and how many before it are void; 0: there is no whole one. */
-static size_t next_append(struct str rest, size_t *ret_void)
+/* True when no whole append follows. */
+static bool is_last(struct str rest)
 {
-	struct str all = rest, line;
-
-	*ret_void = 0;
-	while (rev_line_next(&rest, &line)) {
-		size_t at = (size_t)(line.ptr - all.ptr);
-		bool is_end;
-		uint64_t sum;
-
-		if (at && rev_line_number(line, "torn") == at)
-			*ret_void = at;
-		if (rev_line_sum(line, &sum, &is_end) && is_end)
-			return (size_t)(rest.ptr - all.ptr) - *ret_void;
-	}
-	return 0;
-}
-
-/* True when `rest`, which has no whole append, is what killed writers leave: good lines and the beginning of one. */
-static bool is_cut_off(struct str rest, struct rev_seq first)
-{
-	struct str all = rest, line;
-	struct rev_seq seq = first;
-	bool is_end, good = true;
+	bool is_end = false;
+	struct str line;
 	uint64_t sum;
 
-	while (rev_line_next(&rest, &line)) {
-		if (rev_line_number(line, "torn") == (size_t)(line.ptr - all.ptr)) {
-			good = true;
-			seq = first;
-		}
-		good = good && rev_line_is_whole(line, seq);
-		seq.line++;
-	}
-	/* a line whose newline was changed is not the beginning of one */
-	return good && !(rest.len && rev_line_sum(str_first(rest, rest.len - 1), &sum, &is_end));
+	while (!is_end && rev_line_next(&rest, &line))
+		if (!rev_line_sum(line, &sum, &is_end))
+			is_end = false;
+	return !is_end;
 }
 
 /* Takes in all whole appends of `rest`, which is at offset `at` of the tail; returns how many bytes they have. */
 static size_t take_appends(struct revlog *log, struct str rest, uint64_t at)
 {
 	size_t taken = 0, len, voided;
+	bool bad;
 
-	while ((len = next_append(str_from(rest, taken), &voided)) > 0) {
-		struct rev_place place = {log->tail.first, (uint32_t)(at + taken + voided), 0, log->tail.line, 0};
+	for (;;) {
+		struct rev_place place = {log->tail.first, 0, 0, log->tail.line, 0};
+		struct rev_seq seq = {log->tail.first, log->tail.line};
 
+		len = rev_append_next(str_from(rest, taken), seq, &voided, &bad);
+		if (len == 0 || (bad && log->booted && is_last(str_from(rest, taken + voided + len))))
+			break;
+		place.offset = (uint32_t)(at + taken + voided);
 		log_take_batch_lines(log, str_first(str_from(rest, taken + voided), len), place, true);
 		taken += voided + len;
 		if (log->tail.sealed)
@@ -360,7 +340,8 @@ static void judge_rest(struct revlog *log, struct str rest, uint64_t at)
 	struct rev_place place = {log->tail.first, (uint32_t)at, (uint32_t)rest.len, 0, 0};
 
 	log->damage.at_end = false;
-	if (rest.len == 0 || log->booted || is_cut_off(rest, (struct rev_seq){log->tail.first, log->tail.line}))
+	if (rest.len == 0 || log->booted ||
+	    rev_append_is_cut_off(rest, (struct rev_seq){log->tail.first, log->tail.line}))
 		return;
 	log->damage.place = place;
 	log->damage.found = log->damage.at_end = true;
@@ -576,7 +557,7 @@ static int search_segment(struct revlog *log, struct ctx *ctx, uint64_t number, 
 			return no_longer_kept(number, err);
 		if (rev_line_number(line, "rev") != number)
 			continue;
-		if (!find_seq(line, &seq))
+		if (!rev_line_find(line, &seq))
 			return log_damaged(log, number, err);
 		*ret_line = line;
 		return 0;
@@ -632,8 +613,8 @@ int revlog_read_data(struct revlog *log, struct ctx *ctx, const struct rev_recor
 
 int revlog_read_dropped(struct revlog *log, struct ctx *ctx, uint64_t number, struct str *ret_data, struct err *err)
 {
-	struct store_list_req req = {.recursive = true, .limit = STORE_PAGE_MAX};
-	struct store_page page;
+	struct segment *list;
+	size_t count;
 	uint64_t at = 0;
 	struct str line;
 	int r;
@@ -643,16 +624,11 @@ int revlog_read_dropped(struct revlog *log, struct ctx *ctx, uint64_t number, st
 		if (r != -ERR_NOT_FOUND)
 			return r ? r : rev_line_data(ctx->arena, line, ret_data) ? 0 : no_longer_kept(number, err);
 	}
-	r = store_list(log->meta, ctx, (struct wpath){STR("log")}, &req, &page, err);
+	r = segments_list(log->meta, ctx, &list, &count, err);
 	if (r)
-		return r == -ERR_NOT_FOUND ? no_longer_kept(number, err) : r;
-	for (size_t i = 0; i < page.count; i++) {
-		struct str name = str_from(page.entries[i].path.s, 4);
-		int64_t first;
-
-		if (name.len == 22 && str_to_i64(str_first(name, 16), &first) && (uint64_t)first <= number)
-			at = (uint64_t)first;
-	}
+		return r;
+	for (size_t i = 0; i < count && list[i].first <= number; i++)
+		at = list[i].first;
 	if (at == 0)
 		return no_longer_kept(number, err);
 	r = search_segment(log, ctx, number, at, &line, err);

@@ -249,6 +249,18 @@ static int load_marks(struct revlog *log, struct ctx *ctx, struct err *err)
 	return 0;
 }
 
+int checkpoint_find(struct revlog *log, struct ctx *ctx, struct str name, struct rev_checkpoint *ret, bool *ret_has,
+		    struct err *err)
+{
+	int r = load_marks(log, ctx, err);
+	size_t *found = r ? NULL : strmap_find(log->mark_names, name);
+
+	*ret_has = found;
+	if (found)
+		*ret = log->marks[*found].c;
+	return r;
+}
+
 static int mark_cmp(const void *a, const void *b)
 {
 	return str_cmp(((const struct rev_checkpoint *)a)->name, ((const struct rev_checkpoint *)b)->name);
@@ -380,32 +392,48 @@ static void loaded_add(struct revlog *log, struct loaded *l)
 	log->loaded_count++;
 }
 
+/* The line of a record of the index; *ret_has: there is one. */
+static int load_line(struct revlog *log, struct ctx *ctx, uint64_t number, struct run_entry *ret_entry,
+		     struct str *ret_line, bool *ret_has, struct err *err)
+{
+	int r = entry_at(log, ctx, number, ret_entry, err);
+
+	*ret_has = false;
+	if (r || (ret_entry->flags & RUN_NEVER))
+		return r;
+	r = log_line(log, ctx, number, &ret_entry->place, ret_line, err);
+	*ret_has = r == 0;
+	return r == -ERR_NOT_FOUND ? 0 : r; /* another process has dropped it */
+}
+
+/* The record of a line of the index. Strings are in `arena`. */
+static int parse_loaded(struct revlog *log, struct arena *arena, const struct run_entry *e, uint64_t number,
+			struct str text, struct rev_record *ret, struct err *err)
+{
+	struct rev_line line;
+
+	if (!rev_line_parse(arena, text, &line) || line.kind != REV_LINE_RECORD)
+		return log_damaged(log, number, err);
+	*ret = line.record;
+	ret->done = ret->in_runs = true;
+	ret->r.aborted = (e->flags & RUN_ABORTED) != 0;
+	ret->prev = e->prev >= log->first ? e->prev : 0;
+	ret->place = e->place;
+	return 0;
+}
+
 /* A record of the index, from its line. Strings are in `arena`. */
 static int load(struct revlog *log, struct ctx *ctx, uint64_t number, struct arena *arena, struct rev_record *ret,
 		bool *ret_has, struct err *err)
 {
 	struct run_entry e;
-	struct rev_line line;
 	struct ctx c = *ctx;
 	struct str text;
-	int r = entry_at(log, ctx, number, &e, err);
+	int r;
 
-	*ret_has = false;
-	if (r || (e.flags & RUN_NEVER))
-		return r;
 	c.arena = arena;
-	r = log_line(log, &c, number, &e.place, &text, err);
-	if (r) /* another process has dropped it */
-		return r == -ERR_NOT_FOUND ? 0 : r;
-	if (!rev_line_parse(arena, text, &line) || line.kind != REV_LINE_RECORD)
-		return log_damaged(log, number, err);
-	*ret = line.record;
-	ret->done = ret->in_runs = true;
-	ret->r.aborted = (e.flags & RUN_ABORTED) != 0;
-	ret->prev = e.prev >= log->first ? e.prev : 0;
-	ret->place = e.place;
-	*ret_has = true;
-	return 0;
+	r = load_line(log, &c, number, &e, &text, ret_has, err);
+	return r || !*ret_has ? r : parse_loaded(log, arena, &e, number, text, ret, err);
 }
 
 int revlog_at(struct revlog *log, struct ctx *ctx, uint64_t number, struct rev_record **ret, struct err *err)
@@ -454,6 +482,71 @@ int revlog_get(struct revlog *log, struct ctx *ctx, uint64_t number, struct rev_
 		*ret_has = true;
 	}
 	return r;
+}
+
+int revlog_get_with(struct revlog *log, struct ctx *ctx, uint64_t number, struct str text, struct rev_record *ret,
+		    bool *ret_has, struct err *err)
+{
+	struct run_entry e;
+	struct str line;
+	int r;
+
+	if (!text.len || number < log->first || number >= log->low)
+		return revlog_get(log, ctx, number, ret, ret_has, err);
+	r = load_line(log, ctx, number, &e, &line, ret_has, err);
+	*ret_has = *ret_has && str_find(line, text, 0) < line.len;
+	return r || !*ret_has ? r : parse_loaded(log, ctx->arena, &e, number, line, ret, err);
+}
+
+struct newest {
+	uint64_t *numbers;
+	size_t count, cap;
+	uint64_t first, low; /* of the log */
+};
+
+static void add_newest(void *arg, const struct run_path *path)
+{
+	struct newest *n = arg;
+
+	if (path->last < n->first || path->last >= n->low)
+		return; /* no longer kept, or in memory */
+	HEAP_ROOM(n->numbers, n->count, n->cap);
+	n->numbers[n->count++] = path->last;
+}
+
+static int higher_first(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return x > y ? -1 : x < y;
+}
+
+int revlog_newest(struct revlog *log, struct ctx *ctx, uint64_t **ret, size_t *ret_count, struct err *err)
+{
+	struct newest n = {.first = log->first, .low = log->low};
+	int r = 0;
+
+	for (int tries = 0; tries <= REOPEN_TRIES; tries++) {
+		n.count = 0;
+		r = 0;
+		for (size_t i = 0; r == 0 && i < log->run_count; i++)
+			r = run_each_path(log->runs[i], ctx, add_newest, &n, err);
+		if (r != -ERR_CORRUPT || tries == REOPEN_TRIES || !reopen_runs(log, ctx))
+			break;
+	}
+	if (r) {
+		free(n.numbers);
+		return r == -ERR_CORRUPT ? broken_index(log, err) : r;
+	}
+	for (uint64_t number = log->low > log->first ? log->low : log->first; number <= revlog_head(log); number++) {
+		HEAP_ROOM(n.numbers, n.count, n.cap);
+		n.numbers[n.count++] = number;
+	}
+	if (n.count)
+		qsort(n.numbers, n.count, sizeof(*n.numbers), higher_first);
+	*ret = n.numbers;
+	*ret_count = n.count;
+	return 0;
 }
 
 struct searching {
@@ -680,11 +773,6 @@ int revlog_end_of_appends(struct revlog *log, struct ctx *ctx, struct rev_record
 	return r || *ret ? r : revlog_at(log, ctx, n, ret, err);
 }
 
-bool revlog_knows_all(const struct revlog *log)
-{
-	return log->run_count == 0 && log->first <= 1;
-}
-
 struct rev_record **revlog_open_records(struct revlog *log, struct ctx *ctx, size_t *ret_count)
 {
 	struct rev_record **list = ARENA_ARRAY(ctx->arena, struct rev_record *, log->record_count);
@@ -847,103 +935,37 @@ static struct rev_checkpoint *fresh_marks(struct revlog *log, struct ctx *ctx, s
 	return list;
 }
 
-/* One path may be in several runs: only its newest record counts. Two paths may have the same hash: then neither is
-   before the other on its path. */
-static int drop_older_paths(struct revlog *log, struct ctx *ctx, const struct run_build *b, struct run_path *paths,
-			    size_t *count, struct err *err)
+/* Whether the revision `older` is one of the path of `newer`. */
+static int is_before(void *arg, struct ctx *ctx, uint64_t newer, uint64_t older, bool *ret, struct err *err)
 {
-	size_t out = 0;
+	struct revlog *log = arg;
 
-	for (size_t i = 0; i < *count; i++) {
-		bool superseded = false;
+	while (newer > older) {
+		struct run_entry e;
+		int r = entry_at(log, ctx, newer, &e, err);
 
-		for (size_t k = i + 1; k < *count && paths[k].hash == paths[i].hash && !superseded; k++) {
-			uint64_t n = paths[k].last;
-			struct run_entry e;
-
-			while (n > paths[i].last) {
-				int r = built_entry(log, ctx, b, n, &e, err);
-
-				if (r)
-					return r;
-				n = e.jump < n && e.jump >= paths[i].last ? e.jump : e.prev;
-			}
-			superseded = n == paths[i].last;
-		}
-		if (!superseded)
-			paths[out++] = paths[i];
-	}
-	*count = out;
-	return 0;
-}
-
-static int path_order(const void *a, const void *b)
-{
-	const struct run_path *x = a, *y = b;
-
-	if (x->hash != y->hash)
-		return x->hash < y->hash ? -1 : 1;
-	return x->last < y->last ? -1 : x->last > y->last;
-}
-
-/* Gathers what the runs from `from` on have into one. */
-static int gather(struct revlog *log, struct ctx *ctx, size_t from, struct run_build *b, struct err *err)
-{
-	size_t cap = 0, mark_cap = 0;
-	struct rev_checkpoint *marks = NULL;
-	int r = 0;
-
-	for (size_t i = from; r == 0 && i < log->run_count; i++) {
-		const struct run_head *h = run_head(log->runs[i]);
-		struct rev_checkpoint *more;
-		struct run_path *paths;
-		size_t count;
-
-		for (uint64_t n = h->first; r == 0 && n <= h->last; n++)
-			r = run_entry(log->runs[i], ctx, n, &b->entries[n - b->head.first], err);
-		if (r == 0)
-			r = run_paths(log->runs[i], ctx, &paths, &count, err);
 		if (r)
-			break;
-		cap = b->path_count + count;
-		b->paths = xrealloc(b->paths, (cap + 1) * sizeof(*b->paths));
-		memcpy(b->paths + b->path_count, paths, count * sizeof(*paths));
-		b->path_count = cap;
-		free(paths);
-		r = run_checkpoints(log->runs[i], ctx, &more, &count, err);
-		for (size_t k = 0; r == 0 && k < count; k++) {
-			ARENA_ROOM(ctx->arena, marks, b->checkpoint_count, mark_cap);
-			marks[b->checkpoint_count++] = more[k];
-		}
+			return r;
+		newer = e.jump < newer && e.jump >= older ? e.jump : e.prev;
 	}
-	b->checkpoints = marks;
-	if (r == 0 && b->path_count) {
-		qsort(b->paths, b->path_count, sizeof(*b->paths), path_order);
-		r = drop_older_paths(log, ctx, b, b->paths, &b->path_count, err);
-	}
-	return r;
+	*ret = newer == older;
+	return 0;
 }
 
 /* Merges the runs at the end that have become many. Failing only means that there are more of them. */
 static void merge_runs(struct revlog *log, struct ctx *ctx)
 {
 	size_t from = runs_to_merge(log->runs, log->run_count);
-	struct run_build b = {0};
+	struct run_merge merge = {
+		.runs = log->runs + from, .count = log->run_count - from, .is_before = is_before, .arg = log};
 	struct err ignored;
 	int r;
 
 	if (from >= log->run_count)
 		return;
-	b.head = *run_head(log->runs[log->run_count - 1]);
-	b.head.first = run_head(log->runs[from])->first;
-	b.entries = xcalloc((size_t)(b.head.last - b.head.first) + 1, sizeof(*b.entries));
 	log->runs_in_use = true;
-	r = gather(log, ctx, from, &b, &ignored);
+	r = run_merge(log->run_store, ctx, &merge, &ignored);
 	log->runs_in_use = false;
-	if (r == 0)
-		r = run_write(log->run_store, ctx, &b, &ignored);
-	free(b.entries);
-	free(b.paths);
 	if (r == 0)
 		reopen_runs(log, ctx); /* which removes those that are a part of it */
 }

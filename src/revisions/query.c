@@ -3,6 +3,9 @@
 #include "base/clock.h"
 #include "base/limits.h"
 #include "revisions/layer.h"
+#include "text/jv.h"
+
+#define WORD_MAX 65536 /* of a word that lines are searched for */
 
 static int refresh(struct revisions *rv, struct ctx *ctx, struct err *err)
 {
@@ -78,17 +81,31 @@ static bool answer_add(struct answer *a, struct ctx *ctx, const struct rev_recor
 	return true;
 }
 
+/* What the line of every record that matches has in it: the rarest word that is asked for. */
+static struct str wanted_text(struct arena *arena, const struct rev_query *q)
+{
+	struct str word = q->call_id.len ? q->call_id : q->session.len ? q->session : q->agent.len ? q->agent : q->user;
+	struct buf out;
+
+	buf_init(&out, arena, WORD_MAX);
+	if (word.len)
+		jv_write_string(&out, word);
+	return out.overflow ? STR_NONE : buf_str(&out);
+}
+
 /* Along the numbers. */
 static int answer_walk(struct answer *a, struct ctx *ctx, struct err *err)
 {
 	ARENA_SCOPE struct arena *arena = arena_new();
+	struct str text = wanted_text(ctx->arena, a->query);
 	struct ctx c = *ctx;
 
 	c.arena = arena;
 	for (uint64_t i = 0; a->low + i <= a->high; i++) {
 		struct rev_record rec;
 		bool has;
-		int r = revlog_get(a->rv->log, &c, a->query->newest_first ? a->high - i : a->low + i, &rec, &has, err);
+		int r = revlog_get_with(a->rv->log, &c, a->query->newest_first ? a->high - i : a->low + i, text, &rec,
+					&has, err);
 
 		if (r == 0 && i % 1024 == 0)
 			r = ctx_check(ctx, err);

@@ -7,8 +7,8 @@
  * A replay must never undo what somebody did after the record: a person may have removed or shortened the file since.
  * Until the machine is restarted a change is either whole or not made, and it was acknowledged only if it was made. So
  * it is made again only where nothing newer can be lost: the path is exactly what it was before the record (by
- * version), or it does not exist and the record is seconds old, or it is the torn tail of an append of that moment.
- * Everything else is left alone and becomes an outside change.
+ * version), or it does not exist and the record is seconds old, or one of a group that was not finished, or it is the
+ * torn tail of an append of that moment. Everything else is left alone and becomes an outside change.
  *
  * After a restart of the machine (another boot id), the newest records are doubted even if they were done, because the
  * log is synced and the files are not. Then older states, missing files, and files that are cut or have holes of zeros
@@ -175,8 +175,8 @@ static int whole_source(struct revisions *rv, struct ctx *ctx, struct rev_record
 	return content_piece(rv, ctx, rec, stat->size - rec->r.before.size, ret, err);
 }
 
-static int make_change(struct revisions *rv, struct ctx *ctx, struct rev_record *rec, const struct store_stat *stat,
-		       bool exists, struct err *err)
+static int make_again(struct revisions *rv, struct ctx *ctx, struct rev_record *rec, const struct store_stat *stat,
+		      bool exists, struct err *err)
 {
 	struct store_stat after = {0};
 	struct source source = {0};
@@ -185,7 +185,6 @@ static int make_change(struct revisions *rv, struct ctx *ctx, struct rev_record 
 	struct store_call call = {.op = STORE_OP_REMOVE,
 				  .path = rec->r.path,
 				  .cond = {.kind = exists ? STORE_VERSION : STORE_ABSENT, .version = stat->version},
-				  .source = &source,
 				  .ret_stat = &after,
 				  .ret_count = &count};
 	int r = 0;
@@ -193,17 +192,43 @@ static int make_change(struct revisions *rv, struct ctx *ctx, struct rev_record 
 	if (rec->r.after.exists) {
 		r = whole_source(rv, ctx, rec, stat, &source, &append, err);
 		call.op = append ? STORE_OP_APPEND : STORE_OP_WRITE;
+		call.source = &source;
 		source.mode = rec->r.after.mode;
 	}
-	if (r == 0)
+	if (r == 0 && rec->doubted) /* it was done before: the log has nothing to say */
 		r = store_forward(rv->base.inner, ctx, &call, err);
+	else if (r == 0)
+		r = make_change(rv, ctx, &call, &rec, 1, err);
 	content_source_end(&source);
 	if (r == 0)
 		revlog_done(rv->log, rec, after.version);
 	return r;
 }
 
-/* True when the path has the content from before this record, or from before an earlier one that is doubted. */
+/* True when the file is the content from before the record, or what a power cut may leave of it. */
+static bool is_left_of(struct revisions *rv, struct ctx *ctx, struct rev_record *rec, const struct store_stat *stat)
+{
+	const struct rev_state *then = &rec->r.before;
+	struct store_stat now = *stat;
+	struct err ignored;
+	struct source want;
+	enum match m;
+
+	if (!then->exists || stat->size > then->size)
+		return false;
+	if (then->size == stat->size && rev_hash_is_set(&then->hash) &&
+	    content_is(rv->base.inner, ctx, rec->r.path, &then->hash, &now))
+		return true;
+	if (then->where == REV_PREFIX ? content_source_after(rv, ctx, rec, &want, &ignored)
+				      : content_source(rv, ctx, rec, then, &want, &ignored))
+		return false;
+	m = match_source(rv, ctx, rec, 0, &want, true, &now);
+	content_source_end(&want);
+	return m != MATCH_OTHER;
+}
+
+/* True when the path has the content from before this record, or from before an earlier one that is doubted; of a file
+   that nobody has touched since (`is_recent`) a part is enough. */
 static bool is_older(struct revisions *rv, struct ctx *ctx, struct rev_record *rec, const struct store_stat *stat,
 		     bool exists, bool is_recent)
 {
@@ -213,13 +238,9 @@ static bool is_older(struct revisions *rv, struct ctx *ctx, struct rev_record *r
 	while (rec && rec->doubted && !older) {
 		const struct rev_state *then = &rec->r.before;
 		struct rev_record *prev;
-		struct store_stat now;
 		int r;
 
-		older = is_state(then, stat, exists) ||
-			(exists && is_recent && then->exists && then->size == stat->size &&
-			 rev_hash_is_set(&then->hash) &&
-			 content_is(rv->base.inner, ctx, rec->r.path, &then->hash, &now));
+		older = is_state(then, stat, exists) || (exists && is_recent && is_left_of(rv, ctx, rec, stat));
 		revlog_lock(rv->log);
 		r = revlog_prev(rv->log, ctx, rec, &prev, &ignored);
 		revlog_unlock(rv->log);
@@ -241,6 +262,40 @@ static int64_t newest_time(struct revisions *rv, struct ctx *ctx)
 	return rec ? rec->r.time_ns : clock_real_ns();
 }
 
+/* The last record of the group of writes that `rec` belongs to; NULL: it was logged alone. */
+static struct rev_record *last_of_group(struct revisions *rv, struct ctx *ctx, struct rev_record *rec)
+{
+	struct rev_record *other = NULL;
+	struct err ignored;
+	int r;
+
+	if (rec->r.op != REV_WRITE)
+		return NULL;
+	revlog_lock(rv->log);
+	r = revlog_at(rv->log, ctx, rec->left ? rec->r.number + rec->left : rec->r.number - 1, &other, &ignored);
+	revlog_unlock(rv->log);
+	if (r || !other || other->damaged)
+		return NULL;
+	if (rec->left == 0)
+		return other->left == 1 ? rec : NULL;
+	return other;
+}
+
+/* True when the record is one of a group, and the process that made the group's changes, one after the other, did not
+   come to the last one. Then what is missing was not made. */
+static bool is_cut_off(struct revisions *rv, struct ctx *ctx, struct rev_record *rec)
+{
+	struct rev_record *last = last_of_group(rv, ctx, rec);
+	struct store_stat stat = {0};
+	struct err ignored;
+	bool exists;
+
+	if (!last || last->done || last->r.aborted)
+		return false;
+	return stat_file(rv, ctx, last->r.path, &stat, &exists, &ignored) == 0 &&
+	       is_state(&last->r.before, &stat, exists);
+}
+
 /* True when making the change cannot undo anything that came after the record (see above). */
 static bool may_be_made(struct revisions *rv, struct ctx *ctx, struct rev_record *rec, const struct store_stat *stat,
 			bool exists, enum match m)
@@ -249,7 +304,7 @@ static bool may_be_made(struct revisions *rv, struct ctx *ctx, struct rev_record
 
 	if (!rec->doubted) {
 		if (!exists)
-			return !rec->r.before.exists && clock_real_ns() < latest;
+			return !rec->r.before.exists && (clock_real_ns() < latest || is_cut_off(rv, ctx, rec));
 		return is_state(&rec->r.before, stat, exists) || (m == MATCH_TORN && stat->mtime_ns < latest);
 	}
 	latest = newest_time(rv, ctx) + OWNER_NS;
@@ -257,28 +312,35 @@ static bool may_be_made(struct revisions *rv, struct ctx *ctx, struct rev_record
 	       is_older(rv, ctx, rec, stat, exists, stat->mtime_ns < latest);
 }
 
-/* True when the record's path has got a newer one. The lock is held. */
-static bool is_followed(struct revisions *rv, const struct rev_record *rec)
-{
-	struct rev_record *last = revlog_last_known(rv->log, rec->r.path);
-
-	return last && last->r.number > rec->r.number;
-}
-
 static bool is_settled(struct revisions *rv, const struct rev_record *rec)
 {
 	bool settled;
 
 	revlog_lock(rv->log);
-	settled = rec->done || rec->r.aborted || is_followed(rv, rec);
+	settled = revlog_is_settled(rv->log, rec);
 	revlog_unlock(rv->log);
 	return settled;
 }
 
-int recover_record(struct revisions *rv, struct ctx *ctx, struct rev_record *rec, struct err *err)
+/* A helper makes the change. Without a lock or a step that covers both, the log says so first (recover_took_effect). */
+static int help(struct revisions *rv, struct ctx *ctx, struct rev_record *rec, const struct store_stat *stat,
+		bool exists, struct err *err)
 {
-	struct store_stat stat = {0};
-	bool exists;
+	int r = 0;
+
+	if (rv->journal && !exists && !rec->r.own && !revlog_one_step(rv->log))
+		r = revlog_help(rv->log, ctx, rec, err);
+	if (r || is_settled(rv, rec))
+		return r;
+	r = make_again(rv, ctx, rec, stat, exists, err);
+	/* another process made the same change first, or a later look finds out what happened */
+	return r == -ERR_CONFLICT || r == -ERR_EXISTS ? 0 : r;
+}
+
+static int recover_one(struct revisions *rv, struct ctx *ctx, struct rev_record *rec, struct err *err)
+{
+	struct store_stat stat = {0}, again = {0};
+	bool exists, exists_again;
 	enum match m;
 	int r = stat_file(rv, ctx, rec->r.path, &stat, &exists, err);
 
@@ -291,24 +353,51 @@ int recover_record(struct revisions *rv, struct ctx *ctx, struct rev_record *rec
 		revlog_done(rv->log, rec, exists ? stat.version : STR_NONE);
 		return 0;
 	}
+	/* What was seen may be the work of others who have completed the record since: the log says so. Or the owner
+	   made the change during the look, which then saw a file that is gone. */
+	r = revlog_refresh(rv->log, ctx, err);
+	if (r == 0)
+		r = stat_file(rv, ctx, rec->r.path, &again, &exists_again, err);
+	if (r || is_settled(rv, rec) || exists != exists_again || (exists && !str_eq(stat.version, again.version)))
+		return r;
 	if (may_be_made(rv, ctx, rec, &stat, exists, m)) {
-		r = revlog_refresh(rv->log, ctx, err);
-		if (r || is_settled(rv, rec))
-			return r;
-		if (rv->journal && !exists && !rec->r.own) { /* see recover_took_effect */
-			r = revlog_help(rv->log, ctx, rec, err);
-			if (r || is_settled(rv, rec))
-				return r;
-		}
-		r = make_change(rv, ctx, rec, &stat, exists, err);
-		/* another process made the same change first, or a later look finds out what happened */
-		if (r == -ERR_CONFLICT || r == -ERR_EXISTS)
-			return 0;
+		r = help(rv, ctx, rec, &stat, exists, err);
 		if (r != -ERR_NOT_FOUND && r != -ERR_INVALID && r != -ERR_CORRUPT)
-			return r; /* it cannot be made now, so the record stays open */
+			return r; /* if it cannot be made now, the record stays open */
 	}
 	revlog_done(rv->log, rec, STR("unknown"));
 	return 0;
+}
+
+/* The other record of a move, if that is open; NULL: there is none. Moves are logged in pairs: the path that goes, then
+   the one that comes. */
+static struct rev_record *other_of(struct revisions *rv, struct ctx *ctx, const struct rev_record *rec)
+{
+	uint64_t number = rec->r.after.exists ? rec->r.number - 1 : rec->r.number + 1;
+	struct rev_record *other = NULL;
+	struct err ignored;
+
+	if (rec->r.op != REV_MOVE || rec->doubted)
+		return NULL;
+	revlog_lock(rv->log);
+	if (revlog_at(rv->log, ctx, number, &other, &ignored) ||
+	    (other && (other->damaged || other->r.op != REV_MOVE || !str_eq(other->r.path.s, rec->r.other) ||
+		       revlog_is_settled(rv->log, other))))
+		other = NULL;
+	revlog_unlock(rv->log);
+	return other;
+}
+
+/* Of a move, the file that comes is made before the other one goes. */
+int recover_record(struct revisions *rv, struct ctx *ctx, struct rev_record *rec, struct err *err)
+{
+	struct rev_record *other = other_of(rv, ctx, rec);
+	bool other_first = other && other->r.after.exists;
+	int r = other_first ? recover_one(rv, ctx, other, err) : 0;
+
+	if (r == 0)
+		r = recover_one(rv, ctx, rec, err);
+	return r == 0 && other && !other_first ? recover_one(rv, ctx, other, err) : r;
 }
 
 /* True when the path has the content after the record. */
@@ -318,7 +407,8 @@ static bool is_in_effect(struct revisions *rv, struct ctx *ctx, struct rev_recor
 	bool exists;
 
 	return stat_file(rv, ctx, rec->r.path, ret_stat, &exists, &ignored) == 0 &&
-	       match_now(rv, ctx, rec, ret_stat, exists) == MATCH_SAME;
+	       match_now(rv, ctx, rec, ret_stat, exists) == MATCH_SAME &&
+	       !(exists && is_state(&rec->r.before, ret_stat, exists)); /* the same bytes, from before */
 }
 
 static bool was_helped(struct revisions *rv, struct ctx *ctx, const struct rev_record *rec)
@@ -357,8 +447,7 @@ bool recover_took_effect(struct revisions *rv, struct ctx *ctx, struct rev_recor
 		revlog_refresh(rv->log, ctx, &ignored);
 		revlog_lock(rv->log);
 		/* A helper that could not say what is there did not make the change. */
-		effect = (rec->done || is_followed(rv, rec)) && !rec->r.aborted &&
-			 !str_is(rec->r.after.version, "unknown");
+		effect = revlog_is_settled(rv->log, rec) && !rec->r.aborted && !str_is(rec->r.after.version, "unknown");
 		stat = (struct store_stat){.version = arena_str(ctx->arena, rec->r.after.version)};
 		revlog_unlock(rv->log);
 	}
@@ -501,6 +590,9 @@ int recover_all(struct revisions *rv, struct ctx *ctx, bool booted, struct err *
 			r = 0;
 	}
 	if (r == 0 && booted) {
+		struct err ignored;
+
+		revlog_end_torn(rv->log, &ignored); /* the next start is not the first one after the power cut */
 		revlog_lock(rv->log);
 		open = revlog_open_records(rv->log, ctx, &count); /* older than what is doubted */
 		revlog_unlock(rv->log);
@@ -509,6 +601,7 @@ int recover_all(struct revisions *rv, struct ctx *ctx, bool booted, struct err *
 			if (r != -ERR_CANCELLED && r != -ERR_TIMEOUT)
 				r = 0;
 		}
+		revlog_flush(rv->log, ctx, &ignored); /* files that were made again have new versions */
 		rv->boot_due = r == 0 && rv->scratch;
 	}
 	return r;

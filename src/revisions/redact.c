@@ -136,7 +136,7 @@ static int collect(struct redaction *d, struct err *err)
 }
 
 /* Removes the blob if it must go. `refs` are all references to it. */
-static int look_at(struct redaction *d, const struct store_entry *e, const struct ref *refs, size_t count,
+static int inspect(struct redaction *d, const struct store_entry *e, const struct ref *refs, size_t count,
 		   struct err *err)
 {
 	ARENA_SCOPE struct arena *arena = arena_new();
@@ -188,16 +188,16 @@ static int look_at_blob(struct redaction *d, const struct store_entry *e, struct
 	size_t from, to;
 
 	if (!content_blob_hash(e->path.s, &key.hash))
-		return look_at(d, e, NULL, 0, err); /* an unfinished one */
+		return inspect(d, e, NULL, 0, err); /* an unfinished one */
 	found = d->count ? bsearch(&key, d->refs, d->count, sizeof(key), ref_cmp) : NULL;
 	if (!found)
-		return look_at(d, e, NULL, 0, err);
+		return inspect(d, e, NULL, 0, err);
 	from = to = (size_t)(found - d->refs);
 	while (from && ref_cmp(&d->refs[from - 1], &key) == 0)
 		from--;
 	while (to < d->count && ref_cmp(&d->refs[to], &key) == 0)
 		to++;
-	return look_at(d, e, d->refs + from, to - from, err);
+	return inspect(d, e, d->refs + from, to - from, err);
 }
 
 static int look_at_blobs(struct redaction *d, struct err *err)

@@ -351,10 +351,10 @@ static int cut_segment(struct plan *p, uint64_t first, struct err *err)
 
 static int cut_segments(struct plan *p, struct err *err)
 {
-	struct store_list_req req = {.recursive = true, .limit = STORE_PAGE_MAX};
 	struct revlog *log = p->rv->log;
-	struct store_page page;
+	struct segment *list;
 	uint64_t tail;
+	size_t count;
 	int r;
 
 	if (p->rv->journal)
@@ -362,36 +362,29 @@ static int cut_segments(struct plan *p, struct err *err)
 	revlog_lock(log);
 	tail = log->tail.first;
 	revlog_unlock(log);
-	r = store_list(p->rv->meta, p->ctx, (struct wpath){STR("log")}, &req, &page, err);
-	if (r)
-		return r == -ERR_NOT_FOUND ? 0 : r;
-	for (size_t i = 0; r == 0 && i < page.count; i++) {
-		struct str name = str_from(page.entries[i].path.s, 4);
-		int64_t first;
-
-		if (name.len != 22 || !str_to_i64(str_first(name, 16), &first) || (uint64_t)first >= p->horizon ||
-		    ((uint64_t)first == tail && !p->dry_run))
-			continue;
-		r = cut_segment(p, (uint64_t)first, err);
-	}
+	r = segments_list(p->rv->meta, p->ctx, &list, &count, err);
+	for (size_t i = 0; r == 0 && i < count && list[i].first < p->horizon; i++)
+		if (list[i].first != tail || p->dry_run)
+			r = cut_segment(p, list[i].first, err);
 	return r;
 }
 
 /* Removes segments with nothing left, lowest first, once they are too old to be the tail of any process. */
 static void remove_stubs(struct plan *p)
 {
-	struct store_list_req req = {.recursive = true, .limit = 1000};
-	struct store_page page;
+	struct segment *list;
 	struct err ignored;
+	size_t count;
 
-	if (store_list(p->rv->meta, p->ctx, (struct wpath){STR("log")}, &req, &page, &ignored))
+	if (segments_list(p->rv->meta, p->ctx, &list, &count, &ignored))
 		return;
-	for (size_t i = 0; i + 1 < page.count; i++) {
-		struct store_entry *e = &page.entries[i];
-		struct store_cond same = {.kind = STORE_VERSION, .version = e->stat.version};
+	for (size_t i = 0; i + 1 < count; i++) {
+		const struct store_stat *stat = &list[i].stat;
+		struct store_cond same = {.kind = STORE_VERSION, .version = stat->version};
 
-		if (e->stat.size >= STUB_BYTES || clock_real_ns() - e->stat.mtime_ns < STUB_AGE_NS ||
-		    store_remove(p->rv->meta, p->ctx, e->path, false, same, NULL, &ignored))
+		if (stat->size >= STUB_BYTES || clock_real_ns() - stat->mtime_ns < STUB_AGE_NS ||
+		    store_remove(p->rv->meta, p->ctx, segment_path(p->ctx->arena, list[i].first), false, same, NULL,
+				 &ignored))
 			break;
 	}
 }
@@ -448,7 +441,9 @@ static int carry_out(struct plan *p, struct err *err)
 	bool moves = p->horizon > p->first;
 	int r = 0;
 
-	if (moves && !p->dry_run)
+	if (moves && !p->dry_run && p->rv->log_syncs)
+		r = store_sync(p->rv->base.inner, err); /* until then the log may be all that has a content */
+	if (r == 0 && moves && !p->dry_run)
 		r = fence(p, err);
 	if (r == 0)
 		r = keep_used(p, err);

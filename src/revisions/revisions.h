@@ -45,6 +45,8 @@ bool rev_blob_hash(struct str name, struct rev_hash *ret);
 /* Checks a content piece by piece against a hash of any kind. */
 struct rev_hashing *rev_hashing_begin(const struct rev_hash *like);
 void rev_hashing_add(struct rev_hashing *hashing, struct str bytes);
+/* The same as the `push` of a sink whose `arg` is a struct rev_hashing. */
+int rev_hashing_push(void *hashing, const void *bytes, size_t len, struct err *err);
 /* Frees it. True: the content is what the hash says. */
 bool rev_hashing_end(struct rev_hashing *hashing);
 
@@ -90,6 +92,9 @@ struct revisions_opts {
 	/* With a journal: the path of meta within inner. Then a change and its record can be one step. The root: meta
 	   is not within inner. */
 	struct wpath own;
+	/* meta syncs, and inner does not. Then contents are not dropped before inner was synced, since the log is what
+	   brings a file back after a power cut. */
+	bool log_syncs;
 	/* True for paths whose contents are never in the log, however small, so that they can be redacted. NULL: none.
 	 */
 	bool (*apart)(struct wpath path);
@@ -274,6 +279,10 @@ int revisions_adopt(struct store *revisions, struct ctx *ctx, struct wpath path,
 /* The same for one file, at the cost of one look: its last change is completed, and what another program did to
    it is recorded. A path with no record is left alone. *ret_new (may be NULL): it got a record. */
 int revisions_settle(struct store *revisions, struct ctx *ctx, struct wpath path, bool *ret_new, struct err *err);
+/* The same for several files, after one look at the log: calls `path` until it returns false. *ret_new: one of them got
+   a record. */
+int revisions_settle_all(struct store *revisions, struct ctx *ctx, bool (*path)(void *arg, struct wpath *ret_path),
+			 void *arg, bool *ret_new, struct err *err);
 /* Writes the notes that wait for the next record: which changes are done. */
 int revisions_flush(struct store *revisions, struct ctx *ctx, struct err *err);
 

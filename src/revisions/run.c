@@ -1,62 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The files of the index: run.h says what is in them. Numbers are in the byte order of the machine. */
-#include "revisions/run.h"
-
 #include <stdio.h>
 
-#include "base/buf.h"
 #include "base/hash.h"
 #include "base/limits.h"
+#include "revisions/run_internal.h"
 
-#define PAYLOAD     (RUN_BLOCK - 8)
-#define PER_BLOCK   (PAYLOAD / sizeof(struct run_entry))
-#define PATH_ROOM   (PAYLOAD - 4)        /* after the bytes in use and the mark that a path had to go further */
-#define PATH_FULL   (PATH_ROOM * 7 / 10) /* how full a block of paths is on average */
-#define PATH_FIXED  17                   /* bytes of a path without its version */
-#define CACHE       8
 #define READ_BLOCKS 256
 #define MERGE_RATIO 16
 
-struct header {
-	char magic[16];
-	uint32_t order, entry_size;
-	struct run_head head;
-	uint64_t buckets;     /* blocks that a hash may fall into */
-	uint64_t path_blocks; /* with those that the last buckets needed besides */
-	uint64_t path_count;
-	uint64_t mark_bytes; /* of checkpoints */
-};
-
 static const char magic[16] = "stead-index-1\n";
 
-struct cached {
-	uint64_t block; /* 0: free */
-	char *bytes;    /* the payload */
-};
-
-struct run {
-	struct store *store; /* borrowed */
-	struct header h;
-	struct cached cache[CACHE];
-};
-
-static struct wpath run_path_of(struct arena *arena, uint64_t first, uint64_t last)
+struct wpath run_path_of(struct arena *arena, uint64_t first, uint64_t last)
 {
 	return (struct wpath){
 		arena_printf(arena, "index/%016llu-%016llu", (unsigned long long)first, (unsigned long long)last)};
 }
 
-static uint64_t entry_blocks(const struct header *h)
+uint64_t run_entry_blocks(const struct run_header *h)
 {
 	return (h->head.last - h->head.first) / PER_BLOCK + 1;
 }
 
-static uint64_t mark_blocks(const struct header *h)
+uint64_t run_mark_blocks(const struct run_header *h)
 {
 	return (h->mark_bytes + PAYLOAD - 1) / PAYLOAD;
 }
 
-static uint64_t bucket_of(uint64_t hash, uint64_t buckets)
+uint64_t run_bucket_of(uint64_t hash, uint64_t buckets)
 {
 	return (uint64_t)(((unsigned __int128)hash * buckets) >> 64);
 }
@@ -80,13 +51,11 @@ static char *block_new(struct buf *out)
 	return p + 8;
 }
 
-static void seal_blocks(struct buf *out, uint64_t first)
+void run_seal(char *block, uint64_t number, uint64_t first)
 {
-	for (size_t at = 0; at < out->len; at += RUN_BLOCK) {
-		uint64_t sum = block_sum(out->ptr + at + 8, at / RUN_BLOCK, first);
+	uint64_t sum = block_sum(block + 8, number, first);
 
-		memcpy(out->ptr + at, &sum, 8);
-	}
+	memcpy(block, &sum, 8);
 }
 
 static int path_cmp(const void *a, const void *b)
@@ -98,24 +67,29 @@ static int path_cmp(const void *a, const void *b)
 	return x->last < y->last ? -1 : x->last > y->last;
 }
 
-static void put_path(char *payload, const struct run_path *p)
+bool run_put_path(char *payload, const struct run_path *p)
 {
 	uint16_t used;
 	char *at;
 
 	memcpy(&used, payload, 2);
+	if (used + run_path_size(p) > PATH_ROOM) {
+		payload[2] = 1;
+		return false;
+	}
 	at = payload + 4 + used;
 	memcpy(at, &p->hash, 8);
 	memcpy(at + 8, &p->last, 8);
 	at[16] = (char)p->version_len;
 	memcpy(at + PATH_FIXED, p->version, p->version_len);
-	used = (uint16_t)(used + PATH_FIXED + p->version_len);
+	used = (uint16_t)(used + run_path_size(p));
 	memcpy(payload, &used, 2);
+	return true;
 }
 
 /* Each path goes into the block of its hash, or into the next one that has room; then the blocks on the way there say
-   that the search goes on after them. */
-static void write_paths(struct buf *out, const struct run_build *b, struct header *h)
+   that the search goes on after them: all of them were full when they were left. */
+static void write_paths(struct buf *out, const struct run_build *b, struct run_header *h)
 {
 	size_t start = out->len;
 	uint64_t block = 0;
@@ -125,22 +99,17 @@ static void write_paths(struct buf *out, const struct run_build *b, struct heade
 	h->path_blocks = h->buckets;
 	for (size_t i = 0; i < b->path_count && !out->overflow; i++) {
 		const struct run_path *p = &b->paths[i];
-		uint64_t bucket = bucket_of(p->hash, h->buckets);
-		uint16_t used;
+		uint64_t bucket = run_bucket_of(p->hash, h->buckets);
 
 		if (bucket > block)
 			block = bucket;
-		memcpy(&used, out->ptr + start + block * RUN_BLOCK + 8, 2);
-		if (used + PATH_FIXED + (size_t)p->version_len > PATH_ROOM) {
+		while (!run_put_path(out->ptr + start + block * RUN_BLOCK + 8, p)) {
 			block++;
-			if (block == h->path_blocks) {
-				block_new(out);
+			if (block == h->path_blocks && block_new(out))
 				h->path_blocks++;
-			}
+			if (out->overflow)
+				break;
 		}
-		for (uint64_t k = bucket; k < block; k++)
-			out->ptr[start + k * RUN_BLOCK + 8 + 2] = 1;
-		put_path(out->ptr + start + block * RUN_BLOCK + 8, p);
 	}
 }
 
@@ -157,20 +126,25 @@ static void write_entries(struct buf *out, const struct run_build *b)
 	}
 }
 
-static void write_marks(struct buf *out, const struct run_build *b, struct header *h)
+void run_put_marks(struct buf *out, const struct rev_checkpoint *marks, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		const struct rev_checkpoint *c = &marks[i];
+		uint16_t len = (uint16_t)c->name.len;
+
+		buf_add(out, str_n((const char *)&c->number, 8));
+		buf_add(out, str_n((const char *)&c->time_ns, 8));
+		buf_add(out, str_n((const char *)&len, 2));
+		buf_add(out, str_n(c->name.ptr, len));
+	}
+}
+
+static void write_marks(struct buf *out, const struct run_build *b, struct run_header *h)
 {
 	struct buf marks;
 
 	buf_init(&marks, NULL, 256 * MIB);
-	for (size_t i = 0; i < b->checkpoint_count; i++) {
-		const struct rev_checkpoint *c = &b->checkpoints[i];
-		uint16_t len = (uint16_t)c->name.len;
-
-		buf_add(&marks, str_n((const char *)&c->number, 8));
-		buf_add(&marks, str_n((const char *)&c->time_ns, 8));
-		buf_add(&marks, str_n((const char *)&len, 2));
-		buf_add(&marks, str_n(c->name.ptr, len));
-	}
+	run_put_marks(&marks, b->checkpoints, b->checkpoint_count);
 	h->mark_bytes = marks.len;
 	for (size_t at = 0; at < marks.len; at += PAYLOAD) {
 		char *payload = block_new(out);
@@ -182,17 +156,24 @@ static void write_marks(struct buf *out, const struct run_build *b, struct heade
 	buf_release(&marks);
 }
 
+struct run_header run_header_new(const struct run_head *head)
+{
+	struct run_header h = {.order = 0x01020304, .entry_size = sizeof(struct run_entry), .head = *head};
+
+	memcpy(h.magic, magic, sizeof(magic));
+	return h;
+}
+
 int run_write(struct store *store, struct ctx *ctx, struct run_build *b, struct err *err)
 {
-	struct header h = {.order = 0x01020304, .entry_size = sizeof(struct run_entry), .head = b->head};
+	struct run_header h = run_header_new(&b->head);
 	struct store_cond any = {0};
 	size_t bytes = 0;
 	struct buf out;
 	int r;
 
-	memcpy(h.magic, magic, sizeof(magic));
 	for (size_t i = 0; i < b->path_count; i++)
-		bytes += PATH_FIXED + (size_t)b->paths[i].version_len;
+		bytes += run_path_size(&b->paths[i]);
 	if (b->path_count)
 		qsort(b->paths, b->path_count, sizeof(*b->paths), path_cmp);
 	h.buckets = bytes / PATH_FULL + 1;
@@ -207,7 +188,8 @@ int run_write(struct store *store, struct ctx *ctx, struct run_build *b, struct 
 		return err_set(err, ERR_TOO_LARGE, "the index of the log would be too large");
 	}
 	memcpy(out.ptr + 8, &h, sizeof(h));
-	seal_blocks(&out, b->head.first);
+	for (size_t at = 0; at < out.len; at += RUN_BLOCK)
+		run_seal(out.ptr + at, at / RUN_BLOCK, b->head.first);
 	r = store_write(store, ctx, run_path_of(ctx->arena, b->head.first, b->head.last), buf_str(&out), any, NULL,
 			err);
 	buf_release(&out);
@@ -249,10 +231,9 @@ static int read_blocks(struct run *run, struct ctx *ctx, struct arena *arena, ui
 	return 0;
 }
 
-/* The payload of one block, from the cache if it is there. Stays until the next call. */
-static int get_block(struct run *run, struct ctx *ctx, uint64_t block, const char **ret, struct err *err)
+int run_block(struct run *run, struct ctx *ctx, uint64_t block, const char **ret, struct err *err)
 {
-	struct cached *c = &run->cache[block % CACHE];
+	struct run_cached *c = &run->cache[block % BLOCK_CACHE];
 	const char *bytes;
 	int r;
 
@@ -275,7 +256,7 @@ static int get_block(struct run *run, struct ctx *ctx, uint64_t block, const cha
 struct run *run_open(struct store *store, struct ctx *ctx, uint64_t first, uint64_t last)
 {
 	struct run *run = xcalloc(1, sizeof(*run));
-	struct header *h = &run->h;
+	struct run_header *h = &run->h;
 	const char *bytes;
 	struct err ignored;
 
@@ -298,7 +279,7 @@ struct run *run_open(struct store *store, struct ctx *ctx, uint64_t first, uint6
 
 void run_close(struct run *run)
 {
-	for (size_t i = 0; i < CACHE; i++)
+	for (size_t i = 0; i < BLOCK_CACHE; i++)
 		free(run->cache[i].bytes);
 	free(run);
 }
@@ -312,15 +293,14 @@ int run_entry(struct run *run, struct ctx *ctx, uint64_t number, struct run_entr
 {
 	uint64_t i = number - run->h.head.first;
 	const char *payload;
-	int r = get_block(run, ctx, 1 + i / PER_BLOCK, &payload, err);
+	int r = run_block(run, ctx, 1 + i / PER_BLOCK, &payload, err);
 
 	if (r == 0)
 		memcpy(ret, payload + i % PER_BLOCK * sizeof(struct run_entry), sizeof(*ret));
 	return r;
 }
 
-/* The path at `at` of a block, and how many bytes it takes; 0: that was the last one. */
-static size_t get_path(const char *payload, size_t at, struct run_path *ret)
+size_t run_get_path(const char *payload, size_t at, struct run_path *ret)
 {
 	uint16_t used;
 
@@ -340,18 +320,18 @@ static size_t get_path(const char *payload, size_t at, struct run_path *ret)
 int run_lookup(struct run *run, struct ctx *ctx, uint64_t hash,
 	       int (*found)(void *arg, const struct run_path *path, struct err *err), void *arg, struct err *err)
 {
-	uint64_t begin = 1 + entry_blocks(&run->h);
+	uint64_t begin = 1 + run_entry_blocks(&run->h);
 	struct run_path match[8];
 	const char *payload;
 
-	for (uint64_t b = bucket_of(hash, run->h.buckets); b < run->h.path_blocks; b++) {
+	for (uint64_t b = run_bucket_of(hash, run->h.buckets); b < run->h.path_blocks; b++) {
 		size_t at = 0, n, count = 0;
 		bool goes_on;
-		int r = get_block(run, ctx, begin + b, &payload, err);
+		int r = run_block(run, ctx, begin + b, &payload, err);
 
 		if (r)
 			return r;
-		while (count < 8 && (n = get_path(payload, at, &match[count])) > 0) {
+		while (count < 8 && (n = run_get_path(payload, at, &match[count])) > 0) {
 			count += match[count].hash == hash;
 			at += n;
 		}
@@ -367,11 +347,10 @@ int run_lookup(struct run *run, struct ctx *ctx, uint64_t hash,
 	return 0;
 }
 
-int run_paths(struct run *run, struct ctx *ctx, struct run_path **ret, size_t *ret_count, struct err *err)
+int run_each_path(struct run *run, struct ctx *ctx, void (*each)(void *arg, const struct run_path *path), void *arg,
+		  struct err *err)
 {
-	uint64_t begin = 1 + entry_blocks(&run->h), blocks = run->h.path_blocks;
-	struct run_path *list = xcalloc((size_t)run->h.path_count + 1, sizeof(*list));
-	size_t count = 0;
+	uint64_t begin = 1 + run_entry_blocks(&run->h), blocks = run->h.path_blocks;
 
 	for (uint64_t b = 0; b < blocks; b += READ_BLOCKS) {
 		ARENA_SCOPE struct arena *arena = arena_new();
@@ -379,37 +358,58 @@ int run_paths(struct run *run, struct ctx *ctx, struct run_path **ret, size_t *r
 		const char *bytes = NULL;
 		int r = read_blocks(run, ctx, arena, begin + b, n, &bytes, err);
 
-		for (uint64_t i = 0; r == 0 && i < n; i++) {
+		if (r)
+			return r;
+		for (uint64_t i = 0; i < n; i++) {
 			const char *payload = bytes + i * RUN_BLOCK + 8;
 			size_t at = 0, size;
 			struct run_path p;
 
-			while (count < run->h.path_count && (size = get_path(payload, at, &p)) > 0) {
-				list[count++] = p;
-				at += size;
-			}
-		}
-		if (r) {
-			free(list);
-			return r;
+			for (; (size = run_get_path(payload, at, &p)) > 0; at += size)
+				each(arg, &p);
 		}
 	}
-	*ret = list;
-	*ret_count = count;
+	return 0;
+}
+
+struct path_list {
+	struct run_path *at;
+	size_t count, cap;
+};
+
+static void list_path(void *arg, const struct run_path *path)
+{
+	struct path_list *list = arg;
+
+	HEAP_ROOM(list->at, list->count, list->cap);
+	list->at[list->count++] = *path;
+}
+
+int run_paths(struct run *run, struct ctx *ctx, struct run_path **ret, size_t *ret_count, struct err *err)
+{
+	struct path_list list = {0};
+	int r = run_each_path(run, ctx, list_path, &list, err);
+
+	if (r) {
+		free(list.at);
+		return r;
+	}
+	*ret = list.at;
+	*ret_count = list.count;
 	return 0;
 }
 
 int run_checkpoints(struct run *run, struct ctx *ctx, struct rev_checkpoint **ret, size_t *ret_count, struct err *err)
 {
-	uint64_t begin = 1 + entry_blocks(&run->h) + run->h.path_blocks;
+	uint64_t begin = 1 + run_entry_blocks(&run->h) + run->h.path_blocks;
 	struct rev_checkpoint *list = NULL;
 	size_t count = 0, cap = 0;
 	struct buf all;
 
 	buf_init(&all, ctx->arena, (size_t)run->h.mark_bytes + PAYLOAD + 1);
-	for (uint64_t b = 0; b < mark_blocks(&run->h); b++) {
+	for (uint64_t b = 0; b < run_mark_blocks(&run->h); b++) {
 		const char *payload;
-		int r = get_block(run, ctx, begin + b, &payload, err);
+		int r = run_block(run, ctx, begin + b, &payload, err);
 
 		if (r)
 			return r;

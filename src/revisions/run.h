@@ -80,6 +80,16 @@ struct run_build {
 
 /* Writes a run into `store`. */
 int run_write(struct store *store, struct ctx *ctx, struct run_build *build, struct err *err);
+/* Runs whose ranges follow each other, to become one. */
+struct run_merge {
+	struct run *const *runs;
+	size_t count;
+	/* Whether the revision `older` is one of the path of `newer`. */
+	int (*is_before)(void *arg, struct ctx *ctx, uint64_t newer, uint64_t older, bool *ret, struct err *err);
+	void *arg;
+};
+/* Writes what they have as one run, block by block: it takes the same memory whatever their size. */
+int run_merge(struct store *store, struct ctx *ctx, const struct run_merge *merge, struct err *err);
 /* Opens runs that together cover the longest range without a gap, from the lowest number on. Those that are damaged, or
    a part of a longer one, are removed. *ret_runs is in the order of their numbers. */
 int runs_open(struct store *store, struct ctx *ctx, struct run *ret_runs[RUN_MAX], size_t *ret_count, struct err *err);
@@ -92,6 +102,8 @@ int run_entry(struct run *run, struct ctx *ctx, uint64_t number, struct run_entr
 /* Calls `found` for each path with this hash (there may be several, or none) until it returns other than 0. */
 int run_lookup(struct run *run, struct ctx *ctx, uint64_t hash,
 	       int (*found)(void *arg, const struct run_path *path, struct err *err), void *arg, struct err *err);
+int run_each_path(struct run *run, struct ctx *ctx, void (*each)(void *arg, const struct run_path *path), void *arg,
+		  struct err *err);
 /* All paths and all checkpoints of a run. Checkpoints are in ctx's arena. */
 int run_paths(struct run *run, struct ctx *ctx, struct run_path **ret, size_t *ret_count, struct err *err);
 int run_checkpoints(struct run *run, struct ctx *ctx, struct rev_checkpoint **ret, size_t *ret_count, struct err *err);

@@ -213,3 +213,113 @@ TEST(writers_killed_at_any_instant_lose_nothing_that_was_acknowledged)
 	printf("# %d rounds, %llu acknowledged changes\n", (int)rounds, (unsigned long long)acknowledged);
 	munmap(acks, sizeof(*acks));
 }
+
+/* --- a directory of more files than a batch has --- */
+
+#define MANY 1200
+
+static size_t count_below(struct store *rev, struct ctx *ctx, const char *dir)
+{
+	struct store_list_req req = {.recursive = true, .limit = STORE_PAGE_MAX};
+	struct store_page page;
+	size_t count = 0;
+	struct err err;
+
+	do {
+		int r = store_list(rev, ctx, (struct wpath){str_of(dir)}, &req, &page, &err);
+
+		if (r == -ERR_NOT_FOUND)
+			break;
+		CHECK_OK(r, err);
+		count += page.count;
+		req.after = page.next;
+	} while (page.next.ptr);
+	return count;
+}
+
+static void make_many(struct store *rev, struct ctx *ctx)
+{
+	struct store_cond any = {0};
+	struct err err;
+
+	for (int i = 0; i < MANY; i++) {
+		struct wpath path = {arena_printf(ctx->arena, "old/%d/%d", i % 7, i)};
+
+		CHECK_OK(store_write(rev, ctx, path, path.s, any, NULL, &err), err);
+	}
+}
+
+static int move_many(struct store *rev, struct ctx *ctx, struct err *err)
+{
+	struct store_cond any = {0};
+
+	ctx->actor.call_id = STR("the-move");
+	return store_move(rev, ctx, (struct wpath){STR("old")}, (struct wpath){STR("new")}, any, any, NULL, err);
+}
+
+/* How long it takes when nobody kills it. */
+static int64_t time_a_move(void)
+{
+	ARENA_SCOPE struct arena *arena = arena_new();
+	struct ctx ctx = {.arena = arena};
+	struct store *rev = open_on(temp_dir_new(), false);
+	int64_t began;
+	struct err err;
+
+	make_many(rev, &ctx);
+	began = clock_monotonic_ns();
+	CHECK_OK(move_many(rev, &ctx, &err), err);
+	CHECK_INT(count_below(rev, &ctx, "new"), MANY);
+	store_destroy(rev);
+	return clock_monotonic_ns() - began;
+}
+
+/* Another process writes to the old place after the kill, before the rest is moved: that stays where it is. */
+static void kill_a_move(int64_t after_ns, size_t seen[2])
+{
+	ARENA_SCOPE struct arena *arena = arena_new();
+	struct rev_query of_move = {.call_id = STR("the-move")};
+	struct ctx ctx = {.arena = arena};
+	const char *dir = temp_dir_new();
+	struct store *rev = open_on(dir, false);
+	struct store_cond any = {0};
+	struct revision *list;
+	size_t moved, count;
+	struct err err;
+	pid_t pid;
+
+	make_many(rev, &ctx);
+	fflush(stdout);
+	pid = fork();
+	if (pid == 0) {
+		struct store *own = open_on(dir, false);
+
+		_exit(move_many(own, &ctx, &err) ? 1 : 0);
+	}
+	nanosleep(&(struct timespec){.tv_nsec = after_ns % 1000000000}, NULL); /* the instant is the thing under test */
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	CHECK_OK(store_write(rev, &ctx, (struct wpath){STR("old/late")}, STR("late"), any, NULL, &err), err);
+	store_destroy(rev);
+	rev = open_on(dir, false);
+	moved = count_below(rev, &ctx, "new");
+	CHECK(moved == 0 || moved == MANY);
+	CHECK_INT(count_below(rev, &ctx, "old"), MANY - moved + 1);
+	CHECK_OK(revisions_query(rev, &ctx, &of_move, &list, &count, NULL, &err), err);
+	CHECK_INT(count, 2 * moved);
+	seen[moved > 0]++;
+	store_destroy(rev);
+}
+
+TEST(a_move_of_many_files_that_was_killed_is_made_whole_at_the_next_start)
+{
+	const char *rounds_text = getenv("STEAD_KILL_ROUNDS");
+	int64_t rounds = 6, whole = time_a_move();
+	size_t seen[2] = {0};
+
+	if (rounds_text)
+		CHECK(str_to_i64(str_of(rounds_text), &rounds));
+	for (int64_t i = 0; i < rounds; i++)
+		kill_a_move((int64_t)(random_u64() % (uint64_t)(whole + whole / 4)), seen);
+	printf("# not begun %zu, whole %zu\n", seen[0], seen[1]);
+}

@@ -118,6 +118,28 @@ TEST(a_workspace_is_opened_without_a_request)
 	store_destroy(memory);
 }
 
+/* A trim gives the memory of records back when the call that holds them ends: what the call returned must not be in it.
+ */
+TEST(the_version_that_a_move_returns_outlives_the_memory_of_its_record)
+{
+	struct store *memory = store_memory_new();
+	struct rig r = rig_on(memory, false);
+	struct store_stat moved, now;
+
+	put(&r.c, "a", "one");
+	for (unsigned i = 0; i < 9000; i++) { /* two records each; 16,384 are a reason to trim */
+		ARENA_SCOPE struct arena *arena = arena_new();
+		struct ctx ctx = {.arena = arena};
+		struct wpath from = i % 2 ? P("b") : P("a"), to = i % 2 ? P("a") : P("b");
+
+		CHECK_OK(store_move(r.c.s, &ctx, from, to, ANY, ANY, &moved, &r.c.err), r.c.err);
+		CHECK_OK(store_stat(r.c.s, &ctx, to, &now, &r.c.err), r.c.err);
+		CHECK_STR(moved.version, now.version);
+	}
+	rig_end(&r);
+	store_destroy(memory);
+}
+
 /* Nothing is known of the file, and its bytes are by chance those that are to be written. */
 TEST(a_file_that_nobody_recorded_is_not_taken_for_what_was_just_made)
 {

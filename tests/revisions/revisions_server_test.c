@@ -23,15 +23,15 @@ static const char *place_new(void)
 static struct store *server_open(void *place)
 {
 	const char *redis = getenv("STEAD_TEST_REDIS"), *postgres = getenv("STEAD_TEST_POSTGRES");
-	const char *s3 = getenv("STEAD_TEST_S3");
+	const char *s3 = getenv("STEAD_TEST_S3"), *mariadb = getenv("STEAD_TEST_MARIADB");
 	char url[600];
 	struct store *s;
 	struct err err;
 
 	if (redis) {
 		snprintf(url, sizeof(url), "%s?prefix=%s", redis, (const char *)place);
-	} else if (postgres) {
-		snprintf(url, sizeof(url), "%s?prefix=%s", postgres, (const char *)place);
+	} else if (postgres || mariadb) {
+		snprintf(url, sizeof(url), "%s?prefix=%s", postgres ? postgres : mariadb, (const char *)place);
 	} else if (s3) {
 		setenv("AWS_ACCESS_KEY_ID", getenv("STEAD_TEST_S3_KEY"), 1);
 		setenv("AWS_SECRET_ACCESS_KEY", getenv("STEAD_TEST_S3_SECRET"), 1);

@@ -182,9 +182,9 @@ TEST(conditions_hold_through_the_layer)
 	CHECK_OK(store_write(rev, &ctx, P("a"), STR("1"), absent, &stat, &err), err);
 	CHECK_ERR(store_write(rev, &ctx, P("a"), STR("2"), absent, NULL, &err), err, ERR_EXISTS);
 	put("a", "2");
-	CHECK_ERR(
-		store_write(rev, &ctx, P("a"), STR("3"), (struct store_cond){STORE_VERSION, stat.version}, NULL, &err),
-		err, ERR_CONFLICT);
+	CHECK_ERR(store_write(rev, &ctx, P("a"), STR("3"),
+			      (struct store_cond){.kind = STORE_VERSION, .version = stat.version}, NULL, &err),
+		  err, ERR_CONFLICT);
 	CHECK_STR(at("a", 2), STR("2"));
 	tear_down();
 }

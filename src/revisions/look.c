@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Looking at a path before it is changed. A look compares the file with the newest record of its path, and completes
+ * the log until both agree: a record that is not done is made or found made (recover.c), and a change by another
+ * program is recorded.
+ */
+#include "base/limits.h"
+#include "revisions/layer.h"
+
+#define TRIES_MAX 1000
+
+static bool same_as(const struct rev_record *rec, const struct store_stat *stat, bool exists)
+{
+	if (rec->r.after.exists != exists)
+		return false;
+	return !exists || str_eq(rec->r.after.version, stat->version);
+}
+
+static struct rev_state state_after(const struct rev_record *rec)
+{
+	struct rev_state s = rec->r.after;
+
+	if (s.where == REV_LOG && s.held_by == 0)
+		s.held_by = rec->r.number;
+	return s;
+}
+
+/* Keeps the content that an append left, taken from the log: the file itself has changed since. */
+static void keep_appended(struct revisions *rv, struct ctx *ctx, struct rev_record *rec, struct rev_state *state)
+{
+	struct str version = state->version;
+	struct source source;
+	struct err ignored;
+
+	state->where = REV_NOWHERE;
+	if (content_source_after(rv, ctx, rec, &source, &ignored))
+		return;
+	if (content_keep_stream(rv, ctx, &source, state, &ignored))
+		state->where = REV_NOWHERE;
+	state->version = version;
+	content_source_end(&source);
+}
+
+/* Records what another program has changed since `rec`. */
+static int record_outside(struct revisions *rv, struct ctx *ctx, struct wpath path, struct rev_record *rec, bool exists,
+			  struct err *err)
+{
+	struct rev_draft d = {.op = REV_OUTSIDE, .path = path, .base = rec->r.number, .before = state_after(rec)};
+	struct ctx nobody = *ctx;
+	int r;
+
+	nobody.actor = (struct actor){0}; /* whoever it was, it was not the caller */
+	if (d.before.where == REV_PREFIX) /* it was the beginning of a file that is gone */
+		keep_appended(rv, ctx, rec, &d.before);
+	if (exists) {
+		r = content_keep_file(rv, ctx, path, &d.after, err);
+		if (r)
+			return r == -ERR_NOT_FOUND ? -ERR_CONFLICT : r;
+	}
+	r = revlog_append(rv->log, &nobody, &d, 1, err);
+	if (r == 0)
+		revlog_done(rv->log, d.record, d.after.version);
+	return r;
+}
+
+bool look_empty_dir(struct revisions *rv, struct ctx *ctx, struct wpath path)
+{
+	struct store_list_req req = {.recursive = true, .limit = 1};
+	struct store_page page;
+	struct store_call list = {.op = STORE_OP_LIST, .path = path, .list = &req, .ret_page = &page};
+	struct err ignored;
+
+	return store_forward(rv->base.inner, ctx, &list, &ignored) == 0 && page.count == 0;
+}
+
+/* True when a stat from before the log was asked is still right. If not, the change that the log tells of was made in
+   between. */
+static bool is_unchanged(struct revisions *rv, struct ctx *ctx, struct wpath path, const struct store_stat *stat,
+			 bool exists)
+{
+	struct store_stat now;
+	struct store_call get = {.op = STORE_OP_STAT, .path = path, .ret_stat = &now};
+	struct err ignored;
+	bool exists_now = store_forward(rv->base.inner, ctx, &get, &ignored) == 0;
+
+	if (exists_now && now.kind == STORE_DIR)
+		exists_now = !look_empty_dir(rv, ctx, path);
+	return exists_now == exists && (!exists || str_eq(now.version, stat->version));
+}
+
+/* One look. *ret_again: file and log did not agree, and the log has been completed; look again. */
+static int look_once(struct revisions *rv, struct ctx *ctx, struct wpath path, struct look *ret, bool *ret_again,
+		     struct err *err)
+{
+	struct store_stat stat;
+	struct store_call get = {.op = STORE_OP_STAT, .path = path, .ret_stat = &stat};
+	struct rev_record *rec;
+	int r = store_forward(rv->base.inner, ctx, &get, err);
+	bool exists = r == 0, is_done, is_same;
+
+	*ret_again = false;
+	if (r && r != -ERR_NOT_FOUND)
+		return r;
+	if (exists && stat.kind == STORE_DIR && look_empty_dir(rv, ctx, path))
+		exists = false;
+	*ret = (struct look){.is_dir = exists && stat.kind == STORE_DIR};
+	revlog_lock(rv->log);
+	r = revlog_last(rv->log, ctx, path, &rec, err);
+	ret->first = revlog_first(rv->log);
+	is_done = !rec || rec->done;
+	is_same = rec && is_done && same_as(rec, &stat, exists);
+	if (is_same)
+		ret->state = state_after(rec);
+	if (is_same && exists)
+		ret->state.mode = stat.mode;
+	revlog_unlock(rv->log);
+	ret->base = rec ? rec->r.number : 0;
+	if (r || ret->is_dir || is_same)
+		return r;
+	if (rec && is_done && !is_unchanged(rv, ctx, path, &stat, exists)) {
+		*ret_again = true;
+		return 0;
+	}
+	if (rec) {
+		r = is_done ? record_outside(rv, ctx, path, rec, exists, err) : recover_record(rv, ctx, rec, err);
+		*ret_again = r == 0;
+		return r;
+	}
+	if (exists)
+		ret->state = (struct rev_state){
+			.exists = true, .size = stat.size, .version = stat.version, .mode = stat.mode};
+	return 0;
+}
+
+bool look_known(struct revisions *rv, struct ctx *ctx, struct wpath path, struct store_cond cond, struct look *ret)
+{
+	struct rev_record *rec;
+	struct err ignored;
+	bool known;
+
+	if (!rv->journal)
+		return false;
+	*ret = (struct look){0};
+	revlog_lock(rv->log);
+	rec = revlog_last_known(rv->log, path);
+	/* A path with no record is taken to be new, unless trying that costs more than a look. */
+	if (!rec && !revlog_one_step(rv->log) && revlog_last(rv->log, ctx, path, &rec, &ignored))
+		rec = NULL;
+	ret->base = rec ? rec->r.number : 0;
+	ret->first = revlog_first(rv->log);
+	known = rec ? rec->done : ret->first <= 1 || revlog_one_step(rv->log);
+	if (known && rec)
+		ret->state = state_after(rec);
+	revlog_unlock(rv->log);
+	if (ret->state.exists && (ret->state.version.len == 0 || str_is(ret->state.version, "unknown")))
+		return false;
+	return known && store_cond_check(cond, ret->state.exists, ret->state.version, &ignored) == 0;
+}
+
+int look_at(struct revisions *rv, struct ctx *ctx, struct wpath path, struct look *ret, struct err *err)
+{
+	int r = rv->journal ? revlog_refresh(rv->log, ctx, err) : 0; /* others may have changed it */
+	bool again = r == 0;
+
+	for (int tries = 0; again && tries < TRIES_MAX; tries++) {
+		struct err ignored;
+
+		again = false;
+		r = ctx_check(ctx, err);
+		if (r == 0)
+			r = look_once(rv, ctx, path, ret, &again, err);
+		again = again || r == -ERR_CONFLICT; /* the path changed while its state was recorded */
+		if (again && tries)
+			revlog_refresh(rv->log, ctx, &ignored);
+	}
+	return again ? err_set(err, ERR_CONFLICT, ERR_PATH " changed each time it was looked at", STR_ARG(path.s)) : r;
+}
+
+int look_hold(struct revisions *rv, struct ctx *ctx, struct wpath path, struct look *l, struct err *err)
+{
+	struct str version = l->state.version;
+	int r;
+
+	if (!l->state.exists || l->state.where == REV_LOG || l->state.where == REV_BLOB)
+		return 0;
+	r = content_keep_file(rv, ctx, path, &l->state, err);
+	if (r == -ERR_NOT_FOUND || (r == 0 && !str_eq(l->state.version, version)))
+		return err_set(err, ERR_CONFLICT, ERR_PATH " changed while its content was being kept",
+			       STR_ARG(path.s));
+	return r;
+}
