@@ -34,6 +34,7 @@ struct grep_run {
 	struct grep_line *lines;
 	size_t count, cap;
 	uint64_t given; /* matching lines, or files */
+	size_t bytes;   /* of what was given */
 	char last_path[PATH_LEN_MAX + 1];
 	size_t last_path_len;
 	uint64_t last_line; /* given in any way: decides group_start */
@@ -96,6 +97,13 @@ static bool want_dir(void *arg, struct str path)
 	return filter_wants_dir(&((struct grep_run *)arg)->filter, path);
 }
 
+static bool is_page_full(const struct grep_run *g)
+{
+	const struct grep_req *req = g->job.req;
+
+	return g->given >= req->limit || (req->bytes_max && g->bytes >= req->bytes_max);
+}
+
 /* Hands one line to the caller's function, or adds it to the page. */
 static int hand_on(struct grep_run *g, struct grep_line *line, struct err *err)
 {
@@ -107,6 +115,7 @@ static int hand_on(struct grep_run *g, struct grep_line *line, struct err *err)
 		g->last_path_len = line->path.len;
 	}
 	g->last_line = line->line;
+	g->bytes += line->path.len + line->text.len + 8;
 	if (line->is_match) {
 		g->last_match = line->line;
 		g->given++;
@@ -122,8 +131,6 @@ static int hand_on(struct grep_run *g, struct grep_line *line, struct err *err)
 
 static int give_lines(struct grep_run *g, struct outcome *o, struct err *err)
 {
-	uint64_t limit = g->job.req->limit;
-
 	for (size_t i = 0; i < o->count; i++) {
 		const struct hit *h = &o->hits[i];
 		struct grep_line line = {
@@ -136,7 +143,7 @@ static int give_lines(struct grep_run *g, struct outcome *o, struct err *err)
 		int r;
 
 		/* after the last match of the page, only its own context follows */
-		if (g->given >= limit && (h->is_match || !h->is_after)) {
+		if (is_page_full(g) && (h->is_match || !h->is_after)) {
 			atomic_store(&g->job.page_full, true);
 			return 0;
 		}
@@ -156,7 +163,7 @@ static int give(void *arg, struct outcome *o, struct err *err)
 		return 0;
 	if (g->job.req->output == GREP_LINES)
 		return give_lines(g, o, err);
-	if (g->given >= g->job.req->limit) {
+	if (is_page_full(g)) {
 		atomic_store(&g->job.page_full, true);
 		return 0;
 	}
@@ -374,6 +381,7 @@ struct glob_run {
 	struct str *paths;
 	size_t count, cap;
 	uint64_t total, eligible, given;
+	size_t bytes;                /* of the paths given */
 	char last[PATH_LEN_MAX + 1]; /* given: the cursor */
 	size_t last_len;
 };
@@ -398,9 +406,10 @@ static int give_path(struct glob_run *g, struct str path, struct err *err)
 	if (g->req->cursor.len && str_cmp(path, g->req->cursor) <= 0)
 		return 0;
 	g->eligible++;
-	if (g->given >= g->req->limit)
+	if (g->given >= g->req->limit || (g->req->bytes_max && g->bytes >= g->req->bytes_max))
 		return 0;
 	g->given++;
+	g->bytes += path.len + 1;
 	memcpy(g->last, path.ptr, path.len);
 	g->last_len = path.len;
 	if (g->emit)

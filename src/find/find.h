@@ -28,6 +28,7 @@ struct grep_req {
 	unsigned context; /* lines before and after */
 	enum grep_output output;
 	uint64_t limit;    /* matching lines (GREP_LINES), files (else) that are given; UINT64_MAX: all */
+	size_t bytes_max;  /* the page ends with the line that reaches this; 0: no such limit */
 	struct str cursor; /* from grep_result.next; empty: from the start */
 	size_t line_cut;   /* bytes of a line that are given, cut at a code point; SIZE_MAX: all */
 	unsigned threads;  /* 0: cores */
@@ -65,7 +66,8 @@ struct glob_req {
 	struct wpath path;
 	struct str pattern; /* matched against the path below `path` */
 	bool use_ignore;
-	uint64_t limit; /* UINT64_MAX: all */
+	uint64_t limit;   /* UINT64_MAX: all */
+	size_t bytes_max; /* as for grep */
 	struct str cursor;
 	unsigned threads;
 };

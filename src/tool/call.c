@@ -19,7 +19,7 @@ int arg_path(struct call *call, const struct jv *args, const char *key, struct w
 		*ret = WPATH_ROOT;
 		return 0;
 	}
-	return wpath_parse_lenient(call->ctx->arena, text, ret, err);
+	return workspace_path(call->ws, call->ctx->arena, text, ret, err);
 }
 
 int arg_file(struct call *call, const struct jv *args, const char *key, struct wpath *ret, struct err *err)
@@ -47,6 +47,13 @@ uint64_t arg_count(const struct jv *args, const char *key, uint64_t fallback, ui
 	uint64_t count = n < 0 ? fallback : (uint64_t)n;
 
 	return count > max ? max : count;
+}
+
+uint64_t arg_first_line(const struct jv *args)
+{
+	uint64_t line = arg_count(args, "offset", 1, INT64_MAX);
+
+	return line ? line - 1 : 0;
 }
 
 struct jv *value_file(struct arena *arena, struct wpath path, const struct store_stat *stat)
@@ -84,6 +91,13 @@ void buf_size(struct buf *buf, uint64_t bytes)
 const char *plural(uint64_t n)
 {
 	return n == 1 ? "" : "s";
+}
+
+struct str value_count(struct arena *arena, const struct jv *value, const char *key, const char *noun)
+{
+	int64_t n = jv_get_int(value, key, 0);
+
+	return arena_printf(arena, "%lld %s%s", (long long)n, noun, plural((uint64_t)n));
 }
 
 bool bytes_are_binary(struct str bytes)

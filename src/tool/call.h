@@ -20,6 +20,8 @@ int arg_file(struct call *call, const struct jv *args, const char *key, struct w
 struct store_cond arg_cond(const struct jv *args);
 /* A count from the arguments, at most `max`. */
 uint64_t arg_count(const struct jv *args, const char *key, uint64_t fallback, uint64_t max);
+/* How many lines `offset`, the number of a line, has before it. */
+uint64_t arg_first_line(const struct jv *args);
 /* A revision from the arguments: a number, a checkpoint's name or "head". */
 int arg_revision(struct call *call, const struct jv *args, const char *key, uint64_t *ret, bool *ret_given,
 		 struct err *err);
@@ -44,6 +46,8 @@ struct str path_shown(struct wpath path);
 void buf_size(struct buf *buf, uint64_t bytes);
 /* "s" unless `n` is 1. */
 const char *plural(uint64_t n);
+/* "1 file", "2 files": a number of the value, for printf with %.*s and STR_ARG. */
+struct str value_count(struct arena *arena, const struct jv *value, const char *key, const char *noun);
 bool bytes_are_binary(struct str bytes);
 
 #endif

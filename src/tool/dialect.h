@@ -10,7 +10,8 @@
 
 struct dialect {
 	const char *name;
-	const char *root;         /* dialect_root(); NULL: the file area */
+	const char *root; /* dialect_root(); NULL: the file area */
+	enum workspace_layout layout;
 	const struct tool *tools; /* ends with {0}; NULL in the native dialect: the families' tools */
 	const char *error_prefix; /* precedes the sentence of a failure; NULL: nothing */
 };
@@ -32,12 +33,22 @@ struct tool_walk {
 /* The next tool, valid until the next call; NULL after the last. */
 const struct tool *tool_next(struct tool_walk *walk);
 
-/* Which tools configuration leaves (policy.c). A name in allow or deny that no dialect has is an error that names the
-   nearest; so is a list that is not one of names. */
+/* A set of native tools, by their place in the walk over the native dialect. */
+#define TOOL_NAMES_MAX 512
+struct tool_names {
+	uint64_t bits[TOOL_NAMES_MAX / 64];
+};
+
+/* Which tools configuration leaves (policy.c). A name in allow or deny that no system has is an error that names the
+   nearest. */
 struct policy {
-	const struct jv *allow, *deny; /* NULL: everything, nothing */
+	const struct jv *allow, *deny; /* as configured; NULL: everything, nothing */
+	struct tool_names allowed, denied, builtins, allowed_builtins;
+	bool limits_builtins;
 };
 int policy_init(struct policy *policy, const struct config *config, struct err *err);
+/* Whether the native tool of that name is denied. */
+bool policy_denies(const struct policy *policy, const char *native);
 /* `family` as in struct tool_walk. */
 bool policy_offers(const struct policy *policy, const struct tool *tool, const struct family *family);
 

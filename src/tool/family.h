@@ -42,6 +42,10 @@ struct family {
 	/* Given each successful result of a tool with TOOL_PARKS: it may replace it. */
 	int (*after_call)(struct call *call, const struct tool *tool, const struct jv *args, struct outcome *out,
 			  struct err *err);
+	/* Texts that a person can choose in an MCP client: adds {name, title?, description} to `list`. A prompt that is
+	   not its own is ERR_NOT_FOUND. */
+	int (*list_prompts)(struct call *call, struct jv *list, struct err *err);
+	int (*get_prompt)(struct call *call, struct str name, struct str *ret_text, struct err *err);
 	/* Adds what `stead doctor` should report of it; nothing when it has no files here. */
 	void (*check)(struct workspace *ws, struct ctx *ctx, const struct findings *findings);
 };

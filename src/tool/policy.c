@@ -1,50 +1,174 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which tools configuration leaves. Deny wins; an allow list that is not empty keeps only what it names; `group:files`
- * stands for a family. Lists are shared by all dialects, so a dialect's tool is also judged by the native tools whose
- * power it has: denying write_file takes away OpenPaw's overwrite_file as well, otherwise a change of dialect would
- * open the gate. A name that no tool has is an error at start, so that a misspelt denial
- * is not ignored.
+ * Which tools configuration leaves. Deny wins; an allow list that is not empty keeps only what it names.
+ *
+ * Names are understood by their meaning. The lists are shared by all dialects, and a person may write them with the
+ * names of any system: a tool, a family or part of one ("group:files"), or one of OpenPaw's builtins. Each name becomes
+ * a set of native tools, and so does each tool of a dialect (the native tools whose power it uses). A tool is denied
+ * when one of its native tools is, or when one of them could do what a denied tool does (`needs` in the tool table):
+ * denying OpenPaw's overwrite_file denies write_file, and with it whatever creates or changes a file in any dialect.
+ *
+ * A name that no system has is an error at start, so that a misspelt denial is not ignored.
  */
 #include "tool/call.h"
 #include "tool/dialect.h"
 
 #define NAMES_MAX 1024
 
-/* Tools that the dialects' systems have and Stead does not offer. A list that was written for one of those systems may
-   name them; allowing or denying them has no effect. */
-static const char *const elsewhere[] = {"execute",
-					"execute_shell_command",
-					"shell",
-					"bash",
-					"agent_spawn",
-					"agent_send",
-					"agent_list",
-					"agent_generate",
-					"task_output",
-					"task_cancel",
-					"task_list",
-					"wait_async_results",
-					"web_fetch",
-					"web_search",
-					"team",
-					"spawn_agent",
-					"get_subagent_result",
-					"cancel_subagent",
-					"schedule_at",
-					"schedule_every",
-					"list_scheduled",
-					"cancel_scheduled",
-					"request_followup",
-					"send_message",
-					"send_file",
-					"browse_channel_history",
-					"brave_search",
-					"text_to_speech",
-					"markdown_to_pdf"};
+/* What OpenPaw calls a builtin: a name for some tools, in a group. Native names where Stead has the tools; the others
+   are known so that a list which names them is understood. */
+static const struct builtin {
+	const char *name, *group, *tools;
+} builtins[] = {
+	{"task_tracker", "automation", "create_task list_tasks update_task get_task delete_task"},
+	{"plan", "automation", "plan_enter plan_write plan_read plan_exit todo_write todo_read"},
+	{"spawn", "automation", "list_subagents get_subagent spawn_agent get_subagent_result cancel_subagent"},
+	{"cron", "automation", "schedule_at schedule_every list_scheduled cancel_scheduled"},
+	{"followup", "automation", "request_followup"},
+	{"send_message", "communication", "send_message"},
+	{"send_file", "communication", "send_file"},
+	{"channel_history", "communication", "browse_channel_history"},
+	{"memory_search", "memory", "session_search"},
+	{"shell", "system", "shell"},
+	{"browser", "web",
+	 "browser_navigate browser_snapshot browser_click browser_type browser_select browser_scroll browser_back "
+	 "browser_screenshot browser_close browser_tabs browser_switch_tab"},
+	{"brave_search", "web", "web_search"},
+	{"elevenlabs", "voice", "text_to_speech"},
+	{"md2pdf", "document", "markdown_to_pdf"},
+	{"file_persistence", "processor", "save_upload"},
+	{"whisper", "processor", "speech_to_text"},
+	{"timestamp", "processor", ""},
+	{"docling", "processor", ""},
+};
 
-/* All names that a list may have: families and parts of them as "group:NAME", and every dialect's tools. A name may
-   occur several times. */
+/* Further tools of the dialects' systems that Stead does not offer. */
+static const char *const elsewhere[] = {
+	"execute",     "execute_shell_command", "bash",      "agent_spawn",        "agent_send", "agent_list",
+	"task_output", "task_cancel",           "task_list", "wait_async_results", "team",       "agent_generate"};
+
+/* --- sets of native tools --- */
+
+static void set_add(struct tool_names *set, size_t index)
+{
+	if (index < TOOL_NAMES_MAX)
+		set->bits[index / 64] |= (uint64_t)1 << (index % 64);
+}
+
+static bool set_has(const struct tool_names *set, size_t index)
+{
+	return index < TOOL_NAMES_MAX && (set->bits[index / 64] >> (index % 64) & 1);
+}
+
+static bool sets_meet(const struct tool_names *a, const struct tool_names *b)
+{
+	for (size_t i = 0; i < COUNT(a->bits); i++)
+		if (a->bits[i] & b->bits[i])
+			return true;
+	return false;
+}
+
+static bool set_within(const struct tool_names *a, const struct tool_names *b)
+{
+	for (size_t i = 0; i < COUNT(a->bits); i++)
+		if (a->bits[i] & ~b->bits[i])
+			return false;
+	return true;
+}
+
+static bool has_word(const char *words, struct str word)
+{
+	struct str rest = str_of(words), one;
+
+	while (rest.len && str_cut(&rest, ' ', &one))
+		if (str_eq(one, word))
+			return true;
+	return false;
+}
+
+/* The native tools that `words` names. */
+static struct tool_names natives_of(const char *words)
+{
+	struct tool_names set = {0};
+	size_t i = 0;
+
+	for (struct tool_walk w = {.dialect = dialect_at(0)}; words && tool_next(&w); i++)
+		if (has_word(words, str_of(w.tool->name)))
+			set_add(&set, i);
+	return set;
+}
+
+static void set_join(struct tool_names *set, struct tool_names more)
+{
+	for (size_t i = 0; i < COUNT(set->bits); i++)
+		set->bits[i] |= more.bits[i];
+}
+
+/* --- the meaning of a name --- */
+
+static bool add_group(struct tool_names *set, struct str group)
+{
+	bool known = false;
+	size_t i = 0;
+
+	for (struct tool_walk w = {.dialect = dialect_at(0)}; tool_next(&w); i++)
+		if (str_is(group, w.family->name) || (w.tool->group && str_is(group, w.tool->group))) {
+			set_add(set, i);
+			known = true;
+		}
+	for (i = 0; families[i]; i++)
+		known |= str_is(group, families[i]->name);
+	for (i = 0; i < COUNT(builtins); i++)
+		if (str_is(group, builtins[i].group)) {
+			set_join(set, natives_of(builtins[i].tools));
+			known = true;
+		}
+	return known;
+}
+
+static bool add_builtin(struct tool_names *set, struct str name)
+{
+	for (size_t i = 0; i < COUNT(builtins); i++)
+		if (str_is(name, builtins[i].name)) {
+			set_join(set, natives_of(builtins[i].tools));
+			return true;
+		}
+	return false;
+}
+
+/* Adds what `name` means. A name may be a builtin and a tool, and a tool in several dialects: it means all of them.
+   False: no system has it. */
+static bool add_meaning(struct tool_names *set, struct str name)
+{
+	const struct dialect *d;
+	bool known;
+
+	if (str_starts(name, STR("group:")))
+		return add_group(set, str_from(name, 6));
+	known = add_builtin(set, name);
+	for (size_t i = 0; (d = dialect_at(i)); i++) {
+		size_t index = 0;
+
+		for (struct tool_walk w = {.dialect = d}; tool_next(&w); index++) {
+			if (!str_is(name, w.tool->name))
+				continue;
+			known = true;
+			if (i == 0)
+				set_add(set, index);
+			else if (!w.family) /* else it is the native tool of that name */
+				set_join(set, natives_of(w.tool->acts_as));
+		}
+	}
+	for (size_t i = 0; !known && i < COUNT(builtins); i++)
+		known = has_word(builtins[i].tools, name);
+	for (size_t i = 0; !known && i < COUNT(elsewhere); i++)
+		known = str_is(name, elsewhere[i]);
+	return known;
+}
+
+/* --- lists --- */
+
+/* All names that a list may have. A name may occur several times. */
 static size_t all_names(struct arena *arena, const char **names)
 {
 	const struct dialect *d;
@@ -52,122 +176,140 @@ static size_t all_names(struct arena *arena, const char **names)
 
 	for (size_t i = 0; families[i]; i++)
 		names[n++] = arena_printf(arena, "group:%s", families[i]->name).ptr;
+	for (size_t i = 0; i < COUNT(builtins); i++)
+		names[n++] = builtins[i].name;
 	for (size_t i = 0; (d = dialect_at(i)); i++)
 		for (struct tool_walk w = {.dialect = d}; tool_next(&w) && n + 2 < NAMES_MAX;) {
 			names[n++] = w.tool->name;
 			if (w.tool->group)
 				names[n++] = arena_printf(arena, "group:%s", w.tool->group).ptr;
 		}
-	for (size_t i = 0; i < COUNT(elsewhere); i++)
-		names[n++] = elsewhere[i];
 	return n;
 }
 
-/* With MCP servers configured, a name may be a tool of theirs; one that is close to a native name is still an error. */
-static int check_list(const struct jv *list, const char *key, bool has_servers, struct err *err)
+static int unknown_name(const char *key, struct str name, struct err *err)
 {
 	ARENA_SCOPE struct arena *arena = arena_new();
-	const char *names[NAMES_MAX + COUNT(elsewhere)];
-	size_t count = jv_count(list) ? all_names(arena, names) : 0;
+	const char *names[NAMES_MAX], *nearest = str_nearest(name, names, all_names(arena, names));
 
-	for (const struct jv_member *m = jv_first(list); m; m = m->next) {
-		struct str name = jv_str_of(m->value);
-		const char *nearest;
-		size_t i = 0;
+	if (nearest)
+		return err_set(err, ERR_INVALID, "%s: there is no tool \"%.*s\"; did you mean \"%s\"?", key,
+			       STR_ARG(name), nearest);
+	return err_set(err, ERR_INVALID, "%s: there is no tool \"%.*s\"; `stead tools` lists them", key, STR_ARG(name));
+}
 
-		while (i < count && !str_is(name, names[i]))
-			i++;
-		if (i < count)
-			continue;
-		nearest = str_nearest(name, names, count);
-		if (nearest)
-			return err_set(err, ERR_INVALID, "tools %s: there is no tool \"%.*s\"; did you mean \"%s\"?",
-				       key, STR_ARG(name), nearest);
-		if (!has_servers)
-			return err_set(err, ERR_INVALID,
-				       "tools %s: there is no tool \"%.*s\"; `stead tools` lists them", key,
-				       STR_ARG(name));
-	}
+static int read_list(const struct jv *list, const char *key, struct tool_names *ret, struct err *err)
+{
+	for (const struct jv_member *m = jv_first(list); m; m = m->next)
+		if (!add_meaning(ret, jv_str_of(m->value)))
+			return unknown_name(key, jv_str_of(m->value), err);
 	return 0;
 }
 
-int policy_init(struct policy *policy, const struct config *config, struct err *err)
+/* Names that are keys: settings for a tool or builtin that does not exist do nothing. */
+static int check_keys(const struct jv *object, const char *key, struct err *err)
 {
-	bool has_servers = jv_count(config->mcp_servers) > 0;
-	int r;
+	struct tool_names ignored = {0};
 
-	policy->allow = jv_count(config->tools_allow) ? config->tools_allow : NULL;
-	policy->deny = config->tools_deny;
-	r = check_list(policy->allow, "allow", has_servers, err);
-	return r ? r : check_list(policy->deny, "deny", has_servers, err);
+	for (const struct jv_member *m = jv_first(object); m; m = m->next)
+		if (!str_is(m->key, "allow") && !str_is(m->key, "deny") && !add_meaning(&ignored, m->key))
+			return unknown_name(key, m->key, err);
+	return 0;
 }
 
-static bool lists(const struct jv *list, struct str name)
+int policy_init(struct policy *ret, const struct config *config, struct err *err)
+{
+	const struct jv *overrides = jv_get(jv_get(config->document, "tool_timeouts"), "overrides");
+	struct policy p = {.allow = config->tools_allow,
+			   .deny = config->tools_deny,
+			   .limits_builtins = config->builtins_allow != NULL};
+	int r = read_list(config->tools_allow, "tools allow", &p.allowed, err);
+
+	if (!r)
+		r = read_list(config->tools_deny, "tools deny", &p.denied, err);
+	if (!r)
+		r = read_list(config->builtins_allow, "builtins.allow", &p.allowed_builtins, err);
+	if (!r)
+		r = check_keys(jv_get(config->document, "builtins"), "builtins", err);
+	if (!r)
+		r = check_keys(overrides, "tool_timeouts.overrides", err);
+	for (size_t i = 0; p.limits_builtins && i < COUNT(builtins); i++)
+		set_join(&p.builtins, natives_of(builtins[i].tools));
+	if (!r)
+		*ret = p;
+	return r;
+}
+
+/* --- one tool --- */
+
+bool policy_denies(const struct policy *policy, const char *native)
+{
+	struct tool_names one = natives_of(native);
+
+	return sets_meet(&one, &policy->denied);
+}
+
+/* A tool with no native counterpart is known by its name alone. */
+static bool lists(const struct jv *list, const char *name)
 {
 	for (const struct jv_member *m = jv_first(list); m; m = m->next)
-		if (str_eq(jv_str_of(m->value), name))
+		if (str_is(jv_str_of(m->value), name))
 			return true;
 	return false;
 }
 
-static bool lists_group(const struct jv *list, const char *group)
+/* The native tools whose denial denies this one: those it is, and those in whose place it could be used. */
+static struct tool_names reach_of(const struct tool *tool, const struct tool_names *powers)
 {
-	for (const struct jv_member *m = jv_first(list); m && group; m = m->next) {
-		struct str entry = jv_str_of(m->value);
+	struct tool_names reach = *powers;
+	size_t i = 0;
 
-		if (str_starts(entry, STR("group:")) && str_is(str_from(entry, 6), group))
-			return true;
-	}
-	return false;
+	set_join(&reach, natives_of(tool->needs));
+	for (struct tool_walk w = {.dialect = dialect_at(0)}; tool_next(&w); i++)
+		if (set_has(powers, i))
+			set_join(&reach, natives_of(w.tool->needs));
+	return reach;
 }
 
-/* The family of a dialect's tool: the one of that name, or the one that has such a part. */
-static const struct family *group_family(const char *group)
+static bool is_allowed(const struct policy *policy, const struct tool *tool, const struct tool_names *own,
+		       const struct tool_names *powers)
 {
-	for (size_t i = 0; group && families[i]; i++)
-		if (str_is(str_of(group), families[i]->name))
-			return families[i];
-	for (struct tool_walk w = {.dialect = dialect_at(0)}; group && tool_next(&w);)
-		if (w.tool->group && str_is(str_of(group), w.tool->group))
-			return w.family;
-	return NULL;
-}
+	static const struct tool_names none;
 
-/* By its name, its part of the family, or its family. */
-static bool lists_tool(const struct jv *list, const struct tool *tool, const struct family *family)
-{
-	if (jv_count(list) == 0)
-		return false;
-	family = family ? family : group_family(tool->group);
-	return lists(list, str_of(tool->name)) || lists_group(list, tool->group) ||
-	       (family && lists_group(list, family->name));
-}
-
-static bool lists_native(const struct jv *list, struct str name)
-{
-	for (struct tool_walk w = {.dialect = dialect_at(0)}; list && tool_next(&w);)
-		if (str_is(name, w.tool->name))
-			return lists_tool(list, w.tool, w.family);
-	return false;
+	if (!jv_count(policy->allow) || lists(policy->allow, tool->name))
+		return true;
+	if (sets_meet(own, &policy->allowed) && set_within(own, &policy->allowed))
+		return true;
+	return !set_within(powers, &none) && set_within(powers, &policy->allowed);
 }
 
 bool policy_offers(const struct policy *policy, const struct tool *tool, const struct family *family)
 {
-	struct str powers = str_of(tool->acts_as), needs = str_of(tool->needs), power;
-	bool allowed = true;
+	struct tool_names powers = natives_of(tool->acts_as), own = powers, all, reach;
 
-	if (lists_tool(policy->deny, tool, family))
-		return false;
-	while (needs.len && str_cut(&needs, ' ', &power))
-		if (lists_native(policy->deny, power))
-			return false;
-	while (powers.len && str_cut(&powers, ' ', &power)) {
-		if (lists(policy->deny, power))
-			return false;
-		if (policy->allow && !lists(policy->allow, power))
-			allowed = false;
-	}
-	if (!policy->allow || lists_tool(policy->allow, tool, family))
+	if (!jv_count(policy->allow) && !jv_count(policy->deny) && !policy->limits_builtins)
 		return true;
-	return tool->acts_as && allowed;
+	if (family)
+		own = natives_of(tool->name);
+	all = own;
+	set_join(&all, powers);
+	reach = reach_of(tool, &all);
+	if (lists(policy->deny, tool->name) || sets_meet(&reach, &policy->denied))
+		return false;
+	for (size_t i = 0; i < COUNT(all.bits); i++)
+		if (all.bits[i] & policy->builtins.bits[i] & ~policy->allowed_builtins.bits[i])
+			return false;
+	return is_allowed(policy, tool, &own, &powers);
+}
+
+int tool_check_allowed(struct workspace *ws, const char *native, struct err *err)
+{
+	struct policy policy;
+	int r = policy_init(&policy, workspace_config(ws), err);
+
+	for (struct tool_walk w = {.dialect = dialect_at(0)}; r == 0 && tool_next(&w);)
+		if (str_is(str_of(native), w.tool->name) && !policy_offers(&policy, w.tool, w.family))
+			return err_set(err, ERR_DENIED,
+				       "the configuration of this workspace does not allow the tool %s", native);
+	return r;
 }

@@ -106,15 +106,33 @@ void prompt_escape_entry(struct buf *b, struct str name, struct str description)
 	buf_char(b, '\n');
 }
 
-bool prompt_offers(struct workspace *ws, const char *tool)
+bool prompt_offers(const struct toolset *set, const char *tool)
 {
-	const struct config *c = workspace_config(ws);
-	struct policy policy = {jv_count(c->tools_allow) ? c->tools_allow : NULL, c->tools_deny};
+	return toolset_name_of(set, str_of(tool));
+}
 
-	if (!policy.allow && !jv_count(policy.deny))
-		return true;
-	for (struct tool_walk w = {.dialect = dialect_at(0)}; tool_next(&w);)
-		if (str_is(str_of(tool), w.tool->name))
-			return policy_offers(&policy, w.tool, w.family);
-	return false;
+struct str prompt_without_comments(struct arena *arena, struct str text)
+{
+	bool in_code = false, at_line = true;
+	struct buf out;
+	size_t end;
+
+	if (str_find(text, STR("<!--"), 0) == SIZE_MAX)
+		return text;
+	buf_init(&out, arena, text.len + 1);
+	while (text.len) {
+		if (at_line && (str_starts(text, STR("```")) || str_starts(text, STR("~~~"))))
+			in_code = !in_code;
+		if (!in_code && str_starts(text, STR("<!--")) && (end = str_find(text, STR("-->"), 4)) != SIZE_MAX) {
+			text = str_from(text, end + 3);
+			at_line = !out.len || out.ptr[out.len - 1] == '\n';
+			if (at_line && str_starts(text, STR("\n"))) /* it had lines of its own */
+				text = str_from(text, 1);
+			continue;
+		}
+		at_line = text.ptr[0] == '\n';
+		buf_char(&out, text.ptr[0]);
+		text = str_from(text, 1);
+	}
+	return out.len ? buf_str(&out) : STR("");
 }

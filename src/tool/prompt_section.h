@@ -10,6 +10,7 @@
 
 #include "base/buf.h"
 #include "tool/family.h"
+#include "tool/offered.h"
 
 /* What changes together. A class is cut without regard to those after it. */
 enum prompt_class {
@@ -44,7 +45,8 @@ struct prompt_section {
 	unsigned floor;    /* percent of its class that it keeps while others have something to give */
 	unsigned yields;   /* 1 to PROMPT_YIELDS: the lowest gives way first */
 	const char *about; /* precedes its items; NULL: nothing */
-	const char *rest;  /* where to find what was cut: "list_notes shows them" */
+	const char *rest;  /* where to find what was cut: "list_notes shows them"; of several lines the first that names
+			      only tools that the agent has */
 	const char *file;  /* the one that it is made of; NULL: `find` names them with the functions below */
 	int (*find)(struct prompt_find *find, struct err *err);
 	/* Adds what a file gives, escaped. An error is about this file only: it is left out and named with the reason.
@@ -52,7 +54,8 @@ struct prompt_section {
 	int (*read)(struct prompt_read *read, struct buf *text, struct err *err);
 	/* In place of files: fills `made`. No text: no section. An error is the prompt's. */
 	int (*make)(struct prompt_made *made, struct err *err);
-	/* May add a sentence to the section `workspace`. */
+	/* May add lines to the section `workspace`. Like `about` and `rest`, they name native tools: a line that names
+	   one which the agent does not have is left out, and others get the names that its dialect has. */
 	void (*advise)(struct workspace *ws, struct buf *text);
 	const char *reads_also; /* an earlier section: when its files change, those of this one are read again */
 	const char *derived;    /* a file that Stead writes next to those of the prompt, which is not part of it */
@@ -100,6 +103,7 @@ struct prompt_read {
 struct prompt_made {
 	struct workspace *ws;
 	struct ctx *ctx;
+	const struct toolset *set; /* the tools that the agent has */
 	struct buf text;
 	struct str sources;         /* shown to people */
 	uint64_t more;              /* items of a list that are not in `text` */
@@ -117,8 +121,9 @@ void prompt_escape_line(struct buf *b, struct str text, size_t max);
 /* "- name: description" and a newline, escaped. */
 void prompt_escape_entry(struct buf *b, struct str name, struct str description);
 #define PROMPT_ENTRY_MAX ((size_t)1024) /* bytes of a description */
-/* True when configuration leaves this native tool to the agent: the prompt must not mention a tool that the agent does
-   not have. */
-bool prompt_offers(struct workspace *ws, const char *tool);
+/* True when the agent has this native tool, under whatever name. */
+bool prompt_offers(const struct toolset *set, const char *tool);
+/* A text by people without its comments (<!-- … -->), which are for people; those in fenced code stay. */
+struct str prompt_without_comments(struct arena *arena, struct str text);
 
 #endif

@@ -11,7 +11,8 @@
  *
  * The types are str (the default), int, num, bool, obj, list, null, any, [TYPE] and {…}. Properties are separated by
  * newlines or ';'. A description goes to the end of the line, within {} to the next ';' or '}'. An object has no other
- * properties than those named, unless "..." ends its list.
+ * properties than those named, unless "..." ends its list. Arguments of tools
+ * have no "or" and no "?": some model providers refuse alternatives (coerce.h).
  */
 #ifndef STEAD_TOOL_SCHEMA_TEXT_H
 #define STEAD_TOOL_SCHEMA_TEXT_H

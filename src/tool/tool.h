@@ -18,20 +18,36 @@ enum {
 	TOOL_DESTRUCTIVE = 2,
 	TOOL_IDEMPOTENT = 4,
 	TOOL_OPEN_WORLD = 8,
-	TOOL_LONG = 16,  /* may take long: runs alongside other calls, with progress and cancellation */
-	TOOL_PARKS = 32, /* a result over the offload thresholds is parked as an artifact */
-	TOOL_PLANS = 64, /* part of planning: allowed while plan mode is on, although it changes something */
+	TOOL_LONG = 16,         /* may take long: runs alongside other calls, with progress and cancellation */
+	TOOL_PARKS = 32,        /* a result over the offload thresholds is parked as an artifact */
+	TOOL_PLANS = 64,        /* part of planning: allowed while plan mode is on, although it changes something */
+	TOOL_BASIC = 128,       /* a client of a workspace gets it by default */
+	TOOL_BASIC_FILES = 256, /* a client of a directory of the person's own (--files) gets it by default */
+	TOOL_NEEDS_HOME = 512,  /* cannot work on a directory of the person's own, and is not offered there */
+	TOOL_FIRST = 1024,      /* used in nearly every turn: clients that load tools when needed load it at once */
 };
+
+#define TOOL_BASICS (TOOL_BASIC | TOOL_BASIC_FILES)
 
 /* What a handler works with. */
 struct call {
 	struct ctx *ctx;
 	struct workspace *ws;
-	struct store *files; /* workspace_files(ws) */
+	struct store *files;       /* workspace_files(ws) */
+	const struct toolset *set; /* through which it is called: what else the caller can call */
+};
+
+/* An image or a sound, for clients that can show one to a model, or the bytes of any other file; the text says what it
+   is for all others. */
+struct media {
+	struct str mime; /* "image/png"; empty: there is none */
+	struct str data; /* base64 */
+	struct str path; /* of a file that is neither */
 };
 
 /* What a handler gives back, all in the call's arena. */
 struct outcome {
+	struct media media;
 	struct jv *value; /* an object that fits the output schema; NULL in dialects without structured content */
 	struct jv *failed_value; /* on failure: data for programs, that fits the output schema too; else NULL */
 	struct str detail; /* on failure: lines for the model after the error's sentence (nearest text, first lines) */
@@ -57,6 +73,9 @@ struct tool {
 	const char *acts_as;
 	/* Native tools whose denial denies this one too, because it could be used in their place. */
 	const char *needs;
+	/* Native tools: whether it can work in this workspace; one that cannot is not offered. NULL: always. */
+	bool (*available)(struct workspace *ws);
+	const char *setup; /* what a person does to make it available: "set web.fetch.enabled in agent.yaml" */
 };
 
 /* The tools that one interface offers: a dialect's table without what configuration denies. Immutable and thread-safe.
@@ -69,13 +88,30 @@ void toolset_destroy(struct toolset *set);
 /* The same tools over another user's handle of the same workspace, sharing what `of` has parsed. `of` and `ws` must
    outlive it. */
 struct toolset *toolset_for(struct toolset *of, struct workspace *ws);
-/* Those tools of `of` that change nothing. `of` must outlive it. */
-struct toolset *toolset_reading(const struct toolset *of);
+/* Which tools of a set a client gets. */
+struct toolset_choice {
+	/* "default", "all", and names of tools, families (files) and parts of them (notes), with ',' between them.
+	   Empty: as tools.sets in agent.yaml says; without that, all when agent.yaml allows tools by name, else
+	   "default": of the native tools those with TOOL_BASIC or TOOL_BASIC_FILES, of a dialect all. */
+	struct str sets;
+	bool read_only; /* only those that change nothing */
+};
+/* ERR_INVALID names the nearest name when one is unknown. `of` must outlive the new set. */
+int toolset_choose(const struct toolset *of, const struct toolset_choice *choice, struct toolset **ret_set,
+		   struct err *err);
+/* Whether `sets` of a toolset_choice names what the native tools have, and whether there is such a dialect (empty: the
+   native one). */
+int toolset_choice_check(struct str sets, struct err *err);
+int dialect_check(struct str dialect, struct err *err);
+/* The traits of a dialect's tool; 0 when there is no such tool. */
+unsigned dialect_traits(struct str dialect, struct str tool);
 /* The name of the `index`-th dialect; the first is "native"; NULL after the last. */
 const char *toolset_dialect(size_t index);
 /* What '/' is for a dialect's tools by default, for workspace_opts.root: "workspace", "task:default",
    …; empty for the file area, and for a dialect that is not known. */
 struct str dialect_root(struct str dialect);
+/* What a dialect expects of a workspace: its root, unless one is given, and its layout. */
+void dialect_opts(struct str dialect, struct workspace_opts *opts);
 
 /* A tool as a client sees it. Order is stable. */
 struct tool_info {
@@ -87,11 +123,21 @@ size_t toolset_count(const struct toolset *set);
 const struct tool_info *toolset_at(const struct toolset *set, size_t index);
 const struct tool_info *toolset_find(const struct toolset *set, struct str name);
 
+/* The same for sets with the same tools. */
+uint64_t toolset_hash(const struct toolset *set);
+/* What the set calls a native tool; NULL when it has none that is the same. */
+const char *toolset_name_of(const struct toolset *set, struct str native);
+/* True for the name of a native tool, whether or not it is offered. */
+bool tool_is_native(struct str name);
+/* ERR_DENIED: agent.yaml or tools.json takes this native tool away, so nothing else may have its power either. */
+int tool_check_allowed(struct workspace *ws, const char *native, struct err *err);
+
 struct tool_result {
 	bool is_error;
-	struct err err;         /* when is_error */
-	struct str text;        /* for the model; on error the sentence, then details */
-	struct str detail;      /* on error: what the text has besides the sentence */
+	struct err err;    /* when is_error */
+	struct str text;   /* for the model; on error the sentence, then details */
+	struct str detail; /* on error: what the text has besides the sentence */
+	struct media media;
 	const struct jv *value; /* structured content, or NULL (in dialects without it, and nearly always on error) */
 };
 

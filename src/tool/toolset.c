@@ -8,14 +8,18 @@
 #include <stdatomic.h>
 
 #include "base/fatal.h"
+#include "base/hash.h"
 #include "base/limits.h"
 #include "text/schema.h"
 #include "tool/call.h"
+#include "tool/coerce.h"
 #include "tool/dialect.h"
+#include "tool/offered.h"
 #include "tool/schema_text.h"
 
 struct entry {
 	struct tool tool;
+	const struct family *family; /* NULL for a tool that is another system's own */
 	struct tool_info info;
 	atomic_bool parsed;
 };
@@ -25,6 +29,7 @@ struct toolset {
 	const struct dialect *dialect;
 	struct entry *entries;
 	size_t count;
+	bool hides_contents;  /* read_file is denied: an error shows nothing of a file either */
 	struct toolset *of;   /* whose entries these are; NULL: its own */
 	pthread_mutex_t lock; /* parsing of schemas, and the arena they are in */
 	struct arena *arena;
@@ -107,6 +112,15 @@ struct str dialect_root(struct str dialect)
 	return d ? str_of(d->root) : STR_NONE;
 }
 
+void dialect_opts(struct str dialect, struct workspace_opts *opts)
+{
+	const struct dialect *d = find_dialect(dialect);
+
+	if (!opts->root.len && !opts->files_dir.len)
+		opts->root = dialect_root(dialect);
+	opts->layout = d ? d->layout : LAYOUT_STEAD;
+}
+
 static int unknown_dialect(struct str name, struct err *err)
 {
 	char list[200] = "";
@@ -115,6 +129,35 @@ static int unknown_dialect(struct str name, struct err *err)
 	for (size_t i = 0; toolset_dialect(i) && len < sizeof(list); i++)
 		len += (size_t)snprintf(list + len, sizeof(list) - len, "%s%s", len ? ", " : "", toolset_dialect(i));
 	return err_set(err, ERR_NOT_FOUND, "there is no dialect \"%.*s\"; the dialects are %s", STR_ARG(name), list);
+}
+
+/* A dialect's tool needs every native tool that it acts as. */
+static bool can_work(struct workspace *ws, const struct tool *tool)
+{
+	struct str powers = str_of(tool->acts_as), power;
+
+	if (tool->available && !tool->available(ws))
+		return false;
+	while (powers.len && str_cut(&powers, ' ', &power))
+		for (struct tool_walk w = {.dialect = &native}; next_native(&w);)
+			if (w.tool->available && str_is(power, w.tool->name) && !w.tool->available(ws))
+				return false;
+	return true;
+}
+
+int dialect_check(struct str dialect, struct err *err)
+{
+	return find_dialect(dialect) ? 0 : unknown_dialect(dialect, err);
+}
+
+unsigned dialect_traits(struct str dialect, struct str tool)
+{
+	const struct dialect *d = find_dialect(dialect);
+
+	for (struct tool_walk w = {.dialect = d ? d : &native}; tool_next(&w);)
+		if (str_is(tool, w.tool->name))
+			return w.tool->traits;
+	return 0;
 }
 
 int toolset_new(struct workspace *ws, struct str dialect, struct toolset **ret_set, struct err *err)
@@ -133,6 +176,7 @@ int toolset_new(struct workspace *ws, struct str dialect, struct toolset **ret_s
 	set = xcalloc(1, sizeof(*set));
 	set->ws = ws;
 	set->dialect = d;
+	set->hides_contents = policy_denies(&policy, "read_file");
 	set->arena = arena_new();
 	pthread_mutex_init(&set->lock, NULL);
 	for (struct tool_walk w = {.dialect = d}; tool_next(&w);)
@@ -142,9 +186,12 @@ int toolset_new(struct workspace *ws, struct str dialect, struct toolset **ret_s
 		struct entry *e = &set->entries[set->count];
 		const struct tool *t = w.tool;
 
-		if (!policy_offers(&policy, t, w.family))
+		if (!policy_offers(&policy, t, w.family) || !can_work(ws, t))
+			continue;
+		if (t->traits & TOOL_NEEDS_HOME && workspace_files_are_own(ws))
 			continue;
 		e->tool = *t;
+		e->family = w.family;
 		e->info = (struct tool_info){.name = str_of(t->name),
 					     .title = str_of(t->title),
 					     .description = str_of(t->description),
@@ -160,30 +207,135 @@ struct toolset *toolset_for(struct toolset *of, struct workspace *ws)
 	struct toolset *set = xcalloc(1, sizeof(*set));
 
 	of = of->of ? of->of : of;
-	*set = (struct toolset){.ws = ws, .dialect = of->dialect, .entries = of->entries, .count = of->count, .of = of};
+	*set = (struct toolset){.ws = ws,
+				.dialect = of->dialect,
+				.hides_contents = of->hides_contents,
+				.entries = of->entries,
+				.count = of->count,
+				.of = of};
 	return set;
 }
 
-struct toolset *toolset_reading(const struct toolset *of)
+/* By its name, its family, or its part of the family. */
+static bool is_named(const struct entry *e, struct str word)
 {
-	struct toolset *set = xcalloc(1, sizeof(*set));
+	if (str_starts(word, STR("group:")))
+		word = str_from(word, 6);
+	return str_is(word, e->tool.name) || (e->tool.group && str_is(word, e->tool.group)) ||
+	       (e->family && str_is(word, e->family->name));
+}
 
+static bool is_default(const struct toolset *of, const struct entry *e)
+{
+	unsigned basic = workspace_files_are_own(of->ws) ? TOOL_BASIC_FILES : TOOL_BASIC;
+
+	return of->dialect->tools || e->tool.traits & basic;
+}
+
+static bool is_chosen(const struct toolset *of, const struct entry *e, struct str sets)
+{
+	struct str word;
+
+	while (str_cut(&sets, ',', &word)) {
+		word = str_trim(word);
+		if (str_is(word, "all") || (str_is(word, "default") && is_default(of, e)) || is_named(e, word))
+			return true;
+	}
+	return false;
+}
+
+/* Adds the names that a choice may have. */
+static size_t add_names(const struct dialect *dialect, const char **names, size_t n, size_t max)
+{
+	for (struct tool_walk w = {.dialect = dialect}; n + 3 < max && tool_next(&w);) {
+		names[n++] = w.tool->name;
+		if (w.tool->group)
+			names[n++] = w.tool->group;
+		if (w.family)
+			names[n++] = w.family->name;
+	}
+	return n;
+}
+
+/* A name that neither the dialect nor Stead has is refused; one that configuration denies is only left out. */
+static int check_words(const struct dialect *dialect, struct str sets, struct err *err)
+{
+	const char *names[1024] = {"default", "all"};
+	size_t n = add_names(dialect, names, 2, COUNT(names));
+	struct str word;
+
+	n = add_names(&native, names, n, COUNT(names));
+	while (str_cut(&sets, ',', &word)) {
+		const char *nearest;
+		size_t i = 0;
+
+		word = str_trim(word);
+		if (str_starts(word, STR("group:")))
+			word = str_from(word, 6);
+		while (i < n && !str_is(word, names[i]))
+			i++;
+		if (i < n || !word.len)
+			continue;
+		nearest = str_nearest(word, names, n);
+		return err_set(err, ERR_INVALID, "there is no tool or toolset \"%.*s\"; %s%s%s",
+			       STR_ARG(utf8_first(word, 100)), nearest ? "did you mean \"" : "`stead tools` lists them",
+			       nearest ? nearest : "", nearest ? "\"?" : "");
+	}
+	return 0;
+}
+
+int toolset_choice_check(struct str sets, struct err *err)
+{
+	return check_words(&native, sets, err);
+}
+
+/* The words of tools.sets, as one text. */
+static struct str configured_sets(struct arena *arena, const struct workspace *ws)
+{
+	const struct config *config = workspace_config(ws);
+	const struct jv *sets = jv_get(jv_get(config->document, "tools"), "sets");
+	struct buf text;
+
+	buf_init(&text, arena, 64 * KIB);
+	for (const struct jv_member *m = jv_first(sets); m; m = m->next)
+		buf_printf(&text, "%s%.*s", text.len ? "," : "", STR_ARG(jv_str_of(m->value)));
+	if (text.len)
+		return buf_str(&text);
+	return jv_count(config->tools_allow) ? STR("all") : STR("default");
+}
+
+int toolset_choose(const struct toolset *of, const struct toolset_choice *choice, struct toolset **ret_set,
+		   struct err *err)
+{
+	ARENA_SCOPE struct arena *arena = arena_new();
+	struct str sets = choice->sets.len ? choice->sets : configured_sets(arena, of->ws);
+	struct toolset *set;
+	int r = check_words(of->dialect, sets, err);
+
+	if (r)
+		return r;
+	set = xcalloc(1, sizeof(*set));
 	set->ws = of->ws;
 	set->dialect = of->dialect;
+	set->hides_contents = of->hides_contents;
 	set->arena = arena_new();
 	pthread_mutex_init(&set->lock, NULL);
 	set->entries = xcalloc(of->count + 1, sizeof(*set->entries));
 	for (size_t i = 0; i < of->count; i++) {
 		struct entry *e = &set->entries[set->count];
 
-		if (!(of->entries[i].tool.traits & TOOL_READS_ONLY))
+		if (choice->read_only && !(of->entries[i].tool.traits & TOOL_READS_ONLY))
+			continue;
+		if (!is_chosen(of, &of->entries[i], sets))
 			continue;
 		e->tool = of->entries[i].tool;
+		e->family = of->entries[i].family;
 		e->info = of->entries[i].info;
 		e->info.input_schema = e->info.output_schema = NULL;
 		set->count++;
 	}
-	return set;
+	*ret_set = set;
+	return 0;
 }
 
 void toolset_destroy(struct toolset *set)
@@ -272,12 +424,66 @@ const struct tool_info *toolset_find(const struct toolset *set, struct str name)
 	return e ? entry_info((struct toolset *)set, e) : NULL;
 }
 
+uint64_t toolset_hash(const struct toolset *set)
+{
+	uint64_t hash = hash_u64(str_of(set->dialect->name), 5);
+
+	for (size_t i = 0; i < set->count; i++)
+		hash = hash_u64(set->entries[i].info.name, hash);
+	return hash;
+}
+
+bool tool_is_native(struct str name)
+{
+	for (struct tool_walk w = {.dialect = &native}; tool_next(&w);)
+		if (str_is(name, w.tool->name))
+			return true;
+	return false;
+}
+
+/* A tool of a dialect is a native one when it was made from it, or has its power alone. */
+const char *toolset_name_of(const struct toolset *set, struct str name)
+{
+	struct entry *e = find_entry(set, name);
+	bool is_dialect = set->dialect->tools;
+
+	if (e && (!is_dialect || !e->tool.acts_as || str_eq(str_of(e->tool.acts_as), name)))
+		return e->tool.name;
+	for (size_t i = 0; is_dialect && i < set->count; i++) {
+		const struct tool *t = &set->entries[i].tool;
+
+		if (str_eq(str_of(t->acts_as), name))
+			return t->name;
+	}
+	return NULL;
+}
+
+/* Whether the dialect has a tool of this name, offered here or not. */
+static bool has_tool(const struct dialect *dialect, struct str name)
+{
+	const struct tool *t;
+
+	for (struct tool_walk w = {.dialect = dialect}; (t = tool_next(&w));)
+		if (str_is(name, t->name))
+			return true;
+	return false;
+}
+
 static int unknown_tool(const struct toolset *set, struct str name, struct err *err)
 {
 	const char *names[128];
 	const char *nearest;
 	size_t n = 0;
 
+	for (struct tool_walk w = {.dialect = &native}; !set->dialect->tools && next_native(&w);)
+		if (w.tool->setup && str_is(name, w.tool->name) && !w.tool->available(set->ws))
+			return err_set(err, ERR_NOT_FOUND, "the tool \"%s\" is not set up here; %s", w.tool->name,
+				       w.tool->setup);
+	if (has_tool(set->dialect, name))
+		return err_set(err, ERR_NOT_FOUND,
+			       "there is no tool \"%.*s\" here: agent.yaml or --tools leaves it out; list the tools to "
+			       "see what there is",
+			       STR_ARG(name));
 	for (size_t i = 0; i < set->count && n < 128; i++)
 		names[n++] = set->entries[i].tool.name;
 	nearest = str_nearest(name, names, n);
@@ -294,8 +500,8 @@ static void error_result(struct toolset *set, struct ctx *ctx, const struct outc
 	struct buf text;
 
 	ret->is_error = true;
-	ret->value = out->failed_value;
-	ret->detail = out->detail;
+	ret->value = set->hides_contents ? NULL : out->failed_value;
+	ret->detail = set->hides_contents ? STR("") : out->detail;
 	if (out->text.ptr) {
 		ret->text = out->text;
 		return;
@@ -303,10 +509,10 @@ static void error_result(struct toolset *set, struct ctx *ctx, const struct outc
 	buf_init(&text, ctx->arena, TOOL_TEXT_MAX);
 	if (prefix)
 		buf_add(&text, str_of(prefix));
-	buf_add(&text, str_of(ret->err.msg));
-	if (out->detail.len) {
+	buf_add(&text, offered_advice(ctx->arena, set, str_of(ret->err.msg)));
+	if (ret->detail.len) {
 		buf_char(&text, '\n');
-		buf_add(&text, out->detail);
+		buf_add(&text, ret->detail);
 	}
 	ret->text = buf_str(&text);
 }
@@ -371,7 +577,7 @@ int toolset_call(struct toolset *set, struct ctx *ctx, struct str name, const st
 		 struct tool_result *ret_result, struct err *err)
 {
 	struct ctx own = *ctx;
-	struct call call = {.ctx = &own, .ws = set->ws, .files = workspace_files(set->ws)};
+	struct call call = {.ctx = &own, .ws = set->ws, .files = workspace_files(set->ws), .set = set};
 	struct entry *e = find_entry(set, name);
 	struct outcome out = {0};
 	int r;
@@ -380,10 +586,9 @@ int toolset_call(struct toolset *set, struct ctx *ctx, struct str name, const st
 		return unknown_tool(set, name, err);
 	if (!(e->tool.traits & TOOL_READS_ONLY))
 		name_actor(set->ws, &own);
-	if (jv_is_null(args))
-		args = jv_object(ctx->arena);
+	args = args_coerce(ctx->arena, entry_info(set, e)->input_schema, args);
 	*ret_result = (struct tool_result){0};
-	r = schema_check(entry_info(set, e)->input_schema, args, "arguments", &ret_result->err);
+	r = schema_check(e->info.input_schema, args, "arguments", &ret_result->err);
 	if (r == 0)
 		r = ctx_check(ctx, &ret_result->err);
 	if (r == 0)
@@ -400,5 +605,6 @@ int toolset_call(struct toolset *set, struct ctx *ctx, struct str name, const st
 	}
 	ret_result->value = e->tool.result ? out.value : NULL; /* without a schema there is text alone */
 	ret_result->text = out.text;
+	ret_result->media = out.media;
 	return 0;
 }

@@ -13,22 +13,40 @@
 static const struct asset {
 	struct str name;
 	enum store_kind kind;
+	bool of_user; /* a directory that is named after a user may have it, too */
 } assets[] = {
-	{STR("AGENT.md"), STORE_FILE},   {STR("AGENTS.md"), STORE_FILE},  {STR("SOUL.md"), STORE_FILE},
-	{STR("USER.md"), STORE_FILE},    {STR("agent.yaml"), STORE_FILE}, {STR("crons"), STORE_DIR},
-	{STR("knowledge"), STORE_DIR},   {STR("skills"), STORE_DIR},      {STR("subagents"), STORE_DIR},
-	{STR("tools.json"), STORE_FILE}, {STR("tools"), STORE_DIR},
+	{STR("AGENT.md"), STORE_FILE, false},   {STR("AGENTS.md"), STORE_FILE, false},
+	{STR("SOUL.md"), STORE_FILE, false},    {STR("USER.md"), STORE_FILE, false},
+	{STR("agent.yaml"), STORE_FILE, false}, {STR("crons"), STORE_DIR, false},
+	{STR("knowledge"), STORE_DIR, false},   {STR("skills"), STORE_DIR, true},
+	{STR("subagents"), STORE_DIR, true},    {STR("tools.json"), STORE_FILE, false},
+	{STR("tools"), STORE_DIR, false},
 };
 #define ASSETS COUNT(assets)
 
-bool workspace_may_be_asset(struct wpath path)
+struct assets {
+	struct store store;
+	bool of_user;
+};
+
+static bool is_shown(struct wpath path, bool of_user)
 {
 	struct str first = str_first(path.s, str_find_char(path.s, '/'));
 
 	for (size_t i = 0; i < ASSETS; i++)
 		if (str_eq(first, assets[i].name))
-			return true;
+			return assets[i].of_user || !of_user;
 	return wpath_is_root(path);
+}
+
+bool workspace_may_be_asset(struct wpath path)
+{
+	return is_shown(path, false);
+}
+
+static bool shows(const struct store *s, struct wpath path)
+{
+	return is_shown(path, ((const struct assets *)s)->of_user);
 }
 
 static int not_here(struct err *err)
@@ -41,7 +59,7 @@ static int assets_stat(struct store *s, struct ctx *ctx, struct wpath path, stru
 {
 	struct store_call call = {.op = STORE_OP_STAT, .path = path, .ret_stat = ret_stat};
 
-	return workspace_may_be_asset(path) ? store_forward(s->inner, ctx, &call, err) : not_here(err);
+	return shows(s, path) ? store_forward(s->inner, ctx, &call, err) : not_here(err);
 }
 
 static int assets_read(struct store *s, struct ctx *ctx, struct wpath path, struct store_range range,
@@ -50,7 +68,7 @@ static int assets_read(struct store *s, struct ctx *ctx, struct wpath path, stru
 	struct store_call call = {
 		.op = STORE_OP_READ, .path = path, .range = range, .sink = sink, .ret_stat = ret_stat};
 
-	return workspace_may_be_asset(path) ? store_forward(s->inner, ctx, &call, err) : not_here(err);
+	return shows(s, path) ? store_forward(s->inner, ctx, &call, err) : not_here(err);
 }
 
 /* Adds the asset itself to the page, if it exists, has the right kind, and comes after the cursor. */
@@ -105,6 +123,8 @@ static int list_root(struct store *s, struct ctx *ctx, const struct store_list_r
 	for (size_t i = 0; i < ASSETS && !page.next.ptr; i++) {
 		int r;
 
+		if (!shows(s, (struct wpath){assets[i].name}))
+			continue;
 		if (page.count >= req->limit) { /* the next asset may be there or not: the next page will tell */
 			page.next = page.entries[page.count - 1].path.s;
 			if (page.entries[page.count - 1].stat.kind == STORE_DIR)
@@ -129,7 +149,7 @@ static int assets_list(struct store *s, struct ctx *ctx, struct wpath path, cons
 
 	if (wpath_is_root(path))
 		return list_root(s, ctx, req, ret_page, err);
-	return workspace_may_be_asset(path) ? store_forward(s->inner, ctx, &call, err) : not_here(err);
+	return shows(s, path) ? store_forward(s->inner, ctx, &call, err) : not_here(err);
 }
 
 static void assets_destroy(struct store *s)
@@ -145,10 +165,10 @@ static const struct store_ops assets_ops = {
 	.destroy = assets_destroy,
 };
 
-struct store *workspace_assets_new(struct store *inner)
+struct store *workspace_assets_new(struct store *inner, bool of_user)
 {
-	struct store *s = xcalloc(1, sizeof *s);
+	struct assets *s = xcalloc(1, sizeof *s);
 
-	*s = (struct store){.ops = &assets_ops, .inner = inner};
-	return s;
+	*s = (struct assets){.store = {.ops = &assets_ops, .inner = inner}, .of_user = of_user};
+	return &s->store;
 }

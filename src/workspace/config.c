@@ -4,7 +4,10 @@
  *
  * The order matters. Text is parsed first and variables are filled in afterwards, so that a secret with a quote in it
  * cannot change the document's shape; the schema is checked on what came out, so that a variable is held to the same
- * rules as text; what a schema cannot say (two keys that exclude each other, a time zone that exists) comes last.
+ * rules as text; what a schema cannot say (a time zone that exists) comes last.
+ *
+ * A key that nothing acts on is an error. The schema has only keys that some code reads, because each part of Stead
+ * brings its own (config.json in its folder), and tests/cli/config_effect_test.sh shows an effect of every one.
  *
  * Everything fails closed: a tools.json that cannot be read is an error, because a deny list that is silently gone
  * would open the gate that it was meant to close.
@@ -22,6 +25,7 @@
 #include "text/schema.h"
 #include "text/yaml.h"
 #include "workspace/embedded.h"
+#include "workspace/rights.h"
 #include "workspace/tools_json.h"
 
 #define ZONES "/usr/share/zoneinfo/"
@@ -36,7 +40,7 @@ struct str config_tools_schema(void)
 	return embedded_tools_schema;
 }
 
-__attribute__((format(printf, 3, 4))) static int refuse(struct err *err, const struct jv *where, const char *fmt, ...)
+__attribute__((format(printf, 3, 4))) static int refuse(struct err *err, unsigned line, const char *fmt, ...)
 {
 	char text[400];
 	va_list args;
@@ -44,18 +48,9 @@ __attribute__((format(printf, 3, 4))) static int refuse(struct err *err, const s
 	va_start(args, fmt);
 	vsnprintf(text, sizeof text, fmt, args);
 	va_end(args);
-	if (where && where->line)
-		return err_set(err, ERR_INVALID, "agent.yaml line %u: %s", where->line, text);
+	if (line)
+		return err_set(err, ERR_INVALID, "agent.yaml line %u: %s", line, text);
 	return err_set(err, ERR_INVALID, "agent.yaml: %s", text);
-}
-
-static int check_against(struct arena *arena, struct str schema_text, const struct jv *document, const char *file,
-			 struct err *err)
-{
-	struct jv *schema;
-	int r = jv_parse(arena, schema_text, &schema, err);
-
-	return r ? r : schema_check(schema, document, file, err);
 }
 
 /* --- sizes --- */
@@ -97,7 +92,7 @@ static int size_of(const struct jv *object, const char *section, const char *key
 	const struct jv *v = jv_get(object, key);
 
 	if (!config_size(v, fallback, ret))
-		return refuse(err, v, "%s.%s is larger than any store; write a smaller size", section, key);
+		return refuse(err, v->line, "%s.%s is larger than any store; write a smaller size", section, key);
 	return 0;
 }
 
@@ -110,15 +105,18 @@ static int read_history(const struct jv *document, struct config *config, struct
 	return size_of(history, "history", "bytes", 0, &config->history.bytes, err);
 }
 
-static int read_quota(const struct jv *document, struct config *config, struct err *err)
+static int read_quota(const struct jv *document, struct config_quota *ret, struct err *err)
 {
-	const struct jv *quota = jv_get(document, "quota");
-	int r = size_of(quota, "quota", "bytes", 0, &config->quota.bytes, err);
+	const struct jv *quota = jv_get(document, "quota"), *user = jv_get(quota, "user");
+	int r = size_of(quota, "quota", "bytes", 0, &ret->bytes, err);
 
-	if (r)
-		return r;
-	config->quota.files = (uint64_t)jv_get_int(quota, "files", 0);
-	return size_of(quota, "quota", "file_size", 0, &config->quota.file_size, err);
+	if (!r)
+		r = size_of(quota, "quota", "file_size", 0, &ret->file_size, err);
+	if (!r)
+		r = size_of(user, "quota.user", "bytes", 0, &ret->user_bytes, err);
+	ret->files = (uint64_t)jv_get_int(quota, "files", 0);
+	ret->user_files = (uint64_t)jv_get_int(user, "files", 0);
+	return r;
 }
 
 /* --- what a schema cannot say --- */
@@ -143,65 +141,34 @@ static struct str shown(const struct jv *v)
 	return v->from_env ? STR("(not shown)") : utf8_first(v->u.s, 60);
 }
 
-static int check_zone(const struct jv *document, struct config *config, struct err *err)
+static int check_zone(struct arena *arena, const struct jv *document, struct config *config, struct err *err)
 {
 	const struct jv *zone = jv_get(document, "timezone");
+	struct err ignored;
 
 	config->timezone = zone ? zone->u.s : STR("UTC");
-	if (zone_exists(config->timezone))
+	if (zone_exists(config->timezone)) {
+		if (!str_is(config->timezone, "UTC"))
+			(void)zone_open(arena, config->timezone, &config->zone, &ignored);
 		return 0;
-	return refuse(err, zone, "timezone is \"%.*s\"; expected a zone of the IANA database such as \"Europe/Berlin\"",
+	}
+	return refuse(err, zone->line,
+		      "timezone is \"%.*s\"; expected a zone of the IANA database such as \"Europe/Berlin\"",
 		      STR_ARG(shown(zone)));
 }
 
-static int check_model(const struct jv *document, struct err *err)
+/* Agents write plans, so where they are must be the agent's to write. */
+static int check_plans(const struct jv *document, struct err *err)
 {
-	const struct jv *model = jv_get(document, "model");
-	struct str name = jv_get_str(model, "model");
+	const struct jv *dir = jv_get(jv_get(document, "plans"), "directory");
+	struct wpath path = {dir ? dir->u.s : STR("plans")};
+	struct str top = str_first(path.s, str_find_char(path.s, '/'));
 
-	if (!model || model->type != JV_OBJECT || jv_get(model, "provider") || str_find_char(name, ':') < name.len)
+	if (rights_owner_of(path) == RIGHTS_AGENT && !str_eq_nocase(top, STR("users")) &&
+	    !str_eq_nocase(top, STR("notes")))
 		return 0;
-	return refuse(err, model,
-		      "model.provider is missing; write \"provider: anthropic\" or \"model: "
-		      "anthropic:claude-sonnet-4-5\"");
-}
-
-static const struct jv *channel_name(const struct jv *channel)
-{
-	const struct jv *name = jv_get(channel, "name");
-
-	return name ? name : jv_get(channel, "type");
-}
-
-static int check_channels(const struct jv *document, struct err *err)
-{
-	const struct jv *one = jv_get(document, "channel"), *many = jv_get(document, "channels");
-
-	if (one && many)
-		return refuse(err, one, "both channel and channels are set; move the one into the list");
-	for (const struct jv_member *a = jv_first(many); a; a = a->next)
-		for (const struct jv_member *b = a->next; b; b = b->next)
-			if (str_eq(channel_name(a->value)->u.s, channel_name(b->value)->u.s))
-				return refuse(err, b->value, "two channels are called \"%.*s\"; give each a name",
-					      STR_ARG(shown(channel_name(b->value))));
-	return 0;
-}
-
-static int check_heartbeat(const struct jv *document, struct err *err)
-{
-	static const char *const ids[] = {"target_id", "target_chat_id", "target_channel_id"};
-	const struct jv *heartbeat = jv_get(document, "heartbeat"), *output = jv_get(heartbeat, "output");
-	const char *seen = NULL;
-
-	for (size_t i = 0; i < COUNT(ids); i++) {
-		if (!jv_get(heartbeat, ids[i]))
-			continue;
-		if (seen || output)
-			return refuse(err, jv_get(heartbeat, ids[i]), "heartbeat has both %s and %s; keep one of them",
-				      ids[i], seen ? seen : "output");
-		seen = ids[i];
-	}
-	return 0;
+	return refuse(err, dir->line, "plans.directory is \"%.*s\", which agents may not write; name another directory",
+		      STR_ARG(shown(dir)));
 }
 
 /* --- allow and deny --- */
@@ -215,19 +182,116 @@ static void add_names(struct arena *arena, struct jv **list, const struct jv *na
 	}
 }
 
-/* Deny lists add up, and so do allow lists. builtins.allow does not count here: in the system that it comes from it
-   chooses among optional extras and never takes the file tools away. */
+/* builtins.NAME.enabled: false denies the builtin. */
+static void add_disabled(struct arena *arena, struct jv **list, const struct jv *builtins)
+{
+	for (const struct jv_member *m = jv_first(builtins); m; m = m->next)
+		if (m->value->type == JV_OBJECT && !jv_get_bool(m->value, "enabled", true)) {
+			if (!*list)
+				*list = jv_array(arena);
+			jv_push(arena, *list, jv_str(arena, m->key));
+		}
+}
+
+static bool is_disabled(const struct jv *document, const char *what)
+{
+	for (const struct jv_member *m = jv_first(jv_get(document, "disable")); m; m = m->next)
+		if (str_is(jv_str_of(m->value), what))
+			return true;
+	return false;
+}
+
+bool config_disables(const struct config *config, const char *what)
+{
+	return is_disabled(config->document, what);
+}
+
+/* Parts whose tools go with them. */
+static void add_switched_off(struct arena *arena, struct jv **list, const struct jv *document)
+{
+	static const char *const parts[][2] = {
+		{"memory_tools", "group:memory"}, {"memory_tools", "session_search"}, {"subagents", "group:subagents"}};
+
+	for (size_t i = 0; i < COUNT(parts); i++)
+		if (is_disabled(document, parts[i][0])) {
+			if (!*list)
+				*list = jv_array(arena);
+			jv_push(arena, *list, jv_str(arena, str_of(parts[i][1])));
+		}
+}
+
+/* Deny lists add up, and so do allow lists. builtins.allow is a list of its own: it chooses among builtins and never
+   takes the file tools away. */
 static void merge_names(struct arena *arena, const struct jv *document, const struct jv *tools, struct config *config)
 {
+	const struct jv *builtins = jv_get(document, "builtins");
 	struct jv *allow = NULL, *deny = NULL;
 
 	add_names(arena, &allow, jv_get(tools, "allow"));
 	add_names(arena, &allow, jv_get(jv_get(document, "tools"), "allow"));
 	add_names(arena, &deny, jv_get(tools, "deny"));
 	add_names(arena, &deny, jv_get(jv_get(document, "tools"), "deny"));
-	add_names(arena, &deny, jv_get(jv_get(document, "builtins"), "deny"));
+	add_names(arena, &deny, jv_get(builtins, "deny"));
+	add_switched_off(arena, &deny, document);
+	add_disabled(arena, &deny, builtins);
 	config->tools_allow = allow;
 	config->tools_deny = deny;
+	config->builtins_allow = jv_count(jv_get(builtins, "allow")) ? jv_get(builtins, "allow") : NULL;
+}
+
+/* --- keys that nothing acts on --- */
+
+/* Keys of the systems whose files Stead reads, and what to use in place of each. A row counts only as long as the
+   schema lacks the key: whoever begins to act on one adds it to a config.json, and that is all. */
+static const struct {
+	const char *key, *instead; /* instead NULL: there is nothing like it */
+} unserved[] = {
+	{"channel", NULL},
+	{"channels", NULL},
+	{"context_management", NULL},
+	{"cron", NULL},
+	{"heartbeat", NULL},
+	{"lanes", NULL},
+	{"lifecycle.notify_auto_compact", "a summary in the middle of a conversation changes nothing for people"},
+	{"logging", NULL},
+	{"memory.embedding", "search by meaning is set up with \"embedding\""},
+	{"memory.enabled", "search by meaning is set up with \"embedding\""},
+	{"memory.vector_store", "search by meaning is set up with \"embedding\""},
+	{"model.region", "no provider that Stead knows has regions"},
+	{"queue", NULL},
+	{"session_ttl_minutes", NULL},
+	{"tool_offload.include_metadata", "the file of a parked result always says where the result came from"},
+	{"workspace_config", "say where workspaces are stored with --store, STEAD_STORE or stead.yaml"},
+	{"workspace_tools", "choose among the tools that are offered with \"tools.allow\" and \"tools.deny\""},
+};
+
+/* The member that a dotted key leads to; NULL: there is none. `through`: looked for below this member of each level. */
+static const struct jv_member *find_member(const struct jv *at, struct str key, const char *through)
+{
+	const struct jv_member *m = NULL;
+	struct str name;
+
+	while (at && str_cut(&key, '.', &name)) {
+		at = through ? jv_get(at, through) : at;
+		for (m = jv_first(at); m && !str_eq(m->key, name); m = m->next)
+			continue;
+		at = m ? m->value : NULL;
+	}
+	return at ? m : NULL;
+}
+
+static int refuse_unserved(const struct jv *schema, const struct jv *document, struct err *err)
+{
+	for (size_t i = 0; i < COUNT(unserved); i++) {
+		const struct jv_member *m = find_member(document, str_of(unserved[i].key), NULL);
+
+		if (!m || find_member(schema, str_of(unserved[i].key), "properties"))
+			continue;
+		return refuse(err, m->key_line, "nothing in this version of Stead acts on \"%s\"; remove it%s%s",
+			      unserved[i].key, unserved[i].instead ? "; " : "",
+			      unserved[i].instead ? unserved[i].instead : "");
+	}
+	return 0;
 }
 
 /* --- the whole --- */
@@ -271,6 +335,25 @@ static bool fits_used_keys(struct arena *arena, const struct jv *document)
 	return jv_parse(arena, buf_str(&b), &schema, &err) == 0 && schema_check(schema, document, "", &err) == 0;
 }
 
+bool config_has_key(struct arena *arena, struct str key)
+{
+	return schema_lines(arena_printf(arena, "\n    \"%.*s\": {", STR_ARG(key)), STR("\n    }")).ptr;
+}
+
+int config_check(struct arena *arena, const struct jv *document, const char *file, struct err *err)
+{
+	struct jv *schema;
+	int r;
+
+	/* an empty file, or one with valid common keys only: the schema need not be read */
+	if (document->type == JV_OBJECT && (jv_count(document) == 0 || fits_used_keys(arena, document)))
+		return 0;
+	r = jv_parse(arena, embedded_agent_schema, &schema, err);
+	if (!r && document->type == JV_OBJECT)
+		r = refuse_unserved(schema, document, err);
+	return r ? r : schema_check(schema, document, file, err);
+}
+
 static int read_document(struct arena *arena, struct str text, const struct jv *vars, struct jv **ret, struct err *err)
 {
 	int r = yaml_parse(arena, text, ret, err);
@@ -281,28 +364,49 @@ static int read_document(struct arena *arena, struct str text, const struct jv *
 		r = dotenv_expand(arena, *ret, vars, err);
 	if (r)
 		return err_in_file(err, "agent.yaml");
-	/* an empty file, or one with valid common keys only: the schema need not be read */
-	if ((*ret)->type == JV_OBJECT && (jv_count(*ret) == 0 || fits_used_keys(arena, *ret)))
-		return 0;
-	return check_against(arena, embedded_agent_schema, *ret, "agent.yaml", err);
+	return config_check(arena, *ret, "agent.yaml", err);
 }
 
-static int check_document(const struct jv *document, struct config *config, struct err *err)
-{
-	int (*const checks[])(const struct jv *, struct err *) = {check_model, check_channels, check_heartbeat};
-	int r = check_zone(document, config, err);
+/* --- what holds for all workspaces --- */
 
-	for (size_t i = 0; !r && i < COUNT(checks); i++)
-		r = checks[i](document, err);
+static bool is_list_of_names(struct str key)
+{
+	return str_is(key, "allow") || str_is(key, "deny");
+}
+
+/* What `own` does not say is taken from `defaults`. */
+static void fill_in(struct arena *arena, struct jv *own, const struct jv *defaults)
+{
+	for (const struct jv_member *m = jv_first(defaults); m; m = m->next) {
+		const struct jv_member *mine = jv_first(own);
+
+		while (mine && !str_eq(mine->key, m->key))
+			mine = mine->next;
+		if (!mine)
+			jv_set_key(arena, own, m->key, jv_copy(arena, m->value));
+		else if (mine->value->type == JV_OBJECT && m->value->type == JV_OBJECT)
+			fill_in(arena, mine->value, m->value);
+		else if (is_list_of_names(m->key) && mine->value->type == JV_ARRAY && m->value->type == JV_ARRAY)
+			for (const struct jv_member *name = jv_first(m->value); name; name = name->next)
+				jv_push(arena, mine->value, jv_copy(arena, name->value));
+	}
+}
+
+static int check_document(struct arena *arena, const struct jv *document, struct config *config, struct err *err)
+{
+	int r = check_zone(arena, document, config, err);
+
 	if (!r)
-		r = read_quota(document, config, err);
+		r = check_plans(document, err);
+	if (!r)
+		r = read_quota(document, &config->quota, err);
 	if (!r)
 		r = read_history(document, config, err);
 	return r;
 }
 
 int config_load(struct arena *arena, struct str agent_yaml, struct str dotenv, struct str tools_json,
-		struct config *ret_config, struct err *err)
+		const struct config_defaults *defaults, struct config *ret_config, struct err *err)
 {
 	struct config config = {0};
 	struct jv *vars, *document, *tools;
@@ -310,11 +414,16 @@ int config_load(struct arena *arena, struct str agent_yaml, struct str dotenv, s
 
 	if (r)
 		return err_in_file(err, ".env");
+	if (defaults)
+		fill_in(arena, vars, defaults->vars);
 	r = read_document(arena, agent_yaml, vars, &document, err);
+	if (!r && defaults)
+		fill_in(arena, document, defaults->document);
 	if (!r)
-		r = check_document(document, &config, err);
+		r = check_document(arena, document, &config, err);
 	if (!r)
-		r = tools_json_read(arena, tools_json, vars, &tools, err);
+		r = tools_json_read(arena, is_disabled(document, "tools_config") ? STR("") : tools_json, vars, &tools,
+				    err);
 	if (r)
 		return r;
 	config.document = document;

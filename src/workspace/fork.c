@@ -14,6 +14,7 @@
 #include "workspace/fork.h"
 
 #include "base/clock.h"
+#include "base/hash.h"
 #include "base/limits.h"
 #include "revisions/revisions.h"
 #include "store/list_stream.h"
@@ -35,7 +36,7 @@ int fork_read(struct ctx *ctx, struct store *home, struct fork_info *ret, bool *
 {
 	struct str text;
 	struct jv *doc;
-	const struct jv *pending, *merging;
+	const struct jv *pending, *merging, *files;
 	struct store_stat stat;
 	int r = store_read(home, ctx, (struct wpath){STR(FORK_FILE)}, STORE_WHOLE, JSON_LEN_MAX, &text, &stat, err);
 
@@ -47,14 +48,19 @@ int fork_read(struct ctx *ctx, struct store *home, struct fork_info *ret, bool *
 		return err_prefix(err, FORK_FILE);
 	pending = jv_get(doc, "pending");
 	merging = jv_get(doc, "merging");
+	files = jv_get(doc, "files");
 	*ret = (struct fork_info){.parent = jv_get_str(doc, "parent"),
 				  .revision = (uint64_t)jv_get_int(doc, "revision", -1),
+				  .dir = jv_get_str(files, "dir"),
+				  .dir_revision = (uint64_t)jv_get_int(files, "revision", 0),
 				  .merged = (uint64_t)jv_get_int(doc, "merged", 0),
 				  .pending = pending ? jv_copy(ctx->arena, pending) : jv_object(ctx->arena),
 				  .merging = (uint64_t)jv_get_int(merging, "until", 0),
 				  .call = jv_get_str(merging, "call"),
 				  .version = stat.version};
-	if (!workspace_name_ok(ret->parent) || ret->revision > INT64_MAX || ret->merged > INT64_MAX)
+	if (!workspace_name_ok(ret->parent) || ret->revision > INT64_MAX || ret->merged > INT64_MAX ||
+	    (ret->dir.len && (ret->dir.ptr[0] != '/' || memchr(ret->dir.ptr, 0, ret->dir.len))) ||
+	    ret->dir_revision > INT64_MAX)
 		return not_a_fork_file(err);
 	return 0;
 }
@@ -70,6 +76,13 @@ int fork_write(struct ctx *ctx, struct store *home, struct fork_info *info, stru
 
 	jv_set_str(arena, doc, "parent", info->parent);
 	jv_set_int(arena, doc, "revision", (int64_t)info->revision);
+	if (info->dir.len) {
+		struct jv *files = jv_object(arena);
+
+		jv_set_str(arena, files, "dir", info->dir);
+		jv_set_int(arena, files, "revision", (int64_t)info->dir_revision);
+		jv_set(arena, doc, "files", files);
+	}
 	if (info->merged)
 		jv_set_int(arena, doc, "merged", (int64_t)info->merged);
 	if (jv_count(info->pending))
@@ -271,6 +284,28 @@ static int open_parent(struct ctx *ctx, const struct workspace_stores *place, co
 	return r;
 }
 
+/* The person's own directory, as it was, in the place of the parent's files. Owns `past`, whatever happens. */
+static int add_own_files(struct ctx *ctx, const struct workspace_stores *place, const struct fork_info *info,
+			 struct store *past, struct store **ret, struct err *err)
+{
+	bool known = place->known_own && str_eq(place->known, info->parent) && str_eq(place->known_dir, info->dir);
+	struct store_mount mount = {.at = {STR("files")}, .read_only = true};
+	struct store *revisions = place->known_own;
+	int r = known ? 0
+		      : workspace_record_own(ctx, place, info->parent, info->dir,
+					     &(struct store_disk_opts){.relaxed = true, .keep_links = true}, &revisions,
+					     err);
+
+	if (r) {
+		store_destroy(past);
+		return err_prefix(err, "the fork is one of the directory \"%.*s\"",
+				  STR_ARG(utf8_first(info->dir, 200)));
+	}
+	mount.store = past_new(revisions, !known, info->dir_revision);
+	*ret = store_mounts_new(past, &mount, 1);
+	return 0;
+}
+
 static int open_raw(struct ctx *ctx, const struct workspace_stores *place, struct str name, unsigned depth,
 		    struct store **ret_raw, struct err *err)
 {
@@ -287,6 +322,8 @@ static int open_raw(struct ctx *ctx, const struct workspace_stores *place, struc
 		r = check_parent(ctx, place, name, info.parent, depth, err);
 	if (!r)
 		r = open_parent(ctx, place, &info, depth, &past, err);
+	if (!r && info.dir.len)
+		r = add_own_files(ctx, place, &info, past, &past, err);
 	if (r) {
 		store_destroy(own);
 		return r;
@@ -309,11 +346,9 @@ static int check_new(struct workspace *ws, struct ctx *ctx, struct str name, str
 
 	if (!workspace_name_ok(name))
 		return workspace_bad_name(name, err);
-	if (workspace_files_are_own(ws))
+	if (workspace_files_are_own(ws) && workspace_part(ws).s.len)
 		return err_set(err, ERR_UNSUPPORTED,
-			       "the files of \"%.*s\" are in a directory of your own (%.*s), which cannot be "
-			       "forked; fork a workspace that holds its files itself",
-			       STR_ARG(workspace_name(ws)), STR_ARG(utf8_first(workspace_files_place(ws), 200)));
+			       "a fork of a directory of your own belongs to no user; leave --user out");
 	r = store_stat(workspace_store_of(ws, false), ctx, (struct wpath){name}, NULL, err);
 	if (r == -ERR_NOT_FOUND)
 		return 0;
@@ -340,15 +375,27 @@ static int count_parents(struct ctx *ctx, struct store *base, struct str name, u
 	return 0;
 }
 
+struct str fork_name_of(struct workspace *ws, struct arena *arena, struct str name)
+{
+	struct str part = workspace_part(ws).s, mark;
+
+	if (!part.len)
+		return name;
+	mark = arena_printf(arena, "-%.8s", hash_hex128(arena, part).ptr);
+	return str_ends(name, mark) ? name : arena_printf(arena, "%.*s%s", STR_ARG(name), mark.ptr);
+}
+
 int fork_create(struct workspace *ws, struct ctx *ctx, struct str name, uint64_t number, struct jv **ret,
 		struct err *err)
 {
 	struct fork_info info = {.parent = workspace_name(ws)};
 	struct store *home;
 	unsigned parents;
-	uint64_t head;
-	int r = check_new(ws, ctx, name, err);
+	uint64_t head, whole;
+	int r;
 
+	name = fork_name_of(ws, ctx->arena, name);
+	r = check_new(ws, ctx, name, err);
 	if (!r)
 		r = count_parents(ctx, workspace_store_of(ws, false), workspace_name(ws), &parents, err);
 	if (!r && parents > FORK_DEPTH_MAX)
@@ -356,12 +403,19 @@ int fork_create(struct workspace *ws, struct ctx *ctx, struct str name, uint64_t
 			    FORK_DEPTH_MAX, STR_ARG(workspace_name(ws)));
 	if (!r)
 		r = revisions_head(workspace_revisions(ws), ctx, &head, err);
+	if (!r)
+		r = revisions_head(workspace_shared(ws), ctx, &whole, err);
 	if (r)
 		return r;
 	if (number != FORK_AT_HEAD && number > head)
 		return err_set(err, ERR_NOT_FOUND, "there is no revision %llu of \"%.*s\"; the newest is %llu",
 			       (unsigned long long)number, STR_ARG(workspace_name(ws)), (unsigned long long)head);
 	info.revision = number == FORK_AT_HEAD ? head : number;
+	if (workspace_files_are_own(ws)) {
+		info.dir = workspace_own_dir(ws);
+		info.dir_revision = info.revision;
+		info.revision = whole;
+	}
 	home = store_prefix_new(store_share(workspace_store_of(ws, true)), (struct wpath){name});
 	r = fork_write(ctx, home, &info, err);
 	store_destroy(home);
@@ -370,6 +424,57 @@ int fork_create(struct workspace *ws, struct ctx *ctx, struct str name, uint64_t
 	*ret = jv_object(ctx->arena);
 	jv_set_str(ctx->arena, *ret, "workspace", name);
 	jv_set_str(ctx->arena, *ret, "parent", info.parent);
-	jv_set_int(ctx->arena, *ret, "revision", (int64_t)info.revision);
+	jv_set_int(ctx->arena, *ret, "revision", (int64_t)(info.dir.len ? info.dir_revision : info.revision));
 	return 0;
+}
+
+/* --- dropping --- */
+
+/* *ret: `name` is a fork of the workspace `parent`. */
+static int is_fork_of(struct ctx *ctx, struct store *base, struct str name, struct str parent, bool *ret,
+		      struct err *err)
+{
+	struct store *home = store_prefix_new(store_share(base), (struct wpath){name});
+	struct fork_info info;
+	bool is_fork;
+	int r = fork_read(ctx, home, &info, &is_fork, err);
+
+	store_destroy(home);
+	*ret = r == 0 && is_fork && str_eq(info.parent, parent);
+	return r;
+}
+
+bool fork_find(struct workspace *ws, struct ctx *ctx, struct str name, struct str *ret_name)
+{
+	struct str names[] = {fork_name_of(ws, ctx->arena, name), name};
+	struct err ignored;
+	bool is = false;
+
+	for (size_t i = 0; i < COUNT(names) && !is; i++) {
+		if (!workspace_name_ok(names[i]) ||
+		    is_fork_of(ctx, workspace_store_of(ws, false), names[i], workspace_name(ws), &is, &ignored) != 0)
+			is = false;
+		*ret_name = names[i];
+	}
+	return is;
+}
+
+int fork_drop(struct workspace *ws, struct ctx *ctx, struct str name, struct err *err)
+{
+	struct jv *names = jv_array(ctx->arena), *unused = jv_array(ctx->arena);
+	struct store *base = workspace_store_of(ws, true);
+	bool has_fork = false;
+	int r;
+
+	if (!fork_find(ws, ctx, name, &name))
+		return err_set(err, ERR_INVALID, "\"%.*s\" is not a fork of \"%.*s\"; `stead list` shows the forks",
+			       STR_ARG(utf8_first(name, 80)), STR_ARG(workspace_name(ws)));
+	r = workspace_names(ctx, base, names, unused, err);
+	for (const struct jv_member *m = jv_first(names); r == 0 && m; m = m->next) {
+		r = is_fork_of(ctx, base, jv_str_of(m->value), name, &has_fork, err);
+		if (r == 0 && has_fork)
+			return err_set(err, ERR_CONFLICT, "\"%.*s\" is a fork of \"%.*s\"; drop that one first",
+				       STR_ARG(jv_str_of(m->value)), STR_ARG(name));
+	}
+	return r ? r : store_remove(base, ctx, (struct wpath){name}, true, (struct store_cond){0}, NULL, err);
 }

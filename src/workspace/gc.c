@@ -57,7 +57,14 @@ static int read_fork(struct ctx *ctx, struct store *base, struct str name, struc
 	return r ? err_prefix(err, "the fork \"%.*s\"", STR_ARG(name)) : 0;
 }
 
-static int find_pins(struct workspace *ws, struct ctx *ctx, struct pins *pins, struct err *err)
+/* A fork of the directory of the person's own that this workspace works in. */
+static void pin_own(struct workspace *ws, struct arena *arena, struct pins *own, const struct jv *files)
+{
+	if (files && str_eq(jv_get_str(files, "dir"), workspace_own_dir(ws)))
+		pin(arena, own, jv_get_int(files, "revision", -1));
+}
+
+static int find_pins(struct workspace *ws, struct ctx *ctx, struct pins *pins, struct pins *own, struct err *err)
 {
 	struct store *base = workspace_store_of(ws, false);
 	struct jv *names = jv_array(ctx->arena), *unused = jv_array(ctx->arena), *fork;
@@ -72,8 +79,10 @@ static int find_pins(struct workspace *ws, struct ctx *ctx, struct pins *pins, s
 		r = workspace_names(ctx, base, names, unused, err);
 	for (const struct jv_member *m = jv_first(names); r == 0 && m; m = m->next) {
 		r = read_fork(ctx, base, jv_str_of(m->value), &fork, err);
-		if (r == 0 && fork && str_eq(jv_get_str(fork, "parent"), workspace_name(ws)))
-			pin(ctx->arena, pins, jv_get_int(fork, "revision", -1));
+		if (r || !fork || !str_eq(jv_get_str(fork, "parent"), workspace_name(ws)))
+			continue;
+		pin(ctx->arena, pins, jv_get_int(fork, "revision", -1));
+		pin_own(ws, ctx->arena, own, jv_get(fork, "files"));
 	}
 	return r;
 }
@@ -136,12 +145,14 @@ int gc_run(struct workspace *ws, struct ctx *ctx, bool dry_run, struct jv **ret,
 	struct store *shared = workspace_shared(ws), *recorded = workspace_revisions(ws);
 	struct rev_retain want = {.limits = limits_of(ws), .dry_run = dry_run};
 	struct rev_retained got, own = {0};
-	struct pins pins = {0};
-	int r = find_pins(ws, ctx, &pins, err);
+	struct pins pins = {0}, own_pins = {0};
+	int r = find_pins(ws, ctx, &pins, &own_pins, err);
 
 	if (r)
 		return r;
-	if (recorded != shared) { /* a directory of the person's own has a log of its own, and no forks */
+	if (recorded != shared) { /* a directory of the person's own has a log of its own */
+		want.pins = own_pins.numbers;
+		want.pin_count = own_pins.count;
 		r = revisions_retain(recorded, ctx, &want, &own, err);
 		if (r)
 			return r;

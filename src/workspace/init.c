@@ -7,8 +7,10 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
+#include "base/clock.h"
 #include "base/limits.h"
 #include "workspace/embedded.h"
+#include "workspace/place.h"
 #include "workspace/workspace_parts.h"
 
 static const struct {
@@ -19,12 +21,12 @@ static const struct {
 	{"HEARTBEAT.md", &embedded_heartbeat_md}, {".env", &embedded_env},        {"agent.yaml", &embedded_agent_yaml},
 };
 
-/* The lines that stand for @MODEL@ and @CHANNEL@: what was asked for, or an example in a comment. */
+/* The lines that stand for @MODEL@ and @CHANNEL@; none when they were not asked for. */
 static struct str model_lines(struct arena *arena, struct str model)
 {
 	if (!model.len)
-		return STR("# model: anthropic:claude-sonnet-4-5");
-	return arena_printf(arena, "model: %.*s", STR_ARG(model));
+		return STR("");
+	return arena_printf(arena, "model: %.*s\n\n", STR_ARG(model));
 }
 
 static struct str channel_lines(struct arena *arena, struct str channel)
@@ -33,14 +35,14 @@ static struct str channel_lines(struct arena *arena, struct str channel)
 	size_t n = channel.len < 64 ? channel.len : 64;
 
 	if (!channel.len)
-		return STR("# channel:\n#   type: telegram\n#   token: ${TELEGRAM_BOT_TOKEN}\n#   allowed_users: []");
+		return STR("");
 	for (size_t i = 0; i < n; i++)
 		upper[i] =
 			(char)(channel.ptr[i] >= 'a' && channel.ptr[i] <= 'z' ? channel.ptr[i] - 32 : channel.ptr[i]);
 	return arena_printf(
 		arena,
 		"channel:\n  type: %.*s\n  # token: ${%.*s_BOT_TOKEN}   (set it in .env, then remove the '#')\n"
-		"  allowed_users: []",
+		"  allowed_users: []\n\n",
 		STR_ARG(channel), (int)n, upper);
 }
 
@@ -101,7 +103,7 @@ int workspace_write_templates(struct ctx *ctx, struct store *home, struct str di
 	struct str config = agent_yaml(ctx->arena, opts);
 	bool has_agent, wrote;
 	struct config checked;
-	int r = config_load(ctx->arena, config, STR(""), STR(""), &checked, err);
+	int r = config_load(ctx->arena, config, STR(""), STR(""), NULL, &checked, err);
 
 	if (!r)
 		r = has_agent_md(ctx, home, &has_agent, err);
@@ -119,22 +121,60 @@ int workspace_write_templates(struct ctx *ctx, struct store *home, struct str di
 	return r;
 }
 
+/* The directory of a workspace above the deployment's templates, if there are any: what they have is not written. */
+static int open_home(struct ctx *ctx, struct store *base, const struct init_opts *opts, struct store **ret,
+		     bool *ret_templates, struct err *err)
+{
+	struct store *home = store_prefix_new(store_share(base), (struct wpath){opts->name}), *below;
+	struct place_config config;
+	struct str dir;
+	int r = place_read(ctx->arena, opts->store_url, &config, err);
+
+	if (r == 0 && config.templates.len) {
+		r = place_open_one(ctx->arena, &config, config.templates, false, false, &below, &dir, err);
+		if (r == 0)
+			home = store_overlay_new(home, store_readonly_new(below));
+	}
+	if (r)
+		store_destroy(home);
+	else
+		*ret = home;
+	*ret_templates = r == 0 && config.templates.len;
+	return r;
+}
+
+/* With templates, files that they have count as there: a mark tells that the workspace was made. */
+static int mark_made(struct ctx *ctx, struct store *base, struct str name, struct err *err)
+{
+	struct wpath mark = {arena_printf(ctx->arena, "%.*s/.stead/from-templates", STR_ARG(name))};
+
+	return store_write(base, ctx, mark, clock_format_utc(ctx->arena, clock_real_ns()), (struct store_cond){0}, NULL,
+			   err);
+}
+
 static int init_in(struct ctx *ctx, struct store *base, struct str dir, const struct init_opts *opts, struct jv *report,
 		   struct err *err)
 {
-	struct store *home = store_prefix_new(store_share(base), (struct wpath){opts->name});
+	struct store *own = store_prefix_new(store_share(base), (struct wpath){opts->name}), *home = NULL;
 	struct jv *written = jv_array(ctx->arena);
 	struct str own_dir = dir.ptr ? arena_printf(ctx->arena, "%s/%.*s", dir.ptr, STR_ARG(opts->name)) : STR("");
 	struct str place = dir.ptr ? own_dir : workspace_place_shown(ctx->arena, opts->store_url, opts->name);
-	bool exists;
-	int r = workspace_exists(ctx, home, &exists, err);
+	bool exists, has_templates = false;
+	int r = workspace_exists(ctx, own, &exists, err);
 
+	if (!r && !exists && store_stat(own, ctx, (struct wpath){STR(".stead/from-templates")}, NULL, err) == 0)
+		exists = true;
 	if (!r && exists)
 		r = err_set(err, ERR_EXISTS, "the workspace \"%.*s\" exists already in %.*s; choose another name",
 			    STR_ARG(opts->name), STR_ARG(utf8_first(place, 200)));
 	if (!r)
+		r = open_home(ctx, base, opts, &home, &has_templates, err);
+	if (!r)
 		r = workspace_write_templates(ctx, home, own_dir, opts, written, err);
+	if (!r && has_templates)
+		r = mark_made(ctx, base, opts->name, err);
 	store_destroy(home);
+	store_destroy(own);
 	jv_set_str(ctx->arena, report, "name", opts->name);
 	jv_set_str(ctx->arena, report, "place", place);
 	jv_set(ctx->arena, report, "written", written);

@@ -93,7 +93,7 @@ static struct jv *describe(struct ctx *ctx, struct store *base, struct str name)
 		jv_set_str(ctx->arena, line, "problem", err_text(ctx->arena, &err));
 	}
 	if (!jv_get(line, "problem") && (describe_fork(ctx, base, name, &home, line, &err) != 0 ||
-					 workspace_load_config(ctx->arena, ctx, home, &config, &err) != 0))
+					 workspace_load_config(ctx->arena, ctx, home, NULL, &config, &err) != 0))
 		jv_set_str(ctx->arena, line, "problem", err_text(ctx->arena, &err));
 	store_destroy(home);
 	return line;

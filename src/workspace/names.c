@@ -9,6 +9,10 @@
  *
  * What gets too long for a path element is cut, and "~~" and the SHA-256 of the whole follow ("~~" cannot come from the
  * rule above). A fast hash would not do: tenants may choose their own names, and could choose one that collides.
+ *
+ * Ids of agents and sessions keep their capital letters, so that agents/MyAgent/ is where other systems have it. Users
+ * do not: on a file system that ignores case, two ids that differ in nothing else are one conversation, but never two
+ * users' conversation.
  */
 #include "base/buf.h"
 #include "base/limits.h"
@@ -37,16 +41,16 @@ bool workspace_name_ok(struct str name)
 static bool is_device(struct str name)
 {
 	static const char *const devices[] = {"con", "prn", "aux", "nul"};
-	struct str stem = str_first(name, str_find_char(name, '.'));
+	struct str stem = str_first(name, str_find_char(name, '.')), begin = str_first(stem, 3);
 
 	for (size_t i = 0; i < COUNT(devices); i++)
-		if (str_is(stem, devices[i]))
+		if (str_eq_nocase(stem, str_of(devices[i])))
 			return true;
-	return stem.len == 4 && (str_starts(stem, STR("com")) || str_starts(stem, STR("lpt"))) && stem.ptr[3] >= '0' &&
-	       stem.ptr[3] <= '9';
+	return stem.len == 4 && (str_eq_nocase(begin, STR("com")) || str_eq_nocase(begin, STR("lpt"))) &&
+	       stem.ptr[3] >= '0' && stem.ptr[3] <= '9';
 }
 
-static bool stands_for_itself(struct str name, size_t i)
+static bool stands_for_itself(struct str name, size_t i, bool capitals)
 {
 	char c = name.ptr[i];
 
@@ -54,10 +58,11 @@ static bool stands_for_itself(struct str name, size_t i)
 		return i > 0 && i + 1 < name.len;
 	if (i == 0 && is_device(name))
 		return false;
-	return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
+	return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '-' ||
+	       (capitals && c >= 'A' && c <= 'Z');
 }
 
-struct str workspace_encode_name(struct arena *arena, struct str name)
+static struct str encode(struct arena *arena, struct str name, bool capitals)
 {
 	struct buf b;
 	size_t cut = 0;
@@ -66,7 +71,7 @@ struct str workspace_encode_name(struct arena *arena, struct str name)
 		return STR("~");
 	buf_init(&b, arena, PATH_NAME_MAX);
 	for (size_t i = 0; i < name.len && b.len <= PLAIN_MAX; i++) {
-		if (stands_for_itself(name, i))
+		if (stands_for_itself(name, i, capitals))
 			buf_char(&b, name.ptr[i]);
 		else
 			buf_printf(&b, "~%02x", (unsigned char)name.ptr[i]);
@@ -79,4 +84,14 @@ struct str workspace_encode_name(struct arena *arena, struct str name)
 		buf_add(&b, sha256_hex(arena, name));
 	}
 	return buf_str(&b);
+}
+
+struct str workspace_encode_name(struct arena *arena, struct str name)
+{
+	return encode(arena, name, false);
+}
+
+struct str workspace_encode_id(struct arena *arena, struct str id)
+{
+	return encode(arena, id, true);
 }

@@ -106,7 +106,7 @@ int past_path_at(struct workspace *ws, struct ctx *ctx, struct str text, struct 
 {
 	size_t at = str_rfind_char(text, '@');
 	struct err ignored;
-	int r = wpath_parse_lenient(ctx->arena, text, ret_path, err);
+	int r = workspace_path(ws, ctx->arena, text, ret_path, err);
 
 	*ret_has_rev = false;
 	if (at + 1 >= text.len)
@@ -117,7 +117,7 @@ int past_path_at(struct workspace *ws, struct ctx *ctx, struct str text, struct 
 	if (r)
 		return r;
 	*ret_has_rev = true;
-	return wpath_parse_lenient(ctx->arena, str_first(text, at), ret_path, err);
+	return workspace_path(ws, ctx->arena, str_first(text, at), ret_path, err);
 }
 
 int past_settle(struct workspace *ws, struct ctx *ctx, struct wpath path, struct err *err)

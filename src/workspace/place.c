@@ -24,7 +24,6 @@
 #include "text/dotenv.h"
 #include "text/schema.h"
 #include "text/yaml.h"
-#include "workspace/config.h"
 #include "workspace/embedded.h"
 #include "workspace/workspace_parts.h"
 
@@ -53,7 +52,7 @@ static int read_host_file(struct arena *arena, const char *path, size_t max, boo
 		return err_set(err, ERR_INVALID,
 			       "there is no file \"%s\"; name the deployment's stead.yaml with --config", path);
 	if (fd < 0 || fstat(fd, &st) != 0)
-		return err_sys(err, errno, "the deployment \"%s\" cannot be read", path);
+		return err_sys(err, errno, "\"%s\" cannot be read", path);
 	if (!S_ISREG(st.st_mode))
 		return err_set(err, ERR_INVALID, "\"%s\" is not a file", path);
 	if ((uint64_t)st.st_size > max)
@@ -62,7 +61,7 @@ static int read_host_file(struct arena *arena, const char *path, size_t max, boo
 	for (ssize_t n = 1; n && len < (size_t)st.st_size; len += (size_t)n) {
 		n = read(fd, text + len, (size_t)st.st_size - len);
 		if (n < 0 && errno != EINTR)
-			return err_sys(err, errno, "the deployment \"%s\" cannot be read", path);
+			return err_sys(err, errno, "\"%s\" cannot be read", path);
 		n = n < 0 ? 0 : n;
 	}
 	*ret = str_n(text, len);
@@ -95,6 +94,15 @@ static struct str url_in(struct arena *arena, struct str file, struct str url)
 	return arena_printf(arena, "disk:%.*s", STR_ARG(path_relative_to(arena, file, str_from(url, 5))));
 }
 
+int place_host_file(struct arena *arena, struct str path, size_t max, struct str *ret, struct err *err)
+{
+	if (memchr(path.ptr, 0, path.len))
+		return err_set(err, ERR_INVALID, "the name of a file has a NUL character");
+	if (access(arena_cstr(arena, path), R_OK) != 0)
+		return err_sys(err, errno, "\"%.*s\" cannot be read", STR_ARG(utf8_first(path, 200)));
+	return read_host_file(arena, arena_cstr(arena, path), max, false, ret, err);
+}
+
 static int read_env(struct arena *arena, struct str file, struct jv **ret_vars, struct err *err)
 {
 	struct str path = path_relative_to(arena, file, STR(".env")), text;
@@ -117,16 +125,49 @@ static struct env env_of(struct arena *arena, const struct jv *vars)
 	return (struct env){list, n};
 }
 
-static int read_document(struct arena *arena, struct str file, struct jv **ret, struct env *ret_env, struct err *err)
+/* What a place in another system's words says of keys and addresses, and after it what .env says. */
+static struct env_var *env_list(struct arena *arena, const struct place_spec *spec, const struct env *more)
 {
-	const char *path = arena_cstr(arena, file);
+	size_t count = spec->env_count + (more ? more->count : 0), n = spec->env_count;
+	struct env_var *list = ARENA_ARRAY(arena, struct env_var, count + 1);
+
+	for (size_t i = 0; i < n; i++)
+		list[i] = spec->env[i];
+	for (size_t i = 0; more && i < more->count; i++)
+		list[n++] = more->vars[i];
+	return list;
+}
+
+/* Keys of agent.yaml in stead.yaml hold for every workspace. They are taken out of `document`; `quota`, which both
+   files have, stays in it too. */
+static int take_defaults(struct arena *arena, const char *path, const struct jv *schema, struct jv *document,
+			 const struct jv **ret, struct err *err)
+{
+	const struct jv *own = jv_get(schema, "properties");
+	struct jv *defaults = jv_object(arena);
+
+	for (const struct jv_member *m = jv_first(document), *next; m; m = next) {
+		next = m->next;
+		if (!config_has_key(arena, m->key))
+			continue;
+		jv_set_key(arena, defaults, m->key, m->value);
+		if (!jv_get_key(own, m->key))
+			jv_remove(document, arena_cstr(arena, m->key));
+	}
+	*ret = defaults;
+	return config_check(arena, defaults, path, err);
+}
+
+static int read_document(struct arena *arena, struct place_config *c, struct jv **ret, struct err *err)
+{
+	const char *path = arena_cstr(arena, c->file);
 	struct jv *vars, *schema;
 	struct str text;
 	int r = read_host_file(arena, path, YAML_LEN_MAX, false, &text, err);
 
 	if (r)
 		return r;
-	r = read_env(arena, file, &vars, err);
+	r = read_env(arena, c->file, &vars, err);
 	if (r)
 		return r;
 	r = yaml_parse(arena, text, ret, err);
@@ -136,8 +177,11 @@ static int read_document(struct arena *arena, struct str file, struct jv **ret, 
 		r = dotenv_expand(arena, *ret, vars, err);
 	if (r)
 		return err_prefix(err, "%s", path);
-	*ret_env = env_of(arena, vars);
+	c->env = env_of(arena, vars);
+	c->defaults.vars = vars;
 	r = jv_parse(arena, embedded_stead_schema, &schema, err);
+	if (!r && (*ret)->type == JV_OBJECT)
+		r = take_defaults(arena, path, schema, *ret, &c->defaults.document, err);
 	return r ? r : schema_check(schema, *ret, path, err);
 }
 
@@ -149,7 +193,8 @@ static int refuse_local(const struct place_config *c, const char *what, const ch
 	return err_set(
 		err, ERR_INVALID,
 		"%.*s: replicas is %llu, but %s would be stored in \"%.*s\", which only one machine sees: the others "
-		"would each have their own; set \"%s:\" to a store that all reach (s3://, redis:// or postgres://), "
+		"would each have their own; set \"%s:\" to a store that all reach (s3://, redis://, postgres:// or "
+		"mysql://), "
 		"or replicas to 1",
 		STR_ARG(c->file), (unsigned long long)c->replicas, what, STR_ARG(utf8_first(url, 100)), key);
 }
@@ -200,6 +245,8 @@ static enum place_scope scope_of(struct str word)
 		return SCOPE_SESSION;
 	if (str_is(word, "agent"))
 		return SCOPE_AGENT;
+	if (str_is(word, "user_or_session"))
+		return SCOPE_USER_OR_SESSION;
 	return str_is(word, "global") ? SCOPE_GLOBAL : SCOPE_USER;
 }
 
@@ -225,6 +272,13 @@ int place_read(struct arena *arena, struct str url, struct place_config *ret, st
 	int r;
 
 	if (!str_starts(url, STR(CONFIG_SCHEME))) {
+		if (place_is_spec(url)) {
+			r = place_spec_parse(arena, url, &c.spec, err);
+			if (r)
+				return r;
+			url = c.spec.store;
+			c.env = (struct env){env_list(arena, &c.spec, NULL), c.spec.env_count};
+		}
 		if (workspace_is_temp(url))
 			return err_set(err, ERR_INVALID, "a temporary store is always new and empty; name another");
 		c.store = url.len ? workspace_url(arena, url) : workspace_default_store(arena);
@@ -235,14 +289,29 @@ int place_read(struct arena *arena, struct str url, struct place_config *ret, st
 	c.file = arena_str(arena, str_from(url, sizeof CONFIG_SCHEME - 1));
 	if (!c.file.len || memchr(c.file.ptr, 0, c.file.len) || c.file.len > 4 * PATH_LEN_MAX)
 		return err_set(err, ERR_INVALID, "\"config:\" names no file; write \"config:stead.yaml\"");
-	r = read_document(arena, c.file, &document, &c.env, err);
+	r = read_document(arena, &c, &document, err);
 	if (r)
 		return r;
 	c.store = url_in(arena, c.file, jv_get_str(document, "store"));
+	if (!c.store.len && jv_get(document, "workspaces_path"))
+		c.store = url_in(arena, c.file,
+				 arena_printf(arena, "disk:%.*s", STR_ARG(jv_get_str(document, "workspaces_path"))));
+	if (jv_get(document, "workspace_config")) {
+		if (c.store.len)
+			return err_set(err, ERR_INVALID,
+				       "%.*s: both \"store\" and \"workspace_config\" say where files are; remove one",
+				       STR_ARG(c.file));
+		r = place_spec_read(arena, jv_get(document, "workspace_config"), &c.spec, err);
+		if (r)
+			return err_prefix(err, "%.*s", STR_ARG(c.file));
+		c.store = url_in(arena, c.file, c.spec.store);
+		c.env = (struct env){env_list(arena, &c.spec, &c.env), c.spec.env_count + c.env.count};
+	}
 	c.state = url_in(arena, c.file, jv_get_str(document, "state"));
 	c.templates = url_in(arena, c.file, jv_get_str(document, "templates"));
 	if (!c.store.len)
 		c.store = workspace_default_store(arena);
+	c.server = jv_get(document, "server");
 	c.replicas = (uint64_t)jv_get_int(document, "replicas", 1);
 	c.scope = scope_of(jv_get_str(document, "isolation"));
 	c.users = read_users(arena, document, c.file);
@@ -281,6 +350,8 @@ int place_namespace(struct arena *arena, enum place_scope scope, const struct ac
 				    [SCOPE_GLOBAL] = STR_NONE};
 
 	*ret = WPATH_ROOT;
+	if (scope == SCOPE_USER_OR_SESSION)
+		scope = actor->user.len ? SCOPE_USER : SCOPE_SESSION;
 	if (!names[scope].len)
 		return 0;
 	return wpath_parse(

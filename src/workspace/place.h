@@ -10,18 +10,23 @@
 #include "base/ctx.h"
 #include "store/stores.h"
 #include "text/jv.h"
+#include "workspace/config.h"
+#include "workspace/spec.h"
 
-enum place_scope { SCOPE_USER, SCOPE_SESSION, SCOPE_AGENT, SCOPE_GLOBAL };
+enum place_scope { SCOPE_USER, SCOPE_SESSION, SCOPE_AGENT, SCOPE_GLOBAL, SCOPE_USER_OR_SESSION };
 
 struct place_config {
 	struct str file;                    /* stead.yaml; ptr NULL: there is none */
 	struct str store, state, templates; /* URLs; state and templates may be empty */
 	uint64_t replicas;
 	enum place_scope scope;
-	uint64_t cache_bytes; /* 0: no cache */
-	struct str cache_dir; /* empty: in memory */
+	uint64_t cache_bytes;   /* 0: no cache */
+	struct str cache_dir;   /* empty: in memory */
+	struct place_spec spec; /* of a place in the words of another system; zeros: there is none */
 	const struct jv *users;
-	struct env env; /* of the .env file next to stead.yaml: stores are opened with it */
+	struct config_defaults defaults; /* what stead.yaml says for every workspace, and the .env file next to it */
+	const struct jv *server;         /* settings of `stead serve`; NULL: none */
+	struct env env;                  /* of the .env file next to stead.yaml: stores are opened with it */
 	/* Of opening alone. */
 	int64_t deadline_ns;
 	const struct cancel *cancel;
@@ -32,6 +37,8 @@ struct place_config {
 int place_read(struct arena *arena, struct str url, struct place_config *ret, struct err *err);
 /* True when one of its stores is on a server. */
 bool place_is_remote(const struct place_config *config);
+/* A whole file of this machine. */
+int place_host_file(struct arena *arena, struct str path, size_t max, struct str *ret, struct err *err);
 /* The JSON Schema text of stead.yaml. */
 struct str place_schema(void);
 

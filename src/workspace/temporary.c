@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Where workspaces lie, in the words people use: a store's URL, a path, "memory", or "temp" for a directory of its own
- * that goes with the workspace ("temp:PREFIX" begins its name).
+ * that goes with the workspace ("temp:PREFIX" begins its name; "?cleanup=false" after it keeps the directory).
  */
 #include <errno.h>
 #include <ftw.h>
@@ -29,12 +29,21 @@ struct str workspace_url(struct arena *arena, struct str text)
 	return text;
 }
 
-int workspace_temp_new(struct arena *arena, struct str url, struct str *ret_dir, struct err *err)
+int workspace_temp_new(struct arena *arena, struct str url, struct str *ret_dir, bool *ret_cleanup, struct err *err)
 {
-	struct str prefix = str_from(url, 5);
+	struct str rest = str_from(url, 5), prefix = str_first(rest, str_find_char(rest, '?')), option;
 	const char *base = env_process("TMPDIR");
 	struct str dir;
+	bool keeps;
 
+	option = str_from(rest, prefix.len);
+	keeps = str_is(option, "?cleanup=false");
+	if (ret_cleanup)
+		*ret_cleanup = !keeps;
+	if (option.len && !keeps && !str_is(option, "?cleanup=true"))
+		return err_set(err, ERR_INVALID,
+			       "\"%.*s\" has an option that is not known; write temp:NAME?cleanup=false",
+			       STR_ARG(utf8_first(url, 100)));
 	if (!prefix.len)
 		prefix = STR("stead-");
 	if (!wpath_name_ok(prefix) || prefix.len > 200)

@@ -11,7 +11,8 @@
 
 /* *ret is NULL for a text that is blank, else the checked document: {allow?, deny?, mcpServers?}. Its servers are in
    one form: {transport: stdio | http | sse, command?, args?, env?, cwd?, url?, headers?, queryParams?, timeout_ms,
-   initialization_timeout_ms, disabled, enableTools?, disableTools?}. `vars` as for dotenv_expand. */
+   initialization_timeout_ms, disabled, enableTools?, disableTools?, protocolVersion?, sampling?,
+   elicitation?, oauth?}. `vars` as for dotenv_expand. */
 int tools_json_read(struct arena *arena, struct str text, const struct jv *vars, struct jv **ret, struct err *err);
 
 #endif

@@ -23,18 +23,30 @@
 #include "base/hash.h"
 #include "base/limits.h"
 #include "revisions/revisions.h"
+#include "store/list_stream.h"
 #include "workspace/fork.h"
 #include "workspace/gc.h"
+#include "workspace/own_dir.h"
 #include "workspace/place.h"
+#include "workspace/rights.h"
 #include "workspace/workspace_parts.h"
 
 #define SLOTS_MAX 32
 
+/* A user's part of a workspace with limits of its own. It belongs to the workspace that was opened first, so that all
+   handles of the user count together. */
+struct user_part {
+	struct user_part *next;
+	struct wpath dir;
+	struct store *store, *revisions;
+	uint64_t seen, bytes; /* history up to this revision, and what is kept of it; with the lock of the quota */
+};
+
 /* What '/' is for tools. */
 struct root {
 	struct wpath path;
-	bool whole; /* the workspace itself */
-	bool fixed; /* nothing in it is for tools to change */
+	bool whole;   /* the workspace itself */
+	bool of_item; /* the files of an item of a board */
 };
 
 struct workspace {
@@ -43,10 +55,12 @@ struct workspace {
 	struct actor actor;
 	struct str place, whole;   /* of '/' and of the workspace, as a person would name them */
 	struct str dir, store_dir; /* dir: host directory of the workspace on disk, else ptr NULL */
+	bool with_git;             /* as in workspace_opts */
+	struct str own_dir;        /* the directory of the person's own, without symbolic links; else empty */
 	bool own_files;
 	struct workspace_opts opts;      /* as it was opened */
 	const struct workspace *sibling; /* whose base stores these are; NULL: its own */
-	const struct workspace *of;      /* whose opened workspace this is, for another user; NULL: its own */
+	struct workspace *of;            /* whose opened workspace this is, for another user; NULL: its own */
 	bool is_fork;
 	struct place_config where;
 	struct place *stores;    /* owned, unless they are the sibling's */
@@ -55,13 +69,19 @@ struct workspace {
 	struct store *templates; /* below every workspace; NULL: nothing is */
 	struct store *raw;       /* this workspace, unrecorded; of a fork: its own directory over the parent's past */
 	struct store *shared;    /* this workspace, everybody's: every change of it gets a revision */
-	struct store *home;      /* shared, or what this user has of it */
+	_Atomic uint64_t snapshots;      /* bytes that are kept of sandboxes, when they were counted last */
+	_Atomic int64_t snapshots_at_ns; /* 0: they are to be counted */
+	struct store *counted;           /* shared within its quota; of another handle when that has opened it */
+	pthread_mutex_t parts_lock;
+	struct user_part *parts;
+	struct store *home; /* counted, or what this user has of it */
 	struct store *files, *events;
 	struct store
 		*recorded; /* the revisions layer below files: shared, or that of a directory of the person's own */
 	struct wpath root; /* where the file area is in it */
 	struct wpath user_dir;
 	struct root tool_root;
+	struct rights rights;
 	struct gc_auto *gc;
 	const char *temp;           /* a directory that goes with the handle; NULL: none */
 	pthread_mutex_t slots_lock; /* recursive: opening one may ask for another */
@@ -122,7 +142,8 @@ int workspace_read(struct ctx *ctx, struct store *home, const char *path, size_t
 	return r == -ERR_NOT_FOUND ? 0 : r;
 }
 
-int workspace_load_config(struct arena *arena, struct ctx *ctx, struct store *home, struct config *ret, struct err *err)
+int workspace_load_config(struct arena *arena, struct ctx *ctx, struct store *home,
+			  const struct config_defaults *defaults, struct config *ret, struct err *err)
 {
 	struct str agent_yaml, dotenv, tools_json;
 	int r = workspace_read(ctx, home, "agent.yaml", YAML_LEN_MAX, &agent_yaml, err);
@@ -131,7 +152,7 @@ int workspace_load_config(struct arena *arena, struct ctx *ctx, struct store *ho
 		r = workspace_read(ctx, home, ".env", ENV_LEN_MAX, &dotenv, err);
 	if (!r)
 		r = workspace_read(ctx, home, "tools.json", YAML_LEN_MAX, &tools_json, err);
-	return r ? r : config_load(arena, agent_yaml, dotenv, tools_json, ret, err);
+	return r ? r : config_load(arena, agent_yaml, dotenv, tools_json, defaults, ret, err);
 }
 
 int workspace_exists(struct ctx *ctx, struct store *home, bool *ret, struct err *err)
@@ -151,27 +172,43 @@ int workspace_exists(struct ctx *ctx, struct store *home, bool *ret, struct err 
 
 /* --- the stack --- */
 
-/* In the whole workspace some names are not the agent's: what Stead parks there, what decides which tools there are,
-   other people's parts, notes (their place says who wrote them), skills (a person promotes them). "!x" takes back: the
-   rules are for the top level only, a project may have such names. */
-static const char *const whole_fixed[] = {"artifacts",  "!*/**/artifacts",  "agent.yaml",        "!*/**/agent.yaml",
-					  "tools.json", "!*/**/tools.json", "notes/*/[0-9]*.md", "notes/*/*/[0-9]*.md",
-					  "skills",     "!*/**/skills"};
+/* In the whole workspace other people's parts are not shown, and items of boards are changed by the tools of boards.
+   "!x" takes back: a project may have such a name. */
 static const char *const whole_hidden[] = {"users", "!*/**/users"};
-static const char *const all_fixed[] = {"*"};
+static const char *const whole_fixed[] = {"boards", "!*/**/boards"};
+
+/* "KEY" or "BOARD/KEY" after "task:". The key of a board's item begins with TASK- or DELEGATE-; any other is a
+   directory of tasks/. */
+static int parse_task(struct arena *arena, struct str key, struct root *ret, struct str *ret_text, struct err *err)
+{
+	size_t slash = str_find_char(key, '/');
+	bool names_board = slash < key.len;
+	struct str board = names_board ? str_first(key, slash) : STR("main");
+
+	if (names_board)
+		key = str_from(key, slash + 1);
+	ret->of_item = str_starts(key, STR("TASK-")) || str_starts(key, STR("DELEGATE-"));
+	if (!wpath_name_ok(key) || !wpath_name_ok(board) || (names_board && !ret->of_item))
+		return err_set(err, ERR_INVALID,
+			       "the root \"task:%.*s\" names no task; write task:KEY or task:BOARD/KEY",
+			       STR_ARG(utf8_first(key, 80)));
+	*ret_text = ret->of_item ? arena_printf(arena, "boards/%.*s/tasks/%.*s", STR_ARG(board), STR_ARG(key))
+				 : arena_printf(arena, "tasks/%.*s", STR_ARG(key));
+	return 0;
+}
 
 static int parse_root(struct arena *arena, struct str text, struct root *ret, struct err *err)
 {
-	struct str key = str_starts(text, STR("task:")) ? str_from(text, 5) : STR_NONE;
+	struct str top;
 	int r = 0;
 
 	*ret = (struct root){0};
 	if (!text.len)
 		text = STR("files");
-	if (key.ptr && !wpath_name_ok(key))
-		return err_set(err, ERR_INVALID, "the root \"%.*s\" names no task; write task:KEY", STR_ARG(text));
-	if (key.ptr)
-		text = arena_printf(arena, "tasks/%.*s", STR_ARG(key));
+	if (str_starts(text, STR("task:")))
+		r = parse_task(arena, str_from(text, 5), ret, &text, err);
+	if (r)
+		return r;
 	if (str_is(text, "workspace"))
 		ret->path = WPATH_ROOT;
 	else
@@ -179,9 +216,9 @@ static int parse_root(struct arena *arena, struct str text, struct root *ret, st
 	if (r)
 		return err_prefix(err, "the root of the file tools");
 	ret->whole = wpath_is_root(ret->path);
-	ret->fixed = wpath_within(ret->path, (struct wpath){STR("artifacts")}) && !ret->whole;
-	if (!ret->whole && (wpath_within(ret->path, (struct wpath){STR(".stead")}) ||
-			    wpath_within(ret->path, (struct wpath){STR("users")})))
+	top = str_first(ret->path.s, str_find_char(ret->path.s, '/'));
+	if (str_eq_nocase(top, STR(".stead")) || str_eq_nocase(top, STR("users")) ||
+	    (str_eq_nocase(top, STR("boards")) && !ret->of_item))
 		return err_set(
 			err, ERR_DENIED,
 			"\"%.*s\" cannot be the root of the file tools; use \"files\", \"workspace\", task:KEY or "
@@ -190,23 +227,32 @@ static int parse_root(struct arena *arena, struct str text, struct root *ret, st
 	return 0;
 }
 
-static struct store *guarded(struct store *inner, const struct root *root, bool own_files)
-{
-	const char *hidden[128];
-	struct guard_rules rules = guard_defaults;
-	size_t n = 0;
+/* Git runs commands that are configured in there, as the person who uses it next; and it keeps passwords there. */
+static const char *const always_fixed[] = {".git"};
+static const char *const always_hidden[] = {"**/.git/config"};
 
-	for (; n < rules.hidden_count && n < COUNT(hidden) - 2; n++)
+static struct store *guarded(const struct workspace *ws, struct store *inner)
+{
+	const char *hidden[128], *fixed[64];
+	struct guard_rules rules = guard_defaults;
+	size_t n = 0, fixed_count = 0;
+
+	for (; n < rules.hidden_count && n < COUNT(hidden) - 3; n++)
 		hidden[n] = rules.hidden[n];
-	if (root->whole && !own_files) {
-		for (size_t i = 0; i < COUNT(whole_hidden); i++)
+	if (!ws->with_git)
+		hidden[n++] = always_hidden[0];
+	if (!ws->own_files) {
+		for (size_t i = 0; ws->tool_root.whole && i < COUNT(whole_hidden); i++)
 			hidden[n++] = whole_hidden[i];
-		rules.fixed = whole_fixed;
-		rules.fixed_count = COUNT(whole_fixed);
-	} else if (root->fixed && !own_files) {
-		rules.fixed = all_fixed;
-		rules.fixed_count = 1;
+		for (size_t i = 0; ws->tool_root.whole && i < COUNT(whole_fixed); i++)
+			fixed[fixed_count++] = whole_fixed[i];
+		rules.refusal = rights_refusal;
+		rules.refusal_arg = &ws->rights;
 	}
+	if (!ws->with_git)
+		fixed[fixed_count++] = always_fixed[0];
+	rules.fixed = fixed;
+	rules.fixed_count = fixed_count;
 	rules.hidden = hidden;
 	rules.hidden_count = n;
 	return store_guard_new(inner, &rules);
@@ -261,6 +307,7 @@ int workspace_record(struct ctx *ctx, const struct workspace_stores *place, stru
 		opts.own = str_is(str_of(dir), ".stead/rev") ? (struct wpath){STR(".stead/rev")} : WPATH_ROOT;
 	} else {
 		opts.scratch = store_prefix_new(store_share(place->base), path);
+		opts.log_syncs = place->log_base != NULL;
 	}
 	r = store_revisions_open(inner, log, opts, ctx, ret, err);
 
@@ -272,6 +319,16 @@ int workspace_record(struct ctx *ctx, const struct workspace_stores *place, stru
 	return r;
 }
 
+int workspace_record_own(struct ctx *ctx, const struct workspace_stores *place, struct str name, struct str dir,
+			 const struct store_disk_opts *opts, struct store **ret, struct err *err)
+{
+	struct str log = arena_printf(ctx->arena, ".stead/own/%s", hash_hex128(ctx->arena, dir).ptr);
+	struct store *own;
+	int r = store_disk_open(arena_cstr(ctx->arena, dir), opts, &own, err);
+
+	return r ? r : workspace_record(ctx, place, name, own, log.ptr, ret, err);
+}
+
 static struct workspace_stores place_of(const struct workspace *ws)
 {
 	struct workspace_stores place = {.base = ws->base, .log_base = ws->log_base};
@@ -279,6 +336,10 @@ static struct workspace_stores place_of(const struct workspace *ws)
 	if (ws->sibling) {
 		place.known = ws->sibling->actor.workspace;
 		place.known_revisions = ws->sibling->shared;
+		if (ws->sibling->own_files) {
+			place.known_own = ws->sibling->recorded;
+			place.known_dir = ws->sibling->own_dir;
+		}
 	}
 	return place;
 }
@@ -302,28 +363,24 @@ static int record(struct workspace *ws, struct store *inner, const char *dir, st
    from there, so that nothing of Stead is ever seen in a project. */
 static int open_own_files(struct workspace *ws, struct str dir, struct store **ret, struct err *err)
 {
-	struct store *own;
+	struct ctx ctx = opening(ws);
+	struct workspace_stores place = place_of(ws);
 	/* a log on this machine makes up for what was not synced; one elsewhere is not compared with the files at start
 	 */
 	struct store_disk_opts opts = {.relaxed = store_is_local(ws->base), .keep_links = true};
 	const char *path = arena_cstr(ws->arena, dir);
-	struct str real;
 	char *resolved;
-	int r;
 
 	if (memchr(dir.ptr, 0, dir.len))
 		return err_set(err, ERR_INVALID, "the directory of files has a NUL character in its name");
 	if (ws->dir.ptr && same_device(path, ws->dir.ptr))
 		opts.tmp_dir = arena_printf(ws->arena, "%s/.stead/tmp", ws->dir.ptr).ptr;
-	ws->own_files = true;
-	ws->place = dir;
-	r = store_disk_open(path, &opts, &own, err);
-	if (r)
-		return r;
 	resolved = realpath(path, NULL);
-	real = hash_hex128(ws->arena, str_of(resolved ? resolved : path));
+	ws->own_files = true;
+	ws->own_dir = arena_str(ws->arena, str_of(resolved ? resolved : path));
+	ws->place = resolved ? ws->own_dir : dir;
 	free(resolved);
-	return record(ws, own, arena_printf(ws->arena, ".stead/own/%s", real.ptr).ptr, ret, err);
+	return workspace_record_own(&ctx, &place, ws->actor.workspace, ws->own_dir, &opts, ret, err);
 }
 
 /* The workspace over the deployment's templates. */
@@ -334,38 +391,177 @@ static struct store *over_templates(const struct workspace *ws, struct store *sh
 	return ws->templates ? store_overlay_new(view, store_share(ws->templates)) : view;
 }
 
+/* --- quotas --- */
+
+static uint64_t kept_bytes(void *revisions, bool again)
+{
+	(void)again; /* it is kept up to date there */
+	return revisions_kept_bytes(revisions);
+}
+
+#define SNAPSHOTS_NS (60 * NS_PER_S) /* another process may have saved one */
+
+/* What is kept of sandboxes, in all. */
+static uint64_t snapshot_bytes(struct workspace *ws, bool again)
+{
+	ARENA_SCOPE struct arena *arena = arena_new();
+	LIST_PAGES_SCOPE struct list_pages pages = {.store = ws->raw,
+						    .dir = {STR(".stead/sandbox")},
+						    .req = {.recursive = true, .limit = STORE_PAGE_MAX},
+						    .ctx = {.arena = arena}};
+	int64_t now = clock_monotonic_ns(), at = atomic_load(&ws->snapshots_at_ns);
+	uint64_t bytes = 0;
+	struct err ignored;
+
+	if (!again && at && now - at < SNAPSHOTS_NS)
+		return atomic_load(&ws->snapshots);
+	while (list_pages_next(&pages, &ignored) > 0)
+		for (size_t i = 0; i < pages.page.count; i++)
+			bytes += pages.page.entries[i].stat.size;
+	atomic_store(&ws->snapshots, bytes);
+	atomic_store(&ws->snapshots_at_ns, now);
+	return bytes;
+}
+
+static uint64_t all_kept_bytes(void *arg, bool again)
+{
+	struct workspace *ws = arg;
+
+	return revisions_kept_bytes(ws->shared) + snapshot_bytes(ws, again);
+}
+
+#define RECORD_BYTES 256 /* what a record of the log takes, about */
+
+/* What history keeps of a user's files: the records, and the contents that were replaced or removed. */
+static uint64_t user_kept_bytes(void *arg, bool again)
+{
+	ARENA_SCOPE struct arena *arena = arena_new();
+	struct user_part *part = arg;
+	struct rev_query query = {.path = part->dir, .limit = 1000};
+	struct ctx ctx = {.arena = arena};
+	struct revision *list;
+	uint64_t head;
+	struct err err;
+	bool more = true;
+	size_t count;
+
+	if (again)
+		part->seen = part->bytes = 0;
+	if (revisions_head(part->revisions, &ctx, &head, &err) != 0)
+		return part->bytes;
+	while (more && part->seen < head) {
+		query.since = part->seen;
+		if (revisions_query(part->revisions, &ctx, &query, &list, &count, &more, &err) != 0)
+			return part->bytes;
+		for (size_t i = 0; i < count; i++) {
+			part->bytes += RECORD_BYTES + (list[i].before.where == REV_NOWHERE ? 0 : list[i].before.size);
+			part->seen = list[i].number;
+		}
+		arena_reset(arena);
+	}
+	part->seen = head;
+	return part->bytes;
+}
+
+static struct store *new_part(struct workspace *first, struct wpath dir)
+{
+	const struct config_quota *quota = &first->config.quota;
+	struct quota_limits limits = {
+		.bytes = quota->user_bytes, .files = quota->user_files, .whose = "the user's", .skips_own = true};
+	struct user_part *part = xcalloc(1, sizeof *part);
+
+	part->dir = (struct wpath){arena_str(first->arena, dir.s)};
+	part->revisions = first->shared;
+	part->store = store_quota_new(store_prefix_new(store_share(first->counted), part->dir), limits);
+	store_quota_count_kept(part->store, user_kept_bytes, part);
+	part->next = first->parts;
+	first->parts = part;
+	return part->store;
+}
+
+/* This user's own part, within its limits. */
+static struct store *user_part(const struct workspace *ws)
+{
+	struct workspace *first = (struct workspace *)(ws->of ? ws->of : ws);
+	struct store *found = NULL;
+
+	if (!first->config.quota.user_bytes && !first->config.quota.user_files)
+		return store_prefix_new(store_share(first->counted), ws->user_dir);
+	pthread_mutex_lock(&first->parts_lock);
+	for (const struct user_part *p = first->parts; p && !found; p = p->next)
+		if (wpath_eq(p->dir, ws->user_dir))
+			found = p->store;
+	if (!found)
+		found = new_part(first, ws->user_dir);
+	pthread_mutex_unlock(&first->parts_lock);
+	return store_share(found);
+}
+
+static struct store *counted_new(struct workspace *ws)
+{
+	const struct config_quota *quota = &ws->config.quota;
+	struct quota_limits limits = {
+		.bytes = quota->bytes, .files = quota->files, .file_size = quota->file_size, .skips_own = true};
+	struct store *counted = store_quota_new(store_share(ws->shared), limits);
+
+	store_quota_count_kept(counted, all_kept_bytes, ws);
+	return counted;
+}
+
+/* What people wrote for everybody; in AgentScope's layout below what they wrote for this user in a directory of that
+   name. */
+static struct store *shared_view(const struct workspace *ws, struct store *shared)
+{
+	struct store *all = workspace_assets_new(over_templates(ws, shared), false), *own;
+	struct wpath dir = {ws->actor.user};
+
+	if (ws->opts.layout != LAYOUT_AGENTSCOPE || !rights_may_be_user(dir))
+		return all;
+	own = store_prefix_new(store_share(shared), dir);
+	return store_overlay_new(workspace_assets_new(own, true), all);
+}
+
 /* `dir` of what this user has: their own part of the workspace over what people wrote for everybody. Without a user it
    is the workspace itself. Where nothing of that can be (files/, tasks/), their own part is all there is, and an
-   overlay would only ask twice. */
+   overlay would only ask twice. `shared`: the workspace, now or as it was. */
 static struct store *user_view(const struct workspace *ws, struct store *shared, struct wpath dir)
 {
-	struct wpath user_dir = ws->user_dir;
 	struct store *view;
 
-	if (wpath_is_root(user_dir)) {
+	if (wpath_is_root(ws->user_dir)) {
 		view = over_templates(ws, shared);
 	} else {
-		view = store_prefix_new(store_share(shared), user_dir);
+		view = shared == ws->counted ? user_part(ws) : store_prefix_new(store_share(shared), ws->user_dir);
 		if (workspace_may_be_asset(dir))
-			view = store_overlay_new(view, workspace_assets_new(over_templates(ws, shared)));
+			view = store_overlay_new(view, shared_view(ws, shared));
 	}
 	return wpath_is_root(dir) ? view : store_prefix_new(view, dir);
 }
 
-static uint64_t kept_bytes(void *revisions)
+/* A directory of the person's own is bounded as a workspace is, by itself. */
+static struct store *own_limits(const struct workspace *ws, struct store *files)
 {
-	return revisions_kept_bytes(revisions);
+	const struct config_quota *quota = &ws->config.quota;
+	struct store *bounded = store_quota_new(files, (struct quota_limits){.bytes = quota->bytes,
+									     .files = quota->files,
+									     .file_size = quota->file_size,
+									     .whose = "the directory's"});
+
+	store_quota_count_kept(bounded, kept_bytes, files);
+	return bounded;
 }
 
 /* The stack, outermost first:
  *   guard      outermost: no tool can name .stead/ or .env, while every layer inside still can
- *   events     outside quota: a refused write did not happen, so there is no event
- *   quota      outside revisions: a write that does not fit must not cost a record; what history keeps is counted
- *              all the same. Left out when there is no limit; around the tool root, so that it counts that area
+ *   events     outside quotas: a refused write did not happen, so there is no event
  *   prefix     the tool root, inside the layers above so that they see the paths that tools name
  *   overlay    a user's own part over the static assets of the workspace, which it never changes; and the workspace
  *              over the deployment's templates. Outside revisions: what shows through is not this workspace's history
+ *   quota      of the user, around their part
  *   prefix     the user's part
+ *   quota      of the workspace. Inside all that tools and families use, so that every change counts; outside
+ *              revisions: a write that does not fit must not cost a record, and what history keeps is counted all the
+ *              same. Both are left out when there is no limit
  *   revisions  one log for the workspace, so that a revision number means the same to all its users
  *   overlay    of a fork only: its own directory over its parent at a revision (fork.c)
  *   prefix     the workspace
@@ -374,8 +570,6 @@ static uint64_t kept_bytes(void *revisions)
 static int compose(struct workspace *ws, const struct workspace_opts *opts, struct err *err)
 {
 	struct str own = opts->files_dir;
-	const struct config_quota *quota = &ws->config.quota;
-	struct quota_limits limits = {quota->bytes, quota->files, quota->file_size};
 	struct store *files;
 	struct root root;
 	int r = parse_root(ws->arena, opts->root, &root, err);
@@ -389,15 +583,17 @@ static int compose(struct workspace *ws, const struct workspace_opts *opts, stru
 	if (r)
 		return r;
 	ws->tool_root = root;
-	ws->home = user_view(ws, ws->shared, WPATH_ROOT);
+	ws->counted = ws->of ? ws->of->counted : counted_new(ws);
+	ws->home = user_view(ws, ws->counted, WPATH_ROOT);
 	if (own.len && !opts->root.len) {
 		r = open_own_files(ws, own, &files, err);
 		if (r)
 			return r;
 		ws->recorded = files;
+		files = own_limits(ws, files);
 		ws->root = WPATH_ROOT;
 	} else {
-		files = user_view(ws, ws->shared, root.path);
+		files = user_view(ws, ws->counted, root.path);
 		ws->recorded = ws->shared;
 		r = wpath_join(ws->arena, ws->user_dir, root.path, &ws->root, err);
 		if (r)
@@ -406,10 +602,11 @@ static int compose(struct workspace *ws, const struct workspace_opts *opts, stru
 			arena_printf(ws->arena, "%.*s%s%.*s%s%.*s", STR_ARG(ws->whole), ws->user_dir.s.len ? "/" : "",
 				     STR_ARG(ws->user_dir.s), root.path.s.len ? "/" : "", STR_ARG(root.path.s));
 	}
-	files = store_quota_new(files, limits);
-	store_quota_count_kept(files, kept_bytes, ws->recorded);
 	ws->events = store_events_new(files);
-	ws->files = guarded(ws->events, &root, ws->own_files);
+	ws->with_git = opts->with_git;
+	ws->rights = (struct rights){
+		.root = root.path, .person = opts->person, .lent = jv_get(ws->config.document, "agents_may_edit")};
+	ws->files = guarded(ws, ws->events);
 	return 0;
 }
 
@@ -417,8 +614,9 @@ static int compose(struct workspace *ws, const struct workspace_opts *opts, stru
 
 static int no_workspace(struct workspace *ws, struct err *err)
 {
-	return err_set(err, ERR_NOT_FOUND, "there is no workspace \"%.*s\" in %.*s; make it with: stead init %.*s",
-		       STR_ARG(ws->actor.workspace), STR_ARG(utf8_first(ws->place, 200)), STR_ARG(ws->actor.workspace));
+	err_set(err, ERR_NOT_FOUND, "there is no workspace \"%.*s\" in %.*s; make it with: stead init %.*s",
+		STR_ARG(ws->actor.workspace), STR_ARG(utf8_first(ws->place, 200)), STR_ARG(ws->actor.workspace));
+	return err_detail(err, DETAIL_NO_WORKSPACE);
 }
 
 /* The stores of the deployment that the URL names. `dir` is the host's directory of files, when it is one. */
@@ -508,7 +706,7 @@ static int make_from_templates(struct workspace *ws, struct ctx *ctx, const stru
 static int load_config(struct workspace *ws, struct ctx *ctx, struct err *err)
 {
 	struct store *home = over_templates(ws, ws->raw);
-	int r = workspace_load_config(ws->arena, ctx, home, &ws->config, err);
+	int r = workspace_load_config(ws->arena, ctx, home, &ws->where.defaults, &ws->config, err);
 
 	store_destroy(home);
 	return r;
@@ -604,7 +802,7 @@ static struct workspace_opts copy_opts(struct arena *arena, const struct workspa
 	struct workspace_opts copy = *opts;
 
 	copy.store_url = arena_str(arena, opts->store_url);
-	copy.name = arena_str(arena, opts->name.len ? opts->name : STR("default"));
+	copy.name = arena_str(arena, opts->name);
 	copy.user = arena_str(arena, opts->user);
 	copy.agent = arena_str(arena, opts->agent);
 	copy.session = arena_str(arena, opts->session);
@@ -616,14 +814,73 @@ static struct workspace_opts copy_opts(struct arena *arena, const struct workspa
 static int open_temp(struct workspace *ws, struct err *err)
 {
 	struct str dir;
-	int r = workspace_temp_new(ws->arena, ws->opts.store_url, &dir, err);
+	bool cleanup;
+	int r = workspace_temp_new(ws->arena, ws->opts.store_url, &dir, &cleanup, err);
 
 	if (r)
 		return r;
-	ws->temp = dir.ptr;
+	ws->temp = cleanup ? dir.ptr : NULL;
 	ws->opts.store_url = arena_printf(ws->arena, "disk:%s", dir.ptr);
 	ws->opts.create = true;
 	return 0;
+}
+
+/* A place in another system's words may name the workspace, the agent, its teammates, and files to begin with. Without
+   it the options stay as they are. */
+static int take_spec(struct workspace *ws, struct place_spec *ret, struct err *err)
+{
+	struct place_config where;
+	struct workspace_opts *opts = &ws->opts;
+	int r;
+
+	*ret = (struct place_spec){0};
+	if (place_is_spec(opts->store_url))
+		r = place_spec_parse(ws->arena, opts->store_url, ret, err);
+	else if (str_starts(opts->store_url, STR("config:")) && !opts->name.len)
+		r = place_read(ws->arena, opts->store_url, &where, err);
+	else
+		return 0;
+	if (r)
+		return r;
+	if (!place_is_spec(opts->store_url))
+		*ret = where.spec;
+	else if (workspace_is_temp(ret->store))
+		opts->store_url = ret->store;
+	if (!opts->name.len)
+		opts->name = ret->workspace;
+	if (!opts->agent.len)
+		opts->agent = ret->author;
+	return 0;
+}
+
+/* Copies files of this machine to seeds/ of the file area, where they are not yet. */
+static int sow(struct workspace *ws, const struct place_spec *spec, struct err *err)
+{
+	struct store_cond absent = {.kind = STORE_ABSENT};
+	struct ctx ctx = opening(ws);
+	int r = 0;
+
+	if (spec->teammates)
+		ws->config.teammates = spec->teammates;
+	for (const struct jv_member *m = jv_first(spec->seeds); m && r == 0; m = m->next) {
+		struct str from = jv_str_of(m->value), bytes;
+		struct wpath to;
+
+		r = place_host_file(ws->arena, from, TOOL_FILE_MAX, &bytes, err);
+		if (r == 0)
+			r = wpath_parse(arena_printf(ws->arena, "files/seeds/%.*s",
+						     STR_ARG(str_from(from, str_rfind_char(from, '/') == from.len
+										    ? 0
+										    : str_rfind_char(from, '/') + 1))),
+					&to, err);
+		if (r == 0)
+			r = store_write(ws->home, &ctx, to, bytes, absent, NULL, err);
+		if (r == -ERR_EXISTS)
+			r = 0;
+		if (r)
+			return err_prefix(err, "seed");
+	}
+	return r;
 }
 
 static struct workspace *handle_new(void)
@@ -632,12 +889,14 @@ static struct workspace *handle_new(void)
 
 	ws->arena = arena_new();
 	ws->slots_lock = (pthread_mutex_t)PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
+	pthread_mutex_init(&ws->parts_lock, NULL);
 	return ws;
 }
 
 static int open_as(const struct workspace_opts *opts, const struct workspace *sibling, struct workspace **ret_ws,
 		   struct err *err)
 {
+	struct place_spec spec = {0};
 	struct workspace *ws;
 	int r;
 
@@ -646,13 +905,19 @@ static int open_as(const struct workspace_opts *opts, const struct workspace *si
 	ws = handle_new();
 	ws->sibling = sibling;
 	ws->opts = copy_opts(ws->arena, opts);
+	r = sibling ? 0 : take_spec(ws, &spec, err);
+	if (!ws->opts.name.len)
+		ws->opts.name = STR("default");
 	ws->actor = (struct actor){.workspace = ws->opts.name,
 				   .user = ws->opts.user,
 				   .agent = ws->opts.agent,
 				   .session = ws->opts.session};
-	r = workspace_is_temp(ws->opts.store_url) && !sibling ? open_temp(ws, err) : 0;
+	if (!r && workspace_is_temp(ws->opts.store_url) && !sibling)
+		r = open_temp(ws, err);
 	if (!r)
 		r = open_stack(ws, &ws->opts, err);
+	if (!r)
+		r = sow(ws, &spec, err);
 	if (r) {
 		workspace_close(ws);
 		return r;
@@ -672,6 +937,14 @@ int workspace_open(const struct workspace_opts *opts, struct workspace **ret_ws,
 int workspace_open_for(struct workspace *of, struct str user, struct str agent, struct str session,
 		       struct workspace **ret_ws, struct err *err)
 {
+	struct actor actor = {.user = user, .agent = agent, .session = session};
+
+	return workspace_open_at(of, actor, STR_NONE, ret_ws, err);
+}
+
+int workspace_open_at(struct workspace *of, struct actor actor, struct str root, struct workspace **ret_ws,
+		      struct err *err)
+{
 	struct workspace *ws = handle_new();
 	int r;
 
@@ -680,9 +953,11 @@ int workspace_open_for(struct workspace *of, struct str user, struct str agent, 
 	ws->of = of;
 	ws->config = of->config;
 	ws->opts = of->opts;
-	ws->opts.user = arena_str(ws->arena, user);
-	ws->opts.agent = arena_str(ws->arena, agent);
-	ws->opts.session = arena_str(ws->arena, session);
+	ws->opts.user = arena_str(ws->arena, actor.user);
+	ws->opts.agent = arena_str(ws->arena, actor.agent);
+	ws->opts.session = arena_str(ws->arena, actor.session);
+	if (root.len)
+		ws->opts.root = arena_str(ws->arena, root);
 	ws->actor = (struct actor){.workspace = of->actor.workspace,
 				   .user = ws->opts.user,
 				   .agent = ws->opts.agent,
@@ -711,6 +986,7 @@ int workspace_open_sibling(struct workspace *ws, struct str name, struct workspa
 	struct workspace_opts opts = ws->opts;
 
 	opts.name = name;
+	opts.files_dir = STR_NONE;
 	opts.create = false;
 	return open_as(&opts, ws, ret_ws, err);
 }
@@ -752,7 +1028,16 @@ void workspace_close(struct workspace *ws)
 	gc_auto_end(ws->gc);
 	store_destroy(ws->files);
 	store_destroy(ws->home);
+	while (ws->parts) {
+		struct user_part *part = ws->parts;
+
+		ws->parts = part->next;
+		store_destroy(part->store);
+		free(part);
+	}
+	pthread_mutex_destroy(&ws->parts_lock);
 	if (!ws->of) {
+		store_destroy(ws->counted);
 		store_destroy(ws->shared);
 		store_destroy(ws->raw);
 		place_close(ws->stores);
@@ -766,6 +1051,11 @@ void workspace_close(struct workspace *ws)
 struct str workspace_name(const struct workspace *ws)
 {
 	return ws->actor.workspace;
+}
+
+enum workspace_layout workspace_layout(const struct workspace *ws)
+{
+	return ws->opts.layout;
 }
 
 const struct env *workspace_env(const struct workspace *ws)
@@ -806,6 +1096,11 @@ struct store *workspace_shared(struct workspace *ws)
 struct store *workspace_unrecorded(struct workspace *ws)
 {
 	return ws->raw;
+}
+
+void workspace_snapshots_changed(struct workspace *ws)
+{
+	atomic_store(&(ws->of ? ws->of : ws)->snapshots_at_ns, 0);
 }
 
 struct wpath workspace_part(const struct workspace *ws)
@@ -853,7 +1148,7 @@ struct past_files *workspace_files_at(struct workspace *ws, uint64_t number, str
 		view = store_share(past->at);
 	else
 		view = user_view(ws, past->at, ws->tool_root.path);
-	past->files = store_readonly_new(guarded(view, &ws->tool_root, ws->own_files));
+	past->files = store_readonly_new(guarded(ws, view));
 	*ret_files = past->files;
 	return past;
 }
@@ -879,9 +1174,143 @@ bool workspace_is_remote(const struct workspace *ws)
 	return place_is_remote(&ws->where);
 }
 
+struct wpath workspace_clearable(const struct workspace *ws)
+{
+	return ws->tool_root.whole && !ws->own_files ? (struct wpath){STR("files")} : WPATH_ROOT;
+}
+
 bool workspace_files_are_own(const struct workspace *ws)
 {
 	return ws->own_files;
+}
+
+/* `path` below `dir`; ptr NULL when it is elsewhere. */
+static struct str below_dir(struct str path, struct str dir)
+{
+	while (dir.len > 1 && dir.ptr[dir.len - 1] == '/')
+		dir.len--;
+	if (!dir.len || !str_starts(path, dir) || (path.len > dir.len && path.ptr[dir.len] != '/'))
+		return STR_NONE;
+	return str_from(path, dir.len);
+}
+
+/* A path of this machine below the workspace, as it is called from '/' of the tools; ptr NULL: it is elsewhere. */
+static int below_home(const struct workspace *ws, struct arena *arena, struct str text, struct str *ret,
+		      struct err *err)
+{
+	char *real = realpath(ws->dir.ptr, NULL);
+	struct str home = below_dir(text, str_of(real ? real : "")), root = ws->root.s, shown = ws->tool_root.path.s;
+
+	free(real);
+	if (!home.ptr && str_starts(ws->dir, STR("/")))
+		home = below_dir(text, ws->dir);
+	*ret = home;
+	if (!home.ptr || !ws->root.s.len)
+		return 0;
+	*ret = below_dir(home, arena_printf(arena, "/%.*s", STR_ARG(root)));
+	if (!ret->ptr && !str_eq(root, shown)) /* what everybody shares */
+		*ret = shown.len ? below_dir(home, arena_printf(arena, "/%.*s", STR_ARG(shown))) : home;
+	if (ret->ptr)
+		return 0;
+	return err_set(
+		err, ERR_DENIED,
+		"\"%.*s\" is not below '/' of the file tools; write the path from there, for example notes/plan.md",
+		STR_ARG(utf8_first(text, 200)));
+}
+
+struct str workspace_below(const struct workspace *ws, struct str text)
+{
+	struct str below;
+
+	if (!ws->own_files || !str_starts(text, STR("/")))
+		return STR_NONE;
+	below = below_dir(text, ws->own_dir);
+	if (!below.ptr && str_starts(ws->opts.files_dir, STR("/")))
+		below = below_dir(text, ws->opts.files_dir);
+	return below;
+}
+
+/* Whether "/x/y" is a path of this machine, since the directory has no "x"; "/x" is taken for x. */
+static bool is_elsewhere(const struct workspace *ws, struct arena *arena, struct wpath path)
+{
+	struct str first = str_first(path.s, str_find_char(path.s, '/'));
+	struct stat st;
+
+	return first.len < path.s.len &&
+	       lstat(arena_printf(arena, "%.*s/%.*s", STR_ARG(ws->own_dir), STR_ARG(first)).ptr, &st) != 0 &&
+	       errno == ENOENT;
+}
+
+static int parse_path(const struct workspace *ws, struct arena *arena, struct str text, bool follows, struct wpath *ret,
+		      struct err *err)
+{
+	struct str below = workspace_below(ws, text);
+	struct wpath path;
+	int r = 0;
+
+	if (!ws->own_files && ws->dir.ptr && str_starts(text, STR("/")))
+		r = below_home(ws, arena, text, &below, err);
+	if (r)
+		return r;
+	r = wpath_parse_lenient(arena, below.ptr ? below : text, &path, err);
+	if (r == 0 && ws->own_files && !below.ptr && str_starts(text, STR("/")) && is_elsewhere(ws, arena, path))
+		return err_set(err, ERR_DENIED, "\"%.*s\" is outside of the directory; give a path relative to it",
+			       STR_ARG(utf8_first(text, 200)));
+	if (r == 0 && ws->own_files && !wpath_is_root(path))
+		return own_dir_resolve(arena, ws->own_dir, path, follows, ret, err);
+	if (r == 0)
+		*ret = path;
+	return r;
+}
+
+int workspace_path(const struct workspace *ws, struct arena *arena, struct str text, struct wpath *ret, struct err *err)
+{
+	return parse_path(ws, arena, text, true, ret, err);
+}
+
+int workspace_link_path(const struct workspace *ws, struct arena *arena, struct str text, struct wpath *ret,
+			struct err *err)
+{
+	return parse_path(ws, arena, text, false, ret, err);
+}
+
+struct str workspace_own_dir(const struct workspace *ws)
+{
+	return ws->own_files ? ws->own_dir : STR("");
+}
+
+int workspace_make_dir(struct workspace *ws, struct ctx *ctx, struct wpath path, struct err *err)
+{
+	struct store_stat stat;
+	int r = store_stat(ws->files, ctx, path, &stat, err); /* the guard refuses what is not for tools */
+
+	if (r == 0 && stat.kind == STORE_FILE)
+		return err_set(err, ERR_EXISTS, "\"%.*s\" is a file; choose another name", STR_ARG(path.s));
+	if (r != -ERR_NOT_FOUND)
+		return r;
+	return ws->own_files ? own_dir_make(ctx->arena, ws->own_dir, path, err) : 0;
+}
+
+/* Whether a path of the user's part is one directory of this machine, with no other layer that shows through. */
+static bool is_plain_dir(const struct workspace *ws, struct wpath path)
+{
+	bool has_user = !wpath_is_root(ws->user_dir), one_store = !ws->where.state.len && !jv_count(ws->where.users);
+
+	return ws->dir.ptr && !ws->is_fork && one_store &&
+	       !(has_user ? workspace_may_be_asset(path) : ws->templates != NULL);
+}
+
+struct str workspace_files_dir(const struct workspace *ws)
+{
+	return ws->own_files || is_plain_dir(ws, ws->tool_root.path) ? ws->place : STR_NONE;
+}
+
+struct str workspace_home_dir(const struct workspace *ws, struct arena *arena, struct wpath path)
+{
+	if (!is_plain_dir(ws, path))
+		return STR_NONE;
+	return arena_printf(arena, "%.*s%s%.*s/%.*s", STR_ARG(ws->whole), ws->user_dir.s.len ? "/" : "",
+			    STR_ARG(ws->user_dir.s), STR_ARG(path.s));
 }
 
 struct str workspace_files_place(const struct workspace *ws)

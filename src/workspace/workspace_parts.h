@@ -12,9 +12,10 @@ int workspace_open_store(struct arena *arena, struct str url, bool create, bool 
 			 struct str *ret_dir, struct err *err);
 /* "memory", "inmemory" and paths as URLs; what is one already stays. */
 struct str workspace_url(struct arena *arena, struct str text);
-/* "temp" or "temp:PREFIX": a directory of its own, which workspace_close() removes with all that is in it. */
+/* "temp" or "temp:PREFIX": a directory of its own, which workspace_close() removes with all that is in it, unless
+   "?cleanup=false" follows (`ret_cleanup` may be NULL). */
 bool workspace_is_temp(struct str url);
-int workspace_temp_new(struct arena *arena, struct str url, struct str *ret_dir, struct err *err);
+int workspace_temp_new(struct arena *arena, struct str url, struct str *ret_dir, bool *ret_cleanup, struct err *err);
 void workspace_temp_end(const char *dir);
 
 /* The stores of workspaces, for callers that open several of them. All borrowed. */
@@ -22,11 +23,18 @@ struct workspace_stores {
 	struct store *base, *log_base; /* log_base: the same place as a store that syncs; NULL: base */
 	struct str known;              /* a workspace whose revisions are open already; empty: none */
 	struct store *known_revisions;
+	struct store *known_own; /* the revisions of the directory of the person's own that it works in; NULL: none */
+	struct str known_dir;    /* that directory */
 };
 /* Puts the layer that records on `inner`, which it owns whatever happens. `dir` of the workspace `name` has the log. */
 int workspace_record(struct ctx *ctx, const struct workspace_stores *place, struct str name, struct store *inner,
 		     const char *dir, struct store **ret, struct err *err);
-/* Another workspace of the same store, opened as `ws` was (user, root). `ws` must outlive it. */
+/* The same for the person's own directory `dir` (absolute, without links), whose log is kept in the workspace `name`.
+ */
+int workspace_record_own(struct ctx *ctx, const struct workspace_stores *place, struct str name, struct str dir,
+			 const struct store_disk_opts *opts, struct store **ret, struct err *err);
+/* Another workspace of the same store, opened as `ws` was (user, root) but with files of its own. `ws` must
+   outlive it. */
 int workspace_open_sibling(struct workspace *ws, struct str name, struct workspace **ret_ws, struct err *err);
 /* The host directory of a workspace on disk, else ptr NULL; the URL it was opened with. */
 struct str workspace_dir(const struct workspace *ws);
@@ -60,13 +68,16 @@ int fork_open_raw(struct ctx *ctx, const struct workspace_stores *place, struct 
    recorded. */
 struct store *workspace_shared(struct workspace *ws);
 struct store *workspace_unrecorded(struct workspace *ws);
+/* What is kept of sandboxes has another size than before: the quota counts it again. */
+void workspace_snapshots_changed(struct workspace *ws);
 /* The directory of workspace_home() in both: the part of the user, whatever the file area is. */
 struct wpath workspace_part(const struct workspace *ws);
 /* Another one after each start of the machine, where a write may be lost by that; else empty. */
 struct str workspace_boot(struct arena *arena, const struct workspace *ws);
-/* agent.yaml, .env and tools.json of the workspace in `home`; those that are missing count as empty. */
-int workspace_load_config(struct arena *arena, struct ctx *ctx, struct store *home, struct config *ret,
-			  struct err *err);
+/* agent.yaml, .env and tools.json of the workspace in `home`; those that are missing count as empty. `defaults` may be
+   NULL. */
+int workspace_load_config(struct arena *arena, struct ctx *ctx, struct store *home,
+			  const struct config_defaults *defaults, struct config *ret, struct err *err);
 /* A file of the workspace, or ptr NULL when it is missing. */
 int workspace_read(struct ctx *ctx, struct store *home, const char *path, size_t max, struct str *ret, struct err *err);
 /* A workspace in a store that is not a directory, as a person would write it: the URL with the name before its
@@ -78,8 +89,9 @@ int workspace_exists(struct ctx *ctx, struct store *home, bool *ret, struct err 
 int workspace_write_templates(struct ctx *ctx, struct store *home, struct str dir, const struct init_opts *opts,
 			      struct jv *written, struct err *err);
 
-/* The shared workspace as a user sees it below their own: only what people wrote for everybody. Owns `inner`. */
-struct store *workspace_assets_new(struct store *inner);
+/* The shared workspace as a user sees it below their own: only what people wrote for everybody. With `of_user`, `inner`
+   is the directory that they wrote for one user. Owns `inner`. */
+struct store *workspace_assets_new(struct store *inner, bool of_user);
 /* True for the root and for what the store above may show. */
 bool workspace_may_be_asset(struct wpath path);
 

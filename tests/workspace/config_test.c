@@ -7,8 +7,10 @@
 
 #include "base/limits.h"
 #include "test.h"
+#include "text/dotenv.h"
 #include "text/schema.h"
 #include "workspace/config.h"
+#include "workspace/tools_json.h"
 
 /* "NAME" stands for any key of a map. */
 static const struct {
@@ -21,6 +23,9 @@ static const struct {
 	{"quota", "{}", "\"x\""},
 	{"quota.bytes", "10MB", "10 apples"},
 	{"quota.files", "5", "-1"},
+	{"quota.user", "{}", "\"x\""},
+	{"quota.user.bytes", "1MB", "some"},
+	{"quota.user.files", "5", "-1"},
 	{"history", "{}", "\"x\""},
 	{"history.revisions", "1000", "-1"},
 	{"history.age_days", "30", "40000"},
@@ -29,40 +34,135 @@ static const struct {
 	{"tools", "{}", "\"x\""},
 	{"tools.allow", "[\"read_file\"]", "[\"?\"]"},
 	{"tools.deny", "[\"read_file\"]", "[\"?\"]"},
+	{"tools.sets", "[\"default\"]", "[\"?\"]"},
 	{"builtins", "{}", "\"x\""},
 	{"builtins.allow", "[\"read_file\"]", "[\"?\"]"},
 	{"builtins.deny", "[\"read_file\"]", "[\"?\"]"},
 	{"builtins.NAME", "{}", "{colour: 1}"},
 	{"builtins.NAME.enabled", "true", "\"yes\""},
-	{"builtins.NAME.config", "{}", "\"x\""},
-	{"builtins.NAME.api_key", "\"abc\"", "[1]"},
-	{"workspace_tools", "{}", "\"x\""},
-	{"workspace_tools.allow", "[\"read_file\"]", "[\"?\"]"},
-	{"workspace_tools.deny", "[\"read_file\"]", "[\"?\"]"},
 	{"skills", "{}", "\"x\""},
 	{"skills.global_dir", "/srv/skills", "skills"},
 	{"skills.repositories", "[/srv/a, {url: 's3://b/c', name: team}]", "[{name: team}]"},
 	{"skills.auto_promote", "true", "\"yes\""},
 	{"skills.security_scan", "false", "\"no\""},
+	{"code", "{}", "\"x\""},
+	{"code.interpreters", "{ruby: [ruby, -e]}", "[ruby]"},
+	{"code.interpreters.NAME", "[ruby, -e]", "ruby"},
+	{"code.functions", "{double: {code: x}}", "[double]"},
+	{"code.functions.NAME", "{code: x}", "{cod: x}"},
+	{"code.functions.NAME.type", "CodeRunner", "Other"},
+	{"code.functions.NAME.description", "Doubles a number.", "[1]"},
+	{"code.functions.NAME.runtime", "node", "[1]"},
+	{"code.functions.NAME.code", "x", "\"\""},
+	{"code.functions.NAME.input_schema", "[{name: n, type: INTEGER}]", "INTEGER"},
+	{"code.functions.NAME.output_schema", "{type: object}", "INTEGER"},
+	{"code.functions.NAME.env_variables", "{A: b}", "[A]"},
+	{"code.functions.NAME.env_variables.NAME", "b", "[1]"},
+	{"code.functions.NAME.timeout_seconds", "5", "0"},
+	{"code.functions.NAME.allow_network", "true", "1"},
+	{"code.allow_network", "true", "1"},
+	{"sandbox", "{}", "\"x\""},
+	{"sandbox.tier", "landlock", "none"},
+	{"sandbox.image", "debian:12", "\"a b\""},
+	{"sandbox.timeout_seconds", "60", "0"},
+	{"sandbox.memory", "512MiB", "much"},
+	{"sandbox.disk", "1GB", "much"},
+	{"sandbox.processes", "10", "0"},
+	{"sandbox.max_deletions", "0", "-1"},
+	{"sandbox.keep", "session", "always"},
+	{"sandbox.snapshot_size", "2GiB", "much"},
+	{"sandbox.env", "{LANG: C}", "[LANG]"},
+	{"sandbox.env.NAME", "value", "[1]"},
+	{"sandbox.network", "[pypi.org, {host: a.test, private: true}]", "[{name: a}]"},
+	{"sandbox.network_bytes", "10MB", "much"},
+	{"sandbox.network_ca", "/etc/ca.pem", "ca.pem"},
+	{"sandbox.secrets", "[{name: KEY, host: a.test, header: 'X: {}'}]", "[{name: KEY}]"},
+	{"sandbox.paths", "[/opt/tools]", "[tools]"},
+	{"sandbox.exclude", "[node_modules]", "[1]"},
 	{"uploads", "{}", "\"x\""},
 	{"uploads.max_size", "10MB", "10 apples"},
 	{"uploads.converters", "[{match: [.pdf], command: [pdftotext, '{in}', '{out}'], output: txt}]",
 	 "[{match: [pdf], command: [x]}]"},
+	{"channel", "{}", "\"x\""},
+	{"channel.name", "team", "\"a b\""},
+	{"channel.type", "telegram", "pigeon"},
+	{"channel.token", "abc", "[1]"},
+	{"channel.base_url", "\"http://127.0.0.1:1\"", "\"x\""},
+	{"browser", "{}", "[1]"},
+	{"browser.enabled", "true", "\"yes\""},
+	{"browser.program", "/usr/bin/chromium", "chromium"},
+	{"browser.timeout_seconds", "1", "0"},
+	{"media", "{}", "[1]"},
+	{"media.speak", "{}", "[1]"},
+	{"media.speak.command", "[espeak-ng, -f, '{in}']", "[]"},
+	{"media.speak.format", "ogg", "OGG"},
+	{"media.speak.timeout_seconds", "1", "0"},
+	{"media.transcribe", "{}", "[1]"},
+	{"media.transcribe.command", "[whisper, '{in}']", "[]"},
+	{"media.transcribe.timeout_seconds", "1", "0"},
+	{"media.pdf", "{}", "[1]"},
+	{"media.pdf.command", "[pandoc, '{in}', -o, '{out}']", "[]"},
+	{"media.pdf.timeout_seconds", "1", "0"},
+	{"channel.webhook_url", "\"https://stead.example.org\"", "\"https://stead.example.org/x\""},
+	{"channel.webhook_secret", "abc", "[1]"},
+	{"channel.url", "\"http://127.0.0.1:1/in\"", "\"x\""},
+	{"channel.secret", "abc", "[1]"},
+	{"channel.allowed_users", "[1, '2', ann]", "[\"a b\"]"},
+	{"channel.allowed_groups", "[-100, team]", "[\"a:b\"]"},
+	{"channel.allow_all", "true", "\"yes\""},
+	{"channel.mention_required", "true", "\"yes\""},
+	{"channel.triggers", "[butler]", "[1]"},
+	{"channel.user_aliases", "{}", "[1]"},
+	{"channel.user_aliases.NAME", "Ann", "[1]"},
+	{"channel.context_messages", "0", "101"},
+	{"channels", "[{type: telegram, name: a}]", "[{type: pigeon}]"},
+	{"heartbeat.output", "{}", "\"x\""},
+	{"heartbeat.output.channel", "team", "[1]"},
+	{"heartbeat.output.chat_id", "-5", "[1]"},
+	{"queue", "{}", "\"x\""},
+	{"queue.mode", "steer", "stear"},
+	{"queue.debounce_ms", "0", "-1"},
+	{"queue.cap", "1", "0"},
+	{"queue.drop_policy", "old", "oldest"},
+	{"lanes", "{}", "\"x\""},
+	{"lanes.main_concurrency", "1", "0"},
+	{"lifecycle", "{}", "\"x\""},
+	{"lifecycle.notify_startup", "true", "soon"},
+	{"lifecycle.notify_shutdown", "true", "1"},
+	{"lifecycle.notify_session_ttl", "false", "never"},
+	{"session_ttl_minutes", "0", "-1"},
+	{"web", "{}", "\"x\""},
+	{"web.allow_addresses", "[10.1.0.0/16, '::1']", "[localhost]"},
+	{"web.fetch", "{}", "true"},
+	{"web.fetch.enabled", "true", "\"yes\""},
+	{"web.fetch.timeout_seconds", "30", "0"},
+	{"web.search", "{}", "true"},
+	{"web.search.provider", "json", "google"},
+	{"web.search.url", "\"https://h/?q={query}\"", "\"h\""},
+	{"web.search.api_key", "abc", "[1]"},
+	{"web.search.key_header", "X-Key", "\"a b\""},
+	{"web.search.results", "a.b", "[1]"},
+	{"web.search.title", "t", "[1]"},
+	{"web.search.link", "l", "[1]"},
+	{"web.search.snippet", "s", "[1]"},
+	{"web.search.timeout_seconds", "30", "0"},
+	{"boards", "{}", "\"x\""},
+	{"boards.bytes", "10GB", "10 apples"},
+	{"boards.item_bytes", "1MB", "-1"},
+	{"boards.item_files", "10", "-1"},
+	{"boards.file_size", "1MB", "\"x\""},
+	{"boards.mounts", "{}", "[]"},
+	{"boards.mounts.NAME", "{url: 'disk:/srv'}", "{ulr: x}"},
+	{"boards.mounts.NAME.url", "s3://media", "1"},
+	{"boards.mounts.NAME.mode", "rw", "wo"},
+	{"disable", "[memory_tools, subagents]", "[session_persistence]"},
+	{"plans", "{}", "later"},
+	{"plans.directory", "design-docs", "skills"},
+	{"plans.per_session", "false", "0"},
+	{"notebook", "{}", "[]"},
+	{"notebook.keep_last_versions", "3", "-1"},
+	{"agents_may_edit", "[USER.md, knowledge]", "[agent.yaml]"},
 	{"files_dir", "/srv/project", "project"},
-	{"workspace_config", "{}", "\"x\""},
-	{"workspace_config.workspace_backend", "r2", "locax"},
-	{"workspace_config.workspace_dir", "\"abc\"", "[1]"},
-	{"workspace_config.files_dir", "\"/srv/project\"", "\"?\""},
-	{"workspace_config.prefix", "\"abc\"", "[1]"},
-	{"workspace_config.s3_bucket", "\"abc\"", "[1]"},
-	{"workspace_config.aws_region", "\"abc\"", "[1]"},
-	{"workspace_config.aws_access_key_id", "\"abc\"", "[1]"},
-	{"workspace_config.aws_secret_access_key", "\"abc\"", "[1]"},
-	{"workspace_config.aws_endpoint_url", "\"https://api.example.com/v1\"", "\"?\""},
-	{"workspace_config.r2_bucket_name", "\"abc\"", "[1]"},
-	{"workspace_config.r2_account_id", "\"abc\"", "[1]"},
-	{"workspace_config.r2_access_key_id", "\"abc\"", "[1]"},
-	{"workspace_config.r2_secret_access_key", "\"abc\"", "[1]"},
 	{"tool_offload", "{}", "\"x\""},
 	{"tool_offload.enabled", "true", "\"yes\""},
 	{"tool_offload.threshold_tokens", "500", "0"},
@@ -70,84 +170,10 @@ static const struct {
 	{"tool_offload.max_preview_tokens", "150", "-1"},
 	{"tool_offload.max_preview_lines", "10", "-1"},
 	{"tool_offload.retention_days", "7", "-1"},
-	{"tool_offload.include_metadata", "true", "\"yes\""},
 	{"prompt", "{}", "\"x\""},
 	{"prompt.max_tokens", "16000", "999"},
 	{"prompt.context_files", "[\"files/GLOSSARY.md\"]", "[\"\"]"},
 	{"prompt.teammates", "[\"researcher\"]", "[\"\"]"},
-	{"context_management", "{}", "\"x\""},
-	{"context_management.enabled", "true", "\"yes\""},
-	{"context_management.mode", "sliding_window", "token_budgex"},
-	{"context_management.value", "100000", "0"},
-	{"context_management.threshold_percent", "100", "101"},
-	{"context_management.strategy", "summarize_and_truncate", "truncatx"},
-	{"context_management.preserve_recent", "4", "-1"},
-	{"model", "openai:gpt-5:x", "gpt-5"},
-	{"model.provider", "\"anthropic\"", "\"?\""},
-	{"model.model", "\"abc\"", "[1]"},
-	{"model.api_key", "\"abc\"", "[1]"},
-	{"model.base_url", "\"https://api.example.com/v1\"", "\"?\""},
-	{"model.region", "\"abc\"", "[1]"},
-	{"model.temperature", "0.5", "2.5"},
-	{"model.top_p", "0", "-1"},
-	{"model.max_tokens", "1", "0"},
-	{"model.max_turns", "50", "0"},
-	{"model.timeout_seconds", "300", "0"},
-	{"model.options", "{}", "\"x\""},
-	{"channel", "{type: discord}", "{}"},
-	{"channel.name", "\"team\"", "\"?\""},
-	{"channel.type", "discord", "telegrax"},
-	{"channel.token", "\"abc\"", "[1]"},
-	{"channel.allowed_users", "[123456789, \"ann\"]", "[1.5]"},
-	{"channel.allowed_groups", "[1]", "[{x: 1}]"},
-	{"channel.allow_all", "true", "\"yes\""},
-	{"channel.mention_required", "true", "\"yes\""},
-	{"channel.triggers", "[\"abc\"]", "[[1]]"},
-	{"channel.user_aliases", "{}", "\"x\""},
-	{"channel.user_aliases.NAME", "\"abc\"", "[1]"},
-	{"channel.context_messages", "100", "101"},
-	{"channel.channel_log", "{}", "\"x\""},
-	{"channel.channel_log.enabled", "true", "\"yes\""},
-	{"channel.channel_log.retention_days", "30", "-1"},
-	{"channels", "[{type: telegram}, {type: discord}]", "[{type: telegram}, {type: telegram}]"},
-	{"queue", "{}", "\"x\""},
-	{"queue.mode", "steer-backlog", "collecx"},
-	{"queue.debounce_ms", "1000", "-1"},
-	{"queue.cap", "20", "0"},
-	{"queue.drop_policy", "new", "summarizx"},
-	{"lanes", "{}", "\"x\""},
-	{"lanes.main_concurrency", "4", "0"},
-	{"lanes.subagent_concurrency", "8", "0"},
-	{"lanes.cron_concurrency", "2", "0"},
-	{"heartbeat", "{}", "\"x\""},
-	{"heartbeat.enabled", "true", "\"yes\""},
-	{"heartbeat.interval_minutes", "30", "often"},
-	{"heartbeat.active_hours", "\"22:00-06:00\"", "25:00-26:00"},
-	{"heartbeat.suppress_ok", "true", "\"yes\""},
-	{"heartbeat.target_channel", "\"abc\"", "[1]"},
-	{"heartbeat.target_id", "\"-100123\"", "[1]"},
-	{"heartbeat.target_chat_id", "1", "{x: 1}"},
-	{"heartbeat.target_channel_id", "1", "{x: 1}"},
-	{"heartbeat.delivery", "both", "channex"},
-	{"heartbeat.output", "{}", "\"x\""},
-	{"heartbeat.output.channel", "\"abc\"", "[1]"},
-	{"heartbeat.output.target_id", "1", "{x: 1}"},
-	{"heartbeat.output.chat_id", "1", "{x: 1}"},
-	{"heartbeat.output.channel_id", "1", "{x: 1}"},
-	{"heartbeat.output.guild_id", "1", "{x: 1}"},
-	{"heartbeat.output.delivery", "both", "channex"},
-	{"cron", "{}", "\"x\""},
-	{"cron.max_tasks", "50", "-1"},
-	{"cron.min_interval_seconds", "300", "59"},
-	{"cron.misfire_grace_seconds", "300", "-1"},
-	{"approval_gates", "{}", "\"x\""},
-	{"approval_gates.enabled", "true", "\"yes\""},
-	{"approval_gates.timeout_seconds", "120", "0"},
-	{"approval_gates.default_action", "approve", "denx"},
-	{"approval_gates.tools", "{}", "\"x\""},
-	{"approval_gates.tools.NAME", "{}", "\"x\""},
-	{"approval_gates.tools.NAME.require_approval", "true", "\"yes\""},
-	{"approval_gates.tools.NAME.show_args", "true", "\"yes\""},
 	{"tool_timeouts", "{}", "\"x\""},
 	{"tool_timeouts.default_seconds", "120", "0"},
 	{"tool_timeouts.overrides", "{}", "\"x\""},
@@ -155,15 +181,6 @@ static const struct {
 	{"memory", "{}", "\"x\""},
 	{"memory.max_tokens", "2000", "-1"},
 	{"memory.ledger_days", "30", "-1"},
-	{"memory.enabled", "true", "\"yes\""},
-	{"memory.vector_store", "{}", "\"x\""},
-	{"memory.vector_store.provider", "\"abc\"", "[1]"},
-	{"memory.vector_store.dimensions", "1", "0"},
-	{"memory.vector_store.config", "{}", "\"x\""},
-	{"memory.embedding", "{}", "\"x\""},
-	{"memory.embedding.provider", "\"anthropic\"", "\"?\""},
-	{"memory.embedding.model", "\"abc\"", "[1]"},
-	{"memory.embedding.api_key", "\"abc\"", "[1]"},
 	{"embedding", "{url: \"http://127.0.0.1:8080/v1\", model: m}", "{url: \"http://127.0.0.1:8080/v1\"}"},
 	{"embedding.url", "\"https://api.example.com/v1\"", "\"?\""},
 	{"embedding.model", "\"abc\"", "[1]"},
@@ -171,26 +188,73 @@ static const struct {
 	{"embedding.dimensions", "384", "0"},
 	{"embedding.batch", "1", "257"},
 	{"embedding.timeout_ms", "600000", "1"},
+	{"model", "anthropic:claude-sonnet-4-5", "claude"},
+	{"model.provider", "anthropic", "\"?\""},
+	{"model.model", "\"openai:x\"", "[1]"},
+	{"model.api_key", "\"abc\"", "[1]"},
+	{"model.base_url", "\"https://api.example.com/v1\"", "\"?\""},
+	{"model.temperature", "0.5", "3"},
+	{"model.top_p", "1", "2"},
+	{"model.max_tokens", "4096", "0"},
+	{"model.context_window", "32000", "10"},
+	{"policy", "{}", "\"x\""},
+	{"policy.mode", "strict", "loose"},
+	{"policy.rules", "[{effect: deny, tool: ls}]", "[{tool: ls}]"},
+	{"approval_gates", "{}", "\"x\""},
+	{"approval_gates.enabled", "true", "\"yes\""},
+	{"approval_gates.timeout_seconds", "120", "0"},
+	{"approval_gates.default_action", "approve", "maybe"},
+	{"approval_gates.tools", "{}", "\"x\""},
+	{"approval_gates.tools.NAME", "{}", "\"x\""},
+	{"approval_gates.tools.NAME.require_approval", "false", "\"no\""},
+	{"approval_gates.tools.NAME.show_args", "false", "\"no\""},
 	{"auto_compact", "{}", "\"x\""},
-	{"auto_compact.enabled", "true", "\"yes\""},
-	{"auto_compact.trigger", "1", "1.1"},
-	{"auto_compact.summary_model", "null", "fast"},
-	{"session_ttl_minutes", "180", "-1"},
-	{"lifecycle", "{}", "\"x\""},
-	{"lifecycle.notify_startup", "true", "\"yes\""},
-	{"lifecycle.notify_shutdown", "true", "\"yes\""},
-	{"lifecycle.notify_auto_compact", "true", "\"yes\""},
-	{"lifecycle.notify_session_ttl", "true", "\"yes\""},
-	{"logging", "{}", "\"x\""},
-	{"logging.level", "error", "debux"},
-	{"logging.max_size_mb", "10", "0"},
-	{"logging.backup_count", "5", "-1"},
+	{"auto_compact.enabled", "false", "\"no\""},
+	{"auto_compact.trigger", "0.5", "2"},
+	{"auto_compact.summary_model", "\"openai:x\"", "\"x\""},
+	{"model.max_turns", "5", "0"},
+	{"model.timeout_seconds", "0.5", "0"},
+	{"model.options", "{service_tier: auto}", "[1]"},
+	{"model.price", "{input: 3}", "3"},
+	{"model.price.input", "3", "-1"},
+	{"model.price.output", "15", "-1"},
+	{"model.price.cache_read", "0.3", "-1"},
+	{"model.price.cache_write", "3.75", "-1"},
+	{"model.fallback", "[\"openai:gpt-4.1\", {model: \"ollama:qwen3\"}]", "[gpt]"},
+	{"spend", "{max_usd_per_run: 1}", "1"},
+	{"spend.max_usd_per_run", "0.5", "0"},
+	{"spend.max_usd_per_day", "10", "0"},
+	{"spend.max_tokens_per_run", "100000", "0"},
+	{"spend.max_tokens_per_day", "1000000", "0"},
+	{"subagents", "{max_depth: 2}", "1"},
+	{"subagents.enabled", "false", "1"},
+	{"subagents.model", "\"openai:gpt-4.1-mini\"", "gpt"},
+	{"subagents.max_depth", "3", "4"},
+	{"subagents.max_running", "2", "0"},
+	{"subagents.max_tasks", "10", "0"},
+	{"subagents.max_tokens", "100000", "-1"},
+	{"subagents.timeout_seconds", "60", "0"},
+	{"heartbeat", "{}", "\"x\""},
+	{"heartbeat.enabled", "true", "\"yes\""},
+	{"heartbeat.interval_minutes", "30", "0"},
+	{"heartbeat.active_hours", "\"08:00-22:00\"", "\"8-22\""},
+	{"heartbeat.when", "changed", "never"},
+	{"builtins.cron", "{}", "\"x\""},
+	{"builtins.cron.enabled", "true", "\"yes\""},
+	{"builtins.cron.config", "{}", "\"x\""},
+	{"builtins.cron.config.max_tasks", "0", "-1"},
+	{"builtins.cron.config.min_interval_seconds", "60", "59"},
+	{"builtins.task_tracker", "{}", "\"x\""},
+	{"builtins.task_tracker.enabled", "true", "\"yes\""},
+	{"builtins.task_tracker.config", "{}", "\"x\""},
+	{"builtins.task_tracker.config.stale_hours", "0", "-1"},
+	{"builtins.task_tracker.config.max_age_days", "30", "4000"},
 };
 #define KEYS (sizeof keys / sizeof keys[0])
 
 static int load(struct arena *arena, const char *yaml, struct config *config, struct err *err)
 {
-	return config_load(arena, str_of(yaml), STR("TOKEN=sk-secret\nUSER_ID=77\n"), STR(""), config, err);
+	return config_load(arena, str_of(yaml), STR("TOKEN=sk-secret\nUSER_ID=77\n"), STR(""), NULL, config, err);
 }
 
 static struct str refusal(struct arena *arena, const char *yaml)
@@ -214,20 +278,13 @@ static const char *document(struct arena *arena, const char *path, const char *v
 	while (str_cut(&rest, '.', &key)) {
 		bool in_model = depth == 1 && strncmp(path, "model.", 6) == 0;
 		bool in_embedding = depth == 1 && strncmp(path, "embedding.", 10) == 0;
-		bool in_channel = depth == 1 && strncmp(path, "channel.", 8) == 0;
 
 		buf_char(&b, '{');
 		depth++;
-		if (in_model && !str_is(key, "model"))
-			buf_lit(&b, "model: m, ");
-		if (in_model && !str_is(key, "provider"))
-			buf_lit(&b, "provider: p, ");
 		if (in_embedding && !str_is(key, "url"))
 			buf_lit(&b, "url: \"http://127.0.0.1:8080/v1\", ");
-		if (in_embedding && !str_is(key, "model"))
+		if ((in_embedding || in_model) && !str_is(key, "model"))
 			buf_lit(&b, "model: m, ");
-		if (in_channel && !str_is(key, "type"))
-			buf_lit(&b, "type: telegram, ");
 		buf_printf(&b, "%.*s: ", STR_ARG(key));
 	}
 	buf_add(&b, str_of(value));
@@ -353,24 +410,10 @@ static void write_kind(struct buf *b, const struct jv *root, const struct jv *at
 	}
 }
 
-/* A description that begins with this also covers every key inside. */
-#define NOT_YET STR("Checked, not acted on yet.")
-
-struct table {
-	struct buf buf;
-	struct str not_yet; /* the last key that is marked */
-};
-
 static void write_row(void *arg, const struct jv *root, struct str path, const struct jv *schema)
 {
-	struct table *table = arg;
-	struct buf *b = &table->buf;
 	const struct jv *def = jv_get(schema, "default");
-	bool inside = table->not_yet.len && path.len > table->not_yet.len && str_starts(path, table->not_yet) &&
-		      path.ptr[table->not_yet.len] == '.';
-
-	if (str_starts(jv_get_str(schema, "description"), NOT_YET))
-		table->not_yet = path;
+	struct buf *b = arg;
 
 	buf_printf(b, "| `%.*s` | ", STR_ARG(path));
 	write_kind(b, root, schema);
@@ -379,8 +422,7 @@ static void write_row(void *arg, const struct jv *root, struct str path, const s
 		buf_printf(b, "`%.*s`", STR_ARG(def->u.s));
 	else if (def)
 		jv_write(b, def);
-	buf_printf(b, " | %s%.*s%s |\n", inside ? "(Not acted on yet.) " : "",
-		   STR_ARG(jv_get_str(schema, "description")),
+	buf_printf(b, " | %.*s%s |\n", STR_ARG(jv_get_str(schema, "description")),
 		   jv_get_bool(schema, "writeOnly", false) ? " Never shown." : "");
 }
 
@@ -404,8 +446,7 @@ TEST(the_documentation_has_the_keys_types_and_defaults_of_the_schema)
 	const struct jv *schema = schema_of(arena);
 	size_t from, to;
 	struct str text;
-	struct table table = {0};
-	struct buf *b = &table.buf;
+	struct buf b;
 
 	CHECK(source != NULL);
 	path = arena_printf(arena, "%s/docs/configuration.md", source).ptr;
@@ -414,19 +455,18 @@ TEST(the_documentation_has_the_keys_types_and_defaults_of_the_schema)
 	to = str_find(text, STR("<!-- end of keys -->"), 0);
 	CHECK(from != SIZE_MAX && to != SIZE_MAX);
 	from += 14;
-	buf_init(b, arena, MIB);
-	buf_lit(b, "| key | type | default | meaning |\n|---|---|---|---|\n");
-	each_key(arena, schema, schema, STR(""), write_row, &table);
+	buf_init(&b, arena, MIB);
+	buf_lit(&b, "| key | type | default | meaning |\n|---|---|---|---|\n");
+	each_key(arena, schema, schema, STR(""), write_row, &b);
 	if (getenv("STEAD_UPDATE_GOLDEN")) {
 		FILE *f = fopen(path, "we");
 
 		CHECK(f != NULL);
-		fprintf(f, "%.*s%.*s%.*s", (int)from, text.ptr, (int)b->len, b->ptr, (int)(text.len - to),
-			text.ptr + to);
+		fprintf(f, "%.*s%.*s%.*s", (int)from, text.ptr, (int)b.len, b.ptr, (int)(text.len - to), text.ptr + to);
 		fclose(f);
 		return;
 	}
-	if (!str_eq(str_n(text.ptr + from, to - from), buf_str(b)))
+	if (!str_eq(str_n(text.ptr + from, to - from), buf_str(&b)))
 		TEST_FAIL(
 			"docs/configuration.md is not what the schema says; run this test with STEAD_UPDATE_GOLDEN=1");
 }
@@ -437,25 +477,20 @@ TEST(a_wrong_line_is_named_with_what_is_expected)
 {
 	ARENA_SCOPE struct arena *arena = arena_new();
 	static const char *const cases[][2] = {
-		{"name: x\nheartbeat:\n  interval_minutes: often\n",
-		 "agent.yaml line 3: heartbeat.interval_minutes is \"often\"; expected an integer between 1 and "
-		 "525600"},
-		{"\n\nhartbeat: {}\n", "agent.yaml line 3: unknown key \"hartbeat\"; did you mean \"heartbeat\"?"},
-		{"queue:\n  debounce: 1\n", "agent.yaml line 2: unknown key \"queue.debounce\"; did you mean"},
+		{"name: x\nprompt:\n  max_tokens: many\n",
+		 "agent.yaml line 3: prompt.max_tokens is \"many\"; expected an integer between 1000 and 50000"},
+		{"\n\nqouta: {}\n", "agent.yaml line 3: unknown key \"qouta\"; did you mean \"quota\"?"},
+		{"memory:\n  max_token: 1\n", "agent.yaml line 2: unknown key \"memory.max_token\"; did you mean"},
 		{"a: 1\na: 2\n", "agent.yaml line 2: the key \"a\" occurs for the second time"},
-		{"heartbeat: {enabled: yes}",
-		 "agent.yaml line 1: heartbeat.enabled is \"yes\"; expected true or false"},
+		{"tool_offload: {enabled: yes}",
+		 "agent.yaml line 1: tool_offload.enabled is \"yes\"; expected true or false"},
 		{"x: [", "agent.yaml line"},
 		{"just text", "agent.yaml line 1: the whole is \"just text\"; expected an object"},
 		{"- a\n- b\n", "agent.yaml line 1: the whole is a list; expected an object"},
 		{"timezone: Mars/Olympus", "timezone is \"Mars/Olympus\"; expected a zone of the IANA database"},
 		{"timezone: ../../etc/passwd", "expected a string such as \"Europe/Berlin\""},
 		{"timezone: Europe", "expected a zone of the IANA database"},
-		{"channel: {type: telegram}\nchannels: []\n", "line 1: both channel and channels are set"},
-		{"channels:\n  - type: telegram\n  - type: telegram\n", "line 3: two channels are called \"telegram\""},
-		{"model: {model: m}", "model.provider is missing"},
-		{"model:\n  provider: p\n", "agent.yaml line 2: \"model.model\" is missing"},
-		{"heartbeat: {target_id: 1, output: {chat_id: 2}}", "heartbeat has both target_id and output"},
+		{"embedding:\n  url: http://x\n", "agent.yaml line 2: \"embedding.model\" is missing"},
 		{"name: ${NOT_SET_ANYWHERE}", "agent.yaml line 1: ${NOT_SET_ANYWHERE} is set neither in .env nor"},
 		{"quota: {bytes: 999999999999TB}", "quota.bytes is larger than any store"},
 		{"name: !!str x", "agent.yaml line 1: the tag"},
@@ -471,10 +506,10 @@ TEST(a_secret_never_gets_into_a_sentence)
 	struct config config;
 	struct err err;
 
-	CHECK(!strstr(refusal(arena, "heartbeat: {interval_minutes: \"${TOKEN}\"}").ptr, "sk-secret"));
+	CHECK(!strstr(refusal(arena, "prompt: {max_tokens: \"${TOKEN}\"}").ptr, "sk-secret"));
 	CHECK(!strstr(refusal(arena, "timezone: ${TOKEN}").ptr, "sk-secret"));
-	CHECK(!strstr(refusal(arena, "model: {model: m, provider: \"${TOKEN} \"}").ptr, "sk-secret"));
-	CHECK_ERR(config_load(arena, STR(""), STR("A=1\nsk-secret\n"), STR(""), &config, &err), err, ERR_INVALID);
+	CHECK(!strstr(refusal(arena, "embedding: {model: m, url: \"${TOKEN} \"}").ptr, "sk-secret"));
+	CHECK_ERR(config_load(arena, STR(""), STR("A=1\nsk-secret\n"), STR(""), NULL, &config, &err), err, ERR_INVALID);
 	CHECK_STR(str_of(err.msg), STR(".env line 2: expected NAME=value, where NAME has letters, digits and '_'"));
 }
 
@@ -485,13 +520,28 @@ TEST(variables_are_filled_in_after_parsing)
 	struct err err;
 	struct str vars = STR("EVIL='x\", deny: [ls], y: \"'\nID=77\n");
 
-	CHECK_OK(config_load(arena, STR("name: \"${EVIL}\"\nchannel: {type: telegram, allowed_users: [\"${ID}\"]}\n"),
-			     vars, STR("{\"mcpServers\":{\"a\":{\"command\":\"run\",\"env\":{\"K\":\"${EVIL}\"}}}}"),
+	CHECK_OK(config_load(arena, STR("name: \"${EVIL}\"\nprompt: {teammates: [\"${ID}\"]}\n"), vars, STR(""), NULL,
 			     &config, &err),
 		 err);
 	CHECK_STR(config.name, STR("x\", deny: [ls], y: \""));
 	CHECK(config.tools_deny == NULL);
-	CHECK_STR(jv_str_of(jv_at(jv_get(jv_get(config.document, "channel"), "allowed_users"), 0)), STR("77"));
+	CHECK_STR(jv_str_of(jv_at(config.teammates, 0)), STR("77"));
+}
+
+TEST(a_key_that_nothing_acts_on_is_refused_with_what_to_use)
+{
+	ARENA_SCOPE struct arena *arena = arena_new();
+	static const char *const cases[][2] = {
+		{"name: x\nworkspace_config: {backend: s3}\n", "agent.yaml line 2: nothing in this version of Stead "
+							       "acts on \"workspace_config\"; remove it; say where "
+							       "workspaces are stored"},
+		{"memory:\n  max_tokens: 1\n  enabled: true\n", "agent.yaml line 3: nothing in this version of Stead "
+								"acts on \"memory.enabled\"; remove it; search by"},
+		{"builtins: {brave_search: {api_key: x}}", "unknown key \"builtins.brave_search.api_key\""},
+	};
+
+	for (size_t i = 0; i < COUNT(cases); i++)
+		CHECK_HAS(refusal(arena, cases[i][0]), str_of(cases[i][1]));
 }
 
 TEST(an_empty_configuration_has_the_defaults)
@@ -500,7 +550,7 @@ TEST(an_empty_configuration_has_the_defaults)
 	struct config config;
 	struct err err;
 
-	CHECK_OK(config_load(arena, STR_NONE, STR_NONE, STR_NONE, &config, &err), err);
+	CHECK_OK(config_load(arena, STR_NONE, STR_NONE, STR_NONE, NULL, &config, &err), err);
 	CHECK_STR(config.timezone, STR("UTC"));
 	CHECK(!config.relaxed && !config.tools_allow && !config.tools_deny);
 	CHECK_INT(config.quota.bytes + config.quota.files + config.quota.file_size, 0);
@@ -541,27 +591,23 @@ TEST(the_example_of_a_whole_configuration_is_accepted)
 	struct err err;
 
 	CHECK_OK(load(arena,
-		      "name: Scout\ndescription: Looks after things\ntimezone: America/Denver\nmodel:\n"
-		      "  provider: anthropic\n  model: claude-sonnet-4-5\n  api_key: ${TOKEN}\n  temperature: 0.5\n"
-		      "  max_turns: 50\nchannel:\n  type: telegram\n  token: ${TOKEN}\n  allowed_users: [123456789]\n"
-		      "  allowed_groups: []\nqueue:\n  mode: steer\n  debounce_ms: 500\nbuiltins:\n  allow: []\n  "
-		      "deny:\n"
-		      "    - elevenlabs\n  shell: {enabled: false}\nheartbeat:\n  enabled: true\n  interval_minutes: "
-		      "30\n"
-		      "  active_hours: \"09:00-17:00\"\n  suppress_ok: true\n  output:\n    channel: telegram\n"
-		      "    chat_id: 123456789\ndurability: relaxed\n",
+		      "name: Scout\ndescription: Looks after things\ntimezone: America/Denver\nbuiltins:\n"
+		      "  allow: []\n  deny:\n    - elevenlabs\n  shell: {enabled: false}\n  plan: {enabled: true}\n"
+		      "embedding: {url: \"http://127.0.0.1:1/v1\", model: m, api_key: \"${TOKEN}\"}\n"
+		      "durability: relaxed\n",
 		      &config, &err),
 		 err);
 	CHECK(config.relaxed);
 	CHECK_STR(config.name, STR("Scout"));
-	CHECK_INT(jv_count(config.tools_deny), 1);
+	CHECK_INT(jv_count(config.tools_deny), 2);
+	CHECK_STR(jv_str_of(jv_at(config.tools_deny, 1)), STR("shell"));
 }
 
 /* --- tools.json --- */
 
 static int load_tools(struct arena *arena, const char *tools, struct config *config, struct err *err)
 {
-	return config_load(arena, STR("tools: {deny: [clear_files]}"), STR(""), str_of(tools), config, err);
+	return config_load(arena, STR("tools: {deny: [clear_files]}"), STR(""), str_of(tools), NULL, config, err);
 }
 
 TEST(tools_json_may_have_comments_and_trailing_commas)
@@ -627,28 +673,30 @@ TEST(a_broken_tools_json_is_an_error_with_its_line)
 TEST(servers_of_tools_json_come_in_one_form)
 {
 	ARENA_SCOPE struct arena *arena = arena_new();
-	const struct jv *x;
-	struct config config;
+	const struct jv *x, *servers;
+	struct jv *vars, *tools;
 	struct err err;
 
-	CHECK_OK(
-		config_load(arena, STR(""), STR("TOKEN=a\"b\n"),
-			    STR("{\"mcpServers\": {\n"
-				"\"a\": {\"transport\": \"Streamable-HTTP\", \"url\": \"https://h/mcp\", \"timeout\": "
-				"\"pt1m0.5s\", \"headers\": {\"Authorization\": \"Bearer ${TOKEN}\"}, \"queryParams\": "
-				"{\"k\": \"v\"}, \"enableTools\": [\"x\"],},\n"
-				"\"b\": {\"type\": \"STDIO\", \"command\": \"srv\", \"initializationTimeout\": 2.5},\n"
-				"\"c\": {\"transport\": \"SSE\", \"url\": \"http://h\", \"timeout\": \"P1DT1H\"}}}"),
-			    &config, &err),
-		err);
-	x = jv_get(config.mcp_servers, "a");
+	CHECK_OK(dotenv_parse(arena, STR("TOKEN=a\"b\n"), &vars, &err), err);
+	CHECK_OK(tools_json_read(
+			 arena,
+			 STR("{\"mcpServers\": {\n"
+			     "\"a\": {\"transport\": \"Streamable-HTTP\", \"url\": \"https://h/mcp\", \"timeout\": "
+			     "\"pt1m0.5s\", \"headers\": {\"Authorization\": \"Bearer ${TOKEN}\"}, \"queryParams\": "
+			     "{\"k\": \"v\"}, \"enableTools\": [\"x\"],},\n"
+			     "\"b\": {\"type\": \"STDIO\", \"command\": \"srv\", \"initializationTimeout\": 2.5},\n"
+			     "\"c\": {\"transport\": \"SSE\", \"url\": \"http://h\", \"timeout\": \"P1DT1H\"}}}"),
+			 vars, &tools, &err),
+		 err);
+	servers = jv_get(tools, "mcpServers");
+	x = jv_get(servers, "a");
 	CHECK_STR(jv_get_str(x, "transport"), STR("http"));
 	CHECK_INT(jv_get_int(x, "timeout_ms", 0), 60500);
 	CHECK_INT(jv_get_int(x, "initialization_timeout_ms", 0), 30000);
 	CHECK_STR(jv_get_str(jv_get(x, "headers"), "Authorization"), STR("Bearer a\"b"));
-	x = jv_get(config.mcp_servers, "b");
+	x = jv_get(servers, "b");
 	CHECK_STR(jv_get_str(x, "transport"), STR("stdio"));
 	CHECK_INT(jv_get_int(x, "initialization_timeout_ms", 0), 2500);
 	CHECK(!jv_get_bool(x, "disabled", true));
-	CHECK_INT(jv_get_int(jv_get(config.mcp_servers, "c"), "timeout_ms", 0), 90000000);
+	CHECK_INT(jv_get_int(jv_get(servers, "c"), "timeout_ms", 0), 90000000);
 }

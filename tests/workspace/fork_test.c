@@ -274,6 +274,25 @@ TEST(a_user_has_his_own_part_in_a_fork)
 	CHECK_STR(get(&p, ann, "mine.md"), STR("changed\n"));
 }
 
+TEST(two_users_give_their_forks_the_same_name)
+{
+	struct place p = place_new();
+	struct workspace *ws = open_ws(&p, "scout"), *ann = NULL, *bob = NULL, *forked = NULL;
+	struct jv *made, *other;
+
+	CHECK_OK(try_open(&p, "scout", "ann", "", &ann), p.err);
+	CHECK_OK(try_open(&p, "scout", "bob", "", &bob), p.err);
+	put(&p, ws, "all.md", "all\n");
+	put(&p, ann, "mine.md", "mine\n");
+	CHECK_OK(fork_create(ann, &p.ctx, STR("try"), FORK_AT_HEAD, &made, &p.err), p.err);
+	CHECK_OK(fork_create(bob, &p.ctx, STR("try"), FORK_AT_HEAD, &other, &p.err), p.err);
+	CHECK(!str_eq(jv_get_str(made, "workspace"), jv_get_str(other, "workspace")));
+	CHECK_OK(try_open(&p, arena_cstr(p.ctx.arena, jv_get_str(made, "workspace")), "ann", "", &forked), p.err);
+	put(&p, forked, "mine.md", "changed\n");
+	merge(&p, ann, "try");
+	CHECK_STR(get(&p, ann, "mine.md"), STR("changed\n"));
+}
+
 /* --- making one --- */
 
 TEST(a_fork_needs_a_good_name_that_is_free)

@@ -144,7 +144,7 @@ static struct store *bare(struct site *s, bool state, const char *behind)
 static void files_in_s3_and_state_in(const char *kind)
 {
 	SITE s = site_new(kind, "");
-	struct workspace *ws = open_ws(&s, (struct workspace_opts){.root = STR("workspace")});
+	struct workspace *ws = open_ws(&s, (struct workspace_opts){.root = STR("workspace"), .person = true});
 	struct store *files = bare(&s, false, ""), *state = bare(&s, true, "");
 
 	store_text(&s, workspace_files(ws), "files/notes.md", "text");
@@ -429,7 +429,11 @@ TEST(a_second_grep_over_unchanged_files_in_s3_reads_none)
 	proxy_forget(s.s3);
 	CHECK_INT(grep_count(&s, workspace_files(ws), "line of file"), m.count);
 	CHECK_INT(objects_read(&s), 0);
-	CHECK_INT(proxy_requests(s.s3), m.count / 1000);
+	/* nothing but the pages of one list; a server may end a page early, and this one does while it is busy */
+	if (proxy_requests(s.s3) != m.count / 1000)
+		proxy_tell(s.s3);
+	CHECK_INT(proxy_requests(s.s3), proxy_requests_with(s.s3, "list-type=2"));
+	CHECK(proxy_requests(s.s3) <= m.count / 1000 + 2);
 
 	/* another process changes a file, and one more reads by the same cache directory */
 	CHECK_OK(store_write(m.store, &s.ctx, at("scout/files/d/f00007.txt"), STR("changed elsewhere\n"),

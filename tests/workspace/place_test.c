@@ -304,7 +304,7 @@ TEST(templates_show_through_and_are_never_changed)
 	CHECK(mkdir(path, 0755) == 0);
 	host_write(s.dir, "templates/SOUL.md", "the soul of all\n");
 	host_write(s.dir, "templates/agent.yaml", "name: from-templates\n");
-	ws = open_ws(&s, (struct workspace_opts){.root = STR("workspace")});
+	ws = open_ws(&s, (struct workspace_opts){.root = STR("workspace"), .person = true});
 	CHECK_STR(workspace_config(ws)->name, STR("from-templates"));
 	CHECK_STR(get(&s, workspace_files(ws), "SOUL.md"), STR("the soul of all\n"));
 	put(&s, workspace_files(ws), "SOUL.md", "my own\n");
@@ -318,6 +318,64 @@ TEST(templates_show_through_and_are_never_changed)
 	ws = open_ws(&s, (struct workspace_opts){.name = STR("other")});
 	CHECK_STR(get(&s, workspace_home(ws), "SOUL.md"), STR("the soul of all\n"));
 	workspace_close(ws);
+}
+
+TEST(a_deployment_bounds_every_workspace_unless_its_own_configuration_does)
+{
+	SITE s = site_new("store: disk:./files\nquota: {file_size: 4, user: {files: 1}}\n");
+	struct workspace *ws = open_ws(&s, (struct workspace_opts){.user = STR("ann")});
+
+	put(&s, workspace_files(ws), "a", "1234");
+	CHECK_ERR(store_write(workspace_files(ws), &s.ctx, at("a"), STR("12345"), (struct store_cond){0}, NULL, &s.err),
+		  s.err, ERR_QUOTA);
+	CHECK_ERR(
+		store_write(workspace_home(ws), &s.ctx, at("notes/b"), STR("1"), (struct store_cond){0}, NULL, &s.err),
+		s.err, ERR_QUOTA);
+	CHECK_HAS(str_of(s.err.msg), STR("1 of the user's 1 files are there already"));
+	workspace_close(ws);
+	host_write(s.dir, "files/scout/agent.yaml", "quota: {file_size: 0}\n");
+	ws = open_ws(&s, (struct workspace_opts){.user = STR("ann")});
+	put(&s, workspace_files(ws), "a", "12345");
+	workspace_close(ws);
+}
+
+TEST(keys_of_agent_yaml_in_stead_yaml_hold_for_every_workspace)
+{
+	SITE s = site_new("workspaces_path: here\n"
+			  "timezone: Europe/Berlin\n"
+			  "queue: {mode: steer, cap: 7}\n"
+			  "builtins: {deny: [cron]}\n"
+			  "description: ${PLACE_TEST_WORD}\n");
+	struct workspace *ws;
+	const struct config *config;
+
+	host_write(s.dir, ".env", "PLACE_TEST_WORD=shared\nPLACE_TEST_NAME=theirs\n");
+	ws = open_ws(&s, (struct workspace_opts){0});
+	CHECK_STR(workspace_config(ws)->timezone, STR("Europe/Berlin"));
+	CHECK_STR(workspace_config(ws)->description, STR("shared"));
+	workspace_close(ws);
+	host_write(s.dir, "here/scout/.env", "PLACE_TEST_WORD=own\n");
+	host_write(s.dir, "here/scout/agent.yaml",
+		   "timezone: Asia/Tokyo\nqueue: {cap: 9}\nbuiltins: {deny: [shell]}\n"
+		   "name: ${PLACE_TEST_NAME}\ndescription: ${PLACE_TEST_WORD}\n");
+	ws = open_ws(&s, (struct workspace_opts){0});
+	config = workspace_config(ws);
+	CHECK_STR(config->timezone, STR("Asia/Tokyo"));
+	CHECK_STR(config->description, STR("own"));
+	CHECK_STR(config->name, STR("theirs"));
+	CHECK_STR(jv_get_str(jv_get(config->document, "queue"), "mode"), STR("steer"));
+	CHECK_INT(jv_get_int(jv_get(config->document, "queue"), "cap", 0), 9);
+	CHECK_INT(jv_count(config->tools_deny), 2);
+	workspace_close(ws);
+}
+
+TEST(a_mistake_in_what_holds_for_all_names_the_file_and_the_line)
+{
+	SITE s = site_new("store: disk:./x\nqueue: {mode: fast}\n");
+	struct place_config c;
+
+	CHECK_ERR(place_read(s.arena, s.url, &c, &s.err), s.err, ERR_INVALID);
+	CHECK_HAS(str_of(s.err.msg), STR("stead.yaml line 2: queue.mode is \"fast\""));
 }
 
 TEST(a_user_may_have_a_store_of_his_own)

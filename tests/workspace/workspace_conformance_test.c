@@ -74,7 +74,8 @@ static struct store *over_templates(const char *root, const char *user)
 		host_write(dir, path, "from the templates\n");
 	}
 	snprintf(path, sizeof path, "config:%s/stead.yaml", dir);
-	return cleared(files_of(path, (struct workspace_opts){.root = str_of(root), .user = str_of(user)}));
+	return cleared(
+		files_of(path, (struct workspace_opts){.root = str_of(root), .user = str_of(user), .person = true}));
 }
 
 /* What a user sees of the skills of everybody, which lie below their own. */
@@ -90,7 +91,8 @@ static struct store *over_shared(const char *url)
 
 		CHECK_OK(store_write(workspace_home(shared), &ctx, P(path.ptr), STR("of all"), ANY, NULL, &err), err);
 	}
-	return cleared(files_of(url, (struct workspace_opts){.user = STR("ann"), .root = STR("skills")}));
+	return cleared(
+		files_of(url, (struct workspace_opts){.user = STR("ann"), .root = STR("skills"), .person = true}));
 }
 
 static struct store *forked(const char *url)
@@ -113,16 +115,15 @@ static struct store *own_files(const char *url)
 	return files_of(url, (struct workspace_opts){.files_dir = str_of(temp_dir_new())});
 }
 
-/* The whole workspace is '/': what was made with it goes first, and agent.yaml, which tools cannot remove. */
+/* The whole workspace is '/', for a person: what was made with it goes first. */
 static struct store *whole(const char *url)
 {
 	ARENA_SCOPE struct arena *arena = arena_new();
 	struct ctx ctx = {.arena = arena};
-	struct workspace *ws = open_ws(url, (struct workspace_opts){.root = STR("workspace")});
+	struct workspace *ws = open_ws(url, (struct workspace_opts){.root = STR("workspace"), .person = true});
 	struct store *files = workspace_files(ws);
 	struct err err;
 
-	CHECK_OK(store_remove(workspace_home(ws), &ctx, P("agent.yaml"), false, ANY, NULL, &err), err);
 	CHECK_OK(store_write(files, &ctx, P(below[0]), STR("x"), ANY, NULL, &err), err);
 	return cleared(files);
 }

@@ -146,9 +146,9 @@ TEST(a_broken_configuration_stops_the_start_with_its_line)
 	struct workspace *ws = open_as(&p, "", "");
 
 	workspace_close(ws);
-	write_host(&p, "scout/agent.yaml", "name: x\nhartbeat: {}\n");
+	write_host(&p, "scout/agent.yaml", "name: x\nqouta: {}\n");
 	CHECK_ERR(workspace_open(&opts, &ws, &p.err), p.err, ERR_INVALID);
-	CHECK_STR(str_of(p.err.msg), STR("agent.yaml line 2: unknown key \"hartbeat\"; did you mean \"heartbeat\"?"));
+	CHECK_STR(str_of(p.err.msg), STR("agent.yaml line 2: unknown key \"qouta\"; did you mean \"quota\"?"));
 	write_host(&p, "scout/agent.yaml", "");
 	write_host(&p, "scout/tools.json", "{\"deny\": [\"ls\"");
 	CHECK_ERR(workspace_open(&opts, &ws, &p.err), p.err, ERR_INVALID);
@@ -164,11 +164,11 @@ TEST(the_quota_of_agent_yaml_bounds_the_files)
 	struct workspace *ws = open_as(&p, "", "");
 
 	workspace_close(ws);
-	write_host(&p, "scout/agent.yaml", "quota: {bytes: 1kB, files: 3}\ndurability: relaxed\n");
+	write_host(&p, "scout/agent.yaml", "quota: {bytes: 6kB, files: 9}\ndurability: relaxed\n");
 	ws = open_as(&p, "", "");
 	CHECK(workspace_config(ws)->relaxed);
 	CHECK_OK(put(&p, workspace_files(ws), "a", "small"), p.err);
-	CHECK_ERR(put(&p, workspace_files(ws), "b", arena_printf(p.arena, "%1000d", 7).ptr), p.err, ERR_QUOTA);
+	CHECK_ERR(put(&p, workspace_files(ws), "b", arena_printf(p.arena, "%6000d", 7).ptr), p.err, ERR_QUOTA);
 	CHECK_OK(put(&p, workspace_files(ws), "b", "2"), p.err);
 	CHECK_OK(put(&p, workspace_files(ws), "c", "3"), p.err);
 	CHECK_ERR(put(&p, workspace_files(ws), "d", "4"), p.err, ERR_QUOTA);
@@ -185,11 +185,13 @@ TEST(the_root_of_the_tools_is_what_was_asked_for)
 		{"files", "files/x"},
 		{"workspace", "x"},
 		{"task:T-1", "tasks/T-1/x"},
+		{"task:TASK-1", "boards/main/tasks/TASK-1/x"},
+		{"task:web/TASK-1", "boards/web/tasks/TASK-1/x"},
 		{"notes/ann", "notes/ann/x"},
-		{"/knowledge/", "knowledge/x"},
+		{"/plans/", "plans/x"},
 	};
-	static const char *const refused[] = {
-		"../x", ".stead", ".stead/tmp", "task:", "task:a/b", "task:..", "users/bob"};
+	static const char *const refused[] = {"../x",    ".stead",    ".stead/tmp", "task:",  "task:a/b",
+					      "task:..", "users/bob", "Users/bob",  ".STEAD", "boards/main"};
 	struct workspace_opts opts = {.store_url = str_of(p.url), .name = STR("scout")};
 	struct workspace *ws;
 	struct str got;
@@ -212,9 +214,10 @@ TEST(what_is_not_the_agents_is_fixed_in_the_whole_workspace)
 	struct place p = place_new();
 	struct workspace *ws = open_as(&p, "", "workspace");
 	struct store *tools = workspace_files(ws);
-	static const char *const fixed[] = {"agent.yaml", "AGENT.YAML", "tools.json", "artifacts/a.txt"};
+	static const char *const fixed[] = {"agent.yaml",   "AGENT.YAML", "tools.json", "artifacts/a.txt", "AGENTS.md",
+					    "tools/pay.py", "MEMORY.md",  "memory/x",   "agents/a/s.jsonl"};
 	static const char *const free_names[] = {"files/agent.yaml", "files/artifacts/a.txt", "files/users/u",
-						 "AGENTS.md",        "HEARTBEAT.md",          "notes/tools.json"};
+						 "HEARTBEAT.md",     "notes/tools.json",      "TASKS.yaml"};
 	struct str got;
 
 	CHECK_OK(put(&p, workspace_home(ws), "artifacts/a.txt", "parked"), p.err);
@@ -230,6 +233,24 @@ TEST(what_is_not_the_agents_is_fixed_in_the_whole_workspace)
 	workspace_close(ws);
 	ws = open_as(&p, "", "artifacts");
 	CHECK_ERR(put(&p, workspace_files(ws), "b", "mine"), p.err, ERR_DENIED);
+	workspace_close(ws);
+}
+
+TEST(a_person_changes_what_people_own_and_no_record)
+{
+	struct place p = place_new();
+	struct workspace_opts opts = {.store_url = str_of(p.url),
+				      .name = STR("scout"),
+				      .root = STR("workspace"),
+				      .person = true,
+				      .create = true};
+	struct workspace *ws;
+
+	CHECK_OK(workspace_open(&opts, &ws, &p.err), p.err);
+	CHECK_OK(put(&p, workspace_files(ws), "AGENTS.md", "mine"), p.err);
+	CHECK_OK(put(&p, workspace_files(ws), "tools.json", "{}"), p.err);
+	CHECK_OK(put(&p, workspace_files(ws), "MEMORY.md", "mine"), p.err);
+	CHECK_ERR(put(&p, workspace_files(ws), "agents/a/sessions/s.log.jsonl", "mine"), p.err, ERR_DENIED);
 	workspace_close(ws);
 }
 
@@ -301,15 +322,15 @@ TEST(two_users_never_see_each_other)
 		struct str got;
 
 		CHECK_OK(put(&p, workspace_files(one), "files/secret.txt", "one"), p.err);
-		CHECK_OK(put(&p, workspace_files(one), "MEMORY.md", "one"), p.err);
+		CHECK_OK(put(&p, workspace_home(one), "MEMORY.md", "one"), p.err);
 		CHECK_ERR(get(&p, workspace_files(two), "files/secret.txt", &got), p.err, ERR_NOT_FOUND);
 		CHECK_ERR(get(&p, workspace_files(two), "MEMORY.md", &got), p.err, ERR_NOT_FOUND);
 		CHECK_LACKS(tree(&p, workspace_files(two)), STR("secret"));
 		CHECK_OK(store_remove(workspace_files(one), &p.ctx, at("files"), true, (struct store_cond){0}, NULL,
 				      &p.err),
 			 p.err);
-		CHECK_OK(store_remove(workspace_files(one), &p.ctx, at("MEMORY.md"), false, (struct store_cond){0},
-				      NULL, &p.err),
+		CHECK_OK(store_remove(workspace_home(one), &p.ctx, at("MEMORY.md"), false, (struct store_cond){0}, NULL,
+				      &p.err),
 			 p.err);
 		workspace_close(one);
 		workspace_close(two);
@@ -355,7 +376,7 @@ TEST(a_user_has_the_shared_assets_and_overrides_them_for_himself)
 	CHECK_STR(got, STR("ann's own"));
 	CHECK_OK(get(&p, workspace_files(bob), "skills/brew/SKILL.md", &got), p.err);
 	CHECK_STR(got, STR("for all"));
-	CHECK_OK(store_remove(workspace_files(bob), &p.ctx, at("SOUL.md"), false, (struct store_cond){0}, NULL, &p.err),
+	CHECK_OK(store_remove(workspace_home(bob), &p.ctx, at("SOUL.md"), false, (struct store_cond){0}, NULL, &p.err),
 		 p.err);
 	CHECK_ERR(get(&p, workspace_files(bob), "SOUL.md", &got), p.err, ERR_NOT_FOUND);
 	CHECK_OK(get(&p, workspace_files(all), "SOUL.md", &got), p.err);
@@ -595,24 +616,12 @@ TEST(init_completes_a_directory_and_overwrites_nothing)
 	workspace_close(ws);
 }
 
-TEST(init_puts_model_and_channel_into_a_configuration_that_loads)
+TEST(init_makes_no_workspace_whose_configuration_does_not_load)
 {
 	struct place p = place_new();
-	struct init_opts opts = {.store_url = str_of(p.url),
-				 .name = STR("scout"),
-				 .model = STR("openai:gpt-5"),
-				 .channel = STR("telegram")};
-	struct workspace *ws;
+	struct init_opts opts = {.store_url = str_of(p.url), .name = STR("other"), .model = STR("no provider")};
 	struct jv *report;
 
-	CHECK_OK(workspace_init(&p.ctx, &opts, &report, &p.err), p.err);
-	ws = open_as(&p, "", "");
-	CHECK_STR(jv_get_str(workspace_config(ws)->document, "model"), STR("openai:gpt-5"));
-	CHECK_STR(jv_get_str(jv_get(workspace_config(ws)->document, "channel"), "type"), STR("telegram"));
-	CHECK_STR(workspace_config(ws)->name, STR("scout"));
-	workspace_close(ws);
-	opts.name = STR("other");
-	opts.model = STR("no provider");
 	CHECK_ERR(workspace_init(&p.ctx, &opts, &report, &p.err), p.err, ERR_INVALID);
 	opts.model = STR("a:b\nname: injected");
 	CHECK_ERR(workspace_init(&p.ctx, &opts, &report, &p.err), p.err, ERR_INVALID);
@@ -725,7 +734,8 @@ TEST(doctor_names_what_is_wrong)
 	write_host(&p, "broken/agent.yaml", "a: [\n");
 	CHECK(mkfifo(arena_printf(p.arena, "%s/broken/.env", p.dir).ptr, 0600) == 0);
 	got = complaints(&p, p.url, "");
-	CHECK_HAS(got, STR("scout quota: 1 files, 95 bytes"));
+	CHECK_HAS(got, STR("scout quota: "));
+	CHECK_HAS(got, STR("more than nine tenths of what agent.yaml allows"));
 	CHECK_HAS(got, STR("scout .env: others on this machine may read .env (mode 644)"));
 	CHECK_HAS(got, STR("scout identity: missing: SOUL.md"));
 	CHECK_HAS(got, STR("scout leftovers: 1 unfinished writes"));
