@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `stead run`: one turn of the agent, and the table of its commands. */
+#include "agent/agent_commands.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+#include "agent/acp.h"
+#include "agent/show.h"
+#include "base/limits.h"
+#include "command/cli.h"
+#include "command/input.h"
+#include "home/sessions/sessions_tools.h"
+
+/* With --json, one object a line. */
+static void print_event(void *arg, const struct agent_event *event)
+{
+	ARENA_SCOPE struct arena *arena = arena_new();
+	struct show *show = arg;
+
+	output_json_line(&show->cli->out, arena, agent_event_value(arena, event));
+	output_flush(&show->cli->out);
+}
+
+static int read_text(struct cli *cli, struct str *ret, struct err *err)
+{
+	struct str text = args_operand(&cli->args, 0);
+	int r = 0;
+
+	if (str_is(text, "-"))
+		r = input_read(cli->ctx.arena, STDIN_FILENO, TOOL_TEXT_MAX, &text, err);
+	text = str_trim(text);
+	if (r == 0 && !utf8_valid(text))
+		return err_set(err, ERR_INVALID, "run: the text is not UTF-8");
+	if (r == 0 && !text.len && !args_has(&cli->args, "resume"))
+		return err_set(err, ERR_INVALID, "run: say what to do: stead run \"TEXT\", or --resume");
+	if (r == 0 && text.len && args_has(&cli->args, "resume"))
+		return err_set(err, ERR_INVALID,
+			       "run: --resume takes no text; without it a turn that was cut off is finished first");
+	*ret = text;
+	return r;
+}
+
+static void print_result(struct cli *cli, struct show *show, const struct agent_result *result, bool streamed)
+{
+	struct jv *value = agent_result_value(cli->ctx.arena, result);
+
+	if (cli->json && streamed) {
+		jv_set_str(cli->ctx.arena, value, "event", STR("end"));
+		output_json_line(&cli->out, cli->ctx.arena, value);
+	} else if (!cli_json(cli, value) && result->waiting) {
+		show_waiting(cli, result);
+	} else if (!cli->json) {
+		if (!streamed || !show->begun)
+			output_add(&cli->out, result->answer);
+		if (result->answer.len == 0 || result->answer.ptr[result->answer.len - 1] != '\n')
+			output_add(&cli->out, STR("\n"));
+		if (result->cut)
+			fprintf(stderr, "stead: the answer was cut at model.max_tokens\n");
+	}
+}
+
+/* One turn; with an empty text the last one is finished. */
+static int run_turn(struct cli *cli, struct str session, struct str text, bool streams, struct err *err)
+{
+	struct agent_opts opts = {.model = cli_setting(cli, "model"),
+				  .base_url = args_get(&cli->args, "base-url"),
+				  .dialect = cli_setting(cli, "dialect")};
+	struct show show = {.cli = cli};
+	struct agent_turn turn = {.session = session,
+				  .text = text,
+				  .event = !streams    ? NULL
+					   : cli->json ? print_event
+						       : show_event,
+				  .approve = cli->json ? NULL : show_approve,
+				  .fill = cli->json ? NULL : show_fill,
+				  .arg = &show};
+	struct agent_result result;
+	struct agent *agent;
+	int r = agent_open(cli->ws, &opts, &agent, err);
+
+	if (r)
+		return r;
+	r = agent_run(agent, &cli->ctx, &turn, &result, err);
+	if (r == 0)
+		print_result(cli, &show, &result, streams);
+	if (r == 0 && result.waiting)
+		cli->status = exit_code_of(ERR_DENIED);
+	else
+		show_end_line(&show);
+	output_flush(&cli->out);
+	if (r == 0 && !agent_wait(agent, &(struct ctx){.arena = cli->ctx.arena}, turn.session))
+		fprintf(stderr, "stead: background tasks go on with the next run of this session\n");
+	agent_close(agent);
+	if (r && err->retryable)
+		cli->hint = "nothing is lost: 'stead run --resume' with the same session goes on where it stopped";
+	return r;
+}
+
+static int run_run(struct cli *cli, struct err *err)
+{
+	struct str text;
+	int r = read_text(cli, &text, err);
+
+	if (r == 0)
+		r = cli_open(cli, CLI_WRITES, err);
+	return r ? r : run_turn(cli, cli_setting(cli, "session"), text, args_has(&cli->args, "stream"), err);
+}
+
+static int run_sessions_resume(struct cli *cli, struct err *err)
+{
+	return run_turn(cli, cli->args.operands[0], STR_NONE, false, err);
+}
+
+/* --- editors --- */
+
+static int open_project(void *arg, struct str cwd, struct workspace **ret_ws, struct err *err)
+{
+	return cli_open_dir(arg, cwd, ret_ws, err);
+}
+
+static int run_acp(struct cli *cli, struct err *err)
+{
+	struct acp_opts opts = {.agent = {.model = cli_setting(cli, "model"),
+					  .base_url = args_get(&cli->args, "base-url"),
+					  .dialect = cli_setting(cli, "dialect")},
+				.open = open_project,
+				.arg = cli};
+
+	return acp_serve(&opts, STDIN_FILENO, STDOUT_FILENO, err);
+}
+
+/* --- approvals --- */
+
+struct str agent_session_of(struct cli *cli)
+{
+	struct actor actor = workspace_actor(cli->ws);
+	struct str session = cli_setting(cli, "session");
+
+	return session.len ? session : actor.agent.len ? actor.agent : STR("default");
+}
+
+static int run_approvals_list(struct cli *cli, struct err *err)
+{
+	struct jv *list;
+	struct str session = agent_session_of(cli);
+	int r = agent_approvals(cli->ws, &cli->ctx, workspace_actor(cli->ws).agent, session, &list, err);
+
+	if (r || cli_json(cli, list))
+		return r;
+	for (const struct jv_member *m = jv_first(list); m; m = m->next) {
+		struct buf input;
+
+		buf_init(&input, cli->ctx.arena, JSON_LEN_MAX);
+		if (jv_get(m->value, "input"))
+			jv_write(&input, jv_get(m->value, "input"));
+		output_printf(&cli->out, "%.*s %.*s %.*s (%.*s, until %.*s)\n", STR_ARG(jv_get_str(m->value, "id")),
+			      STR_ARG(jv_get_str(m->value, "name")), STR_ARG(buf_str(&input)),
+			      STR_ARG(jv_get_str(m->value, "rule")), STR_ARG(jv_get_str(m->value, "expires_at")));
+	}
+	if (!jv_count(list))
+		output_add(&cli->out, STR("nothing waits for approval\n"));
+	return 0;
+}
+
+static int decide(struct cli *cli, bool approves, struct err *err)
+{
+	struct agent_decision decision = {.agent = workspace_actor(cli->ws).agent,
+					  .session = agent_session_of(cli),
+					  .id = cli->args.operands[0],
+					  .by = workspace_actor(cli->ws).user,
+					  .approves = approves};
+	int r = agent_decide(cli->ws, &cli->ctx, &decision, err);
+
+	if (r == 0)
+		output_printf(&cli->out, "%s; 'stead run --resume --session %.*s' goes on\n",
+			      approves ? "approved" : "denied", STR_ARG(decision.session));
+	return r;
+}
+
+static int run_approvals_approve(struct cli *cli, struct err *err)
+{
+	return decide(cli, true, err);
+}
+
+static int run_approvals_deny(struct cli *cli, struct err *err)
+{
+	return decide(cli, false, err);
+}
+
+static const struct action approval_actions[] = {
+	{"list", NULL, .opens = CLI_READS, .run = run_approvals_list},
+	{"approve", "ID", .opens = CLI_WRITES, .run = run_approvals_approve},
+	{"deny", "ID", .opens = CLI_WRITES, .run = run_approvals_deny},
+	{0},
+};
+
+static const struct action session_actions[] = {
+	{"list", NULL, .opens = CLI_READS, .run = run_sessions_list},
+	{"show", "ID", .opens = CLI_READS, .run = run_sessions_show},
+	{"resume", "ID", .opens = CLI_WRITES, .run = run_sessions_resume},
+	{"append", "ID", .opens = CLI_WRITES, .run = run_sessions_append},
+	{"archive", "ID", .opens = CLI_WRITES, .run = run_sessions_archive},
+	{"merge", "ID FORK", .opens = CLI_WRITES, .run = run_sessions_merge},
+	{0},
+};
+
+static const struct option run_options[] = {
+	{"model", 'm', "MODEL", .env = "STEAD_MODEL",
+	 .help = "PROVIDER:MODEL, such as anthropic:claude-sonnet-4-5 (default: model of agent.yaml)"},
+	{"base-url", 0, "URL", .help = "a server that speaks as the provider does, such as http://127.0.0.1:8080/v1"},
+	{"stream",
+	 .help = "print the answer as it comes, and tool calls on standard error; with --json one event a line"},
+	{"resume", .help = "finish the last turn of the session if it was cut off, and print its answer"},
+	{0},
+};
+
+static const struct option chat_options[] = {
+	{"model", 'm', "MODEL", .env = "STEAD_MODEL", .help = "PROVIDER:MODEL (default: model of agent.yaml)"},
+	{"base-url", 0, "URL", .help = "a server that speaks as the provider does"},
+	{0},
+};
+
+static const struct option replay_options[] = {
+	{"from", 0, "STEP", .min = 1, .max = 1000000,
+	 .help = "begin with this call of the model (default: 1, the first)"},
+	{"model", 'm', "MODEL", .env = "STEAD_MODEL", .help = "another model (default: the recorded answers)"},
+	{"base-url", 0, "URL", .help = "a server that speaks as the provider does"},
+	{"prompt", 0, "FILE", .help = "another system prompt, from a file of the host"},
+	{"set-result", 0, "STEP=FILE",
+	 .help = "another result of that step's first tool call (STEP.N: of its N-th); repeatable"},
+	{0},
+};
+
+const struct command agent_commands[] = {
+	{"sessions", "list, show, resume, extend and archive conversations", TOPIC_HOME, .actions = session_actions,
+	 .options = sessions_options,
+	 .about = "A session is a log with one JSON object per line, which is never shortened. 'append' adds such\n"
+		  "lines from standard input: what a runtime of your own says and does. 'archive' writes the\n"
+		  "messages since the last archive to memory/conversations/, as Markdown and JSON. 'resume' finishes\n"
+		  "a turn that was cut off, and prints its answer. 'merge' brings the turns that a session had in a\n"
+		  "fork to its end here. --agent chooses whose sessions.\n",
+	 .examples = "stead sessions\n  all sessions, the newest first\n"
+		     "echo '{\"type\":\"message\",\"role\":\"user\",\"content\":\"hello\"}' | stead sessions append "
+		     "chat-1\n"
+		     "  add a message\n"
+		     "stead sessions show chat-1\n  the end of a session\n"
+		     "stead sessions resume chat-1\n  finish its last turn\n"
+		     "stead sessions merge chat-1 draft\n  what was said in the fork 'draft' goes on here\n"},
+	{"replay", "run a conversation again from one of its steps, and compare", TOPIC_AGENT, .operands = "SESSION...",
+	 .opens = CLI_WRITES, .run = run_replay, .options = replay_options,
+	 .about =
+		 "Forks the workspace as it was at that step and runs on there, with another model, prompt or result\n"
+		 "of a tool. Prints what differs: answers, tool calls, files, tokens. Without a change the recorded\n"
+		 "answers give the same transcript and files. Steps are counted through the session. Several sessions\n"
+		 "are compared in a table, with the sum in its last row. Exit code 1: something differs.\n",
+	 .examples =
+		 "stead replay report\n  the same again; nothing should differ\n"
+		 "stead replay report --from 3 --model openai:gpt-4.1\n  what another model does from step 3 on\n"
+		 "stead replay monday tuesday --model openai:gpt-4.1\n  the same over several sessions, as a table\n"},
+	{"acp", "be the agent of an editor, over the Agent Client Protocol", TOPIC_AGENT, .run = run_acp,
+	 .options = chat_options,
+	 .about = "Speaks the Agent Client Protocol on standard input and output; editors start it. The agent works in "
+		  "the\n"
+		  "directory that the editor has open, with a history of its own that can be undone, unless "
+		  "--workspace\n"
+		  "names a workspace. Its sessions survive the editor. docs/agent.md has the settings for editors.\n",
+	 .examples = "stead acp --model anthropic:claude-sonnet-4-5\n  the command for an editor's list of agents\n"},
+	{"chat", "talk to the agent in the terminal", TOPIC_AGENT, .run = run_chat, .options = chat_options,
+	 .about =
+		 "Each line is a message; the answer is printed as it comes, with the tool calls on the way. A line\n"
+		 "that begins with '/' is a command: /new (the conversation begins again; the old one is archived),\n"
+		 "/compact (replace the older part by a summary), /undo (take the last turn back, with the changes\n"
+		 "of its calls), /redo (bring it back), /fork [NAME] (copy the workspace with this conversation),\n"
+		 "/status, /help, /exit.\n"
+		 "@path in a message attaches a file. Ctrl-C ends the turn that runs, Ctrl-D the chat. Lines may also\n"
+		 "come from a pipe.\n",
+	 .examples = "stead chat -w research\n  go on with the conversation of this workspace\n"
+		     "stead chat --session ideas --model ollama:qwen3\n  another conversation, with a local model\n"},
+	{"run", "let the agent answer a message, with the tools of the workspace", TOPIC_AGENT, .operands = "[TEXT]",
+	 .run = run_run, .options = run_options,
+	 .about = "The agent gets the workspace's prompt, its tools, and the conversation of the session (--session;\n"
+		  "the default is the name of the agent). TEXT '-' is read from standard input. Providers are\n"
+		  "anthropic, openai, openai-responses, openrouter, ollama, llamacpp, vllm, and replay:FILE, which\n"
+		  "gives recorded answers. Keys are in ANTHROPIC_API_KEY, OPENAI_API_KEY or OPENROUTER_API_KEY, in\n"
+		  "the workspace's .env or in the environment.\n"
+		  "\n"
+		  "Every step is in the session's log before the next one. A run that was killed is finished by the\n"
+		  "next one in the same session: nothing that was answered is asked again, and no change is made\n"
+		  "twice.\n",
+	 .examples = "stead run --model anthropic:claude-sonnet-4-5 \"Summarise notes.md\"\n  one turn\n"
+		     "stead run --session report --stream \"Go on with the report\"\n"
+		     "  in a session of its own, printed as it comes\n"
+		     "stead run --session report --resume\n  finish a turn that was cut off\n"
+		     "stead run --model openai:qwen3 --base-url http://127.0.0.1:8080/v1 \"Hello\"\n"
+		     "  with a local server\n"},
+	{"agents", "show the tasks that were given to subagents", TOPIC_AGENT, .actions = child_actions,
+	 .about = "A task that an agent gives to a subagent has a record: what it is, whether it has ended, and the\n"
+		  "report. Tasks of a process that was killed go on with the next turn of their session (--session).\n",
+	 .examples =
+		 "stead agents --session report\n  the tasks of a session\nstead agents output task_6f1c22d09a3b41aa\n"
+		 "  the report of one\nstead agents cancel task_6f1c22d09a3b41aa\n  end it, also in another process\n"},
+	{"servers", "show the MCP servers of tools.json, and log in to them", TOPIC_AGENT, .actions = server_actions,
+	 .about =
+		 "'list' shows the servers that tools.json names. 'show' starts one and lists what it offers. 'login'\n"
+		 "opens the way for a server that wants OAuth: it prints an address to visit in a browser on this\n"
+		 "machine and waits until the person comes back. The login is kept for this user of this machine,\n"
+		 "outside of the workspace, and is renewed by itself; 'logout' forgets it.\n",
+	 .examples = "stead servers -w research\n  the servers of a workspace\n"
+		     "stead servers login tracker\n  let the agent use a server that wants a login\n"},
+	{"workflow", "run steps that people have written down, each done by an agent", TOPIC_AGENT,
+	 .actions = workflow_actions, .options = workflow_options,
+	 .about = "A workflow is a file, workflows/NAME.yaml: steps in order or at the same time, with conditions on "
+		  "the\n"
+		  "results of others, each done by an agent in a session of its own; or a team with a coordinator.\n"
+		  "'run' prints the result. INPUT '-' is read from standard input. A run that was cut off is finished\n"
+		  "by 'resume'; steps that are done are not done again. docs/workflows.md has the form of the file.\n",
+	 .examples = "stead workflow\n  the workflows of this workspace\n"
+		     "stead workflow run report \"solar power in Chile\"\n  run one with an input\n"
+		     "stead workflow runs\n  runs, the newest first\n"
+		     "stead workflow resume 6f1c22d09a3b\n  go on with a run that was cut off\n"},
+	{"approvals", "list calls that wait for approval, and decide on them", TOPIC_AGENT, .actions = approval_actions,
+	 .about =
+		 "Where policy or approval_gates of agent.yaml asks for it, a person must approve a call before it is\n"
+		 "made. On a terminal 'run' and 'chat' ask at once; otherwise the turn is suspended, and its calls "
+		 "are\n"
+		 "listed here. A decision is for one call with its exact arguments. --session names the session.\n",
+	 .examples = "stead approvals --session report\n  what waits there\n"
+		     "stead approvals approve 6f1c22d09a3b-7.1 --session report\n  allow that call\n"},
+	{0},
+};

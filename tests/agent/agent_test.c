@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The loop over a recorded model: turns, tool calls, limits, and what is left of a turn that failed. */
+#include "agent/agent_fix.h"
+#include "model/stub.h"
+
+TEST(an_answer_ends_the_turn_and_is_in_the_log)
+{
+	const char *const answers[] = {"'Hello.'", NULL};
+	struct agent_result result;
+	struct bench b;
+	struct err err;
+
+	bench_open(&b, "");
+	CHECK_OK(say(&b, recording(b.arena, answers), "Hi", &result, &err), err);
+	CHECK_STR(result.answer, STR("Hello."));
+	CHECK_INT(result.model_calls, 1);
+	CHECK_INT(count_entries(&b, "message"), 2);
+	CHECK_INT(count_entries(&b, "turn"), 1);
+}
+
+TEST(calls_run_in_order_and_their_results_go_to_the_model)
+{
+	const char *const answers[] = {
+		"[" CALL("a", "write_file", "{'path':'x','content':'1'}") "," CALL(
+			"b", "append_file", "{'path':'x','content':'2'}") "," CALL("c", "read_file",
+										   "{'path':'x'}") "]",
+		"'done'", NULL};
+	struct agent_result result;
+	const struct jv *calls;
+	struct bench b;
+	struct err err;
+
+	bench_open(&b, "");
+	CHECK_OK(say(&b, recording(b.arena, answers), "Go", &result, &err), err);
+	calls = jv_get(jv_at(result.steps, 0), "calls");
+	CHECK_INT(jv_count(calls), 3);
+	CHECK_STR(jv_get_str(jv_at(calls, 2), "output"), STR("12"));
+	CHECK_STR(content_of(&b, "x"), STR("12"));
+	CHECK_INT(result.usage.input, 20);
+}
+
+TEST(reading_calls_that_follow_each_other_run_together)
+{
+	struct agent_result result;
+	struct bench b;
+	struct err err;
+	struct buf answer;
+	const char *answers[] = {NULL, "'done'", NULL};
+
+	bench_open(&b, "");
+	put(&b, "x", STR("text"));
+	buf_init(&answer, b.arena, 10000);
+	for (int i = 0; i < 20; i++)
+		buf_printf(&answer, "%s" CALL("c%d", "read_file", "{'path':'x'}"), i ? "," : "[", i);
+	buf_lit(&answer, "]");
+	answers[0] = arena_cstr(b.arena, buf_str(&answer));
+	CHECK_OK(say(&b, recording(b.arena, answers), "Go", &result, &err), err);
+	CHECK_INT(count_entries(&b, "tool_result"), 20);
+	for (const struct jv_member *m = jv_first(jv_get(jv_at(result.steps, 0), "calls")); m; m = m->next)
+		CHECK_STR(jv_get_str(m->value, "output"), STR("text"));
+}
+
+TEST(a_tool_that_is_denied_or_unknown_is_an_error_for_the_model)
+{
+	const char *const answers[] = {"[" CALL("a", "clear_files", "{}") "," CALL("b", "nonsense", "{}") "," CALL(
+					       "c", "session_append", "{'session':'s','entries':[]}") "]",
+				       "'done'", NULL};
+	struct agent_result result;
+	struct bench b;
+	struct err err;
+
+	bench_open_disk(&b, "");
+	CHECK_OK(store_write(workspace_home(b.ws), &b.ctx, (struct wpath){STR("agent.yaml")},
+			     STR("tools:\n  deny: [clear_files]\n"), (struct store_cond){0}, NULL, &err),
+		 err);
+	bench_reopen(&b, (struct workspace_opts){0}, "");
+	CHECK_OK(say(&b, recording(b.arena, answers), "Go", &result, &err), err);
+	for (const struct jv_member *m = jv_first(jv_get(jv_at(result.steps, 0), "calls")); m; m = m->next) {
+		CHECK(jv_get_bool(m->value, "is_error", false));
+		CHECK_STARTS(jv_get_str(m->value, "output"), STR("there is no tool"));
+	}
+	CHECK_INT(count_entries(&b, "tool_use"), 0);
+}
+
+static void set_config(struct bench *b, const char *text)
+{
+	struct err err;
+
+	CHECK_OK(store_write(workspace_home(b->ws), &b->ctx, (struct wpath){STR("agent.yaml")}, str_of(text),
+			     (struct store_cond){0}, NULL, &err),
+		 err);
+	bench_reopen(b, (struct workspace_opts){0}, "");
+}
+
+TEST(a_turn_that_calls_the_model_too_often_is_closed)
+{
+	const char *const answers[] = {"[" CALL("a", "ls", "{}") "]", "[" CALL("b", "ls", "{}") "]", "'late'", NULL};
+	struct agent_result result;
+	struct bench b;
+	struct err err;
+	struct str model;
+
+	bench_open_disk(&b, "");
+	model = recording(b.arena, answers);
+	set_config(&b, arena_printf(b.arena, "model:\n  model: \"%.*s\"\n  max_turns: 2\n", STR_ARG(model)).ptr);
+	CHECK_ERR(say(&b, STR_NONE, "Go", &result, &err), err, ERR_QUOTA);
+	CHECK_INT(count_entries(&b, "turn"), 1);
+	CHECK_OK(say(&b, STR_NONE, "And now?", &result, &err), err);
+	CHECK_STR(result.answer, STR("late"));
+}
+
+TEST(a_turn_that_failed_goes_on_where_it_was)
+{
+	const char *const one[] = {"[" CALL("a", "append_file", "{'path':'x','content':'1'}") "]", NULL};
+	const char *const two[] = {"'done'", NULL};
+	struct agent_result result;
+	struct bench b;
+	struct err err;
+
+	bench_open(&b, "");
+	CHECK_ERR(say(&b, recording(b.arena, one), "Go", &result, &err), err, ERR_NOT_FOUND);
+	CHECK_OK(say(&b, recording(b.arena, two), "Go", &result, &err), err);
+	CHECK(result.resumed);
+	CHECK_STR(result.answer, STR("done"));
+	CHECK_STR(content_of(&b, "x"), STR("1"));
+	CHECK_INT(count_entries(&b, "message"), 3);
+}
+
+TEST(another_text_finishes_the_open_turn_first)
+{
+	const char *const one[] = {"[" CALL("a", "ls", "{}") "]", NULL};
+	const char *const two[] = {"'first'", "'second'", NULL};
+	struct agent_result result;
+	struct bench b;
+	struct err err;
+
+	bench_open(&b, "");
+	CHECK_ERR(say(&b, recording(b.arena, one), "One", &result, &err), err, ERR_NOT_FOUND);
+	CHECK_OK(say(&b, recording(b.arena, two), "Two", &result, &err), err);
+	CHECK_STR(result.answer, STR("second"));
+	CHECK_INT(result.model_calls, 1);
+	CHECK_INT(count_entries(&b, "turn"), 2);
+}
+
+TEST(without_a_text_the_last_answer_is_given_and_nothing_is_asked)
+{
+	const char *const answers[] = {"'Hello.'", NULL};
+	struct agent_result result;
+	struct bench b;
+	struct err err;
+	struct str model;
+
+	bench_open(&b, "");
+	model = recording(b.arena, answers);
+	CHECK_ERR(say(&b, model, "", &result, &err), err, ERR_NOT_FOUND);
+	CHECK_OK(say(&b, model, "Hi", &result, &err), err);
+	CHECK_OK(say(&b, model, "", &result, &err), err);
+	CHECK_STR(result.answer, STR("Hello."));
+	CHECK(!result.resumed);
+}
+
+TEST(a_key_in_agent_yaml_is_refused_and_one_from_env_is_not_shown)
+{
+	struct agent_opts opts = {0};
+	struct agent *agent;
+	struct bench b;
+	struct err err;
+
+	bench_open_disk(&b, "");
+	set_config(&b, "model:\n  model: openai:x\n  base_url: http://127.0.0.1:1\n  api_key: sk-written-here\n");
+	CHECK_ERR(agent_open(b.ws, &opts, &agent, &err), err, ERR_INVALID);
+	CHECK_LACKS(str_of(err.msg), STR("sk-written"));
+	set_config(&b, "model: openai:x\n");
+	unsetenv("OPENAI_API_KEY");
+	CHECK_ERR(agent_open(b.ws, &opts, &agent, &err), err, ERR_UNAUTHENTICATED);
+	CHECK_HAS(str_of(err.msg), STR("OPENAI_API_KEY"));
+}
+
+TEST(tokens_are_counted_once_for_a_turn)
+{
+	const char *const answers[] = {"'a'", "'b'", NULL};
+	struct agent_result result;
+	struct jv *sum;
+	struct bench b;
+	struct err err;
+	struct str model;
+
+	bench_open(&b, "");
+	model = recording(b.arena, answers);
+	CHECK_OK(say(&b, model, "1", &result, &err), err);
+	CHECK_OK(say(&b, model, "2", &result, &err), err);
+	CHECK_OK(usage_sum(b.ws, &b.ctx, STR_NONE, 0, &sum, &err), err);
+	CHECK_INT(jv_get_int(sum, "input_tokens", 0), 20);
+	CHECK_INT(jv_get_int(sum, "llm_calls", 0), 2);
+}
+
+#define CHAT_ANSWER STUB_STREAM "data: {\"choices\":[{\"delta\":{\"content\":\"ok\"},\"finish_reason\":\"stop\"}]}\n\n"
+
+TEST(what_agent_yaml_says_of_the_model_reaches_the_server)
+{
+	const char *const answers[] = {CHAT_ANSWER, NULL};
+	struct stub *stub = stub_start(answers);
+	struct agent_result result;
+	struct bench b;
+	struct err err;
+	struct str sent;
+
+	bench_open_disk(&b, "");
+	CHECK_OK(store_write(workspace_home(b.ws), &b.ctx, (struct wpath){STR(".env")}, STR("MY_KEY=sk-from-env\n"),
+			     (struct store_cond){0}, NULL, &err),
+		 err);
+	set_config(&b, arena_printf(b.arena,
+				    "model:\n  provider: openai\n  model: some-model\n  api_key: ${MY_KEY}\n"
+				    "  base_url: %s\n  temperature: 0.5\n  top_p: 0.25\n  max_tokens: 77\n"
+				    "  options: {service_tier: auto}\n",
+				    stub->url)
+			       .ptr);
+	CHECK_OK(say(&b, STR_NONE, "Hi", &result, &err), err);
+	stub_join(stub);
+	sent = buf_str(&stub->requests[0]);
+	CHECK_HAS(sent, STR("authorization: Bearer sk-from-env"));
+	CHECK_HAS(sent, STR("\"model\":\"some-model\",\"stream\":true,\"temperature\":0.5,\"top_p\":0.25,"
+			    "\"service_tier\":\"auto\""));
+	CHECK_HAS(sent, STR("\"max_tokens\":77"));
+	CHECK_STR(result.model, STR("openai:some-model"));
+}
+
+TEST(a_turn_ends_by_its_time_limit)
+{
+	struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	socklen_t len = sizeof(at);
+	int silent = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0); /* takes connections and says nothing */
+	struct agent_result result;
+	struct bench b;
+	struct err err;
+
+	CHECK(bind(silent, (struct sockaddr *)&at, sizeof(at)) == 0 && listen(silent, 4) == 0);
+	CHECK(getsockname(silent, (struct sockaddr *)&at, &len) == 0);
+	bench_open_disk(&b, "");
+	set_config(&b,
+		   arena_printf(b.arena,
+				"model: {model: 'openai:m', base_url: 'http://127.0.0.1:%d', timeout_seconds: 0.1}\n",
+				ntohs(at.sin_port))
+			   .ptr);
+	CHECK_ERR(say(&b, STR_NONE, "Hi", &result, &err), err, ERR_TIMEOUT);
+	close(silent);
+	CHECK_INT(count_entries(&b, "turn"), 0); /* it is open, and goes on later */
+}
+
+/* What the server may keep: everything up to the first class of the prompt that changes with a turn. */
+static struct str stable(struct stub *stub, size_t index)
+{
+	struct str body = buf_str(&stub->requests[index]);
+	size_t from = str_find(body, STR("{\"model\""), 0);
+	size_t to = str_find(body, STR("cache_control"), 0);
+
+	CHECK(from != SIZE_MAX && to != SIZE_MAX);
+	return str_n(body.ptr + from, to - from);
+}
+
+#define ANTHROPIC_ANSWER                                                                                               \
+	STUB_STREAM "event: message_start\ndata: {\"type\":\"message_start\",\"message\":{}}\n\n"                      \
+		    "event: content_block_start\ndata: {\"type\":\"content_block_start\",\"index\":0,"                 \
+		    "\"content_block\":{\"type\":\"text\",\"text\":\"ok\"}}\n\n"                                       \
+		    "event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n"
+
+TEST(the_stable_prefix_is_the_same_bytes_over_50_turns_with_writes)
+{
+	const char *answers[51] = {NULL};
+	struct agent_result result;
+	struct stub *stub;
+	struct bench b;
+	struct err err;
+
+	for (size_t i = 0; i < 50; i++)
+		answers[i] = ANTHROPIC_ANSWER;
+	stub = stub_start(answers);
+	bench_open_disk(&b, "");
+	set_config(&b, arena_printf(b.arena, "model: {model: 'anthropic:m', base_url: '%s'}\n", stub->url).ptr);
+	for (int i = 0; i < 50; i++) {
+		good(&b, "note", arena_printf(b.arena, "{'title':'Note %d','content':'x'}", i).ptr);
+		good(&b, "write_file", arena_printf(b.arena, "{'path':'f%d','content':'x'}", i).ptr);
+		CHECK_OK(say(&b, STR_NONE, "Hi", &result, &err), err);
+	}
+	stub_join(stub);
+	CHECK(stable(stub, 0).len > 1000);
+	for (size_t i = 1; i < 50; i++)
+		CHECK_STR(stable(stub, i), stable(stub, 0));
+}
