@@ -79,6 +79,55 @@ TEST(a_task_costs_the_same_among_a_hundred_and_among_ten_thousand)
 	bench_close(&b);
 }
 
+/* --- boards --- */
+
+static void put_items(struct bench *b, const char *board, unsigned from, unsigned to)
+{
+	for (unsigned i = from; i < to; i++)
+		put_home(b, arena_printf(b->arena, "boards/%s/items/18820287378%08u.json", board, i),
+			 arena_printf(b->arena,
+				      "{\"id\":\"18820287378%08u\",\"task_key\":\"TASK-18820287378%08u\",\"title\":"
+				      "\"number %u\","
+				      "\"status\":\"pending\",\"priority\":\"neutral\",\"assignments\":[],"
+				      "\"deliverables\":[]}",
+				      i, i, i));
+}
+
+/* The arguments with another item each time: what is done to one twice is not the same. */
+static const char *about(struct bench *b, const char *json, char digit)
+{
+	char *text = (char *)arena_cstr(b->arena, str_of(json)), *at = strchr(text, '$');
+
+	if (at)
+		*at = digit;
+	return text;
+}
+
+TEST(an_item_costs_the_same_among_a_hundred_and_among_ten_thousand)
+{
+	static const char *const calls[][2] = {
+		{"create_item", "{'title':'one more','description':'a brief'}"},
+		{"get_item", "{'item':'188202873780000000$'}"},
+		{"item_write", "{'item':'188202873780000000$','path':'artifacts/a','content':'x','mode':'overwrite'}"},
+		{"update_item", "{'item':'188202873780000000$','status':'blocked','result_summary':'It is blocked by "
+				"something that is not known.'}"},
+		{"comment_item", "{'item':'188202873780000000$','body':'why?'}"},
+		{"update_item", "{'item':'188202873780000000$','status':'pending'}"},
+	};
+	struct work few[COUNT(calls)];
+	struct bench b;
+
+	bench_open(&b, "native");
+	put_items(&b, "other", 1, MANY); /* the log is as long in both cases */
+	put_items(&b, "main", 1, FEW);
+	for (size_t i = 0; i < COUNT(calls); i++)
+		few[i] = cost(&b, calls[i][0], about(&b, calls[i][1], '1'));
+	put_items(&b, "main", FEW, MANY);
+	for (size_t i = 0; i < COUNT(calls); i++)
+		check_same(calls[i][0], few[i], cost(&b, calls[i][0], about(&b, calls[i][1], '2')));
+	bench_close(&b);
+}
+
 /* --- memory --- */
 
 static void save_facts(struct bench *b, unsigned from, unsigned to)

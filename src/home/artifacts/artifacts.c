@@ -410,3 +410,21 @@ void parked_block(struct buf *text, struct str tool_name, const struct parked *p
 		   "tail_artifact.",
 		   STR_ARG(p->id));
 }
+
+int artifacts_offload(struct artifacts *a, struct ctx *ctx, struct str tool_name, const struct jv *args,
+		      struct str *text, struct err *err)
+{
+	struct parked p;
+	struct buf block;
+	int r;
+
+	if (!artifacts_too_large(a, *text))
+		return 0;
+	r = artifacts_park(a, ctx, tool_name, args, *text, &p, err);
+	if (r)
+		return r;
+	buf_init(&block, ctx->arena, TOOL_TEXT_MAX);
+	parked_block(&block, tool_name, &p);
+	*text = buf_str(&block);
+	return 0;
+}

@@ -45,6 +45,10 @@ struct parked {
 int artifacts_park(struct artifacts *artifacts, struct ctx *ctx, struct str tool_name, const struct jv *args,
 		   struct str text, struct parked *ret, struct err *err);
 
+/* A result for a model: when it is too large it is parked, and *text becomes the block that says so, with a preview. */
+int artifacts_offload(struct artifacts *artifacts, struct ctx *ctx, struct str tool_name, const struct jv *args,
+		      struct str *text, struct err *err);
+
 struct artifact {
 	struct str id;
 	struct str file; /* name in artifacts/ */

@@ -13,8 +13,8 @@ static const struct tool tools[] = {
 	{
 		.name = "park_result", .title = "Park a large result", .traits = TOOL_PARKS, .call = tool_park_result,
 		.description =
-			"Stores a result that is too large for the conversation as an artifact and gives its id and a preview. "
-			"A small result is given back unchanged, unless always is set.",
+			"Stores a large result as an artifact and gives its id and a preview. A small one is given back "
+			"unchanged, unless always is set.",
 		.args =
 			"content!: the result\n"
 			"tool_name: the tool that gave it (default result)\n"
@@ -40,14 +40,14 @@ static const struct tool tools[] = {
 		.description = "Reads a parked result by lines or bytes, as read_file does.",
 		.args =
 			ARTIFACT
-			"offset int>=0: first line, from 0 (default 0)\n"
+			"offset int>=0: first line, from 1 (default 1)\n"
 			"limit int>=1: number of lines (default 2000)\n"
 			"byte_offset int>=0: first byte; reads by bytes\n"
-			"byte_limit int>=1: number of bytes (default 102400)\n"
+			"byte_limit int>=1: number of bytes (default 40960)\n"
 			"line_numbers bool: put a number before each line, from 1 (default false)\n"
 			"encoding utf-8|base64: encoding of the content (default utf-8)",
 		.result =
-			"artifact_id!; size! int; content!; encoding!; offset int; lines int; total_lines int; "
+			"artifact_id!; size! int; content!; encoding!; mime; offset int; lines int; total_lines int; "
 			"total_lines_at_least int; next_offset int; byte_offset int; bytes int; next_byte_offset int\n"
 			"cut_lines [{line! int; byte_offset! int; bytes_left! int}]: lines that were cut",
 	},
@@ -64,8 +64,8 @@ static const struct tool tools[] = {
 		.name = "search_artifact", .title = "Search in a parked result", .traits = RO,
 		.call = tool_search_artifact, .render = render_search_artifact,
 		.description =
-			"Finds the lines of a parked result that contain a text, ignoring case, each with the line before and "
-			"after it, and counts all matches.",
+			"Finds the lines of a parked result that contain a text, ignoring case, with the lines around them, "
+			"and counts all matches.",
 		.args =
 			ARTIFACT
 			"query!: text to find\n"

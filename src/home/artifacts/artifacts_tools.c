@@ -74,7 +74,7 @@ static struct jv *artifact_value(struct call *call, const struct artifact *a)
 	jv_set_int(arena, v, "bytes", (int64_t)a->size);
 	if (meta)
 		jv_set_int(arena, v, "tokens", jv_get_int(meta, "original_tokens", 0));
-	jv_set_str(arena, v, "parked_at", clock_format_utc(arena, a->time_ns));
+	jv_set_str(arena, v, "parked_at", workspace_time(call->ws, arena, a->time_ns));
 	return v;
 }
 

@@ -16,6 +16,10 @@ void explain_conflict(struct call *call, struct wpath path, struct outcome *ret)
 /* "It begins with:" and up to five lines of the file. */
 struct str first_lines(struct call *call, struct store *store, struct wpath path);
 
+/* True when files that .gitignore ignores, and .git, are left out: in a directory of the person's own, unless `all` is
+   set. */
+bool files_use_ignore(struct call *call, const struct jv *args);
+
 /* The pager (pager.c): a window of lines of a file of any size, in bounded memory and bounded work. */
 struct page_req {
 	uint64_t offset, limit; /* lines */
@@ -45,6 +49,12 @@ struct page {
 
 int page_read(struct ctx *ctx, struct store *store, struct wpath path, const struct page_req *req, struct page *ret,
 	      struct err *err);
+
+/* Text in other encodings (foreign.c): *ret_text is UTF-8 and the name of the encoding is returned, "latin-1" or
+   "utf-16". NULL: the bytes are not text. */
+const char *foreign_text(struct arena *arena, struct str bytes, struct str *ret_text);
+/* The media type by the name of a file, such as "image/png"; NULL: not known. */
+const char *mime_of_name(struct str name);
 
 /* The nearest text (nearest.c): lines for the model that show where `bytes` comes closest to `wanted`, with the
    difference and the reason if it is a plain one (white space, line endings, case). Empty when nothing is near. */
@@ -88,6 +98,7 @@ int insert_apply(struct arena *arena, struct str bytes, uint64_t line, struct st
 /* Native handlers. */
 int tool_ls(struct call *call, const struct jv *args, struct outcome *ret, struct err *err);
 int tool_read_file(struct call *call, const struct jv *args, struct outcome *ret, struct err *err);
+int tool_read_files(struct call *call, const struct jv *args, struct outcome *ret, struct err *err);
 int tool_file_info(struct call *call, const struct jv *args, struct outcome *ret, struct err *err);
 int tool_exists(struct call *call, const struct jv *args, struct outcome *ret, struct err *err);
 int tool_write_file(struct call *call, const struct jv *args, struct outcome *ret, struct err *err);
@@ -103,6 +114,7 @@ int tool_grep(struct call *call, const struct jv *args, struct outcome *ret, str
 
 void render_ls(const struct jv *args, const struct jv *value, struct buf *text);
 void render_read_file(const struct jv *args, const struct jv *value, struct buf *text);
+void render_read_files(const struct jv *args, const struct jv *value, struct buf *text);
 void render_file_info(const struct jv *args, const struct jv *value, struct buf *text);
 void render_exists(const struct jv *args, const struct jv *value, struct buf *text);
 void render_written(const struct jv *args, const struct jv *value, struct buf *text);

@@ -12,9 +12,11 @@
 #include "base/limits.h"
 #include "command/cli.h"
 #include "command/input.h"
+#include "tool/call.h"
 #include "workspace/past.h"
 
-static struct jv *stat_json(struct arena *arena, struct wpath path, const struct store_stat *stat)
+static struct jv *stat_json(const struct workspace *ws, struct arena *arena, struct wpath path,
+			    const struct store_stat *stat)
 {
 	struct jv *v = jv_object(arena);
 
@@ -22,7 +24,7 @@ static struct jv *stat_json(struct arena *arena, struct wpath path, const struct
 	jv_set_str(arena, v, "kind", stat->kind == STORE_DIR ? STR("directory") : STR("file"));
 	if (stat->kind == STORE_FILE) {
 		jv_set_int(arena, v, "size", (int64_t)stat->size);
-		jv_set_str(arena, v, "modified", clock_format_utc(arena, stat->mtime_ns));
+		jv_set_str(arena, v, "modified", workspace_time(ws, arena, stat->mtime_ns));
 		jv_set_str(arena, v, "version", stat->version);
 	}
 	return v;
@@ -37,7 +39,7 @@ static void print_entry(struct cli *cli, struct wpath path, const struct store_s
 		output_printf(out, "%12s  %20s  ", "-", "-");
 	else if (args_has(&cli->args, "long"))
 		output_printf(out, "%12llu  %.*s  ", (unsigned long long)stat->size,
-			      STR_ARG(clock_format_utc(cli->ctx.arena, stat->mtime_ns)));
+			      STR_ARG(workspace_time(cli->ws, cli->ctx.arena, stat->mtime_ns)));
 	if (is_dir)
 		output_add(out, output_tone(out, TONE_DIR));
 	output_add(out, wpath_name(path));
@@ -66,7 +68,7 @@ static int list_directory(struct cli *cli, struct wpath dir, struct jv *list, st
 		for (size_t i = 0; i < page.count; i++) {
 			if (list)
 				jv_push(ctx.arena, list,
-					stat_json(ctx.arena, page.entries[i].path, &page.entries[i].stat));
+					stat_json(cli->ws, ctx.arena, page.entries[i].path, &page.entries[i].stat));
 			else
 				print_entry(cli, page.entries[i].path, &page.entries[i].stat);
 		}
@@ -82,10 +84,10 @@ static int run_ls(struct cli *cli, struct err *err)
 	struct jv *list = cli->json ? jv_array(cli->ctx.arena) : NULL;
 	struct store_stat stat;
 	struct wpath path;
-	int r = cli_path(cli, args_operand(&cli->args, 0), &path, err);
+	int r = cli_open(cli, CLI_READS, err);
 
 	if (r == 0)
-		r = cli_open(cli, CLI_READS, err);
+		r = cli_path(cli, args_operand(&cli->args, 0), &path, err);
 	if (r == 0)
 		r = store_stat(workspace_files(cli->ws), &cli->ctx, path, &stat, err);
 	if (r)
@@ -93,7 +95,7 @@ static int run_ls(struct cli *cli, struct err *err)
 	if (stat.kind == STORE_DIR)
 		r = list_directory(cli, path, list, err);
 	else if (list)
-		jv_push(cli->ctx.arena, list, stat_json(cli->ctx.arena, path, &stat));
+		jv_push(cli->ctx.arena, list, stat_json(cli->ws, cli->ctx.arena, path, &stat));
 	else
 		print_entry(cli, path, &stat);
 	if (r == 0 && list)
@@ -123,7 +125,7 @@ static int cat_json(struct cli *cli, struct store *files, struct wpath path, str
 	r = store_read(files, &ctx, path, STORE_WHOLE, TOOL_FILE_MAX, &bytes, &stat, err);
 	if (r)
 		return r;
-	v = stat_json(arena, path, &stat);
+	v = stat_json(cli->ws, arena, path, &stat);
 	jv_set_str(arena, v, "encoding", utf8_valid(bytes) ? STR("utf-8") : STR("base64"));
 	jv_set_str(arena, v, "content", utf8_valid(bytes) ? bytes : base64_encode(arena, bytes));
 	output_json_line(&cli->out, arena, v);
@@ -156,13 +158,8 @@ static int cat_file(struct cli *cli, struct str name, struct err *err)
 
 static int run_cat(struct cli *cli, struct err *err)
 {
-	enum cli_use use = CLI_READS;
-	int r;
+	int r = cli_open(cli, CLI_READS, err);
 
-	for (size_t i = 0; i < cli->args.operand_count; i++)
-		if (str_find_char(cli->args.operands[i], '@') < cli->args.operands[i].len)
-			use = CLI_WRITES; /* the history of a directory of the host is kept in a workspace */
-	r = cli_open(cli, use, err);
 	for (size_t i = 0; i < cli->args.operand_count && r == 0 && !cli->out.gone; i++)
 		r = cat_file(cli, cli->args.operands[i], err);
 	return cli->out.gone || cli->out.sys ? 0 : r;
@@ -194,22 +191,22 @@ static int run_write(struct cli *cli, struct err *err)
 	int r = write_condition(cli, append, &cond, err);
 
 	if (r == 0)
-		r = cli_path(cli, cli->args.operands[0], &path, err);
-	if (r == 0)
 		r = cli_open(cli, CLI_SERVES, err);
+	if (r == 0)
+		r = cli_path(cli, cli->args.operands[0], &path, err);
 	if (r)
 		return r;
 	if (args_has(&cli->args, "content"))
 		source = (struct source){.bytes = args_get(&cli->args, "content")};
-	else
+	else if (!input_announce(STDIN_FILENO))
 		cli_show_progress(cli, "wrote");
 	r = append ? store_append_stream(workspace_files(cli->ws), &cli->ctx, path, &source, cond, &stat, err)
 		   : store_write_stream(workspace_files(cli->ws), &cli->ctx, path, &source, cond, &stat, err);
 	if (r)
 		return cli_hint(cli, r, ERR_EXISTS, "--mode overwrite replaces the file, --mode append adds to it");
-	if (!cli_json(cli, stat_json(cli->ctx.arena, path, &stat)))
-		output_printf(&cli->out, "%.*s: %llu bytes, version %.*s\n", STR_ARG(path.s),
-			      (unsigned long long)stat.size, STR_ARG(stat.version));
+	if (!cli_json(cli, stat_json(cli->ws, cli->ctx.arena, path, &stat)))
+		output_printf(&cli->out, "%.*s: %llu byte%s, version %.*s\n", STR_ARG(path.s),
+			      (unsigned long long)stat.size, plural(stat.size), STR_ARG(stat.version));
 	return 0;
 }
 
@@ -281,16 +278,16 @@ const struct command files_commands[] = {
 		  "file, with its version; bytes that are not UTF-8 are printed as base64.\n",
 	 .examples = "stead cat notes.md\n  print it\nstead cat notes.md@12\n  as it was after revision 12\n"
 		     "stead cat photo.png > photo.png\n  copy it to the host\n"},
-	{"write", "write a file from standard input", TOPIC_FILES, "PATH", .run = run_write, .complete = COMPLETE_PATH,
-	 .options = write_options,
+	{"write", "write a file from standard input", TOPIC_FILES, "PATH", .by_person = true, .run = run_write,
+	 .complete = COMPLETE_PATH, .options = write_options,
 	 .about = "A reader sees either the old bytes or the new ones, never a part. Directories are created as\n"
 		  "needed. Files of any size are written in bounded memory. --if-version alone means --mode\n"
 		  "overwrite.\n",
 	 .examples = "echo hello | stead write notes.md\n  a new file\n"
 		     "stead write notes.md --mode append --content 'more'\n  add to it\n"
 		     "stead write data.bin --mode overwrite < data.bin\n  replace it\n"},
-	{"edit", "replace text in a file", TOPIC_FILES, "PATH OLD NEW", .run = run_edit, .complete = COMPLETE_PATH,
-	 .options = edit_options,
+	{"edit", "replace text in a file", TOPIC_FILES, "PATH OLD NEW", .by_person = true, .run = run_edit,
+	 .complete = COMPLETE_PATH, .options = edit_options,
 	 .about = "OLD must occur exactly once, unless --all is given; if it does not occur, the nearest text is\n"
 		  "shown. All other bytes stay as they are.\n",
 	 .examples = "stead edit notes.md 'Tuesday' 'Wednesday'\n  one place\n"
@@ -309,13 +306,15 @@ const struct command files_commands[] = {
 		  "'**/*.md' is every Markdown file. The exit code is 1 when nothing matches.\n",
 	 .examples = "stead find '**/*.md'\n  every Markdown file\n"
 		     "stead find '*.{yaml,yml}' config\n  directly in config\n"},
-	{"mv", "move or rename a file or a directory", TOPIC_FILES, "FROM TO", .run = run_mv, .complete = COMPLETE_PATH,
-	 .options = move_options, .about = "TO is the new path itself, not a directory to move into.\n",
+	{"mv", "move or rename a file or a directory", TOPIC_FILES, "FROM TO", .by_person = true, .run = run_mv,
+	 .complete = COMPLETE_PATH, .options = move_options,
+	 .about = "TO is the new path itself, not a directory to move into.\n",
 	 .examples = "stead mv draft.md notes/final.md\n  rename it\n"},
-	{"cp", "copy a file", TOPIC_FILES, "FROM TO", .run = run_cp, .complete = COMPLETE_PATH, .options = move_options,
-	 .about = "TO is the path of the copy itself.\n",
+	{"cp", "copy a file", TOPIC_FILES, "FROM TO", .by_person = true, .run = run_cp, .complete = COMPLETE_PATH,
+	 .options = move_options, .about = "TO is the path of the copy itself.\n",
 	 .examples = "stead cp notes.md notes-old.md\n  keep a copy\n"},
-	{"rm", "remove files", TOPIC_FILES, "PATH...", .run = run_rm, .complete = COMPLETE_PATH, .options = rm_options,
+	{"rm", "remove files", TOPIC_FILES, "PATH...", .by_person = true, .run = run_rm, .complete = COMPLETE_PATH,
+	 .options = rm_options,
 	 .about = "Removes a directory only with -r. Stops at the first path that cannot be removed.\n",
 	 .examples = "stead rm old.md\n  a file\nstead rm -r drafts\n  a directory\n"},
 	{"info", "show the size, time and version of a file", TOPIC_FILES, "PATH", .tool = "file_info", .args = "path",

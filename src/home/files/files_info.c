@@ -69,7 +69,7 @@ static int survey_push(void *arg, const void *data, size_t len, struct err *err)
 	return err_set(err, ERR_TOO_LARGE, "seen enough");
 }
 
-static const char *mime_of_name(struct str name)
+const char *mime_of_name(struct str name)
 {
 	static const char *const known[][2] = {{".md", "text/markdown"},      {".txt", "text/plain"},
 					       {".json", "application/json"}, {".jsonl", "application/jsonl"},
@@ -80,7 +80,10 @@ static const char *mime_of_name(struct str name)
 					       {".pdf", "application/pdf"},   {".png", "image/png"},
 					       {".jpg", "image/jpeg"},        {".jpeg", "image/jpeg"},
 					       {".gif", "image/gif"},         {".webp", "image/webp"},
-					       {".mp4", "video/mp4"},         {".zip", "application/zip"}};
+					       {".bmp", "image/bmp"},         {".mp3", "audio/mpeg"},
+					       {".wav", "audio/wav"},         {".ogg", "audio/ogg"},
+					       {".flac", "audio/flac"},       {".mp4", "video/mp4"},
+					       {".zip", "application/zip"}};
 
 	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
 		if (name.len > strlen(known[i][0]) &&
@@ -156,7 +159,7 @@ int tool_file_info(struct call *call, const struct jv *args, struct outcome *ret
 	jv_set_str(arena, ret->value, "kind", stat.kind == STORE_DIR ? STR("directory") : STR("file"));
 	if (stat.kind == STORE_DIR)
 		return 0;
-	jv_set_str(arena, ret->value, "modified", clock_format_utc(arena, stat.mtime_ns));
+	jv_set_str(arena, ret->value, "modified", workspace_time(call->ws, arena, stat.mtime_ns));
 	jv_set_bool(arena, ret->value, "is_binary", s.binary);
 	if (!s.binary)
 		jv_set_int(arena, ret->value, s.gave_up ? "line_count_at_least" : "line_count", (int64_t)lines);

@@ -7,7 +7,7 @@
 #include "find/find.h"
 #include "home/files/files.h"
 
-static bool use_ignore(struct call *call, const struct jv *args)
+bool files_use_ignore(struct call *call, const struct jv *args)
 {
 	return workspace_files_are_own(call->ws) && !jv_get_bool(args, "all", false);
 }
@@ -23,13 +23,85 @@ static int arg_pattern(const struct jv *args, struct str *ret, struct err *err)
 	return 0;
 }
 
+/* --- hints: why a search found nothing --- */
+
+static bool glob_again(struct call *call, struct glob_req req, struct str pattern, bool use_ignore,
+		       struct glob_result *ret)
+{
+	struct err ignored;
+
+	req.pattern = pattern;
+	req.use_ignore = use_ignore;
+	return find_glob(call->files, call->ctx, &req, NULL, NULL, ret, &ignored) == 0 && ret->total > 0;
+}
+
+/* The pattern with every '[' as itself: "[id].tsx" is a name that some frameworks use. */
+static struct str without_classes(struct arena *arena, struct str pattern)
+{
+	struct buf b;
+
+	buf_init(&b, arena, pattern.len * 2 + 1);
+	for (size_t i = 0; i < pattern.len; i++) {
+		if (pattern.ptr[i] == '[')
+			buf_char(&b, '\\');
+		buf_char(&b, pattern.ptr[i]);
+	}
+	return buf_str(&b);
+}
+
+/* For a pattern that found nothing: what would. May put files into `found`. */
+static struct str glob_hint(struct call *call, const struct glob_req *req, struct glob_result *found)
+{
+	struct arena *arena = call->ctx->arena;
+	struct glob_result other;
+	struct str deep = arena_printf(arena, "**/%.*s", STR_ARG(req->pattern));
+
+	if (str_find_char(req->pattern, '[') < req->pattern.len &&
+	    glob_again(call, *req, without_classes(arena, req->pattern), req->use_ignore, found))
+		return STR_NONE;
+	if (str_find_char(req->pattern, '/') == req->pattern.len &&
+	    glob_again(call, *req, deep, req->use_ignore, &other))
+		return arena_printf(arena, "this pattern matches names at the top only; %.*s matches %llu file%s",
+				    STR_ARG(deep), (unsigned long long)other.total, plural(other.total));
+	if (req->use_ignore && glob_again(call, *req, req->pattern, false, &other))
+		return arena_printf(arena, "%llu file%s that .gitignore leaves out match%s; set all to see them",
+				    (unsigned long long)other.total, plural(other.total), other.total == 1 ? "es" : "");
+	return STR_NONE;
+}
+
+/* The same for grep, whose rules may have left out everything. */
+static struct str grep_hint(struct call *call, struct grep_req req)
+{
+	struct grep_result other;
+	struct err ignored;
+
+	if (!req.use_ignore)
+		return STR_NONE;
+	req.use_ignore = false;
+	req.limit = 1;
+	if (find_grep(call->files, call->ctx, &req, NULL, NULL, &other, &ignored) || !other.matches)
+		return STR_NONE;
+	return arena_printf(call->ctx->arena, "%llu file%s that .gitignore leaves out match%s; set all to see them",
+			    (unsigned long long)other.files, plural(other.files), other.files == 1 ? "es" : "");
+}
+
+static void add_hint(struct buf *text, const struct jv *value)
+{
+	if (jv_get(value, "hint"))
+		buf_printf(text, "\n[%.*s]", STR_ARG(jv_get_str(value, "hint")));
+}
+
+/* --- the tools --- */
+
 int tool_glob(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
 {
 	struct arena *arena = call->ctx->arena;
-	struct glob_req req = {.use_ignore = use_ignore(call, args),
+	struct glob_req req = {.use_ignore = files_use_ignore(call, args),
 			       .limit = arg_count(args, "limit", LIST_LIMIT_DEFAULT, LIST_LIMIT_MAX),
+			       .bytes_max = READ_BYTES_DEFAULT,
 			       .cursor = jv_get_str(args, "cursor")};
 	struct glob_result found;
+	struct str hint = STR_NONE;
 	struct jv *paths;
 	int r = arg_path(call, args, "path", &req.path, err);
 
@@ -39,6 +111,8 @@ int tool_glob(struct call *call, const struct jv *args, struct outcome *ret, str
 		r = find_glob(call->files, call->ctx, &req, NULL, NULL, &found, err);
 	if (r)
 		return r;
+	if (!found.total)
+		hint = glob_hint(call, &req, &found);
 	paths = jv_array(arena);
 	for (size_t i = 0; i < found.count; i++)
 		jv_push(arena, paths, jv_str(arena, found.paths[i]));
@@ -47,6 +121,8 @@ int tool_glob(struct call *call, const struct jv *args, struct outcome *ret, str
 	jv_set_int(arena, ret->value, "total", (int64_t)found.total);
 	if (found.next.ptr)
 		jv_set_str(arena, ret->value, "next_cursor", found.next);
+	if (hint.len)
+		jv_set_str(arena, ret->value, "hint", hint);
 	return 0;
 }
 
@@ -62,6 +138,7 @@ void render_glob(const struct jv *args, const struct jv *value, struct buf *text
 	}
 	if (jv_count(jv_get(value, "paths")) == 0)
 		buf_lit(text, "no file matches");
+	add_hint(text, value);
 	if (next.len)
 		buf_printf(text, "\n[%zu of %lld files; continue with cursor \"%.*s\"]",
 			   jv_count(jv_get(value, "paths")), (long long)jv_get_int(value, "total", 0), STR_ARG(next));
@@ -120,13 +197,15 @@ int tool_grep(struct call *call, const struct jv *args, struct outcome *ret, str
 	struct arena *arena = call->ctx->arena;
 	struct grep_req req = {.literal = jv_get_bool(args, "literal", false),
 			       .ignore_case = !jv_get_bool(args, "case_sensitive", true),
-			       .use_ignore = use_ignore(call, args),
+			       .use_ignore = files_use_ignore(call, args),
 			       .context = (unsigned)arg_count(args, "context", 0, GREP_CONTEXT_MAX),
 			       .output = arg_output(args),
 			       .limit = arg_count(args, "limit", GREP_LIMIT_DEFAULT, GREP_LIMIT_MAX),
+			       .bytes_max = READ_BYTES_DEFAULT,
 			       .cursor = jv_get_str(args, "cursor"),
 			       .line_cut = GREP_LINE_CUT};
 	struct grep_result found;
+	struct str hint;
 	int r = arg_path(call, args, "path", &req.path, err);
 
 	if (r == 0)
@@ -150,6 +229,9 @@ int tool_grep(struct call *call, const struct jv *args, struct outcome *ret, str
 		jv_set_int(arena, ret->value, "unreadable", (int64_t)found.unreadable);
 	if (found.next.ptr)
 		jv_set_str(arena, ret->value, "next_cursor", found.next);
+	hint = found.matches ? STR_NONE : grep_hint(call, req);
+	if (hint.len)
+		jv_set_str(arena, ret->value, "hint", hint);
 	return 0;
 }
 
@@ -189,6 +271,7 @@ void render_grep(const struct jv *args, const struct jv *value, struct buf *text
 	if (matches == 0)
 		buf_printf(text, "no match in %lld file%s", (long long)jv_get_int(value, "searched", 0),
 			   plural((uint64_t)jv_get_int(value, "searched", 0)));
+	add_hint(text, value);
 	if (next.len)
 		buf_printf(text, "\n[%lld matching line%s in %lld file%s in all; continue with cursor \"%.*s\"]",
 			   (long long)matches, plural((uint64_t)matches), (long long)files, plural((uint64_t)files),

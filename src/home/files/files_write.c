@@ -5,6 +5,8 @@
  * slip. `create` is the default because the costly mistake of a model is to overwrite what it has not seen.
  */
 #include "home/files/files.h"
+#include "workspace/own_dir.h"
+#include "workspace/past.h"
 
 static int arg_content(struct call *call, const struct jv *args, struct wpath path, struct str *ret, struct err *err)
 {
@@ -108,15 +110,16 @@ int tool_append_file(struct call *call, const struct jv *args, struct outcome *r
 
 void render_written(const struct jv *args, const struct jv *value, struct buf *text)
 {
-	int64_t lines = jv_get_int(value, "lines_written", 0);
+	int64_t lines = jv_get_int(value, "lines_written", 0), bytes = jv_get_int(value, "bytes_written", 0);
+	int64_t size = jv_get_int(value, "size", 0);
 
 	(void)args;
 	buf_add(text, jv_get_str(value, "action"));
 	buf_char(text, ' ');
 	buf_add(text, jv_get_str(value, "path"));
-	buf_printf(text, " (%lld line%s, %lld bytes; the file has %lld bytes, version %.*s)", (long long)lines,
-		   plural((uint64_t)lines), (long long)jv_get_int(value, "bytes_written", 0),
-		   (long long)jv_get_int(value, "size", 0), STR_ARG(jv_get_str(value, "version")));
+	buf_printf(text, " (%lld line%s, %lld byte%s; the file has %lld byte%s, version %.*s)", (long long)lines,
+		   plural((uint64_t)lines), (long long)bytes, plural((uint64_t)bytes), (long long)size,
+		   plural((uint64_t)size), STR_ARG(jv_get_str(value, "version")));
 }
 
 /* Says how many files a directory holds, so that a model knows what `recursive` would take. */
@@ -131,15 +134,44 @@ static void tell_content(struct call *call, struct wpath path, struct outcome *r
 					   plural(page.count), page.next.ptr ? " and more" : "");
 }
 
+/* A symbolic link of a directory of the person's own: it is removed, and not what it leads to. */
+static bool is_own_link(struct call *call, struct str text, struct wpath *ret_path, struct str *ret_target)
+{
+	struct str root = workspace_own_dir(call->ws);
+	struct err err;
+
+	return root.len && workspace_link_path(call->ws, call->ctx->arena, text, ret_path, &err) == 0 &&
+	       own_dir_is_link(call->ctx->arena, root, *ret_path, ret_target) &&
+	       past_visible(call->ws, *ret_path, &err) == 0;
+}
+
+static int delete_link(struct call *call, struct wpath path, struct outcome *ret, struct err *err)
+{
+	struct arena *arena = call->ctx->arena;
+	int r = own_dir_unlink(arena, workspace_own_dir(call->ws), path, err);
+
+	if (r)
+		return r;
+	ret->value = jv_object(arena);
+	jv_set_str(arena, ret->value, "path", path.s);
+	jv_set_int(arena, ret->value, "removed", 0);
+	ret->text = arena_printf(arena, "removed the symbolic link %.*s; what it led to is untouched", STR_ARG(path.s));
+	return 0;
+}
+
 int tool_delete_file(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
 {
 	struct arena *arena = call->ctx->arena;
 	bool recursive = jv_get_bool(args, "recursive", false);
 	struct store_stat stat;
 	struct wpath path;
+	struct str target;
 	uint64_t count;
-	int r = arg_path(call, args, "path", &path, err);
+	int r;
 
+	if (is_own_link(call, jv_get_str(args, "path"), &path, &target))
+		return delete_link(call, path, ret, err);
+	r = arg_path(call, args, "path", &path, err);
 	if (r == 0 && wpath_is_root(path))
 		return err_set(err, ERR_INVALID, "delete: the path is the root; clear_files removes everything");
 	if (r == 0)
@@ -159,6 +191,8 @@ int tool_delete_file(struct call *call, const struct jv *args, struct outcome *r
 		explain_conflict(call, path, ret);
 	if (r)
 		return r;
+	if (stat.kind == STORE_DIR && workspace_own_dir(call->ws).len)
+		own_dir_drop(arena, workspace_own_dir(call->ws), path);
 	ret->value = jv_object(arena);
 	jv_set_str(arena, ret->value, "path", path.s);
 	jv_set_int(arena, ret->value, "removed", (int64_t)count);
@@ -168,14 +202,15 @@ int tool_delete_file(struct call *call, const struct jv *args, struct outcome *r
 int tool_clear_files(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
 {
 	struct arena *arena = call->ctx->arena;
+	struct wpath area = workspace_clearable(call->ws);
 	uint64_t count = 0;
-	int r = store_remove(call->files, call->ctx, WPATH_ROOT, true, (struct store_cond){0}, &count, err);
+	int r = store_remove(call->files, call->ctx, area, true, (struct store_cond){0}, &count, err);
 
 	(void)args;
-	if (r)
+	if (r && (r != -ERR_NOT_FOUND || wpath_is_root(area)))
 		return r;
 	ret->value = jv_object(arena);
-	jv_set_str(arena, ret->value, "path", STR("/"));
+	jv_set_str(arena, ret->value, "path", path_shown(area));
 	jv_set_int(arena, ret->value, "removed", (int64_t)count);
 	return 0;
 }
@@ -211,8 +246,8 @@ static int moved(struct call *call, struct str action, struct wpath from, struct
 		explain_conflict(call, from, ret);
 	if (r && err->kind == ERR_EXISTS) {
 		ret->detail = first_lines(call, call->files, to);
-		return err_prefix(err, "the target \"%.*s\" exists; set overwrite or choose another name",
-				  STR_ARG(to.s));
+		return err_set(err, ERR_EXISTS, "\"%.*s\" exists already; set overwrite, or choose another name",
+			       STR_ARG(to.s));
 	}
 	if (r)
 		return r;
@@ -223,15 +258,39 @@ static int moved(struct call *call, struct str action, struct wpath from, struct
 	return 0;
 }
 
+/* A directory without files, which no store knows. */
+static int move_bare(struct call *call, struct wpath from, struct wpath to, struct store_stat *ret, struct err *err)
+{
+	struct arena *arena = call->ctx->arena;
+	struct str root = workspace_own_dir(call->ws);
+	int r = wpath_is_root(wpath_parent(to)) ? 0 : own_dir_make(arena, root, wpath_parent(to), err);
+
+	*ret = (struct store_stat){.kind = STORE_DIR, .version = STR("")};
+	return r ? r : own_dir_rename(arena, root, from, to, err);
+}
+
 int tool_move_file(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
 {
-	struct store_stat stat;
+	struct store_stat stat = {0};
 	struct wpath from, to;
-	int r = two_paths(call, args, &from, &to, err);
+	struct str target;
+	int r;
 
+	if (is_own_link(call, jv_get_str(args, "from"), &from, &target)) {
+		r = arg_file(call, args, "to", &to, err);
+		if (r == 0)
+			r = own_dir_rename(call->ctx->arena, workspace_own_dir(call->ws), from, to, err);
+		stat.version = STR("");
+		return moved(call, STR("moved"), from, to, &stat, r, ret, err);
+	}
+	r = two_paths(call, args, &from, &to, err);
 	if (r)
 		return r;
 	r = store_move(call->files, call->ctx, from, to, arg_cond(args), target_cond(args), &stat, err);
+	if (r == -ERR_NOT_FOUND && own_dir_is_bare(call->ctx->arena, workspace_own_dir(call->ws), from))
+		r = move_bare(call, from, to, &stat, err);
+	else if (r == 0 && stat.kind == STORE_DIR && workspace_own_dir(call->ws).len)
+		own_dir_follow(call->ctx->arena, workspace_own_dir(call->ws), from, to);
 	return moved(call, STR("moved"), from, to, &stat, r, ret, err);
 }
 

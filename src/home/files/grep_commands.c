@@ -111,6 +111,7 @@ static int emit_json(void *arg, const struct grep_line *line, struct err *err)
 static int grep_request(struct cli *cli, struct grep_req *req, struct err *err)
 {
 	struct arena *arena = cli->ctx.arena;
+	int r;
 
 	*req = (struct grep_req){
 		.pattern = cli->args.operands[0],
@@ -126,7 +127,8 @@ static int grep_request(struct cli *cli, struct grep_req *req, struct err *err)
 	};
 	req->include = args_each(arena, &cli->args, "include", &req->include_count);
 	req->exclude = args_each(arena, &cli->args, "exclude", &req->exclude_count);
-	return cli_path(cli, args_operand(&cli->args, 1), &req->path, err);
+	r = cli_open(cli, CLI_READS, err);
+	return r ? r : cli_path(cli, args_operand(&cli->args, 1), &req->path, err);
 }
 
 int run_grep(struct cli *cli, struct err *err)
@@ -136,8 +138,6 @@ int run_grep(struct cli *cli, struct err *err)
 	struct grep_req req;
 	int r = grep_request(cli, &req, err);
 
-	if (r == 0)
-		r = cli_open(cli, CLI_READS, err);
 	if (r)
 		return r;
 	req.use_ignore = workspace_files_are_own(cli->ws) && !args_has(&cli->args, "all");
@@ -180,9 +180,10 @@ int run_find(struct cli *cli, struct err *err)
 	struct printer p = {.cli = cli, .out = &cli->out};
 	struct glob_req req = {.pattern = cli->args.operands[0], .limit = UINT64_MAX};
 	struct glob_result result = {0};
-	int r = cli_path(cli, args_operand(&cli->args, 1), &req.path, err);
+	int r = cli_open(cli, CLI_READS, err);
+
 	if (r == 0)
-		r = cli_open(cli, CLI_READS, err);
+		r = cli_path(cli, args_operand(&cli->args, 1), &req.path, err);
 	if (r)
 		return r;
 	req.threads = (unsigned)args_number(&cli->args, "threads", 0);

@@ -26,7 +26,7 @@ int home_read_page(struct call *call, struct store *store, struct wpath path, co
 		   struct err *err)
 {
 	struct arena *arena = call->ctx->arena;
-	struct page_req req = {.offset = arg_count(args, "offset", 0, INT64_MAX),
+	struct page_req req = {.offset = arg_first_line(args),
 			       .limit = arg_count(args, "limit", READ_LINES_DEFAULT, INT64_MAX),
 			       .bytes_max = READ_BYTES_DEFAULT,
 			       .line_cut = READ_LINE_CUT};
@@ -43,7 +43,7 @@ int home_read_page(struct call *call, struct store *store, struct wpath path, co
 	if (page.total_known)
 		jv_set_int(arena, value, "total_lines", (int64_t)page.total_lines);
 	if (page.lines && (!page.total_known || req.offset + page.lines < page.total_lines))
-		jv_set_int(arena, value, "next_offset", (int64_t)(req.offset + page.lines));
+		jv_set_int(arena, value, "next_offset", (int64_t)(req.offset + page.lines + 1));
 	return 0;
 }
 

@@ -15,7 +15,7 @@ void render_home_page(const struct jv *args, const struct jv *value, struct buf 
 
 /* The arguments that it reads and the members that it adds, for tool tables. */
 #define PAGE_ARGS                                                                                                      \
-	"offset int>=0: first line, from 0 (default 0)\n"                                                              \
+	"offset int>=0: first line, from 1 (default 1)\n"                                                              \
 	"limit int>=1: number of lines (default 2000)"
 #define PAGE_RESULT "content!; encoding; size int; lines int; total_lines int; next_offset int"
 

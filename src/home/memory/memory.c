@@ -15,6 +15,7 @@
 #include "workspace/workspace_parts.h"
 
 #define BYTES_PER_TOKEN 4
+#define NS_PER_DAY      INT64_C(86400000000000)
 #define TOKENS_DEFAULT  4000
 
 /* --- names, times, places --- */
@@ -22,6 +23,11 @@
 struct str memory_now(struct arena *arena)
 {
 	return clock_format_utc(arena, clock_real_ns());
+}
+
+struct str memory_day(struct arena *arena, const struct workspace *ws, int back)
+{
+	return zone_date(arena, workspace_config(ws)->timezone, clock_real_ns() - back * NS_PER_DAY);
 }
 
 struct str memory_new_id(struct arena *arena)
@@ -243,7 +249,7 @@ static int to_ledger(struct saving *s, struct str *ret_path, struct err *err)
 	struct arena *arena = s->ctx->arena;
 	struct store_cond absent = {.kind = STORE_ABSENT}, any = {0};
 	struct store *home = workspace_home(s->ws);
-	struct str now = memory_now(arena), day = str_first(now, 10);
+	struct str now = workspace_time(s->ws, arena, clock_real_ns()), day = memory_day(arena, s->ws, 0);
 	struct wpath path = {arena_printf(arena, "memory/%.*s.md", STR_ARG(day))};
 	struct buf text;
 	int r;
@@ -255,9 +261,15 @@ static int to_ledger(struct saving *s, struct str *ret_path, struct err *err)
 			memory_write_fact(&text, s->texts[i], s->marks[i]);
 	*ret_path = path.s;
 	r = store_stat(home, s->ctx, path, NULL, err);
-	if (r == -ERR_NOT_FOUND)
-		r = store_write(home, s->ctx, path, arena_printf(arena, "# %.*s\n", STR_ARG(day)), absent, NULL, err);
-	if (r && r != -ERR_EXISTS)
+	if (r == -ERR_NOT_FOUND) { /* in one step: a save is in the history with all of its facts or not at all */
+		r = store_write(home, s->ctx, path,
+				arena_printf(arena, "# %.*s\n%.*s", STR_ARG(day), STR_ARG(buf_str(&text))), absent,
+				NULL, err);
+		if (r != -ERR_EXISTS)
+			return r;
+		r = 0;
+	}
+	if (r)
 		return r;
 	return store_append(home, s->ctx, path, buf_str(&text), any, NULL, err);
 }

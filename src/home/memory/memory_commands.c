@@ -4,6 +4,7 @@
 #include "command/cli.h"
 #include "home/memory/memory.h"
 #include "home/memory/memory_tools.h"
+#include "tool/call.h"
 
 static enum memory_trust caller_of(struct cli *cli)
 {
@@ -63,9 +64,10 @@ static int run_memory_archive(struct cli *cli, struct err *err)
 
 	if (r || cli_json(cli, value))
 		return r;
-	output_printf(&cli->out, "archived %lld ledgers and %lld facts; MEMORY.md has %lld bytes\n",
-		      (long long)jv_get_int(value, "ledgers", 0), (long long)jv_get_int(value, "facts", 0),
-		      (long long)jv_get_int(value, "bytes", 0));
+	output_printf(&cli->out, "archived %.*s and %.*s; MEMORY.md has %.*s\n",
+		      STR_ARG(value_count(cli->ctx.arena, value, "ledgers", "ledger")),
+		      STR_ARG(value_count(cli->ctx.arena, value, "facts", "fact")),
+		      STR_ARG(value_count(cli->ctx.arena, value, "bytes", "byte")));
 	return 0;
 }
 
@@ -76,14 +78,16 @@ static int run_memory_stats(struct cli *cli, struct err *err)
 
 	if (r || cli_json(cli, value))
 		return r;
-	output_printf(&cli->out, "%lld facts, %lld of them current; MEMORY.md has %lld of %lld bytes\n",
-		      (long long)jv_get_int(value, "facts", 0), (long long)jv_get_int(value, "current", 0),
-		      (long long)jv_get_int(value, "bytes", 0), (long long)jv_get_int(value, "budget_bytes", 0));
+	output_printf(&cli->out, "%.*s, %lld current; MEMORY.md has %lld of %lld bytes\n",
+		      STR_ARG(value_count(cli->ctx.arena, value, "facts", "fact")),
+		      (long long)jv_get_int(value, "current", 0), (long long)jv_get_int(value, "bytes", 0),
+		      (long long)jv_get_int(value, "budget_bytes", 0));
 	for (const struct jv_member *m = jv_first(jv_get(value, "by_trust")); m; m = m->next)
 		output_printf(&cli->out, "  %.*s: %lld\n", STR_ARG(m->key), (long long)m->value->u.i);
-	output_printf(&cli->out, "%lld ledgers with %lld bytes, %lld files in the archive\n",
-		      (long long)jv_get_int(value, "ledgers", 0), (long long)jv_get_int(value, "ledger_bytes", 0),
-		      (long long)jv_get_int(value, "archived", 0));
+	output_printf(&cli->out, "%.*s with %.*s, %.*s in the archive\n",
+		      STR_ARG(value_count(cli->ctx.arena, value, "ledgers", "ledger")),
+		      STR_ARG(value_count(cli->ctx.arena, value, "ledger_bytes", "byte")),
+		      STR_ARG(value_count(cli->ctx.arena, value, "archived", "file")));
 	return 0;
 }
 

@@ -61,6 +61,8 @@ size_t memory_budget(struct workspace *ws);
 struct str memory_agent(struct workspace *ws, struct ctx *ctx);
 struct str memory_new_id(struct arena *arena);
 struct str memory_now(struct arena *arena);
+/* "2026-11-15": the day of a ledger, so many days ago, in the zone of the workspace. */
+struct str memory_day(struct arena *arena, const struct workspace *ws, int back);
 /* {id,trust,user?,agent?,session?,source?,at,…} for the caller. */
 struct jv *memory_mark(struct workspace *ws, struct ctx *ctx, struct str id, enum memory_trust trust);
 /* Ids that a fact of these parts has superseded, for those whose own line says nothing of it. */

@@ -7,17 +7,15 @@
 #include "base/strmap.h"
 #include "home/memory/memory_internal.h"
 
-#define NS_PER_DAY INT64_C(86400000000000)
-
 static int find_ledgers(struct prompt_find *find, struct err *err)
 {
 	struct arena *arena = find->ctx->arena;
 	int r = 0;
 
 	for (int back = 1; r == 0 && back >= 0; back--) {
-		struct str day = clock_format_utc(arena, clock_real_ns() - back * NS_PER_DAY);
+		struct str day = memory_day(arena, find->ws, back);
 
-		r = prompt_find_file(find, arena_printf(arena, "memory/%.10s.md", day.ptr), err);
+		r = prompt_find_file(find, arena_printf(arena, "memory/%.*s.md", STR_ARG(day)), err);
 	}
 	return r;
 }
@@ -83,10 +81,9 @@ static int read_ledger(struct prompt_read *read, struct buf *text, struct err *e
 
 static void advise(struct workspace *ws, struct buf *text)
 {
-	if (prompt_offers(ws, "memory_save"))
-		buf_lit(text,
-			"What must be remembered goes into memory with memory_save; memory_search finds it again. "
-			"Never write MEMORY.md or memory/ as files.\n");
+	(void)ws;
+	buf_lit(text, "What must be remembered goes into memory with memory_save; memory_search finds it again. "
+		      "Never write MEMORY.md or memory/ as files.\n");
 }
 
 const struct prompt_section memory_sections[] = {

@@ -188,7 +188,7 @@ static void render_forgotten(const struct jv *args, const struct jv *value, stru
 
 static const struct tool native[] = {
 	{
-		.name = "memory_save", .title = "Remember", .call = tool_memory_save, .render = render_saved,
+		.name = "memory_save", .title = "Remember", .traits = TOOL_BASIC, .call = tool_memory_save, .render = render_saved,
 		.description =
 			"Saves facts to MEMORY.md and to today's ledger. Write each as a bullet of whole sentences that can be "
 			"understood later without context. Facts named in supersedes no longer apply.",
@@ -199,7 +199,7 @@ static const struct tool native[] = {
 			"supersedes [str]<=50: ids of the facts that these replace\n"
 			"valid_from: date from which they apply, such as 2026-11-15\n"
 			"valid_until: date until which they apply\n"
-			"ledger_only bool: save only to today's ledger, for the next consolidation (default false)",
+			"ledger_only bool: save only to today's ledger, for the next consolidation",
 		.result =
 			"saved! [{id!; text!; trust!}]: new facts\n"
 			"known! [str]: facts that were already known\n"
@@ -207,7 +207,7 @@ static const struct tool native[] = {
 			"path!; ledger",
 	},
 	{
-		.name = "memory_search", .title = "Search memory", .traits = RO, .call = tool_memory_search,
+		.name = "memory_search", .title = "Search memory", .traits = RO | TOOL_BASIC, .call = tool_memory_search,
 		.render = render_matches,
 		.description =
 			"Finds facts in MEMORY.md and the daily ledgers, best first, in any language and despite misspellings: "
@@ -216,7 +216,7 @@ static const struct tool native[] = {
 		.args =
 			"query!: words\n"
 			"limit int>=1: number of facts (default 10, at most 50)\n"
-			"all bool: include superseded, expired and archived facts (default false)",
+			"all bool: include superseded, expired and archived facts",
 		.result =
 			"matches! [{id; text!; trust; current bool; path!; line! int; user; agent; session; source; at; from; "
 			"until; superseded_by; sources list; supersedes list; snippet; score num}]: best first\n"
@@ -236,7 +236,7 @@ static const struct tool native[] = {
 		.render = render_facts,
 		.description = "Lists the facts of MEMORY.md with their ids and trust.",
 		.args =
-			"all bool: include facts that do not apply now (default false)\n"
+			"all bool: include facts that do not apply now\n"
 			TRUST "only facts that are at least this reliable",
 		.result =
 			"facts! [" FACT "]: in the order of the file\n"
@@ -246,10 +246,10 @@ static const struct tool native[] = {
 		.name = "memory_consolidate", .title = "Consolidate memory", .call = tool_memory_consolidate,
 		.render = render_consolidated,
 		.description =
-			"Without text: gives what to merge (the facts of MEMORY.md and new entries of the ledgers, with ids) "
-			"and a basis. With text and that basis: replaces MEMORY.md with the merged facts, each a bullet that "
-			"ends with the ids it comes from: - fact [m-… m-…]. A bullet without ids is refused; trust is never "
-			"raised; facts that people wrote, or that were saved in the meantime, are kept.",
+			"Without text: gives what to merge (the facts of MEMORY.md and new ledger entries, with ids) and a "
+			"basis. With text and that basis: replaces MEMORY.md with the merged facts, each a bullet that ends "
+			"with the ids it comes from: - fact [m-… m-…]. Trust is never raised; facts that people wrote, or that "
+			"were saved in the meantime, are kept.",
 		.args =
 			"text: the new MEMORY.md: headings and bullets with their ids\n"
 			"basis: the basis from the call without text",

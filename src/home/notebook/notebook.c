@@ -162,13 +162,13 @@ static int next_number(struct notebook *nb, struct ctx *ctx, uint64_t *ret, stru
 					arena_printf(ctx->arena, "%.*s x\n", (int)str_find_char(bytes, ' '), bytes.ptr),
 					STR("x"), &before);
 			if (!r)
-				cond = (struct store_cond){STORE_VERSION, stat.version};
+				cond = (struct store_cond){.kind = STORE_VERSION, .version = stat.version};
 			r = highest(nb, ctx, &last, err);
 			if (r)
 				return r;
 			last = last > before ? last : before;
 		} else {
-			cond = (struct store_cond){STORE_VERSION, stat.version};
+			cond = (struct store_cond){.kind = STORE_VERSION, .version = stat.version};
 		}
 		last = at_least(nb, last);
 		r = store_write(nb->shared, ctx, nb->counter,
@@ -483,8 +483,8 @@ static int change_note(struct notebook *nb, struct ctx *ctx, struct wpath path, 
 		apply(ret, change);
 		r = note_format(ctx->arena, ret, head, &bytes, err);
 		if (!r)
-			r = store_write(nb->home, ctx, path, bytes, (struct store_cond){STORE_VERSION, stat.version},
-					NULL, err);
+			r = store_write(nb->home, ctx, path, bytes,
+					(struct store_cond){.kind = STORE_VERSION, .version = stat.version}, NULL, err);
 		if (!r)
 			index_dirty(nb, 0);
 		if (r != -ERR_CONFLICT)
@@ -569,17 +569,14 @@ int notebook_answer(struct notebook *nb, struct ctx *ctx, struct str slug, struc
 
 /* --- credit --- */
 
-/* Slugs that were read through this handle since the last credit, at most 1000. */
-static int notebook_cited(struct notebook *nb, struct ctx *ctx, struct str **ret, size_t *ret_count, struct err *err)
+void notebook_cited(struct notebook *nb, struct ctx *ctx, struct str **ret, size_t *ret_count)
 {
-	(void)err;
 	pthread_mutex_lock(&nb->lock);
 	*ret_count = nb->cited ? nb->cited->count : 0;
 	*ret = ARENA_ARRAY(ctx->arena, struct str, *ret_count + 1);
 	for (size_t i = 0; i < *ret_count; i++)
 		(*ret)[i] = arena_str(ctx->arena, str_of(nb->cited->slugs[i]));
 	pthread_mutex_unlock(&nb->lock);
-	return 0;
 }
 
 int notebook_credit(struct notebook *nb, struct ctx *ctx, bool success, const struct str *slugs, size_t count,
@@ -593,7 +590,7 @@ int notebook_credit(struct notebook *nb, struct ctx *ctx, bool success, const st
 
 	*ret_credited = 0;
 	if (!slugs) {
-		r = notebook_cited(nb, ctx, &cited, &count, err);
+		notebook_cited(nb, ctx, &cited, &count);
 		slugs = cited;
 		pthread_mutex_lock(&nb->lock);
 		forget_cited(nb);

@@ -98,6 +98,8 @@ int notebook_ask(struct notebook *nb, struct ctx *ctx, struct str title, struct 
 int notebook_answer(struct notebook *nb, struct ctx *ctx, struct str slug, struct str body, struct note *ret,
 		    struct note *ret_question, struct err *err);
 
+/* Slugs that were read through this handle since the last credit, oldest first, at most 1000. */
+void notebook_cited(struct notebook *nb, struct ctx *ctx, struct str **ret, size_t *ret_count);
 /* Credits notes with an outcome: one more citation each, one more success when it was one. `slugs` NULL: those that
    were read since the last time, which are then forgotten, so that an outcome counts once. */
 int notebook_credit(struct notebook *nb, struct ctx *ctx, bool success, const struct str *slugs, size_t count,

@@ -113,7 +113,7 @@ static int seed(struct cli *cli, struct str from, struct err *err)
 	if (r == 0)
 		r = store_write(workspace_files(cli->ws), &cli->ctx, path, bytes, (struct store_cond){0}, NULL, err);
 	if (r == 0 && !cli->json)
-		output_printf(&cli->out, "%.*s: %zu bytes\n", STR_ARG(path.s), bytes.len);
+		output_printf(&cli->out, "%.*s: %zu byte%s\n", STR_ARG(path.s), bytes.len, bytes.len == 1 ? "" : "s");
 	return r;
 }
 

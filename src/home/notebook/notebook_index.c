@@ -143,7 +143,7 @@ static void add_questions(struct buf *b, struct arena *arena, const struct catal
 		buf_printf(b, "\n%llu more: list_open_questions.\n", (unsigned long long)(total - shown));
 }
 
-static void add_authors(struct buf *b, struct arena *arena, const struct summary *s)
+static void add_authors(const struct workspace *ws, struct buf *b, struct arena *arena, const struct summary *s)
 {
 	buf_lit(b, "\n## Contributors\n\n");
 	for (size_t i = 0; i < s->author_count && i < INDEX_AUTHORS; i++) {
@@ -158,7 +158,7 @@ static void add_authors(struct buf *b, struct arena *arena, const struct summary
 				buf_printf(b, "%s%s", any ? ", " : "", note_kinds[k]);
 				any = true;
 			}
-		buf_printf(b, "), last %.*s\n", STR_ARG(clock_format_utc(arena, c->last_ns)));
+		buf_printf(b, "), last %.*s\n", STR_ARG(workspace_time(ws, arena, c->last_ns)));
 	}
 	if (s->author_count > INDEX_AUTHORS)
 		buf_printf(b, "\n%zu more.\n", s->author_count - INDEX_AUTHORS);
@@ -178,7 +178,7 @@ static void add_notes(struct buf *b, struct arena *arena, const struct catalog *
 		buf_printf(b, "\n%llu older notes: list_notes, search_notes.\n", (unsigned long long)(total - shown));
 }
 
-static struct str render(struct arena *arena, const struct catalog *c, struct str name)
+static struct str render(const struct workspace *ws, struct arena *arena, const struct catalog *c)
 {
 	struct summary s = summarise(arena, c);
 	struct note_problem *problems;
@@ -187,16 +187,16 @@ static struct str render(struct arena *arena, const struct catalog *c, struct st
 
 	buf_init(&b, arena, INDEX_BYTES);
 	buf_printf(&b, MARK "%llu, number %llu -->\n# Notebook of %.*s\n\n", (unsigned long long)catalog_revision(c),
-		   (unsigned long long)catalog_number(c), STR_ARG(name));
+		   (unsigned long long)catalog_number(c), STR_ARG(workspace_name(ws)));
 	if (s.notes) {
 		buf_printf(&b, "%llu note%s by %zu author%s, last activity %.*s.", (unsigned long long)s.notes,
 			   s.notes == 1 ? "" : "s", s.author_count, s.author_count == 1 ? "" : "s",
-			   STR_ARG(clock_format_utc(arena, s.authors[0].last_ns)));
+			   STR_ARG(workspace_time(ws, arena, s.authors[0].last_ns)));
 		if (s.archived)
 			buf_printf(&b, " %llu archived.", (unsigned long long)s.archived);
 		buf_char(&b, '\n');
 		add_questions(&b, arena, c, s.questions);
-		add_authors(&b, arena, &s);
+		add_authors(ws, &b, arena, &s);
 		add_notes(&b, arena, c, s.notes);
 	} else {
 		buf_lit(&b, "No notes yet. The first one appears here when an agent writes it with `note`.\n");
@@ -215,7 +215,7 @@ int notebook_index(struct notebook *nb, struct ctx *ctx, struct str *ret, struct
 	pthread_mutex_lock(&nb->lock);
 	r = catalog_refresh(nb, ctx, err);
 	if (!r)
-		*ret = render(ctx->arena, nb->catalog, workspace_name(nb->ws));
+		*ret = render(nb->ws, ctx->arena, nb->catalog);
 	pthread_mutex_unlock(&nb->lock);
 	return r;
 }
@@ -260,7 +260,7 @@ static int index_state(struct notebook *nb, struct ctx *ctx, uint64_t *ret_revis
 		r = store_read(workspace_unrecorded(nb->ws), ctx, path, beginning, 200, &bytes, &stat, err);
 	if (r)
 		return r == -ERR_NOT_FOUND ? 0 : r;
-	*ret_cond = (struct store_cond){STORE_VERSION, stat.version};
+	*ret_cond = (struct store_cond){.kind = STORE_VERSION, .version = stat.version};
 	index_mark(bytes, ret_revision, ret_number);
 	return 0;
 }
@@ -398,21 +398,22 @@ struct str notebook_prompt(struct notebook *nb, struct ctx *ctx, const struct st
 			"before.\n"
 			"- When you learn something that will matter later, write it with note: one fact or decision "
 			"each,\n"
-			"  with a title that you will find again. Correct a note that turned out wrong with "
-			"update_note.\n"
-			"- read_note takes a slug or part of a title; list_notes shows the newest.\n");
+			"  with a title that you will find again.\n"
+			"- Correct a note that turned out wrong with update_note.\n"
+			"- read_note takes a slug or part of a title.\n"
+			"- list_notes shows the newest.\n");
 		return buf_str(&b);
 	}
 	buf_printf(&b, "## Notebook\n\nYou are %.*s. You share a notebook with ", STR_ARG(nb->author));
 	for (size_t i = 0; i < count; i++)
 		buf_printf(&b, "%s%.*s", i == 0 ? "" : i + 1 == count ? " and " : ", ", STR_ARG(teammates[i]));
-	buf_lit(&b,
-		". They do not see this conversation; what you want them to know goes into a note.\n"
-		"- Before you work, use list_notes or search_notes to see what the others found and plan.\n"
-		"- Announce what you take on with a note of kind plan, so that nobody does it twice.\n"
-		"- Write what you found with note: short, one matter each. Kinds: finding, question, decision,\n"
-		"  summary, artifact, plan, note.\n"
-		"- Only the author of a note changes it. Ask with ask_question, and answer with answer_question what\n"
-		"  list_open_questions shows.\n");
+	buf_lit(&b, ". They do not see this conversation; what you want them to know goes into a note.\n"
+		    "- Before you work, use search_notes to see what the others found and plan.\n"
+		    "- list_notes shows the newest notes.\n"
+		    "- Announce what you take on with a note of kind plan, so that nobody does it twice.\n"
+		    "- Write what you found with note: short, one matter each. Kinds: finding, question, decision,\n"
+		    "  summary, artifact, plan, note.\n"
+		    "- Only the author of a note changes it.\n"
+		    "- Ask with ask_question, and answer with answer_question what list_open_questions shows.\n");
 	return buf_str(&b);
 }

@@ -106,6 +106,15 @@ static int walk_begin(struct notebook *nb, struct ctx *ctx, struct wpath path, s
 	return r ? r : revisions_query(nb->shared, ctx, &query, &ret->revisions, &ret->count, &more, err);
 }
 
+/* The oldest version that may be read of a note that has `newest`. */
+static uint64_t oldest_kept(const struct notebook *nb, uint64_t newest)
+{
+	const struct jv *own = jv_get(workspace_config(nb->ws)->document, "notebook");
+	uint64_t keep = (uint64_t)jv_get_int(own, "keep_last_versions", 0);
+
+	return keep && newest > keep ? newest - keep + 1 : 1;
+}
+
 int notebook_read_version(struct notebook *nb, struct ctx *ctx, struct str ref, uint64_t version, struct note *ret,
 			  struct err *err)
 {
@@ -119,6 +128,10 @@ int notebook_read_version(struct notebook *nb, struct ctx *ctx, struct str ref, 
 	if (!r && (version == 0 || version > now.version))
 		return err_set(err, ERR_NOT_FOUND, "the note \"%.*s\" has versions 1 to %llu, not %llu",
 			       STR_ARG(utf8_first(now.slug, 100)), (unsigned long long)now.version,
+			       (unsigned long long)version);
+	if (!r && version < oldest_kept(nb, now.version))
+		return err_set(err, ERR_NOT_FOUND, "of the note \"%.*s\" the versions from %llu on are kept, not %llu",
+			       STR_ARG(utf8_first(now.slug, 100)), (unsigned long long)oldest_kept(nb, now.version),
 			       (unsigned long long)version);
 	if (!r && version == now.version) {
 		*ret = now;
@@ -165,6 +178,8 @@ int notebook_versions(struct notebook *nb, struct ctx *ctx, struct str ref, stru
 		if (!walk.revisions[i].after.exists || read_at(nb, ctx, path, &walk.revisions[i], &n, &ignored) ||
 		    n.version >= last)
 			continue;
+		if (count && n.version < oldest_kept(nb, all[0].version))
+			break;
 		last = n.version;
 		all[count++] =
 			(struct note_version){n.version, walk.revisions[i].number, n.updated_ns, n.lede, n.body_size};
@@ -204,8 +219,9 @@ static int prune_one(struct notebook *nb, struct ctx *ctx, const struct note *n,
 	*ret_gone = false;
 	if (!r && may_go(&now, want, clock_real_ns())) {
 		if (!want->dry_run)
-			r = store_remove(nb->home, ctx, path, false, (struct store_cond){STORE_VERSION, stat.version},
-					 NULL, err);
+			r = store_remove(nb->home, ctx, path, false,
+					 (struct store_cond){.kind = STORE_VERSION, .version = stat.version}, NULL,
+					 err);
 		*ret_gone = !r;
 	}
 	return r == -ERR_NOT_FOUND || r == -ERR_CONFLICT ? 0 : r;

@@ -14,8 +14,10 @@ static int make_notebook(struct prompt_made *made, struct err *err)
 	(void)err;
 	for (const struct jv_member *m = jv_first(mates); m; m = m->next)
 		names[n++] = jv_str_of(m->value);
-	if (prompt_offers(made->ws, "note"))
-		prompt_escape(&made->text, notebook_prompt(workspace_notebook(made->ws), made->ctx, names, n));
+	if (prompt_offers(made->set, "note"))
+		prompt_escape(&made->text,
+			      offered_lines(made->ctx->arena, made->set,
+					    notebook_prompt(workspace_notebook(made->ws), made->ctx, names, n)));
 	return 0;
 }
 
@@ -60,7 +62,7 @@ static int make_notes(struct prompt_made *made, struct err *err)
 
 const struct prompt_section notebook_sections[] = {
 	{"notebook", PROMPT_STATIC, 40, PROMPT_TEXT, PROMPT_WHOLE, 6, .make = make_notebook},
-	{"notes", PROMPT_WORKING, 10, PROMPT_LIST, 15, 1, .rest = "list_notes shows them", .make = make_notes,
-	 .derived = "WORKSPACE.md"},
+	{"notes", PROMPT_WORKING, 10, PROMPT_LIST, 15, 1, .rest = "list_notes shows them\nsearch_notes finds them",
+	 .make = make_notes, .derived = "WORKSPACE.md"},
 	{0},
 };

@@ -32,9 +32,15 @@ static void set_if(struct arena *arena, struct jv *v, const char *key, struct st
 		jv_set_str(arena, v, key, text);
 }
 
-/* What lists and single notes have in common. */
-static struct jv *note_value(struct arena *arena, const struct note *n, bool listed)
+static struct str shown_time(struct call *call, int64_t ns)
 {
+	return workspace_time_of(call->ws, call->ctx->arena, note_time(call->ctx->arena, ns));
+}
+
+/* What lists and single notes have in common. */
+static struct jv *note_value(struct call *call, const struct note *n, bool listed)
+{
+	struct arena *arena = call->ctx->arena;
 	struct jv *v = jv_object(arena);
 
 	jv_set_str(arena, v, "slug", n->slug);
@@ -43,14 +49,14 @@ static struct jv *note_value(struct arena *arena, const struct note *n, bool lis
 	jv_set_str(arena, v, "title", listed ? note_cut(arena, n->title, TITLE_IN_LISTS) : n->title);
 	jv_set(arena, v, "tags", tags_value(arena, n));
 	set_if(arena, v, "namespace", n->namespace);
-	jv_set_str(arena, v, "created", note_time(arena, n->created_ns));
-	jv_set_str(arena, v, "updated", note_time(arena, n->updated_ns));
+	jv_set_str(arena, v, "created", shown_time(call, n->created_ns));
+	jv_set_str(arena, v, "updated", shown_time(call, n->updated_ns));
 	jv_set_int(arena, v, "version", (int64_t)n->version);
 	jv_set_int(arena, v, "size", (int64_t)n->body_size);
 	if (listed)
 		set_if(arena, v, "lede", n->lede);
 	if (n->archived_ns)
-		jv_set_str(arena, v, "archived", note_time(arena, n->archived_ns));
+		jv_set_str(arena, v, "archived", shown_time(call, n->archived_ns));
 	if (n->answer != NOTE_NOT_ASKED)
 		jv_set_bool(arena, v, "answered", n->answer == NOTE_ANSWERED);
 	set_if(arena, v, "answered_by", n->answered_by);
@@ -62,24 +68,27 @@ static struct jv *note_value(struct arena *arena, const struct note *n, bool lis
 	return v;
 }
 
-/* A list of strings, or one text with commas. */
-static void read_tags(struct arena *arena, const struct jv *v, const struct str **ret, size_t *ret_count)
+/* Each text of the list is one tag, or several with commas between them. */
+static void read_tags(struct arena *arena, const struct jv *list, const struct str **ret, size_t *ret_count)
 {
-	struct str rest = jv_str_of(v), part, *tags;
-	size_t n = 0, most = jv_count(v) + 1;
+	size_t n = 0, most = 1;
+	struct str *tags;
 
 	*ret_count = 0;
 	*ret = NULL;
-	if (jv_is_null(v))
+	if (jv_is_null(list))
 		return;
-	for (size_t i = 0; i < rest.len; i++)
-		most += rest.ptr[i] == ',';
+	for (const struct jv_member *m = jv_first(list); m; m = m->next)
+		for (size_t i = 0; i <= jv_str_of(m->value).len; i++)
+			most += i == jv_str_of(m->value).len || jv_str_of(m->value).ptr[i] == ',';
 	tags = ARENA_ARRAY(arena, struct str, most);
-	while (str_cut(&rest, ',', &part))
-		if (str_trim(part).len)
-			tags[n++] = str_trim(part);
-	for (const struct jv_member *m = jv_first(v); m; m = m->next)
-		tags[n++] = jv_str_of(m->value);
+	for (const struct jv_member *m = jv_first(list); m; m = m->next) {
+		struct str rest = jv_str_of(m->value), part;
+
+		while (str_cut(&rest, ',', &part))
+			if (str_trim(part).len)
+				tags[n++] = str_trim(part);
+	}
 	*ret = tags;
 	*ret_count = n;
 }
@@ -100,19 +109,20 @@ int tool_note(struct call *call, const struct jv *args, struct outcome *ret, str
 	r = notebook_add(workspace_notebook(call->ws), call->ctx, &in, &n, err);
 	if (r)
 		return err_prefix(err, "note");
-	ret->value = note_value(arena, &n, true);
+	ret->value = note_value(call, &n, true);
 	return 0;
 }
 
-static struct jv *versions_value(struct arena *arena, const struct note_version *versions, size_t count)
+static struct jv *versions_value(struct call *call, const struct note_version *versions, size_t count)
 {
+	struct arena *arena = call->ctx->arena;
 	struct jv *list = jv_array(arena);
 
 	for (size_t i = 0; i < count; i++) {
 		struct jv *v = jv_object(arena);
 
 		jv_set_int(arena, v, "version", (int64_t)versions[i].version);
-		jv_set_str(arena, v, "time", note_time(arena, versions[i].time_ns));
+		jv_set_str(arena, v, "time", shown_time(call, versions[i].time_ns));
 		jv_set_int(arena, v, "size", (int64_t)versions[i].size);
 		jv_set_str(arena, v, "lede", versions[i].lede);
 		jv_push(arena, list, v);
@@ -151,12 +161,12 @@ int tool_read_note(struct call *call, const struct jv *args, struct outcome *ret
 		r = notebook_read(nb, call->ctx, ref, &n, err);
 	if (r)
 		return err_prefix(err, "read_note");
-	ret->value = note_value(arena, &n, false);
+	ret->value = note_value(call, &n, false);
 	set_page(arena, ret->value, &n, (uint64_t)jv_get_int(args, "offset", 0));
 	if (jv_get_bool(args, "versions", false)) {
 		r = notebook_versions(nb, call->ctx, ref, &versions, &count, err);
 		if (!r)
-			jv_set(arena, ret->value, "versions", versions_value(arena, versions, count));
+			jv_set(arena, ret->value, "versions", versions_value(call, versions, count));
 	}
 	return r;
 }
@@ -188,7 +198,7 @@ static int list_as_value(struct call *call, const struct note_query *query, stru
 	if (r)
 		return r;
 	for (size_t i = 0; i < list.count; i++)
-		jv_push(arena, notes, note_value(arena, &list.notes[i], true));
+		jv_push(arena, notes, note_value(call, &list.notes[i], true));
 	ret->value = jv_object(arena);
 	jv_set(arena, ret->value, "notes", notes);
 	jv_set_int(arena, ret->value, "total", (int64_t)list.total);
@@ -235,7 +245,7 @@ int tool_update_note(struct call *call, const struct jv *args, struct outcome *r
 			    jv_get_str(args, "content"), tags, count, &n, err);
 	if (r)
 		return err_prefix(err, "update_note");
-	ret->value = note_value(arena, &n, true);
+	ret->value = note_value(call, &n, true);
 	return 0;
 }
 
@@ -247,7 +257,7 @@ int tool_archive_note(struct call *call, const struct jv *args, struct outcome *
 
 	if (r)
 		return err_prefix(err, "archive_note");
-	ret->value = note_value(call->ctx->arena, &n, true);
+	ret->value = note_value(call, &n, true);
 	return 0;
 }
 
@@ -259,7 +269,7 @@ int tool_ask_question(struct call *call, const struct jv *args, struct outcome *
 
 	if (r)
 		return err_prefix(err, "ask_question");
-	ret->value = note_value(call->ctx->arena, &n, true);
+	ret->value = note_value(call, &n, true);
 	return 0;
 }
 
@@ -271,8 +281,8 @@ int tool_answer_question(struct call *call, const struct jv *args, struct outcom
 
 	if (r)
 		return err_prefix(err, "answer_question");
-	ret->value = note_value(call->ctx->arena, &n, true);
-	jv_set(call->ctx->arena, ret->value, "question", note_value(call->ctx->arena, &question, true));
+	ret->value = note_value(call, &n, true);
+	jv_set(call->ctx->arena, ret->value, "question", note_value(call, &question, true));
 	return 0;
 }
 
@@ -282,8 +292,9 @@ int tool_answer_question(struct call *call, const struct jv *args, struct outcom
 #define SEARCH_MOST    100
 #define SEARCH_DEEPEST 10000
 
-static struct jv *found_value(struct arena *arena, const struct search_hit *hit)
+static struct jv *found_value(struct call *call, const struct search_hit *hit)
 {
+	struct arena *arena = call->ctx->arena;
 	struct note n = {.tags = hit->tags, .tag_count = hit->tag_count};
 	struct str name = wpath_name((struct wpath){hit->path});
 	struct jv *v = jv_object(arena);
@@ -293,7 +304,7 @@ static struct jv *found_value(struct arena *arena, const struct search_hit *hit)
 	jv_set_str(arena, v, "kind", hit->kind);
 	jv_set_str(arena, v, "title", note_cut(arena, hit->title, TITLE_IN_LISTS));
 	jv_set(arena, v, "tags", tags_value(arena, &n));
-	jv_set_str(arena, v, "updated", note_time(arena, hit->time_ns));
+	jv_set_str(arena, v, "updated", shown_time(call, hit->time_ns));
 	jv_set_str(arena, v, "snippet", hit->snippet);
 	jv_set(arena, v, "score", jv_real(arena, hit->score));
 	return v;
@@ -322,10 +333,12 @@ int tool_search_notes(struct call *call, const struct jv *args, struct outcome *
 	if (r)
 		return err_prefix(err, "search_notes");
 	for (size_t i = 0; i < hits.count; i++)
-		jv_push(arena, notes, found_value(arena, &hits.hits[i]));
+		jv_push(arena, notes, found_value(call, &hits.hits[i]));
 	ret->value = jv_object(arena);
 	jv_set(arena, ret->value, "notes", notes);
 	jv_set_int(arena, ret->value, "total", (int64_t)hits.total);
+	if (!hits.total)
+		jv_set_str(arena, ret->value, "hint", STR("no note matches; try other words, or list_notes"));
 	if (hits.count && query.offset + hits.count < hits.total)
 		jv_set_str(arena, ret->value, "next_cursor", arena_printf(arena, "%zu", query.offset + hits.count));
 	if (hits.note.len)
@@ -391,7 +404,7 @@ static void render_found(const struct jv *args, const struct jv *value, struct b
 
 	(void)args;
 	if (!total)
-		buf_lit(text, "no note matches; try other words, or list_notes");
+		buf_add(text, jv_get_str(value, "hint"));
 	else
 		buf_printf(text, "%zu of %lld note%s, best first:", jv_count(notes), total, total == 1 ? "" : "s");
 	for (const struct jv_member *m = jv_first(notes); m; m = m->next) {
@@ -432,7 +445,8 @@ static void render_written(const struct jv *args, const struct jv *value, struct
 	(void)args;
 	buf_lit(text, "wrote ");
 	add_head(text, value);
-	buf_printf(text, " (%lld bytes): ", (long long)jv_get_int(value, "size", 0));
+	buf_printf(text, " (%lld byte%s): ", (long long)jv_get_int(value, "size", 0),
+		   plural((uint64_t)jv_get_int(value, "size", 0)));
 	add_title(text, value);
 }
 
@@ -453,6 +467,65 @@ static void render_answer(const struct jv *args, const struct jv *value, struct 
 
 /* --- the table --- */
 
+/* --- credit --- */
+
+static int tool_cited_notes(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
+{
+	struct arena *arena = call->ctx->arena;
+	struct jv *list = jv_array(arena);
+	struct str *slugs;
+	size_t count;
+
+	(void)args;
+	(void)err;
+	notebook_cited(workspace_notebook(call->ws), call->ctx, &slugs, &count);
+	for (size_t i = 0; i < count; i++)
+		jv_push(arena, list, jv_str(arena, slugs[i]));
+	ret->value = jv_object(arena);
+	jv_set(arena, ret->value, "cited_slugs", list);
+	return 0;
+}
+
+static void render_cited(const struct jv *args, const struct jv *value, struct buf *text)
+{
+	const struct jv *list = jv_get(value, "cited_slugs");
+
+	(void)args;
+	for (const struct jv_member *m = jv_first(list); m; m = m->next)
+		buf_printf(text, "%.*s\n", STR_ARG(jv_str_of(m->value)));
+	buf_printf(text, "%zu note%s read", jv_count(list), plural(jv_count(list)));
+}
+
+static int tool_attribute_outcome(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
+{
+	struct arena *arena = call->ctx->arena;
+	const struct jv *given = jv_get(args, "slugs");
+	struct str *slugs = given ? ARENA_ARRAY(arena, struct str, jv_count(given) + 1) : NULL;
+	bool success = jv_get_bool(args, "success", false);
+	uint64_t credited;
+	size_t count = 0;
+	int r;
+
+	for (const struct jv_member *m = jv_first(given); m; m = m->next)
+		slugs[count++] = jv_str_of(m->value);
+	r = notebook_credit(workspace_notebook(call->ws), call->ctx, success, slugs, count, &credited, err);
+	if (r)
+		return r;
+	ret->value = jv_object(arena);
+	jv_set_int(arena, ret->value, "credited", (int64_t)credited);
+	jv_set_bool(arena, ret->value, "success", success);
+	return 0;
+}
+
+static void render_credited(const struct jv *args, const struct jv *value, struct buf *text)
+{
+	int64_t n = jv_get_int(value, "credited", 0);
+
+	(void)args;
+	buf_printf(text, "credited %lld note%s with a %s", (long long)n, plural((uint64_t)n),
+		   jv_get_bool(value, "success", false) ? "success" : "failure");
+}
+
 /* clang-format off */
 #define KIND   "kind: finding (default), question, decision, summary, artifact, plan or note\n"
 #define CURSOR "cursor: next_cursor of the previous page"
@@ -467,7 +540,7 @@ static void render_answer(const struct jv *args, const struct jv *value, struct 
 
 static const struct tool tools[] = {
 	{
-		.name = "note", .title = "Write a note", .group = "notes", .call = tool_note, .render = render_written,
+		.name = "note", .title = "Write a note", .traits = TOOL_BASIC, .group = "notes", .call = tool_note, .render = render_written,
 		.description =
 			"Adds a note to the notebook that all agents of this workspace share, and gives its slug. Write one "
 			"finding, decision or plan in each note, with a title that others will find.",
@@ -475,20 +548,21 @@ static const struct tool tools[] = {
 			"title!: what it is about, in one line\n"
 			"content!: the note, in Markdown\n"
 			KIND
-			"tags str or [str]<=50: words to find it by: a list, or one text with commas\n"
+			"tags [str]<=50: words to find it by\n"
 			"namespace: a part of the notebook, for example a project (default: none)",
 		.result = NOTE,
 	},
 	{
-		.name = "read_note", .title = "Read a note", .group = "notes", .traits = RO, .call = tool_read_note,
+		.name = "read_note", .title = "Read a note", .group = "notes",
+		.traits = RO | TOOL_BASIC, .call = tool_read_note,
 		.render = render_note,
 		.description =
-			"Reads a note, also an archived one, by its slug, the beginning of its slug, author/slug, or part of "
-			"its title (of several, the one updated last). Can read earlier versions.",
+			"Reads a note, also an archived or earlier one, by its slug or the beginning of it, author/slug, or "
+			"part of its title (of several, the one updated last).",
 		.args =
 			"slug_or_title!: slug, or part of the title\n"
 			"version int>=1: read this version (default: the current one)\n"
-			"versions bool: list the versions too (default false)\n"
+			"versions bool: list the versions too\n"
 			"offset int>=0: first byte of the content, for long notes (default 0)",
 		.result =
 			NOTE "; content!; offset int; next_offset int\n"
@@ -505,13 +579,13 @@ static const struct tool tools[] = {
 			"kind: only notes of this kind\n"
 			"tag: only notes with this tag\n"
 			"namespace: only notes in this namespace\n"
-			"include_archived bool: include archived notes (default false)\n"
+			"include_archived bool: include archived notes\n"
 			"limit int>=1: number of notes (default 50, at most 1000)\n"
 			CURSOR,
 		.result = NOTES,
 	},
 	{
-		.name = "search_notes", .title = "Search notes", .group = "notes", .traits = RO | TOOL_LONG,
+		.name = "search_notes", .title = "Search notes", .group = "notes", .traits = RO | TOOL_LONG | TOOL_BASIC,
 		.call = tool_search_notes, .render = render_found,
 		.description =
 			"Finds notes by their words, best first: any word may match, a \"quoted phrase\" must occur, and a "
@@ -520,13 +594,13 @@ static const struct tool tools[] = {
 			"query!: words\n"
 			"kind: only notes of this kind\n"
 			"author: only notes by this agent\n"
-			"tags str or [str]<=50: only notes with all of these tags\n"
-			"include_archived bool: include archived notes (default false)\n"
+			"tags [str]<=50: only notes with all of these tags\n"
+			"include_archived bool: include archived notes\n"
 			"limit int>=1: number of notes (default 10, at most 100)\n"
 			CURSOR,
 		.result =
 			"notes! [{slug!; author; kind; title!; tags [str]; updated; snippet!; score num}]: best first\n"
-			"total! int; next_cursor; note",
+			"total! int; next_cursor; hint; note",
 	},
 	{
 		.name = "update_note", .title = "Rewrite a note", .group = "notes", .call = tool_update_note,
@@ -537,7 +611,7 @@ static const struct tool tools[] = {
 		.args =
 			"slug!: slug of your note\n"
 			"content!: the whole new text\n"
-			"tags str or [str]<=50: tags that replace the old ones (default: keep them)",
+			"tags [str]<=50: tags that replace the old ones (default: keep them)",
 		.result = NOTE,
 	},
 	{
@@ -548,7 +622,7 @@ static const struct tool tools[] = {
 			"restore brings it back.",
 		.args =
 			"slug!: slug of your note\n"
-			"restore bool: bring it back (default false)",
+			"restore bool: bring it back",
 		.result = NOTE,
 	},
 	{
@@ -579,6 +653,23 @@ static const struct tool tools[] = {
 			"limit int>=1: number of questions (default 100, at most 1000)\n"
 			CURSOR,
 		.result = NOTES,
+	},
+	{
+		.name = "cited_notes", .title = "List cited notes", .group = "notes", .traits = RO,
+		.call = tool_cited_notes, .render = render_cited,
+		.description = "Lists the slugs of the notes that were read since the last attribute_outcome.",
+		.result = "cited_slugs! [str]: oldest first",
+	},
+	{
+		.name = "attribute_outcome", .title = "Credit notes", .group = "notes", .call = tool_attribute_outcome,
+		.render = render_credited, .acts_as = "note",
+		.description =
+			"Credits notes with how the work ended: those that are named, or those that cited_notes lists, which "
+			"are then forgotten. Credit ranks a note higher in searches.",
+		.args =
+			"success! bool: whether the work succeeded\n"
+			"slugs [str]: the notes (default: those that were read)",
+		.result = "credited! int; success! bool",
 	},
 	{0},
 };

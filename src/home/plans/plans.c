@@ -29,20 +29,21 @@ static struct wpath state_path(struct workspace *ws, struct ctx *ctx)
 {
 	struct actor a = actor_of(ws, ctx);
 
-	return (struct wpath){
-		arena_printf(ctx->arena, "agents/%.*s/context/%.*s/planning.json",
-			     STR_ARG(workspace_encode_name(ctx->arena, a.agent)),
-			     STR_ARG(workspace_encode_name(ctx->arena, a.session.len ? a.session : STR("default"))))};
+	return (struct wpath){arena_printf(
+		ctx->arena, "agents/%.*s/context/%.*s/planning.json", STR_ARG(workspace_encode_id(ctx->arena, a.agent)),
+		STR_ARG(workspace_encode_id(ctx->arena, a.session.len ? a.session : STR("default"))))};
 }
 
 static struct wpath plan_path(struct workspace *ws, struct ctx *ctx)
 {
+	const struct jv *own = jv_get(workspace_config(ws)->document, "plans");
+	struct str dir = jv_get_str(own, "directory"), name = STR("PLAN");
 	struct actor a = actor_of(ws, ctx);
 
-	if (!a.session.len)
-		return (struct wpath){STR("plans/PLAN.md")};
+	if (a.session.len && jv_get_bool(own, "per_session", workspace_layout(ws) != LAYOUT_AGENTSCOPE))
+		name = workspace_encode_id(ctx->arena, a.session);
 	return (struct wpath){
-		arena_printf(ctx->arena, "plans/%.*s.md", STR_ARG(workspace_encode_name(ctx->arena, a.session)))};
+		arena_printf(ctx->arena, "%.*s/%.*s.md", STR_ARG(dir.len ? dir : STR("plans")), STR_ARG(name))};
 }
 
 void plan_places(struct workspace *ws, struct ctx *ctx, struct wpath *ret_plan, struct wpath *ret_state)
@@ -213,6 +214,11 @@ int plan_exit(struct workspace *ws, struct ctx *ctx, struct str summary, struct 
 	if (r == 0 && !jv_get_bool(now, "exists", false))
 		r = err_set(err, ERR_INVALID, "there is no plan yet; write it with plan_write first");
 	return r ? r : switch_mode(ws, ctx, false, summary, ret, err);
+}
+
+int plan_leave(struct workspace *ws, struct ctx *ctx, struct jv **ret, struct err *err)
+{
+	return switch_mode(ws, ctx, false, STR_NONE, ret, err);
 }
 
 int plan_refuses(struct workspace *ws, struct ctx *ctx, const char *tool, struct err *err)

@@ -23,6 +23,8 @@ int plan_enter(struct workspace *ws, struct ctx *ctx, struct jv **ret, struct er
 int plan_write(struct workspace *ws, struct ctx *ctx, struct str content, struct jv **ret, struct err *err);
 /* ERR_INVALID when plan mode is not on. `summary` (may be empty) is kept with the state. */
 int plan_exit(struct workspace *ws, struct ctx *ctx, struct str summary, struct jv **ret, struct err *err);
+/* A person turns plan mode off, with or without a plan. */
+int plan_leave(struct workspace *ws, struct ctx *ctx, struct jv **ret, struct err *err);
 /* 0 unless plan mode is on. Looks into the store at most once a second. */
 int plan_refuses(struct workspace *ws, struct ctx *ctx, const char *tool, struct err *err);
 

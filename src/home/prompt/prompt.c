@@ -41,6 +41,7 @@ struct prompt_kept {
 	uint64_t head;
 	uint64_t uses;
 	char day[16];
+	struct toolset *native; /* for those who name no tools; NULL: not needed yet */
 	struct slot slots[SLOTS];
 };
 
@@ -72,6 +73,7 @@ void prompt_kept_destroy(void *state)
 	prompt_files_release(&kept->files);
 	prompt_watch_destroy(kept->watch);
 	free(kept->found_for);
+	toolset_destroy(kept->native);
 	pthread_mutex_destroy(&kept->lock);
 	free(kept);
 }
@@ -122,7 +124,7 @@ static void forget_found(struct prompt_kept *kept)
 /* A new round begins unless it is certain that nothing has happened. */
 static int ask(struct prompt_kept *kept, struct ctx *ctx, struct prompt_news *news, struct err *err)
 {
-	struct str day = prompt_today(ctx->arena);
+	struct str day = prompt_today(ctx->arena, kept->ws);
 	bool same_day = str_is(day, kept->day);
 	uint64_t head;
 	int r;
@@ -179,7 +181,8 @@ static bool is_current(const struct slot *slot, const struct prompt_files *files
 	return slot->arena && slot->hash[0] == hash[0] && slot->hash[1] == hash[1];
 }
 
-static int make(struct prompt_kept *kept, struct ctx *ctx, struct slot *slot, uint64_t max_tokens, struct err *err)
+static int make(struct prompt_kept *kept, struct ctx *ctx, struct slot *slot, const struct prompt_opts *opts,
+		struct err *err)
 {
 	struct prompt_parts parts;
 	struct prompt prompt;
@@ -187,10 +190,10 @@ static int make(struct prompt_kept *kept, struct ctx *ctx, struct slot *slot, ui
 	int r = prompt_read_files(&kept->files, kept->ws, ctx, &files_read, err);
 
 	if (r == 0)
-		r = prompt_parts_make(kept->ws, ctx, &kept->files, &parts, err);
+		r = prompt_parts_make(kept->ws, ctx, &kept->files, opts->set, &parts, err);
 	if (r)
 		return r;
-	prompt_fit(ctx->arena, &parts, max_tokens, &prompt);
+	prompt_fit(ctx->arena, &parts, opts->max_tokens, &prompt);
 	prompt.files_read = files_read;
 	if (slot->arena)
 		arena_destroy(slot->arena);
@@ -200,7 +203,7 @@ static int make(struct prompt_kept *kept, struct ctx *ctx, struct slot *slot, ui
 }
 
 /* Brings the files and then the slot up to date. */
-static int refresh(struct prompt_kept *kept, struct ctx *ctx, struct slot *slot, uint64_t max_tokens,
+static int refresh(struct prompt_kept *kept, struct ctx *ctx, struct slot *slot, const struct prompt_opts *opts,
 		   const struct prompt_news *news, struct err *err)
 {
 	bool found = kept->found_for && strcmp(slot->key, kept->found_for) == 0 &&
@@ -213,14 +216,14 @@ static int refresh(struct prompt_kept *kept, struct ctx *ctx, struct slot *slot,
 	/* notes are in the log, and the session has the day */
 	prompt_files_hash(ctx->arena, &kept->files, kept->head, kept->day, hash);
 	if (!is_current(slot, &kept->files, hash))
-		r = make(kept, ctx, slot, max_tokens, err);
+		r = make(kept, ctx, slot, opts, err);
 	slot->hash[0] = hash[0];
 	slot->hash[1] = hash[1];
 	return r;
 }
 
-static int assemble(struct prompt_kept *kept, struct ctx *ctx, struct str key, uint64_t max_tokens, struct prompt *ret,
-		    struct err *err)
+static int assemble(struct prompt_kept *kept, struct ctx *ctx, struct str key, const struct prompt_opts *opts,
+		    struct prompt *ret, struct err *err)
 {
 	struct slot *slot = slot_get(kept, key);
 	struct prompt_news news;
@@ -230,7 +233,7 @@ static int assemble(struct prompt_kept *kept, struct ctx *ctx, struct str key, u
 		return r;
 	slot->prompt.files_read = 0;
 	if (!slot->arena || slot->round != kept->round)
-		r = refresh(kept, ctx, slot, max_tokens, &news, err);
+		r = refresh(kept, ctx, slot, opts, &news, err);
 	if (r) {
 		slot_clear(slot);
 		forget_found(kept);
@@ -242,11 +245,21 @@ static int assemble(struct prompt_kept *kept, struct ctx *ctx, struct str key, u
 	return 0;
 }
 
+/* prompt_kept.lock is held. */
+static int native_tools(struct prompt_kept *kept, const struct toolset **ret, struct err *err)
+{
+	int r = kept->native ? 0 : toolset_new(kept->ws, STR_NONE, &kept->native, err);
+
+	*ret = kept->native;
+	return r;
+}
+
 int prompt_assemble(struct workspace *ws, struct ctx *ctx, const struct prompt_opts *opts, struct prompt *ret,
 		    struct err *err)
 {
 	struct prompt_kept *kept = family_state(&prompt_family, ws);
 	uint64_t max = opts->max_tokens ? opts->max_tokens : workspace_config(ws)->prompt_tokens;
+	struct prompt_opts used = {.max_tokens = max, .set = opts->set};
 	struct actor own = workspace_actor(ws);
 	struct buf key;
 	int r;
@@ -254,14 +267,20 @@ int prompt_assemble(struct workspace *ws, struct ctx *ctx, const struct prompt_o
 	if (max < PROMPT_TOKENS_MIN || max > PROMPT_TOKENS_MAX)
 		return err_set(err, ERR_INVALID, "the budget of a prompt is %d to %d tokens, not %llu",
 			       PROMPT_TOKENS_MIN, PROMPT_TOKENS_MAX, (unsigned long long)max);
+	if (config_disables(workspace_config(ws), "workspace_context")) {
+		*ret = (struct prompt){.text = STR(""), .max_tokens = max};
+		return 0;
+	}
 	buf_init(&key, ctx->arena, 64 * KIB);
-	buf_u64(&key, max);
-	buf_char(&key, ' ');
+	buf_printf(&key, "%llu %llx ", (unsigned long long)max,
+		   opts->set ? (unsigned long long)toolset_hash(opts->set) : 0);
 	buf_add(&key, workspace_encode_name(ctx->arena, ctx->actor.agent.len ? ctx->actor.agent : own.agent));
 	buf_char(&key, ' ');
 	buf_add(&key, workspace_encode_name(ctx->arena, ctx->actor.session.len ? ctx->actor.session : own.session));
 	pthread_mutex_lock(&kept->lock);
-	r = assemble(kept, ctx, buf_str(&key), max, ret, err);
+	r = used.set ? 0 : native_tools(kept, &used.set, err);
+	if (r == 0)
+		r = assemble(kept, ctx, buf_str(&key), &used, ret, err);
 	pthread_mutex_unlock(&kept->lock);
 	return r;
 }

@@ -20,7 +20,8 @@
 extern const char *const prompt_class_names[PROMPT_CLASSES];
 
 struct prompt_opts {
-	uint64_t max_tokens; /* 0: what agent.yaml says (prompt.max_tokens), or 16000 */
+	uint64_t max_tokens;       /* 0: what agent.yaml says (prompt.max_tokens), or 16000 */
+	const struct toolset *set; /* the tools that the agent has; NULL: all native ones that configuration allows */
 };
 
 /* A section, or one of its files, in the text. */

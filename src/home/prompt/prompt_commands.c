@@ -31,10 +31,17 @@ static int run_prompt(struct cli *cli, struct err *err)
 {
 	struct prompt_opts opts = {.max_tokens = args_number(&cli->args, "budget", 0)};
 	bool explains = args_has(&cli->args, "explain");
+	struct toolset *offered = NULL;
 	struct prompt prompt;
 	struct jv *value;
-	int r = prompt_assemble(cli->ws, &cli->ctx, &opts, &prompt, err);
+	int r = cli_open_tools(cli, args_get(&cli->args, "dialect"), err);
 
+	if (r == 0)
+		r = cli_choose_tools(cli, &offered, err);
+	opts.set = offered;
+	if (r == 0)
+		r = prompt_assemble(cli->ws, &cli->ctx, &opts, &prompt, err);
+	toolset_destroy(offered);
 	if (r)
 		return r;
 	value = prompt_value(cli->ctx.arena, &prompt);
@@ -51,6 +58,7 @@ static int run_prompt(struct cli *cli, struct err *err)
 
 static const struct option options[] = {
 	{"explain", .help = "print a table of the sections instead: tokens, files, what was cut and why"},
+	TOOLS_OPTIONS,
 	{"budget", 0, "N", .max = PROMPT_TOKENS_MAX,
 	 .help = "at most N tokens, 1000 to 50000 (default: prompt.max_tokens of agent.yaml)"},
 	{0},
@@ -61,7 +69,8 @@ const struct command prompt_commands[] = {
 	 .run = run_prompt, .options = options,
 	 .about = "Identity, knowledge, skills, memory, notes, tasks and the plan, as a model reads them before a\n"
 		  "conversation. What changes least comes first, so that prompt caches keep the beginning; the\n"
-		  "text of a file cannot end its section. All sections share one budget of tokens.\n",
+		  "text of a file cannot end its section. All sections share one budget of tokens. It names only\n"
+		  "tools that an MCP client gets with the same --tools and --dialect.\n",
 	 .examples = "stead prompt\n  the prompt\n"
 		     "stead prompt --explain\n  the size of each section, and what was left out\n"
 		     "stead prompt --session 42 --json\n  with the plan of that session, and where a cache may end\n"},

@@ -32,26 +32,68 @@ static uint64_t set_aside(enum prompt_class class, uint64_t max)
 
 /* --- sharing out --- */
 
-static struct str frame_open(struct arena *arena, const struct prompt_part *p)
+/* What AgentScope calls the sections that it has; a further file is called by its path. */
+static const struct {
+	const char *name, *tag;
+} agentscope_tags[] = {
+	{"identity", "agents_context"},
+	{"soul", "soul_md"},
+	{"user", "user_md"},
+	{"knowledge", "domain_knowledge_context"},
+	{"skills", "available_skills"},
+	{"memory", "memory_context"},
+	{"session", "session_context"},
+};
+
+static struct str tag_of_path(struct arena *arena, struct str path)
+{
+	char *tag = (char *)arena_str(arena, path).ptr;
+
+	for (size_t i = 0; i < path.len; i++) {
+		char c = tag[i];
+		bool plain = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9' && i > 0) || c == '-';
+
+		if (c >= 'A' && c <= 'Z')
+			tag[i] = (char)(c + 'a' - 'A');
+		else if (!plain)
+			tag[i] = '_';
+	}
+	return str_n(tag, path.len);
+}
+
+static struct str tag_of(struct arena *arena, enum workspace_layout layout, const struct prompt_part *p)
+{
+	const char *name = p->section->name;
+
+	if (layout != LAYOUT_AGENTSCOPE)
+		return str_of(name);
+	if (strcmp(name, "context") == 0 && p->source.len)
+		return tag_of_path(arena, p->source);
+	for (size_t i = 0; i < COUNT(agentscope_tags); i++)
+		if (strcmp(name, agentscope_tags[i].name) == 0)
+			return str_of(agentscope_tags[i].tag);
+	return str_of(name);
+}
+
+static struct str frame_open(struct arena *arena, enum workspace_layout layout, const struct prompt_part *p)
 {
 	struct buf b;
 
 	buf_init(&b, arena, 64 * KIB);
-	buf_printf(&b, "<%s", p->section->name);
+	buf_printf(&b, "<%.*s", STR_ARG(tag_of(arena, layout, p)));
 	if (p->source.len) {
 		buf_lit(&b, " source=\"");
 		markup_escape(&b, p->source);
 		buf_char(&b, '"');
 	}
 	buf_lit(&b, ">\n");
-	if (p->section->about)
-		buf_add(&b, str_of(p->section->about));
+	buf_add(&b, p->about);
 	return buf_str(&b);
 }
 
-static struct str frame_close(struct arena *arena, const struct prompt_part *p)
+static struct str frame_close(struct arena *arena, enum workspace_layout layout, const struct prompt_part *p)
 {
-	return arena_printf(arena, "</%s>\n\n", p->section->name);
+	return arena_printf(arena, "</%.*s>\n\n", STR_ARG(tag_of(arena, layout, p)));
 }
 
 /* What a section keeps while others of its class still have something to give. */
@@ -159,35 +201,53 @@ static void write_list(struct arena *arena, struct buf *b, const struct prompt_p
 	shown = prompt_count_lines(text);
 	if (shown == all)
 		return;
-	buf_printf(b, "[%llu more; %s]\n", (unsigned long long)(all - shown), p->section->rest);
+	buf_printf(b, "[%llu more%s%.*s]\n", (unsigned long long)(all - shown), p->rest.len ? "; " : "",
+		   STR_ARG(p->rest));
 	*ret_cut = arena_printf(arena, "%llu of %llu shown", (unsigned long long)shown, (unsigned long long)all);
+}
+
+/* What of a text that is too long fits into `room` tokens: its beginning, or of a ledger its end. */
+static struct prompt_shown cut_text(const struct prompt_part *p, uint64_t room)
+{
+	struct prompt_shown now = {.room = room};
+
+	if (room && p->shown && p->shown->room == room)
+		return *p->shown;
+	now.part = p->section->form == PROMPT_LEDGER ? prompt_last_lines(p->text, room, &now.cost)
+						     : prompt_first_lines(p->text, room, &now.cost);
+	now.lines = prompt_count_lines(now.part);
+	now.all = prompt_count_lines(p->text);
+	if (p->shown)
+		*p->shown = now;
+	return now;
 }
 
 static void write_text(struct arena *arena, struct buf *b, const struct prompt_part *p, uint64_t room,
 		       struct prompt_span *s)
 {
 	bool last = p->section->form == PROMPT_LEDGER;
-	struct str part, note;
-	size_t lines, all;
+	struct prompt_shown shown;
+	struct str note;
 
 	if (p->give >= p->need) {
 		buf_add(b, p->text);
 		return;
 	}
-	part = last ? prompt_last_lines(p->text, room, &s->tokens) : prompt_first_lines(p->text, room, &s->tokens);
-	lines = prompt_count_lines(part);
-	all = prompt_count_lines(p->text);
-	note = last ? arena_printf(arena, "[the oldest %zu of %zu lines are not shown; %s]\n", all - lines, all,
-				   p->section->rest)
-		    : arena_printf(arena, "[%zu of %zu lines are shown; %s]\n", lines, all, p->section->rest);
+	shown = cut_text(p, room);
+	note = last ? arena_printf(arena, "[the oldest %zu of %zu lines are not shown%s%.*s]\n",
+				   shown.all - shown.lines, shown.all, p->rest.len ? "; " : "", STR_ARG(p->rest))
+		    : arena_printf(arena, "[%zu of %zu lines are shown%s%.*s]\n", shown.lines, shown.all,
+				   p->rest.len ? "; " : "", STR_ARG(p->rest));
 	buf_add(b, last ? note : STR(""));
-	buf_add(b, ended(arena, part));
+	buf_add(b, ended(arena, shown.part));
 	buf_add(b, last ? STR("") : note);
-	s->tokens += p->frame + prompt_cost(note) + (part.len && part.ptr[part.len - 1] != '\n');
-	s->cut = arena_printf(arena, "%s %zu of %zu lines shown", last ? "last" : "first", lines, all);
+	s->tokens = p->frame + shown.cost + prompt_cost(note) +
+		    (shown.part.len && shown.part.ptr[shown.part.len - 1] != '\n');
+	s->cut = arena_printf(arena, "%s %zu of %zu lines shown", last ? "last" : "first", shown.lines, shown.all);
 }
 
-static void write_part(struct arena *arena, struct buf *b, const struct prompt_part *p, struct prompt_span *s)
+static void write_part(struct arena *arena, const struct prompt_parts *parts, struct buf *b,
+		       const struct prompt_part *p, struct prompt_span *s)
 {
 	uint64_t spent = p->frame + NOTE_COST, room = p->give > spent ? p->give - spent : 0;
 
@@ -201,12 +261,12 @@ static void write_part(struct arena *arena, struct buf *b, const struct prompt_p
 		s->cut = STR("left out whole");
 		return;
 	}
-	buf_add(b, frame_open(arena, p));
+	buf_add(b, frame_open(arena, parts->layout, p));
 	if (prompt_is_list(p->section))
 		write_list(arena, b, p, room, &s->cut);
 	else
 		write_text(arena, b, p, room, s);
-	buf_add(b, frame_close(arena, p));
+	buf_add(b, frame_close(arena, parts->layout, p));
 	s->len = b->len - s->start;
 	if (p->give >= p->need)
 		s->tokens = p->need;
@@ -233,7 +293,8 @@ void prompt_fit(struct arena *arena, struct prompt_parts *parts, uint64_t max_to
 	for (size_t i = 0; i < parts->count; i++) {
 		struct prompt_part *p = &parts->at[i];
 
-		p->frame = prompt_cost(frame_open(arena, p)) + prompt_cost(frame_close(arena, p));
+		p->frame = prompt_cost(frame_open(arena, parts->layout, p)) +
+			   prompt_cost(frame_close(arena, parts->layout, p));
 		p->need = p->give = p->frame + p->cost + (p->more ? NOTE_COST : 0);
 	}
 	for (int c = 0; c < PROMPT_CLASSES; c++)
@@ -249,7 +310,7 @@ void prompt_fit(struct arena *arena, struct prompt_parts *parts, uint64_t max_to
 
 			if ((int)parts->at[i].section->class != c)
 				continue;
-			write_part(arena, &b, &parts->at[i], s);
+			write_part(arena, parts, &b, &parts->at[i], s);
 			say_why(arena, s, &parts->at[i], cap);
 			left -= s->tokens < left ? s->tokens : left;
 			prompt.tokens += s->tokens;

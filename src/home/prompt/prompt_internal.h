@@ -56,6 +56,14 @@ void prompt_watch_ask(struct prompt_watch *w, struct arena *arena, struct prompt
 /* --- files (prompt_find.c, prompt_read.c) --- */
 
 /* A file, and once it is read, what it gives to the prompt. On the heap; kept until its version changes. */
+/* What of a text was shown when there was room for so many tokens: the next turn has the same room more often than not,
+   and counting tokens is the most of what it costs. */
+struct prompt_shown {
+	uint64_t room, cost; /* room 0: nothing is known */
+	struct str part;     /* of the text */
+	size_t lines, all;
+};
+
 struct prompt_file {
 	size_t section; /* index in prompt_files.sections */
 	char *path, *version;
@@ -66,6 +74,7 @@ struct prompt_file {
 	char *text;    /* escaped; of a list: its lines */
 	size_t len;
 	uint64_t cost;
+	struct prompt_shown shown;
 	char *problem; /* why it is not shown; NULL: it is */
 };
 
@@ -103,30 +112,37 @@ int prompt_read_files(struct prompt_files *files, struct workspace *ws, struct c
 /* What has tags of its own: a section, or one of its files. */
 struct prompt_part {
 	const struct prompt_section *section;
-	struct str source; /* goes into the tag; may be empty */
-	struct str text;   /* escaped, with a newline at its end; of a list: its items, a line each */
-	uint64_t more;     /* items that are not even here */
+	struct str source;      /* goes into the tag; may be empty */
+	struct str text;        /* escaped, with a newline at its end; of a list: its items, a line each */
+	uint64_t more;          /* items that are not even here */
+	struct str about, rest; /* of the section, as the agent may read them */
 	uint64_t cost, bytes;
 	struct str sources;
+	struct prompt_shown *shown; /* of the last time; NULL: it is not kept */
 	/* The budget's: what the whole takes with its tag, and what it gets. */
 	uint64_t frame, need, give;
 };
 struct prompt_parts {
+	enum workspace_layout layout; /* whose names the tags have */
 	const struct prompt_files *files;
+	const struct toolset *set;
 	struct prompt_part *at; /* in the order of the prompt */
 	size_t count;
 	struct str *problems;
 	size_t problem_count, problem_cap;
 };
 /* Texts are borrowed from `files`. */
-int prompt_parts_make(struct workspace *ws, struct ctx *ctx, const struct prompt_files *files, struct prompt_parts *ret,
-		      struct err *err);
+int prompt_parts_make(struct workspace *ws, struct ctx *ctx, const struct prompt_files *files,
+		      const struct toolset *set, struct prompt_parts *ret, struct err *err);
 /* Shares out the tokens and writes the text. Everything in `arena`. */
 void prompt_fit(struct arena *arena, struct prompt_parts *parts, uint64_t max_tokens, struct prompt *ret);
 
 /* The prompt's own sections (prompt_sections.c). */
 extern const struct prompt_section prompt_sections[];
-/* "2026-11-15": today, in UTC. */
-struct str prompt_today(struct arena *arena);
+/* Files of prompt.context_files that are not used, for `stead doctor`. */
+struct findings;
+void prompt_check(struct workspace *ws, struct ctx *ctx, const struct findings *findings);
+/* "2026-11-15": today, in the zone of the workspace. */
+struct str prompt_today(struct arena *arena, const struct workspace *ws);
 
 #endif

@@ -3,10 +3,17 @@
 #include "base/limits.h"
 #include "home/prompt/prompt_internal.h"
 
-static struct prompt_part *add_part(struct prompt_parts *parts, const struct prompt_section *s, struct str text,
-				    uint64_t cost)
+static struct prompt_part *add_part(struct arena *arena, struct prompt_parts *parts, const struct prompt_section *s,
+				    struct str text, uint64_t cost)
 {
-	parts->at[parts->count] = (struct prompt_part){.section = s, .text = text, .cost = cost, .bytes = text.len};
+	struct str rest = offered_lines(arena, parts->set, str_of(s->rest));
+
+	parts->at[parts->count] = (struct prompt_part){.section = s,
+						       .text = text,
+						       .about = offered_lines(arena, parts->set, str_of(s->about)),
+						       .rest = str_first(rest, str_find_char(rest, '\n')),
+						       .cost = cost,
+						       .bytes = text.len};
 	return &parts->at[parts->count++];
 }
 
@@ -73,7 +80,7 @@ static void add_list(struct arena *arena, struct prompt_parts *parts, const stru
 	if (!all)
 		return;
 	buf_init(&text, arena, len + 1);
-	part = add_part(parts, s->section, STR(""), 0);
+	part = add_part(arena, parts, s->section, STR(""), 0);
 	for (size_t i = 0; i < count; i++) {
 		buf_add(&text, (struct str){files[i]->text, files[i]->len});
 		part->cost += files[i]->cost;
@@ -86,12 +93,13 @@ static void add_list(struct arena *arena, struct prompt_parts *parts, const stru
 }
 
 static void add_file(struct arena *arena, struct prompt_parts *parts, const struct prompt_section_state *s,
-		     const struct prompt_file *f)
+		     struct prompt_file *f)
 {
-	struct prompt_part *part = add_part(parts, s->section, (struct str){f->text, f->len}, f->cost);
+	struct prompt_part *part = add_part(arena, parts, s->section, (struct str){f->text, f->len}, f->cost);
 
 	part->source = part->sources = arena_str(arena, str_of(f->path));
 	part->bytes = f->bytes;
+	part->shown = &f->shown;
 }
 
 /* The files of one section, which begin at `from`. Returns where those of the next begin. */
@@ -102,7 +110,7 @@ static size_t add_files(struct arena *arena, struct prompt_parts *parts, const s
 	size_t section = (size_t)(s - files->sections), end = from;
 
 	for (; end < files->count && files->at[end]->section == section; end++) {
-		const struct prompt_file *f = files->at[end];
+		struct prompt_file *f = files->at[end];
 
 		if (f->problem)
 			add_problem(arena, parts, str_of(f->path), str_of(f->problem));
@@ -122,7 +130,7 @@ void prompt_add_problem(struct prompt_made *made, struct str path, struct str wh
 static int add_made(struct workspace *ws, struct ctx *ctx, struct prompt_parts *parts, const struct prompt_section *s,
 		    struct err *err)
 {
-	struct prompt_made made = {.ws = ws, .ctx = ctx, .parts = parts};
+	struct prompt_made made = {.ws = ws, .ctx = ctx, .set = parts->set, .parts = parts};
 	struct prompt_part *part;
 	int r;
 
@@ -130,16 +138,16 @@ static int add_made(struct workspace *ws, struct ctx *ctx, struct prompt_parts *
 	r = s->make(&made, err);
 	if (r || !made.text.len)
 		return r;
-	part = add_part(parts, s, buf_str(&made.text), prompt_cost_of(s, buf_str(&made.text)));
+	part = add_part(ctx->arena, parts, s, buf_str(&made.text), prompt_cost_of(s, buf_str(&made.text)));
 	part->sources = made.sources;
 	part->more = made.more;
 	return 0;
 }
 
-int prompt_parts_make(struct workspace *ws, struct ctx *ctx, const struct prompt_files *files, struct prompt_parts *ret,
-		      struct err *err)
+int prompt_parts_make(struct workspace *ws, struct ctx *ctx, const struct prompt_files *files,
+		      const struct toolset *set, struct prompt_parts *ret, struct err *err)
 {
-	struct prompt_parts parts = {.files = files};
+	struct prompt_parts parts = {.layout = workspace_layout(ws), .files = files, .set = set};
 	size_t at = 0, max = files->count + files->section_count;
 	int r = 0;
 

@@ -35,7 +35,7 @@ static int render(const struct prompt_section *s, struct prompt_read *read, stru
 	if (s->read)
 		r = s->read(read, text, err);
 	else
-		prompt_escape(text, read->bytes);
+		prompt_escape(text, prompt_without_comments(read->ctx->arena, read->bytes));
 	if (!prompt_is_list(s))
 		tidy(text);
 	return r;
@@ -89,6 +89,7 @@ static int read_file(struct prompt_file *f, const struct prompt_section *s, stru
 	free(f->text);
 	f->text = text.ptr;
 	f->len = r ? 0 : text.len;
+	f->shown.room = 0;
 	f->cost = prompt_cost_of(s, (struct str){f->text, f->len});
 	f->is_read = true;
 	set(&f->problem, r ? err_text(read->ctx->arena, &problem) : STR_NONE);

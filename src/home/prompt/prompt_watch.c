@@ -10,7 +10,6 @@
  */
 #include <errno.h>
 #include <stdatomic.h>
-#include <sys/vfs.h>
 
 #include "base/limits.h"
 #include "base/watch.h"
@@ -29,32 +28,11 @@ struct prompt_watch {
 	bool full; /* some directories could not be watched */
 };
 
-static bool is_trusted(const char *dir)
-{
-	static const unsigned long good[] = {
-		0xEF53,     /* ext4 */
-		0x58465342, /* XFS */
-		0x9123683E, /* Btrfs */
-		0x01021994, /* tmpfs */
-		0x2FC12FC1, /* ZFS */
-		0xF2F52010, /* F2FS */
-		0x794C7630, /* overlayfs */
-	};
-	struct statfs fs;
-
-	if (statfs(dir, &fs) != 0)
-		return false;
-	for (size_t i = 0; i < sizeof good / sizeof good[0]; i++)
-		if (good[i] == (unsigned long)fs.f_type)
-			return true;
-	return false;
-}
-
 struct prompt_watch *prompt_watch_new(const char *dir)
 {
 	struct prompt_watch *w;
 
-	if (atomic_load(&instances) >= INSTANCES_MAX || strlen(dir) > PATH_LEN_MAX * 2 || !is_trusted(dir))
+	if (atomic_load(&instances) >= INSTANCES_MAX || strlen(dir) > PATH_LEN_MAX * 2 || !watch_sees_all(dir))
 		return NULL;
 	w = xcalloc(1, sizeof *w);
 	if (!watch_open(&w->watch, dir)) {

@@ -58,7 +58,7 @@ static int run_search(struct cli *cli, struct err *err)
 	int r = question(cli, &query, err);
 
 	if (r == 0)
-		r = cli_open(cli, CLI_WRITES, err);
+		r = cli_open(cli, CLI_READS, err);
 	if (r)
 		return r;
 	cli_show_progress(cli, "indexed");

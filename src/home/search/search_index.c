@@ -60,6 +60,7 @@ struct home_index {
 	bool opened, swept;
 	uint64_t revision;      /* taken in up to here */
 	uint64_t disk_revision; /* the same for the segments on disk */
+	uint64_t own_revision;  /* of the log of a directory of the person's own */
 	pthread_mutex_t lock;   /* for what follows; never held for long */
 	struct words_view *view;
 	size_t disk;                       /* number of segments at the start of the view that are files */
@@ -106,7 +107,7 @@ void *home_index_new(struct workspace *ws)
 	struct home_index *ix = xcalloc(1, sizeof *ix);
 
 	ix->ws = ws;
-	ix->home = store_guard_new(store_share(workspace_home(ws)), &guard_defaults);
+	ix->home = search_home_new(ws);
 	ix->dir = place_of(ws, arena);
 	ix->view = words_view_new(NULL, 0);
 	embedding_read(workspace_config(ws)->document, &ix->embedding);
@@ -634,6 +635,15 @@ static void add_changed(struct sweep *s, struct wpath path)
 	s->changed[s->count++] = (struct wpath){arena_str(s->keep, path.s)};
 }
 
+static void compare(void *arg, const struct store_entry *entry)
+{
+	struct sweep *s = arg;
+
+	strmap_put(s->seen, arena_str(s->keep, entry->path.s), NULL);
+	if (is_news(s->view, entry))
+		add_changed(s, entry->path);
+}
+
 static int sweep_tree(struct sweep *s, const char *dir, struct err *err)
 {
 	struct store_list_req req = {.recursive = true, .limit = STORE_PAGE_MAX};
@@ -649,15 +659,9 @@ static int sweep_tree(struct sweep *s, const char *dir, struct err *err)
 		r = store_list(s->ix->home, &ctx, (struct wpath){str_of(dir)}, &req, &page, err);
 		if (r)
 			return r == -ERR_NOT_FOUND || r == -ERR_INVALID ? 0 : r;
-		for (size_t i = 0; i < page.count; i++) {
-			struct wpath path = page.entries[i].path;
-
-			if (!search_source_of(path))
-				continue;
-			strmap_put(s->seen, arena_str(s->keep, path.s), NULL);
-			if (is_news(s->view, &page.entries[i]))
-				add_changed(s, path);
-		}
+		for (size_t i = 0; i < page.count; i++)
+			if (search_source_of(page.entries[i].path))
+				compare(s, &page.entries[i]);
 		if (!page.next.ptr || page.next.len > sizeof after || atomic_load(&s->ix->stop.requested))
 			return 0;
 		memcpy(after, page.next.ptr, page.next.len);
@@ -688,15 +692,16 @@ static void find_gone(struct sweep *s)
 static int sweep_place(struct sweep *s, const char *place, struct err *err)
 {
 	struct store_entry entry = {.path = {str_of(place)}};
-	int r = store_stat(s->ix->home, s->ctx, entry.path, &entry.stat, err);
+	int r;
 
+	if (strcmp(place, OWN_FILES) == 0 && workspace_files_are_own(s->ix->ws))
+		return search_own_walk(s->ix->ws, s->ctx, compare, s, err);
+	r = store_stat(s->ix->home, s->ctx, entry.path, &entry.stat, err);
 	if (r)
 		return r == -ERR_NOT_FOUND ? 0 : r;
 	if (entry.stat.kind != STORE_FILE)
 		return sweep_tree(s, place, err);
-	strmap_put(s->seen, entry.path.s, NULL);
-	if (is_news(s->view, &entry))
-		add_changed(s, entry.path);
+	compare(s, &entry);
 	return 0;
 }
 
@@ -1065,6 +1070,8 @@ static int catch_up(struct home_index *ix, struct ctx *ctx, struct err *err)
 	if (!ix->opened)
 		open_dir(ix, ctx);
 	ix->opened = true;
+	if (search_own_moved(ix->ws, ctx, &ix->own_revision))
+		ix->swept = false;
 	r = revisions_head(workspace_shared(ix->ws), ctx, &head, err);
 	if (r)
 		return r;
@@ -1073,7 +1080,7 @@ static int catch_up(struct home_index *ix, struct ctx *ctx, struct err *err)
 		ix->swept = r != -ERR_NOT_FOUND;
 		r = ix->swept ? r : 0;
 	}
-	if (!r && !ix->swept && ix->dir && can_follow(ix, head))
+	if (!r && !ix->swept && ix->dir && !workspace_files_are_own(ix->ws) && can_follow(ix, head))
 		r = follow_first(ix, ctx, head, err);
 	if (!r && !ix->swept) {
 		r = settled_head(ix, ctx, &head, err);

@@ -5,6 +5,7 @@
 
 #include "home/search/search.h"
 #include "index/words.h"
+#include "store/store.h"
 #include "tool/family.h"
 
 /* --- the index (search_index.c) --- */
@@ -33,6 +34,21 @@ const char *search_area_name(unsigned area);
 /* Emits nothing for what is not text. False: the family could not parse it, and it was emitted as plain text. */
 bool search_documents(struct arena *arena, const struct search_source *source, struct wpath path, struct str bytes,
 		      int64_t mtime_ns, search_emit emit, void *arg);
+
+/* --- a directory of the person's own (search_own.c) --- */
+
+#define OWN_FILES "files" /* where the index has its files */
+/* What may be searched: the home, without secrets and Stead's own, and the directory of the person's own. */
+struct store *search_home_new(struct workspace *ws);
+/* All its files that Git does not ignore, as paths of search_home_new(). */
+typedef void (*search_own_emit)(void *arg, const struct store_entry *entry);
+int search_own_walk(struct workspace *ws, struct ctx *ctx, search_own_emit emit, void *arg, struct err *err);
+/* True when its log has moved on from *head, which becomes the newest. */
+bool search_own_moved(struct workspace *ws, struct ctx *ctx, uint64_t *head);
+/* The path in it of a file of the index; ptr NULL: it is another one. */
+struct str search_own_path(const struct workspace *ws, struct str path);
+/* `under` of a question, which may name a directory in it, as the index has it. */
+struct str search_own_under(struct workspace *ws, struct ctx *ctx, struct str under);
 
 /* --- the question (search_query.c) --- */
 

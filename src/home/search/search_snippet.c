@@ -73,11 +73,14 @@ static size_t best_start(const struct matcher *m, const double *worth, size_t cl
 	return start;
 }
 
+/* The stars of Markdown are left out: in a passage they mark what matched. */
 static void add_clean(struct buf *out, struct str text)
 {
 	for (size_t i = 0; i < text.len; i++) {
 		unsigned char c = (unsigned char)text.ptr[i];
 
+		if (c == '*' && ((i + 1 < text.len && text.ptr[i + 1] == '*') || (i && text.ptr[i - 1] == '*')))
+			continue;
 		if (c > ' ' && c != 127)
 			buf_char(out, (char)c);
 		else if (out->len && out->ptr[out->len - 1] != ' ')

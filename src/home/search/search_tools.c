@@ -91,9 +91,9 @@ static struct str tool_path(struct workspace *ws, struct str path)
 static struct jv *hit_value(struct arena *arena, struct workspace *ws, const struct search_hit *hit)
 {
 	struct jv *v = jv_object(arena), *tags = jv_array(arena);
-	struct str file = tool_path(ws, hit->path);
+	struct str own = search_own_path(ws, hit->path), file = own.len ? own : tool_path(ws, hit->path);
 
-	jv_set_str(arena, v, "path", hit->path);
+	jv_set_str(arena, v, "path", own.len ? own : hit->path);
 	if (hit->id.len)
 		jv_set_str(arena, v, "id", hit->id);
 	jv_set_str(arena, v, "area", str_of(hit->area));
@@ -108,22 +108,38 @@ static struct jv *hit_value(struct arena *arena, struct workspace *ws, const str
 		jv_push(arena, tags, jv_str(arena, hit->tags[i]));
 	if (hit->tag_count)
 		jv_set(arena, v, "tags", tags);
-	jv_set_str(arena, v, "time", clock_format_utc(arena, hit->time_ns));
+	jv_set_str(arena, v, "time", workspace_time(ws, arena, hit->time_ns));
 	jv_set(arena, v, "score", jv_real(arena, hit->score));
 	jv_set_str(arena, v, "snippet", hit->snippet);
 	return v;
+}
+
+/* A fact is in MEMORY.md and in the ledger of its day. */
+static bool is_repeated(const struct search_hits *hits, size_t i)
+{
+	for (size_t k = 0; k < i; k++)
+		if (hits->hits[i].id.len && str_eq(hits->hits[k].id, hits->hits[i].id) &&
+		    strcmp(hits->hits[k].area, hits->hits[i].area) == 0)
+			return true;
+	return false;
 }
 
 struct jv *search_value(struct arena *arena, struct workspace *ws, const struct search_query *query,
 			const struct search_hits *hits)
 {
 	struct jv *v = jv_object(arena), *list = jv_array(arena);
-	size_t next = query->offset + hits->count;
+	size_t next = query->offset + hits->count, repeated = 0;
 
-	for (size_t i = 0; i < hits->count; i++)
-		jv_push(arena, list, hit_value(arena, ws, &hits->hits[i]));
+	for (size_t i = 0; i < hits->count; i++) {
+		if (is_repeated(hits, i))
+			repeated++;
+		else
+			jv_push(arena, list, hit_value(arena, ws, &hits->hits[i]));
+	}
 	jv_set(arena, v, "hits", list);
-	jv_set_int(arena, v, "total", (int64_t)hits->total);
+	if (!jv_count(list))
+		jv_set_str(arena, v, "hint", STR("nothing found; try other words, or grep for exact text"));
+	jv_set_int(arena, v, "total", (int64_t)(hits->total - repeated));
 	if (hits->count && next < hits->total && next < SEARCH_OFFSET_MAX)
 		jv_set_str(arena, v, "next_cursor", arena_printf(arena, "o%zu", next));
 	if (hits->note.len)
@@ -139,6 +155,7 @@ static int tool_search(struct call *call, const struct jv *args, struct outcome 
 	struct search_hits hits;
 	int r = search_args(call->ctx->arena, args, &query, err);
 
+	query.under = r ? STR("") : search_own_under(call->ws, call->ctx, query.under);
 	if (!r)
 		r = home_search(call->ws, call->ctx, &query, &hits, err);
 	if (!r)
@@ -176,7 +193,7 @@ static void render_search(const struct jv *args, const struct jv *value, struct 
 		buf_printf(text, "\n    %.*s\n", STR_ARG(jv_get_str(m->value, "snippet")));
 	}
 	if (!jv_count(hits))
-		buf_lit(text, "[nothing found; try other words, or grep for exact text]");
+		buf_printf(text, "[%.*s]", STR_ARG(jv_get_str(value, "hint")));
 	else
 		buf_printf(text, "[%zu of %lld", jv_count(hits), (long long)jv_get_int(value, "total", 0));
 	if (next.len)
@@ -195,7 +212,7 @@ static struct str area_words(struct arena *arena)
 /* clang-format off */
 static const struct tool tools[] = {
 	{
-		.name = "search", .title = "Search everything", .traits = RO | TOOL_LONG, .call = tool_search,
+		.name = "search", .title = "Search everything", .traits = RO | TOOL_LONG | TOOL_BASIC, .call = tool_search,
 		.render = render_search, .needs = "read_file", .words = area_words,
 		.description =
 			"Finds the best passages in notes, memory, sessions, knowledge and files, in any language and despite "
@@ -203,7 +220,7 @@ static const struct tool tools[] = {
 			"text or patterns in files use grep.",
 		.args =
 			"query!: words; empty: everything, newest first\n"
-			"area $WORDS|all or [$WORDS]: where to search (default: everywhere)\n"
+			"area [$WORDS|all]: where to search (default: everywhere)\n"
 			"kind: only this kind of note, or this role in a session\n"
 			"tags [str]<=50: only notes with all of these tags\n"
 			"author: only passages by this author\n"
@@ -212,14 +229,14 @@ static const struct tool tools[] = {
 			"under: only below this directory of the workspace, for example notes/research\n"
 			"mode auto|text|semantic: text: by words; semantic: by meaning, if an embedder is configured; auto: "
 			"both (default)\n"
-			"exact bool: match words exactly, without other endings or misspellings (default false)\n"
-			"archived bool: include what is archived (default false)\n"
+			"exact bool: match words exactly, without other endings or misspellings\n"
+			"archived bool: include what is archived\n"
 			"limit int>=1: number of hits (default 10, at most 100)\n"
 			"cursor: next_cursor of the previous page",
 		.result =
 			"hits! [{path!; id; area!; file; title!; kind; author; tags [str]: of a note; time!; score! num; "
 			"snippet!}]: best first\n"
-			"total! int; next_cursor; note; explanation",
+			"total! int; next_cursor; hint; note; explanation",
 	},
 	{0},
 };

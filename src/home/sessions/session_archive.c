@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A conversation as two files in memory/conversations/: JSON for programs and Markdown for people. The log is not
+ * A conversation as two files in memory/conversations/: JSON for programs, with times in UTC, and Markdown for people,
+ * with times in their zone. The log is not
  * touched but for one line that says where the archive ends, so the next one begins there and nothing is archived
  * twice.
  */
@@ -73,7 +74,7 @@ static struct jv *since_last(struct arena *arena, const struct jv *entries)
 	return messages;
 }
 
-static void write_markdown(struct buf *out, const struct jv *c)
+static void write_markdown(const struct workspace *ws, struct arena *arena, struct buf *out, const struct jv *c)
 {
 	const struct jv *messages = jv_get(c, "messages");
 	static const struct {
@@ -85,8 +86,13 @@ static void write_markdown(struct buf *out, const struct jv *c)
 		     {"Ended", "ended_at"}};
 
 	buf_lit(out, "# Conversation\n\n");
-	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)
-		buf_printf(out, "**%s:** %.*s  \n", lines[i].label, STR_ARG(jv_get_str(c, lines[i].key)));
+	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
+		struct str value = jv_get_str(c, lines[i].key);
+
+		if (str_ends(str_of(lines[i].key), STR("_at")))
+			value = workspace_time_of(ws, arena, value);
+		buf_printf(out, "**%s:** %.*s  \n", lines[i].label, STR_ARG(value));
+	}
 	buf_printf(out, "**Messages:** %zu\n", jv_count(messages));
 	if (jv_get_str(c, "summary").len) {
 		buf_lit(out, "\n## Summary\n\n");
@@ -97,7 +103,8 @@ static void write_markdown(struct buf *out, const struct jv *c)
 		struct str role = jv_get_str(m->value, "role");
 		const char *label = str_is(role, "human") ? "User" : str_is(role, "ai") ? "Agent" : "Tool";
 
-		buf_printf(out, "\n---\n\n**%s** · %.*s\n\n", label, STR_ARG(jv_get_str(m->value, "timestamp")));
+		buf_printf(out, "\n---\n\n**%s** · %.*s\n\n", label,
+			   STR_ARG(workspace_time_of(ws, arena, jv_get_str(m->value, "timestamp"))));
 		buf_add(out, jv_get_str(m->value, "content"));
 		if (jv_get_str(m->value, "content").len)
 			buf_char(out, '\n');
@@ -125,7 +132,7 @@ static int write_files(struct workspace *ws, struct ctx *ctx, struct str id, con
 	if (r)
 		return r;
 	buf_clear(&text);
-	write_markdown(&text, conversation);
+	write_markdown(ws, ctx->arena, &text, conversation);
 	return store_write(workspace_home(ws), ctx, markdown, buf_str(&text), absent, NULL, err);
 }
 

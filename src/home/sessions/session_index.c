@@ -17,6 +17,7 @@
 #include "workspace/workspace_parts.h"
 
 #define TITLE_MOST    80
+#define SUMMARY_MOST  200
 #define SESSIONS_MOST 100000
 #define ROWS_KEPT     200
 #define CHANGES_MAX   10000 /* more than this is found faster by a walk */
@@ -31,6 +32,16 @@ struct tally {
 	struct jv *entry;
 	int64_t entries, messages;
 };
+
+/* The newest summary of the conversation. */
+static void set_summary(struct tally *t, const struct jv *entry)
+{
+	struct str text = jv_get_str(entry, "summary");
+
+	text = str_trim(text.len ? text : session_entry_text(t->arena, entry));
+	if (text.len)
+		jv_set_str(t->arena, t->entry, "summary", arena_str(t->arena, utf8_first(text, SUMMARY_MOST)));
+}
 
 static bool tally(void *arg, const struct jsonl_line *line)
 {
@@ -49,11 +60,15 @@ static bool tally(void *arg, const struct jsonl_line *line)
 	}
 	t->entries++;
 	t->messages += str_is(type, "message");
+	if (str_is(type, "summary") || str_is(type, "compaction"))
+		set_summary(t, line->value);
 	if (str_is(type, "message") && is_user && !jv_get_str(t->entry, "title").len) {
 		struct str text = str_trim(session_entry_text(t->arena, line->value));
 
 		text = utf8_first(str_first(text, str_find_char(text, '\n')), TITLE_MOST);
 		jv_set_str(t->arena, t->entry, "title", arena_str(t->arena, text));
+		if (!jv_get_str(t->entry, "summary").len)
+			jv_set_str(t->arena, t->entry, "summary", jv_get_str(t->entry, "title"));
 	}
 	return true;
 }

@@ -31,12 +31,12 @@ static int check_ref(struct session_ref ref, struct err *err)
 struct wpath session_agent_path(struct workspace *ws, struct ctx *ctx, struct str agent, const char *rest)
 {
 	return (struct wpath){arena_printf(ctx->arena, "agents/%.*s/%s",
-					   STR_ARG(workspace_encode_name(ctx->arena, agent_of(ws, agent))), rest)};
+					   STR_ARG(workspace_encode_id(ctx->arena, agent_of(ws, agent))), rest)};
 }
 
 static struct wpath log_path(struct workspace *ws, struct ctx *ctx, struct session_ref ref)
 {
-	struct str name = workspace_encode_name(ctx->arena, ref.session);
+	struct str name = workspace_encode_id(ctx->arena, ref.session);
 
 	return session_agent_path(ws, ctx, ref.agent,
 				  arena_printf(ctx->arena, "sessions/%.*s.log.jsonl", STR_ARG(name)).ptr);
@@ -150,10 +150,24 @@ int session_append(struct workspace *ws, struct ctx *ctx, struct session_ref ref
 struct collect {
 	struct arena *arena;
 	struct jv **entries; /* the last first */
-	size_t count, most;
+	size_t count, cap, most;
 	uint64_t before;
 	bool messages;
+	bool recent;           /* only what the last compaction left */
+	bool compacted;        /* it was seen */
+	struct str first_kept; /* the entry that it begins with */
 };
+
+/* Whether entries before this one are wanted. */
+static bool goes_back(struct collect *c, const struct jv *entry)
+{
+	if (!c->compacted && str_is(jv_get_str(entry, "type"), "compaction")) {
+		c->compacted = true;
+		c->first_kept = arena_str(c->arena, jv_get_str(entry, "first_kept"));
+		return c->first_kept.len > 0;
+	}
+	return !c->compacted || !str_eq(jv_get_str(entry, "id"), c->first_kept);
+}
 
 static bool collect(void *arg, const struct jsonl_line *line)
 {
@@ -168,10 +182,11 @@ static bool collect(void *arg, const struct jsonl_line *line)
 		return false;
 	buf_init(&text, c->arena, JSON_LEN_MAX);
 	jv_write(&text, line->value); /* the line's memory goes; a copy borrows its strings, so it is read again */
+	ARENA_ROOM(c->arena, c->entries, c->count, c->cap);
 	if (jv_parse(c->arena, buf_str(&text), &c->entries[c->count], &ignored) == 0)
 		c->count++;
 	c->before = line->offset;
-	return true;
+	return !c->recent || goes_back(c, line->value);
 }
 
 static int no_session(struct workspace *ws, struct ctx *ctx, struct session_ref ref, struct err *err)
@@ -203,7 +218,6 @@ int session_history(struct workspace *ws, struct ctx *ctx, struct session_ref re
 	path = log_path(ws, ctx, ref);
 	if (store_stat(workspace_home(ws), ctx, path, NULL, err) == -ERR_NOT_FOUND)
 		return no_session(ws, ctx, ref, err);
-	c.entries = ARENA_ARRAY(ctx->arena, struct jv *, count + 1);
 	r = jsonl_read_back(workspace_home(ws), ctx, path, &back, err);
 	if (r)
 		return r;
@@ -211,6 +225,27 @@ int session_history(struct workspace *ws, struct ctx *ctx, struct session_ref re
 	ret->before = c.count == count ? c.before : 0;
 	for (size_t i = c.count; i--;)
 		jv_push(ctx->arena, ret->entries, c.entries[i]);
+	return 0;
+}
+
+int session_recent(struct workspace *ws, struct ctx *ctx, struct session_ref ref, size_t most, struct jv **ret_entries,
+		   struct err *err)
+{
+	struct collect c = {.arena = ctx->arena, .most = most + 1, .recent = true};
+	struct jsonl_back back = {.visit = collect, .arg = &c};
+	int r = check_ref(ref, err);
+
+	if (r)
+		return r;
+	r = jsonl_read_back(workspace_home(ws), ctx, log_path(ws, ctx, ref), &back, err);
+	if (r)
+		return r;
+	if (c.count > most)
+		return err_set(err, ERR_TOO_LARGE, "session \"%.*s\" has more than %zu entries; start a new session",
+			       STR_ARG(utf8_first(ref.session, 60)), most);
+	*ret_entries = jv_array(ctx->arena);
+	for (size_t i = c.count; i--;)
+		jv_push(ctx->arena, *ret_entries, c.entries[i]);
 	return 0;
 }
 
@@ -252,7 +287,7 @@ struct str session_entry_text(struct arena *arena, const struct jv *entry)
 
 static struct wpath state_path(struct workspace *ws, struct ctx *ctx, struct session_ref ref)
 {
-	struct str name = workspace_encode_name(ctx->arena, ref.session);
+	struct str name = workspace_encode_id(ctx->arena, ref.session);
 
 	return session_agent_path(ws, ctx, ref.agent,
 				  arena_printf(ctx->arena, "context/%.*s/agent_state.json", STR_ARG(name)).ptr);
@@ -322,11 +357,46 @@ int usage_add(struct workspace *ws, struct ctx *ctx, struct session_ref ref, con
 			    NULL, err);
 }
 
+#define LINES_LOOKED 200
+
+struct look {
+	struct str turn;
+	size_t lines;
+	bool found;
+};
+
+static bool look_at(void *arg, const struct jsonl_line *line)
+{
+	struct look *look = arg;
+
+	look->found = str_eq(jv_get_str(line->value, "turn"), look->turn);
+	return !look->found && ++look->lines < LINES_LOOKED;
+}
+
+int usage_has(struct workspace *ws, struct ctx *ctx, struct session_ref ref, struct str turn, bool *ret_has,
+	      struct err *err)
+{
+	struct look look = {.turn = turn};
+	struct jsonl_back back = {.visit = look_at, .arg = &look};
+	struct wpath path = session_agent_path(ws, ctx, ref.agent, "token_usage.jsonl");
+	int r = jsonl_read_back(workspace_home(ws), ctx, path, &back, err);
+
+	*ret_has = look.found;
+	return r;
+}
+
 struct sum {
 	struct arena *arena;
 	int64_t since_ns;
-	struct jv *all, *by_model, *by_session;
+	struct jv *all, *by_model, *by_session, *by_day;
 };
+
+static double cost_of(const struct jv *line)
+{
+	const struct jv *v = jv_get(line, "cost_usd");
+
+	return v && v->type == JV_REAL ? v->u.d : v && v->type == JV_INT ? (double)v->u.i : 0;
+}
 
 static void count_in(struct arena *arena, struct jv *into, const struct jv *line)
 {
@@ -334,6 +404,8 @@ static void count_in(struct arena *arena, struct jv *into, const struct jv *line
 
 	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
 		jv_set_int(arena, into, keys[i], jv_get_int(into, keys[i], 0) + jv_get_int(line, keys[i], 0));
+	if (cost_of(line) > 0)
+		jv_set(arena, into, "cost_usd", jv_real(arena, cost_of(into) + cost_of(line)));
 }
 
 static void count_by(struct sum *s, struct jv *groups, struct str name, const struct jv *line)
@@ -360,13 +432,16 @@ static bool sum_line(void *arg, const struct jsonl_line *line)
 	count_in(s->arena, s->all, line->value);
 	count_by(s, s->by_model, jv_get_str(line->value, "model"), line->value);
 	count_by(s, s->by_session, jv_get_str(line->value, "session_key"), line->value);
+	count_by(s, s->by_day, str_first(jv_get_str(line->value, "timestamp"), strlen("2026-11-15")), line->value);
 	return true;
 }
 
 int usage_sum(struct workspace *ws, struct ctx *ctx, struct str agent, int64_t since_ns, struct jv **ret_sum,
 	      struct err *err)
 {
-	struct sum s = {ctx->arena, since_ns, jv_object(ctx->arena), jv_object(ctx->arena), jv_object(ctx->arena)};
+	struct sum s = {
+		ctx->arena,           since_ns, jv_object(ctx->arena), jv_object(ctx->arena), jv_object(ctx->arena),
+		jv_object(ctx->arena)};
 	struct jsonl_back back = {.visit = sum_line, .arg = &s};
 	int r;
 
@@ -375,6 +450,7 @@ int usage_sum(struct workspace *ws, struct ctx *ctx, struct str agent, int64_t s
 			    err);
 	jv_set(ctx->arena, s.all, "by_model", s.by_model);
 	jv_set(ctx->arena, s.all, "by_session", s.by_session);
+	jv_set(ctx->arena, s.all, "by_day", s.by_day);
 	*ret_sum = s.all;
 	return r;
 }

@@ -46,6 +46,12 @@ struct session_page {
 int session_history(struct workspace *ws, struct ctx *ctx, struct session_ref ref, uint64_t before, size_t count,
 		    bool messages, struct session_page *ret, struct err *err);
 
+/* What a conversation goes on from: the entries from its last compaction on, and before them those that it keeps (from
+   the one whose id is its "first_kept"); all of them when there is none. Nothing when there is no such session.
+   ERR_TOO_LARGE: there are more than `most`. */
+int session_recent(struct workspace *ws, struct ctx *ctx, struct session_ref ref, size_t most, struct jv **ret_entries,
+		   struct err *err);
+
 /* The snapshot; *ret_state is NULL when there is none. */
 int session_state(struct workspace *ws, struct ctx *ctx, struct session_ref ref, struct jv **ret_state,
 		  struct str *ret_version, struct err *err);
@@ -60,7 +66,11 @@ int session_archive(struct workspace *ws, struct ctx *ctx, struct session_ref re
 
 /* One line of token_usage.jsonl: input_tokens, output_tokens, model, invocation_type, … */
 int usage_add(struct workspace *ws, struct ctx *ctx, struct session_ref ref, const struct jv *usage, struct err *err);
-/* Sums since `since_ns`: {input_tokens, output_tokens, total_tokens, llm_calls, by_model: {…}, by_session: {…}}. */
+/* Whether one of the newest lines has this value of "turn". */
+int usage_has(struct workspace *ws, struct ctx *ctx, struct session_ref ref, struct str turn, bool *ret_has,
+	      struct err *err);
+/* Sums since `since_ns`: {input_tokens, output_tokens, total_tokens, llm_calls, cost_usd?, by_model: {…}, by_session:
+   {…}, by_day: {"2026-11-15": …}}. */
 int usage_sum(struct workspace *ws, struct ctx *ctx, struct str agent, int64_t since_ns, struct jv **ret_sum,
 	      struct err *err);
 

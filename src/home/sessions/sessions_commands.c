@@ -13,7 +13,7 @@ static struct session_ref ref_of(struct cli *cli)
 	return (struct session_ref){.agent = args_get(&cli->args, "agent"), .session = cli->args.operands[0]};
 }
 
-static int run_sessions_list(struct cli *cli, struct err *err)
+int run_sessions_list(struct cli *cli, struct err *err)
 {
 	struct arena *arena = cli->ctx.arena;
 	struct jv *sessions, *value = jv_object(arena);
@@ -29,7 +29,7 @@ static int run_sessions_list(struct cli *cli, struct err *err)
 	return 0;
 }
 
-static int run_sessions_show(struct cli *cli, struct err *err)
+int run_sessions_show(struct cli *cli, struct err *err)
 {
 	size_t count = args_number(&cli->args, "limit", 50);
 	struct session_page page;
@@ -60,7 +60,7 @@ static int append_read(struct cli *cli, struct jv **entries, size_t *count, stru
 }
 
 /* One JSON object per line of standard input. */
-static int run_sessions_append(struct cli *cli, struct err *err)
+int run_sessions_append(struct cli *cli, struct err *err)
 {
 	struct jv *entries = jv_array(cli->ctx.arena);
 	char *line = NULL;
@@ -94,7 +94,7 @@ static int run_sessions_append(struct cli *cli, struct err *err)
 	return r;
 }
 
-static int run_sessions_archive(struct cli *cli, struct err *err)
+int run_sessions_archive(struct cli *cli, struct err *err)
 {
 	struct jv *report;
 	int r = session_archive(cli->ws, &cli->ctx, ref_of(cli), STR_NONE, STR_NONE, &report, err);
@@ -120,9 +120,11 @@ static int run_usage(struct cli *cli, struct err *err)
 		r = usage_sum(cli->ws, &cli->ctx, args_get(&cli->args, "agent"), from, &sum, err);
 	if (r || cli_json(cli, sum))
 		return r;
-	output_printf(&cli->out, "%lld tokens in, %lld out, %lld calls\n",
-		      (long long)jv_get_int(sum, "input_tokens", 0), (long long)jv_get_int(sum, "output_tokens", 0),
-		      (long long)jv_get_int(sum, "llm_calls", 0));
+	output_printf(&cli->out, "%lld tokens in, %lld out, %lld calls", (long long)jv_get_int(sum, "input_tokens", 0),
+		      (long long)jv_get_int(sum, "output_tokens", 0), (long long)jv_get_int(sum, "llm_calls", 0));
+	if (jv_get(sum, "cost_usd"))
+		output_printf(&cli->out, ", %.4f USD", jv_get(sum, "cost_usd")->u.d);
+	output_add(&cli->out, STR("\n"));
 	for (const struct jv_member *m = jv_first(jv_get(sum, "by_model")); m; m = m->next)
 		output_printf(&cli->out, "  %.*s: %lld in, %lld out\n", STR_ARG(m->key),
 			      (long long)jv_get_int(m->value, "input_tokens", 0),
@@ -130,17 +132,11 @@ static int run_usage(struct cli *cli, struct err *err)
 	return 0;
 }
 
-static const struct action actions[] = {
-	{"list", NULL, .opens = CLI_READS, .run = run_sessions_list},
-	{"show", "ID", .opens = CLI_READS, .run = run_sessions_show},
-	{"append", "ID", .opens = CLI_WRITES, .run = run_sessions_append},
-	{"archive", "ID", .opens = CLI_WRITES, .run = run_sessions_archive},
-	{0},
-};
-
-static const struct option sessions_options[] = {
+const struct option sessions_options[] = {
 	{"limit", 'n', "N", .help = "how many sessions, or entries from the end (default: 50)", .min = 1,
 	 .max = 100000},
+	{"model", 'm', "MODEL", .env = "STEAD_MODEL", .help = "resume: PROVIDER:MODEL (default: model of agent.yaml)"},
+	{"base-url", 0, "URL", .help = "resume: a server that speaks as the provider does"},
 	{0},
 };
 static const struct option usage_options[] = {
@@ -149,17 +145,6 @@ static const struct option usage_options[] = {
 };
 
 const struct command sessions_commands[] = {
-	{"sessions", "list, show, extend and archive conversations", TOPIC_HOME, .actions = actions,
-	 .options = sessions_options,
-	 .about = "A session is a log with one JSON object per line, which is never shortened. 'append' adds such\n"
-		  "lines from standard input: what a runtime of your own says and does. 'archive' writes the\n"
-		  "messages since the last archive to memory/conversations/, as Markdown and JSON. --agent\n"
-		  "chooses whose sessions.\n",
-	 .examples = "stead sessions\n  all sessions, the newest first\n"
-		     "echo '{\"type\":\"message\",\"role\":\"user\",\"content\":\"hello\"}' | stead sessions append "
-		     "chat-1\n"
-		     "  add a message\n"
-		     "stead sessions show chat-1\n  the end of a session\n"},
 	{"usage", "sum up the tokens that were used", TOPIC_HOME, .run = run_usage, .options = usage_options,
 	 .about = "Sums up agents/<agent>/token_usage.jsonl by model. Runtimes add to it with session_append and\n"
 		  "entries of type usage.\n",

@@ -34,6 +34,7 @@ void session_line(struct arena *arena, struct buf *text, const struct jv *entry,
 
 int tool_session_list(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
 {
+	static const char *const times[] = {"started_at", "last_active_at", NULL};
 	struct arena *arena = call->ctx->arena;
 	uint64_t limit = arg_count(args, "limit", 50, LAST_MOST), total;
 	struct jv *list;
@@ -41,6 +42,7 @@ int tool_session_list(struct call *call, const struct jv *args, struct outcome *
 
 	if (r)
 		return r;
+	workspace_times(call->ws, arena, list, times);
 	ret->value = jv_object(arena);
 	jv_set(arena, ret->value, "sessions", list);
 	jv_set_int(arena, ret->value, "total", (int64_t)total);
@@ -103,13 +105,26 @@ static void render_history(const struct jv *args, const struct jv *value, struct
 	text->len--;
 }
 
+/* A person's decision about a call is an entry of the log, and no tool may write one in their place. */
+static int check_types(const struct jv *entries, struct err *err)
+{
+	for (const struct jv_member *m = jv_first(entries); m; m = m->next)
+		if (str_eq_nocase(str_trim(jv_get_str(m->value, "type")), STR("approval")))
+			return err_set(
+				err, ERR_DENIED,
+				"entries of type approval are written by people, with 'stead approvals' or over HTTP");
+	return 0;
+}
+
 static int tool_session_append(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
 {
 	struct arena *arena = call->ctx->arena;
 	const struct jv *list = jv_get(args, "entries");
 	struct jv *ids = jv_array(arena), *entries = jv_array(arena), *written;
-	int r;
+	int r = check_types(list, err);
 
+	if (r)
+		return r;
 	for (const struct jv_member *m = jv_first(list); m; m = m->next)
 		if (!str_is(jv_get_str(m->value, "type"), "usage"))
 			jv_push(arena, entries, m->value);
@@ -181,7 +196,7 @@ int tool_session_search(struct call *call, const struct jv *args, struct outcome
 	int r;
 
 	if (agent.len)
-		query.under = arena_printf(arena, "agents/%.*s", STR_ARG(workspace_encode_name(arena, agent)));
+		query.under = arena_printf(arena, "agents/%.*s", STR_ARG(workspace_encode_id(arena, agent)));
 	r = home_search(call->ws, call->ctx, &query, &hits, err);
 	if (r)
 		return r;

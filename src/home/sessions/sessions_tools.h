@@ -8,6 +8,13 @@
 
 extern const struct command sessions_commands[];
 
+extern const struct option sessions_options[];
+/* Actions of the command `sessions`, which src/agent describes: it can also resume one. */
+int run_sessions_list(struct cli *cli, struct err *err);
+int run_sessions_show(struct cli *cli, struct err *err);
+int run_sessions_append(struct cli *cli, struct err *err);
+int run_sessions_archive(struct cli *cli, struct err *err);
+
 #define SESSION_LINE_MAX 500
 
 int tool_session_list(struct call *call, const struct jv *args, struct outcome *ret, struct err *err);

@@ -13,6 +13,7 @@
 #include "base/env.h"
 #include "base/limits.h"
 #include "base/strmap.h"
+#include "home/skills/skills_git.h"
 #include "workspace/workspace_parts.h"
 
 struct layer {
@@ -149,12 +150,16 @@ static int open_place(struct gather *g, struct str place, struct store **ret, st
 }
 
 /* A place that cannot be reached is reported; the others are loaded all the same. */
-static int load_place(struct gather *g, struct str place, struct str source, struct err *err)
+static int load_place(struct gather *g, const struct skills_repository *repo, struct str source, struct err *err)
 {
 	struct layer layer = {.source = source};
+	struct str late = STR("");
 	struct store *store;
-	int r = open_place(g, place, &store, err);
+	int r = skills_git_is(repo->url) ? skills_git_open(g->ctx, repo, &store, &late, err)
+					 : open_place(g, repo->url, &store, err);
 
+	if (late.len)
+		problem(g, &layer, STR(""), late);
 	if (r == 0) {
 		layer.store = store_readonly_new(store);
 		g->out->opened[g->out->opened_count++] = layer.store;
@@ -170,15 +175,19 @@ static int load_places(struct gather *g, const struct jv *settings, struct err *
 {
 	struct str global = jv_get_str(settings, "global_dir");
 	size_t n = 0;
-	int r = global.len ? load_place(g, global, STR("global"), err) : 0;
+	int r = global.len ? load_place(g, &(struct skills_repository){.url = global}, STR("global"), err) : 0;
 
 	for (const struct jv_member *m = jv_first(jv_get(settings, "repositories")); r == 0 && m; m = m->next) {
-		struct str place = m->value->type == JV_STR ? m->value->u.s : jv_get_str(m->value, "url");
+		struct skills_repository repo = {.url = jv_str_of(m->value)};
 		struct str name = jv_get_str(m->value, "name");
 
 		if (++n > SKILL_REPOSITORIES_MAX)
 			break; /* the schema says so too */
-		r = load_place(g, place, name.len ? name : arena_printf(g->ctx->arena, "repository%zu", n), err);
+		if (m->value->type == JV_OBJECT)
+			repo = (struct skills_repository){.url = jv_get_str(m->value, "url"),
+							  .ref = jv_get_str(m->value, "ref"),
+							  .path = jv_get_str(m->value, "path")};
+		r = load_place(g, &repo, name.len ? name : arena_printf(g->ctx->arena, "repository%zu", n), err);
 	}
 	return r;
 }

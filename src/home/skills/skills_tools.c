@@ -120,6 +120,49 @@ void render_skill(const struct jv *args, const struct jv *value, struct buf *tex
 			   (long long)jv_get_int(m->value, "size", 0));
 }
 
+/* --- as prompts --- */
+
+/* Who may not load a skill gets none as a prompt either. */
+static int list_skill_prompts(struct call *call, struct jv *list, struct err *err)
+{
+	struct arena *arena = call->ctx->arena;
+	struct skills skills;
+	int r = prompt_offers(call->set, "load_skill") ? skills_open(call->ws, call->ctx, &skills, err)
+						       : -ERR_NOT_FOUND;
+
+	if (r)
+		return r == -ERR_NOT_FOUND ? 0 : r;
+	for (size_t i = 0; i < skills.count; i++) {
+		struct jv *v = jv_object(arena);
+
+		jv_set_str(arena, v, "name", arena_str(arena, skills.skills[i].name));
+		jv_set_str(arena, v, "description", arena_str(arena, skills.skills[i].description));
+		jv_push(arena, list, v);
+	}
+	skills_close(&skills);
+	return 0;
+}
+
+static int get_skill_prompt(struct call *call, struct str name, struct str *ret_text, struct err *err)
+{
+	struct arena *arena = call->ctx->arena;
+	struct jv *args = jv_object(arena);
+	struct outcome out = {0};
+	struct buf text;
+	int r;
+
+	if (!prompt_offers(call->set, "load_skill"))
+		return err_set(err, ERR_NOT_FOUND, "skills are not offered here");
+	jv_set_str(arena, args, "name", name);
+	r = tool_load_skill(call, args, &out, err);
+	if (r)
+		return r;
+	buf_init(&text, arena, TOOL_TEXT_MAX);
+	render_skill(args, out.value, &text);
+	*ret_text = buf_str(&text);
+	return 0;
+}
+
 /* --- writing --- */
 
 static int tool_skill_manage(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
@@ -168,7 +211,7 @@ static void render_managed(const struct jv *args, const struct jv *value, struct
 
 static const struct tool native[] = {
 	{
-		.name = "list_skills", .title = "List skills", .traits = RO, .call = tool_list_skills, .render = render_list,
+		.name = "list_skills", .title = "List skills", .traits = RO | TOOL_BASIC, .call = tool_list_skills, .render = render_list,
 		.description = "Lists skills and when to use them, drafts, and skills that could not be read.",
 		.result =
 			"skills! [{name!; description!; source!; path!; " DETAILS "}]: by name\n"
@@ -176,7 +219,7 @@ static const struct tool native[] = {
 			"problems [obj]: skills that were left out, and why",
 	},
 	{
-		.name = "load_skill", .title = "Load a skill", .traits = RO, .call = tool_load_skill, .render = render_skill,
+		.name = "load_skill", .title = "Load a skill", .traits = RO | TOOL_BASIC, .call = tool_load_skill, .render = render_skill,
 		.description = "Reads the instructions of a skill, or another of its files.",
 		.args =
 			"name!: name from list_skills\n"
@@ -200,7 +243,7 @@ static const struct tool native[] = {
 			"content: create, edit: the whole SKILL.md\n"
 			"old_string: patch: the exact text to replace\n"
 			"new_string: patch: the text that replaces it\n"
-			"replace_all bool: patch: replace every occurrence (default false)\n"
+			"replace_all bool: patch: replace every occurrence\n"
 			"file_path: patch, write_file, remove_file: a file of the skill (patch: default SKILL.md)\n"
 			"file_content: write_file: what to write\n"
 			"absorbed_into: delete: the skill that replaces it",
@@ -228,4 +271,6 @@ const struct family skills_family = {
 	.prompt = skills_sections,
 	.commands = skills_commands,
 	.check = skills_check,
+	.list_prompts = list_skill_prompts,
+	.get_prompt = get_skill_prompt,
 };

@@ -202,7 +202,7 @@ static int take_workspace(struct arena *arena, const struct jv *flat, struct str
 		jv_set(arena, place, "workspace.mode", jv_copy(arena, mode));
 	else if (jv_get(flat, "workspace.mode"))
 		jv_set(arena, place, "workspace.mode", jv_copy(arena, jv_get(flat, "workspace.mode")));
-	r = take_word(arena, place, "workspace.mode", "isolated shared", STR("isolated"), w, "mode", err);
+	r = take_word(arena, place, "workspace.mode", "isolated shared fork", STR("isolated"), w, "mode", err);
 	if (r == 0)
 		r = take_text(arena, flat, "workspace.path", place, err);
 	text = jv_get_str(place, "workspace.path");
@@ -214,13 +214,13 @@ static int take_workspace(struct arena *arena, const struct jv *flat, struct str
 	}
 	if (r)
 		return r;
-	if (str_is(jv_get_str(w, "mode"), "shared") || (text.len && wpath_is_root(path)))
+	if (!str_is(jv_get_str(w, "mode"), "isolated") || (text.len && wpath_is_root(path)))
 		jv_set_str(arena, w, "root", STR("."));
 	else if (text.len)
 		jv_set_str(arena, w, "root", path.s);
 	else
 		jv_set_str(arena, w, "root",
-			   arena_printf(arena, "agents/%.*s/workspace", STR_ARG(workspace_encode_name(arena, id))));
+			   arena_printf(arena, "agents/%.*s/workspace", STR_ARG(workspace_encode_id(arena, id))));
 	jv_set(arena, out, "workspace", w);
 	return 0;
 }

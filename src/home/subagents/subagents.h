@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Subagents as files: subagents/<id>.md has a head (what it is for, which model, which tools) and, as its body, the
- * system prompt. Here they are only read and checked; nothing is started.
+ * system prompt. Here they are only read and checked; src/agent runs them.
  */
 #ifndef STEAD_HOME_SUBAGENTS_SUBAGENTS_H
 #define STEAD_HOME_SUBAGENTS_SUBAGENTS_H
@@ -9,6 +9,9 @@
 #include "command/command.h"
 #include "text/jv.h"
 #include "tool/prompt_section.h"
+
+/* The subagent that needs no declaration: it works as its parent does, in the same files. */
+#define GENERAL_PURPOSE "general-purpose"
 
 /* One file: {id, description, workspace: {mode, path?, root}, model?, steps, temperature?, top_p?, variant?, mode,
    hidden, expose_to_user, tools?, skills?, prompt?, warnings?}. `root` is where it works: "." for the workspace itself.

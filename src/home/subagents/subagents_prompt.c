@@ -14,6 +14,8 @@ static void take(struct prompt_find *find, const struct store_entry *file)
 
 static int find_subagents(struct prompt_find *find, struct err *err)
 {
+	if (config_disables(workspace_config(find->ws), "subagents"))
+		return 0;
 	return prompt_find_below(find, "subagents", 0, take, err);
 }
 

@@ -35,7 +35,7 @@ static int tool_get_subagent(struct call *call, const struct jv *args, struct ou
 
 /* clang-format off */
 #define SUBAGENT \
-	"id!; description!; workspace! {mode! isolated|shared: whose files it sees; path; " \
+	"id!; description!; workspace! {mode! isolated|shared|fork: whose files it sees; path; " \
 	"root!: where it works (. is the workspace itself)}; model\n" \
 	"steps! int>=1: number of turns it may take\n" \
 	"temperature num; top_p num; variant; mode!; hidden bool; expose_to_user bool; tools [str]; skills [str]\n" \

@@ -220,9 +220,9 @@ static int set_aside(struct change *c, struct str text, const struct err *why, s
 	return 0;
 }
 
-static void add_note(struct arena *arena, struct jv *task, struct str note)
+static void add_note(const struct workspace *ws, struct arena *arena, struct jv *task, struct str note)
 {
-	struct str before = jv_get_str(task, "notes"), time = clock_format_utc(arena, clock_real_ns());
+	struct str before = jv_get_str(task, "notes"), time = workspace_time(ws, arena, clock_real_ns());
 	struct buf text;
 
 	buf_init(&text, arena, YAML_LEN_MAX);
@@ -260,7 +260,7 @@ static void judge(const struct change *c, struct jv *task, bool *ret_failed, boo
 		      at - seen > stale;
 	if (!*ret_failed)
 		return;
-	add_note(arena, task, STR("No progress for too long; marked as failed."));
+	add_note(c->ws, arena, task, STR("No progress for too long; marked as failed."));
 	jv_set_str(arena, task, "status", STR("failed"));
 	jv_set(arena, task, "completed_at", now(arena));
 }
@@ -425,13 +425,15 @@ static int check_fields(const struct jv *fields, struct err *err)
 }
 
 /* Status and what follows from it, notes, and the other fields as they are given. */
-static void merge(struct arena *arena, struct jv *task, const struct jv *fields)
+static void merge(const struct change *c, struct jv *task)
 {
+	struct arena *arena = c->ctx->arena;
+	const struct jv *fields = c->fields;
 	struct str status = jv_get_str(fields, "status");
 
 	for (const struct jv_member *m = jv_first(fields); m; m = m->next) {
 		if (str_is(m->key, "notes") && jv_str_of(m->value).len)
-			add_note(arena, task, jv_str_of(m->value));
+			add_note(c->ws, arena, task, jv_str_of(m->value));
 		else if (!str_is(m->key, "notes") && !str_is(m->key, "id") && !jv_is_null(m->value))
 			jv_set_key(arena, task, m->key, jv_copy(arena, m->value));
 	}
@@ -455,7 +457,7 @@ static int edit_create(struct change *c, const struct jv *tasks, struct str *tex
 	jv_set_str(arena, task, "description", STR_NONE);
 	jv_set(arena, task, "created_at", now(arena));
 	jv_set_int(arena, task, "check_count", 0);
-	merge(arena, task, c->fields);
+	merge(c, task);
 	c->task = task;
 	return yaml_list_set(arena, *text, "tasks", jv_count(tasks), task, text, err);
 }
@@ -500,7 +502,7 @@ static int edit_update(struct change *c, const struct jv *tasks, struct str *tex
 		return r;
 	c->touched = index;
 	c->task = jv_copy(arena, jv_at(tasks, index));
-	merge(arena, c->task, c->fields);
+	merge(c, c->task);
 	jv_set_int(arena, c->task, "check_count", jv_get_int(c->task, "check_count", 0) + 1);
 	jv_set(arena, c->task, "last_checked_at", now(arena));
 	return yaml_list_set(arena, *text, "tasks", index, c->task, text, err);

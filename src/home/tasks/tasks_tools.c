@@ -90,10 +90,14 @@ static void render_task(const struct jv *args, const struct jv *value, struct bu
 
 /* --- handlers --- */
 
+static const char *const task_times[] = {"created_at", "started_at",      "completed_at",
+					 "deadline",   "last_checked_at", NULL};
+
 static void give(struct call *call, struct outcome *ret, const char *action, struct jv *task, struct str note)
 {
 	struct arena *arena = call->ctx->arena;
 
+	workspace_times(call->ws, arena, task, task_times);
 	ret->value = jv_object(arena);
 	jv_set_str(arena, ret->value, "action", str_of(action));
 	jv_set(arena, ret->value, "task", task);
@@ -155,6 +159,7 @@ static int tool_list_tasks(struct call *call, const struct jv *args, struct outc
 
 	if (r)
 		return r;
+	workspace_times(call->ws, arena, tasks, task_times);
 	ret->value = jv_object(arena);
 	jv_set(arena, ret->value, "tasks", tasks);
 	jv_set_int(arena, ret->value, "total", (int64_t)jv_count(tasks));
@@ -170,7 +175,7 @@ static int tool_list_tasks(struct call *call, const struct jv *args, struct outc
 
 static const struct tool native[] = {
 	{
-		.name = "create_task", .title = "Create a task", .call = tool_create_task, .render = render_task,
+		.name = "create_task", .title = "Create a task", .traits = TOOL_BASIC, .call = tool_create_task, .render = render_task,
 		.description = "Adds a task to TASKS.yaml, for work that continues after this conversation. Gives its id.",
 		.args =
 			"description!: what to do\n"
@@ -183,7 +188,7 @@ static const struct tool native[] = {
 		.result = TASK,
 	},
 	{
-		.name = "list_tasks", .title = "List tasks", .traits = RO, .call = tool_list_tasks, .render = render_list,
+		.name = "list_tasks", .title = "List tasks", .traits = RO | TOOL_BASIC, .call = tool_list_tasks, .render = render_list,
 		.description = "Lists tasks, most urgent and oldest first, with short ids that the other task tools accept.",
 		.args =
 			STATUS "only tasks with this status\n"
@@ -193,7 +198,7 @@ static const struct tool native[] = {
 			"total! int",
 	},
 	{
-		.name = "update_task", .title = "Update a task", .call = tool_update_task, .render = render_task,
+		.name = "update_task", .title = "Update a task", .traits = TOOL_BASIC, .call = tool_update_task, .render = render_task,
 		.description = "Changes a task's status or fields, or adds a line to its notes.",
 		.args =
 			TASK_ID "\n"

@@ -4,6 +4,8 @@
 #include "home/timeline/history.h"
 #include "home/timeline/timeline_commands.h"
 #include "text/diff.h"
+#include "workspace/fork.h"
+#include "workspace/workspace_parts.h"
 
 /* "REV..REV", "REV.." and "REV" (up to now), "..REV" (from the beginning). */
 static int parse_range(struct cli *cli, struct str text, uint64_t *ret_from, uint64_t *ret_to, bool *ret_now,
@@ -96,10 +98,14 @@ static int print_file(void *arg, const struct jv *file, struct err *err)
 static int diff_operands(struct cli *cli, struct wpath *ret_path, uint64_t *from, uint64_t *to, bool *now,
 			 struct err *err)
 {
-	size_t last = cli->args.operand_count - 1;
+	size_t last = cli->args.operand_count ? cli->args.operand_count - 1 : 0;
 	struct str path = last ? cli->args.operands[0] : STR("");
 	struct err ignored;
-	int r = parse_range(cli, cli->args.operands[last], from, to, now, err);
+	int r;
+
+	if (!cli->args.operand_count)
+		return err_set(err, ERR_NOT_FOUND, "nothing has changed yet");
+	r = parse_range(cli, cli->args.operands[last], from, to, now, err);
 
 	if (r == -ERR_NOT_FOUND && last && parse_range(cli, path, from, to, now, &ignored) == 0) {
 		path = cli->args.operands[last];
@@ -108,21 +114,17 @@ static int diff_operands(struct cli *cli, struct wpath *ret_path, uint64_t *from
 	return r ? r : cli_path(cli, path, ret_path, err);
 }
 
-int run_diff(struct cli *cli, struct err *err)
+static int print_diff(struct cli *cli, struct workspace *ws, struct wpath path, uint64_t from, uint64_t to, bool now,
+		      struct err *err)
 {
 	struct diff_printer p = {.cli = cli, .files = cli->json ? jv_array(cli->ctx.arena) : NULL};
-	struct wpath path;
-	uint64_t from, to;
-	bool now;
-	int r = diff_operands(cli, &path, &from, &to, &now, err);
+	int r = now ? history_notice(ws, &cli->ctx, path, err) : 0;
 
 	if (r == 0 && now)
-		r = history_notice(cli->ws, &cli->ctx, path, err);
-	if (r == 0 && now)
-		r = past_revision(cli->ws, &cli->ctx, STR("head"), &to, err);
-	p.words = args_has(&cli->args, "words") || (cli->out.to_terminal && !args_has(&cli->args, "lines"));
+		r = past_revision(ws, &cli->ctx, STR("head"), &to, err);
+	p.words = args_has(&cli->args, "word");
 	if (r == 0)
-		r = history_diff_each(cli->ws, &cli->ctx, path, from, to, print_file, &p, err);
+		r = history_diff_each(ws, &cli->ctx, path, from, to, print_file, &p, err);
 	if (r == 0 && p.files) {
 		struct jv *v = jv_object(cli->ctx.arena);
 
@@ -134,8 +136,55 @@ int run_diff(struct cli *cli, struct err *err)
 	return r;
 }
 
+/* All that a fork changed. */
+static int diff_fork(struct cli *cli, struct str name, struct err *err)
+{
+	struct workspace *fork;
+	struct wpath path = WPATH_ROOT;
+	int r = cli->args.operand_count > 1 ? cli_path(cli, cli->args.operands[1], &path, err) : 0;
+
+	if (r == 0)
+		r = workspace_open_sibling(cli->ws, name, &fork, err);
+	if (r)
+		return r;
+	r = print_diff(cli, fork, path, 0, 0, true, err);
+	workspace_close(fork);
+	return r;
+}
+
+/* A path alone, or nothing: the last change. False when nothing is known of it. */
+static bool find_last_change(struct cli *cli, struct wpath *ret_path, uint64_t *from, uint64_t *to)
+{
+	struct history_req req = {.limit = 1};
+	struct str path = cli->args.operand_count ? cli->args.operands[0] : STR("");
+	struct err ignored;
+	struct jv *v;
+
+	if (cli->args.operand_count > 1 || cli_path(cli, path, &req.path, &ignored) ||
+	    history_list(cli->ws, &cli->ctx, &req, &v, &ignored) || !jv_count(jv_get(v, "revisions")))
+		return false;
+	*ret_path = req.path;
+	*to = (uint64_t)jv_get_int(jv_at(jv_get(v, "revisions"), 0), "revision", 1);
+	*from = *to - 1;
+	return true;
+}
+
+int run_diff(struct cli *cli, struct err *err)
+{
+	struct wpath path;
+	struct str fork;
+	uint64_t from, to = 0;
+	bool now;
+	int r = diff_operands(cli, &path, &from, &to, &now, err);
+
+	if (r && cli->args.operand_count && fork_find(cli->ws, &cli->ctx, cli->args.operands[0], &fork))
+		return diff_fork(cli, fork, err);
+	if (r && find_last_change(cli, &path, &from, &to))
+		return print_diff(cli, cli->ws, path, from, to, false, err);
+	return r ? r : print_diff(cli, cli->ws, path, from, to, now, err);
+}
+
 const struct option diff_options[] = {
-	{"words", .help = "mark changed words (the default on a terminal)"},
-	{"lines", .help = "whole lines, in the format of patch (the default elsewhere)"},
+	{"word", .help = "mark the words that changed, instead of whole lines"},
 	{0},
 };

@@ -52,7 +52,7 @@ static struct jv *revision_value(struct workspace *ws, struct arena *arena, cons
 	jv_set_str(arena, v, "path", arena_str(arena, path.s));
 	jv_set_str(arena, v, "operation", str_of(rev_op_name(r->op)));
 	jv_set(arena, v, "actor", actor_value(arena, &r->actor));
-	jv_set_str(arena, v, "time", clock_format_utc(arena, r->time_ns));
+	jv_set_str(arena, v, "time", workspace_time(ws, arena, r->time_ns));
 	jv_set(arena, v, "before", state_value(arena, &r->before));
 	jv_set(arena, v, "after", state_value(arena, &r->after));
 	if (r->other.len && past_shown(ws, (struct wpath){r->other}, &other))
@@ -253,7 +253,7 @@ int history_checkpoints(struct workspace *ws, struct ctx *ctx, struct jv **ret, 
 
 		jv_set_str(ctx->arena, v, "checkpoint", marks[i].name);
 		jv_set_int(ctx->arena, v, "revision", (int64_t)marks[i].number);
-		jv_set_str(ctx->arena, v, "time", clock_format_utc(ctx->arena, marks[i].time_ns));
+		jv_set_str(ctx->arena, v, "time", workspace_time(ws, ctx->arena, marks[i].time_ns));
 		jv_push(ctx->arena, *ret, v);
 	}
 	return 0;

@@ -28,8 +28,8 @@ int past_changes(struct workspace *ws, struct ctx *ctx, struct wpath path, uint6
 int past_kept(struct workspace *ws, struct ctx *ctx, uint64_t number, struct err *err);
 
 bool past_same(const struct rev_state *a, const struct rev_state *b);
-/* The versions of a state outlive the page they came from. */
-struct rev_state past_keep(struct ctx *ctx, const struct rev_state *state);
+/* A copy of the state that outlives the page it came from. */
+const struct rev_state *past_keep(struct ctx *ctx, const struct rev_state *state);
 int past_read(struct workspace *ws, struct ctx *ctx, struct wpath logged, uint64_t number, size_t max,
 	      struct str *ret_bytes, struct err *err);
 /* {"path","change","diff"}; NULL when there is no difference. Contents that are too large to compare have no "diff".
@@ -44,7 +44,7 @@ struct step {
 	struct wpath logged, shown;
 	bool is_home;    /* of a family: `shown` is its path in workspace_home(), else in workspace_files() */
 	uint64_t number; /* to what it was after this */
-	struct rev_state then, now;
+	const struct rev_state *then, *now;
 	uint32_t mode; /* that the file gets; 0: the one that it has, or the default */
 };
 /* Some of them, as the first members of an array's elements. */

@@ -58,11 +58,16 @@ int past_kept(struct workspace *ws, struct ctx *ctx, uint64_t number, struct err
 
 /* --- what changed --- */
 
-struct rev_state past_keep(struct ctx *ctx, const struct rev_state *state)
+const struct rev_state *past_keep(struct ctx *ctx, const struct rev_state *state)
 {
-	struct rev_state kept = *state;
+	static const struct rev_state absent;
+	struct rev_state *kept;
 
-	kept.version = arena_str(ctx->arena, state->version);
+	if (!state->exists)
+		return &absent;
+	kept = ARENA_NEW(ctx->arena, struct rev_state);
+	*kept = *state;
+	kept->version = arena_str(ctx->arena, state->version);
 	return kept;
 }
 
@@ -95,7 +100,7 @@ static int add_change(void *arg, const struct revision *r, struct err *err)
 		c->list[*at] =
 			(struct past_change){.logged = logged,
 					     .shown = shown,
-					     .before = past_keep(c->ctx, &r->before),
+					     .before = *past_keep(c->ctx, &r->before),
 					     .fixed = store_guard_says(workspace_files(c->ws), shown) == GUARD_FIXED};
 	}
 	if (*at == SIZE_MAX)

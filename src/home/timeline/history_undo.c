@@ -15,6 +15,7 @@
 #include "base/limits.h"
 #include "base/strmap.h"
 #include "home/timeline/history_internal.h"
+#include "workspace/rights.h"
 #include "workspace/workspace_parts.h"
 
 #define CONFLICT_DIFFS 20
@@ -33,13 +34,13 @@ struct area {
 
 /* One path of an undo, while the log is walked from the newest change back. */
 struct undo_path {
-	struct step step;       /* number: before the oldest chosen change; now: as it is */
-	uint64_t newest;        /* chosen */
-	struct rev_state left;  /* by that one */
-	uint64_t last;          /* its newest change, chosen or not */
-	struct rev_state above; /* what the change that is met next must have left behind */
-	uint64_t above_number;  /* after which revision */
-	bool gap;               /* changes that were not chosen were met since */
+	struct step step;              /* number: before the oldest chosen change; now: as it is */
+	uint64_t newest;               /* chosen */
+	const struct rev_state *left;  /* by that one */
+	uint64_t last;                 /* its newest change, chosen or not */
+	const struct rev_state *above; /* what the change that is met next must have left behind */
+	uint64_t above_number;         /* after which revision */
+	bool gap;                      /* changes that were not chosen were met since */
 	bool conflict;
 	bool mixed;        /* a conflict between two chosen changes */
 	bool mode_changed; /* by a chosen change */
@@ -121,16 +122,16 @@ static bool find_door(const struct undo *u, struct wpath logged, struct step *re
 	return a->has_home && is_home_path(shown);
 }
 
-/* Files of the tools are anybody's. Elsewhere an agent takes back what it did itself, and of what people prepare for
-   agents nothing that it cannot prove to be its own. */
+/* Files of the tools are anybody's. Elsewhere an agent takes back what it did itself, and of what people own and of
+   memory nothing that it cannot prove to be its own. */
 static bool may_take_back(const struct undo *u, const struct revision *r, const struct step *s)
 {
-	static const char *const prepared[] = {"skills", "knowledge", "subagents", NULL};
+	enum rights_owner owner = rights_owner_of(s->shown);
 	struct str me = u->ctx->actor.agent;
 
 	if (!s->is_home || (u->req.by_person && !me.len))
 		return true;
-	return str_eq(me, r->actor.agent) && (me.len || !is_one_of(top_of(s->shown), prepared));
+	return str_eq(me, r->actor.agent) && (me.len || (owner != RIGHTS_PEOPLE && owner != RIGHTS_MEMORY));
 }
 
 static bool is_ours(const struct undo *u, const struct revision *r)
@@ -186,9 +187,11 @@ static int find_event(void *arg, const struct revision *r, struct err *err)
 static int nothing_left(const struct undo *u, bool any, struct err *err)
 {
 	if (u->req.redo)
-		return err_set(err, ERR_NOT_FOUND, "%s",
-			       any ? "nothing to redo: there was a change after the last undo"
-				   : "nothing to redo: nothing was undone");
+		return err_set(
+			err, ERR_NOT_FOUND, "%s",
+			any ? "nothing to redo: every undone change has been redone, or something has changed since "
+			      "the undo"
+			    : "nothing to redo: nothing was undone");
 	return err_set(err, ERR_NOT_FOUND, "nothing has been changed that is not undone, so there is nothing to undo");
 }
 
@@ -401,13 +404,13 @@ static int plan_change(void *arg, const struct revision *r, struct err *err)
 		return 0;
 	}
 	if (p->gap)
-		bad = is_same(u, r->path, left, (struct past_state){&p->above, p->above_number}, &same, err);
+		bad = is_same(u, r->path, left, (struct past_state){p->above, p->above_number}, &same, err);
 	p->conflict |= !same;
 	p->mixed |= !same && p->newest;
 	p->gap = false;
 	if (!p->newest) {
 		p->newest = r->number;
-		p->left = past_keep(u->ctx, &r->after);
+		p->left = r->number == p->last ? p->step.now : past_keep(u->ctx, &r->after);
 	}
 	p->mode_changed |= r->before.mode && r->after.mode && r->before.mode != r->after.mode;
 	p->step.number = p->above_number = r->number - 1;
@@ -422,11 +425,11 @@ static int plan_change(void *arg, const struct revision *r, struct err *err)
    the undo of an older call, after a call like that was passed over. */
 static int leave_if_undone(struct undo *u, struct undo_path *p, struct err *err)
 {
-	struct past_state then = {&p->step.then, p->step.number}, left = {&p->left, p->newest};
+	struct past_state then = {p->step.then, p->step.number}, left = {p->left, p->newest};
 	bool same = false;
 	int r = 0;
 
-	if (!p->mixed && !(p->mode_changed && p->step.then.mode != p->left.mode))
+	if (!p->mixed && !(p->mode_changed && p->step.then->mode != p->left->mode))
 		r = is_same(u, p->step.logged, then, left, &same, err);
 	if (!same)
 		return r;
@@ -448,9 +451,9 @@ static int keep_chosen(struct undo *u, struct err *err)
 		if (!p->newest)
 			continue;
 		r = leave_if_undone(u, p, err);
-		p->conflict = p->conflict && !past_same(&p->step.then, &p->step.now);
-		if (p->step.then.exists && (p->mode_changed || !p->step.now.exists))
-			p->step.mode = p->step.then.mode;
+		p->conflict = p->conflict && !past_same(p->step.then, p->step.now);
+		if (p->step.then->exists && (p->mode_changed || !p->step.now->exists))
+			p->step.mode = p->step.then->mode;
 		u->paths[n++] = *p;
 	}
 	u->count = n;
@@ -529,7 +532,7 @@ static int conflict_values(struct undo *u, struct jv *list, struct err *err)
 
 	for (size_t i = 0; r == 0 && i < u->count && jv_count(list) < HISTORY_LIMIT_MAX; i++) {
 		const struct undo_path *p = &u->paths[i];
-		struct past_change since = {.logged = p->step.logged, .shown = p->step.shown, .after = p->step.now};
+		struct past_change since = {.logged = p->step.logged, .shown = p->step.shown, .after = *p->step.now};
 		struct jv *one = jv_object(arena), *diff = NULL;
 
 		if (!p->conflict)

@@ -31,7 +31,8 @@ enum fate { FATE_UNCHANGED, FATE_TAKE, FATE_MERGE, FATE_REMOVE, FATE_KEEP, FATE_
 /* One of the three contents of a path. */
 struct side {
 	bool exists, is_dir;
-	bool kept; /* its bytes can be read */
+	bool kept;     /* its bytes can be read */
+	uint32_t mode; /* permissions; 0: not known */
 	uint64_t size, hash[2];
 	struct str bytes;   /* ptr NULL: more than MERGE_FILE_MAX */
 	struct str version; /* ours: for the condition */
@@ -45,6 +46,8 @@ struct item {
 	struct str version; /* of ours; ptr NULL: absent */
 	struct str text;    /* FATE_MERGE: the content; FATE_CONFLICT: with markers, or ptr NULL */
 	const char *why;
+	uint32_t mode; /* FATE_TAKE: permissions that the fork gave it; 0: as they are */
+	bool made;     /* with the others, as a group */
 };
 
 struct merge {
@@ -53,6 +56,7 @@ struct merge {
 	const struct merge_req *req;
 	struct store *fork_home; /* the fork's directory, durable */
 	struct fork_info info;
+	struct wpath root;    /* in the fork's log, of what is '/' in `ws` */
 	uint64_t until, head; /* of the fork; of the parent */
 	struct item *items;
 	size_t count, cap;
@@ -112,6 +116,7 @@ static int side_past(struct merge *m, struct ctx *ctx, struct wpath logged, uint
 	r = revisions_read(revisions, ctx, logged, number, STORE_WHOLE, &sink, &state, err);
 	taking_end(&t, ret);
 	ret->kept = r == 0;
+	ret->mode = state.mode;
 	return r == -ERR_NOT_FOUND ? 0 : r;
 }
 
@@ -134,6 +139,7 @@ static int side_now(struct merge *m, struct ctx *ctx, struct wpath path, struct 
 	r = store_read_stream(files, ctx, path, STORE_WHOLE, &sink, &stat, err);
 	taking_end(&t, ret);
 	ret->version = stat.version;
+	ret->mode = stat.mode;
 	if (r == -ERR_NOT_FOUND)
 		*ret = (struct side){0};
 	return r == -ERR_NOT_FOUND ? 0 : r;
@@ -209,7 +215,10 @@ static int decide(struct merge *m, struct item *it, struct err *err)
 	it->over_dir = ours.is_dir && theirs.exists;
 	it->version = ours.exists ? arena_str(m->ctx.arena, ours.version) : STR_NONE;
 	it->text = STR_NONE;
-	if (same(&base, &theirs) || same(&ours, &theirs))
+	it->mode = !base.exists || base.mode != theirs.mode ? theirs.mode : 0;
+	if (it->mode && base.mode && same(&ours, &theirs) && ours.mode != theirs.mode)
+		it->fate = FATE_TAKE; /* the fork changed its permissions */
+	else if (same(&base, &theirs) || same(&ours, &theirs))
 		it->fate = FATE_UNCHANGED;
 	else if (same(&ours, &base))
 		it->fate = theirs.exists ? FATE_TAKE : FATE_REMOVE;
@@ -240,10 +249,19 @@ static uint64_t base_of(struct merge *m, struct wpath logged)
 	return pending && pending->type == JV_INT && pending->u.i >= 0 ? (uint64_t)pending->u.i : m->info.merged;
 }
 
+static bool is_asked_for(const struct merge *m, struct wpath path)
+{
+	bool asked = !m->req->paths;
+
+	for (size_t i = 0; i < m->req->path_count && !asked; i++)
+		asked = wpath_within(path, m->req->paths[i]);
+	return asked;
+}
+
 /* Takes a path of the fork's log in, once. */
 static void add_path(struct merge *m, struct wpath logged)
 {
-	struct wpath root = workspace_root(m->ws), path;
+	struct wpath root = m->root, path;
 	struct err ignored;
 	bool added;
 	size_t *at = strmap_put(m->index, logged.s, &added);
@@ -251,6 +269,10 @@ static void add_path(struct merge *m, struct wpath logged)
 	if (!added)
 		return;
 	path = wpath_within(logged, root) ? wpath_relative(logged, root) : WPATH_ROOT;
+	if (!is_asked_for(m, path)) {
+		leave(m, logged, base_of(m, logged));
+		return;
+	}
 	if (wpath_is_root(path) || store_stat(workspace_files(m->ws), &m->ctx, path, NULL, &ignored) == -ERR_DENIED) {
 		m->left++;
 		leave(m, logged, base_of(m, logged));
@@ -274,9 +296,11 @@ static int find_interrupted(struct merge *m, struct err *err)
 		return 0;
 	r = revisions_query(workspace_revisions(m->ws), &m->ctx, &q, &found, &count, NULL, err);
 	for (size_t i = 0; r == 0 && i < count; i++) {
-		jv_set_key(m->ctx.arena, m->interrupted, found[i].path.s, jv_bool(m->ctx.arena, true));
-		jv_set_key(m->ctx.arena, m->info.pending, found[i].path.s,
-			   jv_int(m->ctx.arena, (int64_t)m->info.merging));
+		struct wpath logged = found[i].path; /* in the parent's log: there '/' may be elsewhere */
+
+		r = wpath_join(m->ctx.arena, m->root, wpath_relative(logged, workspace_root(m->ws)), &logged, err);
+		jv_set_key(m->ctx.arena, m->interrupted, logged.s, jv_bool(m->ctx.arena, true));
+		jv_set_key(m->ctx.arena, m->info.pending, logged.s, jv_int(m->ctx.arena, (int64_t)m->info.merging));
 	}
 	return r;
 }
@@ -308,9 +332,8 @@ static bool is_removed(struct merge *m, struct wpath path)
 {
 	struct wpath logged;
 	struct err ignored;
-	size_t *at = wpath_join(m->ctx.arena, workspace_root(m->ws), path, &logged, &ignored) == 0
-			     ? strmap_find(m->index, logged.s)
-			     : NULL;
+	size_t *at = wpath_join(m->ctx.arena, m->root, path, &logged, &ignored) == 0 ? strmap_find(m->index, logged.s)
+										     : NULL;
 
 	return at && *at && m->items[*at - 1].fate == FATE_REMOVE;
 }
@@ -422,7 +445,7 @@ static int make_change(struct merge *m, const struct item *it, struct err *err)
 	struct store *files = workspace_files(m->ws);
 	struct store_cond cond = {.kind = it->version.ptr ? STORE_VERSION : STORE_ABSENT, .version = it->version};
 	struct theirs_source theirs = {.m = m, .logged = it->logged};
-	struct source source = {.pull = theirs_pull, .rewind = theirs_rewind, .arg = &theirs};
+	struct source source = {.pull = theirs_pull, .rewind = theirs_rewind, .arg = &theirs, .mode = it->mode};
 
 	switch (it->fate) {
 	case FATE_REMOVE:
@@ -465,16 +488,67 @@ static int apply(struct merge *m, struct item *it, struct err *err)
 		       STR_ARG(it->path.s));
 }
 
+static bool is_write(const struct item *it)
+{
+	return it->fate == FATE_TAKE || it->fate == FATE_MERGE;
+}
+
+static struct store_group_item group_item(struct merge *m, const struct item *it)
+{
+	struct store_group_item change = {
+		.op = it->fate == FATE_REMOVE ? STORE_OP_REMOVE : STORE_OP_WRITE,
+		.path = it->path,
+		.cond = {.kind = it->version.ptr ? STORE_VERSION : STORE_ABSENT, .version = it->version}};
+	struct theirs_source *theirs;
+	struct source *source;
+
+	if (it->fate == FATE_REMOVE)
+		return change;
+	change.source = source = ARENA_NEW(m->ctx.arena, struct source);
+	if (it->fate == FATE_MERGE) {
+		source->bytes = it->text;
+		return change;
+	}
+	theirs = ARENA_NEW(m->ctx.arena, struct theirs_source);
+	*theirs = (struct theirs_source){.m = m, .logged = it->logged};
+	*source = (struct source){.pull = theirs_pull, .rewind = theirs_rewind, .arg = theirs, .mode = it->mode};
+	return change;
+}
+
+/* On disk all changes are one group. What is left of it, because somebody changed a file, is made one by one. */
+static void apply_group(struct merge *m)
+{
+	struct store_group group = {.items = ARENA_ARRAY(m->ctx.arena, struct store_group_item, m->count + 1)};
+	struct item **of = ARENA_ARRAY(m->ctx.arena, struct item *, m->count + 1);
+	struct err ignored;
+
+	for (int writes = 0; writes < 2; writes++)
+		for (size_t i = 0; i < m->count; i++) {
+			struct item *it = &m->items[i];
+
+			if (writes ? !is_write(it) : it->fate != FATE_REMOVE)
+				continue;
+			of[group.count] = it;
+			group.items[group.count++] = group_item(m, it);
+		}
+	if (group.count > 1)
+		(void)store_group(workspace_files(m->ws), &m->ctx, &group, &ignored);
+	for (size_t i = 0; i < group.count; i++)
+		of[i]->made = group.items[i].made;
+}
+
 /* Removals first: a file may take the place of a directory, and the other way. */
 static int apply_all(struct merge *m, struct err *err)
 {
 	int r = 0;
 
+	if (!workspace_is_remote(m->ws))
+		apply_group(m);
 	for (size_t i = 0; r == 0 && i < m->count; i++)
-		if (m->items[i].fate == FATE_REMOVE)
+		if (m->items[i].fate == FATE_REMOVE && !m->items[i].made)
 			r = apply(m, &m->items[i], err);
 	for (size_t i = 0; r == 0 && i < m->count; i++)
-		if (m->items[i].fate == FATE_TAKE || m->items[i].fate == FATE_MERGE)
+		if (is_write(&m->items[i]) && !m->items[i].made)
 			r = apply(m, &m->items[i], err);
 	return r;
 }
@@ -549,7 +623,8 @@ static struct jv *conflict_value(struct merge *m, const struct item *it)
 	jv_set_str(arena, v, "why", str_of(it->why));
 	jv_set(arena, v, "base",
 	       it->since ? where(arena, m->req->name, it->since, it->had_base)
-			 : where(arena, m->info.parent, m->info.revision, it->had_base));
+			 : where(arena, m->info.parent, m->info.dir.len ? m->info.dir_revision : m->info.revision,
+				 it->had_base));
 	jv_set(arena, v, "ours", where(arena, m->info.parent, m->head, it->has_ours));
 	jv_set(arena, v, "theirs", where(arena, m->req->name, m->until, it->has_theirs));
 	if (it->text.ptr)
@@ -637,12 +712,17 @@ static int adopt_below(struct merge *m, struct store *own, struct store *origin,
 static int look_at_fork(struct merge *m, struct err *err)
 {
 	struct store *revisions = workspace_revisions(m->fork);
-	struct store *origin = store_at_revision_new(workspace_revisions(m->ws), m->info.revision);
+	struct store *origin = store_at_revision_new(workspace_shared(m->ws), m->info.revision);
+	struct store_mount own_files = {.at = m->root, .read_only = true};
 	struct store *own =
 		store_prefix_new(store_share(workspace_store_of(m->ws, false)), (struct wpath){m->req->name});
 	uint64_t noticed;
 	int r = revisions_notice(revisions, &m->ctx, WPATH_ROOT, &noticed, err);
 
+	if (m->info.dir.len) {
+		own_files.store = store_at_revision_new(workspace_revisions(m->ws), m->info.dir_revision);
+		origin = store_mounts_new(origin, &own_files, 1);
+	}
 	if (r == 0)
 		r = adopt_below(m, own, origin, WPATH_ROOT, err);
 	if (r == 0)
@@ -660,9 +740,6 @@ static int check_fork(struct merge *m, struct err *err)
 
 	if (!workspace_name_ok(name))
 		return workspace_bad_name(name, err);
-	if (workspace_files_are_own(m->ws))
-		return err_set(err, ERR_UNSUPPORTED,
-			       "merge: the file area is a directory of your own; leave --files out");
 	r = store_stat(workspace_store_of(m->ws, false), &m->ctx, (struct wpath){name}, NULL, err);
 	if (r == -ERR_NOT_FOUND)
 		return err_set(err, ERR_NOT_FOUND, "there is no workspace \"%.*s\"; `stead list` shows those there are",
@@ -677,6 +754,11 @@ static int check_fork(struct merge *m, struct err *err)
 	if (!str_eq(m->info.parent, workspace_name(m->ws)))
 		return err_set(err, ERR_INVALID, "\"%.*s\" is a fork of \"%.*s\", not of \"%.*s\"; merge it there",
 			       STR_ARG(name), STR_ARG(m->info.parent), STR_ARG(workspace_name(m->ws)));
+	if (!str_eq(m->info.dir, workspace_own_dir(m->ws)))
+		return err_set(err, ERR_INVALID, "\"%.*s\" is a fork of %s%.*s; merge it there", STR_ARG(name),
+			       m->info.dir.len ? "the directory " : "the workspace, not of ",
+			       STR_ARG(m->info.dir.len ? m->info.dir : workspace_own_dir(m->ws)));
+	m->root = m->info.dir.len ? (struct wpath){STR("files")} : workspace_root(m->ws);
 	return 0;
 }
 
@@ -712,17 +794,19 @@ static int merge_fork(struct merge *m, struct jv **ret, struct err *err)
 
 int fork_merge(struct workspace *ws, struct ctx *ctx, const struct merge_req *req, struct jv **ret, struct err *err)
 {
-	struct merge m = {.ws = ws, .ctx = *ctx, .req = req};
+	struct merge_req own = *req;
+	struct merge m = {.ws = ws, .ctx = *ctx, .req = &own};
 	int r;
 
+	(void)fork_find(ws, ctx, req->name, &own.name);
 	m.pending = jv_object(ctx->arena);
 	m.index = strmap_new(ctx->arena);
 	if (!m.ctx.actor.call_id.len)
 		m.ctx.actor.call_id = arena_printf(ctx->arena, "merge-%016llx", (unsigned long long)random_u64());
-	m.fork_home = store_prefix_new(store_share(workspace_store_of(ws, true)), (struct wpath){req->name});
+	m.fork_home = store_prefix_new(store_share(workspace_store_of(ws, true)), (struct wpath){own.name});
 	r = check_fork(&m, err);
 	if (r == 0)
-		r = workspace_open_sibling(ws, req->name, &m.fork, err);
+		r = workspace_open_sibling(ws, own.name, &m.fork, err);
 	if (r == 0)
 		r = merge_fork(&m, ret, err);
 	workspace_close(m.fork);

@@ -5,7 +5,7 @@
  * does not know is recorded as it is. Nothing is decided by the event itself: it only says where to look, so a lost or
  * doubled one does no harm. fanotify was rejected, since it needs privileges to watch a whole file system.
  *
- * The first walk waits until the door has answered its first requests, and the log is opened by the first event.
+ * The log is opened by the first event.
  *
  * Who asks about the past asks this thread to catch up first: what another program did before is then in the log, at
  * the cost of what it did. Only the first such question looks at every known file, because nobody watched before the
@@ -26,23 +26,27 @@
 #include "base/strmap.h"
 #include "base/watch.h"
 #include "revisions/revisions.h"
+#include "store/list_stream.h"
 
-#define START_MS   300
-#define ANSWER_MS  50 /* how often a waiting call looks whether it was cancelled */
-#define FULL_PAUSE 10
-#define QUIET_MS   100
-#define MISSING_MS 2000 /* until a file area that does not exist yet is looked for again */
-#define STACK_SIZE (256 * KIB)
+#define ANSWER_MS   50 /* how often a waiting call looks whether it was cancelled */
+#define FULL_PAUSE  10
+#define QUIET_MS    15
+#define PATIENCE_MS 50 /* until it looks although it is not quiet */
+#define MISSING_MS  50 /* until a file area that does not exist yet is looked for again */
+#define STACK_SIZE  (256 * KIB)
 
 struct outside {
 	struct workspace *ws;
 	struct watch watch; /* of the file area */
-	int wake;           /* readable: `ending` is set, or somebody asks */
+	int start_ms;
+	int wake; /* readable: `ending` is set, or somebody asks */
 	atomic_bool ending;
 	pthread_t thread;
+	bool was_missing;       /* there was no file area to watch */
 	bool has_looked;        /* at every known file, since it watches */
 	atomic_bool is_partial; /* not every directory is watched */
 	int64_t not_before_ns;  /* monotonic: when every known file may be looked at again */
+	int64_t first_ns;       /* monotonic: when the first of the paths below came, if there is one */
 	pthread_mutex_t lock;   /* of the fields below */
 	pthread_cond_t is_done; /* `answered` has grown */
 	uint64_t asked, answered;
@@ -88,6 +92,8 @@ static void add_dirty(struct outside *o, struct str path, bool made)
 		o->lost = true;
 		return;
 	}
+	if (!o->count)
+		o->first_ns = clock_monotonic_ns();
 	path = arena_str(o->memory, path);
 	at = strmap_put(o->dirty, path, &added);
 	if (added) {
@@ -118,6 +124,41 @@ static void take_event(void *arg, const struct inotify_event *e, const char *pat
 
 /* --- looking --- */
 
+static bool has_skipped_name(struct str path)
+{
+	struct str name;
+	char copy[PATH_NAME_MAX + 1];
+
+	while (str_cut(&path, '/', &name)) {
+		snprintf(copy, sizeof(copy), "%.*s", STR_ARG(name));
+		if (is_skipped(copy))
+			return true;
+	}
+	return false;
+}
+
+/* Records files below a directory that the log does not know: one that came as a whole, or was filled before it was
+   watched. */
+static void adopt_below(struct outside *o, struct ctx *ctx, struct wpath dir)
+{
+	struct store *rev = workspace_revisions(o->ws);
+	LIST_PAGES_SCOPE struct list_pages pages = {
+		.store = rev, .dir = dir, .req = {.recursive = true, .limit = 1000}, .is_layer = true, .ctx = *ctx};
+	size_t count = 0;
+	struct err ignored;
+
+	while (count < OUTSIDE_PATHS_MAX && list_pages_next(&pages, &ignored) > 0)
+		for (size_t i = 0; i < pages.page.count && count < OUTSIDE_PATHS_MAX; i++) {
+			const struct store_entry *e = &pages.page.entries[i];
+
+			if (e->stat.size > OUTSIDE_FILE_MAX || revisions_knows(rev, e->path) ||
+			    has_skipped_name(wpath_relative(e->path, dir).s))
+				continue;
+			revisions_adopt(rev, &pages.ctx, e->path, false, STR_NONE, &ignored);
+			count++;
+		}
+}
+
 /* A file, or (it came or went as a whole) everything below a directory. */
 static void look_at(struct outside *o, struct ctx *ctx, struct str shown, bool made)
 {
@@ -141,6 +182,8 @@ static void look_at(struct outside *o, struct ctx *ctx, struct str shown, bool m
 		revisions_settle(rev, ctx, path, NULL, &ignored);
 	if (r || stat.kind == STORE_DIR)
 		revisions_notice(rev, ctx, path, &count, &ignored);
+	if (r == 0 && stat.kind == STORE_DIR && made)
+		adopt_below(o, ctx, path);
 }
 
 /* Every known file. */
@@ -176,6 +219,21 @@ static void look_at_all(struct outside *o)
 	o->dirty = strmap_new(o->memory);
 }
 
+/* The file area has come: nobody has watched what was put into it until now. */
+static void take_area(struct outside *o)
+{
+	struct ctx ctx = {.arena = arena_new()};
+	struct err ignored;
+	uint64_t number;
+
+	watch_tree(o, "", OUTSIDE_DEPTH_MAX);
+	if (o->watch.count && revisions_head(workspace_revisions(o->ws), &ctx, &number, &ignored) == 0) {
+		adopt_below(o, &ctx, workspace_root(o->ws));
+		revisions_flush(workspace_revisions(o->ws), &ctx, &ignored);
+	}
+	arena_destroy(ctx.arena);
+}
+
 static bool must_wait(const struct outside *o)
 {
 	return o->lost && clock_monotonic_ns() < o->not_before_ns;
@@ -205,6 +263,12 @@ static void answer(struct outside *o)
 	pthread_mutex_unlock(&o->lock);
 }
 
+/* It is never quiet where a program writes all the time. */
+static bool has_waited(const struct outside *o)
+{
+	return o->count && clock_monotonic_ns() - o->first_ns >= PATIENCE_MS * NS_PER_MS;
+}
+
 static int pause_ms(const struct outside *o)
 {
 	if (must_wait(o))
@@ -216,7 +280,7 @@ static void *run(void *arg)
 {
 	struct outside *o = arg;
 	struct pollfd fds[2] = {{.fd = o->wake, .events = POLLIN}, {.fd = o->watch.fd, .events = POLLIN}};
-	int timeout = START_MS;
+	int timeout = o->start_ms;
 
 	for (;;) {
 		int n = poll(fds, 2, timeout);
@@ -229,11 +293,16 @@ static void *run(void *arg)
 				answer(o);
 		} else if (n > 0) {
 			watch_read(&o->watch, take_event, o);
+			if (has_waited(o) && !must_wait(o))
+				look_at_all(o);
 		} else if (n == 0 && (o->count || o->lost)) {
 			if (!must_wait(o))
 				look_at_all(o);
+		} else if (n == 0 && o->watch.count == 0 && o->was_missing) {
+			take_area(o);
 		} else if (n == 0 && o->watch.count == 0) {
 			watch_tree(o, "", OUTSIDE_DEPTH_MAX);
+			o->was_missing = o->watch.count == 0;
 		}
 		timeout = pause_ms(o);
 	}
@@ -329,7 +398,7 @@ bool outside_catch_up(struct workspace *ws, const struct ctx *ctx)
 	return is_watched;
 }
 
-struct outside *outside_start(struct workspace *ws)
+struct outside *outside_start(struct workspace *ws, int start_ms)
 {
 	struct outside *o;
 	struct str place = workspace_files_place(ws);
@@ -341,6 +410,7 @@ struct outside *outside_start(struct workspace *ws)
 		return NULL;
 	o = xcalloc(1, sizeof(*o));
 	o->ws = ws;
+	o->start_ms = start_ms;
 	o->memory = arena_new();
 	o->dirty = strmap_new(o->memory);
 	o->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);

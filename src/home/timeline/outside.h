@@ -12,8 +12,9 @@
 struct outside;
 
 /* Starts one thread that watches the file area; the workspace must outlive it. NULL: there is nothing to be watched
-   (not on a disk), or no thread to be had. Where the kernel's limits do not let it watch all, it watches a part. */
-struct outside *outside_start(struct workspace *ws);
+   (not on a disk), or no thread to be had. The first walk over the directories begins after `start_ms`. Where the
+   kernel's limits do not let it watch all, it watches a part. */
+struct outside *outside_start(struct workspace *ws, int start_ms);
 /* Has the watcher of this workspace record what other programs have done until now. False: there is none, or it does
    not see everything; then whoever needs that must look at the files. Ends early with the call. */
 bool outside_catch_up(struct workspace *ws, const struct ctx *ctx);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The past for people and scripts: history, restore, undo, redo, checkpoint, watch, fork, merge, gc. The answers are
- * the values that the tools give; history and watch print them in columns, without the limits that the context of a
+ * The past for people and scripts: history, restore, undo, redo, checkpoint, watch, fork, merge, drop, gc. The answers
+ * are the values that the tools give; history and watch print them in columns, without the limits that the context of a
  * model needs.
  */
 #include "home/timeline/timeline_commands.h"
@@ -13,8 +13,10 @@
 #include "command/cli.h"
 #include "home/timeline/history.h"
 #include "home/timeline/history_tools.h"
+#include "sandbox/snapshot.h"
 #include "workspace/fork.h"
 #include "workspace/gc.h"
+#include "workspace/workspace_parts.h"
 
 #define PAGE          1000
 #define WATCH_WAIT_MS 1000
@@ -77,10 +79,10 @@ static void print_revision(struct cli *cli, struct arena *arena, const struct jv
 static int history_request(struct cli *cli, struct history_req *req, struct err *err)
 {
 	bool since, until;
-	int r = cli_path(cli, args_operand(&cli->args, 0), &req->path, err);
+	int r = cli_open(cli, CLI_READS, err);
 
 	if (r == 0)
-		r = cli_open(cli, CLI_WRITES, err);
+		r = cli_path(cli, args_operand(&cli->args, 0), &req->path, err);
 	if (r == 0)
 		r = option_rev(cli, "since", &req->since, &since, err);
 	if (r == 0)
@@ -191,7 +193,7 @@ static int run_undo(struct cli *cli, struct err *err)
 			err, ERR_INVALID,
 			"undo: --since, --call, --session and --actor choose different things; give one of them, "
 			"or none for the last call");
-	r = cli_open(cli, CLI_WRITES, err);
+	r = cli_open(cli, CLI_READS, err);
 	if (r == 0)
 		r = option_rev(cli, "since", &req.since, &req.has_since, err);
 	if (r)
@@ -268,10 +270,10 @@ static int run_watch(struct cli *cli, struct err *err)
 	struct sigaction action = {.sa_handler = on_signal};
 	struct wpath path;
 	uint64_t since = 0;
-	int r = cli_path(cli, args_operand(&cli->args, 0), &path, err);
+	int r = cli_open(cli, CLI_READS, err);
 
 	if (r == 0)
-		r = cli_open(cli, CLI_WRITES, err);
+		r = cli_path(cli, args_operand(&cli->args, 0), &path, err);
 	if (r == 0)
 		r = option_rev(cli, "since", &since, &given, err);
 	if (r == 0)
@@ -288,7 +290,7 @@ static int run_watch(struct cli *cli, struct err *err)
 	return r == -ERR_CANCELLED ? 0 : r; /* a signal is how a watch ends */
 }
 
-/* --- fork, merge --- */
+/* --- fork, merge, drop --- */
 
 static int run_fork(struct cli *cli, struct err *err)
 {
@@ -313,9 +315,18 @@ static int run_merge(struct cli *cli, struct err *err)
 				.prefer = str_is(prefer, "ours")     ? MERGE_OURS
 					  : str_is(prefer, "theirs") ? MERGE_THEIRS
 								     : MERGE_NEITHER};
+	size_t count = cli->args.operand_count - 1;
+	struct wpath *paths = ARENA_ARRAY(cli->ctx.arena, struct wpath, count + 1);
 	struct jv *report = NULL;
-	int r = fork_merge(cli->ws, &cli->ctx, &req, &report, err);
+	int r = 0;
 
+	for (size_t i = 0; i < count && r == 0; i++)
+		r = cli_path(cli, cli->args.operands[i + 1], &paths[i], err);
+	if (r)
+		return r;
+	req.paths = count ? paths : NULL;
+	req.path_count = count;
+	r = fork_merge(cli->ws, &cli->ctx, &req, &report, err);
 	if (!report)
 		return r;
 	cli_print(cli, "merge", report);
@@ -328,7 +339,29 @@ static int run_merge(struct cli *cli, struct err *err)
 			"--partial merges the other files; --prefer ours or theirs settles the conflicts");
 }
 
+static int run_drop(struct cli *cli, struct err *err)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < cli->args.operand_count && r == 0; i++)
+		r = fork_drop(cli->ws, &cli->ctx, cli->args.operands[i], err);
+	return r;
+}
+
 /* --- gc --- */
+
+/* What a process that was killed while it kept a sandbox has left. */
+static int sweep_sandboxes(struct cli *cli, struct jv *report, struct err *err)
+{
+	struct arena *arena = cli->ctx.arena;
+	struct wpath dir = {arena_printf(arena, "%.*s/" SNAPSHOTS_DIR, STR_ARG(workspace_name(cli->ws)))};
+	uint64_t freed;
+	int r = snapshots_sweep(workspace_store_of(cli->ws, true), &cli->ctx, dir, &freed, err);
+
+	if (r == 0)
+		jv_set_int(arena, report, "freed", jv_get_int(report, "freed", 0) + (int64_t)freed);
+	return r;
+}
 
 static int run_gc(struct cli *cli, struct err *err)
 {
@@ -338,6 +371,8 @@ static int run_gc(struct cli *cli, struct err *err)
 	struct jv *report;
 	int r = gc_run(cli->ws, &cli->ctx, dry_run, &report, err);
 
+	if (r == 0 && !dry_run)
+		r = sweep_sandboxes(cli, report, err);
 	if (r || cli_json(cli, report))
 		return r;
 	output_printf(&cli->out, "%s %lld revisions and %.*s\n", dry_run ? "would free" : "freed",
@@ -410,21 +445,24 @@ const struct command timeline_commands[] = {
 		     "stead history -n 20\n  the last 20 changes\n"
 		     "stead history --json --since before-refactor | jq -r '.[].path'\n"
 		     "  paths that changed after a checkpoint\n"},
-	{"diff", "show the differences between revisions", TOPIC_HISTORY, "[PATH] REV..REV", .opens = CLI_WRITES,
+	{"diff", "show the differences between revisions", TOPIC_HISTORY, "[PATH] [REV..REV|FORK]", .opens = CLI_READS,
 	 .run = run_diff, .complete = COMPLETE_PATH, .options = diff_options,
 	 .about = "Unified differences of a file, or of all files below a directory. REV is the number of a\n"
 		  "revision, a checkpoint or 'head'; a single REV is compared with the present state; 0 is before\n"
-		  "everything.\n",
+		  "everything. Without a REV it shows the last change, of PATH or of anything. The name of a fork of\n"
+		  "this workspace shows what the fork changed; a PATH may follow it.\n",
 	 .examples = "stead diff 12\n  what changed since revision 12\n"
+		     "stead diff notes.md\n  the last change of a file\n"
 		     "stead diff notes.md 3..7\n  one file, between two revisions\n"
-		     "stead diff 12..head --lines > changes.patch\n  for patch -p0\n"},
-	{"restore", "bring back a file or directory as it was", TOPIC_HISTORY, "PATH@REV", .opens = CLI_WRITES,
-	 .run = run_restore, .complete = COMPLETE_PATH,
+		     "stead diff 12..head > changes.patch\n  for patch -p0\n"
+		     "stead diff try-it\n  what a fork would bring\n"},
+	{"restore", "bring back a file or directory as it was", TOPIC_HISTORY, "PATH@REV", .by_person = true,
+	 .opens = CLI_READS, .run = run_restore, .complete = COMPLETE_PATH,
 	 .about = "Removes what did not exist at the revision. A restore is a change like any other, so 'stead undo'\n"
 		  "takes it back.\n",
 	 .examples = "stead restore notes.md@12\n  a file\nstead restore drafts@before-refactor\n"
 		     "  a directory, as it was at a checkpoint\nstead restore @12\n  everything\n"},
-	{"undo", "take back changes", TOPIC_HISTORY, .run = run_undo, .options = undo_options,
+	{"undo", "take back changes", TOPIC_HISTORY, .by_person = true, .run = run_undo, .options = undo_options,
 	 .about = "Takes back the last call, whatever it changed: files, a fact, a note. Run again, it takes back the\n"
 		  "call before; 'stead redo' goes forward again. An option (also --session) chooses other changes of\n"
 		  "files. If someone else has changed one of the files since, nothing is undone, the difference is\n"
@@ -432,12 +470,12 @@ const struct command timeline_commands[] = {
 	 .examples = "stead undo\n  the last call\nstead undo --since 12 --dry-run\n"
 		     "  what going back to revision 12 would do\nstead undo --session s-42\n"
 		     "  everything that a session did\n"},
-	{"redo", "make changes again that were undone", TOPIC_HISTORY, .opens = CLI_WRITES, .run = run_redo,
-	 .options = redo_options,
+	{"redo", "make changes again that were undone", TOPIC_HISTORY, .by_person = true, .opens = CLI_READS,
+	 .run = run_redo, .options = redo_options,
 	 .about = "Takes back the last undo, and run again, the one before it. A change after an undo ends what can\n"
 		  "be redone; 'stead history' and 'stead restore' still reach it.\n",
 	 .examples = "stead undo && stead redo\n  as if nothing had happened\n"},
-	{"checkpoint", "name the present state", TOPIC_HISTORY, "[NAME]", .opens = CLI_WRITES, .run = run_checkpoint,
+	{"checkpoint", "name the present state", TOPIC_HISTORY, "[NAME]", .opens = CLI_READS, .run = run_checkpoint,
 	 .about = "The name can be used wherever a revision is; a name that is given again moves. Without a name,\n"
 		  "lists the checkpoints.\n",
 	 .examples = "stead checkpoint before-refactor\n  name the state\nstead checkpoint\n  list the names\n"},
@@ -448,7 +486,7 @@ const struct command timeline_commands[] = {
 		  "--once without --since prints all changes that are kept.\n",
 	 .examples = "stead watch\n  from now on\nstead watch notes --since 12 --once --json\n"
 		     "  what changed since, for a script\n"},
-	{"fork", "create a workspace that starts as this one", TOPIC_HISTORY, "NEW", .opens = CLI_WRITES,
+	{"fork", "create a workspace that starts as this one", TOPIC_HISTORY, "NEW", .opens = CLI_READS,
 	 .run = run_fork, .options = fork_options,
 	 .about =
 		 "The new workspace has everything that this one has (with --at: had). Nothing is copied, so it takes\n"
@@ -458,15 +496,22 @@ const struct command timeline_commands[] = {
 		     "stead -w try-it edit plan.md 'in June' 'in May'\n  work there\n"
 		     "stead merge try-it\n  keep it\n"
 		     "stead fork -w research old --at 120\n  the workspace as it was at revision 120\n"},
-	{"merge", "bring the changes of a fork back", TOPIC_HISTORY, "FORK", .opens = CLI_WRITES, .run = run_merge,
-	 .complete = COMPLETE_WORKSPACE, .options = merge_options,
+	{"merge", "bring the changes of a fork back", TOPIC_HISTORY, "FORK [PATH...]", .by_person = true,
+	 .opens = CLI_READS, .run = run_merge, .complete = COMPLETE_WORKSPACE, .options = merge_options,
 	 .about = "Merges the changes into the workspace that was forked, text by line. A file that both changed in\n"
 		  "the same place is a conflict and is shown with both sides; then nothing is merged (with\n"
 		  "--partial: the other files are). To resolve a conflict, edit the file in this workspace and\n"
 		  "merge with --prefer ours. The fork stays as it is; merging it again brings only what is new.\n"
+		  "With paths, only these files and directories are merged; the rest can be merged later.\n"
 		  "'stead undo' takes a merge back as a whole. The exit code is 5 when there are conflicts.\n",
 	 .examples = "stead merge try-it --dry-run\n  what would change\nstead merge try-it\n  bring it back\n"
 		     "stead merge try-it --json | jq '.conflicts[].path'\n  conflicts, for a script\n"},
+	{"drop", "remove a fork and what it changed", TOPIC_HISTORY, "FORK...", .by_person = true, .opens = CLI_READS,
+	 .run = run_drop, .complete = COMPLETE_WORKSPACE,
+	 .about = "Removes forks of this workspace, with everything that was changed in them and not merged. This "
+		  "cannot\n"
+		  "be undone. Workspaces that are not forks are never removed.\n",
+	 .examples = "stead drop try-it\n  a fork that is no longer needed\n"},
 	{"gc", "remove history that is no longer to be kept", TOPIC_HISTORY, .opens = CLI_READS, .run = run_gc,
 	 .options = gc_options,
 	 .about = "agent.yaml says under 'history' how much is kept: revisions, age_days and bytes. The oldest\n"

@@ -12,15 +12,15 @@
 
 static const struct tool tools[] = {
 	{
-		.name = "history", .title = "List changes", .group = "history", .traits = RO | TOOL_LONG,
+		.name = "history", .title = "List changes", .group = "history", .traits = RO | TOOL_LONG | TOOL_BASICS,
 		.call = tool_history, .render = render_history,
 		.description =
 			"Lists the changes below a path, newest first: revision, time, operation, path, who made it, and the "
 			"call id that undo takes. The operation \"outside\" is a change that another program made.",
 		.args =
 			"path: file or directory (default: everything)\n"
-			"since int>=0 or str: only changes after this revision" A_REVISION "\n"
-			"until int>=0 or str: only changes up to this revision" A_REVISION "\n"
+			"since: only changes after this revision" A_REVISION "\n"
+			"until: only changes up to this revision" A_REVISION "\n"
 			"user: only changes by this user\n"
 			"agent: only changes by this agent\n"
 			"session: only changes in this session\n"
@@ -32,15 +32,15 @@ static const struct tool tools[] = {
 			"more! bool; next int",
 	},
 	{
-		.name = "diff", .title = "Compare two revisions", .group = "history", .traits = RO | TOOL_LONG,
+		.name = "diff", .title = "Compare two revisions", .group = "history", .traits = RO | TOOL_LONG | TOOL_BASICS,
 		.call = tool_diff, .render = render_diff, .needs = "read_file",
 		.description =
 			"Shows what changed below a path between two revisions, as a unified diff. Without `to` it compares "
 			"with the current state.",
 		.args =
 			"path: file or directory (default: everything)\n"
-			"from! int>=0 or str: the older revision (0: before the first change)" A_REVISION "\n"
-			"to int>=0 or str: the newer revision (default: the current state)" A_REVISION,
+			"from!: the older revision (0: before the first change)" A_REVISION "\n"
+			"to: the newer revision (default: the current state)" A_REVISION,
 		.result =
 			"from! int; to! int\n"
 			"files! [{path!; change!; diff; cut bool}]: change is added, removed, changed, binary or large\n"
@@ -48,14 +48,14 @@ static const struct tool tools[] = {
 	},
 	{
 		.name = "restore", .title = "Restore an earlier state", .group = "history",
-		.traits = TOOL_DESTRUCTIVE | TOOL_IDEMPOTENT, .call = tool_restore, .render = render_restored,
+		.traits = TOOL_DESTRUCTIVE | TOOL_IDEMPOTENT | TOOL_BASICS, .call = tool_restore, .render = render_restored,
 		.needs = "write_file delete_file",
 		.description =
 			"Returns a file, or everything below a directory, to its state after a revision. Files that did not "
 			"exist then are removed. undo reverts a restore.",
 		.args =
 			"path!: file or directory; / is everything\n"
-			"revision! int>=0 or str: the state to return to" A_REVISION,
+			"revision!: the state to return to" A_REVISION,
 		.result =
 			"path!; to! int\n"
 			"restored! [str]: paths\n"
@@ -64,14 +64,14 @@ static const struct tool tools[] = {
 			"total! int; revision! int",
 	},
 	{
-		.name = "undo", .title = "Undo changes", .group = "history", .traits = TOOL_DESTRUCTIVE,
+		.name = "undo", .title = "Undo changes", .group = "history", .traits = TOOL_DESTRUCTIVE | TOOL_BASICS,
 		.call = tool_undo, .render = render_undone, .needs = "write_file delete_file",
 		.description =
 			"Reverts the last call, whatever it changed, or all changes since a revision, of a call, of a session "
 			"or by an actor. Called again, it reverts the call before; with redo, it takes back the last undo. If "
 			"someone else has changed one of the files since, nothing is undone and the difference is shown.",
 		.args =
-			"since int>=0 or str: all changes after this revision" A_REVISION "\n"
+			"since: all changes after this revision" A_REVISION "\n"
 			"call: the changes of this call (history shows call ids)\n"
 			"session: the changes of this session\n"
 			"actor: the changes by this user or agent\n"
@@ -103,7 +103,7 @@ static const struct tool tools[] = {
 			"Gives the changes after a revision, oldest first, and the revision to pass to the next call, so that "
 			"none is missed or repeated. With wait_ms it waits for the first change.",
 		.args =
-			"since_revision int>=0 or str: the last revision already seen (default 0)" A_REVISION "\n"
+			"since_revision: the last revision already seen (default 0)" A_REVISION "\n"
 			"path_prefix: only this path and below (default: everything)\n"
 			"wait_ms int>=0<=60000: how long to wait (default 0, at most 60000)\n"
 			"limit int>=1: number of changes (default 100, at most 10000)",
@@ -112,23 +112,22 @@ static const struct tool tools[] = {
 			"next! int; more! bool",
 	},
 	{
-		.name = "fork", .title = "Fork the workspace", .group = "forks", .call = tool_fork, .render = render_fork,
+		.name = "fork", .title = "Fork the workspace", .traits = TOOL_NEEDS_HOME, .group = "forks", .call = tool_fork, .render = render_fork,
 		.description =
-			"Makes a new workspace with the contents of this one, without copying them, for example for a subagent "
-			"to try something in. Changes in the fork are not seen here until it is merged.",
+			"Makes a new workspace with the contents of this one, without copying them. Changes in the fork are "
+			"not seen here until it is merged.",
 		.args =
 			"name!: name of the new workspace: 2 to 64 lower-case letters, digits, '-' and '_'\n"
-			"at_revision int>=0 or str: fork this state (default: the current one)" A_REVISION,
+			"at_revision: fork this state (default: the current one)" A_REVISION,
 		.result = "workspace!; parent!; revision! int",
 	},
 	{
-		.name = "merge", .title = "Merge a fork", .group = "forks", .traits = TOOL_DESTRUCTIVE,
+		.name = "merge", .title = "Merge a fork", .group = "forks", .traits = TOOL_DESTRUCTIVE | TOOL_NEEDS_HOME,
 		.call = tool_merge, .render = render_merge, .needs = "write_file delete_file",
 		.description =
-			"Merges the changes of a fork into this workspace, text line by line. If there are conflicts, nothing "
-			"is merged and both sides are shown with markers. Then merge the rest with partial, or write the "
-			"resolved file here and merge with prefer ours, or take the fork's files with prefer theirs. undo "
-			"reverts a merge.",
+			"Merges the changes of a fork into this workspace, text line by line. On conflicts nothing is merged "
+			"and both sides are shown: then merge the rest with partial, or write the resolved file here and merge "
+			"with prefer ours, or take the fork's files with prefer theirs. undo reverts a merge.",
 		.args =
 			"fork!: the fork's name\n"
 			"dry_run bool: show the result without changing anything (default false)\n"

@@ -1,23 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * An upload is written once under the first free name, on the condition that the name is still free. Its text is made
- * afterwards, from a copy in a temporary directory, by a program that sees that copy and nothing else of the workspace;
- * what it gives back is bounded and must be text.
+ * afterwards by a converter (convert.c).
  */
 #include "home/uploads/uploads.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <stdlib.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include "base/clock.h"
-#include "base/fd.h"
 #include "base/limits.h"
-#include "base/program.h"
+#include "home/uploads/convert.h"
+#include "text/zone.h"
 #include "workspace/workspace_parts.h"
-#include "workspace/zone.h"
 
 #define DIR        "uploads"
 #define STEM_MAX   ((size_t)100)
@@ -237,126 +229,17 @@ static const struct jv *converter_for(struct workspace *ws, struct str name, str
 	return NULL;
 }
 
-static int push_fd(void *arg, const void *bytes, size_t len, struct err *err)
-{
-	const char *p = bytes;
-
-	while (len) {
-		ssize_t n = write(*(int *)arg, p, len);
-
-		if (n < 0 && errno != EINTR)
-			return err_sys(err, errno, "the copy for the converter cannot be written");
-		if (n > 0) {
-			p += n;
-			len -= (size_t)n;
-		}
-	}
-	return 0;
-}
-
-static int copy_out(struct workspace *ws, struct ctx *ctx, struct wpath path, const char *to, struct err *err)
-{
-	FD_SCOPE int fd = open(to, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-	struct sink sink = {.push = push_fd, .arg = &fd};
-
-	if (fd < 0)
-		return err_sys(err, errno, "the copy for the converter cannot be made");
-	return store_read_stream(workspace_home(ws), ctx, path, STORE_WHOLE, &sink, NULL, err);
-}
-
-static struct str replaced(struct arena *arena, struct str text, const char *what, const char *with)
-{
-	size_t at = str_find(text, str_of(what), 0);
-
-	if (at == SIZE_MAX)
-		return text;
-	return arena_printf(arena, "%.*s%s%s", STR_ARG(str_first(text, at)), with,
-			    arena_cstr(arena, replaced(arena, str_from(text, at + strlen(what)), what, with)));
-}
-
-/* {in} and {out} filled in; *ret_writes: the command names {out}, so the program writes the text there. */
-static const char *const *command_line(struct arena *arena, const struct jv *command, const char *in, const char *out,
-				       bool *ret_writes)
-{
-	const char **argv = ARENA_ARRAY(arena, const char *, jv_count(command) + 1);
-	size_t n = 0;
-
-	*ret_writes = false;
-	for (const struct jv_member *m = jv_first(command); m; m = m->next) {
-		struct str word = jv_str_of(m->value);
-
-		*ret_writes |= str_find(word, STR("{out}"), 0) != SIZE_MAX;
-		argv[n++] = arena_cstr(arena, replaced(arena, replaced(arena, word, "{in}", in), "{out}", out));
-	}
-	return argv;
-}
-
-/* The converter may have put anything there: a link or a device is not followed. */
-static int read_out(struct arena *arena, const char *path, struct str *ret, struct err *err)
-{
-	FD_SCOPE int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
-	struct stat st;
-	size_t done = 0;
-	char *bytes;
-
-	if (fd < 0 || fstat(fd, &st) != 0 || !S_ISREG(st.st_mode))
-		return err_set(err, ERR_UNAVAILABLE, "it wrote no file");
-	if ((uint64_t)st.st_size > UPLOAD_TEXT_MAX)
-		return err_set(err, ERR_TOO_LARGE, "it wrote more than %zu bytes", UPLOAD_TEXT_MAX);
-	bytes = arena_alloc_raw(arena, (size_t)st.st_size + 1);
-	while (done < (size_t)st.st_size) {
-		ssize_t n = read(fd, bytes + done, (size_t)st.st_size - done);
-
-		if (n <= 0)
-			break;
-		done += (size_t)n;
-	}
-	*ret = str_n(bytes, done);
-	return 0;
-}
-
-static int run_converter(struct workspace *ws, struct ctx *ctx, const struct jv *converter, struct wpath path,
-			 const char *dir, struct str *ret_text, struct err *err)
-{
-	struct arena *arena = ctx->arena;
-	struct str ending = ending_of(path.s);
-	const char *in = arena_printf(arena, "%s/in%s%.*s", dir, ending.len ? "." : "", STR_ARG(ending)).ptr;
-	const char *out = arena_printf(arena, "%s/out", dir).ptr;
-	bool writes;
-	struct command_run run = {.argv = command_line(arena, jv_get(converter, "command"), in, out, &writes),
-				  .dir = dir,
-				  .timeout_ms = 1000 * jv_get_int(converter, "timeout_seconds", 60),
-				  .output_max = UPLOAD_TEXT_MAX};
-	struct command_ran ran;
-	int r = copy_out(ws, ctx, path, in, err);
-
-	if (r == 0)
-		r = command_run(ctx, &run, &ran, err);
-	if (r == 0 && writes)
-		r = read_out(arena, out, &ran.output, err);
-	if (r == 0 &&
-	    (!str_trim(ran.output).len || !utf8_valid(ran.output) || memchr(ran.output.ptr, 0, ran.output.len)))
-		r = err_set(err, ERR_UNAVAILABLE, "%s gave no text", run.argv[0]);
-	if (r == 0)
-		*ret_text = ran.output;
-	return r;
-}
-
 /* Never fails but for the end of the call: what went wrong is a note. */
 static int make_text(struct workspace *ws, struct ctx *ctx, const struct jv *converter, struct wpath path,
 		     struct jv *value, struct err *err)
 {
 	struct str name = wpath_name(path), ending = ending_of(name), output = jv_get_str(converter, "output");
-	struct str stem = ending.len ? str_first(name, name.len - ending.len - 1) : name, dir, text = STR_NONE;
+	struct str stem = ending.len ? str_first(name, name.len - ending.len - 1) : name, text = STR_NONE;
 	struct jv *sibling = jv_object(ctx->arena);
 	struct source source = {0};
 	struct wpath to;
-	int r = workspace_temp_new(ctx->arena, STR("temp:stead-upload-"), &dir, err);
+	int r = upload_convert(ws, ctx, converter, path, ending, &text, err);
 
-	if (r == 0) {
-		r = run_converter(ws, ctx, converter, path, dir.ptr, &text, err);
-		workspace_temp_end(dir.ptr);
-	}
 	source.bytes = text;
 	if (r == 0)
 		r = write_first_free(
@@ -470,7 +353,7 @@ static int add_day(struct workspace *ws, struct ctx *ctx, struct wpath dir, size
 		}
 		jv_set_str(ctx->arena, f, "path", page.entries[i].path.s);
 		jv_set_int(ctx->arena, f, "size", (int64_t)page.entries[i].stat.size);
-		jv_set_str(ctx->arena, f, "modified", clock_format_utc(ctx->arena, page.entries[i].stat.mtime_ns));
+		jv_set_str(ctx->arena, f, "modified", workspace_time(ws, ctx->arena, page.entries[i].stat.mtime_ns));
 		jv_push(ctx->arena, files, f);
 	}
 	return r;

@@ -86,6 +86,7 @@ static int tool_read_upload(struct call *call, const struct jv *args, struct out
 static const struct tool native[] = {
 	{
 		.name = "save_upload", .title = "Save an upload", .traits = TOOL_LONG, .call = tool_save_upload,
+		.needs = "read_file",
 		.render = render_saved,
 		.description =
 			"Saves a file that somebody sent, under a safe name and today's date, and extracts its text if a "

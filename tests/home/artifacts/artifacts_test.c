@@ -156,7 +156,7 @@ TEST(artifacts_survive_a_restart_and_are_read_in_parts)
 	v = good(&again, "list_artifacts", "{}");
 	CHECK_STR(jv_get_str(jv_at(jv_get(v, "artifacts"), 0), "artifact_id"), id);
 	CHECK_STR(jv_get_str(jv_at(jv_get(v, "artifacts"), 0), "tool_name"), STR("shell"));
-	snprintf(json, sizeof(json), "{'artifact_id':'%.*s','offset':1,'limit':1}", STR_ARG(id));
+	snprintf(json, sizeof(json), "{'artifact_id':'%.*s','offset':2,'limit':1}", STR_ARG(id));
 	v = good(&again, "read_artifact", json);
 	CHECK_STR(jv_get_str(v, "content"), STR("Needle\n"));
 	snprintf(json, sizeof(json), "{'artifact_id':'shell','lines':2}"); /* an unambiguous beginning is enough */

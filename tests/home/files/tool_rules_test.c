@@ -54,7 +54,7 @@ static const struct refusal refusals[] = {
 	{"read_file", "{'path':'dir'}", ERR_INVALID},
 	{"read_file", "{'path':'a.md/x'}", ERR_NOT_FOUND},
 	{"read_file", "{}", ERR_INVALID},
-	{"read_file", "{'path':7}", ERR_INVALID},
+	{"read_file", "{'path':{}}", ERR_INVALID},
 	{"read_file", "{'path':'a.md','ofset':1}", ERR_INVALID},
 	{"read_file", "{'path':'a.md','offset':-1}", ERR_INVALID},
 	{"read_file", "{'path':'a.md','limit':0}", ERR_INVALID},

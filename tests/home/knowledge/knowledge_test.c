@@ -55,7 +55,7 @@ TEST(knowledge_is_read_by_its_path_and_nothing_else_is)
 	fill(&b);
 	CHECK_STR(jv_get_str(good(&b, "read_knowledge", "{}"), "content"), STR("# Entry\n\nRead api first.\n"));
 	good(&b, "read_knowledge", "{'path':'api/auth.md'}");
-	good(&b, "read_knowledge", "{'path':'knowledge/api/auth.md','offset':2}");
+	good(&b, "read_knowledge", "{'path':'knowledge/api/auth.md','offset':3}");
 	CHECK_STR(b.result.text, STR("## Signing in\n"));
 	good(&b, "read_knowledge", "{'path':'data.bin'}");
 	CHECK_STR(b.result.text, STR("base64:AAE="));

@@ -175,6 +175,9 @@ TEST(context_files_and_teammates_come_from_agent_yaml)
 	CHECK_HAS(p.text, STR("<context source=\"files/GLOSSARY.md\">\nA franking is a stamp.\n</context>\n"));
 	CHECK_HAS(p.text, STR("You are clerk. You share a notebook with bob."));
 	CHECK_LACKS(p.text, STR("secret"));
+	CHECK_INT(p.problem_count, 2);
+	CHECK_HAS(p.problems[0], STR(".env: prompt.context_files may not name it"));
+	CHECK_HAS(p.problems[1], STR("missing.md: prompt.context_files names it, and there is no such file"));
 	desk_done(&d);
 }
 
@@ -800,6 +803,29 @@ TEST(skills_from_elsewhere_stand_below_those_of_the_workspace)
 	CHECK(f && fputs("---\nname: deep\ndescription: Changed there.\n---\nBody.\n", f) > 0 && fclose(f) == 0);
 	p = made(&d, 0);
 	CHECK_HAS(p.text, STR("- deep: Changed there.\n- sort: Ours.\n"));
+	desk_done(&d);
+}
+
+/* disable: dynamic_skills */
+TEST(skills_of_the_start_stay_when_they_are_not_dynamic)
+{
+	struct desk d;
+	char url[80];
+
+	disk_new(url);
+	desk_with(&d, url, "");
+	put_file(&d, "agent.yaml", STR("disable: [dynamic_skills]\n"));
+	put_file(&d, "skills/sort/SKILL.md", STR("---\nname: sort\ndescription: Ours.\n---\nBody.\n"));
+	desk_close(&d);
+	desk_open(&d, url, "clerk", "");
+	CHECK_HAS(made(&d, 0).text, STR("- sort: Ours.\n"));
+	put_file(&d, "skills/sort/SKILL.md", STR("---\nname: sort\ndescription: Later.\n---\nBody.\n"));
+	put_file(&d, "skills/read/SKILL.md", STR("---\nname: read\ndescription: New.\n---\nBody.\n"));
+	CHECK_HAS(made(&d, 0).text, STR("- sort: Ours.\n"));
+	CHECK_LACKS(made(&d, 0).text, STR("read: New"));
+	desk_close(&d);
+	desk_open(&d, url, "clerk", "");
+	CHECK_HAS(made(&d, 0).text, STR("- read: New.\n- sort: Later.\n"));
 	desk_done(&d);
 }
 

@@ -86,7 +86,8 @@ async function search(dir, query, mode) {
 
 const names = (answer) => answer.hits.map((h) => h.path.replace(/^knowledge\/(.*)\.md$/, "$1"));
 
-async function home(dir, url, more = "") {
+// The model of these tests runs here: on a busy machine it may take long.
+async function home(dir, url, more = "  timeout_ms: 60000\n") {
   const at = join(dir, "store", "peer");
   mkdirSync(join(at, "knowledge"), { recursive: true });
   writeFileSync(join(at, "AGENTS.md"), "# An agent\n");
@@ -215,7 +216,7 @@ with_embedder("a_failing_embedder_is_left_alone_by_the_searches_that_follow", as
   const { StdioClientTransport } = await import("../../peers/node_modules/@modelcontextprotocol/sdk/dist/esm/client/stdio.js");
   const client = new Client({ name: "t", version: "1" });
   await client.connect(new StdioClientTransport({ command: process.env.STEAD,
-    args: ["mcp", "--store", `disk:${join(dir, "store")}`, "--workspace", "peer"] }));
+    args: ["mcp", "--structured", "--store", `disk:${join(dir, "store")}`, "--workspace", "peer"] }));
   for (let i = 0; i < 20; i++) {
     const r = await client.callTool({ name: "search", arguments: { query: `violin ${i}` } });
     assert.match(r.structuredContent.note, /fewer requests/);

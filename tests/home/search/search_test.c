@@ -219,6 +219,18 @@ TEST(a_snippet_shows_the_match_and_marks_it)
 	teardown(&f);
 }
 
+TEST(bold_words_of_a_text_are_not_marked_as_matches)
+{
+	struct fix f;
+	struct search_hits hits;
+
+	setup(&f);
+	put(&f, f.ws, "notes/a.md", "a **very bold** quokka * and 2 * 3");
+	hits = ask_query(&f, f.ws, (struct search_query){.text = STR("quokka")});
+	CHECK_HAS(hits.hits[0].snippet, STR("a very bold **quokka** * and 2 * 3"));
+	teardown(&f);
+}
+
 static void put_many(struct fix *f, int from, int to)
 {
 	for (int i = from; i < to; i++)

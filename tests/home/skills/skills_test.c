@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Skills: reading the layers, the prompt, drafts, the scan and the gate. */
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include "base/program.h"
 #include "tool/tool_fix.h"
 
 #include "home/skills/skills.h"
@@ -141,6 +147,73 @@ TEST(the_higher_of_four_layers_wins_by_name)
 	bench_close(&b);
 }
 
+static void git(struct bench *b, const char *dir, const char *words)
+{
+	const char *argv[20] = {"git", "-c", "user.name=a", "-c", "user.email=a@b"};
+	struct command_run run = {.argv = argv, .dir = dir, .timeout_ms = 60000, .output_max = 65536};
+	struct str rest = str_of(words), word;
+	struct command_ran ran = {0};
+	struct err err = {0};
+	size_t n = 5;
+
+	while (rest.len && n < 19 && str_cut(&rest, ' ', &word))
+		argv[n++] = arena_cstr(b->arena, word);
+	CHECK_OK(command_run(&b->ctx, &run, &ran, &err), err);
+}
+
+/* Every directory in `dir` looks as if it had not been changed for long. */
+static void make_old(struct bench *b, const char *dir)
+{
+	struct timespec old[2] = {{.tv_sec = 1000}, {.tv_sec = 1000}};
+	DIR *d = opendir(dir);
+	struct dirent *e;
+
+	CHECK(d != NULL);
+	while ((e = readdir(d)))
+		if (e->d_name[0] != '.')
+			CHECK(utimensat(AT_FDCWD, arena_printf(b->arena, "%s/%s", dir, e->d_name).ptr, old, 0) == 0);
+	closedir(d);
+}
+
+TEST(skills_come_from_a_branch_of_a_git_repository_and_outlast_it)
+{
+	struct bench b;
+	const struct jv *v;
+	char repo[100], skills[120];
+
+	bench_open_disk(&b, "native");
+	setenv("XDG_CACHE_HOME", arena_printf(b.arena, "%s/.cache", b.dir).ptr, 1);
+	snprintf(repo, sizeof repo, "%s/.repo", b.dir);
+	snprintf(skills, sizeof skills, "%s/sets", repo);
+	host_skill(skills, "brew", "brews coffee");
+	git(&b, repo, "init --quiet --initial-branch=stable");
+	git(&b, repo, "add -A");
+	git(&b, repo, "commit --quiet -m one");
+	reopen(&b,
+	       arena_printf(b.arena,
+			    "skills:\n  repositories:\n    - {url: \"git+file://%s\", name: team, ref: stable, path: "
+			    "sets}\n",
+			    repo),
+	       STR_NONE);
+	v = good(&b, "list_skills", "{}");
+	CHECK_STR(jv_get_str(named(v, "skills", "name", "brew"), "source"), STR("team"));
+	CHECK_HAS(jv_get_str(good(&b, "load_skill", "{'name':'brew'}"), "content"), STR("brews coffee"));
+	CHECK(rename(repo, arena_printf(b.arena, "%s.away", repo).ptr) == 0);
+	CHECK_INT(jv_count(jv_get(good(&b, "list_skills", "{}"), "problems")), 0); /* the clone is not an hour old */
+	make_old(&b, arena_printf(b.arena, "%s/.cache/stead/git", b.dir).ptr);
+	v = good(&b, "list_skills", "{}");
+	CHECK_STR(jv_get_str(named(v, "skills", "name", "brew"), "source"), STR("team"));
+	CHECK_HAS(jv_get_str(jv_at(jv_get(v, "problems"), 0), "problem"), STR("the copy from before is used"));
+	reopen(&b,
+	       arena_printf(b.arena,
+			    "skills:\n  repositories:\n    - {url: \"git+file://%s\", name: team, ref: other}\n", repo),
+	       STR_NONE);
+	v = good(&b, "list_skills", "{}");
+	CHECK_HAS(jv_get_str(jv_at(jv_get(v, "problems"), 0), "problem"), STR("cannot be cloned"));
+	unsetenv("XDG_CACHE_HOME");
+	bench_close(&b);
+}
+
 TEST(files_of_a_skill_are_read_by_pages_and_nothing_else_is)
 {
 	struct bench b;
@@ -159,8 +232,8 @@ TEST(files_of_a_skill_are_read_by_pages_and_nothing_else_is)
 	CHECK_INT(jv_count(jv_get(v, "resources")), 2);
 	CHECK_HAS(b.result.text, STR("references/big.md"));
 	v = good(&b, "load_skill", "{'name':'pdf','path':'references/big.md'}");
-	CHECK_INT(jv_get_int(v, "next_offset", 0), 2000);
-	v = good(&b, "load_skill", "{'name':'pdf','path':'references/big.md','offset':4999}");
+	CHECK_INT(jv_get_int(v, "next_offset", 0), 2001);
+	v = good(&b, "load_skill", "{'name':'pdf','path':'references/big.md','offset':5000}");
 	CHECK_STR(jv_get_str(v, "content"), STR("line 4999\n"));
 	v = good(&b, "load_skill", "{'name':'pdf','path':'scripts/x.bin'}");
 	CHECK_STR(jv_get_str(v, "content"), STR("AAEC"));

@@ -111,9 +111,9 @@ TEST(a_read_of_the_past_is_paged_like_any_other)
 	bench_open(&b, "native");
 	good(&b, "write_file", "{'path':'a','content':'1\\n2\\n3\\n4\\n'}");
 	good(&b, "delete_file", "{'path':'a'}");
-	v = good(&b, "read_file", "{'path':'a','at_revision':1,'offset':1,'limit':2}");
+	v = good(&b, "read_file", "{'path':'a','at_revision':1,'offset':2,'limit':2}");
 	CHECK_STR(jv_get_str(v, "content"), STR("2\n3\n"));
-	CHECK_INT(jv_get_int(v, "next_offset", 0), 3);
+	CHECK_INT(jv_get_int(v, "next_offset", 0), 4);
 	CHECK_INT(jv_get_int(v, "revision", 0), 1);
 	v = good(&b, "read_file", "{'path':'a','at_revision':1,'byte_offset':6}");
 	CHECK_STR(jv_get_str(v, "content"), STR("4\n"));
@@ -268,7 +268,8 @@ TEST(undo_goes_further_back_each_time_and_redo_forward_again)
 		for (int i = 0; i < 5; i++)
 			good(&b, "undo", "{'redo':true}");
 		CHECK_STR(content_of(&b, "a"), STR("v3++"));
-		CHECK_HAS(refused(&b, "undo", "{'redo':true}", ERR_NOT_FOUND), STR("a change after the last undo"));
+		CHECK_HAS(refused(&b, "undo", "{'redo':true}", ERR_NOT_FOUND),
+			  STR("something has changed since the undo"));
 	}
 }
 
@@ -281,7 +282,7 @@ TEST(a_change_after_an_undo_ends_what_can_be_redone)
 	write_versions(&b, 3);
 	good(&b, "undo", "{}");
 	good(&b, "write_file", "{'path':'b','content':'new'}");
-	CHECK_HAS(refused(&b, "undo", "{'redo':true}", ERR_NOT_FOUND), STR("a change after the last undo"));
+	CHECK_HAS(refused(&b, "undo", "{'redo':true}", ERR_NOT_FOUND), STR("something has changed since the undo"));
 	good(&b, "undo", "{}");
 	CHECK(!is_there(&b, "b"));
 	good(&b, "undo", "{}");
@@ -424,6 +425,7 @@ TEST(the_last_call_may_be_of_any_family)
 	bench_start(&other,
 		    &(struct workspace_opts){.store_url = arena_printf(b.arena, "disk:%s", b.dir),
 					     .name = STR("test"),
+					     .agent = STR("bot"),
 					     .files_dir = str_of(temp_dir_new()),
 					     .relaxed = true},
 		    "native");
@@ -444,6 +446,19 @@ TEST(the_last_call_may_be_of_any_family)
 	bench_close(&b);
 }
 
+TEST(an_agent_without_a_name_cannot_take_back_what_a_person_told_the_memory)
+{
+	struct bench b;
+
+	bench_open_disk(&b, "native");
+	good(&b, "write_file", "{'path':'a','content':'1'}");
+	good(&b, "memory_save", "{'content':'wants no payments without asking'}");
+	good(&b, "undo", "{}");
+	CHECK(!is_there(&b, "a"));
+	CHECK_INT(jv_get_int(good(&b, "memory_list", "{}"), "total", 0), 1);
+	bench_close(&b);
+}
+
 TEST(what_was_forgotten_does_not_come_back_with_an_undo)
 {
 	struct bench b;
@@ -452,6 +467,7 @@ TEST(what_was_forgotten_does_not_come_back_with_an_undo)
 	const struct jv *v;
 
 	bench_open_disk(&b, "native");
+	b.ctx.actor.agent = STR("bot");
 	v = good(&b, "memory_save", "{'content':'- the sky is blue'}");
 	good(&b, "memory_save", "{'content':'- grass is green'}");
 	v = jv_at(jv_get(v, "saved"), 0);
@@ -729,10 +745,10 @@ TEST(undoing_a_users_own_version_of_a_shared_file_shows_the_shared_one_again)
 	struct bench all, ann;
 
 	bench_open_disk(&all, "native");
-	open_as(&ann, all.dir, (struct workspace_opts){.root = STR("workspace")});
+	open_as(&ann, all.dir, (struct workspace_opts){.root = STR("workspace"), .person = true});
 	good(&ann, "write_file", "{'path':'knowledge/s.md','content':'for all'}");
 	bench_close(&ann);
-	open_as(&ann, all.dir, (struct workspace_opts){.root = STR("workspace"), .user = STR("ann")});
+	open_as(&ann, all.dir, (struct workspace_opts){.root = STR("workspace"), .person = true, .user = STR("ann")});
 	good(&ann, "write_file", "{'path':'knowledge/s.md','content':'mine','mode':'overwrite'}");
 	CHECK_STR(jv_get_str(good(&ann, "read_file", "{'path':'knowledge/s.md','at_revision':1}"), "content"),
 		  STR("for all"));
@@ -750,7 +766,7 @@ TEST(with_the_whole_workspace_as_root_what_is_fixed_stays_out_of_undo_and_restor
 	struct err err = {0};
 
 	bench_open_disk(&b, "native");
-	open_as(&whole, b.dir, (struct workspace_opts){.root = STR("workspace")});
+	open_as(&whole, b.dir, (struct workspace_opts){.root = STR("workspace"), .person = true});
 	good(&whole, "write_file", "{'path':'files/a','content':'1'}");
 	CHECK_OK(store_write(workspace_home(whole.ws), &whole.ctx, (struct wpath){STR("artifacts/x")}, STR("parked"),
 			     (struct store_cond){0}, NULL, &err),

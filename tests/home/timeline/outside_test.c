@@ -31,7 +31,7 @@ static void set_up(void)
 	CHECK_OK(store_write(workspace_files(ws), &ctx, (struct wpath){STR("d/a")}, STR("ours"), (struct store_cond){0},
 			     NULL, &err),
 		 err);
-	outside = outside_start(ws);
+	outside = outside_start(ws, 0);
 	CHECK(outside);
 	test_defer(outside_stop, outside);
 }
@@ -101,6 +101,20 @@ TEST(what_another_program_does_is_recorded_while_a_server_runs)
 	by_another_program("new.txt", NULL);
 	r = next("files/new.txt", r.number);
 	CHECK(!r.after.exists);
+}
+
+TEST(files_of_a_directory_that_another_program_brings_are_recorded)
+{
+	uint64_t since;
+
+	set_up();
+	since = wait_until_watched();
+	CHECK(mkdir(arena_printf(arena, "%s/made", dir).ptr, 0700) == 0);
+	CHECK(mkdir(arena_printf(arena, "%s/made/in", dir).ptr, 0700) == 0);
+	CHECK(fclose(fopen(arena_printf(arena, "%s/made/in/it", dir).ptr, "w")) == 0);
+	CHECK(rename(arena_printf(arena, "%s/made", dir).ptr, arena_printf(arena, "%s/scout/files/came", dir).ptr) ==
+	      0);
+	CHECK_INT(next("files/came/in/it", since).op, REV_OUTSIDE);
 }
 
 TEST(our_own_changes_are_not_recorded_twice)

@@ -3,8 +3,9 @@
  * Generated changes of a workspace, with the tree that should be there kept at every step. In memory the last calls are
  * then undone and redone one by one, at random, and new changes come between. Then any revision is looked at through
  * the view of the past, everything is undone back to the start, and the undo is undone: byte-equal each time.
- * STEAD_TEST_SEED repeats a run, STEAD_MODEL_OPS sets its length. A failing run is cut to the shortest length that
- * still fails, and says so.
+ * STEAD_TEST_SEED repeats a run, STEAD_MODEL_OPS sets its length, STEAD_MODEL_SEEDS the number of runs, whose seeds
+ * follow each other. A failing run is cut to the shortest length that still fails, and says so. STEAD_TEST_REDIS,
+ * STEAD_TEST_POSTGRES or STEAD_TEST_S3 name a server, on which it runs instead.
  */
 #include <sys/stat.h>
 #include <unistd.h>
@@ -443,12 +444,34 @@ static bool run_steps(struct run *r, size_t steps)
 		return true; /* nothing could be done */
 	if (!undo_since(r, first) || !same_tree(r, r->files, "", &start, "undone"))
 		return false;
+	if (same_bytes(&start, &r->now))
+		return true; /* there was nothing to undo, so there is nothing to redo */
 	if (!look_back(r, (size_t)rng(steps)) || !undo_since(r, end) || !same_tree(r, r->files, "", &r->now, "redone"))
 		return false;
 	return look_back(r, (size_t)rng(steps));
 }
 
-static bool run_once(struct run *r, uint64_t seed, size_t steps, bool on_disk)
+enum place { IN_MEMORY, ON_DISK, ON_SERVER };
+
+/* A place on the server that no run has used. */
+static struct str server_url(struct arena *arena)
+{
+	const char *redis = getenv("STEAD_TEST_REDIS"), *postgres = getenv("STEAD_TEST_POSTGRES");
+	const char *s3 = getenv("STEAD_TEST_S3");
+	static unsigned count;
+	struct str prefix = arena_printf(arena, "model%d-%u", (int)getpid(), ++count);
+
+	if (redis || postgres)
+		return arena_printf(arena, "%s?prefix=%.*s", redis ? redis : postgres, STR_ARG(prefix));
+	if (!s3)
+		return STR_NONE;
+	setenv("AWS_ACCESS_KEY_ID", getenv("STEAD_TEST_S3_KEY"), 1);
+	setenv("AWS_SECRET_ACCESS_KEY", getenv("STEAD_TEST_S3_SECRET"), 1);
+	setenv("AWS_REGION", "us-east-1", 1);
+	return arena_printf(arena, "s3://stead-test/%.*s?create=1&endpoint=%s", STR_ARG(prefix), s3);
+}
+
+static bool run_once(struct run *r, uint64_t seed, size_t steps, enum place place)
 {
 	struct workspace_opts opts = {.name = STR("scout"), .create = true, .relaxed = true};
 	bool good;
@@ -460,8 +483,8 @@ static bool run_once(struct run *r, uint64_t seed, size_t steps, bool on_disk)
 	r->ctx.arena = r->calls;
 	r->then = xcalloc(steps + 1, sizeof(struct tree));
 	r->revision = xcalloc(steps + 1, sizeof(uint64_t));
-	opts.store_url = STR("memory:");
-	if (on_disk) {
+	opts.store_url = place == ON_SERVER ? server_url(r->arena) : STR("memory:");
+	if (place == ON_DISK) {
 		r->dir = temp_dir_new();
 		opts.store_url = arena_printf(r->arena, "disk:%s", r->dir);
 	}
@@ -483,43 +506,64 @@ static size_t number_of(const char *name, size_t otherwise)
 	return text ? strtoull(text, NULL, 10) : otherwise;
 }
 
-static void check(bool on_disk)
+static void fail_shortest(uint64_t seed, size_t steps, enum place place)
 {
-	uint64_t seed = number_of("STEAD_TEST_SEED", random_u64() % 1000000);
-	size_t steps = number_of("STEAD_MODEL_OPS", on_disk ? 600 : 2000), good = 0;
 	static struct run r;
+	size_t good = 0;
 
-	printf("# seed %llu, %zu steps\n", (unsigned long long)seed, steps);
-	if (run_once(&r, seed, steps, on_disk))
-		return;
 	while (good + 1 < steps) { /* halving finds a short one, if not the shortest */
 		size_t middle = (good + steps) / 2;
 
-		if (run_once(&r, seed, middle, on_disk))
+		if (run_once(&r, seed, middle, place))
 			good = middle;
 		else
 			steps = middle;
 	}
-	run_once(&r, seed, steps, on_disk);
+	run_once(&r, seed, steps, place);
 	TEST_FAIL("seed %llu fails after %zu steps: %s", (unsigned long long)seed, steps, r.why);
+}
+
+static void check(enum place place, size_t usual)
+{
+	uint64_t seed = number_of("STEAD_TEST_SEED", random_u64() % 1000000);
+	size_t steps = number_of("STEAD_MODEL_OPS", usual), seeds = number_of("STEAD_MODEL_SEEDS", 1);
+	static struct run r;
+
+	printf("# seeds from %llu on, %zu of them, %zu steps each\n", (unsigned long long)seed, seeds, steps);
+	fflush(stdout);
+	for (size_t i = 0; i < seeds; i++)
+		if (!run_once(&r, seed + i, steps, place))
+			fail_shortest(seed + i, steps, place);
+}
+
+static bool has_server(void)
+{
+	return getenv("STEAD_TEST_REDIS") || getenv("STEAD_TEST_POSTGRES") || getenv("STEAD_TEST_S3");
 }
 
 TEST(a_workspace_in_memory_goes_back_to_any_revision_and_forward_again)
 {
-	check(false);
+	check(IN_MEMORY, 2000);
 }
 
 TEST(a_workspace_on_disk_goes_back_to_any_revision_and_forward_again)
 {
-	check(true);
+	check(ON_DISK, 600);
 }
 
-static void check_seeds(const uint64_t *seeds, size_t count, size_t steps, bool on_disk)
+TEST(a_workspace_on_a_server_goes_back_to_any_revision_and_forward_again)
+{
+	if (!has_server())
+		SKIP("no server; run this with tests/servers/with NAME -- TEST");
+	check(ON_SERVER, 200);
+}
+
+static void check_seeds(const uint64_t *seeds, size_t count, size_t steps, enum place place)
 {
 	static struct run r;
 
 	for (size_t i = 0; i < count; i++)
-		if (!run_once(&r, seeds[i], steps, on_disk))
+		if (!run_once(&r, seeds[i], steps, place))
 			TEST_FAIL("seed %llu: %s", (unsigned long long)seeds[i], r.why);
 }
 
@@ -529,7 +573,7 @@ TEST(seeds_that_found_a_fault_in_memory_pass)
 {
 	static const uint64_t seeds[] = {317604, 239280, 151086};
 
-	check_seeds(seeds, sizeof seeds / sizeof seeds[0], 2000, false);
+	check_seeds(seeds, sizeof seeds / sizeof seeds[0], 2000, IN_MEMORY);
 }
 
 /* A directory that is moved onto an empty one was not recorded. */
@@ -537,5 +581,5 @@ TEST(seeds_that_found_a_fault_on_disk_pass)
 {
 	static const uint64_t seeds[] = {761785, 561449};
 
-	check_seeds(seeds, sizeof seeds / sizeof seeds[0], 600, true);
+	check_seeds(seeds, sizeof seeds / sizeof seeds[0], 600, ON_DISK);
 }

@@ -4,7 +4,7 @@
 
 #include "base/clock.h"
 #include "home/uploads/uploads.h"
-#include "workspace/zone.h"
+#include "text/zone.h"
 
 static bool has(struct str text, const char *part)
 {
@@ -146,7 +146,8 @@ TEST(a_converter_that_fails_is_told_of_and_the_file_is_kept)
 		{"[printf, '\\377\\376']", "gave no text"},
 		{"[ln, -s, /etc/passwd, '{out}']", "wrote no file"},
 		{"[mkfifo, '{out}']", "wrote no file"},
-		{"[sh, -c, 'test -z \"$HOME$USER$SECRET\" && echo clean && exit 9']", "exited with status 9"},
+		{"[sh, -c, 'test -z \"$SECRET\" && ! ls /proc/1/root/etc && exit 9']", "exited with status 9"},
+		{"[sh, -c, 'test \"$(ls)\" = in.x && ! ls /root /var/lib && exit 9']", "exited with status 9"},
 		{"[/etc/passwd]", "not installed"},
 	};
 
@@ -188,9 +189,4 @@ TEST(the_day_is_that_of_the_zone)
 		SKIP("the time zones (tzdata) are not installed");
 	CHECK(clock_parse(STR("2026-11-15T23:30:00Z"), &t));
 	CHECK_STR(zone_date(arena, STR("Europe/Berlin"), t), STR("2026-11-16"));
-	CHECK_INT(zone_offset(arena, STR("Europe/Berlin"), t), 3600);
-	CHECK_INT(zone_offset(arena, STR("Asia/Kolkata"), t), 19800);
-	CHECK_INT(zone_offset(arena, STR("America/New_York"), t), -18000);
-	CHECK(clock_parse(STR("2026-07-01T12:00:00Z"), &t));
-	CHECK_INT(zone_offset(arena, STR("Europe/Berlin"), t), 7200);
 }

