@@ -27,6 +27,8 @@ static int scope_read(struct call *call, const struct jv *args, struct outcome *
 	START("offset", "offset", NULL);
 	int64_t limit = jv_get_int(args, "limit", 0);
 
+	jv_set_str(arena, mapped, "encoding", STR("utf-8"));
+	offset_from_0(arena, mapped);
 	scope_path(call, args, mapped);
 	jv_set_int(arena, mapped, "limit", limit > 0 ? limit : INT64_MAX);
 	r = tool_read_file(call, mapped, ret, err);
@@ -39,6 +41,7 @@ static int scope_read(struct call *call, const struct jv *args, struct outcome *
 		return err_prefix(err, "offset exceeds file length");
 	if (r)
 		return r;
+	next_offset_from_0(arena, ret->value);
 	if (jv_get_int(ret->value, "size", 0))
 		render_read_file(mapped, ret->value, &text);
 	text_reply(ret, &text);
@@ -130,6 +133,7 @@ static int scope_list(struct call *call, const struct jv *args, struct outcome *
 	START(NULL);
 
 	scope_path(call, args, mapped);
+	jv_set_bool(arena, mapped, "details", true);
 	r = tool_ls(call, mapped, ret, err);
 	if (r)
 		return r;
@@ -285,7 +289,24 @@ static int scope_load_skill(struct call *call, const struct jv *args, struct out
 	return 0;
 }
 
+static int scope_execute(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
+{
+	struct exec_call what = {.shell = "sh",
+				 .command = jv_get_str(args, "command"),
+				 .cwd = jv_get_str(args, "working_directory"),
+				 .timeout_s = jv_get_int(args, "timeout", 30),
+				 .timeout_max_s = SANDBOX_SECONDS_MAX};
+
+	if (what.timeout_s <= 0)
+		what.timeout_s = 30;
+	return reply_execute(call, &what, true, ret, err);
+}
+
 /* clang-format off */
+#define EXECUTE_ARGS \
+	"command!: the command, for sh\n" \
+	"working_directory: relative directory to run it in (default: the root of the files)\n" \
+	"timeout int: seconds (default 30, at most 1800)"
 #define PATH "path!: path from the tool root, for example notes/plan.md"
 
 static const struct tool tools[] = {
@@ -362,6 +383,15 @@ static const struct tool tools[] = {
 		"path!: SKILL.md, or a file of the skill"},
 	{.same_as = "skill_manage"},
 	{.same_as = "propose_skill", .acts_as = "skill_manage"},
+	{.same_as = "web_fetch"}, {.same_as = "web_search"},
+	{.name = "execute", .title = "Run a command", .group = "exec", .acts_as = "execute",
+	 .traits = TOOL_LONG | TOOL_DESTRUCTIVE, .call = scope_execute,
+	 .description = "Runs a shell command in a sandbox that sees the workspace at /workspace, and no network.",
+	 .args = EXECUTE_ARGS},
+	{.name = "execute_shell_command", .title = "Run a command", .group = "exec", .acts_as = "execute",
+	 .traits = TOOL_LONG | TOOL_DESTRUCTIVE, .call = scope_execute,
+	 .description = "The same as execute.",
+	 .args = EXECUTE_ARGS},
 	{0},
 };
 /* clang-format on */
@@ -369,6 +399,7 @@ static const struct tool tools[] = {
 const struct dialect dialect_agentscope = {
 	.name = "agentscope",
 	.root = "workspace",
+	.layout = LAYOUT_AGENTSCOPE,
 	.tools = tools,
 	.error_prefix = "Error: ",
 };

@@ -105,6 +105,7 @@ static int view_directory(struct memory *m, struct wpath path)
 	jv_set_str(arena, args, "path", path.s);
 	jv_set_int(arena, args, "depth", 2);
 	jv_set_int(arena, args, "limit", LIST_LIMIT_MAX);
+	jv_set_bool(arena, args, "details", true);
 	r = tool_ls(m->call, args, &listed, m->err);
 	if (r)
 		return r;

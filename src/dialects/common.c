@@ -21,3 +21,43 @@ void note_more(struct buf *text, const struct jv *value, const char *what)
 	if (jv_get(value, "next_cursor"))
 		buf_printf(text, "\n[%lld %s]", (long long)jv_get_int(value, "total", 0), what);
 }
+
+static void add_to(struct arena *arena, struct jv *object, const char *key, int64_t n)
+{
+	int64_t value = jv_get_int(object, key, -1);
+
+	if (value >= 0 && value < INT64_MAX)
+		jv_set_int(arena, object, key, value + n);
+}
+
+void offset_from_0(struct arena *arena, struct jv *mapped)
+{
+	add_to(arena, mapped, "offset", 1);
+}
+
+void next_offset_from_0(struct arena *arena, struct jv *value)
+{
+	add_to(arena, value, "next_offset", -1);
+}
+
+int reply_execute(struct call *call, const struct exec_call *what, bool code_first, struct outcome *ret,
+		  struct err *err)
+{
+	struct buf text;
+	struct jv *ran;
+	int r = exec_call(call, what, &ran, err);
+	long long code;
+
+	if (r)
+		return r;
+	code = jv_get_int(ran, "exit_code", 1);
+	buf_init(&text, call->ctx->arena, 2 * TOOL_TEXT_MAX);
+	if (code_first)
+		buf_printf(&text, "Exit code: %lld\n\n", code);
+	exec_output(ran, &text);
+	exec_remarks(ran, &text);
+	if (!code_first)
+		buf_printf(&text, "[exit code %lld]", code);
+	text_reply(ret, &text);
+	return 0;
+}

@@ -4,7 +4,7 @@
  * tools over the file area. Kept: a note gets its author from the host; read_note takes a slug or part of a title;
  * lists are newest first and 50 at a time; tags may be one text with commas; list_notes takes the author as `author`
  * (as its documentation says) or `author_filter` (as its code does). Beyond it: lists give their total and can be
- * continued, long notes are read in parts, and earlier versions can be read. Not there: bash.
+ * continued, long notes are read in parts, and earlier versions can be read. bash runs in the sandbox.
  */
 #include "dialects/common.h"
 #include "home/notebook/notebook_tools.h"
@@ -247,6 +247,7 @@ static int loom_ls(struct call *call, const struct jv *args, struct outcome *ret
 {
 	START("path", "path", NULL);
 
+	jv_set_bool(arena, mapped, "details", true);
 	r = tool_ls(call, mapped, ret, err);
 	if (r)
 		return r;
@@ -264,9 +265,20 @@ static int loom_ls(struct call *call, const struct jv *args, struct outcome *ret
 	return 0;
 }
 
+static int loom_bash(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
+{
+	struct exec_call what = {.shell = "bash",
+				 .command = jv_get_str(args, "command"),
+				 .timeout_s = jv_get_int(args, "timeout", 30),
+				 .timeout_max_s = SANDBOX_SECONDS_MAX,
+				 .output = 10000};
+
+	return reply_execute(call, &what, false, ret, err);
+}
+
 /* clang-format off */
 #define PATH "path!: path from the tool root, for example notes/plan.md"
-#define TAGS "tags str or [str]<=50 or null: labels: a list, or one text with commas"
+#define TAGS "tags [str]<=50: labels"
 #define CURSOR "cursor: next_cursor of the previous page"
 
 static const struct tool tools[] = {
@@ -288,9 +300,9 @@ static const struct tool tools[] = {
 	 .call = loom_list_notes,
 	 .description = "Lists notes, newest first: slug, author, kind, title and first line.",
 	 .args =
-		"author str?: only notes by this author\n"
-		"author_filter str?: the same as author\n"
-		"kind str?: only notes of this kind\n"
+		"author: only notes by this author\n"
+		"author_filter: the same as author\n"
+		"kind: only notes of this kind\n"
 		"limit int>=1: number of notes (default 50)\n"
 		CURSOR},
 	{.name = "search_notes", .title = "Search notes", .group = "notes", .acts_as = "search_notes",
@@ -298,7 +310,7 @@ static const struct tool tools[] = {
 	 .description = "Searches the notebook by words, best first.",
 	 .args =
 		"query!: words\n"
-		"kind str?: only notes of this kind\n"
+		"kind: only notes of this kind\n"
 		CURSOR},
 	{.name = "update_note", .title = "Update note", .group = "notes", .acts_as = "update_note",
 	 .call = tool_update_note, .render = loom_update_note_text,
@@ -363,6 +375,12 @@ static const struct tool tools[] = {
 	{.name = "ls", .title = "List", .group = "files", .acts_as = "ls", .traits = RO, .call = loom_ls,
 	 .description = "Lists a directory with sizes.",
 	 .args = "path: directory (default .)"},
+	{.name = "bash", .title = "Run a command", .group = "exec", .acts_as = "execute",
+	 .traits = TOOL_LONG | TOOL_DESTRUCTIVE, .call = loom_bash,
+	 .description = "Runs a command with bash in a sandbox that sees the files, and no network.",
+	 .args =
+		"command!: the command\n"
+		"timeout int>=1: seconds (default 30, at most 1800)"},
 	{0},
 };
 /* clang-format on */

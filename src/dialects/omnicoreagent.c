@@ -8,6 +8,7 @@
  */
 #include "dialects/common.h"
 #include "home/artifacts/artifacts_tools.h"
+#include "home/code/code.h"
 
 static int hex(char c)
 {
@@ -42,21 +43,16 @@ static bool take_prefix(struct str *path, struct str prefix)
 	return true;
 }
 
+/* '/' is the files area, as in "save a summary to /notes/ai_trends.md" on its page. */
 static int omni_path(struct call *call, struct str text, struct str *ret, struct err *err)
 {
 	struct str path = str_trim(url_decode(call->ctx->arena, str_first(text, 2 * PATH_LEN_MAX)));
-	bool absolute = str_starts(path, STR("/")), taken;
 
+	(void)err;
 	while (str_starts(path, STR("/")) || str_starts(path, STR("./")))
 		path = str_from(path, 1);
-	if (take_prefix(&path, STR("workspace")))
-		taken = true, (void)take_prefix(&path, STR("files"));
-	else
-		taken = take_prefix(&path, STR("workspace_files")) || take_prefix(&path, STR("files"));
-	if (absolute && !taken && path.len)
-		return err_set(err, ERR_INVALID,
-			       "the path \"%.*s\" is absolute; use a path inside the workspace, for example \"%.*s\"",
-			       STR_ARG(utf8_first(text, 150)), STR_ARG(utf8_first(path, 150)));
+	if (take_prefix(&path, STR("workspace")) || !take_prefix(&path, STR("workspace_files")))
+		(void)take_prefix(&path, STR("files"));
 	*ret = path;
 	return 0;
 }
@@ -135,6 +131,8 @@ static int omni_read(struct call *call, const struct jv *args, struct outcome *r
 {
 	START("offset", "offset", "limit", "limit", NULL);
 
+	jv_set_str(arena, mapped, "encoding", STR("utf-8"));
+	offset_from_0(arena, mapped);
 	if (!jv_get(mapped, "limit"))
 		jv_set_int(arena, mapped, "limit", INT64_MAX);
 	r = map_path(call, args, "path", mapped, "path", err);
@@ -142,7 +140,23 @@ static int omni_read(struct call *call, const struct jv *args, struct outcome *r
 		r = tool_read_file(call, mapped, ret, err);
 	if (r)
 		return r;
+	next_offset_from_0(arena, ret->value);
 	buf_printf(&text, "File: %.*s\n", STR_ARG(jv_get_str(ret->value, "path")));
+	render_read_file(mapped, ret->value, &text);
+	text_reply(ret, &text);
+	return 0;
+}
+
+static int omni_read_artifact(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
+{
+	START("artifact_id", "artifact_id", "offset", "offset", "limit", "limit", NULL);
+
+	jv_set_str(arena, mapped, "encoding", STR("utf-8"));
+	offset_from_0(arena, mapped);
+	r = tool_read_artifact(call, mapped, ret, err);
+	if (r)
+		return r;
+	next_offset_from_0(arena, ret->value);
 	render_read_file(mapped, ret->value, &text);
 	text_reply(ret, &text);
 	return 0;
@@ -387,6 +401,36 @@ static int omni_grep(struct call *call, const struct jv *args, struct outcome *r
 	return 0;
 }
 
+static int omni_execute(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
+{
+	struct exec_call what = {.shell = "sh",
+				 .command = jv_get_str(args, "command"),
+				 .timeout_s = jv_get_int(args, "timeout", 60),
+				 .timeout_max_s = 180};
+
+	return reply_execute(call, &what, false, ret, err);
+}
+
+static int omni_run_skill_script(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
+{
+	struct skill_script what = {.skill = jv_get_str(args, "skill_name"),
+				    .script = jv_get_str(args, "script_name"),
+				    .args = jv_get(args, "args"),
+				    .timeout_s = jv_get_int(args, "timeout", CODE_SECONDS_DEFAULT)};
+	struct buf text;
+	struct jv *ran;
+	int r = skill_script_run(call, &what, &ran, err);
+
+	if (r)
+		return r;
+	buf_init(&text, call->ctx->arena, 2 * TOOL_TEXT_MAX);
+	exec_output(ran, &text);
+	exec_remarks(ran, &text);
+	buf_printf(&text, "[exit code %lld]", (long long)jv_get_int(ran, "exit_code", 1));
+	text_reply(ret, &text);
+	return 0;
+}
+
 /* clang-format off */
 #define PATH "path!: path from the tool root, for example notes/plan.md"
 
@@ -447,7 +491,7 @@ static const struct tool tools[] = {
 		"case_sensitive bool: default false\n"
 		"max_matches int>=1: number of matching lines (default 100)"},
 	{.name = "read_artifact", .title = "Read artifact", .group = "artifacts", .acts_as = "read_artifact", .traits = RO,
-	 .call = tool_read_artifact, .render = render_read_file,
+	 .call = omni_read_artifact,
 	 .description = "Reads an offloaded tool response. Continue a long one with offset.",
 	 .args =
 		"artifact_id!: its id\n"
@@ -468,6 +512,20 @@ static const struct tool tools[] = {
 	{.name = "list_artifacts", .title = "List artifacts", .group = "artifacts", .acts_as = "list_artifacts",
 	 .traits = RO, .call = tool_list_artifacts, .render = render_list_artifacts,
 	 .description = "Lists offloaded tool responses, newest first."},
+	{.name = "execute", .title = "Run a command", .group = "exec", .acts_as = "execute",
+	 .traits = TOOL_LONG | TOOL_DESTRUCTIVE | TOOL_PARKS, .call = omni_execute,
+	 .description = "Runs a shell command in a sandbox that sees the workspace at /workspace, and no network.",
+	 .args =
+		"command!: the command, for sh\n"
+		"timeout int>=1: seconds (default 60, at most 180)"},
+	{.name = "run_skill_script", .title = "Run a skill's script", .group = "code", .acts_as = "run_skill_script",
+	 .traits = TOOL_LONG | TOOL_DESTRUCTIVE, .call = omni_run_skill_script,
+	 .description = "Runs a script of a skill in the sandbox, over the workspace.",
+	 .args =
+		"skill_name!: the skill\n"
+		"script_name!: the script, from its directory scripts/\n"
+		"args [str]: its arguments\n"
+		"timeout int>=1<=1800: seconds (default 30)"},
 	{0},
 };
 /* clang-format on */

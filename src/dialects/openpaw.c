@@ -11,6 +11,7 @@
 #include "home/plans/plans.h"
 #include "home/plans/plans_tools.h"
 #include "home/search/search.h"
+#include "home/web/web_tools.h"
 
 #define OUTPUT_MOST 100000
 #define LINE_MOST   2000
@@ -44,7 +45,7 @@ static int paw_ls(struct call *call, const struct jv *args, struct outcome *ret,
 
 	r = paw_path(call, args, "path", mapped, err);
 	if (r == 0)
-		r = tool_ls(call, mapped, ret, err);
+		jv_set_bool(arena, mapped, "details", true), r = tool_ls(call, mapped, ret, err);
 	if (r)
 		return advise(r, ret, err);
 	entries = jv_get(ret->value, "entries");
@@ -141,19 +142,22 @@ static int paw_read(struct call *call, const struct jv *args, struct outcome *re
 static int paw_write(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
 {
 	START("content", "content", NULL);
+	bool appends;
 	int64_t n;
 
 	r = paw_path(call, args, "file_path", mapped, err);
 	if (r == 0)
 		r = tool_write_file(call, mapped, ret, err);
-	if (r && err->kind == ERR_EXISTS)
-		return RETELL(err, "'%.*s' already exists; use edit_file to change it or overwrite_file to replace it",
-			      STR_ARG(jv_get_str(mapped, "path")));
+	appends = r && err->kind == ERR_EXISTS; /* "create new files or append to existing files" */
+	if (appends) {
+		*ret = (struct outcome){0};
+		r = tool_append_file(call, mapped, ret, err);
+	}
 	if (r)
 		return r;
-	n = jv_get_int(ret->value, "lines_written", 0);
-	buf_printf(&text, "Created '%.*s' (%lld line%s)", STR_ARG(jv_get_str(ret->value, "path")), (long long)n,
-		   plural((uint64_t)n));
+	n = (int64_t)count_lines(jv_get_str(mapped, "content"));
+	buf_printf(&text, "%s '%.*s' (%lld line%s)", appends ? "Appended to" : "Created",
+		   STR_ARG(jv_get_str(ret->value, "path")), (long long)n, plural((uint64_t)n));
 	text_reply(ret, &text);
 	return 0;
 }
@@ -351,6 +355,17 @@ static int paw_conversations(struct call *call, const struct jv *args, struct ou
 	return 0;
 }
 
+static int paw_shell(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
+{
+	struct exec_call what = {.shell = "sh",
+				 .command = jv_get_str(args, "command"),
+				 .timeout_s = jv_get_int(args, "timeout_seconds", 120),
+				 .timeout_max_s = 600,
+				 .output = 50000};
+
+	return reply_execute(call, &what, false, ret, err);
+}
+
 /* clang-format off */
 #define FILE_PATH "file_path!: relative path in the workspace\n"
 
@@ -365,7 +380,7 @@ static const struct tool tools[] = {
 		"offset int>=0: first line, from 0 (default 0)\n"
 		"limit int>=1: number of lines (default 2000)"},
 	{.name = "write_file", .title = "Write", .group = "files", .acts_as = "write_file", .call = paw_write,
-	 .description = "Creates a file. Fails if the file exists.",
+	 .description = "Creates a file, or appends to one that exists.",
 	 .args =
 		FILE_PATH
 		"content!: what to write"},
@@ -418,6 +433,21 @@ static const struct tool tools[] = {
 	 .args =
 		"query!: words to find\n"
 		"limit int>=1: number of passages (default 5, at most 20)"},
+	{.same_as = "send_message"}, {.same_as = "send_file"}, {.same_as = "request_followup"},
+	{.same_as = "text_to_speech"}, {.same_as = "speech_to_text"}, {.same_as = "markdown_to_pdf"},
+	{.same_as = "browser_navigate"}, {.same_as = "browser_snapshot"}, {.same_as = "browser_click"}, {.same_as = "browser_type"},
+	{.same_as = "browser_select"}, {.same_as = "browser_scroll"}, {.same_as = "browser_back"}, {.same_as = "browser_screenshot"},
+	{.same_as = "browser_close"}, {.same_as = "browser_tabs"}, {.same_as = "browser_switch_tab"},
+	{.name = "brave_search", .title = "Search the web", .group = "web", .acts_as = "web_search",
+	 .traits = RO | TOOL_OPEN_WORLD | TOOL_LONG, .call = tool_web_search, .render = render_web_results,
+	 .description = "Searches the web; gives titles, URLs and the text found, best first.",
+	 .args = "query!: words to search for"},
+	{.name = "shell", .title = "Run a command", .group = "exec", .acts_as = "execute",
+	 .traits = TOOL_LONG | TOOL_DESTRUCTIVE, .call = paw_shell,
+	 .description = "Runs a shell command in a sandbox that sees the workspace, and no network.",
+	 .args =
+		"command!: the command, for sh\n"
+		"timeout_seconds int>=1: default 120, at most 600"},
 	{0},
 };
 /* clang-format on */

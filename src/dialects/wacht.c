@@ -1,26 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Wacht's file tools over /task, the filesystem of one task, which is the tool root here. Paths are /task/… or
- * relative; its other mounts are not served. Results are objects: success, tool, path, and what the tool adds. Kept:
- * reads by 1-based lines or characters with totals and the SHA-256 of the slice, write_file overwrites, append_file
- * puts a newline between. Not kept: edit_file's rule that the file was read in the same turn; a turn is the caller's,
- * and a change in between is caught by the conditional write instead.
+ * Wacht's tools. The file tools work on /task, the filesystem of one task: of an item of a board, or where there is
+ * none of the tool root. Paths are /task/… or relative; for a connection that is bound to a thread also /workspace/…
+ * and /uploads/…, the thread's own. Other mounts are not served. Results are objects: success, tool, path, and what the
+ * tool adds. Kept: reads by 1-based lines or characters with totals and the SHA-256 of the
+ * slice, write_file overwrites, append_file puts a newline between. Not kept: edit_file's rule that the file was read
+ * in the same turn; a turn is the caller's, and a change in between is caught by the conditional write instead.
  */
 #include "base/sha256.h"
-#include "dialects/common.h"
+#include "dialects/wacht_board.h"
+#include "home/web/web_tools.h"
 
-#define READ_MOST READ_BYTES_DEFAULT
+#define READ_MOST  (100 * KIB)
+#define IMAGE_MOST (5 * MIB)
 
 static int task_path(struct call *call, const struct jv *args, struct wpath *ret, struct err *err)
 {
-	struct str path = str_trim(jv_get_str(args, "path"));
-
-	if (str_starts(path, STR("/task")) && (path.len == 5 || path.ptr[5] == '/'))
-		path = str_from(path, 5);
-	else if (str_starts(path, STR("/")))
-		return err_set(err, ERR_INVALID, "the path \"%.*s\" is not in /task; use /task/… or a relative path",
-			       STR_ARG(utf8_first(path, 150)));
-	return wpath_parse_lenient(call->ctx->arena, path, ret, err);
+	return board_task_path(call->ctx->arena, jv_get_str(args, "path"), ret, err);
 }
 
 static int task_file(struct call *call, const struct jv *args, struct wpath *ret, struct err *err)
@@ -151,12 +147,16 @@ static int wacht_append(struct call *call, const struct jv *args, struct outcome
 	struct file_change change = {.change = change_append, .arg = &content, .after = content};
 	struct wpath path;
 	struct jv *v;
+	struct board_ref ref;
 	int r = task_file(call, args, &path, err);
 
-	if (r == 0)
+	if (r == 0 && str_is(path.s, "JOURNAL.md") && wacht_item(call, args, &ref)) {
+		r = board_journal_add(call->ws, call->ctx, ref, content, err);
+	} else if (r == 0) {
 		r = store_write(call->files, call->ctx, path, content.ptr ? content : STR(""), absent, NULL, err);
-	if (r && err->kind == ERR_EXISTS)
-		r = file_change(call, path, &change, err);
+		if (r && err->kind == ERR_EXISTS)
+			r = file_change(call, path, &change, err);
+	}
 	if (r)
 		return r;
 	v = success(call, "append_file", path, ret);
@@ -205,6 +205,7 @@ static int wacht_list(struct call *call, const struct jv *args, struct outcome *
 	if (r)
 		return r;
 	jv_set_str(arena, mapped, "path", path.s);
+	jv_set_bool(arena, mapped, "details", true);
 	r = tool_ls(call, mapped, &listed, err);
 	if (r)
 		return r;
@@ -246,14 +247,95 @@ static int wacht_exists(struct call *call, const struct jv *args, struct outcome
 	return 0;
 }
 
+static int wacht_execute(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
+{
+	struct arena *arena = call->ctx->arena;
+	struct exec_call what = {.shell = "sh",
+				 .command = jv_get_str(args, "command"),
+				 .timeout_s = jv_get_int(args, "timeout_seconds", 600),
+				 .timeout_max_s = SANDBOX_SECONDS_MAX,
+				 .at = "/task"};
+	struct board_ref ref;
+	struct jv *ran;
+	int r = 0;
+
+	if (board_bound_item(call->ws, call->ctx, &ref) && board_task_is_mounted(call->ws, call->ctx, ref))
+		r = board_task_open(call->ws, call->ctx, ref, &what.files, err);
+	if (r == 0)
+		r = exec_call(call, &what, &ran, err);
+	store_destroy(what.files);
+	if (r)
+		return r;
+	ret->value = jv_object(arena);
+	jv_set_bool(arena, ret->value, "success", jv_get_int(ran, "exit_code", 1) == 0);
+	jv_set_str(arena, ret->value, "tool", STR("execute_command"));
+	jv_set_str(arena, ret->value, "stdout", jv_get_str(ran, "stdout"));
+	jv_set_str(arena, ret->value, "stderr", jv_get_str(ran, "stderr"));
+	jv_set_int(arena, ret->value, "exit_code", jv_get_int(ran, "exit_code", 1));
+	if (!jv_get_bool(ran, "saved", true))
+		jv_set_str(arena, ret->value, "problem", jv_get_str(ran, "problem"));
+	return 0;
+}
+
+static int wacht_image(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
+{
+	static const char *const types[][2] = {{".png", "image/png"},
+					       {".jpg", "image/jpeg"},
+					       {".jpeg", "image/jpeg"},
+					       {".gif", "image/gif"},
+					       {".webp", "image/webp"}};
+	struct arena *arena = call->ctx->arena;
+	const char *type = NULL;
+	struct wpath path;
+	struct str bytes;
+	struct jv *v;
+	int r = task_file(call, args, &path, err);
+
+	for (size_t i = 0; r == 0 && i < COUNT(types); i++)
+		if (str_ends(path.s, str_of(types[i][0])))
+			type = types[i][1];
+	if (r == 0 && !type)
+		r = err_set(err, ERR_UNSUPPORTED, "read_image %.*s: it is not a png, jpg, gif or webp file",
+			    STR_ARG(path.s));
+	if (r == 0)
+		r = store_read(call->files, call->ctx, path, STORE_WHOLE, IMAGE_MOST, &bytes, NULL, err);
+	if (r)
+		return r;
+	v = success(call, "read_image", path, ret);
+	jv_set_str(arena, v, "mime_type", str_of(type));
+	jv_set_str(arena, v, "data", base64_encode(arena, bytes));
+	return 0;
+}
+
+/* The same over the files of an item. */
+#define OVER_TASK(tool)                                                                                                \
+	static int task_##tool(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)         \
+	{                                                                                                              \
+		return wacht_over_task(call, args, wacht_##tool, ret, err);                                            \
+	}
+OVER_TASK(read)
+OVER_TASK(write)
+OVER_TASK(append)
+OVER_TASK(edit)
+OVER_TASK(list)
+OVER_TASK(exists)
+OVER_TASK(image)
+
 /* clang-format off */
-#define PATH    "path!: /task/… or relative to it"
+#define WHICH   "task_key: another task than the one that the connection is about\nboard_item_id: the same by its id"
+#define PATH    "path!: /task/… or relative to it; /workspace/… and /uploads/… are the thread's own\n" WHICH
+#define RESULT  "success! bool; tool!; ..."
+#define HANDOFF "result_summary: what came of it, at least 30 characters\n" \
+		"artifacts [{path!; kind; note}]<=100: files that are the result; needed to complete\n" \
+		"findings: one line of at most 200 characters\n" \
+		"cautions: one line of at most 200 characters\n" \
+		"next: one line of at most 200 characters\n"
 #define DONE    "success! bool; tool!; path!"
 #define WRITTEN DONE "; lines_written! int; total_lines! int; partial! bool"
 
 static const struct tool tools[] = {
 	{.name = "read_file", .title = "Read", .group = "files", .acts_as = "read_file", .traits = RO,
-	 .call = wacht_read,
+	 .call = task_read,
 	 .description = "Reads a text file of the task, whole or by lines or characters, at most 100 KiB at once.",
 	 .args =
 		PATH "\n"
@@ -265,20 +347,20 @@ static const struct tool tools[] = {
 		DONE "; content!; total_lines! int; total_chars! int; slice_hash!; "
 		"start_line int; end_line int; start_char int; end_char int"},
 	{.name = "write_file", .title = "Write", .group = "files", .acts_as = "write_file",
-	 .traits = TOOL_DESTRUCTIVE | TOOL_IDEMPOTENT, .call = wacht_write,
+	 .traits = TOOL_DESTRUCTIVE | TOOL_IDEMPOTENT, .call = task_write,
 	 .description = "Writes a file of the task and replaces its content.",
 	 .args =
 		PATH "\n"
 		"content!: what to write",
 	 .result = WRITTEN},
-	{.name = "append_file", .title = "Append", .group = "files", .acts_as = "append_file", .call = wacht_append,
+	{.name = "append_file", .title = "Append", .group = "files", .acts_as = "append_file", .call = task_append,
 	 .description = "Appends text to a file on a new line, or creates the file.",
 	 .args =
 		PATH "\n"
 		"content!: what to append",
 	 .result = WRITTEN},
 	{.name = "edit_file", .title = "Edit", .group = "files", .acts_as = "edit_file", .traits = TOOL_DESTRUCTIVE,
-	 .call = wacht_edit,
+	 .call = task_edit,
 	 .description = "Replaces a string that must occur exactly once, or every occurrence with replace_all.",
 	 .args =
 		PATH "\n"
@@ -286,19 +368,148 @@ static const struct tool tools[] = {
 		"new_string!: the string that replaces it\n"
 		"replace_all bool: replace every occurrence (default false)",
 	 .result = DONE "; replacements! int; total_lines int"},
-	{.name = "list_directory", .title = "List", .group = "files", .acts_as = "ls", .traits = RO, .call = wacht_list,
+	{.name = "list_directory", .title = "List", .group = "files", .acts_as = "ls", .traits = RO, .call = task_list,
 	 .description = "Lists a directory of the task.",
 	 .args =
 		"path: directory (default /task)\n"
-		"cursor: next_cursor of the previous page",
+		"cursor: next_cursor of the previous page\n" WHICH,
 	 .result =
 		DONE "\n"
 		"entries! [{name!; kind!; size_bytes! int; modified_at}]: in order\n"
 		"total! int; next_cursor"},
-	{.name = "exists", .title = "Exists", .group = "files", .acts_as = "exists", .traits = RO, .call = wacht_exists,
+	{.name = "exists", .title = "Exists", .group = "files", .acts_as = "exists", .traits = RO, .call = task_exists,
 	 .description = "Tells whether there is a file or directory at a path.",
 	 .args = PATH,
 	 .result = DONE "; exists! bool; kind"},
+	{.name = "read_image", .title = "Read an image", .group = "files", .acts_as = "read_file", .traits = RO, .call = task_image,
+	 .description = "Reads an image of the task, at most 5 MiB.",
+	 .args = PATH,
+	 .result = DONE "; mime_type!; data!: base64"},
+	{.name = "create_project_task", .title = "Create a task", .group = "board", .acts_as = "create_item", .call = wacht_create,
+	 .description = "Puts a task on the board, with a filesystem of its own.",
+	 .args =
+		"title! str>=1<=300\n"
+		"description str<=65536: the brief\n"
+		"status pending|available|blocked|needs_clarification\n"
+		"priority urgent|high|neutral|low\n"
+		"child_of: the task that this one is a part of\n"
+		"mounts [{mount_path!; s3_relative_key; source; mode ro|rw; description str<=512}]<=16: stores to show below /task\n"
+		"checks [{path; min_size int>=0; json_schema obj; matches; command}]<=50: what must be true of files in the end\n"
+		"metadata obj",
+	 .result = RESULT},
+	{.name = "update_project_task", .title = "Update a task", .group = "board", .acts_as = "update_item update_assignment",
+	 .call = wacht_update,
+	 .description =
+		"Changes a task or its status. To complete it, give result_summary and artifacts; every artifact must exist. A lane that "
+		"completes ends its own assignment.",
+	 .args =
+		"status pending|available|claimed|in_progress|completed|blocked|needs_clarification|rejected|failed|cancelled|"
+		"waiting_for_children\n"
+		HANDOFF
+		"title str>=1<=300\n"
+		"description str<=65536\n"
+		"priority urgent|high|neutral|low\n"
+		"metadata obj\n" WHICH,
+	 .result = RESULT},
+	{.name = "assign_project_task", .title = "Assign a task", .group = "board", .acts_as = "assign_item",
+	 .traits = TOOL_IDEMPOTENT, .call = wacht_assign,
+	 .description = "Assigns a task to a lane. TASK.md must have a brief of at least 5 lines and 120 characters.",
+	 .args =
+		"thread_id!: the lane\n"
+		"role executor|reviewer|specialist_reviewer|approver|observer|coordinator\n"
+		"instructions str<=65536\n"
+		"handoff_file_path\n" WHICH,
+	 .result = RESULT},
+	{.name = "get_project_task", .title = "Show a task", .group = "board", .acts_as = "get_item", .traits = RO, .call = wacht_get,
+	 .description = "Shows a task with its assignments, deliverables and the end of its journal.",
+	 .args = WHICH,
+	 .result = RESULT},
+	{.name = "list_threads", .title = "List threads", .group = "board", .acts_as = "list_threads", .traits = RO,
+	 .call = wacht_list_threads, .description = "Lists the lanes of the board.", .result = RESULT},
+	{.name = "create_thread", .title = "Create a thread", .group = "board", .acts_as = "create_thread",
+	 .call = wacht_create_thread,
+	 .description = "Creates a lane. It is refused when another lane is responsible for nearly the same.",
+	 .args =
+		"title! str>=1<=200\n"
+		"responsibility! str<=2000: at least 30 characters and 4 words\n"
+		"assigned_agent_name! str<=200\n"
+		"purpose conversation|coordinator|execution|review\n"
+		"capability_tags [str]<=50\n"
+		"reusable bool\n"
+		"accepts_assignments bool\n"
+		"system_instructions: at most 160 words and 1200 characters",
+	 .result = RESULT},
+	{.name = "update_thread", .title = "Update a thread", .group = "board", .acts_as = "update_thread",
+	 .call = wacht_update_thread, .description = "Changes a lane.",
+	 .args =
+		"thread_id!\n"
+		"status idle|running|waiting_for_input|interrupted|completed|failed\n"
+		"title str>=1<=200\n"
+		"responsibility str<=2000\n"
+		"assigned_agent_name str<=200\n"
+		"capability_tags [str]<=50\n"
+		"reusable bool\n"
+		"accepts_assignments bool\n"
+		"system_instructions",
+	 .result = RESULT},
+	{.name = "subscribe_to_task", .title = "Subscribe to a task", .group = "board", .acts_as = "watch_item",
+	 .traits = TOOL_IDEMPOTENT, .call = wacht_subscribe,
+	 .description = "Tells a lane when a task is completed, blocked or cancelled.",
+	 .args = "events [completed|blocked|cancelled]<=3: default all\nthread_id: the lane, when the session is not bound to one\n" WHICH,
+	 .result = RESULT},
+	{.name = "unsubscribe", .title = "Unsubscribe from a task", .group = "board", .acts_as = "watch_item",
+	 .traits = TOOL_IDEMPOTENT, .call = wacht_unsubscribe, .description = "Ends a subscription.",
+	 .args = "thread_id: the lane, when the session is not bound to one\n" WHICH,
+	 .result = RESULT},
+	{.name = "delegate_task", .title = "Delegate a task", .group = "board", .acts_as = "delegate_item", .call = wacht_delegate,
+	 .description = "Creates a task for one lane alone.",
+	 .args =
+		"target_lane_thread_id!\n"
+		"title! str>=1<=300\n"
+		"description! str<=65536: scope and output, in at least 80 characters and 14 words",
+	 .result = RESULT},
+	{.name = "ask_user", .title = "Ask the user", .group = "board", .acts_as = "ask_user", .call = wacht_ask,
+	 .description = "Asks the user about the task, which waits for the answer.",
+	 .args =
+		"questions! [{text! str>=1<=4000; id; kind free_text|single_choice|multi_choice|yes_no|number|date|confirm; "
+		"options [str]}]>=1<=20\n" WHICH,
+	 .result = RESULT},
+	{.name = "notify_user", .title = "Notify the user", .group = "board", .acts_as = "notify_user", .call = wacht_notify,
+	 .description = "Leaves a notice for the user.",
+	 .args = "message! str>=1<=4000\n" WHICH,
+	 .result = RESULT},
+	{.name = "resolve_user_feedback", .title = "Resolve a comment", .group = "board", .acts_as = "resolve_comment",
+	 .traits = TOOL_IDEMPOTENT, .call = wacht_resolve, .description = "Marks a comment of the user as resolved and says how.",
+	 .args = "comment_id!\nresolution_summary! str>=1<=4000\n" WHICH,
+	 .result = RESULT},
+	{.name = "terminate_loop", .title = "Stop", .group = "board", .acts_as = "stop_work", .call = wacht_terminate,
+	 .description = "Ends the run. It is refused while something is left undone, and says what.",
+	 .args =
+		"summary! str>=1<=4000\n"
+		"artifacts [{path!; kind; note}]<=100\n"
+		"blockers [str]<=100\n"
+		"next_actions [str]<=100\n" WHICH,
+	 .result = RESULT},
+	{.name = "abort_task", .title = "Abort an assignment", .group = "board", .acts_as = "update_assignment", .call = wacht_abort,
+	 .description = "Ends the assignment of the lane without a result.",
+	 .args = "outcome! blocked|return_to_coordinator\nreason! str<=4000: at least 30 characters\n" WHICH,
+	 .result = RESULT},
+	{.name = "sleep", .title = "Wait", .traits = RO | TOOL_LONG, .call = wacht_sleep, .description = "Waits for some seconds.",
+	 .args = "duration! int>=1<=10: seconds",
+	 .result = RESULT},
+	{.same_as = "web_search"},
+	{.name = "url_content", .title = "Fetch a web page", .group = "web", .acts_as = "web_fetch",
+	 .traits = RO | TOOL_OPEN_WORLD | TOOL_LONG, .call = tool_web_fetch, .render = render_web_page,
+	 .description = "Fetches an http or https URL and returns it as text; HTML becomes Markdown.",
+	 .args = "url!: http:// or https://"},
+	{.same_as = "call_function"},
+	{.name = "execute_command", .title = "Run a command", .group = "exec", .acts_as = "execute",
+	 .traits = TOOL_LONG | TOOL_DESTRUCTIVE, .call = wacht_execute,
+	 .description = "Runs a shell command in a sandbox that sees the task's files at /task, and no network.",
+	 .args =
+		"command!: the command, for sh\n"
+		"timeout_seconds int>=1: default 600, at most 1800",
+	 .result = "success! bool; tool!; stdout!; stderr!; exit_code! int; problem"},
 	{0},
 };
 /* clang-format on */

@@ -129,6 +129,7 @@ static int read_envelope(const struct jv *v, struct rpc_message *ret, struct err
 		return refuse(err, RPC_INVALID_REQUEST, "the member \"jsonrpc\" must be \"2.0\"");
 	if (!method && (jv_get(v, "result") || jv_get(v, "error"))) {
 		ret->kind = RPC_RESPONSE;
+		ret->result = jv_get(v, "result");
 		return 0;
 	}
 	if (!method || method->type != JV_STR)
@@ -147,13 +148,69 @@ static int read_envelope(const struct jv *v, struct rpc_message *ret, struct err
 	return 0;
 }
 
+/* The string that begins at `at`, with its quotes; empty when it does not end. */
+static struct str raw_string(struct str line, size_t at)
+{
+	for (size_t i = at + 1; i < line.len; i++) {
+		if (line.ptr[i] == '\\')
+			i++;
+		else if (line.ptr[i] == '"')
+			return str_n(line.ptr + at, i + 1 - at);
+	}
+	return STR("");
+}
+
+/* The value that begins at `at`, as an id; NULL when it cannot be one. */
+static const struct jv *raw_id(struct arena *arena, struct str line, size_t at)
+{
+	struct str text = str_from(line, at);
+	struct jv *id;
+	struct err ignored;
+	size_t n = 0;
+
+	while (n < text.len && strchr("-0123456789", text.ptr[n]))
+		n++;
+	text = text.len && text.ptr[0] == '"' ? raw_string(line, at) : str_first(text, n);
+	return text.len && jv_parse(arena, text, &id, &ignored) == 0 && id_ok(id) ? id : NULL;
+}
+
+/* The member "id" of a message that is not JSON: a string in it has a lone surrogate or is not UTF-8, or a key occurs
+   twice. Its sender still waits for an answer. The first "id" counts. */
+static const struct jv *find_id(struct arena *arena, struct str line)
+{
+	size_t depth = 0;
+
+	for (size_t i = 0; i < line.len; i++) {
+		struct str s;
+
+		if (line.ptr[i] == '{' || line.ptr[i] == '[') {
+			depth++;
+		} else if ((line.ptr[i] == '}' || line.ptr[i] == ']') && depth) {
+			depth--;
+		} else if (line.ptr[i] == '"') {
+			s = raw_string(line, i);
+			if (!s.len)
+				return NULL;
+			i += s.len - 1;
+			if (depth != 1 || !str_is(s, "\"id\""))
+				continue;
+			for (i++; i < line.len && strchr(" \t:", line.ptr[i]);)
+				i++;
+			return raw_id(arena, line, i);
+		}
+	}
+	return NULL;
+}
+
 int rpc_parse(struct arena *arena, struct str line, struct rpc_message *ret, struct err *err)
 {
 	struct jv *v;
 
 	*ret = (struct rpc_message){0};
-	if (jv_parse(arena, line, &v, err) != 0)
+	if (jv_parse(arena, line, &v, err) != 0) {
+		ret->id = str_starts(str_trim(line), STR("{")) ? find_id(arena, line) : NULL;
 		return RPC_PARSE;
+	}
 	if (v->type == JV_ARRAY)
 		return refuse(err, RPC_INVALID_REQUEST,
 			      "batches are not served; send each message on a line of its own");

@@ -18,6 +18,7 @@ enum {
 	RPC_INVALID_PARAMS = -32602,
 	RPC_INTERNAL = -32603,
 	RPC_NO_RESOURCE_LEGACY = -32002,
+	RPC_NO_CAPABILITY = -32021,
 	RPC_BAD_VERSION = -32022,
 };
 
@@ -50,6 +51,7 @@ struct rpc_message {
 	const struct jv *id; /* a string or an integer; NULL when there is none */
 	struct str method;
 	const struct jv *params; /* an object, or NULL */
+	const struct jv *result; /* of a response; NULL: it is an error */
 };
 
 /* What a failed request is answered with. */

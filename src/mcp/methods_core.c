@@ -2,24 +2,68 @@
 /*
  * How a client learns what is here: the handshake of the older revisions, discovery in the newer one.
  */
+#include <string.h>
+
 #include "mcp/server.h"
 #include "stead.h"
 
 #define TTL_DISCOVER_MS 3600000
 
-static const char instructions[] =
-	"A workspace of plain files that lasts between calls, restarts and machines. Paths are relative to its root, "
-	"with '/' "
-	"between elements; '..' is refused. Calls may be answered in another order than they were made: wait for a "
-	"write's answer before you build on it. Every file is also a resource, stead:/// and its path.";
+/* Adds a sentence when the client has a tool that it is about. "$" in `text` stands for the names of those that it has.
+ */
+static void advise(struct buf *b, const struct toolset *set, const char *tools, const char *text)
+{
+	const char *at = strchr(text, '$');
+	struct str rest = str_of(tools), name;
+	size_t start = b->len;
+	bool any = false;
+
+	buf_add(b, str_n(text, (size_t)(at - text)));
+	while (str_cut(&rest, ' ', &name))
+		if (toolset_find(set, name)) {
+			buf_printf(b, "%s%.*s", any ? ", " : "", STR_ARG(name));
+			any = true;
+		}
+	buf_add(b, str_of(at + 1));
+	if (!any)
+		b->len = start;
+}
+
+/* Clients that load tools when they are needed show a model only their names and this. */
+static struct str instructions(struct request *req)
+{
+	const struct server *s = req->server;
+	struct buf b;
+
+	buf_init(&b, req->arena, 16 * 1024);
+	if (workspace_files_are_own(s->ws))
+		buf_printf(&b,
+			   "Files of the directory %.*s. Paths are relative to it; absolute paths below it work too. ",
+			   STR_ARG(workspace_files_place(s->ws)));
+	else
+		buf_printf(
+			&b,
+			"Files of the workspace \"%.*s\", which last between conversations. Paths are relative to its "
+			"root. ",
+			STR_ARG(workspace_name(s->ws)));
+	advise(&b, s->set, "ls read_file edit_file write_file grep glob", "Work with $. ");
+	advise(&b, s->set, "history diff undo restore", "Every change is kept and can be taken back: $. ");
+	advise(&b, s->set, "memory_save memory_search", "Facts that should outlast the conversation: $. ");
+	advise(&b, s->set, "note search_notes", "Findings that other agents share: $. ");
+	advise(&b, s->set, "create_task list_tasks", "Work that goes on later: $. ");
+	advise(&b, s->set, "list_skills load_skill", "Instructions that people prepared: $. ");
+	advise(&b, s->set, "search", "$ looks through all of this at once. ");
+	buf_lit(&b, "Wait for the answer to a change before a call that depends on it.");
+	return buf_str(&b);
+}
 
 static const struct {
 	const char *version;
 	enum form form;
 } legacy_versions[] = {
 	/* newest first: the first one is offered to a client that asks for something unknown */
-	{"2025-11-25", FORM_STRUCTURED},
-	{"2025-06-18", FORM_STRUCTURED},
+	{"2025-11-25", FORM_TITLED},
+	{"2025-06-18", FORM_TITLED},
 	{"2025-03-26", FORM_PLAIN},
 	{"2024-11-05", FORM_PLAIN},
 };
@@ -30,6 +74,7 @@ static struct jv *capabilities(struct arena *arena)
 
 	/* the tools of a session never change, so there is no listChanged for them */
 	jv_set(arena, caps, "tools", jv_object(arena));
+	jv_set(arena, caps, "prompts", jv_object(arena));
 	jv_set_bool(arena, resources, "subscribe", true);
 	jv_set_bool(arena, resources, "listChanged", true);
 	jv_set(arena, caps, "resources", resources);
@@ -47,6 +92,7 @@ void method_initialize(struct request *req)
 		if (str_is(wanted, legacy_versions[i].version))
 			chosen = i;
 	req->server->legacy_form = legacy_versions[chosen].form;
+	client_set_name(&req->server->client, jv_get(req->params, "clientInfo"));
 	subs_add_session(req->server);
 	jv_set_str(req->arena, result, "protocolVersion", str_of(legacy_versions[chosen].version));
 	jv_set(req->arena, result, "capabilities", capabilities(req->arena));
@@ -54,7 +100,7 @@ void method_initialize(struct request *req)
 	jv_set_str(req->arena, info, "title", STR("Stead"));
 	jv_set_str(req->arena, info, "version", STR(STEAD_VERSION));
 	jv_set(req->arena, result, "serverInfo", info);
-	jv_set_str(req->arena, result, "instructions", str_of(instructions));
+	jv_set_str(req->arena, result, "instructions", instructions(req));
 	reply_value(req, result);
 }
 
@@ -65,7 +111,7 @@ void method_discover(struct request *req)
 	jv_push(req->arena, versions, jv_str(req->arena, STR("2026-07-28")));
 	jv_set(req->arena, result, "supportedVersions", versions);
 	jv_set(req->arena, result, "capabilities", capabilities(req->arena));
-	jv_set_str(req->arena, result, "instructions", str_of(instructions));
+	jv_set_str(req->arena, result, "instructions", instructions(req));
 	reply_cache_hint(req, result, TTL_DISCOVER_MS);
 	reply_value(req, result);
 }

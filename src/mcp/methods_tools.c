@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/strmap.h"
 #include "mcp/server.h"
 
 /* Many clients never ask for a second page, so one holds every tool that any dialect has. */
@@ -14,45 +15,135 @@
 /* Progress that comes faster than a person reads it only costs. */
 #define PROGRESS_EVERY_NS 50000000
 
-static void write_annotations(struct buf *buf, const struct tool_info *tool)
-{
-	static const struct {
-		const char *name;
-		unsigned trait;
-	} hints[] = {{"readOnlyHint", TOOL_READS_ONLY},
-		     {"destructiveHint", TOOL_DESTRUCTIVE},
-		     {"idempotentHint", TOOL_IDEMPOTENT},
-		     {"openWorldHint", TOOL_OPEN_WORLD}};
+/* More tools than this are listed tersely: a model pays for each word in every request. */
+#define MANY_TOOLS 60
 
+/* How tools are listed. */
+struct listing {
+	enum form form;
+	bool structured;
+	struct arena *arena;
+	struct strmap *told; /* of many tools: what was said of arguments, by name; else NULL */
+};
+
+/* Hints that differ from what the protocol takes for granted: a tool that writes, may destroy and reaches out. Of many
+   tools only whether they change something. */
+static void write_annotations(struct buf *buf, const struct tool_info *tool, const struct listing *l)
+{
+	bool reads = tool->traits & TOOL_READS_ONLY;
+
+	if (l->told) {
+		if (reads)
+			buf_lit(buf, ",\"annotations\":{\"readOnlyHint\":true}");
+		return;
+	}
 	buf_lit(buf, ",\"annotations\":{");
-	if (tool->title.len) {
+	if (tool->title.len && l->form == FORM_PLAIN) {
 		buf_lit(buf, "\"title\":");
 		jv_write_string(buf, tool->title);
 		buf_char(buf, ',');
 	}
-	for (size_t i = 0; i < COUNT(hints); i++)
-		buf_printf(buf, "%s\"%s\":%s", i ? "," : "", hints[i].name,
-			   tool->traits & hints[i].trait ? "true" : "false");
+	if (reads)
+		buf_lit(buf, "\"readOnlyHint\":true,");
+	if (!reads && !(tool->traits & TOOL_DESTRUCTIVE))
+		buf_lit(buf, "\"destructiveHint\":false,");
+	if (!reads && tool->traits & TOOL_IDEMPOTENT)
+		buf_lit(buf, "\"idempotentHint\":true,");
+	buf_printf(buf, "\"openWorldHint\":%s}", tool->traits & TOOL_OPEN_WORLD ? "true" : "false");
+}
+
+/* True for what a schema says in as many words as it would mean by its absence: nothing is required, and (as for
+   every tool here) unknown arguments are refused. A model pays for each of them in every request. */
+static bool says_nothing(const struct jv_member *m)
+{
+	return (str_is(m->key, "required") && m->value->type == JV_ARRAY && !jv_count(m->value)) ||
+	       (str_is(m->key, "additionalProperties") && m->value->type == JV_BOOL);
+}
+
+/* Whether this was said of an argument of the same name before. */
+static bool was_told(const struct listing *l, struct str name, struct str text)
+{
+	bool added;
+
+	strmap_put(l->told, arena_printf(l->arena, "%.*s %.*s", STR_ARG(name), STR_ARG(text)), &added);
+	return !added;
+}
+
+/* Of many tools: bounds, which a failed call would name, and a description that an argument of the same name had
+   before, word for word. */
+static bool is_left_out(const struct listing *l, struct str name, const struct jv_member *m)
+{
+	static const char *const bounds[] = {"minimum",  "maximum",  "minLength", "maxLength",
+					     "minItems", "maxItems", "pattern"};
+
+	if (!l->told || m->value->type == JV_OBJECT)
+		return false; /* an object is an argument of that name */
+	for (size_t i = 0; i < COUNT(bounds); i++)
+		if (str_is(m->key, bounds[i]))
+			return true;
+	if (!str_is(m->key, "description") || !name.len)
+		return false;
+	return was_told(l, name, jv_str_of(m->value));
+}
+
+/* The elements of a list, as described before for an argument of the same name. */
+static bool are_told_elements(const struct listing *l, struct str name, const struct jv_member *m)
+{
+	struct buf text;
+
+	if (!l->told || !str_is(m->key, "items") || !jv_get(m->value, "properties"))
+		return false;
+	buf_init(&text, l->arena, JSON_LEN_MAX);
+	jv_write(&text, m->value);
+	return was_told(l, name, buf_str(&text));
+}
+
+/* `name`: of the argument that the schema is for; empty: it is for a whole tool. */
+static void write_schema(struct buf *buf, const struct listing *l, struct str name, const struct jv *schema)
+{
+	bool first = true;
+
+	if (schema->type != JV_OBJECT) {
+		jv_write(buf, schema);
+		return;
+	}
+	buf_char(buf, '{');
+	for (const struct jv_member *m = jv_first(schema); m; m = m->next) {
+		if (says_nothing(m) || is_left_out(l, name, m))
+			continue;
+		if (!first)
+			buf_char(buf, ',');
+		first = false;
+		jv_write_string(buf, m->key);
+		buf_char(buf, ':');
+		if (are_told_elements(l, name, m))
+			buf_lit(buf, "{\"type\":\"object\"}");
+		else
+			write_schema(buf, l, m->key, m->value);
+	}
 	buf_char(buf, '}');
 }
 
-static void write_tool(struct buf *buf, const struct tool_info *tool, enum form form)
+static void write_tool(struct buf *buf, const struct tool_info *tool, const struct listing *l)
 {
 	buf_lit(buf, "{\"name\":");
 	jv_write_string(buf, tool->name);
-	if (tool->title.len && form != FORM_PLAIN) {
+	if (tool->title.len && l->form != FORM_PLAIN && !l->told) {
 		buf_lit(buf, ",\"title\":");
 		jv_write_string(buf, tool->title);
 	}
 	buf_lit(buf, ",\"description\":");
 	jv_write_string(buf, tool->description);
 	buf_lit(buf, ",\"inputSchema\":");
-	jv_write(buf, tool->input_schema);
-	if (tool->output_schema && form != FORM_PLAIN) {
+	write_schema(buf, l, STR_NONE, tool->input_schema);
+	if (tool->output_schema && l->structured && l->form != FORM_PLAIN) {
 		buf_lit(buf, ",\"outputSchema\":");
 		jv_write(buf, tool->output_schema);
 	}
-	write_annotations(buf, tool);
+	write_annotations(buf, tool, l);
+	/* Clients that load tools when they are needed load this one at once. */
+	if (tool->traits & TOOL_FIRST)
+		buf_lit(buf, ",\"_meta\":{\"anthropic/alwaysLoad\":true}");
 	buf_char(buf, '}');
 }
 
@@ -60,17 +151,21 @@ static const struct tool_cache *tool_cache_get(struct server *s, enum form form)
 {
 	struct tool_cache *cache = &s->tools[form];
 	size_t count = toolset_count(s->set);
+	struct listing l = {.form = form, .structured = s->opts.structured};
 
 	if (cache->starts)
 		return cache;
+	l.arena = arena_new();
+	l.told = count > MANY_TOOLS && !l.structured ? strmap_new(l.arena) : NULL;
 	buf_init(&cache->text, NULL, JSON_LEN_MAX);
 	cache->starts = xcalloc(count + 1, sizeof(*cache->starts));
 	for (size_t i = 0; i < count; i++) {
 		cache->starts[i] = cache->text.len;
-		write_tool(&cache->text, toolset_at(s->set, i), form);
+		write_tool(&cache->text, toolset_at(s->set, i), &l);
 		buf_char(&cache->text, ',');
 	}
 	cache->starts[count] = cache->text.len;
+	arena_destroy(l.arena);
 	return cache;
 }
 
@@ -178,6 +273,25 @@ static void write_members(struct buf *buf, const struct tool_result *result, siz
 	}
 }
 
+static void write_media(struct request *req, struct buf *buf, const struct media *media)
+{
+	if (!str_starts(media->mime, STR("image/")) && !str_starts(media->mime, STR("audio/"))) {
+		buf_lit(buf, "{\"type\":\"resource\",\"resource\":{\"uri\":");
+		jv_write_string(buf, uri_format(req->arena, media->path));
+		buf_lit(buf, ",\"mimeType\":");
+		jv_write_string(buf, media->mime);
+		buf_lit(buf, ",\"blob\":\"");
+		buf_add(buf, media->data);
+		buf_lit(buf, "\"}},");
+		return;
+	}
+	buf_printf(buf, "{\"type\":\"%s\",\"data\":\"", str_starts(media->mime, STR("audio/")) ? "audio" : "image");
+	buf_add(buf, media->data);
+	buf_lit(buf, "\",\"mimeType\":");
+	jv_write_string(buf, media->mime);
+	buf_lit(buf, "},");
+}
+
 static void write_result(struct request *req, const struct tool_result *result)
 {
 	struct buf *buf = reply_begin(req);
@@ -185,7 +299,10 @@ static void write_result(struct request *req, const struct tool_result *result)
 
 	if (!buf)
 		return;
-	buf_lit(buf, "\"content\":[{\"type\":\"text\",\"text\":");
+	buf_lit(buf, "\"content\":[");
+	if (result->media.mime.len)
+		write_media(req, buf, &result->media);
+	buf_lit(buf, "{\"type\":\"text\",\"text\":");
 	text_start = buf->len;
 	jv_write_string(buf, result->text);
 	text_len = buf->len - text_start;
@@ -194,7 +311,8 @@ static void write_result(struct request *req, const struct tool_result *result)
 		buf_lit(buf, ",\"isError\":true");
 		req->failed = &result->err;
 	}
-	if (result->value && result->value->type == JV_OBJECT && req->form != FORM_PLAIN) {
+	if (result->value && result->value->type == JV_OBJECT && req->form != FORM_PLAIN &&
+	    req->server->opts.structured) {
 		buf_lit(buf, ",\"structuredContent\":{");
 		write_members(buf, result, text_start, text_len);
 		buf_char(buf, '}');
@@ -232,6 +350,18 @@ bool tools_call_apart(struct request *req)
 	return (tool->traits & TOOL_LONG) || req->server->remote;
 }
 
+int mcp_check_session(const struct toolset *set, const struct ctx *ctx, struct str name, struct err *err)
+{
+	const char *enter = toolset_name_of(set, STR("plan_enter"));
+
+	if (ctx->actor.session.len || !enter || !str_is(name, enter))
+		return 0;
+	return err_set(err, ERR_INVALID,
+		       "plan mode belongs to a session, and this request has none; connect over MCP with initialize "
+		       "and send its "
+		       "Mcp-Session-Id");
+}
+
 /* As tool_timeouts in agent.yaml says, for this tool or for all; else by the limit for stores on servers. 0: none. */
 static int64_t deadline_of(struct server *s, struct str name)
 {
@@ -264,6 +394,7 @@ void method_tools_call(struct request *req)
 	struct ctx ctx = request_ctx(req);
 	struct tool_result result = {0};
 	struct err err;
+	int r;
 
 	if (!name || name->type != JV_STR || (!jv_is_null(args) && args->type != JV_OBJECT)) {
 		reply_error(req, RPC_INVALID_PARAMS, NULL,
@@ -274,7 +405,10 @@ void method_tools_call(struct request *req)
 	if (token && (token->type == JV_STR || token->type == JV_INT))
 		ctx.progress = &progress;
 	ctx.deadline_ns = deadline_of(req->server, name->u.s);
-	if (toolset_call(req->server->set, &ctx, name->u.s, jv_is_null(args) ? NULL : args, &result, &err) != 0)
+	r = mcp_check_session(req->server->set, &ctx, name->u.s, &err);
+	if (r)
+		result = (struct tool_result){.is_error = true, .err = err, .text = str_of(err.msg)};
+	if (!r && toolset_call(req->server->set, &ctx, name->u.s, jv_is_null(args) ? NULL : args, &result, &err) != 0)
 		reply_error(req, RPC_INVALID_PARAMS, NULL, "%s", err.msg);
 	else
 		write_result(req, &result);

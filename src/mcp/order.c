@@ -17,7 +17,7 @@ void order_add(struct request *req, struct str path)
 	struct err ignored;
 
 	if (req->change_count == ORDER_PATHS || !path.len ||
-	    wpath_parse_lenient(req->arena, path, &parsed, &ignored) != 0 || !parsed.s.len)
+	    workspace_path(req->server->ws, req->arena, path, &parsed, &ignored) != 0 || !parsed.s.len)
 		return;
 	/* equal hashes of two paths hold one of them back for nothing, and do no harm */
 	req->changes[req->change_count++] = (struct order_path){.req = req, .hash = hash_u64(parsed.s, 4)};

@@ -36,7 +36,8 @@ static void write_tail(struct request *req, struct buf *buf, size_t members)
 	if (members && (modern || req->failed))
 		buf_char(buf, ',');
 	if (modern)
-		buf_lit(buf, "\"resultType\":\"complete\",\"_meta\":{" SERVER_INFO);
+		buf_printf(buf, "\"resultType\":\"%s\",\"_meta\":{" SERVER_INFO,
+			   req->result_type ? req->result_type : "complete");
 	else if (req->failed)
 		buf_lit(buf, "\"_meta\":{");
 	if (req->failed)

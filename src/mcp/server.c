@@ -12,12 +12,14 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/hash.h"
 #include "mcp/server.h"
 
 #define META         "io.modelcontextprotocol/"
 #define META_VERSION META "protocolVersion"
 #define META_CAPS    META "clientCapabilities"
 #define META_LEVEL   META "logLevel"
+#define META_CLIENT  META "clientInfo"
 #define MODERN       "2026-07-28"
 
 static bool always(struct request *req)
@@ -37,6 +39,8 @@ static const struct method methods[] = {
 	{"resources/read", ERA_LEGACY | ERA_MODERN, always, method_resources_read},
 	{"resources/list", ERA_LEGACY | ERA_MODERN, always, method_resources_list},
 	{"resources/templates/list", ERA_LEGACY | ERA_MODERN, NULL, method_templates_list},
+	{"prompts/list", ERA_LEGACY | ERA_MODERN, always, method_prompts_list},
+	{"prompts/get", ERA_LEGACY | ERA_MODERN, always, method_prompts_get},
 	{"completion/complete", ERA_LEGACY | ERA_MODERN, always, method_complete},
 	{"server/discover", ERA_MODERN, NULL, method_discover},
 	{"subscriptions/listen", ERA_MODERN, when_remote, method_listen},
@@ -58,12 +62,35 @@ static const struct method *method_find(struct str name)
 struct ctx request_ctx(struct request *req)
 {
 	struct server *s = req->server;
+	struct actor actor = workspace_actor(s->ws);
 	int64_t deadline_ns = s->remote ? clock_monotonic_ns() + MCP_READ_SECONDS * NS_PER_S : 0;
 
-	return (struct ctx){.arena = req->arena,
-			    .cancel = &req->cancel,
-			    .deadline_ns = deadline_ns,
-			    .actor = workspace_actor(s->ws)};
+	if (!actor.agent.len)
+		actor.agent = str_of(req->client.name);
+	if (!actor.session.len)
+		actor.session = str_of(req->client.session);
+	return (struct ctx){.arena = req->arena, .cancel = &req->cancel, .deadline_ns = deadline_ns, .actor = actor};
+}
+
+/* A name becomes part of paths and of lines for people: what is not a plain character is '-'. */
+void client_set_name(struct client *client, const struct jv *info)
+{
+	struct str name = str_trim(jv_get_str(info, "name"));
+	size_t n = 0;
+
+	for (; n < name.len && n < CLIENT_NAME_MAX; n++) {
+		char c = name.ptr[n];
+		bool is_plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+				c == '-' || c == '_' || (c == '.' && n);
+
+		client->name[n] = is_plain ? c : '-';
+	}
+	client->name[n] = '\0';
+}
+
+void client_set_session(struct client *client, uint64_t number)
+{
+	snprintf(client->session, sizeof(client->session), "mcp-%016llx", (unsigned long long)number);
 }
 
 /* Only a modern client knows these; without the version they are a modern request that lacks it. */
@@ -129,6 +156,7 @@ static bool resolve(struct request *req, struct str name)
 		req->form = FORM_MODERN;
 		if (!check_modern(req, meta))
 			return false;
+		client_set_name(&req->client, jv_get(meta, META_CLIENT));
 	}
 	req->method = method_find(name);
 	if (req->method && (req->method->eras & (modern ? ERA_MODERN : ERA_LEGACY)))
@@ -144,13 +172,17 @@ static struct request *handle_request(struct server *s, struct arena *arena, con
 {
 	struct request *req = ARENA_NEW(arena, struct request);
 
-	*req = (struct request){
-		.server = s, .arena = arena, .id = msg->id, .params = msg->params, .form = s->legacy_form};
+	*req = (struct request){.server = s,
+				.arena = arena,
+				.id = msg->id,
+				.params = msg->params,
+				.form = s->legacy_form,
+				.client = s->client};
 	if (flights_has(s, req->id)) {
 		reply_error(req, RPC_INVALID_REQUEST, NULL, "the id of this request is still in use by an earlier one");
 		return NULL;
 	}
-	if (!resolve(req, msg->method))
+	if (!resolve(req, msg->method) || (s->opts.extra && s->opts.extra(req)))
 		return NULL;
 	if (req->method->runs_apart && req->method->runs_apart(req)) {
 		if (flights_add(s, req))
@@ -215,9 +247,11 @@ struct request *server_take(struct server *s, struct arena **arena, struct str l
 	return req;
 }
 
-static void server_init(struct server *s, struct workspace *ws, struct toolset *set, int in_fd, int out_fd)
+static void server_init(struct server *s, struct workspace *ws, struct toolset *set, const struct mcp_opts *opts,
+			int in_fd, int out_fd)
 {
-	*s = (struct server){.ws = ws, .set = set, .remote = workspace_is_remote(ws), .legacy_form = FORM_STRUCTURED};
+	*s = (struct server){
+		.ws = ws, .set = set, .opts = *opts, .remote = workspace_is_remote(ws), .legacy_form = FORM_TITLED};
 	s->timeouts = jv_get(workspace_config(ws)->document, "tool_timeouts");
 	rpc_reader_init(&s->reader, in_fd, JSON_LEN_MAX);
 	out_init(&s->out, out_fd);
@@ -226,6 +260,7 @@ static void server_init(struct server *s, struct workspace *ws, struct toolset *
 	pthread_mutex_init(&s->order.lock, NULL);
 	pthread_mutex_init(&s->subs.lock, NULL);
 	pthread_mutex_init(&s->follower.lock, NULL);
+	asks_init(&s->asks);
 }
 
 static void server_release(struct server *s)
@@ -235,6 +270,7 @@ static void server_release(struct server *s)
 	out_flush(&s->out);
 	for (size_t i = 0; i < FORMS; i++)
 		tool_cache_release(&s->tools[i]);
+	asks_release(&s->asks);
 	pthread_mutex_destroy(&s->follower.lock);
 	pthread_mutex_destroy(&s->subs.lock);
 	pthread_mutex_destroy(&s->order.lock);
@@ -244,7 +280,8 @@ static void server_release(struct server *s)
 	rpc_reader_release(&s->reader);
 }
 
-int mcp_serve_stdio(struct workspace *ws, struct toolset *set, int in_fd, int out_fd, struct err *err)
+int mcp_serve_stdio(struct workspace *ws, struct toolset *set, const struct mcp_opts *opts, int in_fd, int out_fd,
+		    struct err *err)
 {
 	struct server *s = xcalloc(1, sizeof(*s));
 	sigset_t pipe_set, before;
@@ -254,7 +291,8 @@ int mcp_serve_stdio(struct workspace *ws, struct toolset *set, int in_fd, int ou
 	sigemptyset(&pipe_set);
 	sigaddset(&pipe_set, SIGPIPE);
 	pthread_sigmask(SIG_BLOCK, &pipe_set, &before);
-	server_init(s, ws, set, in_fd, out_fd);
+	server_init(s, ws, set, opts, in_fd, out_fd);
+	client_set_session(&s->client, random_u64());
 	crew_run(s);
 	server_release(s);
 	if (!sigismember(&before, SIGPIPE)) {
@@ -266,11 +304,12 @@ int mcp_serve_stdio(struct workspace *ws, struct toolset *set, int in_fd, int ou
 	return 0;
 }
 
-struct server *mcp_peer_new(struct workspace *ws, struct toolset *set, mcp_push push, void *arg)
+struct server *mcp_peer_new(struct workspace *ws, struct toolset *set, const struct mcp_opts *opts, mcp_push push,
+			    void *arg)
 {
 	struct server *s = xcalloc(1, sizeof(*s));
 
-	server_init(s, ws, set, -1, -1);
+	server_init(s, ws, set, opts, -1, -1);
 	s->out.push = push;
 	s->out.push_arg = arg;
 	return s;
@@ -284,9 +323,15 @@ void mcp_peer_destroy(struct server *s)
 	free(s);
 }
 
+void mcp_peer_begin_session(struct server *s)
+{
+	client_set_session(&s->client, random_u64());
+}
+
 void mcp_peer_like(struct server *s, const struct server *other)
 {
 	s->legacy_form = other->legacy_form;
+	s->client = other->client;
 }
 
 bool mcp_peer_take(struct server *s, struct arena *arena, const struct rpc_message *msg, int *ret_code)

@@ -19,9 +19,9 @@
 
 /* What a result may look like, by protocol version. */
 enum form {
-	FORM_PLAIN,      /* 2024-11-05, 2025-03-26: text only */
-	FORM_STRUCTURED, /* 2025-06-18, 2025-11-25: structured content in addition to the text */
-	FORM_MODERN,     /* 2026-07-28: every request and result describes itself */
+	FORM_PLAIN,  /* 2024-11-05, 2025-03-26: text only */
+	FORM_TITLED, /* 2025-06-18, 2025-11-25: tools have a title, and may have structured content */
+	FORM_MODERN, /* 2026-07-28: every request and result describes itself */
 	FORMS
 };
 
@@ -98,27 +98,44 @@ struct follower {
 	bool running, ended;
 };
 
+/* What clients are asked while a request of theirs runs; see ask.c. */
+struct asks {
+	pthread_mutex_t lock;
+	pthread_cond_t came;
+	struct ask *first;
+};
+
 /* tools/list, rendered once per form: the tools with ',' between them, and where each begins. */
 struct tool_cache {
 	struct buf text;
 	size_t *starts;
 };
 
+/* Who is at the other end, for what it changes. Empty: not known. */
+#define CLIENT_NAME_MAX 64
+struct client {
+	char name[CLIENT_NAME_MAX + 1];
+	char session[24]; /* of this connection */
+};
+
 struct server {
 	struct workspace *ws;
 	struct toolset *set;
+	struct mcp_opts opts;
 	bool remote;               /* a store is on a server, and its answers may have to be waited for */
 	const struct jv *timeouts; /* tool_timeouts of agent.yaml; NULL: there is none */
 	struct rpc_reader reader;  /* touched by the leader alone, like the next two */
 	struct tool_cache tools[FORMS];
 	enum form legacy_form;
-	int error_code; /* of the last error that was replied; 0: none */
+	struct client client; /* of the handshake */
+	int error_code;       /* of the last error that was replied; 0: none */
 	struct out out;
 	struct flights flights;
 	struct crew crew;
 	struct order order;
 	struct subs subs;
 	struct follower follower;
+	struct asks asks;
 };
 
 /* One request, in its own arena. */
@@ -128,11 +145,13 @@ struct request {
 	const struct method *method;
 	const struct jv *id, *params;
 	enum form form;
+	struct client client;
 	struct cancel cancel;
 	bool in_flight;
 	bool waits;               /* for something to happen: runs on a thread for such calls */
 	bool urgent;              /* nobody else will flush its reply */
 	bool *ret_kept;           /* set by `run`: the request stays open, and its arena with it */
+	const char *result_type;  /* of a modern result; NULL: "complete" */
 	const struct err *failed; /* why the tool failed, for programs: goes into the result's _meta */
 	size_t reply_start;       /* in the output buffer, while the reply is written */
 	uint64_t hash;
@@ -158,6 +177,9 @@ struct method {
 struct request *server_take(struct server *s, struct arena **arena, struct str line);
 void server_refuse_long_line(struct server *s);
 struct ctx request_ctx(struct request *req);
+/* Takes the name in a clientInfo. */
+void client_set_name(struct client *client, const struct jv *info);
+void client_set_session(struct client *client, uint64_t number);
 
 /* crew.c: serves until the input ends and everything that ran is done. */
 void crew_init(struct server *s);
@@ -199,11 +221,21 @@ void reply_store_error(struct request *req, struct str uri, const struct err *er
 /* ttlMs and cacheScope, which modern results of lists and reads must have. */
 void reply_cache_hint(struct request *req, struct jv *result, int64_t ttl_ms);
 
+/* ask.c: only while a request runs whose answer is a stream. A notification about it, sent at once. */
+void server_notify(struct request *req, const char *method, const struct jv *params);
+/* Asks the client (of the handshake revisions) and waits for its answer, for `ms` at most; in the request's arena.
+   NULL: there was none, or an error. */
+const struct jv *server_ask(struct request *req, const char *method, const struct jv *params, int64_t ms);
+void asks_init(struct asks *asks);
+void asks_release(struct asks *asks);
+
 /* The methods. */
 void method_initialize(struct request *req);
 void method_discover(struct request *req);
 void method_empty(struct request *req);
 void method_tools_list(struct request *req);
+void method_prompts_list(struct request *req);
+void method_prompts_get(struct request *req);
 void method_tools_call(struct request *req);
 bool tools_call_apart(struct request *req);
 void tool_cache_release(struct tool_cache *cache);

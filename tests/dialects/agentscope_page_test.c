@@ -20,10 +20,10 @@ static void open_as(struct bench *b, const char *user)
 				      .name = STR("assistant"),
 				      .user = str_of(user),
 				      .agent = STR("helper"),
-				      .root = dialect_root(STR("agentscope")),
 				      .create = true,
 				      .relaxed = true};
 
+	dialect_opts(STR("agentscope"), &opts);
 	bench_start(b, &opts, "agentscope");
 }
 
@@ -49,14 +49,10 @@ TEST(tools_json_with_comments_allows_and_denies)
 	begin(&b);
 	put_home(b.ws, &b.ctx, "tools.json",
 		 "{\n// what is left\n\"allow\": [\"read_file\", \"grep_files\", \"execute\"],\n\"deny\": "
-		 "[\"write_file\"],\n"
-		 "\"mcpServers\": {\n\"maps\": {\"transport\": \"streamableHttp\", \"url\": "
-		 "\"https://mcp.example.com/mcp\"},\n"
-		 "\"local-py\": {\"transport\": \"stdio\", \"command\": \"python\", \"args\": [\"server.py\"],\n"
-		 "\"env\": {\"PYTHONUNBUFFERED\": \"1\"}},\n},\n}\n");
+		 "[\"write_file\"],\n}\n");
 	bench_stop(&b);
 	open_as(&b, "");
-	CHECK_INT(toolset_count(b.set), 2);
+	CHECK_INT(toolset_count(b.set), 2); /* a command could write, too */
 	CHECK(toolset_find(b.set, STR("read_file")) != NULL);
 	CHECK(toolset_find(b.set, STR("write_file")) == NULL);
 	bench_close(&b);

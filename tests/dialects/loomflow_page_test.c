@@ -126,3 +126,27 @@ TEST(notes_of_two_users_never_meet)
 	bench_close(&a);
 	bench_close(&b);
 }
+
+TEST(what_a_run_read_is_cited_and_credited_once)
+{
+	struct workspace_opts opts = {
+		.store_url = STR("memory"), .name = STR("team"), .agent = STR("ann"), .create = true};
+	struct bench b;
+
+	bench_init(&b);
+	bench_start(&b, &opts, "");
+	good(&b, "note", "{'title':'Findings','content':'One deployable.'}");
+	good(&b, "note", "{'title':'Other','content':'Not read.'}");
+	good(&b, "read_note", "{'slug_or_title':'findings'}");
+	good(&b, "cited_notes", "{}");
+	CHECK_STR(b.result.text, STR("001-findings\n1 note read"));
+	good(&b, "attribute_outcome", "{'success':true}");
+	CHECK_STR(b.result.text, STR("credited 1 note with a success"));
+	good(&b, "cited_notes", "{}");
+	CHECK_STR(b.result.text, STR("0 notes read"));
+	good(&b, "attribute_outcome", "{'success':false,'slugs':['001-findings','002-other']}");
+	good(&b, "read_note", "{'slug_or_title':'001-findings'}");
+	CHECK_INT(jv_get_int(b.result.value, "cited", 0), 2);
+	CHECK_INT(jv_get_int(b.result.value, "succeeded", 0), 1);
+	bench_close(&b);
+}

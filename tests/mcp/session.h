@@ -18,7 +18,8 @@
 
 struct session {
 	struct workspace *ws;
-	struct toolset *set;
+	struct toolset *all, *set; /* set: what it serves */
+	struct mcp_opts opts;
 	struct arena *arena;
 	pthread_t thread;
 	int server_in, server_out, to, from;
@@ -31,21 +32,31 @@ static void *session_serve(void *arg)
 	struct session *s = arg;
 	struct err err;
 
-	s->status = mcp_serve_stdio(s->ws, s->set, s->server_in, s->server_out, &err);
+	s->status = mcp_serve_stdio(s->ws, s->set, &s->opts, s->server_in, s->server_out, &err);
 	close(s->server_out);
 	return NULL;
 }
 
-static void session_open_on(struct session *s, struct str store_url, struct str files_dir)
+struct session_how {
+	struct str store_url, files_dir;
+	const char *sets; /* NULL: all tools, and structured results */
+};
+
+static void session_open_how(struct session *s, const struct session_how *how)
 {
-	struct workspace_opts opts = {
-		.store_url = store_url, .name = STR("test"), .files_dir = files_dir, .create = true, .relaxed = true};
+	struct workspace_opts opts = {.store_url = how->store_url,
+				      .name = STR("test"),
+				      .files_dir = how->files_dir,
+				      .create = true,
+				      .relaxed = true};
+	struct toolset_choice choice = {.sets = how->sets ? str_of(how->sets) : STR("all")};
 	struct err err = {0};
 	int in[2], out[2];
 
-	*s = (struct session){.arena = arena_new(), .status = -1};
+	*s = (struct session){.arena = arena_new(), .status = -1, .opts = {.structured = !how->sets}};
 	CHECK_OK(workspace_open(&opts, &s->ws, &err), err);
-	CHECK_OK(toolset_new(s->ws, STR(""), &s->set, &err), err);
+	CHECK_OK(toolset_new(s->ws, STR(""), &s->all, &err), err);
+	CHECK_OK(toolset_choose(s->all, &choice, &s->set, &err), err);
 	CHECK(pipe2(in, O_CLOEXEC) == 0 && pipe2(out, O_CLOEXEC) == 0);
 	s->server_in = in[0];
 	s->to = in[1];
@@ -55,7 +66,12 @@ static void session_open_on(struct session *s, struct str store_url, struct str 
 	CHECK_INT(pthread_create(&s->thread, NULL, session_serve, s), 0);
 }
 
-static void session_open_at(struct session *s, struct str files_dir)
+static void session_open_on(struct session *s, struct str store_url, struct str files_dir)
+{
+	session_open_how(s, &(struct session_how){.store_url = store_url, .files_dir = files_dir});
+}
+
+__attribute__((unused)) static void session_open_at(struct session *s, struct str files_dir)
 {
 	session_open_on(s, STR("memory:"), files_dir);
 }
@@ -131,6 +147,7 @@ static void session_close(struct session *s)
 	close(s->server_in);
 	rpc_reader_release(&s->reader);
 	toolset_destroy(s->set);
+	toolset_destroy(s->all);
 	workspace_close(s->ws);
 	arena_destroy(s->arena);
 }
