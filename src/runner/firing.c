@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One run of a schedule. The agent's steps are durable, so a run is repeated without harm: what the session of this due
+ * time has is finished, and only a session without a turn gets the prompt. That is the same for a new run, for one
+ * whose process died, and for one that was answered but not yet recorded.
+ */
+#include "agent/agent.h"
+#include "base/clock.h"
+#include "base/limits.h"
+#include "home/channels/outbox.h"
+#include "runner/heartbeat.h"
+#include "runner/runner.h"
+
+#define RESPONSE_MAX ((size_t)4000) /* of an answer, in the log */
+
+struct run {
+	struct ctx *ctx;
+	const struct firing *firing;
+	struct workspace *ws;
+	struct schedule schedule;
+	struct str session, prompt;
+	struct jv *record;
+};
+
+static int open_workspace(const struct firing *firing, struct str session, struct str root, struct workspace **ret,
+			  struct err *err)
+{
+	struct workspace_opts opts = {.store_url = firing->store_url,
+				      .name = firing->workspace,
+				      .session = session,
+				      .root = root,
+				      .relaxed = firing->relaxed};
+
+	return firing->of ? workspace_open_at(firing->of, (struct actor){.session = session}, root, ret, err)
+			  : workspace_open(&opts, ret, err);
+}
+
+static int find_schedule(struct run *run, struct err *err)
+{
+	const struct schedule *found;
+	struct schedules all;
+	int r = schedules_read(run->ws, run->ctx, &all, err);
+
+	if (r == 0)
+		r = schedule_find(&all, run->firing->schedule, &found, err);
+	if (r)
+		return r;
+	run->schedule = *found;
+	run->prompt = found->prompt;
+	return 0;
+}
+
+/* --- the agent --- */
+
+static void add_usage(struct run *run, const struct agent_result *result)
+{
+	struct arena *arena = run->ctx->arena;
+	struct jv *record = run->record;
+
+	jv_set_int(arena, record, "duration_ms", result->duration_ms);
+	jv_set_int(arena, record, "input_tokens", (int64_t)result->usage.input);
+	jv_set_int(arena, record, "output_tokens", (int64_t)result->usage.output);
+	jv_set_int(arena, record, "total_tokens", (int64_t)(result->usage.input + result->usage.output));
+	jv_set_int(arena, record, "llm_calls", (int64_t)result->model_calls);
+	jv_set_str(arena, record, "response", utf8_first(result->answer, RESPONSE_MAX));
+}
+
+static int ask(struct run *run, struct agent_result *ret, struct err *err)
+{
+	struct agent_opts opts = {.model = run->firing->model, .base_url = run->firing->base_url};
+	struct agent_turn turn = {.session = run->session, .text = run->prompt, .once = true};
+	struct agent *agent;
+	int r = agent_open(run->ws, &opts, &agent, err);
+
+	if (r)
+		return r;
+	r = agent_run(agent, run->ctx, &turn, ret, err);
+	agent_close(agent);
+	return r;
+}
+
+/* True: it ended without a result that could be recorded, and goes on later. */
+static bool goes_on(int r)
+{
+	return r == -ERR_CONFLICT || r == -ERR_CANCELLED;
+}
+
+static int run_agent(struct run *run, struct err *err)
+{
+	struct arena *arena = run->ctx->arena;
+	struct agent_result result = {0};
+	int r = ask(run, &result, err);
+
+	if (goes_on(r))
+		return r;
+	jv_set_str(arena, run->record, "outcome", r ? STR("error") : STR("ran"));
+	jv_set_str(arena, run->record, "session", run->session);
+	if (r)
+		jv_set_str(arena, run->record, "error", err_text(arena, err));
+	else
+		add_usage(run, &result);
+	return 0;
+}
+
+/* --- the two kinds --- */
+
+/* The answer goes to the chat that `output` names. If that cannot be, the log says so: it must not seem to have
+   reached anybody. */
+static int deliver(struct run *run, const struct jv *output, struct err *err)
+{
+	struct arena *arena = run->ctx->arena;
+	const struct jv *id = jv_get(output, "chat_id") ? jv_get(output, "chat_id") : jv_get(output, "target_id");
+	struct outbox_item item = {.channel = jv_get_str(output, "channel"), .chat = jv_str_of(id)};
+
+	item.text = jv_get_str(run->record, jv_get(run->record, "error") ? "error" : "response");
+	if (id && id->type == JV_INT)
+		item.chat = arena_printf(arena, "%lld", (long long)id->u.i);
+	if (!item.channel.len || !item.text.len)
+		return 0;
+	if (item.chat.len && channels_has(run->ws, item.channel))
+		return outbox_put(run->ws, run->ctx, &item, err);
+	jv_set_str(arena, run->record, "undelivered",
+		   arena_printf(arena, "%s \"%.*s\"; the answer is only in this log",
+				item.chat.len ? "agent.yaml has no channel" : "output has no chat_id for",
+				STR_ARG(utf8_first(item.channel, 60))));
+	return 0;
+}
+
+static int run_schedule(struct run *run, struct err *err)
+{
+	int r = find_schedule(run, err);
+
+	if (r == 0)
+		r = run_agent(run, err);
+	if (r == 0)
+		r = deliver(run, run->schedule.output, err);
+	if (r == 0 && run->firing->by_hand)
+		return schedule_log(run->ws, run->ctx, run->schedule.id, run->firing->due, run->record, err);
+	return r ? r : schedule_ended(run->ws, run->ctx, &run->schedule, run->firing->due, run->record, err);
+}
+
+static int beat(struct run *run, struct workspace *whole, struct err *err)
+{
+	struct arena *arena = run->ctx->arena;
+	struct str reason;
+	uint64_t tasks;
+	int r = heartbeat_check(whole, run->ctx, run->firing->due, &reason, &run->prompt, &tasks, err);
+
+	if (r)
+		return r;
+	if (reason.len) {
+		jv_set_str(arena, run->record, "outcome", STR("skipped"));
+		jv_set_str(arena, run->record, "reason", reason);
+	} else {
+		r = run_agent(run, err);
+		if (r)
+			return r;
+		if (heartbeat_is_ok(jv_get_str(run->record, "response")))
+			jv_set_str(arena, run->record, "outcome", STR("heartbeat_ok"));
+		else
+			r = deliver(run, jv_get(jv_get(workspace_config(run->ws)->document, "heartbeat"), "output"),
+				    err);
+		if (r)
+			return r;
+	}
+	jv_set_int(arena, run->record, "task_count", (int64_t)tasks);
+	return heartbeat_log(whole, run->ctx, run->record, err);
+}
+
+static int run_heartbeat(struct run *run, struct err *err)
+{
+	struct workspace *whole;
+	int r = open_workspace(run->firing, run->session, STR("workspace"), &whole, err);
+
+	if (r)
+		return r;
+	if (heartbeat_schedule(run->ws, run->ctx->arena, &run->schedule))
+		r = beat(run, whole, err);
+	else
+		run->schedule.id = STR(HEARTBEAT_ID); /* it was switched off after it was claimed */
+	workspace_close(whole);
+	return r ? r : schedule_ended(run->ws, run->ctx, &run->schedule, run->firing->due, NULL, err);
+}
+
+static struct str session_name(struct arena *arena, const struct firing *firing)
+{
+	struct civil c = civil_of(firing->due);
+
+	return arena_printf(arena, "%.*s-%04lld%02d%02dT%02d%02d%02dZ", STR_ARG(firing->schedule), (long long)c.year,
+			    c.month, c.day, c.hour, c.minute, c.second);
+}
+
+int firing_run(struct ctx *ctx, const struct firing *firing, struct jv **ret, struct err *err)
+{
+	struct run run = {.ctx = ctx,
+			  .firing = firing,
+			  .session = session_name(ctx->arena, firing),
+			  .record = jv_object(ctx->arena)};
+	int r = open_workspace(firing, run.session, STR_NONE, &run.ws, err);
+
+	if (r)
+		return r;
+	r = str_is(firing->schedule, HEARTBEAT_ID) ? run_heartbeat(&run, err) : run_schedule(&run, err);
+	workspace_close(run.ws);
+	if (r == 0)
+		*ret = run.record;
+	return r;
+}

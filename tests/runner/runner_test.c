@@ -1,0 +1,594 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The runner with a clock that the test moves, over real workspaces on disk and a recorded model. */
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "temp_dir.h"
+#include "test.h"
+
+#include "base/clock.h"
+#include "base/env.h"
+#include "home/channels/outbox.h"
+#include "home/schedules/schedules.h"
+#include "runner/heartbeat.h"
+#include "runner/reservations.h"
+#include "runner/runner.h"
+#include "store/journal.h"
+#include "workspace/workspace_parts.h"
+
+#define NOON   INT64_C(1772366400) /* 2026-03-01T12:00:00Z */
+#define WAIT_S 60
+
+/* --- the clock --- */
+
+static char clock_texts[4096][24];
+static _Atomic(const char *) clock_text;
+static int clock_sets;
+
+static const char *lookup(const char *name)
+{
+	return str_is(str_of(name), "STEAD_TEST_CLOCK_NS") ? atomic_load(&clock_text) : getenv(name);
+}
+
+static void set_clock(int64_t at)
+{
+	char *text = clock_texts[clock_sets++ % 4096];
+
+	snprintf(text, sizeof clock_texts[0], "%lld000000000", (long long)at);
+	atomic_store(&clock_text, text);
+	env_set_lookup(lookup);
+}
+
+/* --- a store with workspaces --- */
+
+struct stage {
+	struct arena *arena;
+	struct ctx ctx;
+	struct str url;
+	const char *dir;
+	struct str model;
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	int ended, failed;
+	char last[200];
+};
+
+static const char recording[] =
+	"{\"type\":\"message\",\"role\":\"assistant\",\"content\":[{\"type\":\"tool_use\",\"id\":\"c1\",\"name\":"
+	"\"append_file\","
+	"\"input\":{\"path\":\"runs.txt\",\"content\":\"run\\n\"}}]}\n"
+	"{\"type\":\"message\",\"role\":\"assistant\",\"content\":[{\"type\":\"text\",\"text\":\"done\"}]}\n";
+
+static void write_host(const char *path, const char *text)
+{
+	FILE *f = fopen(path, "we");
+
+	CHECK(f != NULL);
+	fputs(text, f);
+	fclose(f);
+}
+
+static void stage_init(struct stage *s)
+{
+	*s = (struct stage){.arena = arena_new(), .dir = temp_dir_new()};
+	test_defer(arena_destroy, s->arena);
+	s->ctx.arena = s->arena;
+	s->url = arena_printf(s->arena, "disk:%s/store", s->dir);
+	s->model = arena_printf(s->arena, "replay:%s/recording.jsonl", s->dir);
+	write_host(arena_printf(s->arena, "%s/recording.jsonl", s->dir).ptr, recording);
+	pthread_mutex_init(&s->lock, NULL);
+	pthread_cond_init(&s->changed, NULL);
+	set_clock(NOON - 30);
+}
+
+static void stage_put(struct stage *s, const char *name, const char *path, const char *text)
+{
+	struct workspace_opts opts = {.store_url = s->url, .name = str_of(name), .create = true, .relaxed = true};
+	struct workspace *ws;
+	struct err err;
+
+	CHECK_OK(workspace_open(&opts, &ws, &err), err);
+	CHECK_OK(store_write(workspace_home(ws), &s->ctx, (struct wpath){str_of(path)}, str_of(text),
+			     (struct store_cond){0}, NULL, &err),
+		 err);
+	workspace_close(ws);
+}
+
+static struct str stage_read(struct stage *s, const char *name, const char *path)
+{
+	struct workspace_opts opts = {.store_url = s->url, .name = str_of(name), .relaxed = true};
+	struct workspace *ws;
+	struct str text = STR_NONE;
+	struct err err;
+
+	CHECK_OK(workspace_open(&opts, &ws, &err), err);
+	if (store_read(workspace_home(ws), &s->ctx, (struct wpath){str_of(path)}, STORE_WHOLE, 1 << 20, &text, NULL,
+		       &err) != 0)
+		text = STR_NONE;
+	workspace_close(ws);
+	return text;
+}
+
+static int lines_with(struct str text, const char *part)
+{
+	struct str line;
+	int n = 0;
+
+	while (text.len && str_cut(&text, '\n', &line))
+		n += str_find(line, str_of(part), 0) != SIZE_MAX;
+	return n;
+}
+
+static void on_event(void *arg, const struct runner_event *event)
+{
+	struct stage *s = arg;
+
+	pthread_mutex_lock(&s->lock);
+	if (event->kind == RUNNER_ENDED)
+		s->ended++;
+	if (event->is_error) {
+		s->failed++;
+		snprintf(s->last, sizeof s->last, "%.*s: %.*s", STR_ARG(event->what), STR_ARG(event->text));
+	}
+	pthread_cond_broadcast(&s->changed);
+	pthread_mutex_unlock(&s->lock);
+}
+
+static struct runner *stage_start(struct stage *s, const char *name)
+{
+	struct str names[] = {str_of(name)};
+	struct runner_opts opts = {.store_url = s->url,
+				   .names = names,
+				   .count = name ? 1 : 0,
+				   .model = s->model,
+				   .relaxed = true,
+				   .event = on_event,
+				   .arg = s};
+	struct runner *runner;
+	struct err err;
+
+	CHECK_OK(runner_start(&opts, &runner, &err), err);
+	return runner;
+}
+
+/* Until `ended` runs have ended in all. */
+static void await_ended(struct stage *s, int ended)
+{
+	struct timespec until;
+	int r = 0;
+
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += WAIT_S;
+	pthread_mutex_lock(&s->lock);
+	while (s->ended < ended && !s->failed && r == 0)
+		r = pthread_cond_timedwait(&s->changed, &s->lock, &until);
+	pthread_mutex_unlock(&s->lock);
+	if (s->failed)
+		TEST_FAIL("%s", s->last);
+	if (r)
+		TEST_FAIL("%d of %d runs have ended", s->ended, ended);
+}
+
+/* Until the state of a schedule was begun by some runner. */
+static void await_state(struct stage *s, const char *workspace, const char *id)
+{
+	const char *path = arena_printf(s->arena, "schedules/%s.json", id).ptr;
+
+	for (int i = 0; i < WAIT_S * 100; i++) {
+		if (stage_read(s, workspace, path).ptr)
+			return;
+		nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+	}
+	TEST_FAIL("the schedule %s was not looked at", id);
+}
+
+#define MINUTELY "schedule: '* * * * *'\nprompt: go\n"
+
+TEST(a_schedule_runs_when_it_is_due)
+{
+	struct stage s;
+	struct runner *runner;
+
+	stage_init(&s);
+	stage_put(&s, "one", "crons/minutely.yaml", MINUTELY);
+	set_clock(NOON - 1);
+	runner = stage_start(&s, "one");
+	await_state(&s, "one", "minutely");
+	set_clock(NOON);
+	await_ended(&s, 1);
+	runner_stop(runner);
+	CHECK_INT(lines_with(stage_read(&s, "one", "schedules/log.jsonl"), "\"outcome\":\"ran\""), 1);
+	CHECK_STR(stage_read(&s, "one", "files/runs.txt"), STR("run\n"));
+}
+
+TEST(two_runners_run_each_due_time_once)
+{
+	struct stage s;
+	struct runner *a, *b;
+
+	stage_init(&s);
+	stage_put(&s, "one", "crons/minutely.yaml", MINUTELY);
+	set_clock(NOON - 1);
+	a = stage_start(&s, NULL);
+	b = stage_start(&s, NULL);
+	await_state(&s, "one", "minutely");
+	for (int i = 0; i < 5; i++) {
+		set_clock(NOON + i * 60);
+		await_ended(&s, i + 1);
+		set_clock(NOON + i * 60 + 59);
+		nanosleep(&(struct timespec){.tv_nsec = 300000000}, NULL); /* time for the other one to do it again */
+	}
+	runner_stop(a);
+	runner_stop(b);
+	CHECK_INT(lines_with(stage_read(&s, "one", "schedules/log.jsonl"), "\"outcome\":\"ran\""), 5);
+	CHECK_INT(lines_with(stage_read(&s, "one", "files/runs.txt"), "run"), 5);
+}
+
+TEST(a_run_whose_process_died_is_finished_once)
+{
+	struct stage s;
+	struct runner *runner;
+
+	stage_init(&s);
+	stage_put(&s, "one", "crons/hourly.yaml", "schedule: '0 * * * *'\nprompt: go\n");
+	stage_put(&s, "one", "schedules/hourly.json",
+		  "{\"last_due\":\"2026-03-01T12:00:00Z\",\"paused\":false,\"running\":\"2026-03-01T12:00:00Z\","
+		  "\"claimed\":\"2026-03-01T12:00:00Z\",\"by\":\"a process that is gone\"}");
+	set_clock(NOON + 600);
+	runner = stage_start(&s, "one");
+	await_ended(&s, 1);
+	runner_stop(runner);
+	CHECK_INT(lines_with(stage_read(&s, "one", "schedules/log.jsonl"), "\"due\":\"2026-03-01T12:00:00Z\""), 1);
+	CHECK_STR(stage_read(&s, "one", "files/runs.txt"), STR("run\n"));
+}
+
+TEST(a_due_time_that_was_answered_but_not_recorded_is_not_run_again)
+{
+	struct stage s;
+	struct firing firing;
+	struct jv *record;
+	struct err err;
+
+	stage_init(&s);
+	stage_put(&s, "one", "crons/hourly.yaml", "schedule: '0 * * * *'\nprompt: go\n");
+	firing = (struct firing){.store_url = s.url,
+				 .workspace = STR("one"),
+				 .schedule = STR("hourly"),
+				 .due = NOON,
+				 .model = s.model,
+				 .relaxed = true};
+	CHECK_OK(firing_run(&s.ctx, &firing, &record, &err), err);
+	CHECK_OK(firing_run(&s.ctx, &firing, &record, &err), err);
+	CHECK_STR(jv_get_str(record, "response"), STR("done"));
+	CHECK_STR(stage_read(&s, "one", "files/runs.txt"), STR("run\n"));
+}
+
+TEST(a_workspace_that_is_made_later_is_run_too)
+{
+	struct stage s;
+	struct runner *runner;
+
+	stage_init(&s);
+	stage_put(&s, "one", "notes.md", "x");
+	set_clock(NOON - 61);
+	runner = stage_start(&s, NULL);
+	stage_put(&s, "two", "crons/minutely.yaml", MINUTELY);
+	set_clock(NOON - 1);
+	await_state(&s, "two", "minutely");
+	set_clock(NOON);
+	await_ended(&s, 1);
+	runner_stop(runner);
+	CHECK_STR(stage_read(&s, "two", "files/runs.txt"), STR("run\n"));
+}
+
+TEST(a_workspace_that_is_not_there_is_refused)
+{
+	struct stage s;
+	struct str names[] = {STR("nosuch")};
+	struct runner *runner;
+	struct err err;
+
+	stage_init(&s);
+	stage_put(&s, "one", "notes.md", "x");
+	CHECK_INT(runner_start(&(struct runner_opts){.store_url = s.url, .names = names, .count = 1}, &runner, &err),
+		  -ERR_NOT_FOUND);
+}
+
+/* --- heartbeat --- */
+
+TEST(active_hours_include_their_bounds_and_may_span_midnight)
+{
+	static const struct {
+		const char *hours;
+		int minute;
+		bool inside;
+	} rows[] = {
+		{"08:00-22:00", 479, false},  {"08:00-22:00", 480, true},  {"08:00-22:00", 1320, true},
+		{"08:00-22:00", 1321, false}, {"22:00-06:00", 1380, true}, {"22:00-06:00", 360, true},
+		{"22:00-06:00", 361, false},  {"22:00-06:00", 720, false},
+	};
+	bool inside;
+	struct err err;
+
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		CHECK_OK(heartbeat_hours_contain(str_of(rows[i].hours), rows[i].minute, &inside, &err), err);
+		if (inside != rows[i].inside)
+			TEST_FAIL("%s at %d", rows[i].hours, rows[i].minute);
+	}
+	CHECK_INT(heartbeat_hours_contain(STR("8-22"), 0, &inside, &err), -ERR_INVALID);
+}
+
+static struct str beat(struct stage *s, int64_t due)
+{
+	struct firing firing = {.store_url = s->url,
+				.workspace = STR("one"),
+				.schedule = STR(HEARTBEAT_ID),
+				.due = due,
+				.model = s->model,
+				.relaxed = true};
+	struct jv *record;
+	struct err err;
+
+	CHECK_OK(firing_run(&s->ctx, &firing, &record, &err), err);
+	return jv_get(record, "reason") ? jv_get_str(record, "reason") : jv_get_str(record, "outcome");
+}
+
+#define TASKS                                                                                                          \
+	"version: 1\ntasks:\n  - id: 5f0c9a52-6d0e-4a53-9d37-2f6f5a0e8f11\n    type: x\n    status: pending\n"         \
+	"    priority: high\n    description: compare\n    created_at: 2026-03-01T09:00:00Z\n"
+
+TEST(the_heartbeat_is_due_at_multiples_of_its_interval)
+{
+	struct stage s;
+	struct workspace_opts opts = {.name = STR("one"), .relaxed = true};
+	struct workspace *ws;
+	struct schedule schedule;
+	struct cron_time t;
+	struct err err;
+
+	stage_init(&s);
+	stage_put(&s, "one", "agent.yaml", "heartbeat: {enabled: true, interval_minutes: 45}\n");
+	opts.store_url = s.url;
+	CHECK_OK(workspace_open(&opts, &ws, &err), err);
+	test_defer(workspace_close, ws);
+	CHECK(heartbeat_schedule(ws, s.arena, &schedule));
+	CHECK(schedule_next(&schedule, NOON + 17, &t));
+	CHECK_INT(t.at % (45 * 60), 0);
+	CHECK(t.at > NOON + 17 && t.at <= NOON + 17 + 45 * 60);
+}
+
+TEST(an_idle_heartbeat_asks_no_model)
+{
+	struct stage s;
+
+	stage_init(&s);
+	s.model = STR("replay:/nonexistent");
+	stage_put(&s, "one", "agent.yaml", "heartbeat: {enabled: true, active_hours: '08:00-11:59'}\n");
+	CHECK_STR(beat(&s, NOON), STR("outside the active hours 08:00-11:59"));
+	stage_put(&s, "one", "agent.yaml", "heartbeat: {enabled: true}\n");
+	CHECK_STR(beat(&s, NOON), STR("HEARTBEAT.md is empty and there is no active task"));
+	CHECK_INT(lines_with(stage_read(&s, "one", "heartbeat_log.jsonl"), "\"outcome\":\"skipped\""), 2);
+}
+
+TEST(a_heartbeat_with_a_task_runs_and_is_logged)
+{
+	struct stage s;
+
+	stage_init(&s);
+	stage_put(&s, "one", "agent.yaml", "heartbeat: {enabled: true}\n");
+	stage_put(&s, "one", "TASKS.yaml", TASKS);
+	CHECK_STR(beat(&s, NOON), STR("ran"));
+	CHECK_INT(lines_with(stage_read(&s, "one", "heartbeat_log.jsonl"), "\"task_count\":1"), 1);
+	CHECK_STR(stage_read(&s, "one", "files/runs.txt"), STR("run\n"));
+}
+
+static bool take_item(void *arg, const struct outbox_item *item)
+{
+	*(struct outbox_item *)arg = *item;
+	return true;
+}
+
+/* What waits for the channels of the workspace "one". */
+static struct outbox_item stage_outbox(struct stage *s)
+{
+	struct workspace_opts opts = {.store_url = s->url, .name = STR("one"), .relaxed = true};
+	struct outbox_item item = {0};
+	struct workspace *ws;
+	struct err err = {0};
+
+	CHECK_OK(workspace_open(&opts, &ws, &err), err);
+	CHECK_OK(outbox_each(ws, &s->ctx, take_item, &item, &err), err);
+	workspace_close(ws);
+	return item;
+}
+
+TEST(the_answer_of_a_heartbeat_goes_to_its_chat)
+{
+	struct outbox_item item;
+	struct stage s;
+
+	stage_init(&s);
+	stage_put(&s, "one", "agent.yaml",
+		  "channel: {type: telegram}\nheartbeat: {enabled: true, output: {channel: telegram, chat_id: -5}}\n");
+	stage_put(&s, "one", "TASKS.yaml", TASKS);
+	CHECK_STR(beat(&s, NOON), STR("ran"));
+	item = stage_outbox(&s);
+	CHECK_STR(item.channel, STR("telegram"));
+	CHECK_STR(item.chat, STR("-5"));
+	CHECK_STR(item.text, STR("done"));
+}
+
+TEST(the_answer_of_a_schedule_goes_to_its_chat_or_the_log_says_why_not)
+{
+	struct firing firing = {
+		.workspace = STR("one"), .schedule = STR("daily"), .due = NOON, .by_hand = true, .relaxed = true};
+	struct jv *record;
+	struct err err = {0};
+	struct stage s;
+
+	stage_init(&s);
+	firing.store_url = s.url;
+	firing.model = s.model;
+	stage_put(&s, "one", "agent.yaml", "channel: {type: telegram}\n");
+	stage_put(&s, "one", "crons/daily.yaml",
+		  "schedule: '0 9 * * *'\nprompt: x\noutput: {channel: telegram, chat_id: 42}\n");
+	CHECK_OK(firing_run(&s.ctx, &firing, &record, &err), err);
+	CHECK(!jv_get(record, "undelivered"));
+	CHECK_STR(stage_outbox(&s).chat, STR("42"));
+	stage_put(&s, "one", "agent.yaml", "name: x\n");
+	firing.due++;
+	CHECK_OK(firing_run(&s.ctx, &firing, &record, &err), err);
+	CHECK_HAS(jv_get_str(record, "undelivered"), STR("agent.yaml has no channel \"telegram\""));
+}
+
+TEST(an_answer_of_heartbeat_ok_is_exactly_that)
+{
+	CHECK(heartbeat_is_ok(STR(" HEARTBEAT_OK\n")));
+	CHECK(!heartbeat_is_ok(STR("All is well. HEARTBEAT_OK")));
+}
+
+TEST(a_heartbeat_on_changes_is_skipped_when_nothing_has_changed)
+{
+	struct stage s;
+
+	stage_init(&s);
+	stage_put(&s, "one", "agent.yaml", "heartbeat: {enabled: true, when: changed}\n");
+	stage_put(&s, "one", "TASKS.yaml", TASKS);
+	CHECK_STR(beat(&s, NOON), STR("ran"));
+	CHECK_STR(beat(&s, NOON + 60), STR("nothing has changed since the last heartbeat"));
+	CHECK_STR(beat(&s, NOON + 120), STR("nothing has changed since the last heartbeat"));
+	stage_put(&s, "one", "files/new.txt", "x");
+	CHECK_STR(beat(&s, NOON + 180), STR("ran"));
+}
+
+/* --- many at once --- */
+
+static struct store *stage_base(struct stage *s)
+{
+	struct store *base;
+	struct str dir;
+	struct err err;
+
+	CHECK_OK(workspace_open_store(s->arena, s->url, true, true, &base, &dir, &err), err);
+	return base;
+}
+
+TEST(a_due_time_is_reserved_by_one_runner)
+{
+	struct reservation first[] = {{STR("one"), STR("a"), NOON, false}, {STR("two"), STR("a"), NOON, false}};
+	struct reservation second[] = {{STR("two"), STR("a"), NOON, false}, {STR("three"), STR("a"), NOON, false}};
+	struct reservations *a, *b;
+	struct reserved found;
+	struct store *base;
+	struct stage s;
+	struct err err;
+
+	stage_init(&s);
+	base = stage_base(&s);
+	a = reservations_new(base, STR("a"));
+	b = reservations_new(base, STR("b"));
+	CHECK_OK(reservations_take(a, &s.ctx, first, 2, NOON, &err), err);
+	CHECK_OK(reservations_take(b, &s.ctx, second, 2, NOON + 1, &err), err);
+	CHECK(!first[0].is_elsewhere && !first[1].is_elsewhere);
+	CHECK(second[0].is_elsewhere && !second[1].is_elsewhere);
+	CHECK_OK(reservations_refresh(a, &s.ctx, &err), err);
+	CHECK(reservations_find(a, STR("three"), STR("a"), &found));
+	CHECK(!found.is_own && found.due == NOON && found.at == NOON + 1);
+	second[0].due += 60;
+	CHECK_OK(reservations_take(b, &s.ctx, second, 1, NOON + 60, &err), err);
+	CHECK(!second[0].is_elsewhere);
+	reservations_destroy(a);
+	reservations_destroy(b);
+	store_destroy(base);
+}
+
+TEST(what_is_not_an_entry_of_a_runner_takes_nothing)
+{
+	static const char *const texts[] = {"", "[]", "{\"due\":[1,[\"one\"],[\"one\",\"a\"],{}]}", "\xff"};
+	struct reservation want = {STR("one"), STR("a"), NOON, false};
+	struct reservations *a;
+	struct store *base;
+	struct stage s;
+	struct err err;
+
+	stage_init(&s);
+	base = stage_base(&s);
+	for (size_t i = 0; i < COUNT(texts); i++) {
+		struct journal_add add = {.after = i, .bytes = str_of(texts[i])};
+		struct journal_added added;
+
+		CHECK_OK(store_journal_add(base, &s.ctx, (struct wpath){STR(".stead/reservations")}, WPATH_ROOT,
+					   (struct store_cond){0}, &add, &added, &err),
+			 err);
+	}
+	a = reservations_new(base, STR("a"));
+	CHECK_OK(reservations_take(a, &s.ctx, &want, 1, NOON, &err), err);
+	CHECK(!want.is_elsewhere);
+	reservations_destroy(a);
+	store_destroy(base);
+}
+
+TEST(a_due_time_that_was_reserved_in_time_runs_although_its_runner_died)
+{
+	struct reservation want = {STR("one"), STR("hourly"), NOON, false};
+	struct reservations *dead;
+	struct runner *runner;
+	struct store *base;
+	struct stage s;
+	struct err err;
+
+	stage_init(&s);
+	stage_put(&s, "one", "crons/hourly.yaml", "schedule: '0 * * * *'\nprompt: go\n");
+	stage_put(&s, "one", "schedules/hourly.json", "{\"last_due\":\"2026-03-01T11:00:00Z\",\"paused\":false}");
+	base = stage_base(&s);
+	dead = reservations_new(base, STR("a process that is gone"));
+	CHECK_OK(reservations_take(dead, &s.ctx, &want, 1, NOON, &err), err);
+	reservations_destroy(dead);
+	store_destroy(base);
+	set_clock(NOON + 1800); /* long after the grace */
+	runner = stage_start(&s, "one");
+	await_ended(&s, 1);
+	runner_stop(runner);
+	CHECK_INT(lines_with(stage_read(&s, "one", "schedules/log.jsonl"), "\"outcome\":\"ran\""), 1);
+	CHECK_INT(lines_with(stage_read(&s, "one", "schedules/log.jsonl"), "missed"), 0);
+	CHECK_STR(stage_read(&s, "one", "files/runs.txt"), STR("run\n"));
+}
+
+TEST(each_missed_due_time_is_made_up_for_if_the_policy_is_all)
+{
+	struct stage s;
+	struct runner *runner;
+
+	stage_init(&s);
+	stage_put(&s, "one", "crons/minutely.yaml", MINUTELY "misfire: all\ngrace_seconds: 86400\n");
+	stage_put(&s, "one", "schedules/minutely.json", "{\"last_due\":\"2026-03-01T11:59:00Z\",\"paused\":false}");
+	set_clock(NOON + 3 * 60);
+	runner = stage_start(&s, "one");
+	await_ended(&s, 4);
+	runner_stop(runner);
+	CHECK_INT(lines_with(stage_read(&s, "one", "schedules/log.jsonl"), "\"outcome\":\"ran\""), 4);
+	CHECK_INT(lines_with(stage_read(&s, "one", "files/runs.txt"), "run"), 4);
+}
+
+TEST(more_due_times_than_can_start_are_reserved_and_each_runs_once)
+{
+	enum { MANY = 70 };
+	struct runner *a, *b;
+	struct stage s;
+
+	stage_init(&s);
+	for (int i = 0; i < MANY; i++)
+		stage_put(&s, arena_printf(s.arena, "w%02d", i).ptr, "crons/minutely.yaml", MINUTELY);
+	set_clock(NOON - 1);
+	a = stage_start(&s, NULL);
+	for (int i = 0; i < MANY; i++)
+		await_state(&s, arena_printf(s.arena, "w%02d", i).ptr, "minutely");
+	b = stage_start(&s, NULL);
+	set_clock(NOON);
+	await_ended(&s, MANY);
+	runner_stop(a);
+	runner_stop(b);
+	for (int i = 0; i < MANY; i++)
+		CHECK_STR(stage_read(&s, arena_printf(s.arena, "w%02d", i).ptr, "files/runs.txt"), STR("run\n"));
+}
