@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Answers that all routes give: JSON, and errors in the form of RFC 9457 with the sentence that every door gives. */
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/limits.h"
@@ -37,6 +38,55 @@ static const char *title_of(int status)
 	return "Error";
 }
 
+/* The address of this server, as clients know it. */
+static struct str public_url(struct exchange *x)
+{
+	struct str given = jv_get_str(call_of(x)->serve->settings, "public_url");
+
+	return given.len ? given : arena_printf(x->arena, "http://%.*s", STR_ARG(exchange_header(x, "Host")));
+}
+
+#define METADATA "/.well-known/oauth-protected-resource"
+
+/* An MCP client learns here where it can find out who gives out tokens, if that is known. */
+static struct str challenge(struct exchange *x)
+{
+	struct web_call *call = call_of(x);
+
+	if (!jv_count(jv_get(call->serve->settings, "authorization_servers")) || !call->workspace.len ||
+	    !str_starts(x->path, STR("/mcp/")))
+		return STR("Bearer realm=\"stead\"");
+	return arena_printf(x->arena, "Bearer realm=\"stead\", resource_metadata=\"%.*s" METADATA "/mcp/%.*s\"",
+			    STR_ARG(public_url(x)), STR_ARG(call->workspace));
+}
+
+static struct jv *words(struct arena *arena, const char *text)
+{
+	struct jv *list = jv_array(arena);
+	struct str rest = str_of(text), word;
+
+	while (str_cut(&rest, ' ', &word))
+		jv_push(arena, list, jv_str(arena, word));
+	return list;
+}
+
+/* RFC 9728. Who it is for need not exist: the answer says nothing about which workspaces there are. */
+void run_resource_metadata(struct exchange *x)
+{
+	struct web_call *call = call_of(x);
+	const struct jv *servers = jv_get(call->serve->settings, "authorization_servers");
+	struct jv *v = jv_object(x->arena);
+	struct str path = call->rest.len ? arena_printf(x->arena, "/mcp/%.*s", STR_ARG(call->rest)) : STR("");
+
+	jv_set_str(x->arena, v, "resource", arena_printf(x->arena, "%.*s%.*s", STR_ARG(public_url(x)), STR_ARG(path)));
+	if (jv_count(servers))
+		jv_set(x->arena, v, "authorization_servers", (struct jv *)servers);
+	jv_set(x->arena, v, "scopes_supported", words(x->arena, "read write admin"));
+	jv_set(x->arena, v, "bearer_methods_supported", words(x->arena, "header"));
+	jv_set_str(x->arena, v, "resource_name", STR("Stead"));
+	answer_json(x, 200, v);
+}
+
 void answer_problem(struct exchange *x, int status, const struct err *err, const struct jv *more)
 {
 	struct jv *v = jv_object(x->arena);
@@ -52,9 +102,10 @@ void answer_problem(struct exchange *x, int status, const struct err *err, const
 	for (const struct jv_member *m = jv_first(more); m; m = m->next)
 		jv_set_key(x->arena, v, m->key, m->value);
 	if (status == 401)
-		exchange_add_header(x, "WWW-Authenticate", STR("Bearer realm=\"stead\""));
+		exchange_add_header(x, "WWW-Authenticate", challenge(x));
 	if (status == 429 || status == 503)
-		exchange_add_header(x, "Retry-After", STR("1"));
+		exchange_add_header(x, "Retry-After",
+				    arena_printf(x->arena, "%u", call_of(x)->retry_s ? call_of(x)->retry_s : 1));
 	exchange_add_header(x, "Content-Type", STR("application/problem+json"));
 	buf_init(&text, x->arena, JSON_LEN_MAX);
 	jv_write(&text, v);
@@ -118,6 +169,27 @@ int body_text(struct exchange *x, struct str *ret, struct err *err)
 	}
 	*ret = str_n(bytes, len);
 	return 0;
+}
+
+int body_map(struct exchange *x, struct body_view *ret, struct err *err)
+{
+	*ret = (struct body_view){.text = x->body};
+	if (x->body_fd < 0)
+		return 0;
+	ret->size = (size_t)x->body_size;
+	ret->mapped = mmap(NULL, ret->size, PROT_READ, MAP_PRIVATE, x->body_fd, 0);
+	if (ret->mapped == MAP_FAILED) {
+		ret->mapped = NULL;
+		return err_set(err, ERR_INTERNAL, "the body of the request cannot be read back");
+	}
+	ret->text = str_n(ret->mapped, ret->size);
+	return 0;
+}
+
+void body_unmap(struct body_view *view)
+{
+	if (view->mapped)
+		munmap(view->mapped, view->size);
 }
 
 int body_json(struct exchange *x, struct jv **ret, struct err *err)

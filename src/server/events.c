@@ -15,6 +15,7 @@
 #include "home/timeline/outside.h"
 #include "revisions/revisions.h"
 #include "server/server_internal.h"
+#include "workspace/workspace_parts.h"
 
 #define POLL_MS      50 /* how soon a change by another process is seen */
 #define TICK_MS      250
@@ -50,8 +51,9 @@ struct watcher {
 	struct watcher *next_waiting, **waits; /* waits NULL: it does not wait */
 	struct feed *feed;
 	struct tenant *tenant;
-	struct arena *arena; /* of the path */
+	struct arena *arena; /* of the path and the item */
 	struct wpath path;
+	struct board_ref item; /* `ref` not empty: the changes of this item, in place of those below the path */
 	size_t limit;
 	uint64_t at;
 	struct stream *stream; /* or: */
@@ -262,6 +264,13 @@ static bool wait_for_more(struct watcher *w)
 	return !more;
 }
 
+static int changes_of(struct watcher *w, struct ctx *ctx, struct jv **ret, struct err *err)
+{
+	if (w->item.ref.len)
+		return board_changes(w->tenant->ws, ctx, w->item, w->at, w->limit, ret, err);
+	return history_changes(w->tenant->ws, ctx, w->at, w->path, 0, w->limit, ret, err);
+}
+
 /* On a worker, with a reference of its own. */
 static void watcher_step(void *arg)
 {
@@ -279,7 +288,7 @@ static void watcher_step(void *arg)
 
 		if (own)
 			arena_reset(own);
-		if (history_changes(w->tenant->ws, &ctx, w->at, w->path, 0, w->limit, &page, &err) != 0) {
+		if (changes_of(w, &ctx, &page, &err) != 0) {
 			fail(w, arena, &err);
 			done = true;
 		} else {
@@ -332,7 +341,7 @@ static void *follow(void *arg)
 {
 	struct feed *feed = arg;
 	struct feeds *f = feed->feeds;
-	struct outside *outside = outside_start(feed->tenant->ws);
+	struct outside *outside = outside_start(feed->tenant->ws, 0);
 	struct arena *arena = arena_new();
 
 	while (!atomic_load(&feed->cancel.requested)) {
@@ -379,10 +388,17 @@ static void *follow(void *arg)
 	return NULL;
 }
 
-/* The feed of the workspace with one more watcher; feeds.lock is held. */
-static int feed_get(struct feeds *f, struct tenant *tenant, uint64_t head, struct feed **ret, struct err *err)
+/* The log that has what is watched: boards are part of the workspace, whatever its file area is. */
+static struct store *log_of(struct tenant *tenant, struct board_ref item)
 {
-	struct store *revisions = workspace_revisions(tenant->ws);
+	return item.ref.len ? workspace_shared(tenant->ws) : workspace_revisions(tenant->ws);
+}
+
+/* The feed of the workspace with one more watcher; feeds.lock is held. */
+static int feed_get(struct feeds *f, struct tenant *tenant, const struct watcher *like, struct feed **ret,
+		    struct err *err)
+{
+	struct store *revisions = log_of(tenant, like->item);
 	struct feed *feed = f->feeds;
 	pthread_t thread;
 
@@ -394,7 +410,7 @@ static int feed_get(struct feeds *f, struct tenant *tenant, uint64_t head, struc
 		feed = xcalloc(1, sizeof(*feed));
 		feed->feeds = f;
 		feed->revisions = revisions;
-		feed->head = head;
+		feed->head = like->at;
 		feed->tenant = tenants_share(f->serve->tenants, tenant);
 		if (pthread_create(&thread, NULL, follow, feed) != 0) {
 			tenants_put(f->serve->tenants, feed->tenant);
@@ -421,13 +437,14 @@ static int watcher_new(struct exchange *x, const struct watcher *like, struct wa
 	*w = *like;
 	w->arena = arena_new();
 	w->path.s = arena_str(w->arena, like->path.s);
+	w->item = (struct board_ref){arena_str(w->arena, like->item.board), arena_str(w->arena, like->item.ref)};
 	w->tenant = call->tenant;
 	w->refs = 1;
 	w->written_ns = clock_monotonic_ns();
 	pthread_mutex_lock(&f->lock);
 	r = f->watchers >= SERVER_WATCHERS_MAX
 		    ? err_set(err, ERR_UNAVAILABLE, "too many clients wait for events; try again later")
-		    : feed_get(f, w->tenant, like->at, &w->feed, err);
+		    : feed_get(f, w->tenant, like, &w->feed, err);
 	if (r == 0) {
 		w->next = f->all;
 		w->slot = &f->all;
@@ -462,7 +479,7 @@ static int parse_since(struct exchange *x, struct ctx *ctx, uint64_t *ret, struc
 		found = true;
 	}
 	if (!found)
-		return revisions_head(workspace_revisions(call_of(x)->tenant->ws), ctx, ret, err);
+		return revisions_head(log_of(call_of(x)->tenant, exchange_item(x)), ctx, ret, err);
 	if (!str_to_i64(since, &n) || n < 0)
 		return err_set(err, ERR_INVALID, "\"since\" and Last-Event-ID must be the number of a revision");
 	*ret = (uint64_t)n;
@@ -477,6 +494,12 @@ static int parse_watch(struct exchange *x, struct watcher *ret, bool *ret_polls,
 	bool found;
 	int r = query_get(x->arena, x->query, "path", &path, &found, err);
 
+	ret->item = exchange_item(x);
+	if (r == 0 && ret->item.ref.len) { /* so that there is an error for an item that is not there */
+		struct jv *item;
+
+		r = board_item_get(call_of(x)->tenant->ws, &ctx, ret->item, &item, err);
+	}
 	if (r == 0)
 		r = wpath_parse_lenient(x->arena, path, &ret->path, err);
 	if (r == 0)
@@ -487,6 +510,7 @@ static int parse_watch(struct exchange *x, struct watcher *ret, bool *ret_polls,
 		r = query_number(x->arena, x->query, "wait", SERVER_WAIT_S_MAX, &wait_s, err);
 	if (r == 0)
 		r = query_number(x->arena, x->query, "limit", HISTORY_LIMIT_MAX, &limit, err);
+	limit = limit ? limit : 1; /* an answer with nothing in it would lead nowhere */
 	ret->limit = *ret_polls ? (size_t)limit : PAGE;
 	ret->deadline_ns = clock_monotonic_ns() + (int64_t)wait_s * NS_PER_S;
 	return r;

@@ -13,10 +13,12 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/base64.h"
 #include "base/clock.h"
 #include "base/limits.h"
 #include "server/server_internal.h"
 #include "text/jv.h"
+#include "tool/call.h"
 
 #define IN_MEMORY     (64 * KIB) /* an answer up to this comes from memory, not from the file */
 #define PIECE         (256 * KIB)
@@ -78,6 +80,7 @@ static struct sink sink_of(struct exchange *x, struct got *got)
 struct fetch {
 	struct serve *serve;
 	struct tenant *tenant;
+	struct store *files;
 	struct stream *stream;
 	struct arena *arena; /* of the path and the version */
 	struct wpath path;
@@ -91,6 +94,7 @@ static void fetch_unref(struct fetch *f)
 	if (atomic_fetch_sub(&f->refs, 1) != 1)
 		return;
 	stream_release(f->stream);
+	store_destroy(f->files);
 	tenants_put(f->serve->tenants, f->tenant);
 	arena_destroy(f->arena);
 	free(f);
@@ -106,7 +110,7 @@ static void fetch_piece(void *arg)
 	struct str bytes;
 	struct err err;
 	bool is_last;
-	int r = store_read(workspace_files(f->tenant->ws), &ctx, f->path, range, PIECE, &bytes, &stat, &err);
+	int r = store_read(f->files, &ctx, f->path, range, PIECE, &bytes, &stat, &err);
 
 	if (r || !str_eq(stat.version, f->version) || bytes.len != range.length) {
 		stream_end(f->stream, true);
@@ -147,6 +151,7 @@ static void answer_in_pieces(struct exchange *x, int status, struct wpath path, 
 
 	f->serve = call->serve;
 	f->tenant = tenants_share(call->serve->tenants, call->tenant);
+	f->files = store_share(exchange_files(x));
 	f->arena = arena_new();
 	f->path.s = arena_str(f->arena, path.s);
 	f->version = arena_str(f->arena, stat->version);
@@ -195,7 +200,7 @@ static void answer_got(struct exchange *x, int status, struct got *got)
 static int answer_file(struct exchange *x, int status, struct wpath path, const struct store_stat *known,
 		       struct store_range range, struct err *err)
 {
-	struct store *files = workspace_files(call_of(x)->tenant->ws);
+	struct store *files = exchange_files(x);
 	struct ctx ctx = exchange_ctx(x);
 	struct store_stat stat = *known;
 	struct got got;
@@ -267,21 +272,17 @@ static int answer_range(struct exchange *x, struct wpath path, const struct stor
 }
 
 /* GET and HEAD. Without conditions and ranges one call of the store is enough. */
-static int get_file(struct exchange *x, struct err *err)
+int exchange_get_file(struct exchange *x, struct wpath path, struct err *err)
 {
-	struct web_call *call = call_of(x);
 	bool is_head = str_is(x->method, "HEAD");
 	struct ctx ctx = exchange_ctx(x);
 	struct store_stat stat = {0};
-	struct wpath path;
-	int r = target_path(x->arena, call->rest, &path, err);
+	int r;
 
-	if (r)
-		return r;
 	if (!is_head && !exchange_header(x, "Range").ptr && !exchange_header(x, "If-Match").ptr &&
 	    !exchange_header(x, "If-None-Match").ptr)
 		return answer_file(x, 200, path, &stat, STORE_WHOLE, err);
-	r = store_stat(workspace_files(call->tenant->ws), &ctx, path, &stat, err);
+	r = store_stat(exchange_files(x), &ctx, path, &stat, err);
 	if (r == 0 && stat.kind == STORE_DIR)
 		r = store_refuse(REFUSE_DIR, path.s, err);
 	if (r || answer_condition(x, path, &stat))
@@ -295,9 +296,13 @@ static int get_file(struct exchange *x, struct err *err)
 
 void run_file_get(struct exchange *x)
 {
+	struct wpath path;
 	struct err err = {0};
+	int r = target_path(x->arena, call_of(x)->rest, &path, &err);
 
-	if (get_file(x, &err) != 0)
+	if (r == 0)
+		r = exchange_get_file(x, path, &err);
+	if (r)
 		answer_error(x, &err);
 }
 
@@ -348,10 +353,10 @@ static int condition_of(struct exchange *x, struct wpath path, struct store_cond
 		ret->kind = STORE_ABSENT;
 	if (!match.ptr)
 		return 0;
-	*ret = (struct store_cond){STORE_VERSION, etag_single(match)};
+	*ret = (struct store_cond){.kind = STORE_VERSION, .version = etag_single(match)};
 	if (ret->version.ptr)
 		return 0;
-	r = store_stat(workspace_files(call_of(x)->tenant->ws), &ctx, path, &stat, err);
+	r = store_stat(exchange_files(x), &ctx, path, &stat, err);
 	if (r && r != -ERR_NOT_FOUND)
 		return r;
 	if (r || !etag_matches(match, stat.version, false))
@@ -371,20 +376,12 @@ static void answer_change_error(struct exchange *x, const struct err *err)
 		answer_error(x, err);
 }
 
-static struct ctx change_ctx(struct exchange *x)
-{
-	struct ctx ctx = exchange_ctx(x);
-
-	ctx.actor.call_id = call_id_new(x->arena); /* a request is one call, and one undo */
-	return ctx;
-}
-
 void run_file_put(struct exchange *x)
 {
 	struct web_call *call = call_of(x);
 	struct body_source body = {.x = x};
 	struct source source = {.bytes = x->body};
-	struct ctx ctx = change_ctx(x);
+	struct ctx ctx = exchange_change_ctx(x);
 	struct jv *v = jv_object(x->arena);
 	struct store_cond cond = {0};
 	struct store_stat stat;
@@ -397,7 +394,7 @@ void run_file_put(struct exchange *x)
 	if (r == 0)
 		r = condition_of(x, path, &cond, &err);
 	if (r == 0)
-		r = store_write_stream(workspace_files(call->tenant->ws), &ctx, path, &source, cond, &stat, &err);
+		r = store_write_stream(exchange_files(x), &ctx, path, &source, cond, &stat, &err);
 	if (r) {
 		answer_change_error(x, &err);
 		return;
@@ -412,7 +409,7 @@ void run_file_put(struct exchange *x)
 void run_file_delete(struct exchange *x)
 {
 	struct web_call *call = call_of(x);
-	struct ctx ctx = change_ctx(x);
+	struct ctx ctx = exchange_change_ctx(x);
 	struct store_cond cond = {0};
 	struct wpath path;
 	struct err err = {0};
@@ -424,7 +421,7 @@ void run_file_delete(struct exchange *x)
 	if (r == 0)
 		r = condition_of(x, path, &cond, &err);
 	if (r == 0)
-		r = store_remove(workspace_files(call->tenant->ws), &ctx, path, recursive, cond, NULL, &err);
+		r = store_remove(exchange_files(x), &ctx, path, recursive, cond, NULL, &err);
 	if (r)
 		answer_change_error(x, &err);
 	else
@@ -452,16 +449,30 @@ static void write_entry(struct buf *b, struct arena *arena, const struct store_e
 	buf_char(b, '}');
 }
 
-static int parse_list(struct exchange *x, struct wpath *ret_path, struct store_list_req *ret, struct err *err)
+int files_path(struct exchange *x, struct str text, struct wpath *ret, struct err *err)
 {
-	uint64_t limit = LIMIT_DEFAULT;
+	if (call_of(x)->route->of_thread)
+		return board_thread_path(x->arena, text, ret, err);
+	return call_of(x)->task ? board_task_path(x->arena, text, ret, err)
+				: wpath_parse_lenient(x->arena, text, ret, err);
+}
+
+int query_path(struct exchange *x, struct wpath *ret, struct err *err)
+{
 	struct str text;
 	bool found;
 	int r = query_get(x->arena, x->query, "path", &text, &found, err);
 
+	return r ? r : files_path(x, text, ret, err);
+}
+
+static int parse_list(struct exchange *x, struct wpath *ret_path, struct store_list_req *ret, struct err *err)
+{
+	uint64_t limit = LIMIT_DEFAULT;
+	bool found;
+	int r = query_path(x, ret_path, err);
+
 	*ret = (struct store_list_req){0};
-	if (r == 0)
-		r = wpath_parse_lenient(x->arena, text, ret_path, err);
 	if (r == 0)
 		r = query_flag(x->arena, x->query, "recursive", &ret->recursive, err);
 	if (r == 0)
@@ -472,36 +483,154 @@ static int parse_list(struct exchange *x, struct wpath *ret_path, struct store_l
 	return r;
 }
 
-void run_file_list(struct exchange *x)
+int exchange_list_files(struct exchange *x, struct file_list *ret, struct err *err)
 {
 	struct ctx ctx = exchange_ctx(x);
-	struct store_list_req req;
-	struct store_page page = {0};
-	struct wpath path = WPATH_ROOT;
-	struct err err = {0};
-	struct buf b;
-	int r = parse_list(x, &path, &req, &err);
+	int r = parse_list(x, &ret->path, &ret->req, err);
 
-	if (r == 0)
-		r = store_list(workspace_files(call_of(x)->tenant->ws), &ctx, path, &req, &page, &err);
-	if (r) {
-		answer_error(x, &err);
-		return;
-	}
+	ret->page = (struct store_page){0};
+	return r ? r : store_list(exchange_files(x), &ctx, ret->path, &ret->req, &ret->page, err);
+}
+
+static struct str render_list(struct exchange *x, const struct file_list *list)
+{
+	struct buf b;
+
 	buf_init(&b, x->arena, JSON_LEN_MAX);
 	buf_lit(&b, "{\"path\":");
-	jv_write_string(&b, path.s);
+	jv_write_string(&b, list->path.s);
 	buf_lit(&b, ",\"entries\":[");
-	for (size_t i = 0; i < page.count; i++) {
+	for (size_t i = 0; i < list->page.count; i++) {
 		if (i)
 			buf_char(&b, ',');
-		write_entry(&b, x->arena, &page.entries[i]);
+		write_entry(&b, x->arena, &list->page.entries[i]);
 	}
 	buf_lit(&b, "],\"next\":");
-	if (page.next.ptr)
-		jv_write_string(&b, page.next);
+	if (list->page.next.ptr)
+		jv_write_string(&b, list->page.next);
 	else
 		buf_lit(&b, "null");
 	buf_char(&b, '}');
-	answer_json_text(x, 200, buf_str(&b));
+	return buf_str(&b);
+}
+
+/* Looks for an answer that was kept (lists.h); true when it was given. */
+static bool answer_kept_list(struct exchange *x, const struct file_list *list, uint64_t *ret_ticket)
+{
+	struct web_call *call = call_of(x);
+	struct str dir = call->task || list->req.recursive ? STR_NONE : workspace_files_dir(call->tenant->ws), key;
+
+	*ret_ticket = 0;
+	if (!dir.len)
+		return false;
+	dir = arena_printf(x->arena, "%.*s/%.*s", STR_ARG(dir), STR_ARG(list->path.s));
+	key = arena_printf(x->arena, "%zu %zu %zu %.*s%.*s%.*s%.*s", call->workspace.len, call->user.len,
+			   list->req.limit, STR_ARG(call->workspace), STR_ARG(call->user), STR_ARG(x->query),
+			   STR_ARG(dir));
+	call->list = lists_begin(call->serve->lists, key, dir.ptr, ret_ticket);
+	if (call->list)
+		answer_json_text(x, 200, call->list->text);
+	return call->list != NULL;
+}
+
+void run_file_list(struct exchange *x)
+{
+	struct file_list list = {0};
+	struct ctx ctx = exchange_ctx(x);
+	struct str text = STR_NONE;
+	struct err err = {0};
+	uint64_t ticket = 0;
+	int r = parse_list(x, &list.path, &list.req, &err);
+
+	if (r == 0 && answer_kept_list(x, &list, &ticket))
+		return;
+	if (r == 0)
+		r = store_list(exchange_files(x), &ctx, list.path, &list.req, &list.page, &err);
+	if (r == 0)
+		text = render_list(x, &list);
+	lists_end(call_of(x)->serve->lists, ticket, text);
+	if (r)
+		answer_error(x, &err);
+	else
+		answer_json_text(x, 200, text);
+}
+
+struct str disposition(struct arena *arena, struct str name)
+{
+	static const char hex[] = "0123456789ABCDEF";
+	struct buf plain, coded;
+
+	buf_init(&plain, arena, PATH_NAME_MAX + 1);
+	buf_init(&coded, arena, 3 * PATH_NAME_MAX + 1);
+	for (size_t i = 0; i < name.len; i++) {
+		unsigned char c = (unsigned char)name.ptr[i];
+		bool safe = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+			    strchr("._-", c) != NULL;
+
+		buf_char(&plain, safe || c == ' ' ? (char)c : '_');
+		if (safe) {
+			buf_char(&coded, (char)c);
+		} else {
+			buf_char(&coded, '%');
+			buf_char(&coded, hex[c >> 4]);
+			buf_char(&coded, hex[c & 15]);
+		}
+	}
+	return arena_printf(arena, "attachment; filename=\"%.*s\"; filename*=UTF-8''%.*s", STR_ARG(buf_str(&plain)),
+			    STR_ARG(buf_str(&coded)));
+}
+
+/* --- previews --- */
+
+#define PREVIEW_TEXT   (256 * KIB)
+#define PREVIEW_BINARY (8 * MIB)
+
+int file_preview(struct exchange *x, struct wpath path, struct jv **ret, struct err *err)
+{
+	struct arena *arena = x->arena;
+	struct ctx ctx = exchange_ctx(x);
+	struct store_stat stat;
+	struct str bytes, whole;
+	struct jv *v = jv_object(arena);
+	bool is_text;
+	int r = store_read(exchange_files(x), &ctx, path, (struct store_range){0, PREVIEW_TEXT}, PREVIEW_TEXT, &bytes,
+			   &stat, err);
+
+	if (r)
+		return r;
+	is_text = !bytes_are_binary(bytes);
+	if (!is_text && stat.size > bytes.len)
+		r = store_read(exchange_files(x), &ctx, path, (struct store_range){0, PREVIEW_BINARY}, PREVIEW_BINARY,
+			       &bytes, &stat, err);
+	if (r)
+		return r;
+	jv_set_str(arena, v, "path", path.s);
+	jv_set_str(arena, v, "name", wpath_name(path));
+	jv_set_str(arena, v, "mime_type", str_of(content_type(wpath_name(path))));
+	jv_set_bool(arena, v, "is_text", is_text);
+	jv_set_int(arena, v, "size_bytes", (int64_t)stat.size);
+	jv_set_str(arena, v, "version", stat.version);
+	jv_set_bool(arena, v, "truncated", stat.size > bytes.len);
+	whole = is_text && stat.size > bytes.len ? utf8_first(bytes, bytes.len - 3) : bytes; /* no half character */
+	if (is_text)
+		jv_set_str(arena, v, "content", whole);
+	else
+		jv_set_str(arena, v, "content_base64", base64_encode(arena, bytes));
+	*ret = v;
+	return 0;
+}
+
+void run_file_preview(struct exchange *x)
+{
+	struct err err = {0};
+	struct wpath path;
+	struct jv *v;
+	int r = query_path(x, &path, &err);
+
+	if (r == 0)
+		r = file_preview(x, path, &v, &err);
+	if (r)
+		answer_error(x, &err);
+	else
+		answer_json(x, 200, v);
 }

@@ -9,8 +9,13 @@
  * The library is loaded with the command that serves: its TLS half brings libraries that every other command would have
  * to wait for at its start.
  *
+ * Connections are accepted here, by one thread, and handed over. The library can accept them itself, but then the way
+ * to stop (MHD_quiesce_daemon) races with its own threads: both take the listening socket out of the same epoll set,
+ * and who comes second aborts the process.
+ *
  * What the library does not bound is bounded here: once a second one thread looks at all connections and cuts off those
- * whose head does not come, or whose body comes too slowly. The library's own timeout starts again with every byte.
+ * whose head does not come, whose body comes too slowly, or whose client has gone in the middle of a request. The
+ * library's own timeout starts again with every byte.
  */
 #include "server/http.h"
 
@@ -19,9 +24,11 @@
 #include <fcntl.h>
 #include <microhttpd.h>
 #include <netdb.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -34,17 +41,18 @@
 #include "net/dynlib.h"
 #include "server/pool.h"
 
-#define HEADERS_MAX  100
-#define THREADS_MAX  8
-#define IDLE_S       60
-#define SPARE_MAX    64
-#define FDS_KEPT     256 /* descriptors that connections leave to the rest of the program */
-#define DISCARD_MAX  (1 * MIB)
-#define READER_BLOCK (32 * KIB)
+#define HEADERS_MAX     100
+#define THREADS_MAX     8
+#define IDLE_S          60
+#define SPARE_MAX       64
+#define FDS_KEPT        256 /* descriptors that connections leave to the rest of the program */
+#define DISCARD_MAX     (1 * MIB)
+#define READER_BLOCK    (32 * KIB)
+#define RETRY_ACCEPT_MS 50
 
 static struct {
 	__typeof__(MHD_start_daemon) *start;
-	__typeof__(MHD_quiesce_daemon) *quiesce;
+	__typeof__(MHD_add_connection) *add_connection;
 	__typeof__(MHD_stop_daemon) *stop;
 	__typeof__(MHD_get_connection_values) *values;
 	__typeof__(MHD_get_connection_info) *info;
@@ -62,7 +70,7 @@ static int api_load(struct err *err)
 {
 	const struct dynlib_entry entries[] = {
 		{"MHD_start_daemon", &api.start},
-		{"MHD_quiesce_daemon", &api.quiesce},
+		{"MHD_add_connection", &api.add_connection},
 		{"MHD_stop_daemon", &api.stop},
 		{"MHD_get_connection_values", &api.values},
 		{"MHD_get_connection_info", &api.info},
@@ -87,13 +95,16 @@ struct conn {
 	/* Under httpd.lock: since when it waits for a head, or its body comes; 0: neither. */
 	int64_t head_ns, body_ns;
 	uint64_t body_bytes;
+	bool has_ended; /* its client sends no more: it was so a second ago */
 };
 
 struct httpd {
 	struct httpd_opts opts;
 	struct MHD_Daemon *daemon;
 	struct pool *pool;
-	int listen_fd;
+	int listen_fd, stop_fd; /* stop_fd: an eventfd that ends the thread that accepts */
+	pthread_t acceptor;
+	bool accepting;
 	char url[80];
 	char *tmp_dir;
 	pthread_mutex_t lock;
@@ -443,7 +454,7 @@ static enum MHD_Result send_answer(struct exchange *x)
 
 /* --- bodies --- */
 
-static int spool_open(struct httpd *h, struct err *err)
+int httpd_spool(struct httpd *h, struct err *err)
 {
 	int fd = open(h->tmp_dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
 	char *name;
@@ -457,12 +468,12 @@ static int spool_open(struct httpd *h, struct err *err)
 	if (fd >= 0)
 		unlink(name);
 	else
-		err_sys(err, errno, "the body of the request cannot be stored in %s", h->tmp_dir);
+		err_sys(err, errno, "there is no room for a file in %s", h->tmp_dir);
 	free(name);
 	return fd;
 }
 
-static bool write_all(int fd, struct str bytes)
+bool write_whole(int fd, struct str bytes)
 {
 	while (bytes.len) {
 		ssize_t n = write(fd, bytes.ptr, bytes.len);
@@ -479,16 +490,16 @@ static void spool(struct exchange *x, struct str bytes)
 	struct exchange_inside *in = x->inside;
 
 	if (x->body_fd < 0) {
-		x->body_fd = spool_open(in->httpd, &in->body_err);
+		x->body_fd = httpd_spool(in->httpd, &in->body_err);
 		if (x->body_fd < 0)
 			return;
-		if (!write_all(x->body_fd, buf_str(&in->body)))
+		if (!write_whole(x->body_fd, buf_str(&in->body)))
 			err_sys(&in->body_err, errno, "the body of the request cannot be stored");
 		atomic_fetch_sub(&in->httpd->body_memory, in->body.len);
 		buf_release(&in->body);
 		buf_init(&in->body, NULL, HTTP_BODY_MEMORY);
 	}
-	if (!write_all(x->body_fd, bytes))
+	if (!write_whole(x->body_fd, bytes))
 		err_sys(&in->body_err, errno, "the body of the request cannot be stored");
 }
 
@@ -531,6 +542,7 @@ static void set_conn(struct exchange *x, int64_t head_ns, int64_t body_ns)
 	in->conn->head_ns = head_ns;
 	in->conn->body_ns = body_ns;
 	in->conn->body_bytes = 0;
+	in->conn->has_ended = false;
 	pthread_mutex_unlock(&in->httpd->lock);
 }
 
@@ -676,10 +688,16 @@ static enum MHD_Result begin(struct exchange *x, struct MHD_Connection *connecti
 	name_exchange(x);
 	activate(x);
 	set_conn(x, 0, clock_monotonic_ns());
-	if (check_framing(x, &err) != 0)
+	/* Those that were activated before it stops are waited for; no other may be suspended when the library ends. */
+	if (atomic_load(&in->httpd->stopping)) {
+		err_set(&err, ERR_UNAVAILABLE, "the server is ending; try again in a moment");
+		err.retryable = true;
 		in->httpd->opts.refuse(x, &err);
-	else if (!in->httpd->opts.begin(x, false))
+	} else if (check_framing(x, &err) != 0) {
+		in->httpd->opts.refuse(x, &err);
+	} else if (!in->httpd->opts.begin(x, false)) {
 		return suspend(x, begin_job);
+	}
 	return go_on(x);
 }
 
@@ -718,7 +736,8 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *connection, 
 		*size = 0;
 		return take_body(x, bytes) ? MHD_YES : MHD_NO;
 	}
-	if (!x->inside->submitted)
+	/* While it ends, the library forgets an answer to the head and asks again. */
+	if (!x->inside->submitted && !x->answered)
 		return submit(x);
 	return send_answer(x);
 }
@@ -823,6 +842,18 @@ static bool is_too_slow(const struct conn *c, int64_t now, int64_t head_s)
 	return c->body_ns && body_s > head_s && c->body_bytes / (uint64_t)body_s < HTTP_BODY_RATE_MIN;
 }
 
+/* True when the rest of a request is waited for, and the client has closed its side: the library would wait for its
+   timeout. Seen twice, because what came last may not have been looked at yet. */
+static bool is_cut_off(struct conn *c)
+{
+	bool before = c->has_ended;
+	char byte;
+
+	if (c->head_ns || c->body_ns)
+		c->has_ended = recv(c->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
+	return before && c->has_ended;
+}
+
 static void *watch_connections(void *arg)
 {
 	struct httpd *h = arg;
@@ -835,11 +866,61 @@ static void *watch_connections(void *arg)
 		pthread_cond_timedwait(&h->ended, &h->lock, &until);
 		now = clock_monotonic_ns();
 		for (struct conn *c = h->conns; c; c = c->next)
-			if (is_too_slow(c, now, h->opts.head_s))
+			if (is_too_slow(c, now, h->opts.head_s) || is_cut_off(c))
 				shutdown(c->fd, SHUT_RDWR);
 	}
 	pthread_mutex_unlock(&h->lock);
 	return NULL;
+}
+
+/* Hands over every connection that waits. False: there are no descriptors left for more at the moment. */
+static bool accept_waiting(struct httpd *h)
+{
+	for (;;) {
+		struct sockaddr_storage address;
+		socklen_t len = sizeof(address);
+		int fd = accept4(h->listen_fd, (struct sockaddr *)&address, &len, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+		if (fd >= 0) /* the library closes it when it has too many */
+			api.add_connection(h->daemon, fd, (struct sockaddr *)&address, len);
+		else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
+			return false;
+		else if (errno != EINTR && errno != ECONNABORTED)
+			return true;
+	}
+}
+
+static void *accept_connections(void *arg)
+{
+	struct httpd *h = arg;
+	struct pollfd fds[] = {{.fd = h->stop_fd, .events = POLLIN}, {.fd = h->listen_fd, .events = POLLIN}};
+	bool has_room = true;
+
+	for (;;) {
+		/* without room, only the end is waited for, and then it is tried again */
+		int n = poll(fds, has_room ? 2 : 1, has_room ? -1 : RETRY_ACCEPT_MS);
+
+		if (n > 0 && fds[0].revents)
+			return NULL;
+		if (n >= 0 || errno == EINTR)
+			has_room = accept_waiting(h);
+	}
+}
+
+/* From here on nobody can connect. */
+static void stop_accepting(struct httpd *h)
+{
+	uint64_t one = 1;
+
+	if (h->accepting) {
+		if (write(h->stop_fd, &one, sizeof(one)) < 0)
+			abort(); /* an eventfd takes it, or the descriptor is not ours */
+		pthread_join(h->acceptor, NULL);
+	}
+	h->accepting = false;
+	if (h->listen_fd >= 0)
+		close(h->listen_fd);
+	h->listen_fd = -1;
 }
 
 /* --- start and stop --- */
@@ -923,15 +1004,29 @@ static unsigned thread_count(void)
 
 static int start_daemon(struct httpd *h, struct err *err)
 {
-	h->daemon = api.start(MHD_USE_EPOLL_INTERNAL_THREAD | MHD_USE_SUSPEND_RESUME | MHD_USE_ITC, 0, NULL, NULL,
-			      on_request, h, MHD_OPTION_LISTEN_SOCKET, h->listen_fd, MHD_OPTION_THREAD_POOL_SIZE,
-			      thread_count(), MHD_OPTION_CONNECTION_LIMIT, connection_limit(),
-			      MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_S, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
-			      HTTP_REQUEST_HEAD_MAX, MHD_OPTION_CONNECTION_MEMORY_INCREMENT, 4 * KIB,
-			      MHD_OPTION_URI_LOG_CALLBACK, on_target, h, MHD_OPTION_UNESCAPE_CALLBACK, keep_escapes, h,
-			      MHD_OPTION_NOTIFY_COMPLETED, on_completed, h, MHD_OPTION_NOTIFY_CONNECTION, on_connection,
-			      h, MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1, MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_END);
+	h->daemon = api.start(
+		MHD_USE_EPOLL_INTERNAL_THREAD | MHD_USE_SUSPEND_RESUME | MHD_USE_ITC | MHD_USE_NO_LISTEN_SOCKET, 0,
+		NULL, NULL, on_request, h, MHD_OPTION_THREAD_POOL_SIZE, thread_count(), MHD_OPTION_CONNECTION_LIMIT,
+		connection_limit(), MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_S, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+		HTTP_REQUEST_HEAD_MAX, MHD_OPTION_CONNECTION_MEMORY_INCREMENT, 4 * KIB, MHD_OPTION_URI_LOG_CALLBACK,
+		on_target, h, MHD_OPTION_UNESCAPE_CALLBACK, keep_escapes, h, MHD_OPTION_NOTIFY_COMPLETED, on_completed,
+		h, MHD_OPTION_NOTIFY_CONNECTION, on_connection, h, MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1,
+		MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_END);
 	return h->daemon ? 0 : err_set(err, ERR_INTERNAL, "libmicrohttpd cannot be started");
+}
+
+static int start_accepting(struct httpd *h, struct err *err)
+{
+	int failed;
+
+	h->stop_fd = eventfd(0, EFD_CLOEXEC);
+	if (h->stop_fd < 0)
+		return err_sys(err, errno, "the server cannot be started");
+	failed = pthread_create(&h->acceptor, NULL, accept_connections, h);
+	if (failed)
+		return err_sys(err, failed, "the server cannot be started");
+	h->accepting = true;
+	return 0;
 }
 
 int httpd_start(const struct httpd_opts *opts, struct httpd **ret_httpd, struct err *err)
@@ -944,7 +1039,7 @@ int httpd_start(const struct httpd_opts *opts, struct httpd **ret_httpd, struct 
 	h->opts = *opts;
 	if (!h->opts.head_s)
 		h->opts.head_s = HTTP_HEAD_S;
-	h->listen_fd = -1;
+	h->listen_fd = h->stop_fd = -1;
 	h->tmp_dir = xstrndup(str_of(tmp && tmp[0] == '/' ? tmp : "/var/tmp"));
 	h->pool = pool_new(opts->workers, HTTP_QUEUE_MAX);
 	pthread_mutex_init(&h->lock, NULL);
@@ -957,6 +1052,8 @@ int httpd_start(const struct httpd_opts *opts, struct httpd **ret_httpd, struct 
 		r = open_listener(h, err);
 	if (r == 0)
 		r = start_daemon(h, err);
+	if (r == 0)
+		r = start_accepting(h, err);
 	if (r) {
 		httpd_destroy(h);
 		return r;
@@ -985,7 +1082,7 @@ bool httpd_drain(struct httpd *h, int64_t grace_ms)
 {
 	bool ended;
 
-	api.quiesce(h->daemon);
+	stop_accepting(h);
 	pthread_mutex_lock(&h->lock);
 	h->stopping = true;
 	pthread_cond_broadcast(&h->ended);
@@ -1011,13 +1108,12 @@ void httpd_destroy(struct httpd *h)
 	pthread_mutex_unlock(&h->lock);
 	if (h->watching)
 		pthread_join(h->watchdog, NULL);
-	if (h->daemon) {
-		api.quiesce(h->daemon); /* the listening socket stays ours */
+	stop_accepting(h);
+	if (h->daemon)
 		api.stop(h->daemon);
-	}
 	pool_destroy(h->pool);
-	if (h->listen_fd >= 0)
-		close(h->listen_fd);
+	if (h->stop_fd >= 0)
+		close(h->stop_fd);
 	while (h->spare) {
 		struct exchange *x = h->spare;
 

@@ -92,6 +92,10 @@ uint64_t httpd_waiting(struct httpd *httpd);
 /* Runs on a worker. False: too many wait already. */
 bool httpd_submit(struct httpd *httpd, uint64_t owner, void (*run)(void *arg), void *arg);
 struct httpd *exchange_httpd(struct exchange *x);
+/* A new file without a name, in the directory in which long bodies are kept; negative: an error. */
+int httpd_spool(struct httpd *httpd, struct err *err);
+/* False: errno says why. */
+bool write_whole(int fd, struct str bytes);
 
 /* A header of the request without regard to case; ptr NULL: it has none. */
 struct str exchange_header(const struct exchange *x, const char *name);

@@ -100,7 +100,7 @@ static int status_of(int code, bool modern)
 		return 200;
 	if (code == RPC_NO_METHOD)
 		return 404;
-	return code == RPC_BAD_VERSION || code == RPC_INVALID_REQUEST ? 400 : 200;
+	return code == RPC_BAD_VERSION || code == RPC_NO_CAPABILITY || code == RPC_INVALID_REQUEST ? 400 : 200;
 }
 
 static void stream_lines(struct stream *stream, struct str lines)
@@ -169,7 +169,14 @@ static void session_push(void *arg, struct str lines)
 
 static struct toolset *tools_of(const struct web_call *call)
 {
-	return call->grant.access >= ACCESS_WRITE ? call->tenant->set : call->tenant->reading;
+	return call->grant.access >= ACCESS_WRITE ? call->tenant->offers : call->tenant->offers_reading;
+}
+
+static struct server *peer_new(struct web_call *call, mcp_push push, void *arg)
+{
+	struct mcp_opts opts = {.structured = call->serve->opts.structured, .extra = call->serve->opts.extra};
+
+	return mcp_peer_new(call->tenant->ws, tools_of(call), &opts, push, arg);
 }
 
 /* Takes the session that was not used for the longest time out of the table; doors.lock is held. */
@@ -199,7 +206,8 @@ static struct session *session_new(struct mcp_doors *d, struct web_call *call)
 	s->doors = d;
 	s->tenant = tenants_share(d->serve->tenants, call->tenant);
 	memcpy(s->grant, call->grant.id.len ? call->grant.id.ptr : "", call->grant.id.len);
-	s->peer = mcp_peer_new(call->tenant->ws, tools_of(call), session_push, s);
+	s->peer = peer_new(call, session_push, s);
+	mcp_peer_begin_session(s->peer);
 	pthread_mutex_init(&s->lock, NULL);
 	s->refs = 2;
 	s->used_ns = clock_monotonic_ns();
@@ -283,7 +291,7 @@ static struct door *door_new(struct exchange *x, struct arena *arena, const stru
 	door->msg = *msg;
 	door->refs = 1;
 	door->session = session;
-	door->peer = mcp_peer_new(call->tenant->ws, tools_of(call), door_push, door);
+	door->peer = peer_new(call, door_push, door);
 	buf_init(&door->lines, NULL, LINES_MAX);
 	if (session) {
 		mcp_peer_like(door->peer, session->peer);
@@ -398,13 +406,20 @@ static void answer_by_stream(struct exchange *x, struct door *door)
 	}
 }
 
-static bool wants_stream(struct exchange *x, const struct rpc_message *msg)
+/* A call of the handshake revisions may have to ask the client something, if the embedder's tools do that. */
+static bool may_ask(struct exchange *x, const struct session *session)
+{
+	return session && call_of(x)->serve->opts.extra;
+}
+
+static bool wants_stream(struct exchange *x, const struct rpc_message *msg, const struct session *session)
 {
 	struct str accept = exchange_header(x, "Accept");
+	bool reports = jv_get(jv_get(msg->params, "_meta"), "progressToken");
 
 	if (str_is(msg->method, "subscriptions/listen"))
 		return true;
-	return str_is(msg->method, "tools/call") && jv_get(jv_get(msg->params, "_meta"), "progressToken") &&
+	return str_is(msg->method, "tools/call") && (reports || may_ask(x, session)) &&
 	       str_find(accept, STR("text/event-stream"), 0) != SIZE_MAX;
 }
 
@@ -415,7 +430,7 @@ static void answer_request(struct exchange *x, struct arena *arena, const struct
 	struct str lines;
 	size_t before;
 
-	if (wants_stream(x, msg)) {
+	if (wants_stream(x, msg, session)) {
 		answer_by_stream(x, door);
 		return;
 	}
@@ -462,13 +477,20 @@ static void answer_initialize(struct exchange *x, struct arena *arena, const str
 	session_unref(s);
 }
 
-static void cancel_in_session(struct session *s, const struct rpc_message *msg)
+/* What concerns requests that run: an answer to what one of them asked, or its cancellation. */
+static void tell_running(struct session *s, const struct rpc_message *msg)
 {
-	if (!str_is(msg->method, "notifications/cancelled"))
+	bool is_answer = msg->kind == RPC_RESPONSE;
+
+	if (!is_answer && !str_is(msg->method, "notifications/cancelled"))
 		return;
 	pthread_mutex_lock(&s->doors->lock);
-	for (struct door *door = s->running; door; door = door->next_running)
-		mcp_peer_cancel(door->peer, msg);
+	for (struct door *door = s->running; door; door = door->next_running) {
+		if (!is_answer)
+			mcp_peer_cancel(door->peer, msg);
+		else if (mcp_peer_answered(door->peer, msg))
+			break;
+	}
 	pthread_mutex_unlock(&s->doors->lock);
 }
 
@@ -486,7 +508,7 @@ static void post_legacy(struct exchange *x, struct arena *arena, const struct rp
 		return;
 	}
 	if (msg->kind != RPC_REQUEST) {
-		cancel_in_session(s, msg);
+		tell_running(s, msg);
 		answer_empty(x, 202);
 		arena_destroy(arena);
 	} else if (str_is(msg->method, "resources/subscribe") || str_is(msg->method, "resources/unsubscribe")) {

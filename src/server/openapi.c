@@ -4,6 +4,8 @@
 #include "server/server_internal.h"
 #include "stead.h"
 #include "text/jv.h"
+#include "tool/family.h"
+#include "tool/schema_text.h"
 
 static struct jv *object_with(struct arena *arena, const char *key, struct str value)
 {
@@ -27,7 +29,10 @@ static void add_parameter(struct arena *arena, struct jv *list, struct str name,
 
 static const char *type_of(struct str name)
 {
-	if (str_is(name, "recursive"))
+	if (str_is(name, "recursive") || str_is(name, "archived") || str_is(name, "scheduled") ||
+	    str_is(name, "unread") || str_is(name, "whole") || str_is(name, "with_journal") || str_is(name, "forks") ||
+	    str_is(name, "include_archived") || str_is(name, "versions") || str_is(name, "exact") ||
+	    str_is(name, "all"))
 		return "boolean";
 	return str_is(name, "limit") || str_is(name, "wait") || str_is(name, "since") ? "integer" : "string";
 }
@@ -39,14 +44,50 @@ static struct jv *parameters(struct arena *arena, const struct route *route)
 
 	while (str_cut(&rest, '/', &word))
 		if (word.len && word.ptr[0] == '{')
-			add_parameter(arena, list, str_first(str_from(word, 1), word.len - 2), "path", "string");
+			add_parameter(arena, list, str_first(str_from(word, 1), str_find_char(word, '}') - 1), "path",
+				      "string");
 	for (rest = str_of(route->query); str_cut(&rest, ' ', &word);)
 		add_parameter(arena, list, word, "query", type_of(word));
 	for (rest = str_of(route->headers); str_cut(&rest, ' ', &word);)
 		add_parameter(arena, list, word, "header", "string");
-	if (strstr(route->path, "{workspace}"))
+	if (strstr(route->path, "{workspace}") || route->of_thread)
 		add_parameter(arena, list, STR("Stead-User"), "header", "string");
 	return list;
+}
+
+/* The schema of the arguments or of the result of the route's tool, without what the target and the query give; NULL:
+   it has no tool. */
+static struct jv *tool_schema(struct arena *arena, const struct route *route, bool of_args)
+{
+	const struct tool *tool = route->tool ? tool_named(route->tool) : NULL;
+	const char *text = tool ? (of_args ? tool->args : tool->result) : NULL;
+	struct str form = str_of(route->path), word;
+	struct jv *schema, *needed, *left = jv_array(arena);
+	struct err ignored;
+
+	if (!text || schema_text_parse(arena, text, &schema, &ignored) != 0)
+		return NULL;
+	if (!of_args)
+		return schema;
+	needed = (struct jv *)jv_get(schema, "required");
+	while (str_cut(&form, '/', &word))
+		if (word.len > 2 && word.ptr[0] == '{')
+			jv_remove((struct jv *)jv_get(schema, "properties"),
+				  arena_cstr(arena, str_n(word.ptr + 1, word.len - 2)));
+	for (const struct jv_member *m = jv_first(needed); m; m = m->next)
+		if (jv_get_key(jv_get(schema, "properties"), jv_str_of(m->value)))
+			jv_push(arena, left, m->value);
+	if (jv_count(left))
+		jv_set(arena, schema, "required", left);
+	else
+		jv_remove(schema, "required");
+	return schema;
+}
+
+static void set_schema(struct arena *arena, struct jv *with_content, struct jv *schema)
+{
+	for (const struct jv_member *m = jv_first(jv_get(with_content, "content")); schema && m; m = m->next)
+		jv_set(arena, m->value, "schema", schema);
 }
 
 static void add_media(struct arena *arena, struct jv *response, struct str type)
@@ -76,6 +117,7 @@ static struct jv *responses(struct arena *arena, const struct route *route)
 			jv_set_key(arena, v, status, one);
 		}
 		add_media(arena, one, type);
+		set_schema(arena, one, tool_schema(arena, route, false));
 	}
 	add_media(arena, error, STR("application/problem+json"));
 	jv_set(arena, v, "default", error);
@@ -85,13 +127,16 @@ static struct jv *responses(struct arena *arena, const struct route *route)
 static struct jv *operation(struct arena *arena, const struct route *route)
 {
 	struct jv *v = jv_object(arena), *body, *none = jv_array(arena);
+	struct str rest, type;
 
 	jv_set_str(arena, v, "operationId", str_of(route->id));
 	jv_set_str(arena, v, "summary", str_of(route->summary));
 	jv_set(arena, v, "parameters", parameters(arena, route));
 	if (route->body) {
 		body = jv_object(arena);
-		add_media(arena, body, str_of(route->body));
+		for (rest = str_of(route->body); str_cut(&rest, ' ', &type);)
+			add_media(arena, body, type);
+		set_schema(arena, body, tool_schema(arena, route, true));
 		jv_set(arena, v, "requestBody", body);
 	}
 	jv_set(arena, v, "responses", responses(arena, route));

@@ -12,12 +12,14 @@
 #include "base/hex.h"
 #include "base/limits.h"
 #include "server/server_internal.h"
+#include "workspace/place.h"
 #include "workspace/workspace_parts.h"
 
 #define WORKERS      16
 #define SWEEP_S      15
-#define IDLE_S       300
+#define IDLE_S       60
 #define USER_LEN_MAX 200
+#define TOKENS_OWN   "-" /* in place of the name of a workspace, which cannot be one */
 
 struct ctx exchange_ctx(struct exchange *x)
 {
@@ -29,6 +31,28 @@ struct ctx exchange_ctx(struct exchange *x)
 	if (call->tenant)
 		ctx.actor = workspace_actor(call->tenant->ws);
 	return ctx;
+}
+
+struct ctx exchange_change_ctx(struct exchange *x)
+{
+	struct ctx ctx = exchange_ctx(x);
+
+	ctx.actor.call_id = call_id_new(x->arena);
+	return ctx;
+}
+
+struct store *exchange_files(struct exchange *x)
+{
+	struct web_call *call = call_of(x);
+
+	return call->task ? call->task : workspace_files(call->tenant->ws);
+}
+
+struct board_ref exchange_item(struct exchange *x)
+{
+	struct web_call *call = call_of(x);
+
+	return (struct board_ref){percent_decode(x->arena, call->board), percent_decode(x->arena, call->item)};
 }
 
 /* --- may this request be answered at all --- */
@@ -78,6 +102,15 @@ static int authenticate(struct serve *s, struct exchange *x, bool may_wait, bool
 	return tokens_check(s->tokens, &ctx, token, may_wait, &call->grant, ret_later, err);
 }
 
+/* A target that names no workspace is about the only one of the token, or the default one. */
+static void find_own_workspace(struct web_call *call)
+{
+	if (!str_is(call->workspace, TOKENS_OWN))
+		return;
+	call->workspace =
+		jv_count(call->grant.workspaces) == 1 ? jv_str_of(jv_at(call->grant.workspaces, 0)) : STR("default");
+}
+
 static int authorize(struct exchange *x, struct err *err)
 {
 	struct web_call *call = call_of(x);
@@ -86,6 +119,7 @@ static int authorize(struct exchange *x, struct err *err)
 	if (call->grant.access < call->route->access)
 		return err_set(err, ERR_DENIED, "this token has the access \"%s\", and this needs \"%s\"",
 			       access_name(call->grant.access), access_name(call->route->access));
+	find_own_workspace(call);
 	if (call->workspace.ptr && !workspace_name_ok(call->workspace))
 		return workspace_bad_name(call->workspace, err);
 	if (call->workspace.ptr && !grant_covers_workspace(&call->grant, call->workspace))
@@ -95,17 +129,28 @@ static int authorize(struct exchange *x, struct err *err)
 	if (user.len > USER_LEN_MAX || (user.len && !utf8_valid(user)))
 		return err_set(err, ERR_INVALID, "the header Stead-User must be text of at most %d bytes",
 			       USER_LEN_MAX);
-	return call->workspace.ptr ? grant_user(&call->grant, user, &call->user, err) : 0;
+	return call->workspace.ptr || call->route->of_thread ? grant_user(&call->grant, user, &call->user, err) : 0;
 }
 
 /* --- routes --- */
+
+/* "{name}", or "{name}:action", where the action is part of the form. */
+static bool take_name(struct str want, struct str have, struct str *ret)
+{
+	struct str action = str_from(want, str_find_char(want, '}') + 1);
+
+	if (!str_ends(have, action) || have.len == action.len)
+		return false;
+	*ret = str_first(have, have.len - action.len);
+	return true;
+}
 
 /* True when the target has the form of the route; fills in what its names stand for. */
 static bool route_matches(const struct route *route, struct str path, struct web_call *call)
 {
 	struct str form = str_from(str_of(route->path), 1), rest = str_from(path, 1), want, have;
 
-	call->workspace = call->rest = STR_NONE;
+	call->workspace = call->rest = call->board = call->item = call->thread = STR_NONE;
 	while (str_cut(&form, '/', &want)) {
 		if (str_is(want, "{path}")) {
 			call->rest = rest;
@@ -115,26 +160,55 @@ static bool route_matches(const struct route *route, struct str path, struct web
 			return false;
 		if (str_is(want, "{workspace}"))
 			call->workspace = have;
-		else if (want.ptr[0] == '{')
-			call->rest = have;
-		else if (!str_eq(want, have))
+		else if (str_is(want, "{board}"))
+			call->board = have;
+		else if (str_is(want, "{item}"))
+			call->item = have;
+		else if (str_is(want, "{thread}"))
+			call->thread = have;
+		else if (want.ptr[0] == '{' ? !take_name(want, have, &call->rest) : !str_eq(want, have))
 			return false;
 	}
-	return rest.len == 0 && !str_ends(path, STR("/"));
+	return rest.len == 0 && (path.len == 1 || !str_ends(path, STR("/")));
+}
+
+/* Names under which clients of other systems know routes. */
+static struct str route_path(struct exchange *x)
+{
+	static const char *const names[][2] = {
+		{"/ai/projects/", "/ai/actor-projects/"},
+		{"/ai/threads/", "/ai/actor-project-threads/"},
+		{"/v1/admin/", "/v1/workspaces/" TOKENS_OWN "/admin/"},
+	};
+
+	for (size_t i = 0; i < COUNT(names); i++)
+		if (str_starts(x->path, str_of(names[i][0])))
+			return arena_printf(x->arena, "%s%.*s", names[i][1],
+					    STR_ARG(str_from(x->path, strlen(names[i][0]))));
+	return x->path;
+}
+
+static bool is_served(const struct serve *s, const struct route *route)
+{
+	return !s->opts.hooks_only || route->run == run_hook || route->run == run_health;
 }
 
 static int find_route(struct exchange *x, struct err *err)
 {
 	struct web_call *call = call_of(x), tried = {0};
+	struct str path = route_path(x);
 	struct buf allowed;
 
 	buf_init(&allowed, x->arena, 200);
 	for (const struct route *route = routes; route->path; route++) {
-		if (!route_matches(route, x->path, &tried))
+		if (!route_matches(route, path, &tried) || !is_served(call->serve, route))
 			continue;
 		if (str_is(x->method, route->method)) {
 			call->route = route;
 			call->workspace = tried.workspace;
+			call->board = tried.board;
+			call->item = tried.item;
+			call->thread = tried.thread;
 			call->rest = tried.rest;
 			return 0;
 		}
@@ -192,6 +266,8 @@ static bool begin(struct exchange *x, bool may_wait)
 	if (r == 0 && later)
 		return false;
 	if (r == 0 && call->route->access)
+		r = gate_enter(s->gate, call->grant.id, &call->place, &call->retry_s, &err);
+	if (r == 0 && call->route->access)
 		r = authorize(x, &err);
 	if (r && !x->answered)
 		answer_error(x, &err);
@@ -209,11 +285,20 @@ static bool begin(struct exchange *x, bool may_wait)
 static void run(struct exchange *x)
 {
 	struct web_call *call = call_of(x);
+	struct ctx ctx;
 	struct err err;
 	int r = 0;
 
 	if (call->workspace.ptr && !call->tenant && call->route->run != run_workspace_put)
 		r = tenants_get(call->serve->tenants, call->workspace, call->user, &call->tenant, &err);
+	if (r == 0 && call->route->of_thread && !call->workspace.ptr)
+		r = exchange_find_thread(x, &err);
+	ctx = exchange_ctx(x);
+	if (r == 0 && call->route->of_task)
+		r = board_task_open(call->tenant->ws, &ctx, exchange_item(x), &call->task, &err);
+	if (r == 0 && call->route->of_thread)
+		r = board_thread_open(call->tenant->ws, &ctx, percent_decode(x->arena, call->board),
+				      percent_decode(x->arena, call->thread), &call->task, &err);
 	if (r)
 		answer_error(x, &err);
 	else
@@ -231,15 +316,21 @@ static void done(struct exchange *x)
 {
 	struct serve *s = x->arg;
 	struct web_call *call = call_of(x);
+	bool is_link = call && call->route && call->route->run == run_link; /* its address is a secret */
+	struct str path = is_link ? STR("/links/-") : utf8_first(x->path, 512);
 	double ms = (double)(clock_monotonic_ns() - x->started_ns) / 1e6;
 
 	metrics_count(s, x);
-	if (call)
+	if (call) {
+		list_text_put(call->list);
+		store_destroy(call->task);
 		tenants_put(s->tenants, call->tenant);
+		gate_leave(s->gate, call->place);
+	}
 	if (!s->opts.verbose)
 		return;
 	fprintf(stderr, "%s %s %.*s %.*s%s%.*s %d %llu %.1fms %s %s\n", clock_format_utc(x->arena, clock_real_ns()).ptr,
-		x->peer, STR_ARG(utf8_first(x->method, 16)), STR_ARG(utf8_first(x->path, 512)), x->query.len ? "?" : "",
+		x->peer, STR_ARG(utf8_first(x->method, 16)), STR_ARG(path), x->query.len ? "?" : "",
 		STR_ARG(utf8_first(x->query, 512)), x->status,
 		(unsigned long long)(x->answer_size == UINT64_MAX ? 0 : x->answer_size), ms, x->id,
 		call && call->grant.id.len ? call->grant.id.ptr : "-");
@@ -261,6 +352,9 @@ static void *sweep(void *arg)
 		pthread_mutex_unlock(&s->lock);
 		mcp_doors_tick(s->doors);
 		tenants_sweep(s->tenants, IDLE_S * NS_PER_S);
+		links_sweep(s->links);
+		lists_sweep(s->lists);
+		gate_sweep(s->gate);
 		pthread_mutex_lock(&s->lock);
 	}
 	pthread_mutex_unlock(&s->lock);
@@ -285,6 +379,7 @@ static struct serve *serve_new(const struct serve_opts *opts)
 	s->opts = *opts;
 	s->opts.store_url = arena_str(s->arena, opts->store_url);
 	s->opts.host = arena_str(s->arena, opts->host);
+	s->opts.tools.sets = arena_str(s->arena, opts->tools.sets);
 	s->opts.hosts = copy_list(s->arena, opts->hosts, opts->host_count);
 	s->opts.origins = copy_list(s->arena, opts->origins, opts->origin_count);
 	s->started_ns = clock_real_ns();
@@ -300,6 +395,11 @@ static void serve_destroy(struct serve *s)
 {
 	httpd_destroy(s->httpd);
 	mcp_doors_destroy(s->doors);
+	turns_destroy(s->turns);
+	links_destroy(s->links);
+	lists_destroy(s->lists);
+	thread_places_destroy(s->thread_places);
+	gate_destroy(s->gate);
 	feeds_destroy(s->feeds);
 	tenants_destroy(s->tenants);
 	tokens_destroy(s->tokens);
@@ -321,7 +421,7 @@ static int check_exposure(struct serve *s, struct err *err)
 		return err_set(err, ERR_DENIED,
 			       "serve: --open lets everybody in who can connect, so it is for loopback only; listen on "
 			       "127.0.0.1, or make a token and leave --open out");
-	if (s->opts.is_open)
+	if (s->opts.is_open || s->opts.hooks_only)
 		return 0;
 	r = token_any(s->base, &ctx, &any, err);
 	if (r)
@@ -332,6 +432,22 @@ static int check_exposure(struct serve *s, struct err *err)
 			       "create",
 			       STR_ARG(s->opts.host));
 	s->unused = !any;
+	return 0;
+}
+
+/* What stead.yaml says about the server. */
+static int read_settings(struct serve *s, struct gate_limits *ret_limits, struct err *err)
+{
+	struct place_config config;
+	int r = place_read(s->arena, s->opts.store_url, &config, err);
+
+	if (r)
+		return r;
+	s->settings = config.server;
+	*ret_limits = (struct gate_limits){
+		.per_minute = (uint64_t)jv_get_int(config.server, "requests_per_minute", 0),
+		.at_once = (uint64_t)jv_get_int(config.server, "requests_at_once", 0),
+	};
 	return 0;
 }
 
@@ -359,16 +475,24 @@ int serve_start(const struct serve_opts *opts, struct serve **ret_serve, struct 
 				  .done = done,
 				  .refuse = refuse,
 				  .arg = s};
+	struct gate_limits limits;
 	int r = open_base(s, err);
 
+	if (r == 0)
+		r = read_settings(s, &limits, err);
 	if (r == 0)
 		r = check_exposure(s, err);
 	if (r == 0) {
 		s->is_local = store_is_local(s->base);
 		s->tokens = tokens_new(s->base);
-		s->tenants = tenants_new(&like);
+		s->tenants = tenants_new(&like, &s->opts.tools);
 		s->feeds = feeds_new(s);
 		s->doors = mcp_doors_new(s);
+		s->turns = turns_new();
+		s->gate = gate_new(limits);
+		s->links = links_new(s->base);
+		s->lists = lists_new();
+		s->thread_places = thread_places_new();
 		r = httpd_start(&http, &s->httpd, err);
 	}
 	if (r) {
@@ -400,6 +524,7 @@ bool serve_stop(struct serve *s, int64_t grace_ms)
 		pthread_join(s->sweeper, NULL);
 	feeds_end(s->feeds);
 	mcp_doors_end(s->doors);
+	turns_end(s->turns);
 	if (!httpd_drain(s->httpd, grace_ms))
 		return false;
 	serve_destroy(s);

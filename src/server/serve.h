@@ -8,15 +8,21 @@
 
 #include "base/err.h"
 #include "base/str.h"
+#include "tool/tool.h"
 
 struct serve;
+struct request;
 
 struct serve_opts {
 	struct str store_url;
 	struct str host; /* numeric, or "localhost" */
 	uint16_t port;   /* 0: a free one */
 	bool is_open;    /* no tokens: loopback only */
+	bool hooks_only; /* nothing but requests of services to channels, which are signed, and /healthz */
 	bool relaxed;
+	struct toolset_choice tools; /* what MCP clients get */
+	bool structured;             /* as in struct mcp_opts, like the next one */
+	bool (*extra)(struct request *req);
 	bool verbose;    /* one line on standard error for each request */
 	unsigned head_s; /* seconds in which the head of a request must come; 0: HTTP_HEAD_S */
 	/* Further names that clients may use for this server in Host, and origins whose pages may call it. */

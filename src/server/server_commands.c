@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "command/cli.h"
+#include "runner/runner.h"
 #include "server/parse.h"
 #include "server/serve.h"
 #include "server/tokens.h"
@@ -42,20 +43,45 @@ static void say_ready(struct cli *cli, const struct serve *serve)
 		      stderr);
 }
 
+/* One line on standard error for each event; fputs() keeps lines of several threads whole. */
+static void print_event(void *arg, const struct runner_event *event)
+{
+	ARENA_SCOPE struct arena *arena = arena_new();
+	const struct cli *cli = arg;
+	struct str line = runner_event_line(arena, event, cli->json);
+
+	fputs(arena_printf(arena, "%.*s\n", STR_ARG(line)).ptr, stderr);
+}
+
+/* The runner of all workspaces, if --agents wants it; otherwise NULL. */
+static int start_agents(struct cli *cli, struct runner **ret, struct err *err)
+{
+	struct runner_opts opts = {.store_url = cli_setting(cli, "store"), .event = print_event, .arg = cli};
+
+	*ret = NULL;
+	return args_has(&cli->args, "agents") ? runner_start(&opts, ret, err) : 0;
+}
+
 static int run_serve(struct cli *cli, struct err *err)
 {
 	struct arena *arena = cli->ctx.arena;
 	struct serve_opts opts = {.store_url = cli_setting(cli, "store"),
 				  .is_open = args_has(&cli->args, "open"),
 				  .relaxed = args_has(&cli->args, "relaxed"),
+				  .tools = cli_choice(cli),
+				  .structured = args_has(&cli->args, "structured"),
 				  .verbose = args_has(&cli->args, "verbose")};
 	struct str listen = args_get(&cli->args, "listen");
+	struct runner *agents;
 	struct serve *serve;
 	sigset_t signals;
 	int r;
 
 	opts.hosts = args_each(arena, &cli->args, "host", &opts.host_count);
 	opts.origins = args_each(arena, &cli->args, "origin", &opts.origin_count);
+	r = toolset_choice_check(opts.tools.sets, err);
+	if (r)
+		return err_prefix(err, "--tools");
 	r = listen_parse(listen.len ? listen : STR("127.0.0.1:7777"), &opts.host, &opts.port, err);
 	if (r)
 		return err_prefix(err, "serve");
@@ -66,9 +92,16 @@ static int run_serve(struct cli *cli, struct err *err)
 	r = serve_start(&opts, &serve, err);
 	if (r)
 		return r;
+	r = start_agents(cli, &agents, err);
+	if (r) {
+		serve_stop(serve, GRACE_MS);
+		return r;
+	}
 	say_ready(cli, serve);
 	wait_for_signal(&signals);
 	pthread_sigmask(SIG_UNBLOCK, &signals, NULL); /* a second one ends the program at once */
+	if (agents)
+		runner_stop(agents);
 	if (!serve_stop(serve, GRACE_MS))
 		_exit(0);
 	return 0;
@@ -77,9 +110,13 @@ static int run_serve(struct cli *cli, struct err *err)
 static const struct option serve_options[] = {
 	{"listen", 0, "HOST:PORT",
 	 .help = "a numeric address and a port; port 0 takes a free one (default: 127.0.0.1:7777)"},
+	{"agents",
+	 .help = "run the channels, schedules and heartbeats of all workspaces too, as 'stead up --all' does"},
 	{"open", .help = "ask for no token; only on loopback"},
 	{"host", 0, "NAME", .help = "a further name of this server that clients may use; may be repeated"},
 	{"origin", 0, "URL", .help = "a site whose pages may use this server; may be repeated"},
+	TOOLS_OPTIONS,
+	{"structured", .help = "give MCP clients results as data too: for programs, not for models"},
 	{"verbose", 'v', .help = "write one line for each request to standard error"},
 	{0},
 };
@@ -216,7 +253,8 @@ const struct command server_commands[] = {
 	 .options = serve_options,
 	 .about = "Serves files, tools, events and MCP over HTTP until it gets SIGTERM or Ctrl-C. Prints one line\n"
 		  "with its address when it is ready. Clients send a token (see 'stead token'); with --open, for\n"
-		  "trying it out on your own machine, they need none. docs/server.md describes the routes.\n",
+		  "trying it out on your own machine, they need none. docs/server.md describes the routes. --tools\n"
+		  "and --read-only are about the tools that MCP clients get, as for 'stead mcp'.\n",
 	 .examples = "stead serve --open\n  on http://127.0.0.1:7777, for this machine only\n"
 		     "stead serve --listen 0.0.0.0:7777 --host stead.example.org\n"
 		     "  for others, with tokens; put a proxy with TLS before it\n"},

@@ -5,5 +5,7 @@
 #include "command/command.h"
 
 extern const struct command server_commands[];
+/* up */
+extern const struct command up_commands[];
 
 #endif

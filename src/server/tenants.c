@@ -5,6 +5,7 @@
  */
 #include "server/tenants.h"
 
+#include <malloc.h>
 #include <pthread.h>
 #include <stdlib.h>
 
@@ -17,8 +18,8 @@
 struct house {
 	struct house *next;
 	struct str name;
-	struct workspace *ws; /* without a user; NULL: not open yet */
-	struct toolset *set, *reading;
+	struct workspace *ws;                                    /* without a user; NULL: not open yet */
+	struct toolset *set, *reading, *offers, *offers_reading; /* as in struct tenant */
 	pthread_mutex_t opening;
 	unsigned refs; /* who opens it, and each tenant */
 };
@@ -27,12 +28,13 @@ struct tenants {
 	pthread_mutex_t lock;
 	struct arena *arena;
 	struct workspace_opts like;
+	struct toolset_choice choice;
 	struct house *houses[BUCKETS];
 	struct tenant *tenants[BUCKETS];
 	uint64_t count; /* of tenants */
 };
 
-struct tenants *tenants_new(const struct workspace_opts *like)
+struct tenants *tenants_new(const struct workspace_opts *like, const struct toolset_choice *choice)
 {
 	struct tenants *t = xcalloc(1, sizeof(*t));
 
@@ -40,6 +42,8 @@ struct tenants *tenants_new(const struct workspace_opts *like)
 	t->arena = arena_new();
 	t->like = *like;
 	t->like.store_url = arena_str(t->arena, like->store_url);
+	t->choice = *choice;
+	t->choice.sets = arena_str(t->arena, choice->sets);
 	return t;
 }
 
@@ -73,10 +77,36 @@ struct tenant *tenants_find(struct tenants *t, struct str name, struct str user)
 	return tenant;
 }
 
-static void house_close(struct house *house)
+static void house_drop_tools(struct house *house)
 {
+	toolset_destroy(house->offers_reading);
+	toolset_destroy(house->offers);
 	toolset_destroy(house->reading);
 	toolset_destroy(house->set);
+	house->set = house->reading = house->offers = house->offers_reading = NULL;
+}
+
+/* The sets of tools; none on failure. */
+static int house_open_tools(struct tenants *t, struct house *house, struct workspace *ws, struct err *err)
+{
+	struct toolset_choice all = {.sets = STR("all"), .read_only = true}, reading = t->choice;
+	int r = toolset_new(ws, STR_NONE, &house->set, err);
+
+	reading.read_only = true;
+	if (r == 0)
+		r = toolset_choose(house->set, &all, &house->reading, err);
+	if (r == 0)
+		r = toolset_choose(house->set, &t->choice, &house->offers, err);
+	if (r == 0)
+		r = toolset_choose(house->set, &reading, &house->offers_reading, err);
+	if (r)
+		house_drop_tools(house);
+	return r;
+}
+
+static void house_close(struct house *house)
+{
+	house_drop_tools(house);
 	workspace_close(house->ws);
 	pthread_mutex_destroy(&house->opening);
 	free((char *)house->name.ptr);
@@ -121,14 +151,16 @@ static int house_open(struct tenants *t, struct house *house, struct err *err)
 	opts.name = house->name;
 	opts.deadline_ns = clock_monotonic_ns() + SERVER_OPEN_MS * NS_PER_MS;
 	r = workspace_open(&opts, &ws, err);
+	if (r && err->detail == DETAIL_NO_WORKSPACE) /* clients are not told where the store is */
+		return err_set(err, ERR_NOT_FOUND, "there is no workspace \"%.*s\"; GET /v1/workspaces lists them",
+			       STR_ARG(house->name));
 	if (r)
 		return r;
-	r = toolset_new(ws, STR_NONE, &house->set, err);
+	r = house_open_tools(t, house, ws, err);
 	if (r) {
 		workspace_close(ws);
 		return r;
 	}
-	house->reading = toolset_reading(house->set);
 	house->ws = ws;
 	return 0;
 }
@@ -144,6 +176,8 @@ static int tenant_open(struct house *house, struct str user, struct tenant **ret
 	tenant->ws = house->ws;
 	tenant->set = house->set;
 	tenant->reading = house->reading;
+	tenant->offers = house->offers;
+	tenant->offers_reading = house->offers_reading;
 	if (user.len)
 		r = workspace_open_for(house->ws, user, STR_NONE, STR_NONE, &tenant->ws, err);
 	if (r) {
@@ -154,6 +188,8 @@ static int tenant_open(struct house *house, struct str user, struct tenant **ret
 	if (user.len) {
 		tenant->set = toolset_for(house->set, tenant->ws);
 		tenant->reading = toolset_for(house->reading, tenant->ws);
+		tenant->offers = toolset_for(house->offers, tenant->ws);
+		tenant->offers_reading = toolset_for(house->offers_reading, tenant->ws);
 	}
 	*ret = tenant;
 	return 0;
@@ -164,6 +200,8 @@ static void tenant_close(struct tenant *tenant)
 	if (tenant->user.len) {
 		toolset_destroy(tenant->set);
 		toolset_destroy(tenant->reading);
+		toolset_destroy(tenant->offers);
+		toolset_destroy(tenant->offers_reading);
 		workspace_close(tenant->ws);
 	}
 	free((char *)tenant->user.ptr);
@@ -254,6 +292,7 @@ static struct tenant *take_idle(struct tenants *t, int64_t idle_ns)
 void tenants_sweep(struct tenants *t, int64_t idle_ns)
 {
 	struct tenant *list = take_idle(t, idle_ns);
+	bool any = list;
 
 	while (list) {
 		struct tenant *tenant = list;
@@ -267,6 +306,8 @@ void tenants_sweep(struct tenants *t, int64_t idle_ns)
 		if (house)
 			house_close(house);
 	}
+	if (any) /* what they needed goes back to the system */
+		malloc_trim(0);
 }
 
 void tenants_destroy(struct tenants *t)

@@ -18,14 +18,16 @@ struct tenant {
 	struct str user;
 	uint64_t owner; /* the same for all users of a workspace: for pool.h */
 	struct workspace *ws;
-	struct toolset *set;     /* all tools */
-	struct toolset *reading; /* those that only read */
+	struct toolset *set;                     /* all tools */
+	struct toolset *reading;                 /* those that only read */
+	struct toolset *offers, *offers_reading; /* those of both that MCP clients get */
 	unsigned refs;
 	int64_t used_ns;
 };
 
-/* The strings of `like` are copied: its store, and how workspaces are opened. */
-struct tenants *tenants_new(const struct workspace_opts *like);
+/* The strings of `like` are copied: its store, and how workspaces are opened; so is the choice of MCP clients' tools.
+ */
+struct tenants *tenants_new(const struct workspace_opts *like, const struct toolset_choice *choice);
 /* When nobody has a tenant any longer. */
 void tenants_destroy(struct tenants *tenants);
 /* One that is open already, or NULL: never waits. */

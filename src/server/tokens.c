@@ -167,6 +167,14 @@ static bool is_expired(const struct jv *token)
 	return expires.len && (!clock_parse(expires, &at) || at <= clock_real_ns());
 }
 
+int token_exists(struct store *base, struct ctx *ctx, struct str id, struct err *err)
+{
+	struct jv *token;
+	int r = id_ok(id) ? token_read(base, ctx, id, &token, err) : err_set(err, ERR_NOT_FOUND, "that is not an id");
+
+	return r == 0 && is_expired(token) ? err_set(err, ERR_NOT_FOUND, "the token has expired") : r;
+}
+
 int token_list(struct store *base, struct ctx *ctx, struct jv **ret, struct err *err)
 {
 	struct store_list_req req = {.limit = 1000};

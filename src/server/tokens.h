@@ -38,6 +38,8 @@ int token_create(struct store *base, struct ctx *ctx, const struct token_want *w
 /* The same without the secret, "expired" where it has, by id. */
 int token_list(struct store *base, struct ctx *ctx, struct jv **ret, struct err *err);
 int token_revoke(struct store *base, struct ctx *ctx, struct str id, struct err *err);
+/* ERR_NOT_FOUND: it was revoked or has expired. */
+int token_exists(struct store *base, struct ctx *ctx, struct str id, struct err *err);
 /* True when there is at least one. */
 int token_any(struct store *base, struct ctx *ctx, bool *ret, struct err *err);
 

@@ -205,6 +205,67 @@ TEST(lists_come_in_pages)
 	CHECK_STATUS(get(&s, FILES "?path=../x"), 400);
 }
 
+/* 100 files, so that the list is long enough to be kept. */
+static void fill(struct site *s, const char *dir, const char *extra)
+{
+	for (int i = 0; i < 100; i++)
+		CHECK_STATUS(put(s, arena_printf(s->arena, "%s/a-name-that-is-long-%d", dir, i).ptr, extra, STR("one")),
+			     200);
+}
+
+static const struct jv *first_entry(struct site *s, const char *target)
+{
+	struct reply first = get(s, target), again = get(s, target);
+
+	CHECK_STR(again.body, first.body);
+	return jv_at(jv_get(json_of(s, again), "entries"), 0);
+}
+
+TEST(a_list_is_right_at_once_after_every_change)
+{
+	static struct site s;
+	struct str version, place;
+	const char *file, *dir, *away;
+	FILE *f;
+
+	site_start(&s, true);
+	fill(&s, "p/d", NULL);
+	CHECK_INT(jv_get_int(first_entry(&s, FILES "?path=p/d"), "size", 0), 3);
+	put(&s, "p/d/a-name-that-is-long-0", NULL, STR("longer"));
+	CHECK_INT(jv_get_int(first_entry(&s, FILES "?path=p/d"), "size", 0), 6);
+	put(&s, "p/d/a-before", NULL, STR(""));
+	CHECK_STR(jv_get_str(first_entry(&s, FILES "?path=p/d"), "name"), STR("a-before"));
+	CHECK_STATUS(ask(&s, "DELETE", FILES "/p/d/a-before", NULL, STR_NONE), 204);
+	/* another program: in place with as many bytes, and with the parent moved */
+	place = arena_printf(s.arena, "%s/ws/demo/files/p", s.dir);
+	file = arena_cstr(s.arena, arena_printf(s.arena, "%.*s/d/a-name-that-is-long-0", STR_ARG(place)));
+	version = jv_get_str(first_entry(&s, FILES "?path=p/d"), "version");
+	f = fopen(file, "r+");
+	CHECK(f && fwrite("LONGER", 1, 6, f) == 6 && fclose(f) == 0);
+	CHECK(!str_eq(jv_get_str(first_entry(&s, FILES "?path=p/d"), "version"), version));
+	dir = arena_cstr(s.arena, place);
+	away = arena_cstr(s.arena, arena_printf(s.arena, "%.*s2", STR_ARG(place)));
+	CHECK_INT(rename(dir, away), 0);
+	CHECK_STATUS(get(&s, FILES "?path=p/d"), 404);
+	CHECK_STATUS(get(&s, FILES "?path=p2/d"), 200);
+}
+
+TEST(a_list_that_was_kept_is_only_for_its_user_and_its_request)
+{
+	static struct site s;
+
+	site_start(&s, true);
+	fill(&s, "d", "Stead-User: alice\r\n");
+	CHECK_STATUS(ask(&s, "GET", FILES "?path=d", "Stead-User: alice\r\n", STR_NONE), 200);
+	CHECK_STATUS(ask(&s, "GET", FILES "?path=d", "Stead-User: alice\r\n", STR_NONE), 200);
+	CHECK_STATUS(ask(&s, "GET", FILES "?path=d", "Stead-User: bob\r\n", STR_NONE), 404);
+	CHECK_STATUS(get(&s, FILES "?path=d"), 404);
+	fill(&s, "d", NULL);
+	CHECK_INT(jv_count(jv_get(json_of(&s, get(&s, FILES "?path=d")), "entries")), 100);
+	CHECK_INT(jv_count(jv_get(json_of(&s, get(&s, FILES "?path=d&limit=99")), "entries")), 99);
+	CHECK_INT(jv_count(jv_get(json_of(&s, get(&s, FILES "?path=d&limit=99")), "entries")), 99);
+}
+
 TEST(directories_are_removed_only_recursively)
 {
 	static struct site s;
@@ -275,4 +336,36 @@ TEST(a_large_file_of_the_past_is_whole)
 		CHECK(str_eq(reply.body, str_first(str_from(bytes, 1000000), 2000000)));
 		CHECK_STATUS(put(&s, "big", NULL, STR("changed")), 200);
 	}
+}
+
+#define FORM "--q\r\nContent-Disposition: form-data; name=\"f\"; filename=\"%s\"\r\n\r\n%s\r\n--q--\r\n"
+
+static struct reply post_form(struct site *s, const char *query, const char *name, const char *bytes)
+{
+	return ask(s, "POST", arena_printf(s->arena, "/v1/workspaces/demo/files%s", query).ptr,
+		   "Content-Type: multipart/form-data; boundary=q\r\n", arena_printf(s->arena, FORM, name, bytes));
+}
+
+TEST(files_of_a_form_are_written_into_a_directory)
+{
+	static struct site s;
+	const struct jv *one;
+
+	site_start(&s, true);
+	one = jv_at(jv_get(json_of(&s, post_form(&s, "?path=inbox", "sub/a b.txt", "hello")), "files"), 0);
+	CHECK_STR(jv_get_str(one, "path"), STR("inbox/sub/a b.txt"));
+	CHECK_STR(get(&s, "/v1/workspaces/demo/files/inbox/sub/a%20b.txt").body, STR("hello"));
+	CHECK_STATUS(post_form(&s, "", "a.txt", ""), 201);
+}
+
+TEST(names_in_a_form_stay_in_the_directory)
+{
+	static struct site s;
+	static const char *const bad[] = {"../x", "/etc/x", "a/../../x", "", ".", "a//../../x"};
+
+	site_start(&s, true);
+	for (size_t i = 0; i < COUNT(bad); i++)
+		CHECK_STATUS(post_form(&s, "?path=inbox", bad[i], "x"), 400);
+	CHECK_STATUS(ask(&s, "POST", "/v1/workspaces/demo/files", NULL, STR("{}")), 400);
+	CHECK_STATUS(get(&s, "/v1/workspaces/demo/files?path=inbox"), 404);
 }

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What every request meets before its route: framing, names, limits; and clients that are slow, wrong or gone. */
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
 #include "client.h"
 
 static struct reply send_raw(struct site *s, const char *bytes)
@@ -39,6 +43,18 @@ TEST(an_error_is_a_problem_document)
 	CHECK_INT(jv_get_int(json_of(&s, reply), "status", 0), 404);
 	CHECK_STR(jv_get_str(json_of(&s, reply), "request_id"), STR("abc-1"));
 	CHECK_STARTS(jv_get_str(json_of(&s, reply), "detail"), STR("read none.md: there is no such file"));
+}
+
+TEST(a_missing_workspace_is_named_without_its_place)
+{
+	static struct site s;
+	struct reply reply;
+
+	site_start(&s, true);
+	reply = get(&s, "/v1/workspaces/nowhere/files/a.md");
+	CHECK_STATUS(reply, 404);
+	CHECK_STR(jv_get_str(json_of(&s, reply), "detail"),
+		  STR("there is no workspace \"nowhere\"; GET /v1/workspaces lists them"));
 }
 
 TEST(a_request_id_that_could_break_a_log_is_replaced)
@@ -130,7 +146,7 @@ TEST(unknown_addresses_methods_and_parameters_are_named)
 	struct reply reply;
 
 	site_start(&s, true);
-	CHECK_STATUS(get(&s, "/"), 404);
+	CHECK_STATUS(get(&s, "/nothing"), 404);
 	CHECK_STATUS(get(&s, "/v1/workspaces/"), 404);
 	CHECK_STATUS(get(&s, "/healthz/"), 404);
 	reply = ask(&s, "PATCH", "/v1/workspaces/demo/files/a", NULL, STR_NONE);
@@ -229,10 +245,10 @@ TEST(targets_and_bodies_that_are_wrong_are_refused)
 	static const char *const wrong[] = {
 		"GET / HTTP/9.9\r\nHost: localhost\r\n\r\n",
 		"GET /%00 HTTP/1.1\r\nHost: localhost\r\n\r\n",
-		"PUT /v1/workspaces/demo/files/x HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
-		"zzzz\r\n",
-		"PUT /v1/workspaces/demo/files/x HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
-		"ffffffffffffffffff\r\n",
+		("PUT /v1/workspaces/demo/files/x HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
+		 "zzzz\r\n"),
+		("PUT /v1/workspaces/demo/files/x HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
+		 "ffffffffffffffffff\r\n"),
 		"GET /v1/workspaces/demo/files/../../x HTTP/1.1\r\nHost: localhost\r\n\r\n",
 		"GET /v1/workspaces/%2e%2e/files HTTP/1.1\r\nHost: localhost\r\n\r\n",
 		"GET /v1/workspaces/demo/files/%2e%2e%2fx HTTP/1.1\r\nHost: localhost\r\n\r\n",
@@ -296,4 +312,49 @@ TEST(a_port_that_is_taken_is_reported)
 	opts.store_url = s.store_url;
 	opts.port = s.port;
 	CHECK_ERR(serve_start(&opts, &serve, &err), err, ERR_EXISTS);
+}
+
+static atomic_bool knocking;
+
+/* Connects and asks, again and again; whether it is answered does not matter. */
+static void *knock(void *arg)
+{
+	struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(((struct site *)arg)->port)};
+	struct str request = STR("GET /v1/workspaces/demo/files HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n");
+	char answer[512];
+
+	to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	while (atomic_load(&knocking)) {
+		int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+		if (connect(fd, (struct sockaddr *)&to, sizeof(to)) == 0 &&
+		    send(fd, request.ptr, request.len, MSG_NOSIGNAL) > 0)
+			(void)!recv(fd, answer, sizeof(answer), 0);
+		close(fd);
+	}
+	return NULL;
+}
+
+/* STEAD_STOP_ROUNDS: how often. */
+TEST(a_server_that_is_stopped_under_load_ends)
+{
+	const char *given = getenv("STEAD_STOP_ROUNDS");
+	int rounds = given ? (int)strtol(given, NULL, 10) : 10;
+
+	for (int round = 0; round < rounds; round++) {
+		static struct site s;
+		pthread_t threads[4];
+
+		site_start(&s, true);
+		atomic_store(&knocking, true);
+		for (size_t i = 0; i < COUNT(threads); i++)
+			CHECK(pthread_create(&threads[i], NULL, knock, &s) == 0);
+		CHECK_STATUS(get(&s, "/healthz"), 200);
+		CHECK(serve_stop(s.serve, 5000));
+		s.serve = NULL;
+		atomic_store(&knocking, false);
+		for (size_t i = 0; i < COUNT(threads); i++)
+			pthread_join(threads[i], NULL);
+		test_close(&s);
+	}
 }

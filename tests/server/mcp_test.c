@@ -130,6 +130,33 @@ TEST(a_legacy_session_begins_and_ends)
 	CHECK_STATUS(post(&s, session, list), 404);
 }
 
+TEST(plan_mode_belongs_to_one_session_and_a_request_without_one_cannot_turn_it_on)
+{
+	static const char
+		enter[] = "{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"tools/call\",\"params\":"
+			  "{\"name\":\"plan_enter\",\"arguments\":{}}}",
+		write[] = "{\"jsonrpc\":\"2.0\",\"id\":3,\"method\":\"tools/call\",\"params\":{\"name\":"
+			  "\"write_file\",\"arguments\":{\"path\":\"a\",\"content\":\"x\",\"mode\":\"overwrite\"}}}";
+	static struct site s;
+	const char *one, *two;
+	struct reply reply;
+
+	site_start_with(&s, (struct serve_opts){.is_open = true, .tools = {.sets = STR("all")}});
+	one = session_open(&s);
+	two = session_open(&s);
+	CHECK_HAS(post(&s, one, enter).body, STR("lan mode is on"));
+	CHECK_HAS(post(&s, one, write).body, STR("\"isError\":true"));
+	CHECK(str_find(post(&s, two, write).body, STR("\"isError\""), 0) == SIZE_MAX);
+	reply = modern(&s, "tools/call", "plan_enter",
+		       "{\"jsonrpc\":\"2.0\",\"id\":4,\"method\":\"tools/call\",\"params\":{\"name\":\"plan_enter\","
+		       "\"arguments\":{}," META "}}}");
+	CHECK_HAS(reply.body, STR("plan mode belongs to a session, and this request has none"));
+	CHECK_STATUS(ask(&s, "POST", "/v1/workspaces/demo/tools/plan_enter", NULL, STR("{}")), 400);
+	CHECK_STATUS(ask(&s, "POST", "/v1/workspaces/demo/tools/write_file", NULL,
+			 STR("{\"path\":\"b\",\"content\":\"x\"}")),
+		     200);
+}
+
 TEST(a_session_is_for_its_token_and_workspace_only)
 {
 	static struct site s;

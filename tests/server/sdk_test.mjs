@@ -17,7 +17,7 @@ async function serve(dir) {
   execFileSync(process.env.STEAD, ["init", "peer"], { env, stdio: "ignore" });
   const made = execFileSync(process.env.STEAD, ["token", "create", "--for", "peer", "--json"], { env });
   const token = JSON.parse(made).token;
-  const child = spawn(process.env.STEAD, ["serve", "--listen", "127.0.0.1:0", "--json"], { env, stdio: ["ignore", "pipe", "inherit"] });
+  const child = spawn(process.env.STEAD, ["serve", "--structured", "--tools", "all", "--listen", "127.0.0.1:0", "--json"], { env, stdio: ["ignore", "pipe", "inherit"] });
   const line = await once((yes) => child.stdout.once("data", yes));
   const end = () => new Promise((yes) => (child.once("exit", yes), child.kill("SIGTERM")));
   return { url: new URL("/mcp/peer", JSON.parse(line).url), headers: { Authorization: `Bearer ${token}` }, end };

@@ -53,6 +53,24 @@ curl -s -H 'X-Request-Id: one' "$url/v1/workspaces/demo/files/none" >/dev/null
 stop TERM
 check "--verbose writes a line for a request" 1 "$(grep -c ' GET /v1/workspaces/demo/files/none 404 .* one -$' err)"
 
+mkdir -p ws/demo/crons
+printf 'schedule: "0 9 * * 1-5"\nprompt: report\n' >ws/demo/crons/daily.yaml
+printf 'heartbeat: {enabled: true, interval_minutes: 10080}\nmodel: "replay:missing"\n' >>ws/demo/agent.yaml
+check "status names what is next, the earliest first" "true daily heartbeat" \
+	"$("$stead" status -w demo --json | jq -r '.workspaces[0].next | (map(.at) == (map(.at) | sort)), (map(.schedule) | sort | join(" "))' | xargs)"
+"$stead" -w demo call schedule_at run_at="$(date -u -d '2 seconds' +%Y-%m-%dT%H:%M:%SZ)" prompt=now >/dev/null
+start --open --agents
+for _ in $(seq 400); do
+	grep -q 'failed: ' err && break
+	sleep 0.05
+done
+check "--agents runs what is due, and says how it ended" 1 "$(grep -c ' demo .*: failed: .*missing' err)"
+stop TERM
+check "and stops with the server" 0 $code
+check "status shows what happened" error "$("$stead" status --all --json | jq -r '.workspaces[] | select(.workspace == "demo") | .recent[0].outcome')"
+check "also for people" 1 "$("$stead" status -w demo | grep -c '^  recent .*error: ')"
+rm -r ws/demo/crons
+
 start
 check "without a token it says what to do" 1 "$(grep -c 'stead token create' err)"
 check "and refuses" 401 "$(status "$url/v1/workspaces")"

@@ -190,3 +190,30 @@ TEST(no_route_crosses_workspaces_or_users)
 	CHECK_LACKS(with(&s, thief, "GET", "/v1/workspaces", STR_NONE).body, STR("other"));
 	CHECK_STR(with(&s, owner, "GET", "/v1/workspaces/other/files/secret.md", STR_NONE).body, STR("qz-secret-zq"));
 }
+
+TEST(tokens_are_made_and_revoked_over_http_by_an_admin_of_everything)
+{
+	static struct site s;
+	const char *admin, *scoped, *made;
+	const struct jv *v;
+	struct reply reply;
+
+	site_start(&s, false);
+	admin = bearer(&s, site_token(&s, ACCESS_ADMIN, NULL, NULL));
+	scoped = bearer(&s, site_token(&s, ACCESS_ADMIN, "demo", NULL));
+	CHECK_STATUS(ask(&s, "POST", "/v1/tokens", scoped, STR("{\"access\":\"admin\"}")), 403);
+	CHECK_STATUS(ask(&s, "GET", "/v1/tokens", scoped, STR_NONE), 403);
+	CHECK_STATUS(ask(&s, "POST", "/v1/tokens", admin, STR("{\"acess\":\"read\"}")), 400);
+	reply = ask(&s, "POST", "/v1/tokens", admin,
+		    STR("{\"access\":\"read\",\"workspaces\":[\"demo\"],\"expires_days\":1}"));
+	CHECK_STATUS(reply, 201);
+	v = json_of(&s, reply);
+	made = bearer(&s, arena_cstr(s.arena, jv_get_str(v, "token")));
+	CHECK_STATUS(ask(&s, "GET", "/v1/workspaces/demo/files", made, STR_NONE), 200);
+	CHECK_STATUS(ask(&s, "PUT", "/v1/workspaces/demo/files/a", made, STR("x")), 403);
+	CHECK_INT(jv_count(jv_get(json_of(&s, ask(&s, "GET", "/v1/tokens", admin, STR_NONE)), "tokens")), 3);
+	CHECK_STATUS(ask(&s, "DELETE", arena_printf(s.arena, "/v1/tokens/%.*s", STR_ARG(jv_get_str(v, "id"))).ptr,
+			 admin, STR_NONE),
+		     204);
+	CHECK_INT(jv_count(jv_get(json_of(&s, ask(&s, "GET", "/v1/tokens", admin, STR_NONE)), "tokens")), 2);
+}

@@ -101,7 +101,7 @@ TEST(handles_are_shared_and_closed_when_idle)
 	site_start(&s, true);
 	site_make_workspace(&s, "two");
 	like.store_url = s.store_url;
-	crowd.tenants = tenants_new(&like);
+	crowd.tenants = tenants_new(&like, &(struct toolset_choice){0});
 	CHECK_OK(tenants_get(crowd.tenants, STR("demo"), STR("u"), &a, &err), err);
 	CHECK_OK(tenants_get(crowd.tenants, STR("demo"), STR("u"), &b, &err), err);
 	CHECK(a == b);

@@ -1,0 +1,510 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Conversations over HTTP. A turn may take minutes and waits most of the time, so it has a thread of its own and no
+ * worker; the request is parked, or answered with a stream. A client that goes away ends only its stream: the turn goes
+ * on, and its answer is in the session. A client chooses neither the model nor its address: those are agent.yaml's,
+ * since they decide where keys and conversations are sent.
+ */
+#include "home/sessions/sessions.h"
+#include "agent/agent.h"
+#include "base/clock.h"
+#include "base/hex.h"
+#include "base/limits.h"
+#include "server/host_tools.h"
+#include "server/server_internal.h"
+
+#define PENDING_MAX   (4 * MIB) /* bytes that a client of a stream may be behind */
+#define LIMIT_DEFAULT 50
+#define LIMIT_MAX     1000
+#define STACK_BYTES   (512 * KIB)
+
+struct turns {
+	pthread_mutex_t lock;
+	pthread_cond_t none;
+	size_t count;
+	struct web_turn *running;
+	bool ended;
+};
+
+/* One turn. */
+struct web_turn {
+	struct web_turn *next, **slot; /* of those that run */
+	struct cancel cancel;
+	struct serve *serve;
+	struct tenant *tenant;
+	struct arena *arena;
+	struct str session, text;
+	struct stream *stream;   /* or: */
+	struct exchange *x;      /* that waits for the answer; NULL: nobody does */
+	struct host_tools *host; /* the client's tools; NULL: it has none */
+	bool of_thread;          /* the session is a thread of a board, in the dialect that has its files */
+};
+
+struct turns *turns_new(void)
+{
+	struct turns *turns = xcalloc(1, sizeof(*turns));
+
+	pthread_mutex_init(&turns->lock, NULL);
+	pthread_cond_init(&turns->none, NULL);
+	return turns;
+}
+
+void turns_end(struct turns *turns)
+{
+	pthread_mutex_lock(&turns->lock);
+	turns->ended = true;
+	for (struct web_turn *t = turns->running; t; t = t->next)
+		atomic_store(&t->cancel.requested, true);
+	while (turns->count)
+		pthread_cond_wait(&turns->none, &turns->lock);
+	pthread_mutex_unlock(&turns->lock);
+}
+
+void turns_destroy(struct turns *turns)
+{
+	if (!turns)
+		return;
+	pthread_mutex_destroy(&turns->lock);
+	pthread_cond_destroy(&turns->none);
+	free(turns);
+}
+
+static bool turns_begin(struct turns *turns)
+{
+	bool may;
+
+	pthread_mutex_lock(&turns->lock);
+	may = !turns->ended && turns->count < SERVER_TURNS_MAX;
+	turns->count += may;
+	pthread_mutex_unlock(&turns->lock);
+	return may;
+}
+
+/* From here on it can be cancelled. */
+static void turns_enter(struct turns *turns, struct web_turn *t)
+{
+	pthread_mutex_lock(&turns->lock);
+	t->next = turns->running;
+	t->slot = &turns->running;
+	if (t->next)
+		t->next->slot = &t->next;
+	turns->running = t;
+	if (turns->ended)
+		atomic_store(&t->cancel.requested, true);
+	pthread_mutex_unlock(&turns->lock);
+}
+
+static void turns_leave(struct turns *turns, struct web_turn *t)
+{
+	pthread_mutex_lock(&turns->lock);
+	*t->slot = t->next;
+	if (t->next)
+		t->next->slot = t->slot;
+	pthread_cond_broadcast(&turns->none);
+	pthread_mutex_unlock(&turns->lock);
+}
+
+static struct web_turn *turns_find(struct turns *turns, const struct tenant *tenant, struct str session)
+{
+	for (struct web_turn *t = turns->running; t; t = t->next)
+		if (t->tenant == tenant && str_eq(t->session, session))
+			return t;
+	return NULL;
+}
+
+bool turns_cancel(struct turns *turns, const struct tenant *tenant, struct str session, int64_t until_ns)
+{
+	struct timespec until = clock_timespec(until_ns);
+	struct web_turn *t;
+	bool found = false;
+
+	pthread_mutex_lock(&turns->lock);
+	while ((t = turns_find(turns, tenant, session)) && clock_real_ns() < until_ns) {
+		found = true;
+		atomic_store(&t->cancel.requested, true);
+		pthread_cond_timedwait(&turns->none, &turns->lock, &until);
+	}
+	pthread_mutex_unlock(&turns->lock);
+	return found;
+}
+
+bool turns_has(struct turns *turns, const struct tenant *tenant, struct str session)
+{
+	bool has;
+
+	pthread_mutex_lock(&turns->lock);
+	has = turns_find(turns, tenant, session) != NULL;
+	pthread_mutex_unlock(&turns->lock);
+	return has;
+}
+
+static void turns_finish(struct turns *turns)
+{
+	pthread_mutex_lock(&turns->lock);
+	turns->count--;
+	pthread_cond_broadcast(&turns->none);
+	pthread_mutex_unlock(&turns->lock);
+}
+
+static void send_event(struct web_turn *t, const char *name, const struct jv *value)
+{
+	ARENA_SCOPE struct arena *arena = arena_new();
+	struct buf b;
+
+	buf_init(&b, arena, JSON_LEN_MAX);
+	buf_printf(&b, "event: %s\ndata: ", name);
+	jv_write(&b, value);
+	buf_lit(&b, "\n\n");
+	stream_add(t->stream, buf_str(&b)); /* a client that is gone misses it; the session has it */
+}
+
+static void take_event(void *arg, const struct agent_event *event)
+{
+	ARENA_SCOPE struct arena *arena = arena_new();
+
+	send_event(arg, agent_event_name(event), agent_event_value(arena, event));
+}
+
+static void tell_call(void *arg, const struct jv *call)
+{
+	struct web_turn *t = arg;
+
+	if (t->stream)
+		send_event(t, "host_call", call);
+}
+
+static void give_stream(struct web_turn *t, int r, const struct agent_result *result, const struct err *err)
+{
+	struct jv *problem = jv_object(t->arena);
+
+	if (r == 0) {
+		send_event(t, "end", agent_result_value(t->arena, result));
+	} else {
+		jv_set_int(t->arena, problem, "status", http_status(err->kind));
+		jv_set_str(t->arena, problem, "kind", str_of(err_kind_name(err->kind)));
+		jv_set_str(t->arena, problem, "detail", err_text(t->arena, err));
+		send_event(t, "error", problem);
+	}
+	stream_end(t->stream, false);
+	stream_release(t->stream);
+}
+
+/* What became of the run of a thread, for those who look at it later. */
+static void note_thread(struct web_turn *t, int r, const struct agent_result *result, const struct err *err)
+{
+	struct ctx ctx = {.arena = t->arena, .actor = workspace_actor(t->tenant->ws)};
+	struct str status = STR("idle");
+	struct err ignored;
+
+	if (r == -ERR_CONFLICT) /* another process runs it, and says how it goes */
+		return;
+	if (r)
+		status = r == -ERR_CANCELLED ? STR("interrupted") : STR("failed");
+	else if (result->waiting)
+		status = STR("waiting_for_input");
+	board_thread_note(t->tenant->ws, &ctx, STR(""), t->session, status, r ? err_text(t->arena, err) : STR(""),
+			  &ignored);
+}
+
+static void *turn_run(void *arg)
+{
+	struct web_turn *t = arg;
+	struct serve *serve = t->serve;
+	struct ctx ctx = {.arena = t->arena, .cancel = &t->cancel};
+	struct agent_turn turn = {
+		.session = t->session, .text = t->text, .event = t->stream ? take_event : NULL, .arg = t};
+	struct agent_opts opts = {0};
+	struct agent_result result;
+	struct agent *agent = NULL;
+	struct err err;
+	int r;
+
+	host_tools_offer(t->host, &opts);
+	if (t->of_thread)
+		opts.dialect = STR("wacht");
+	turns_enter(serve->turns, t);
+	r = agent_open(t->tenant->ws, &opts, &agent, &err);
+	if (r == 0)
+		r = agent_run(agent, &ctx, &turn, &result, &err);
+	if (t->of_thread) /* before it leaves: who sees that it ended sees how */
+		note_thread(t, r, &result, &err);
+	turns_leave(serve->turns, t);
+	if (t->stream) {
+		give_stream(t, r, &result, &err);
+	} else if (t->x) {
+		if (r)
+			answer_error(t->x, &err);
+		else
+			answer_json(t->x, 200, agent_result_value(t->x->arena, &result));
+		exchange_resume(t->x);
+	}
+	agent_close(agent);
+	host_tools_release(t->host);
+	tenants_put(serve->tenants, t->tenant);
+	arena_destroy(t->arena);
+	turns_finish(serve->turns);
+	return NULL;
+}
+
+static bool start_thread(struct web_turn *t)
+{
+	pthread_attr_t attr;
+	pthread_t thread;
+	bool started;
+
+	pthread_attr_init(&attr);
+	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	pthread_attr_setstacksize(&attr, STACK_BYTES);
+	started = pthread_create(&thread, &attr, turn_run, t) == 0;
+	pthread_attr_destroy(&attr);
+	return started;
+}
+
+static void ignore_gone(void *arg)
+{
+	(void)arg; /* the turn goes on */
+}
+
+static struct web_turn *turn_new(struct exchange *x, struct str session, struct str text)
+{
+	struct web_call *call = call_of(x);
+	struct arena *arena = arena_new();
+	struct web_turn *t = ARENA_NEW(arena, struct web_turn);
+
+	*t = (struct web_turn){.serve = call->serve,
+			       .tenant = tenants_share(call->serve->tenants, call->tenant),
+			       .arena = arena,
+			       .session = arena_str(arena, session),
+			       .text = arena_str(arena, text),
+			       .x = x};
+	return t;
+}
+
+/* Before it runs. */
+static void turn_drop(struct web_turn *t)
+{
+	struct serve *serve = t->serve;
+
+	tenants_put(serve->tenants, t->tenant);
+	arena_destroy(t->arena);
+	turns_finish(serve->turns);
+}
+
+static void start_turn(struct exchange *x, struct str session, struct str text, const struct jv *tools)
+{
+	struct stream_opts opts = {.size = UINT64_MAX, .pending_max = PENDING_MAX, .gone = ignore_gone};
+	bool streams = str_find(exchange_header(x, "Accept"), STR("text/event-stream"), 0) != SIZE_MAX;
+	struct serve *serve = x->arg;
+	struct web_turn *t;
+	struct err err;
+
+	if (!turns_begin(serve->turns)) {
+		err_set(&err, ERR_UNAVAILABLE, "too many turns run at once; try again later");
+		answer_error(x, &err);
+		return;
+	}
+	t = turn_new(x, session, text);
+	if (tools && host_tools_new(t->arena, tools, tell_call, t, &t->host, &err) != 0) {
+		turn_drop(t);
+		answer_error(x, &err);
+		return;
+	}
+	if (streams)
+		answer_event_stream(x, &opts, &t->stream);
+	else
+		exchange_park(x);
+	if (start_thread(t))
+		return;
+	turn_run(t); /* no thread is to be had: this one does it */
+}
+
+static void answer_queued(struct exchange *x)
+{
+	struct jv *v = jv_object(x->arena);
+
+	jv_set_str(x->arena, v, "status", STR("queued"));
+	answer_json(x, 200, v);
+}
+
+void start_thread_turn(struct exchange *x, struct str thread, struct str text)
+{
+	struct stream_opts opts = {.size = UINT64_MAX, .pending_max = PENDING_MAX, .gone = ignore_gone};
+	bool streams = str_find(exchange_header(x, "Accept"), STR("text/event-stream"), 0) != SIZE_MAX;
+	struct web_call *call = call_of(x);
+	struct ctx ctx = exchange_change_ctx(x);
+	struct web_turn *t;
+	struct err err = {0};
+	int r = 0;
+
+	if (turns_has(call->serve->turns, call->tenant, thread))
+		r = err_set(&err, ERR_CONFLICT, "the thread %.*s runs; wait until it is idle, or cancel it",
+			    STR_ARG(thread));
+	else if (!turns_begin(call->serve->turns))
+		r = err_set(&err, ERR_UNAVAILABLE, "too many turns run at once; try again later");
+	if (r) {
+		answer_error(x, &err);
+		return;
+	}
+	t = turn_new(x, thread, text);
+	if (board_thread_note(call->tenant->ws, &ctx, STR(""), thread, STR("running"), STR(""), &err) != 0) {
+		turn_drop(t);
+		answer_error(x, &err);
+		return;
+	}
+	t->x = NULL;
+	t->of_thread = true;
+	if (streams)
+		answer_event_stream(x, &opts, &t->stream);
+	else
+		answer_queued(x);
+	if (!start_thread(t))
+		turn_run(t);
+}
+
+void run_message(struct exchange *x)
+{
+	struct str session = percent_decode(x->arena, call_of(x)->rest), text;
+	struct jv *body;
+	struct err err;
+	int r = body_json(x, &body, &err);
+
+	text = r ? STR_NONE : str_trim(jv_get_str(body, "text"));
+	for (const struct jv_member *m = r ? NULL : jv_first(body); m && r == 0; m = m->next)
+		if (!str_is(m->key, "tools") && (!str_is(m->key, "text") || m->value->type != JV_STR))
+			r = err_set(&err, ERR_INVALID,
+				    "the body is {\"text\": \"…\", \"tools\": […]}, and has nothing else");
+	if (r == 0 && (!session.len || session.len > PATH_NAME_MAX))
+		r = err_set(&err, ERR_INVALID, "the name of a session has 1 to %zu bytes", PATH_NAME_MAX);
+	if (r)
+		answer_error(x, &err);
+	else
+		start_turn(x, session, text, jv_get(body, "tools"));
+}
+
+void run_messages(struct exchange *x)
+{
+	struct web_call *call = call_of(x);
+	struct session_ref ref = {.session = percent_decode(x->arena, call->rest)};
+	struct ctx ctx = exchange_ctx(x);
+	uint64_t limit = LIMIT_DEFAULT, before = 0;
+	struct jv *v = jv_object(x->arena);
+	struct session_page page;
+	struct err err;
+	int r = query_number(x->arena, x->query, "limit", LIMIT_MAX, &limit, &err);
+
+	if (r == 0)
+		r = query_number(x->arena, x->query, "before", INT64_MAX, &before, &err);
+	if (r == 0)
+		r = session_history(call->tenant->ws, &ctx, ref, before, limit ? limit : 1, false, &page, &err);
+	if (r) {
+		answer_error(x, &err);
+		return;
+	}
+	jv_set(x->arena, v, "entries", page.entries);
+	jv_set(x->arena, v, "before", page.before ? jv_int(x->arena, (int64_t)page.before) : jv_null(x->arena));
+	answer_json(x, 200, v);
+}
+
+void run_sessions(struct exchange *x)
+{
+	struct ctx ctx = exchange_ctx(x);
+	struct jv *v = jv_object(x->arena), *list;
+	uint64_t limit = LIMIT_DEFAULT, total;
+	struct err err;
+	int r = query_number(x->arena, x->query, "limit", LIMIT_MAX, &limit, &err);
+
+	if (r == 0)
+		r = session_list(call_of(x)->tenant->ws, &ctx, STR_NONE, limit ? limit : 1, &list, &total, &err);
+	if (r) {
+		answer_error(x, &err);
+		return;
+	}
+	jv_set(x->arena, v, "sessions", list);
+	jv_set_int(x->arena, v, "total", (int64_t)total);
+	answer_json(x, 200, v);
+}
+
+static void answer_approvals(struct exchange *x, struct ctx *ctx, struct str session)
+{
+	struct workspace *ws = call_of(x)->tenant->ws;
+	struct jv *v = jv_object(x->arena), *list;
+	struct err err;
+
+	if (agent_approvals(ws, ctx, STR_NONE, session, &list, &err) != 0) {
+		answer_error(x, &err);
+		return;
+	}
+	jv_set(x->arena, v, "approvals", list);
+	answer_json(x, 200, v);
+}
+
+void run_approvals(struct exchange *x)
+{
+	struct ctx ctx = exchange_ctx(x);
+
+	answer_approvals(x, &ctx, percent_decode(x->arena, call_of(x)->rest));
+}
+
+void run_approval_decide(struct exchange *x)
+{
+	struct web_call *call = call_of(x);
+	struct ctx ctx = exchange_ctx(x);
+	struct agent_decision decision = {.session = percent_decode(x->arena, call->rest), .by = call->user};
+	struct jv *body;
+	struct str word;
+	struct err err;
+	int r = body_json(x, &body, &err);
+
+	word = r ? STR_NONE : jv_get_str(body, "decision");
+	decision.id = r ? STR_NONE : jv_get_str(body, "id");
+	decision.approves = str_is(word, "approve");
+	if (r == 0 && !decision.approves && !str_is(word, "deny"))
+		r = err_set(&err, ERR_INVALID, "the body is {\"id\": \"…\", \"decision\": \"approve\"} or \"deny\"");
+	if (r == 0)
+		r = agent_decide(call->tenant->ws, &ctx, &decision, &err);
+	if (r)
+		answer_error(x, &err);
+	else
+		answer_approvals(x, &ctx, decision.session);
+}
+
+/* The turn of the session that runs here, with the lock held; only the server that runs it has its calls. */
+static struct host_tools *host_of(struct exchange *x, struct turns *turns)
+{
+	struct web_turn *t = turns_find(turns, call_of(x)->tenant, percent_decode(x->arena, call_of(x)->rest));
+
+	return t ? t->host : NULL;
+}
+
+void run_host_calls(struct exchange *x)
+{
+	struct turns *turns = call_of(x)->serve->turns;
+	struct jv *v = jv_object(x->arena), *list;
+
+	pthread_mutex_lock(&turns->lock);
+	list = host_tools_waiting(host_of(x, turns), x->arena);
+	pthread_mutex_unlock(&turns->lock);
+	jv_set(x->arena, v, "calls", list);
+	answer_json(x, 200, v);
+}
+
+void run_host_answer(struct exchange *x)
+{
+	struct turns *turns = call_of(x)->serve->turns;
+	struct jv *body;
+	struct err err;
+	int r = body_json(x, &body, &err);
+
+	if (r == 0 && (!jv_get_str(body, "id").len || !jv_get(body, "text") || jv_get(body, "text")->type != JV_STR))
+		r = err_set(&err, ERR_INVALID, "the body is {\"id\": \"…\", \"text\": \"…\", \"is_error\": false}");
+	if (r == 0) {
+		pthread_mutex_lock(&turns->lock);
+		r = host_tools_answer(host_of(x, turns), jv_get_str(body, "id"), jv_get_str(body, "text"),
+				      jv_get_bool(body, "is_error", false), &err);
+		pthread_mutex_unlock(&turns->lock);
+	}
+	if (r)
+		answer_error(x, &err);
+	else
+		answer_empty(x, 204);
+}

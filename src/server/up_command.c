@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `stead up`: runs the channels, schedules and heartbeats of workspaces in the foreground, and says what happens. It is
+ * here and not in src/runner because it may listen for the requests of services. */
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "command/cli.h"
+#include "runner/runner.h"
+#include "server/parse.h"
+#include "server/serve.h"
+#include "server/server_commands.h"
+
+#define GRACE_MS 10000
+
+struct show {
+	struct cli *cli;
+	pthread_mutex_t lock; /* events come from many threads */
+};
+
+static void show_event(void *arg, const struct runner_event *event)
+{
+	ARENA_SCOPE struct arena *arena = arena_new();
+	struct show *show = arg;
+	struct str line = runner_event_line(arena, event, show->cli->json);
+
+	pthread_mutex_lock(&show->lock);
+	output_printf(&show->cli->out, "%.*s\n", STR_ARG(line));
+	output_flush(&show->cli->out);
+	pthread_mutex_unlock(&show->lock);
+}
+
+/* "a,b,c" */
+static struct str *split_names(struct arena *arena, struct str list, size_t *ret_count)
+{
+	struct str *names = arena_alloc(arena, (list.len + 1) * sizeof *names), name;
+	size_t n = 0;
+
+	while (list.len && str_cut(&list, ',', &name))
+		if (str_trim(name).len)
+			names[n++] = str_trim(name);
+	*ret_count = n;
+	return names;
+}
+
+/* With --listen: services post messages to channels. */
+static int start_listener(struct cli *cli, struct serve **ret, struct err *err)
+{
+	struct serve_opts opts = {.store_url = cli_setting(cli, "store"), .hooks_only = true};
+	struct jv *v = jv_object(cli->ctx.arena);
+	int r;
+
+	if (!args_has(&cli->args, "listen"))
+		return 0;
+	opts.hosts = args_each(cli->ctx.arena, &cli->args, "host", &opts.host_count);
+	r = listen_parse(args_get(&cli->args, "listen"), &opts.host, &opts.port, err);
+	if (r)
+		return err_prefix(err, "up");
+	r = serve_start(&opts, ret, err);
+	if (r)
+		return r;
+	jv_set_str(cli->ctx.arena, v, "url", serve_url(*ret));
+	if (cli->json)
+		output_json_line(&cli->out, cli->ctx.arena, v);
+	else
+		output_printf(&cli->out, "listening on %.*s\n", STR_ARG(serve_url(*ret)));
+	return 0;
+}
+
+static void stop_listener(struct serve *serve)
+{
+	if (serve && !serve_stop(serve, GRACE_MS))
+		_exit(0);
+}
+
+static int run_up(struct cli *cli, struct err *err)
+{
+	struct show show = {.cli = cli, .lock = PTHREAD_MUTEX_INITIALIZER};
+	struct runner_opts opts = {.store_url = cli_setting(cli, "store"),
+				   .model = cli_setting(cli, "model"),
+				   .base_url = args_get(&cli->args, "base-url"),
+				   .event = show_event,
+				   .arg = &show};
+	struct str names = cli_setting(cli, "workspace");
+	struct serve *serve = NULL;
+	struct runner *runner;
+	sigset_t signals;
+	bool all = args_has(&cli->args, "all");
+	int signal, r;
+
+	if (all && names.len)
+		return err_set(err, ERR_INVALID, "up: --all runs every workspace; leave out -w");
+	if (!all && !str_is(names, "all") && !str_is(names, "*"))
+		opts.names = split_names(cli->ctx.arena, names.len ? names : STR("default"), &opts.count);
+	sigemptyset(&signals);
+	sigaddset(&signals, SIGINT);
+	sigaddset(&signals, SIGTERM);
+	pthread_sigmask(SIG_BLOCK, &signals, NULL);
+	r = start_listener(cli, &serve, err);
+	if (r == 0)
+		r = runner_start(&opts, &runner, err);
+	if (r) {
+		stop_listener(serve);
+		return r;
+	}
+	if (!cli->json)
+		output_printf(&cli->out, "running %s; Ctrl-C stops\n",
+			      opts.count ? arena_cstr(cli->ctx.arena, names.len ? names : STR("default"))
+					 : "all workspaces");
+	output_flush(&cli->out);
+	while (sigwait(&signals, &signal) != 0)
+		continue;
+	runner_stop(runner);
+	stop_listener(serve);
+	return 0;
+}
+
+static const struct option up_options[] = {
+	{"all", .help = "every workspace of the store, and those that are made later"},
+	{"model", 'm', "MODEL", .env = "STEAD_MODEL",
+	 .help = "PROVIDER:MODEL for all of them (default: model of each agent.yaml)"},
+	{"listen", 0, "HOST:PORT",
+	 .help = "take the requests of services to channels (docs/channels.md); port 0 takes a free one"},
+	{"host", 0, "NAME",
+	 .help = "with --listen: a further name of this server that services may use; may be repeated"},
+	{"base-url", 0, "URL", .help = "a server that speaks as the provider does"},
+	{0},
+};
+
+const struct command up_commands[] = {
+	{"up", "run channels, schedules and heartbeats until it is stopped", TOPIC_AGENT, .run = run_up,
+	 .options = up_options,
+	 .about = "Runs the channels, the schedules (crons/, and those that agents made) and the heartbeats of\n"
+		  "workspaces in the foreground. -w takes names separated by commas, or all. A due time runs once, "
+		  "however "
+		  "many of these\n"
+		  "processes share a store. A run that is cut off goes on when one of them starts again.\n"
+		  "A changed agent.yaml or crons/ is noticed within a minute.\n",
+	 .examples =
+		 "stead up -w research\n  one workspace\nstead up --all --store disk:/srv/agents\n  all of a store\n"
+		 "stead up --all --listen 127.0.0.1:7777\n  with channels that services post to\n"
+		 "stead up -c stead.yaml -w research,helper\n  two of a deployment, with what its stead.yaml sets for "
+		 "all\n"},
+	{0},
+};
