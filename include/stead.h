@@ -121,6 +121,49 @@ STEAD_API int stead_call(struct stead *stead, const struct stead_call_options *h
 /* The tool table as a JSON array of {name, title, description, inputSchema, …}. */
 STEAD_API int stead_tools(struct stead *stead, char **ret_json, struct stead_error *error);
 
+/* --- the agent --- */
+
+struct stead_agent;
+
+/* A tool of the program, for its agent. */
+struct stead_tool {
+	size_t size;
+	const char *name, *description;
+	const char *input_schema; /* JSON Schema of its arguments, an object */
+	int reads_only;           /* it changes nothing, and may be called on several threads at once */
+	/* Gets arguments that fit the schema, as JSON. Returns 0, or non-zero when it failed; *ret_text is the result
+	   or the reason, in memory of malloc(), which the library frees. */
+	int (*call)(void *arg, const char *arguments, char **ret_text);
+	void *arg;
+};
+struct stead_agent_options {
+	size_t size;
+	const char *model, *base_url, *prompt, *dialect; /* NULL: as agent.yaml says */
+	const struct stead_tool *tools;
+	size_t tool_count;
+};
+/* `options` NULL: all defaults. STEAD_EXISTS names every tool whose name is taken. To be closed before the workspace.
+ */
+STEAD_API int stead_agent_open(struct stead *stead, const struct stead_agent_options *options,
+			       struct stead_agent **ret_agent, struct stead_error *error);
+/* NULL is allowed. */
+STEAD_API void stead_agent_close(struct stead_agent *agent);
+
+struct stead_turn {
+	size_t size;
+	const char *session, *text; /* text NULL: finish the last turn */
+	/* Gets what happens as JSON: {event: "text" | "call" | "result" | …}; NULL: nobody listens. */
+	void (*event)(void *arg, const char *json);
+	/* Asked before a call that needs approval: positive allows it, negative refuses it, 0 leaves it for later;
+	   NULL: the turn waits (stead approvals). */
+	int (*approve)(void *arg, const char *json);
+	void *arg;
+};
+/* One turn. `ret_answer` is the answer, `ret_json` the whole result with steps and usage; either may be NULL. */
+STEAD_API int stead_agent_run(struct stead_agent *agent, const struct stead_call_options *how,
+			      const struct stead_turn *turn, char **ret_answer, char **ret_json,
+			      struct stead_error *error);
+
 /* --- files: paths are relative to the root; parent directories come and go with their files --- */
 
 struct stead_stat {

@@ -13,6 +13,7 @@
 #include "base/fd.h"
 #include "command/cli.h"
 #include "command/input.h"
+#include "tool/call.h"
 
 static struct str size_of(struct cli *cli, const struct jv *report, const char *key)
 {
@@ -37,9 +38,11 @@ static int push_fd(void *arg, const void *bytes, size_t len, struct err *err)
 
 static void print_counts(struct cli *cli, const struct jv *report, const char *verb)
 {
-	output_printf(&cli->out, "%s '%.*s': %lld files (%.*s), %lld revisions, %.*s in all\n", verb,
-		      STR_ARG(jv_get_str(report, "workspace")), (long long)jv_get_int(report, "files", 0),
-		      STR_ARG(size_of(cli, report, "bytes")), (long long)jv_get_int(report, "revisions", 0),
+	output_printf(&cli->out, "%s '%.*s': %.*s (%.*s), %.*s, %.*s in all\n", verb,
+		      STR_ARG(jv_get_str(report, "workspace")),
+		      STR_ARG(value_count(cli->ctx.arena, report, "files", "file")),
+		      STR_ARG(size_of(cli, report, "bytes")),
+		      STR_ARG(value_count(cli->ctx.arena, report, "revisions", "revision")),
 		      STR_ARG(size_of(cli, report, "size")));
 }
 
@@ -136,10 +139,10 @@ static int run_copy(struct cli *cli, struct err *err)
 	for (const struct jv_member *m = jv_first(list); m; m = m->next) {
 		const struct jv *w = m->value;
 
-		output_printf(&cli->out, "%s '%.*s': %lld files (%.*s), %lld were there already",
+		output_printf(&cli->out, "%s '%.*s': %.*s (%.*s), %lld already there",
 			      req.dry_run ? "would copy" : "copied", STR_ARG(jv_get_str(w, "name")),
-			      (long long)jv_get_int(w, "copied", 0), STR_ARG(size_of(cli, w, "copied_bytes")),
-			      (long long)jv_get_int(w, "same", 0));
+			      STR_ARG(value_count(cli->ctx.arena, w, "copied", "file")),
+			      STR_ARG(size_of(cli, w, "copied_bytes")), (long long)jv_get_int(w, "same", 0));
 		if (jv_get_int(w, "removed", 0))
 			output_printf(&cli->out, ", %lld removed", (long long)jv_get_int(w, "removed", 0));
 		output_printf(&cli->out, "; history up to revision %lld\n", (long long)jv_get_int(w, "head", 0));

@@ -243,8 +243,9 @@ static int copy_one(struct copying *c, struct ctx *ctx, const struct store_entry
 /* What is copied file by file: all but Stead's own, and of that what tells what the workspace is (a fork's parent). */
 static bool is_copied(struct str path)
 {
-	static const struct str own[] = {STR(".stead/rev/"), STR(".stead/own/"),  STR(".stead/leases/"),
-					 STR(".stead/tmp/"), STR(".stead/copy."), STR(".stead/index/")};
+	static const struct str own[] = {STR(".stead/rev/"),  STR(".stead/own/"),  STR(".stead/leases/"),
+					 STR(".stead/tmp/"),  STR(".stead/copy."), STR(".stead/index/"),
+					 STR(".stead/cache/")};
 
 	for (size_t i = 0; i < COUNT(own); i++)
 		if (str_starts(path, own[i]))
@@ -366,13 +367,6 @@ static bool wants_all(void *arg, struct wpath path)
 	return true;
 }
 
-static int checking_push(void *arg, const void *bytes, size_t len, struct err *err)
-{
-	(void)err;
-	rev_hashing_add(arg, str_n(bytes, len));
-	return 0;
-}
-
 /* A blob by way of memory or, when it is large, of a pipe between two threads would be needed: the store pulls, the log
    pushes. Blobs are files that were once written whole, so they are read by their name instead, as files. */
 static int put_blobs(struct copying *c, const struct rev_carry *carry, struct err *err)
@@ -383,7 +377,7 @@ static int put_blobs(struct copying *c, const struct rev_carry *carry, struct er
 		ARENA_SCOPE struct arena *arena = arena_new();
 		struct ctx ctx = *c->ctx;
 		struct rev_hashing *hashing;
-		struct sink sink = {.push = checking_push};
+		struct sink sink = {.push = rev_hashing_push};
 		struct store_stat stat;
 		struct wpath path;
 		struct str name;
@@ -653,6 +647,22 @@ static int check_is_workspace(struct ctx *ctx, const struct side *from, struct s
 		       STR_ARG(from->shown), STR_ARG(name));
 }
 
+/* A directory of files in which there is no workspace is not a store; an empty one is. */
+static int check_is_store(struct ctx *ctx, const struct side *from, struct err *err)
+{
+	struct store_list_req req = {.limit = 1};
+	struct store_page page;
+	int r = store_list(from->base, ctx, WPATH_ROOT, &req, &page, err);
+
+	if (r || page.count == 0)
+		return r;
+	return err_set(
+		err, ERR_INVALID,
+		"copy: %.*s is not a store of workspaces: it has files, such as \"%.*s\", and no workspace; name the "
+		"directory that has the workspaces",
+		STR_ARG(from->shown), STR_ARG(page.entries[0].path.s));
+}
+
 /* Adds a workspace after its parent, so that a fork finds its parent at the destination. */
 static int add_in_order(struct ctx *ctx, struct side *from, struct str name, struct strmap *all, struct jv *ret_names,
 			struct err *err)
@@ -690,6 +700,8 @@ static int choose_workspaces(struct ctx *ctx, const struct copy_req *req, struct
 		jv_push(ctx->arena, found, jv_str(ctx->arena, req->workspace));
 	} else {
 		r = workspace_names(ctx, from->base, found, jv_array(ctx->arena), err);
+		if (r == 0 && !jv_first(found))
+			r = check_is_store(ctx, from, err);
 	}
 	for (const struct jv_member *m = jv_first(found); m && r == 0; m = m->next) {
 		r = check_is_workspace(ctx, from, m->value->u.s, err);

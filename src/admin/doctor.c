@@ -17,8 +17,10 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/limits.h"
+#include "sandbox/sandbox.h"
 #include "tool/dialect.h"
 #include "workspace/fork.h"
+#include "workspace/place.h"
 #include "workspace/workspace_parts.h"
 
 #define DOCTOR_SECONDS    20
@@ -57,6 +59,19 @@ static void check_openat2(struct doctor *d)
 		report(d, STR_NONE, "openat2",
 		       arena_printf(d->ctx->arena, "the kernel refuses openat2: %s", strerror(errno)),
 		       "use Linux 5.6 or newer, and let openat2 through the seccomp filter of the container");
+}
+
+/* What commands can be kept apart with. What is missing matters only if a workspace asks for it. */
+static void check_sandbox(struct doctor *d)
+{
+	struct sandbox_ability *list;
+	size_t count = sandbox_abilities(d->ctx->arena, &list);
+
+	for (size_t i = 0; i < count; i++)
+		report(d, STR_NONE, "sandbox",
+		       arena_printf(d->ctx->arena, "%s: %s%.*s", list[i].name, list[i].have ? "" : "not here, ",
+				    STR_ARG(list[i].detail)),
+		       NULL);
 }
 
 static void check_descriptors(struct doctor *d)
@@ -185,12 +200,12 @@ static void check_leftovers(struct doctor *d, struct str workspace)
 
 /* --- one workspace --- */
 
-static void check_config(struct doctor *d, struct store *home, struct str workspace, struct config *config,
-			 bool *ret_ok)
+static void check_config(struct doctor *d, struct store *home, struct str workspace,
+			 const struct config_defaults *defaults, struct config *config, bool *ret_ok)
 {
 	struct err err;
 
-	*ret_ok = workspace_load_config(d->ctx->arena, d->ctx, home, config, &err) == 0;
+	*ret_ok = workspace_load_config(d->ctx->arena, d->ctx, home, defaults, config, &err) == 0;
 	if (*ret_ok)
 		report(d, workspace, "configuration", STR("agent.yaml, .env and tools.json are valid"), NULL);
 	else
@@ -278,23 +293,20 @@ static void check_tools(struct doctor *d, struct str workspace, const struct con
 
 static void check_quota(struct doctor *d, struct store *home, struct str workspace, const struct config_quota *quota)
 {
-	struct store *files;
 	struct workspace_usage usage;
 	struct err err;
 	struct str detail;
-	int r;
+	int r = workspace_count(d->ctx, home, &usage, &err);
 
-	files = store_prefix_new(store_share(home), (struct wpath){STR("files")});
-	r = workspace_count(d->ctx, files, &usage, &err);
-	store_destroy(files);
 	if (r && r != -ERR_NOT_FOUND) {
 		report(d, workspace, "files", sentence(d, &err), "look at the directory with the host's own tools");
 		return;
 	}
 	if (r)
 		usage = (struct workspace_usage){0};
-	detail = arena_printf(d->ctx->arena, "%s%llu files, %llu bytes", usage.partial ? "at least " : "",
-			      (unsigned long long)usage.files, (unsigned long long)usage.bytes);
+	detail = arena_printf(d->ctx->arena, "%s%llu file%s, %llu byte%s", usage.partial ? "at least " : "",
+			      (unsigned long long)usage.files, usage.files == 1 ? "" : "s",
+			      (unsigned long long)usage.bytes, usage.bytes == 1 ? "" : "s");
 	if ((quota->bytes && usage.bytes > quota->bytes / 10 * 9) ||
 	    (quota->files && usage.files > quota->files / 10 * 9))
 		report(d, workspace, "quota",
@@ -350,9 +362,22 @@ static void check_families(struct doctor *d, struct str name)
 	workspace_close(ws);
 }
 
+/* What the deployment gives every workspace: files that show through below its own, and limits that it does not set. */
+static void add_deployment(struct doctor *d, const struct place_config *where, struct store **home)
+{
+	struct store *templates;
+	struct str dir;
+	struct err err;
+
+	if (where->templates.len && place_open_one(d->ctx->arena, where, where->templates, false, false, &templates,
+						   &dir, &err) == 0) /* else it is reported with the places */
+		*home = store_overlay_new(*home, store_readonly_new(templates));
+}
+
 static void check_workspace(struct doctor *d, struct str name)
 {
 	struct store *home = store_prefix_new(store_share(d->base), (struct wpath){name});
+	struct place_config where = {0};
 	struct config config = {0};
 	struct err err;
 	bool ok;
@@ -360,7 +385,9 @@ static void check_workspace(struct doctor *d, struct str name)
 	if (ctx_check(d->ctx, &err) != 0) {
 		report(d, name, "time", sentence(d, &err), "look at this workspace alone: stead doctor NAME");
 	} else if (check_fork(d, name, &home)) {
-		check_config(d, home, name, &config, &ok);
+		if (place_read(d->ctx->arena, d->url, &where, &err) == 0)
+			add_deployment(d, &where, &home);
+		check_config(d, home, name, &where.defaults, &config, &ok);
 		check_identity(d, home, name);
 		check_env_mode(d, name);
 		check_leftovers(d, name);
@@ -417,6 +444,7 @@ int workspace_doctor(struct ctx *ctx, struct str store_url, struct str name, str
 		own.deadline_ns = clock_monotonic_ns() + (int64_t)DOCTOR_SECONDS * 1000000000;
 	check_openat2(&d);
 	check_descriptors(&d);
+	check_sandbox(&d);
 	if (open_store(&d, store_url)) {
 		check_writable(&d);
 		if (name.len)

@@ -96,10 +96,11 @@ static void check_server(struct place_check *c, struct store *s, struct str url)
 
 	if (advice)
 		tell(c, "server", arena_str(c->ctx->arena, str_of(advice)), "change the server's settings as it says");
-	if (str_starts(url, STR("postgres")))
+	if (str_starts(url, STR("postgres")) || str_starts(url, STR("mysql:")) || str_starts(url, STR("mariadb:")))
 		tell(c, "schema",
 		     arena_printf(c->ctx->arena, "the schema is of version %d, as this Stead wants it",
-				  store_postgres_schema_version()),
+				  str_starts(url, STR("postgres")) ? store_postgres_schema_version()
+								   : store_mysql_schema_version()),
 		     NULL);
 }
 

@@ -40,13 +40,6 @@ static struct str sentence(struct fsck *f, const struct err *err)
 
 /* --- history --- */
 
-static int hash_push(void *arg, const void *bytes, size_t len, struct err *err)
-{
-	(void)err;
-	rev_hashing_add(arg, str_n(bytes, len));
-	return 0;
-}
-
 struct damages {
 	struct fsck *f;
 	struct str name;
@@ -136,7 +129,7 @@ static int differs(struct fsck *f, struct store *raw, struct store *log, const s
 	if (!rev_hash_is_set(&state.hash))
 		return 0;
 	hashing = rev_hashing_begin(&state.hash);
-	sink = (struct sink){.push = hash_push, .arg = hashing};
+	sink = (struct sink){.push = rev_hashing_push, .arg = hashing};
 	r = store_read_stream(raw, &ctx, e->path, STORE_WHOLE, &sink, &stat, err);
 	if (rev_hashing_end(hashing) || r)
 		return r == -ERR_NOT_FOUND ? 0 : r;
@@ -239,7 +232,10 @@ static void check_files(struct fsck *f, struct str name, struct store *raw, stru
 		     f->repair ? "nothing more" : record_fix);
 	else
 		tell(f, name, "files",
-		     arena_printf(f->ctx->arena, "%llu files are what the history says", (unsigned long long)files),
+		     arena_printf(f->ctx->arena,
+				  files == 1 ? "%llu file is what the history says"
+					     : "%llu files are what the history says",
+				  (unsigned long long)files),
 		     NULL);
 }
 
@@ -291,7 +287,7 @@ static void check_workspace(struct fsck *f, struct str name)
 		r = fork_open_raw(f->ctx, &place, name, &raw, &err);
 	else if (!r)
 		raw = store_share(view);
-	if (!r && workspace_load_config(f->ctx->arena, f->ctx, raw, &config, &err) != 0)
+	if (!r && workspace_load_config(f->ctx->arena, f->ctx, raw, NULL, &config, &err) != 0)
 		tell(f, name, "configuration", sentence(f, &err), "correct the line");
 	if (!r)
 		r = workspace_record(f->ctx, &place, name, store_share(raw), ".stead/rev", &log, &err);

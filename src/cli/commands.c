@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Merges the tables of the families, of src/admin, of src/server and of this directory into one list, ordered by topic.
+/* Merges the tables of the families, of src/agent, src/runner, src/admin and src/server and of this directory into one
+ * list, ordered by topic.
  */
 #include "cli/commands.h"
 
 #include "admin/admin_commands.h"
+#include "agent/agent_commands.h"
 #include "base/fatal.h"
+#include "runner/runner_commands.h"
 #include "server/server_commands.h"
 #include "tool/family.h"
 
@@ -29,6 +32,10 @@ const struct command *const *command_list(void)
 	if (count)
 		return merged;
 	for (enum topic topic = 0; topic < TOPICS; topic++) {
+		add(topic, agent_commands);
+		add(topic, up_commands);
+		add(topic, runner_commands);
+		add(topic, schedule_commands);
 		add(topic, workspace_commands);
 		add(topic, mcp_commands);
 		add(topic, server_commands);

@@ -17,5 +17,7 @@ extern const struct command help_commands[]; /* help, completion */
 /* Also without a command, and for --help of any command. */
 int run_help(struct cli *cli, struct err *err);
 int run_completion(struct cli *cli, struct err *err);
+/* `stead mcp --print-config` (print_config.c) */
+int print_config(struct cli *cli, struct err *err);
 
 #endif

@@ -53,6 +53,16 @@ static const char bash_head[] =
 	"    local IFS=$'\\n'\n"
 	"    COMPREPLY=($(compgen -d -- \"$1\"))\n"
 	"}\n"
+	"_stead_tool() {\n" /* the tools, or after `call TOOL` its arguments */
+	"    local i\n"
+	"    for ((i = 1; i < COMP_CWORD - 1; i++)); do\n"
+	"        [[ $2 == call && ${COMP_WORDS[i]} == call ]] || continue\n"
+	"        compopt -o nospace\n"
+	"        _stead_lines \"$1\" < <(_stead_ask tools --names \"${COMP_WORDS[i + 1]}\")\n"
+	"        return\n"
+	"    done\n"
+	"    _stead_lines \"$1\" < <(_stead_ask tools --names)\n"
+	"}\n"
 	"_stead() {\n"
 	"    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} command= i\n"
 	"    [[ $prev == '=' ]] && prev=${COMP_WORDS[COMP_CWORD - 2]}\n"
@@ -71,7 +81,7 @@ static const struct shell bash = {
 	{[COMPLETE_NOTHING] = "COMPREPLY=()",
 	 [COMPLETE_HOST_DIR] = "_stead_dir \"$cur\"",
 	 [COMPLETE_WORKSPACE] = "_stead_lines \"$cur\" < <(_stead_ask list | cut -d' ' -f1)",
-	 [COMPLETE_TOOL] = "_stead_lines \"$cur\" < <(_stead_ask tools | cut -d' ' -f1)",
+	 [COMPLETE_TOOL] = "_stead_tool \"$cur\" \"$command\"",
 	 [COMPLETE_PATH] = "_stead_path \"$cur\""},
 };
 static const struct shell zsh = {
@@ -91,7 +101,7 @@ static const struct shell fish = {
 	{[COMPLETE_NOTHING] = "",
 	 [COMPLETE_HOST_DIR] = " -a '(__fish_complete_directories)'",
 	 [COMPLETE_WORKSPACE] = " -a '(__stead_ask list | string replace -r \" .*\" \"\")'",
-	 [COMPLETE_TOOL] = " -a '(__stead_ask tools | string replace -r \" .*\" \"\")'",
+	 [COMPLETE_TOOL] = " -a '(__stead_tools)'",
 	 [COMPLETE_PATH] = " -a '(__stead_paths)'"},
 };
 
@@ -228,11 +238,11 @@ static void quoted(struct output *out, const char *text, bool in_zsh)
 
 static void zsh_option(struct output *out, const struct option *o, const char *dashes, struct str name)
 {
-	output_printf(out, " \\\n        '*%s%.*s[", dashes, STR_ARG(name));
+	output_printf(out, " \\\n        '*%s%.*s%s[", dashes, STR_ARG(name), o->optional ? "=-" : "");
 	quoted(out, o->help, true);
 	output_add(out, STR("]"));
 	if (o->value) {
-		output_add(out, STR(":"));
+		output_add(out, o->optional ? STR("::") : STR(":"));
 		quoted(out, o->value, true);
 		output_add(out, STR(":"));
 		add_completion(out, &zsh, o->complete, o->words);
@@ -264,7 +274,14 @@ static const char zsh_head[] = "#compdef stead\n"
 			       "    stead $where \"$@\" 2>/dev/null\n"
 			       "}\n"
 			       "_stead_workspaces() { compadd -- ${${(f)\"$(_stead_ask list)\"}%% *} }\n"
-			       "_stead_tools() { compadd -- ${${(f)\"$(_stead_ask tools)\"}%% *} }\n"
+			       "_stead_tools() {\n"
+			       "    local tool=${words[(I)call]}\n"
+			       "    if ((tool && CURRENT > tool + 1)); then\n"
+			       "        compadd -S '' -- ${(f)\"$(_stead_ask tools --names ${words[tool + 1]})\"}\n"
+			       "    else\n"
+			       "        compadd -- ${(f)\"$(_stead_ask tools --names)\"}\n"
+			       "    fi\n"
+			       "}\n"
 			       "_stead_paths() {\n"
 			       "    local dir= names\n"
 			       "    [[ $PREFIX == */* ]] && dir=${PREFIX%/*}/\n"
@@ -313,7 +330,7 @@ static void fish_options(struct output *out, const char *command, const struct o
 		output_add(out, STR(" -d '"));
 		quoted(out, o->help, false);
 		output_add(out, STR("'"));
-		if (o->value)
+		if (o->value && !o->optional)
 			output_add(out, STR(" -x"));
 		add_completion(out, &fish, o->complete, o->words);
 		output_add(out, STR("\n"));
@@ -339,6 +356,15 @@ static const char fish_head[] =
 	"    set -l dir (string match -r '^.*/' -- (commandline -ct))\n"
 	"    for name in (__stead_ask ls -- \"$dir\")\n"
 	"        echo \"$dir$name\"\n"
+	"    end\n"
+	"end\n"
+	"function __stead_tools\n"
+	"    set -l tokens (commandline -opc)\n"
+	"    set -l at (contains -i -- call $tokens)\n"
+	"    if test -n \"$at\" -a (count $tokens) -gt \"$at\"\n"
+	"        __stead_ask tools --names $tokens[(math $at + 1)]\n"
+	"    else\n"
+	"        __stead_ask tools --names\n"
 	"    end\n"
 	"end\n"
 	"complete -c stead -f\n";

@@ -13,6 +13,7 @@ static const char start[] = "stead init research\n  create a workspace\n"
 			    "stead call read_file path=notes.md -w research\n  call a tool as an agent would\n";
 
 static const char *const topics[TOPICS] = {
+	[TOPIC_AGENT] = "the agent",
 	[TOPIC_WORKSPACES] = "workspaces",
 	[TOPIC_TOOLS] = "tools of the agent",
 	[TOPIC_FILES] = "files",
@@ -59,9 +60,12 @@ static void print_options(struct cli *cli, const struct option *o)
 {
 	for (; o && o->name; o++) {
 		char left[64];
-		int n = snprintf(left, sizeof(left), "  %c%c%c --%s%s%s", o->letter ? '-' : ' ',
-				 o->letter ? o->letter : ' ', o->letter ? ',' : ' ', o->name, o->value ? " " : "",
-				 o->value ? o->value : "");
+		int n = snprintf(left, sizeof(left), "  %c%c%c --%s%s%s%s", o->letter ? '-' : ' ',
+				 o->letter ? o->letter : ' ', o->letter ? ',' : ' ', o->name,
+				 o->optional ? "[="
+				 : o->value  ? " "
+					     : "",
+				 o->value ? o->value : "", o->optional ? "]" : "");
 		struct str help = option_help(cli->ctx.arena, o);
 
 		if (n < 28)
@@ -163,7 +167,7 @@ static void man_options(struct cli *cli, const struct option *o)
 		roff_z(out, o->name);
 		output_add(out, STR("\\fR"));
 		if (o->value)
-			output_printf(out, " \\fI%s\\fR", o->value);
+			output_printf(out, o->optional ? "[=\\fI%s\\fR]" : " \\fI%s\\fR", o->value);
 		output_add(out, STR("\n"));
 		roff(out, option_help(cli->ctx.arena, o));
 		output_add(out, STR("\n"));

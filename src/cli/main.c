@@ -46,8 +46,10 @@ int main(int argc, char **argv)
 	fatal_set_hook(print_fatal);
 	output_init(&cli.out, STDOUT_FILENO);
 	r = run(&cli, argc, argv, &err);
-	if (r)
+	if (r) {
+		cli_speak_commands(&cli, &err);
 		output_error(&cli.out, &err, cli.detail, cli.hint, cli.json);
+	}
 	if (cli.set)
 		toolset_destroy(cli.set);
 	if (cli.ws)

@@ -143,8 +143,12 @@ static int run_call(struct cli *cli, struct err *err)
 	struct jv *args = jv_object(cli->ctx.arena);
 	struct tool_result result;
 	const struct tool_info *info;
-	int r = cli_open_tools(cli, args_get(&cli->args, "dialect"), err);
+	struct str dialect = args_get(&cli->args, "dialect");
+	bool reads = dialect_traits(dialect, cli->args.operands[0]) & TOOL_READS_ONLY;
+	int r = cli_open(cli, reads ? CLI_READS : CLI_SERVES, err);
 
+	if (r == 0)
+		r = cli_open_tools(cli, dialect, err);
 	if (r)
 		return r;
 	info = toolset_find(cli->set, cli->args.operands[0]);
@@ -156,7 +160,7 @@ static int run_call(struct cli *cli, struct err *err)
 	return r ? r : cli_print_result(cli, &result, err);
 }
 
-static struct jv *tool_json(struct arena *arena, const struct tool_info *info)
+static struct jv *tool_json(struct arena *arena, const struct tool_info *info, bool is_offered)
 {
 	struct jv *tool = jv_object(arena), *notes = jv_object(arena);
 
@@ -171,6 +175,7 @@ static struct jv *tool_json(struct arena *arena, const struct tool_info *info)
 	jv_set_bool(arena, notes, "idempotentHint", info->traits & TOOL_IDEMPOTENT);
 	jv_set_bool(arena, notes, "openWorldHint", info->traits & TOOL_OPEN_WORLD);
 	jv_set(arena, tool, "annotations", notes);
+	jv_set_bool(arena, tool, "offered", is_offered);
 	return tool;
 }
 
@@ -182,11 +187,10 @@ static bool is_required(const struct jv *schema, struct str key)
 	return false;
 }
 
-/* "read_file path [offset] [limit]", then what it is for. */
-static void print_tool(struct output *out, const struct tool_info *info)
+/* "* read_file path [offset] [limit]" */
+static void print_usage(struct output *out, const struct tool_info *info, bool is_offered)
 {
-	size_t end = str_find(info->description, STR(". "), 0), line = str_find_char(info->description, '\n');
-
+	output_printf(out, "%c ", is_offered ? '*' : ' ');
 	output_add(out, output_tone(out, TONE_BOLD));
 	output_add(out, info->name);
 	output_add(out, output_tone(out, TONE_PLAIN));
@@ -194,31 +198,131 @@ static void print_tool(struct output *out, const struct tool_info *info)
 		for (const struct jv_member *m = jv_first(jv_get(info->input_schema, "properties")); m; m = m->next)
 			if (is_required(info->input_schema, m->key) == required)
 				output_printf(out, required ? " %.*s" : " [%.*s]", STR_ARG(m->key));
+	output_add(out, STR("\n"));
+}
+
+/* Its usage, and the first sentence about it. */
+static void print_tool(struct output *out, const struct tool_info *info, bool is_offered)
+{
+	size_t end = str_find(info->description, STR(". "), 0), line = str_find_char(info->description, '\n');
+
+	print_usage(out, info, is_offered);
 	end = end < line ? end + 1 : line;
-	output_printf(out, "\n    %.*s\n", STR_ARG(str_first(info->description, end)));
+	output_printf(out, "    %.*s\n", STR_ARG(str_first(info->description, end)));
+}
+
+/* "integer", "list of string", "one of: a, b" */
+static void print_type(struct output *out, const struct jv *schema)
+{
+	const struct jv *words = jv_get(schema, "enum"), *type = jv_get(schema, "type");
+	const char *gap = "one of ";
+
+	if (type && str_is(jv_str_of(type), "array")) {
+		output_add(out, STR("list of "));
+		print_type(out, jv_get(schema, "items"));
+		return;
+	}
+	for (const struct jv_member *m = jv_first(words); m; m = m->next, gap = ", ")
+		output_printf(out, "%s%.*s", gap, STR_ARG(jv_str_of(m->value)));
+	if (!words)
+		output_printf(out, "%.*s", STR_ARG(jv_str_of(type).len ? jv_str_of(type) : STR("anything")));
+}
+
+/* The whole description of one tool. */
+static void explain_tool(struct output *out, const struct tool_info *info, bool is_offered)
+{
+	print_usage(out, info, is_offered);
+	output_printf(out, "\n%.*s\n", STR_ARG(info->description));
+	for (const struct jv_member *m = jv_first(jv_get(info->input_schema, "properties")); m; m = m->next) {
+		output_printf(out, "%s  %.*s (", m == jv_first(jv_get(info->input_schema, "properties")) ? "\n" : "",
+			      STR_ARG(m->key));
+		print_type(out, m->value);
+		output_printf(out, "%s)", is_required(info->input_schema, m->key) ? ", required" : "");
+		if (jv_get_str(m->value, "description").len)
+			output_printf(out, ": %.*s", STR_ARG(jv_get_str(m->value, "description")));
+		output_add(out, STR("\n"));
+	}
+	if (!is_offered)
+		output_printf(out, "\nMCP clients get it with --tools default,%.*s.\n", STR_ARG(info->name));
+}
+
+static int show_tool(struct cli *cli, const struct toolset *offered, struct err *err)
+{
+	struct str name = cli->args.operands[0];
+	const struct tool_info *info = toolset_find(cli->set, name);
+	struct tool_result ignored;
+
+	if (!info) /* fails with the nearest name */
+		return toolset_call(cli->set, &cli->ctx, name, NULL, &ignored, err);
+	if (args_has(&cli->args, "names"))
+		for (const struct jv_member *m = jv_first(jv_get(info->input_schema, "properties")); m; m = m->next)
+			output_printf(&cli->out, "%.*s=\n", STR_ARG(m->key));
+	else if (!cli_json(cli, tool_json(cli->ctx.arena, info, toolset_find(offered, name))))
+		explain_tool(&cli->out, info, toolset_find(offered, name));
+	return 0;
+}
+
+static void list_tools(struct cli *cli, const struct toolset *offered)
+{
+	struct jv *list = jv_array(cli->ctx.arena);
+	size_t count = toolset_count(cli->set);
+
+	for (size_t i = 0; i < count; i++) {
+		const struct tool_info *info = toolset_at(cli->set, i);
+		bool is_offered = toolset_find(offered, info->name);
+
+		if (args_has(&cli->args, "names"))
+			output_printf(&cli->out, "%.*s\n", STR_ARG(info->name));
+		else if (cli->json)
+			jv_push(cli->ctx.arena, list, tool_json(cli->ctx.arena, info, is_offered));
+		else
+			print_tool(&cli->out, info, is_offered);
+	}
+	if (!args_has(&cli->args, "names") && !cli_json(cli, list))
+		output_printf(&cli->out, "\n* %zu of %zu tool%s: what an MCP client gets%s\n", toolset_count(offered),
+			      count, count == 1 ? "" : "s",
+			      toolset_count(offered) < count ? "; --tools all gives it every one" : "");
+}
+
+/* The tools are the same without a workspace. */
+static int open_for_tools(struct cli *cli, struct err *err)
+{
+	int r = cli_open(cli, CLI_READS, err);
+	struct workspace_opts opts = {.store_url = STR("memory:"), .create = true};
+
+	if (r != -ERR_NOT_FOUND || cli->ws || cli_setting(cli, "workspace").len)
+		return r;
+	cli->hint = NULL;
+	dialect_opts(cli_setting(cli, "dialect"), &opts);
+	return workspace_open(&opts, &cli->ws, err);
 }
 
 static int run_tools(struct cli *cli, struct err *err)
 {
-	struct arena *arena = cli->ctx.arena;
-	struct jv *list = jv_array(arena);
-	int r = cli_open_tools(cli, args_get(&cli->args, "dialect"), err);
+	struct toolset *offered = NULL;
+	int r = open_for_tools(cli, err);
 
-	if (r)
-		return r;
-	for (size_t i = 0; i < toolset_count(cli->set); i++) {
-		if (cli->json)
-			jv_push(arena, list, tool_json(arena, toolset_at(cli->set, i)));
-		else
-			print_tool(&cli->out, toolset_at(cli->set, i));
-	}
-	cli_json(cli, list);
-	return 0;
+	if (r == 0)
+		r = cli_open_tools(cli, args_get(&cli->args, "dialect"), err);
+	if (r == 0)
+		r = cli_choose_tools(cli, &offered, err);
+	if (r == 0 && cli->args.operand_count)
+		r = show_tool(cli, offered, err);
+	else if (r == 0)
+		list_tools(cli, offered);
+	toolset_destroy(offered);
+	return r;
 }
 
+static const struct option tools_options[] = {
+	TOOLS_OPTIONS,
+	{"names", .help = "print names only: of the tools, or of the arguments of TOOL"},
+	{0},
+};
+
 const struct command tools_commands[] = {
-	{"call", "call a tool, as an agent would", TOPIC_TOOLS, "TOOL [KEY=VALUE... | JSON | -]", .opens = CLI_SERVES,
-	 .run = run_call, .complete = COMPLETE_TOOL,
+	{"call", "call a tool, as an agent would", TOPIC_TOOLS, "TOOL [KEY=VALUE... | JSON | -]", .run = run_call,
+	 .complete = COMPLETE_TOOL,
 	 .about = "Arguments are KEY=VALUE pairs, typed by the schema of the tool (for a list, give JSON or repeat\n"
 		  "the key), or one JSON object, or '-' for a JSON object on standard input. Prints the text that\n"
 		  "a model would read; with --json the structured result.\n",
@@ -226,9 +330,12 @@ const struct command tools_commands[] = {
 		     "stead call read_file path=notes.md line_numbers=true\n  read it with line numbers\n"
 		     "stead call grep '{\"pattern\": \"budget\", \"include\": [\"*.md\"]}' --json\n"
 		     "  arguments as JSON, result as JSON\n"},
-	{"tools", "list the tools that agents get", TOPIC_TOOLS, .opens = CLI_READS, .run = run_tools,
-	 .about = "The name, arguments (optional ones in brackets) and purpose of each tool. With --json the whole\n"
-		  "table with its schemas, as MCP clients see it.\n",
-	 .examples = "stead tools\n  the native tools\nstead tools --dialect openpaw\n  those of another system\n"},
+	{"tools", "list the tools that agents get", TOPIC_TOOLS, "[TOOL]", .run = run_tools, .options = tools_options,
+	 .complete = COMPLETE_TOOL,
+	 .about = "The name, arguments (optional ones in brackets) and purpose of each tool. A '*' marks those that\n"
+		  "'stead mcp' offers with the same options. With --json the whole table with its schemas.\n",
+	 .examples = "stead tools\n  the native tools\nstead tools grep\n  one tool, with its arguments\n"
+		     "stead tools --files . --tools default,search\n  what a client of this directory would get\n"
+		     "stead tools --dialect openpaw\n  those of another system\n"},
 	{0},
 };

@@ -13,7 +13,11 @@ static int run_init(struct cli *cli, struct err *err)
 		.channel = args_get(&cli->args, "channel"),
 	};
 	struct jv *report;
-	int r = workspace_init(&cli->ctx, &opts, &report, err);
+	int r;
+
+	if (args_has(&cli->args, "path"))
+		opts.store_url = arena_printf(cli->ctx.arena, "disk:%.*s", STR_ARG(args_get(&cli->args, "path")));
+	r = workspace_init(&cli->ctx, &opts, &report, err);
 
 	if (r)
 		return r;
@@ -39,8 +43,9 @@ static int run_list(struct cli *cli, struct err *err)
 	for (const struct jv_member *m = jv_first(list); m; m = m->next) {
 		struct str problem = jv_get_str(m->value, "problem"), parent = jv_get_str(m->value, "fork_of");
 
-		output_printf(&cli->out, "%-20.*s %6lld files %10.*s  %.*s%s%.*s\n",
+		output_printf(&cli->out, "%-20.*s %6lld %-5s %10.*s  %.*s%s%.*s\n",
 			      STR_ARG(jv_get_str(m->value, "name")), (long long)jv_get_int(m->value, "files", 0),
+			      jv_get_int(m->value, "files", 0) == 1 ? "file" : "files",
 			      STR_ARG(output_size(cli->ctx.arena, (uint64_t)jv_get_int(m->value, "bytes", 0))),
 			      STR_ARG(jv_get_str(m->value, "modified")), problem.len ? "  " : "", STR_ARG(problem));
 		if (parent.len)
@@ -72,6 +77,7 @@ static int run_schema(struct cli *cli, struct err *err)
 
 static const struct option init_options[] = {
 	{"model", 0, "PROVIDER:ID", .help = "the model that the agent uses"},
+	{"path", 0, "DIR", .help = "the directory of workspaces, as --store disk:DIR"},
 	{"channel", 0, "TYPE", .help = "the channel over which people talk to the agent"},
 	{0},
 };
@@ -83,8 +89,7 @@ const struct command workspace_commands[] = {
 		  "secrets (.env). A name has 2 to 64 characters of a-z, 0-9, '_' and '-', and begins with a\n"
 		  "letter.\n",
 	 .examples = "stead init research\n  a workspace in your data directory\n"
-		     "stead init --store disk:./agents helper --model anthropic:claude-sonnet-4-5\n"
-		     "  one in your project, with a model\n"},
+		     "stead init --store disk:./agents helper\n  one in your project\n"},
 	{"list", "list the workspaces of a store", TOPIC_WORKSPACES, .run = run_list,
 	 .about = "One line for each: name, number of files, size, time of the last change.\n",
 	 .examples = "stead list\n  the workspaces in your data directory\n"

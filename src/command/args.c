@@ -34,9 +34,9 @@ static const struct option *search(const struct option *options, char letter, st
 
 static const struct option *find_option(const struct command *command, char letter, struct str name)
 {
-	const struct option *found = search(common_options, letter, name);
+	const struct option *own = command ? search(command->options, letter, name) : NULL;
 
-	return found || !command ? found : search(command->options, letter, name);
+	return own ? own : search(common_options, letter, name);
 }
 
 /* A command that has the option, for the hint when the option comes before its command. */
@@ -91,7 +91,7 @@ static int add_option(struct parser *p, const struct option *option, struct str 
 {
 	struct args *args = p->args;
 
-	if (option->words && !word_of(option->words, value))
+	if (option->words && !(option->optional && !value.ptr) && !word_of(option->words, value))
 		return err_set(err, ERR_INVALID, "--%s is '%.*s'; give one of: %s", option->name,
 			       STR_ARG(utf8_first(value, 80)), option->words);
 	args->options[args->option_count++] = (struct args_option){option, value};
@@ -119,6 +119,8 @@ static int parse_long(struct parser *p, struct str text, struct err *err)
 	}
 	if (eq < text.len)
 		return add_option(p, option, str_from(text, eq + 1), err);
+	if (option->optional)
+		return add_option(p, option, STR_NONE, err);
 	if (p->left == 0)
 		return missing_value(option, err);
 	return add_option(p, option, next_argument(p), err);
@@ -215,8 +217,8 @@ static int check_operands(const struct args *args, const char *operands, struct 
 		return err_set(err, ERR_INVALID, "%s%s%s: too few arguments; usage: stead %s%s%s %s", name, gap, action,
 			       name, gap, action, operands);
 	if (args->operand_count > max)
-		return err_set(err, ERR_INVALID, "%s%s%s: '%.*s' is one argument too many; usage: stead %s%s%s%s%s",
-			       name, gap, action, STR_ARG(utf8_first(args->operands[max], 80)), name, gap, action,
+		return err_set(err, ERR_INVALID, "%s%s%s: unexpected argument '%.*s'; usage: stead %s%s%s%s%s", name,
+			       gap, action, STR_ARG(utf8_first(args->operands[max], 80)), name, gap, action,
 			       operands ? " " : "", operands ? operands : "");
 	return 0;
 }

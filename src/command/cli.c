@@ -5,7 +5,10 @@
 #include <unistd.h>
 
 #include "base/fatal.h"
+#include "base/hash.h"
 #include "tool/family.h"
+#include "workspace/spec.h"
+#include "workspace/workspace_parts.h"
 
 struct str cli_setting(const struct cli *cli, const char *option)
 {
@@ -24,9 +27,88 @@ struct str cli_setting(const struct cli *cli, const char *option)
 	return access("stead.yaml", F_OK) == 0 ? STR("config:stead.yaml") : STR_NONE;
 }
 
-int cli_open(struct cli *cli, enum cli_use use, struct err *err)
+/* The workspace of a directory of the host: its name, and a hash of where it is. */
+static struct str directory_workspace(struct arena *arena, struct str dir)
 {
-	struct workspace_opts opts = {
+	char *real = realpath(arena_cstr(arena, dir), NULL);
+	struct str whole = real ? arena_str(arena, str_of(real)) : dir;
+	size_t slash = str_rfind_char(whole, '/');
+	struct str name = str_from(whole, slash < whole.len ? slash + 1 : 0);
+	char slug[33];
+	size_t n = 0;
+
+	free(real);
+	for (size_t i = 0; i < name.len && n < sizeof(slug) - 1; i++) {
+		char c = name.ptr[i] >= 'A' && name.ptr[i] <= 'Z' ? (char)(name.ptr[i] + 32) : name.ptr[i];
+
+		if ((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'))
+			slug[n++] = c;
+		else if (n && slug[n - 1] != '-')
+			slug[n++] = '-';
+	}
+	while (n && slug[n - 1] == '-')
+		n--;
+	return arena_printf(arena, "files-%.*s%s%.*s", (int)n, slug, n ? "-" : "",
+			    STR_ARG(str_first(hash_hex128(arena, whole), 8)));
+}
+
+/* Directories of the workspace that are made when something is written to them. */
+static bool is_usual_root(struct str root)
+{
+	return str_is(root, "files") || str_is(root, "workspace") || str_starts(root, STR("task:"));
+}
+
+static int check_root(struct cli *cli, struct str root, struct err *err)
+{
+	struct wpath path;
+	int r;
+
+	if (!root.len || is_usual_root(root))
+		return 0;
+	r = wpath_parse_lenient(cli->ctx.arena, root, &path, err);
+	if (r == 0)
+		r = store_stat(workspace_home(cli->ws), &cli->ctx, path, NULL, err);
+	if (r == 0 || err->kind != ERR_NOT_FOUND)
+		return r;
+	return err_set(
+		err, ERR_NOT_FOUND,
+		"--root: there is no directory \"%.*s\" in the workspace; name one that exists, or files, workspace "
+		"or task:KEY",
+		STR_ARG(utf8_first(root, 200)));
+}
+
+/* A store that is empty at every start. */
+static bool is_fleeting(struct str url)
+{
+	return str_is(url, "memory") || str_is(url, "inmemory") || str_starts(url, STR("memory:")) ||
+	       str_is(url, "temp") || str_starts(url, STR("temp:")) || place_is_spec(url);
+}
+
+static int open_workspace(struct cli *cli, struct workspace_opts *opts, enum cli_use use, struct workspace **ret_ws,
+			  struct err *err)
+{
+	bool is_own = opts->files_dir.len && !opts->name.len;
+	int r;
+
+	if (opts->files_dir.len && access(arena_cstr(cli->ctx.arena, opts->files_dir), F_OK))
+		return err_set(err, ERR_NOT_FOUND, "--files: there is no directory \"%.*s\"; make it first",
+			       STR_ARG(utf8_first(opts->files_dir, 200)));
+	if (is_own)
+		opts->name = directory_workspace(cli->ctx.arena, opts->files_dir);
+	opts->create = use == CLI_SERVES || is_fleeting(opts->store_url) ||
+		       (use == CLI_WRITES && (is_own || !opts->name.len || str_is(opts->name, "default")));
+	r = workspace_open(opts, ret_ws, err);
+	if (r != -ERR_NOT_FOUND || use != CLI_READS || !is_own)
+		return r;
+	/* Nothing is kept for this directory yet, and a command that reads does not begin to. */
+	opts->store_url = STR("memory:");
+	opts->create = true;
+	return workspace_open(opts, ret_ws, err);
+}
+
+static struct workspace_opts opts_of(const struct cli *cli)
+{
+	return (struct workspace_opts){
 		.store_url = cli_setting(cli, "store"),
 		.name = cli_setting(cli, "workspace"),
 		.user = cli_setting(cli, "user"),
@@ -34,23 +116,57 @@ int cli_open(struct cli *cli, enum cli_use use, struct err *err)
 		.session = cli_setting(cli, "session"),
 		.files_dir = cli_setting(cli, "files"),
 		.root = cli_setting(cli, "root"),
-		.relaxed = args_has(&cli->args, "relaxed"),
+		.relaxed = cli->relaxed || args_has(&cli->args, "relaxed"),
 	};
-	int r;
+}
 
-	if (!opts.root.len && !opts.files_dir.len)
-		opts.root = dialect_root(cli_setting(cli, "dialect"));
-	opts.create = use == CLI_SERVES || opts.name.len == 0 || str_is(opts.name, "default");
-	/* Searching a directory of the host needs nothing from a workspace, so none is created for it. */
-	if (use == CLI_READS && opts.files_dir.len && !opts.store_url.len && !opts.name.len)
-		opts.store_url = STR("memory:");
-	r = workspace_open(&opts, &cli->ws, err);
+int cli_open_dir(struct cli *cli, struct str dir, struct workspace **ret_ws, struct err *err)
+{
+	struct workspace_opts opts = opts_of(cli);
+
+	if (!opts.name.len && !opts.files_dir.len)
+		opts.files_dir = dir;
+	return open_workspace(cli, &opts, CLI_WRITES, ret_ws, err);
+}
+
+int cli_open(struct cli *cli, enum cli_use use, struct err *err)
+{
+	struct str dialect = cli_setting(cli, "dialect");
+	struct workspace_opts opts = opts_of(cli);
+	int r = dialect_check(dialect, err);
+
+	if (r == 0 && !opts.files_dir.len)
+		r = cli_foreign_place(cli->ctx.arena, dialect, &opts.store_url, &opts.name, err);
+	if (r)
+		return r;
+	opts.person = !opts.agent.len && cli->args.command->by_person;
+	opts.with_git = opts.person && cli->with_git;
+	dialect_opts(dialect, &opts);
+	r = open_workspace(cli, &opts, use, &cli->ws, err);
 	if (r == 0) {
+		if (str_ends(opts.store_url, STR("?cleanup=false")))
+			fprintf(stderr, "stead: the store is kept in %.*s\n", STR_ARG(workspace_dir(cli->ws)));
 		cli->ctx.actor = workspace_actor(cli->ws);
 		cli->ctx.actor.call_id = call_id_new(cli->ctx.arena); /* one command is one call, and one undo */
-	} else if (r == -ERR_NOT_FOUND && opts.name.len && !opts.files_dir.len)
+		return check_root(cli, cli_setting(cli, "root"), err);
+	}
+	if (r == -ERR_NOT_FOUND && !opts.files_dir.len)
 		cli->hint = "'stead list' shows the workspaces there are, 'stead init NAME' makes one";
 	return r;
+}
+
+struct toolset_choice cli_choice(const struct cli *cli)
+{
+	return (struct toolset_choice){.sets = cli_setting(cli, "tools"),
+				       .read_only = args_has(&cli->args, "read-only")};
+}
+
+int cli_choose_tools(struct cli *cli, struct toolset **ret_offered, struct err *err)
+{
+	struct toolset_choice choice = cli_choice(cli);
+	int r = toolset_choose(cli->set, &choice, ret_offered, err);
+
+	return r ? err_prefix(err, "--tools") : 0;
 }
 
 int cli_open_tools(struct cli *cli, struct str dialect, struct err *err)
@@ -226,6 +342,38 @@ int cli_run(struct cli *cli, struct err *err)
 	return cli_tool(cli, a ? a->tool : c->tool, a ? a->args : c->args, err);
 }
 
+void cli_speak_commands(const struct cli *cli, struct err *err)
+{
+	static const char *const words[][2] = {
+		{"list_notes", "'stead notes'"},
+		{"search_notes", "'stead notes search'"},
+		{"read_note", "notes show"},
+		{"knowledge_list", "'stead knowledge'"},
+		{"memory_search", "'stead memory search'"},
+		{"memory_list", "'stead memory'"},
+		{"list_tasks", "'stead tasks'"},
+		{"list_skills", "'stead skills'"},
+		{"session_list", "'stead sessions'"},
+		{"list_subagents", "'stead subagents'"},
+		{"clear_files", "'stead call clear_files'"},
+		{"set recursive", "give -r"},
+		{"set overwrite", "give --force"},
+		{"set replace_all", "give --all"},
+	};
+	struct str text = arena_str(cli->ctx.arena, str_of(err->msg));
+	size_t at;
+
+	if (!cli->args.command || strcmp(cli->args.command->name, "call") == 0)
+		return;
+	for (size_t i = 0; i < COUNT(words); i++)
+		if ((at = str_find(text, str_of(words[i][0]), 0)) != SIZE_MAX)
+			text = arena_printf(cli->ctx.arena, "%.*s%s%.*s", (int)at, text.ptr, words[i][1],
+					    STR_ARG(str_from(text, at + strlen(words[i][0]))));
+	text = utf8_first(text, sizeof(err->msg) - 1);
+	memcpy(err->msg, text.ptr, text.len);
+	err->msg[text.len] = '\0';
+}
+
 int cli_hint(struct cli *cli, int r, enum err_kind kind, const char *text)
 {
 	if (r == -(int)kind)
@@ -235,7 +383,7 @@ int cli_hint(struct cli *cli, int r, enum err_kind kind, const char *text)
 
 int cli_path(struct cli *cli, struct str text, struct wpath *ret, struct err *err)
 {
-	return wpath_parse_lenient(cli->ctx.arena, text, ret, err);
+	return workspace_path(cli->ws, cli->ctx.arena, text, ret, err);
 }
 
 void cli_show_progress(struct cli *cli, const char *verb)

@@ -15,6 +15,8 @@ struct cli {
 	struct output out;
 	struct progress progress;
 	bool json;
+	bool relaxed;         /* the workspace is opened as with --relaxed */
+	bool with_git;        /* and, for a person, with git's own directory (workspace_opts) */
 	int status;           /* exit code when the command succeeds */
 	struct str detail;    /* lines that follow the sentence of an error */
 	const char *hint;     /* how an error is avoided on the command line; NULL: none */
@@ -29,11 +31,31 @@ int cli_run(struct cli *cli, struct err *err);
    --config and the stead.yaml of the current directory. */
 struct str cli_setting(const struct cli *cli, const char *option);
 
-/* Opens the workspace that the options name, as cli->ws. A missing "default" is created; a missing workspace of another
-   name only by a command that serves it. A command that only reads a directory of the host (--files) creates none. */
+/* The options of commands that offer tools. */
+#define TOOLS_OPTIONS                                                                                                  \
+	{"tools", 0, "NAME,...", .env = "STEAD_TOOLS",                                                                 \
+	 .help = "the tools to offer: default, all, names of tools and of families (files, memory, tasks, ...)"},      \
+	{                                                                                                              \
+		"read-only", .help = "offer only tools that change nothing"                                            \
+	}
+
+/* In the dialect "omnicoreagent", when neither is given: the store and the workspace that OmniCoreAgent's variables
+   name (foreign_place.c). */
+int cli_foreign_place(struct arena *arena, struct str dialect, struct str *store, struct str *name, struct err *err);
+/* Opens the workspace that the options name, as cli->ws. A directory of the host (--files) without a name has a
+   workspace of its own, named after it. A missing "default", or that of a directory, is created by a command that
+   writes; a missing workspace of another name only by a command that serves it. What a command reads of a directory
+   whose workspace does not exist is empty. ERR_INVALID, ERR_NOT_FOUND: a dialect or a root that does not exist. */
 int cli_open(struct cli *cli, enum cli_use use, struct err *err);
+/* The workspace that the options name, else that of a directory of the host, for commands that open several. The caller
+   closes it. */
+int cli_open_dir(struct cli *cli, struct str dir, struct workspace **ret_ws, struct err *err);
 /* The tools of the workspace that is open, as cli->set. */
 int cli_open_tools(struct cli *cli, struct str dialect, struct err *err);
+/* What the options of TOOLS_OPTIONS say. */
+struct toolset_choice cli_choice(const struct cli *cli);
+/* Those of cli->set that a client gets by them. To be destroyed before cli->set. */
+int cli_choose_tools(struct cli *cli, struct toolset **ret_offered, struct err *err);
 
 /*
  * Arguments for a tool from the command line, described by words: "path" is the next operand (left out when it is not
@@ -47,6 +69,9 @@ int cli_call(struct cli *cli, const char *tool, const struct jv *args, struct er
 int cli_tool(struct cli *cli, const char *tool, const char *words, struct err *err);
 /* For errors of stores and tools, which name a tool's arguments: says how the command spells them. Returns `r`. */
 int cli_hint(struct cli *cli, int r, enum err_kind kind, const char *text);
+
+/* Errors come from stores and tools, and name tools and their arguments: says what a person types instead. */
+void cli_speak_commands(const struct cli *cli, struct err *err);
 
 /* With --json: prints the value and returns true. */
 bool cli_json(struct cli *cli, const struct jv *value);

@@ -6,10 +6,12 @@
 
 const struct option common_options[] = {
 	{"store", 0, "URL", .env = "STEAD_STORE",
-	 .help = "the store that has the workspaces: disk:DIR, memory:, s3://, r2://, redis://, postgres:// (default: "
+	 .help = "the store that has the workspaces: disk:DIR, memory:, s3://, r2://, redis://, postgres://, mysql:// "
+		 "(default: "
 		 "your data directory)"},
-	{"config", 0, "FILE", .env = "STEAD_CONFIG", .complete = COMPLETE_HOST_DIR,
-	 .help = "a stead.yaml that says which data is in which store (default: stead.yaml in this directory)"},
+	{"config", 'c', "FILE", .env = "STEAD_CONFIG", .complete = COMPLETE_HOST_DIR,
+	 .help = "a stead.yaml that says which data is in which store, and what holds for all workspaces (default: "
+		 "stead.yaml in this directory)"},
 	{"workspace", 'w', "NAME", .env = "STEAD_WORKSPACE", .complete = COMPLETE_WORKSPACE,
 	 .help = "the workspace (default: default)"},
 	{"user", 0, "NAME", .env = "STEAD_USER", .help = "the user for whom the workspace is opened"},

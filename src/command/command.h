@@ -34,11 +34,13 @@ struct option {
 	uint64_t min, max; /* max not 0: the value is a number in this range */
 	enum complete complete;
 	const char *words; /* the only values that are accepted, separated by blanks; NULL: any */
+	bool optional;     /* the value may be left out, and is given as --name=VALUE only */
 };
 
 struct cli;
 
-/* What the workspace is opened for. CLI_CLOSED: the function opens it itself (cli_open), or needs none. */
+/* What the workspace is opened for. CLI_CLOSED: the function opens it itself (cli_open), or needs none. CLI_READS is
+   also for commands that change only what is there already: no workspace is made for it. */
 enum cli_use { CLI_CLOSED, CLI_READS, CLI_WRITES, CLI_SERVES };
 
 /* Both commands and actions either run a function or call a tool. */
@@ -52,7 +54,17 @@ struct action {
 };
 
 /* The heading under which help lists a command. */
-enum topic { TOPIC_WORKSPACES, TOPIC_TOOLS, TOPIC_FILES, TOPIC_HOME, TOPIC_HISTORY, TOPIC_STORES, TOPIC_HELP, TOPICS };
+enum topic {
+	TOPIC_AGENT,
+	TOPIC_WORKSPACES,
+	TOPIC_TOOLS,
+	TOPIC_FILES,
+	TOPIC_HOME,
+	TOPIC_HISTORY,
+	TOPIC_STORES,
+	TOPIC_HELP,
+	TOPICS
+};
 
 struct command {
 	const char *name, *summary;
@@ -62,6 +74,7 @@ struct command {
 	int (*run)(struct cli *cli, struct err *err);
 	const char *tool, *args;
 	const struct action *actions; /* the first is the default; NULL: the command does one thing */
+	bool by_person;               /* a person changes files with it, unless --agent is given (workspace/rights.h) */
 	enum complete complete;       /* of operands */
 	const char *words;            /* what operands can be completed to; NULL: see `complete` */
 	const char *about;            /* paragraphs, lines of at most 98 columns */

@@ -2,6 +2,7 @@
 #include "command/input.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <unistd.h>
 
 #include "base/buf.h"
@@ -39,12 +40,22 @@ struct source input_source(struct input *input)
 	return (struct source){.pull = pull, .rewind = seekable ? seek_start : NULL, .arg = input};
 }
 
+bool input_announce(int fd)
+{
+	bool asks = isatty(fd);
+
+	if (asks && isatty(STDERR_FILENO))
+		fputs("reading from the terminal; end with Ctrl-D\n", stderr);
+	return asks;
+}
+
 int input_read(struct arena *arena, int fd, size_t max, struct str *ret, struct err *err)
 {
 	struct input input = {.fd = fd};
 	struct buf b;
 	size_t n = 1;
 
+	input_announce(fd);
 	buf_init(&b, arena, max + STREAM_CHUNK);
 	while (n && b.len <= max) {
 		int r = pull(&input, buf_reserve(&b, STREAM_CHUNK), STREAM_CHUNK, &n, err);

@@ -15,6 +15,8 @@ struct input {
 };
 /* `input` must outlive the source. Of a file that can be read again, the source can be rewound. */
 struct source input_source(struct input *input);
+/* Says on standard error that a person is expected to type, if that is so. */
+bool input_announce(int fd);
 /* All bytes up to the end of the input. ERR_TOO_LARGE: there are more than `max`. */
 int input_read(struct arena *arena, int fd, size_t max, struct str *ret, struct err *err);
 

@@ -65,8 +65,7 @@ static int read_options(const struct stead_options *given, struct workspace_opts
 		.cancel = o.cancel ? &o.cancel->cancel : NULL,
 	};
 	*ret_dialect = str_of(o.dialect);
-	if (!ret->root.len && !ret->files_dir.len)
-		ret->root = dialect_root(*ret_dialect);
+	dialect_opts(*ret_dialect, ret);
 	return lib_deadline(o.timeout_ms, &ret->deadline_ns, err);
 }
 

@@ -79,7 +79,7 @@ TEST(a_file_of_64_mib_makes_the_trip_in_less_than_24_mib)
 	trip_of(64 * MIB);
 }
 
-TEST(a_file_of_1_gib_makes_the_trip_in_less_than_24_mib)
+TEST(a_file_of_256_mib_makes_the_trip_in_less_than_24_mib)
 {
-	trip_of(1024 * MIB);
+	trip_of(256 * MIB);
 }

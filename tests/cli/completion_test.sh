@@ -39,7 +39,7 @@ completes "stead ls --lo" --long
 completes "stead --work" --workspace
 completes "stead -w re" research review
 completes "stead doctor res" research
-completes "stead -w research call read_f" read_file
+completes "stead -w research call read_f" read_file read_files
 completes "stead -w research cat no" notes/
 completes "stead -w research cat notes/" notes/day.md 'notes/my\ plan.md'
 completes "stead write x --mode a" append

@@ -25,6 +25,7 @@ refuses() { # what, exit code, arguments…
 	[ $got = "$code" ] && [ "$(wc -l <err)" = 1 ] && [ "$(wc -c <err)" -lt 1000 ] && ! grep -qP '[\x00-\x08\x0b-\x1f]' err
 	report $? "$what is refused with exit code $code (was $got)"
 }
+"$stead" init default >/dev/null
 long=$(head -c 100000 /dev/zero | tr '\0' a)
 bad=$'\xff\xfe' escape=$'\e[31mred'
 refuses "a very long command" 2 "$long"

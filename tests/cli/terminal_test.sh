@@ -27,10 +27,10 @@ escapes yes "ls colours directories on a terminal" "$(on_terminal "$stead ls")"
 escapes yes "help has bold headings on a terminal" "$(on_terminal "$stead help")"
 escapes yes "errors are marked on a terminal" "$(on_terminal "$stead cat none")"
 "$stead" edit dir/a.txt line row >/dev/null
-escapes yes "history and diff are coloured on a terminal" "$(on_terminal "$stead diff 1 --lines")"
-escapes yes "diff marks words on a terminal" "$(on_terminal "$stead diff 1")"
+escapes yes "history and diff are coloured on a terminal" "$(on_terminal "$stead diff 1")"
+escapes yes "diff marks words if asked to" "$(on_terminal "$stead diff 1 --word")"
 number=$((number + 1))
-case $(on_terminal "$stead diff 1") in
+case $(on_terminal "$stead diff 1 --word") in
 *$'a \e[31mline\e[0m\e[32mrow\e[0m'*) echo "ok $number - a changed word is marked alone" ;;
 *) echo "not ok $number - a changed word is marked alone"; failures=$((failures + 1)) ;;
 esac
@@ -38,5 +38,23 @@ escapes no "NO_COLOR turns colours off" "$(NO_COLOR=1 on_terminal "$stead grep l
 escapes no "a dumb terminal gets none" "$(TERM=dumb on_terminal "$stead grep line; $stead ls; $stead help")"
 escapes no "a pipe gets none" "$("$stead" grep line; "$stead" ls; "$stead" help; "$stead" cat none 2>&1)"
 escapes no "JSON has none on a terminal" "$(on_terminal "$stead grep --json line; $stead ls --json; $stead tools --json; $stead history --json; $stead diff 1 --json")"
+# A command in the sandbox gets a terminal of its own, with the size of ours; ^C reaches it and ends nothing else.
+inside='trap "echo caught; exit 7" INT; stty size; echo "$TERM"; tty; echo ready >/dev/tty; sleep 100 & wait'
+printf %s "$inside" | "$stead" write inside.sh >/dev/null
+if "$stead" exec -- true 2>/dev/null; then
+	coproc terminal { script -qefc "stty rows 33 cols 101; $stead exec --tty -- sh inside.sh" /dev/null; }
+	running=$terminal_PID got=
+	while IFS= read -r line; do
+		got+=$line
+		case $line in *ready*) printf '\003' >&"${terminal[1]}" ;; esac
+	done <&"${terminal[0]}"
+	wait "$running"
+	code=$?
+	number=$((number + 1))
+	case $code:$got in
+	7:*"33 101"*xterm*/dev/*ready*caught*) echo "ok $number - a command has a terminal, its name, its size and its signals" ;;
+	*) echo "not ok $number - a command has a terminal, its name, its size and its signals: $code $(printf %q "$got")"; failures=$((failures + 1)) ;;
+	esac
+fi
 echo "1..$number"
 [ $failures = 0 ]
