@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// Columns of cards. A card is moved by dragging it, or by keyboard: Alt with the left or right arrow.
+import type { ComponentChildren } from "preact";
+import { useState } from "preact/hooks";
+import { Badge } from "./ui.tsx";
+
+export interface Column {
+	key: string;
+	title: string;
+	tone?: string;
+	/** Cards cannot be put here by hand. */
+	closed?: boolean;
+}
+
+export interface Card {
+	id: string;
+	column: string;
+	label: string;
+	href?: string;
+	content: ComponentChildren;
+}
+
+export function Columns({ label, columns, cards, onMove }: { label: string; columns: Column[]; cards: Card[]; onMove?: (card: Card, column: Column) => void }) {
+	const [dragged, setDragged] = useState<string | null>(null), [over, setOver] = useState<string | null>(null);
+	const move = (id: string | null, column: Column) => {
+		const card = cards.find((one) => one.id === id);
+		setDragged(null);
+		setOver(null);
+		if (card && card.column !== column.key && !column.closed) onMove?.(card, column);
+	};
+	const onKeyDown = (event: KeyboardEvent, card: Card) => {
+		const step = event.key === "ArrowRight" ? 1 : event.key === "ArrowLeft" ? -1 : 0;
+		if (!event.altKey || !step || !onMove) return;
+		event.preventDefault();
+		for (let at = columns.findIndex((one) => one.key === card.column) + step; at >= 0 && at < columns.length; at += step) {
+			const column = columns[at] as Column;
+			if (!column.closed) return move(card.id, column);
+		}
+	};
+	return (
+		<div class="columns" role="group" aria-label={label}>
+			{columns.map((column) => {
+				const own = cards.filter((card) => card.column === column.key), target = dragged !== null && !column.closed;
+				return (
+					<section key={column.key} class={`column${target && over === column.key ? " over" : ""}`} aria-label={column.title}
+						onDragOver={(event) => { if (target) { event.preventDefault(); setOver(column.key); } }} onDragLeave={() => setOver(null)}
+						onDrop={(event) => { event.preventDefault(); move(event.dataTransfer?.getData("text/plain") ?? dragged, column); }}>
+						<h2><Badge tone={column.tone}>{column.title}</Badge><span class="hint">{own.length}</span></h2>
+						<ul>
+							{own.map((card) => (
+								<li key={card.id} class={dragged === card.id ? "board-card dragged" : "board-card"} draggable={!!onMove} onKeyDown={(event) => onKeyDown(event, card)}
+									onDragStart={(event) => { setDragged(card.id); event.dataTransfer?.setData("text/plain", card.id); }} onDragEnd={() => setDragged(null)}>
+									{card.href ? <a class="card-link" href={card.href} draggable={false}>{card.content}</a> : <div tabIndex={0} role="group" aria-label={card.label}>{card.content}</div>}
+								</li>
+							))}
+						</ul>
+						{!own.length && <p class="hint column-empty">{target ? "Drop it here" : "Nothing here"}</p>}
+					</section>
+				);
+			})}
+		</div>
+	);
+}
