@@ -49,7 +49,7 @@ static void run_read(struct bench *b)
 /* Under the condition that it is the version of the write before. */
 static void run_write(struct bench *b)
 {
-	struct store_cond cond = {b->version.len ? STORE_VERSION : STORE_ANY, b->version};
+	struct store_cond cond = {.kind = b->version.len ? STORE_VERSION : STORE_ANY, .version = b->version};
 	char version[64];
 	struct store_stat st;
 	struct err err;

@@ -88,7 +88,7 @@ static void check_server(struct str bytes)
 
 	if (!ws)
 		require(workspace_open(&opts, &ws, &err) == 0 && toolset_new(ws, STR(""), &set, &err) == 0);
-	require(mcp_serve_stdio(ws, set, in, out, &err) == 0);
+	require(mcp_serve_stdio(ws, set, &(struct mcp_opts){0}, in, out, &err) == 0);
 	lseek(out, 0, SEEK_SET);
 	rpc_reader_init(&r, out, SIZE_MAX / 2);
 	while ((got = rpc_reader_next(&r, &line)) != RPC_END) {
