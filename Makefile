@@ -6,17 +6,21 @@ BUILD   ?= build
 PREFIX  ?= /usr/local
 SECONDS ?= 60
 
-.PHONY: build help start test bench fuzz check format clean install peers
+.PHONY: program build help start test bench fuzz check format clean install peers
 
-build:            ## build the program at build/stead
+program:          ## build the program alone, at build/stead
 	@tools/setup build
+	@tools/setup page || echo "building without the page: see tools/setup page"
 	@test -f $(BUILD)/build.ninja || meson setup --prefix $(PREFIX) $(BUILD)
+	ninja -C $(BUILD) stead
+
+build: program    ## build the program, the library and the tests
 	ninja -C $(BUILD)
 
 help:             ## list the targets
 	@sed -n 's/^\([a-z]*\):.*##\(.*\)/  make \1\t\2/p' Makefile | expand -t 18
 
-start: build      ## build, make a sample workspace, and show how to connect an MCP client to it
+start: program    ## build, serve a sample workspace, and show the address and what to paste into an MCP client
 	@tools/start $(BUILD)
 
 test: build       ## build and run every test; the last line is "N passed, N failed"

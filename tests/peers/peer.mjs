@@ -7,25 +7,27 @@ import { join } from "node:path";
 
 const tests = [];
 
-export function test(name, run) {
-  tests.push({ name, run });
+// run(server, dir, signal): `signal` is aborted when the test has taken `seconds`.
+export function test(name, run, seconds = 30) {
+  tests.push({ name, run, seconds });
 }
 
 export async function main() {
   let failed = 0;
-  for (const [i, { name, run }] of tests.entries()) {
+  for (const [i, { name, run, seconds }] of tests.entries()) {
     const dir = mkdtempSync(join(tmpdir(), "stead-peer-"));
     const server = {
       command: process.env.STEAD,
-      args: ["mcp", "--store", `disk:${join(dir, "store")}`, "--workspace", "peer"],
+      args: ["mcp", "--structured", "--tools", "all", "--store", `disk:${join(dir, "store")}`, "--workspace", "peer"],
       stderr: "pipe",
     };
+    const abort = new AbortController();
     let timer;
     try {
       const late = new Promise((_, no) => {
-        timer = setTimeout(() => no(new Error("took longer than 30 s")), 30000);
+        timer = setTimeout(() => no(new Error(`took longer than ${seconds} s`)), seconds * 1000);
       });
-      await Promise.race([run(server, dir), late]);
+      await Promise.race([run(server, dir, abort.signal), late]);
       console.log(`ok ${i + 1} - ${name}`);
     } catch (e) {
       failed++;
@@ -33,6 +35,7 @@ export async function main() {
       console.log(`not ok ${i + 1} - ${name}`);
     } finally {
       clearTimeout(timer);
+      abort.abort();
       rmSync(dir, { recursive: true, force: true });
     }
   }
