@@ -565,9 +565,9 @@ static struct session_ref ref_of(struct agent *agent, const struct agent_turn *t
 	return ref;
 }
 
-/* Reads the session, with the right to write to it, and calls `act`. */
-static int with_session(struct agent *agent, struct ctx *ctx, const struct agent_turn *turn,
-			int (*act)(struct run *run, void *arg, struct err *err), void *arg, struct err *err)
+/* Reads the session and calls `act`, which may write to it; `reads`: it does not, so a turn may be running. */
+static int in_session(struct agent *agent, struct ctx *ctx, const struct agent_turn *turn, bool reads,
+		      int (*act)(struct run *run, void *arg, struct err *err), void *arg, struct err *err)
 {
 	struct ctx own = *ctx;
 	struct run run = {.agent = agent,
@@ -576,21 +576,28 @@ static int with_session(struct agent *agent, struct ctx *ctx, const struct agent
 			  .ref = ref_of(agent, turn),
 			  .queued = jv_array(ctx->arena),
 			  .started_ns = clock_monotonic_ns()};
-	struct turn_lease *lease;
+	struct turn_lease *lease = NULL;
 	int r;
 
 	own.actor = workspace_actor(agent->ws);
 	own.actor.session = run.ref.session;
 	if (!own.deadline_ns || own.deadline_ns > run.started_ns + agent->timeout_ns)
 		own.deadline_ns = run.started_ns + agent->timeout_ns;
-	r = turn_lease_take(&run, &lease, err);
+	r = reads ? 0 : turn_lease_take(&run, &lease, err);
 	if (r)
 		return r;
 	r = session_recent(agent->ws, &own, run.ref, AGENT_ENTRIES_MAX, &run.entries, err);
 	if (r == 0)
 		r = act(&run, arg, err);
-	turn_lease_give(lease, &run);
+	if (lease)
+		turn_lease_give(lease, &run);
 	return r;
+}
+
+static int with_session(struct agent *agent, struct ctx *ctx, const struct agent_turn *turn,
+			int (*act)(struct run *run, void *arg, struct err *err), void *arg, struct err *err)
+{
+	return in_session(agent, ctx, turn, false, act, arg, err);
 }
 
 int agent_run(struct agent *agent, struct ctx *ctx, const struct agent_turn *turn, struct agent_result *ret,
@@ -683,7 +690,7 @@ static int act_status(struct run *run, void *arg, struct err *err)
 
 int agent_status(struct agent *agent, struct ctx *ctx, struct str session, struct jv **ret, struct err *err)
 {
-	return with_session(agent, ctx, &(struct agent_turn){.session = session}, act_status, ret, err);
+	return in_session(agent, ctx, &(struct agent_turn){.session = session}, true, act_status, ret, err);
 }
 
 /* --- as values --- */

@@ -14,6 +14,7 @@
 #include "store/lease.h"
 
 #define MARGIN_NS (30 * NS_PER_S)
+#define WAIT_NS   NS_PER_S /* an undo or the like holds it for a moment; who waits longer waits for a turn */
 
 struct turn_lease {
 	struct store *leases;
@@ -77,23 +78,21 @@ static bool is_gone(struct arena *arena, struct str holder)
 	return began(pid) != ticks;
 }
 
-/* True: a holder that is gone no longer holds it. */
-static bool give_back_for_the_dead(struct store *leases, struct ctx *ctx, struct lease_want want)
+/* A holder that is gone no longer holds it. */
+static void give_back_for_the_dead(struct store *leases, struct ctx *ctx, struct lease_want want)
 {
 	struct lease_info info;
 	struct lease *lease;
 	struct err ignored;
-	bool given;
 
 	if (lease_show(leases, ctx, want.name, &info, &ignored) != 0 || !info.holder.len ||
 	    !is_gone(ctx->arena, info.holder))
-		return false;
+		return;
 	want.holder = info.holder;
 	if (lease_resume(leases, ctx, &want, info.fence, &lease, &ignored) != 0)
-		return false;
-	given = lease_release(lease, ctx, &ignored) == 0;
+		return;
+	lease_release(lease, ctx, &ignored);
 	lease_destroy(lease);
-	return given;
 }
 
 static struct str name_of(struct run *run)
@@ -117,8 +116,11 @@ int turn_lease_take(struct run *run, struct turn_lease **ret, struct err *err)
 
 	want.ttl_ns = want.ttl_ns < LEASE_TTL_MAX_NS ? want.ttl_ns : LEASE_TTL_MAX_NS;
 	r = lease_acquire(leases, run->ctx, &want, &lease, err);
-	if (r == -ERR_CONFLICT && give_back_for_the_dead(leases, run->ctx, want))
+	if (r == -ERR_CONFLICT) {
+		give_back_for_the_dead(leases, run->ctx, want);
+		want.wait_ns = WAIT_NS;
 		r = lease_acquire(leases, run->ctx, &want, &lease, err);
+	}
 	if (r) {
 		store_destroy(leases);
 		return r == -ERR_CONFLICT ? err_set(err, ERR_CONFLICT,

@@ -189,7 +189,7 @@ TEST(the_console_of_agentscope_finds_its_routes)
 }
 
 /* A model that takes requests and never answers. */
-static uint16_t silent_model(void)
+static int silent_model(uint16_t *ret_port)
 {
 	struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 	socklen_t len = sizeof at;
@@ -197,26 +197,32 @@ static uint16_t silent_model(void)
 
 	CHECK(bind(fd, (struct sockaddr *)&at, sizeof at) == 0 && listen(fd, 8) == 0 &&
 	      getsockname(fd, (struct sockaddr *)&at, &len) == 0);
-	return ntohs(at.sin_port);
+	*ret_port = ntohs(at.sin_port);
+	return fd;
 }
 
 TEST(abort_ends_a_turn_that_runs)
 {
 	static struct site s;
 	static struct wire w;
+	uint16_t port;
+	int model = silent_model(&port), asked;
 
 	site_start(&s, true);
 	setenv("OPENAI_API_KEY", "none", 1);
 	write_file(arena_printf(s.arena, "%s/ws/demo/agent.yaml", s.dir).ptr,
 		   arena_printf(s.arena, "model:\n  provider: openai\n  model: m\n  base_url: http://127.0.0.1:%d\n",
-				silent_model()));
+				port));
 	wire_open(&w, &s);
 	wire_send(&w, STR("POST /v1/workspaces/demo/sessions/s%201/messages HTTP/1.1\r\nHost: localhost\r\n"
 			  "Content-Length: 13\r\n\r\n{\"text\":\"Go\"}"));
-	while (!jv_get_bool(act(&s, "abort"), "aborted", false))
-		;
+	asked = accept(model, NULL, NULL); /* the turn runs, and waits */
+	CHECK(asked >= 0);
+	CHECK(jv_get_bool(act(&s, "abort"), "aborted", false));
 	CHECK(wire_read(&w, false).status >= 400);
 	CHECK(!jv_get_bool(act(&s, "abort"), "aborted", true));
+	close(asked);
+	close(model);
 }
 
 TEST(a_target_without_a_workspace_is_about_that_of_the_token)
