@@ -40,6 +40,7 @@ enum err_detail {
 	DETAIL_TEXT_ABSENT,   /* an edit: the text to replace does not occur */
 	DETAIL_NO_WORKSPACE,  /* a workspace that is to be opened does not exist */
 	DETAIL_TEXT_REPEATED, /* an edit: the text to replace occurs more than once */
+	DETAIL_MAY_BE_DIR,    /* there is no such file; nobody has asked whether it is a directory */
 };
 
 #define ERR_PATHS_MAX 8

@@ -163,6 +163,7 @@
 #define SANDBOX_SECONDS_MAX       1800
 #define SANDBOX_TTY_SECONDS       86400 /* of an interactive command */
 #define SANDBOX_MEMORY_DEFAULT    ((uint64_t)2048 * MIB)
+#define SANDBOX_MEMORY_MIN        (1 * MIB) /* no program starts with less */
 #define SANDBOX_DISK_DEFAULT      ((uint64_t)1024 * MIB)
 #define SANDBOX_FILES_DEFAULT     ((uint64_t)200000)
 #define SANDBOX_PROCESSES_DEFAULT ((uint64_t)256)
@@ -257,10 +258,15 @@
 /* Custom tools: one file of tools/, and how many files. */
 #define CUSTOM_TOOL_MAX  (4 * MIB)
 #define CUSTOM_TOOLS_MAX 200
-/* Interpreters that wait for calls of custom tools: of one opened workspace, and of the process. */
-#define CUSTOM_WORKERS_MAX     4
-#define CUSTOM_WORKERS_ALL_MAX 32
-#define CUSTOM_WORKER_IDLE_S   300
+/* Interpreters that wait for calls of code and custom tools: of one opened workspace, of the process; and what they are
+   made of. */
+#define WORKERS_MAX      4
+#define WORKERS_ALL_MAX  32
+#define WORKER_IDLE_S    300
+#define WORKER_INPUT_MAX (2 * CUSTOM_TOOL_MAX)
+/* Sandboxes that are made before there is a command for them: of the process, and how long one waits. */
+#define SPARES_ALL_MAX 16
+#define SPARE_IDLE_S   60
 
 /* The HTTP server: the head of a request, a body that is kept in memory and all of those together, the body of a tool
    call, a file that is sent to it (ERR_TOO_LARGE); requests that wait for a worker, connections (ERR_UNAVAILABLE). */

@@ -193,7 +193,7 @@ unsigned str_distance(struct str a, struct str b, unsigned max)
 
 const char *str_nearest(struct str word, const char *const *words, size_t n)
 {
-	unsigned best = (unsigned)(word.len / 3) + 2;
+	unsigned best = word.len <= 4 ? 2 : (unsigned)(word.len / 3) + 1;
 	const char *nearest = NULL;
 
 	for (size_t i = 0; i < n; i++) {

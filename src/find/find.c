@@ -199,7 +199,7 @@ static int parse_cursor(struct grep_run *g, struct str cursor, struct err *err)
 	if (!str_cut(&rest, ':', &number) || !str_to_i64(number, &line) || line < 0 ||
 	    wpath_parse(rest, &path, &ignored) != 0 || wpath_is_root(path))
 		return err_set(err, ERR_INVALID,
-			       "the cursor \"%.*s\" is not one that a search gave; leave it out to start again",
+			       "the cursor \"%.*s\" is not the next_cursor of a search; leave it out to start again",
 			       STR_ARG(utf8_first(cursor, 80)));
 	g->job.cursor_path = path.s;
 	g->job.cursor_line = (uint64_t)line;

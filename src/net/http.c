@@ -21,12 +21,12 @@
 #include <curl/curl.h>
 #include <netinet/in.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/limits.h"
+#include "base/sigpipe.h"
 #include "base/utf8.h"
 #include "net/dynlib.h"
 #include "net/reach.h"
@@ -663,6 +663,9 @@ static int fail(struct transfer *t, CURLcode code)
 		err_set(err, ERR_UNAVAILABLE, "\"%.*s\" did not accept a connection within %u ms", STR_ARG(h),
 			t->http->connect_ms);
 		break;
+	case CURLE_OUT_OF_MEMORY: /* what libcurl says of a header that is longer than it takes */
+		return err_set(err, ERR_UNAVAILABLE, "\"%.*s\" sends headers that are too long; check the address",
+			       STR_ARG(h));
 	case CURLE_WEIRD_SERVER_REPLY:
 		return err_set(err, ERR_UNAVAILABLE, "\"%.*s\" does not answer in HTTP; check the address", STR_ARG(h));
 	case CURLE_PARTIAL_FILE:
@@ -707,32 +710,6 @@ static int attempt(struct transfer *t, bool fresh, bool *ret_again)
 	return fail(t, code);
 }
 
-/* A TLS connection that the other side closed raises SIGPIPE on write; it must reach nobody. */
-static bool sigpipe_hold(sigset_t *ret_old)
-{
-	sigset_t pipe_only, pending;
-
-	sigemptyset(&pipe_only);
-	sigaddset(&pipe_only, SIGPIPE);
-	sigemptyset(&pending);
-	sigpending(&pending);
-	pthread_sigmask(SIG_BLOCK, &pipe_only, ret_old);
-	return sigismember(&pending, SIGPIPE) == 1;
-}
-
-static void sigpipe_release(bool was_pending, const sigset_t *old)
-{
-	const struct timespec none = {0};
-	sigset_t pipe_only;
-
-	sigemptyset(&pipe_only);
-	sigaddset(&pipe_only, SIGPIPE);
-	if (!was_pending)
-		while (sigtimedwait(&pipe_only, NULL, &none) == SIGPIPE)
-			continue;
-	pthread_sigmask(SIG_SETMASK, old, NULL);
-}
-
 static int perform(struct transfer *t)
 {
 	bool again = false;
@@ -756,8 +733,7 @@ int http_perform(struct http *http, struct ctx *ctx, const struct http_request *
 		 struct err *err)
 {
 	struct transfer t = {.http = http, .ctx = ctx, .req = req, .ret = ret, .host = host_of(req->url), .err = err};
-	sigset_t old;
-	bool pipe_pending;
+	struct sigpipe held;
 	int r;
 
 	*ret = (struct http_response){0};
@@ -773,10 +749,10 @@ int http_perform(struct http *http, struct ctx *ctx, const struct http_request *
 	t.slot = slot_take(http);
 	if (!t.slot)
 		return err_set(err, ERR_INTERNAL, "libcurl cannot create a handle for \"%.*s\"", STR_ARG(t.host));
-	pipe_pending = sigpipe_hold(&old);
+	sigpipe_hold(&held); /* a TLS connection that the other side closed */
 	r = perform(&t);
 	slot_give(http, t.slot);
-	sigpipe_release(pipe_pending, &old);
+	sigpipe_release(&held);
 	return r;
 }
 

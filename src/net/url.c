@@ -7,6 +7,8 @@
  */
 #include "net/url.h"
 
+#include <arpa/inet.h>
+
 #include "base/buf.h"
 #include "base/limits.h"
 #include "base/utf8.h"
@@ -63,6 +65,8 @@ static bool is_v6_text(struct str s)
 
 static bool is_name(struct str s)
 {
+	if (str_starts(s, STR(".")) || str_ends(s, STR(".")) || str_find(s, STR(".."), 0) != SIZE_MAX)
+		return false; /* an empty label */
 	for (size_t i = 0; i < s.len; i++) {
 		unsigned char c = ascii_lower((unsigned char)s.ptr[i]);
 
@@ -70,6 +74,38 @@ static bool is_name(struct str s)
 			return false;
 	}
 	return s.len > 0 && s.len <= HOST_MAX;
+}
+
+/* Whether the last label is a number, so that the whole host is meant as an IPv4 address. */
+static bool ends_in_number(struct str host)
+{
+	size_t dot = str_rfind_char(host, '.');
+	struct str label = dot < host.len ? str_from(host, dot + 1) : host;
+	bool hex = str_starts(label, STR("0x"));
+
+	label = str_from(label, hex ? 2 : 0);
+	for (size_t i = 0; i < label.len; i++)
+		if (!strchr(hex ? "0123456789abcdef" : "0123456789", label.ptr[i]))
+			return false;
+	return hex || label.len > 0;
+}
+
+/* A name loses the dot at its end, so that "host." and "host" are one host to every check. Numbers that are not an
+   address would be asked of a name server, which may answer anything. */
+static int take_name(struct arena *arena, struct str all, struct str name, struct url *url, struct err *err)
+{
+	struct in_addr address;
+
+	if (name.len > 1 && name.ptr[name.len - 1] == '.')
+		name.len--;
+	url->host = str_lower(arena, name);
+	if (!is_name(url->host))
+		return refuse(err, all,
+			      "the host may have letters, digits, '.', '-' and '_'; write other names as "
+			      "xn--…");
+	if (ends_in_number(url->host) && inet_aton(arena_cstr(arena, url->host), &address) == 0)
+		return refuse(err, all, "the host ends in a number and is not an IPv4 address");
+	return 0;
 }
 
 static int take_port(struct str all, struct str text, struct url *url, struct err *err)
@@ -88,9 +124,12 @@ static int take_port(struct str all, struct str text, struct url *url, struct er
 static int take_host(struct arena *arena, struct str all, struct str authority, struct url *url, struct err *err)
 {
 	size_t end;
+	int r;
 
 	if (str_find_char(authority, '@') < authority.len)
-		return refuse(err, all, "user names and passwords are not accepted; leave them out");
+		return err_set(err, ERR_INVALID,
+			       "a URL with a user name or a password is not accepted; leave out what comes before the "
+			       "'@'");
 	if (authority.len && authority.ptr[0] == '[') {
 		end = str_find_char(authority, ']');
 		url->host = str_n(authority.ptr + 1, end - 1);
@@ -100,12 +139,8 @@ static int take_host(struct arena *arena, struct str all, struct str authority, 
 		return take_port(all, str_from(authority, end + 1), url, err);
 	}
 	end = str_find_char(authority, ':');
-	url->host = str_lower(arena, str_first(authority, end));
-	if (!is_name(url->host))
-		return refuse(err, all,
-			      "the host may have letters, digits, '.', '-' and '_'; write other names as "
-			      "xn--…");
-	return take_port(all, str_from(authority, end), url, err);
+	r = take_name(arena, all, str_first(authority, end), url, err);
+	return r ? r : take_port(all, str_from(authority, end), url, err);
 }
 
 static int take_scheme(struct str *rest, struct str all, struct url *url, struct err *err)

@@ -12,7 +12,7 @@
 
 struct url {
 	bool tls;
-	struct str host; /* a name in small letters or an address; IPv6 without brackets */
+	struct str host; /* a name in small letters without a dot at its end, or an address; IPv6 without brackets */
 	uint16_t port;
 	struct str target; /* path and query: begins with '/', all characters legal, no fragment */
 };

@@ -87,8 +87,8 @@ static int compile_pcre2(struct str pattern, unsigned flags, bool broken, pcre2_
 		pcre2_get_error_message(code, (PCRE2_UCHAR *)text, sizeof(text));
 		return err_set(
 			err, ERR_INVALID,
-			"the pattern \"%.*s\" is not a regular expression: %s (at byte %zu); to find it as plain "
-			"text search literally",
+			"the pattern \"%.*s\" is not a regular expression: %s (at byte %zu); put a backslash before "
+			"a character that stands for itself",
 			STR_ARG(utf8_first(pattern, 120)), text, (size_t)at);
 	}
 	return 0;

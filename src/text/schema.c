@@ -170,9 +170,9 @@ static void write_bounds(struct buf *b, const struct jv *low, const struct jv *h
 	if (!low && !high)
 		return;
 	if (low && high) {
-		buf_lit(b, " between ");
+		buf_add(b, *unit ? STR(" of ") : STR(" between "));
 		jv_write(b, low);
-		buf_lit(b, " and ");
+		buf_add(b, *unit ? STR(" to ") : STR(" and "));
 		jv_write(b, high);
 	} else {
 		buf_add(b, low ? STR(" of at least ") : STR(" of at most "));
