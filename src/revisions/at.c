@@ -10,6 +10,7 @@
  * (content_read_now).
  */
 #include "base/clock.h"
+#include "base/hash.h"
 #include "base/limits.h"
 #include "revisions/at_internal.h"
 #include "store/list_stream.h"
@@ -91,14 +92,13 @@ static int take_change(struct at *at, struct ctx *ctx, struct rev_record *rec, s
 /* Takes in what the log has in memory. */
 static int take_known(struct at *at, struct ctx *ctx, struct err *err)
 {
-	ARENA_SCOPE struct arena *arena = arena_new();
 	struct revisions *rv = revisions_of(at->revisions);
+	struct arena *arena = NULL; /* made if there is something new */
 	struct ctx c = *ctx;
 	uint64_t head;
 	size_t before = at->count;
 	int r;
 
-	c.arena = arena;
 	revlog_lock(rv->log);
 	r = revlog_keeps(rv->log, at->number, err);
 	head = revlog_head(rv->log);
@@ -106,7 +106,10 @@ static int take_known(struct at *at, struct ctx *ctx, struct err *err)
 		struct rev_record rec;
 		bool has;
 
-		arena_reset(arena);
+		if (arena)
+			arena_reset(arena);
+		else
+			c.arena = arena = arena_new();
 		r = revlog_get(rv->log, &c, at->known + 1, &rec, &has, err);
 		if (r == 0 && has)
 			r = take_change(at, &c, &rec, err);
@@ -114,6 +117,8 @@ static int take_known(struct at *at, struct ctx *ctx, struct err *err)
 			at->known++;
 	}
 	revlog_unlock(rv->log);
+	if (arena)
+		arena_destroy(arena);
 	sort_in(at, before);
 	return r;
 }
@@ -183,7 +188,8 @@ static bool log_differs(struct at *at, struct ctx *ctx, struct wpath path, const
 		then = &rec->r.after;
 		differs = !rec->done || then->exists != (now != NULL) ||
 			  (now && then->version.len && !str_eq(then->version, now->version));
-		differs = differs && (!then->exists || then->where != REV_NOWHERE);
+		differs = differs && (!then->exists || then->where != REV_NOWHERE) &&
+			  !revlog_lost_between(log, rec->r.number, at->number);
 		if (differs)
 			*ret = (struct store_stat){
 				.kind = then->exists ? STORE_FILE : 0,
@@ -324,27 +330,71 @@ static int head_of(struct at *at, struct ctx *ctx, uint64_t *ret_head, struct er
 	return r;
 }
 
-/* The view's lock is held. The log is looked at once, after the file. Only a directory in which files were made since
-   takes longer: its list must be of the same moment. */
-static int stat_locked(struct at *at, struct ctx *ctx, struct wpath path, struct store_stat *ret_stat, struct err *err)
+/* The path's last record, if it is one of the revision or before; else NULL. Newer records may be missing: what it says
+   must be compared with the file (content_is_of). */
+static struct rev_record *last_known(struct at *at, struct ctx *ctx, struct wpath path)
 {
-	struct present now;
+	struct revisions *rv = revisions_of(at->revisions);
+	struct rev_record *rec = NULL;
+	struct err ignored;
+
+	if (!rv->journal)
+		return NULL;
+	revlog_lock(rv->log);
+	if (revlog_head(rv->log) < at->number || revlog_keeps(rv->log, at->number, &ignored) ||
+	    revlog_last(rv->log, ctx, path, &rec, &ignored))
+		rec = NULL;
+	revlog_unlock(rv->log);
+	return rec && rec->r.number <= at->number ? rec : NULL;
+}
+
+/* Gives the file of now the version that it has in the past. */
+static void stat_of_past(struct at *at, struct ctx *ctx, const struct rev_record *rec, struct store_stat *stat)
+{
+	struct revlog *log = revisions_of(at->revisions)->log;
+
+	revlog_lock(log);
+	stat->version = past_version(ctx->arena, at->number, rec->r.after.version, stat->size);
+	revlog_unlock(log);
+}
+
+/* What the path was, from what the files had a moment ago. The view's lock is held. The log is looked at once, after
+   the file. Only a directory in which files were made since takes longer: its list must be of the same moment. */
+static int stat_after_look(struct at *at, struct ctx *ctx, struct wpath path, struct present *now,
+			   struct store_stat *ret_stat, struct err *err)
+{
 	uint64_t before, after;
 	struct err late;
-	int r = stat_present(at, ctx, path, &now, err);
+	int r = head_of(at, ctx, &before, err);
 
-	if (r == 0)
-		r = head_of(at, ctx, &before, err);
 	for (int tries = 0; tries < STABLE_TRIES && r == 0; tries++) {
-		r = stat_then(at, ctx, path, &now, ret_stat, err);
-		if ((r && r != -ERR_NOT_FOUND) || !now.is_dir || at->count == 0 || wpath_is_root(path))
+		r = stat_then(at, ctx, path, now, ret_stat, err);
+		if ((r && r != -ERR_NOT_FOUND) || !now->is_dir || at->count == 0 || wpath_is_root(path))
 			break;
 		if (head_of(at, ctx, &after, &late) || after == before)
 			break;
 		before = after;
-		r = stat_present(at, ctx, path, &now, err);
+		r = stat_present(at, ctx, path, now, err);
 	}
 	return r;
+}
+
+static int stat_locked(struct at *at, struct ctx *ctx, struct wpath path, struct store_stat *ret_stat, struct err *err)
+{
+	struct present now;
+	const struct rev_record *rec;
+	int r = revisions_ready(revisions_of(at->revisions), ctx, err);
+
+	if (r == 0)
+		r = stat_present(at, ctx, path, &now, err);
+	if (r)
+		return r;
+	rec = now.exists ? last_known(at, ctx, path) : NULL;
+	if (!content_is_of(revisions_of(at->revisions), rec, &now.stat))
+		return stat_after_look(at, ctx, path, &now, ret_stat, err);
+	*ret_stat = now.stat;
+	stat_of_past(at, ctx, rec, ret_stat);
+	return 0;
 }
 
 static int at_stat(struct store *s, struct ctx *ctx, struct wpath path, struct store_stat *ret_stat, struct err *err)
@@ -359,6 +409,32 @@ static int at_stat(struct store *s, struct ctx *ctx, struct wpath path, struct s
 	return r;
 }
 
+/* Most files are what they were then: the file is read, and its version tells. *ret_done is false when it does not;
+   then `range` is what is left of it. */
+static int read_unchanged(struct at *at, struct ctx *ctx, struct wpath path, struct store_range *range,
+			  const struct sink *sink, struct store_stat *ret_stat, bool *ret_done, struct err *err)
+{
+	const struct rev_record *rec = last_known(at, ctx, path);
+	bool changed = true;
+	uint64_t len;
+	int r;
+
+	*ret_done = false;
+	if (!rec)
+		return 0;
+	r = content_read_now(revisions_of(at->revisions), ctx, path, rec, *range, sink, ret_stat, &len, &changed, err);
+	if (r)
+		return r;
+	*ret_done = !changed;
+	if (changed) {
+		range->offset += len;
+		range->length -= range->length == UINT64_MAX ? 0 : len;
+	} else {
+		stat_of_past(at, ctx, rec, ret_stat);
+	}
+	return 0;
+}
+
 static int at_read(struct store *s, struct ctx *ctx, struct wpath path, struct store_range range,
 		   const struct sink *sink, struct store_stat *ret_stat, struct err *err)
 {
@@ -366,17 +442,20 @@ static int at_read(struct store *s, struct ctx *ctx, struct wpath path, struct s
 	REV_PINNED struct revisions *pin = revisions_pin(revisions_of(at->revisions));
 	struct rev_state state;
 	struct present now;
-	int r;
+	bool done = false;
+	int r = revisions_ready(revisions_of(at->revisions), ctx, err);
 
+	if (r == 0)
+		r = read_unchanged(at, ctx, path, &range, sink, ret_stat, &done, err);
+	if (r || done)
+		return r;
 	/* The read itself looks at the log before and after. So it is not looked at here, unless nothing is found. */
 	pthread_mutex_lock(&at->lock);
-	r = revisions_ready(revisions_of(at->revisions), ctx, err);
-	if (r == 0)
-		r = stat_present(at, ctx, path, &now, err);
+	r = stat_present(at, ctx, path, &now, err);
 	if (r == 0)
 		r = stat_then(at, ctx, path, &now, ret_stat, err);
 	if (r == -ERR_NOT_FOUND)
-		r = stat_locked(at, ctx, path, ret_stat, err);
+		r = stat_after_look(at, ctx, path, &now, ret_stat, err);
 	pthread_mutex_unlock(&at->lock);
 	if (r)
 		return r;
@@ -516,15 +595,75 @@ static int walk_page(struct walk *w, bool is_now, struct store_page *ret_page, s
 	return 0;
 }
 
+/* The place that remembers a directory and its stamp, and what is in it if it does. 0: there is no stamp. */
+static uint64_t quiet_key(struct at *at, const struct walk *w, uint64_t stamp, uint64_t **ret_place)
+{
+	uint64_t key = hash_u64(w->dir.s, stamp);
+
+	*ret_place = &at->quiet[key % AT_QUIET_MAX];
+	return stamp && w->req->names_only && !w->req->recursive ? key : 0;
+}
+
+/* Most directories are what they were: then the store's own page is the answer. It is taken first and the log is looked
+   at after it, because a change is in the log before it is made. *ret_done is false when anything in the directory may
+   have been different. */
+static int list_unchanged(struct walk *w, struct store_page *ret_page, bool *ret_done, struct err *err)
+{
+	struct store_page page = {0};
+	struct store_call list = {.op = STORE_OP_LIST, .path = w->dir, .list = w->req, .ret_page = &page};
+	uint64_t key, *quiet;
+	struct store_stat then;
+	struct at *at = w->at;
+	int r;
+
+	*ret_done = false;
+	if (has_changed(w))
+		return 0;
+	r = store_forward(at->revisions->inner, w->ctx, &list, err);
+	if (r)
+		return r == -ERR_NOT_FOUND || r == -ERR_INVALID ? 0 : r;
+	key = quiet_key(at, w, page.stamp, &quiet);
+	page.stamp = 0;
+	*ret_done = key && *quiet == key;
+	if (*ret_done) {
+		*ret_page = page;
+		return 0;
+	}
+	r = at_bring_up(at, w->ctx, err);
+	if (r == 0)
+		r = at_settle(at, w->ctx, err);
+	if (r || has_changed(w) || at_changed_find(at, w->dir.s) || log_differs(at, w->ctx, w->dir, NULL, &then))
+		return r;
+	for (size_t i = 0; i < page.count; i++) {
+		struct store_entry *e = &page.entries[i];
+
+		if (e->stat.kind == STORE_DIR)
+			continue;
+		if (!is_settled(w, &e->stat) && log_differs(at, w->ctx, e->path, &e->stat, &then))
+			return 0;
+		if (!w->req->names_only)
+			e->stat.version = past_version(w->ctx->arena, at->number, e->stat.version, e->stat.size);
+	}
+	if (key && at->settled_ns)
+		*quiet = key;
+	*ret_page = page;
+	*ret_done = true;
+	return 0;
+}
+
 static int list_locked(struct at *at, struct ctx *ctx, struct wpath dir, const struct store_list_req *req,
 		       struct store_page *ret_page, struct err *err)
 {
 	struct walk w = {.at = at, .ctx = ctx, .dir = dir, .req = req};
 	struct err late;
-	int r = 0;
+	bool done;
+	int r;
 
 	if (!wpath_is_root(dir))
 		w.below = arena_printf(ctx->arena, "%.*s/", STR_ARG(dir.s));
+	r = list_unchanged(&w, ret_page, &done, err);
+	if (r || done)
+		return r;
 	for (int tries = 0; tries < STABLE_TRIES; tries++) {
 		struct store_stat stat;
 		struct present now;

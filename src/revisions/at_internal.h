@@ -5,6 +5,8 @@
 
 #include "revisions/layer.h"
 
+#define AT_QUIET_MAX 64
+
 /* A path that was changed since, and what it was. */
 struct changed {
 	struct str path; /* stays as long as the view */
@@ -23,6 +25,9 @@ struct at {
 	size_t count, cap;
 	uint64_t known;     /* the log's head that `changed` covers */
 	int64_t settled_ns; /* what has not changed since this time is what it was at the revision; 0: not known yet */
+	/* Directories that were found to be what they were, each with the stamp that it had: as long as it has that
+	   one, the log need not be looked at to list its names. */
+	uint64_t quiet[AT_QUIET_MAX];
 };
 
 static inline struct at *at_of(struct store *s)

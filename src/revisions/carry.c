@@ -145,6 +145,17 @@ static int copy_checkpoints(struct ctx *ctx, struct revlog *log, struct rev_carr
 	return r;
 }
 
+static bool is_whole(struct revisions *rv, const struct rev_blob *blob)
+{
+	ARENA_SCOPE struct arena *arena = arena_new();
+	struct ctx ctx = {.arena = arena};
+	struct store_stat stat;
+	struct err ignored;
+
+	return store_stat(rv->meta, &ctx, content_blob_path(arena, &blob->hash), &stat, &ignored) == 0 &&
+	       stat.size == blob->size;
+}
+
 int revisions_carry(struct store *revisions, struct ctx *ctx, struct rev_carry *c, struct err *err)
 {
 	struct revisions *rv = revisions_of(revisions);
@@ -165,17 +176,14 @@ int revisions_carry(struct store *revisions, struct ctx *ctx, struct rev_carry *
 	if (found.count)
 		qsort(found.list, found.count, sizeof(*found.list), blob_cmp);
 	c->blobs = ARENA_ARRAY(ctx->arena, struct rev_blob, found.count);
+	c->missing = 0;
 	for (size_t i = 0; r == 0 && i < found.count; i++) {
-		ARENA_SCOPE struct arena *scratch = arena_new();
-		struct ctx own = {.arena = scratch};
-		struct store_stat stat;
-		struct err ignored;
-
-		if ((kept && blob_cmp(&c->blobs[kept - 1], &found.list[i]) == 0) ||
-		    store_stat(rv->meta, &own, content_blob_path(scratch, &found.list[i].hash), &stat, &ignored) ||
-		    stat.size != found.list[i].size)
+		if (i && blob_cmp(&found.list[i - 1], &found.list[i]) == 0)
 			continue;
-		c->blobs[kept++] = found.list[i];
+		if (is_whole(rv, &found.list[i]))
+			c->blobs[kept++] = found.list[i];
+		else
+			c->missing++;
 	}
 	c->blob_count = kept;
 	free(found.list);
@@ -244,6 +252,8 @@ static int carried_draft(struct revisions *rv, struct ctx *ctx, const struct rev
 	if ((ret->after.where == REV_PREFIX && ret->piece.where != REV_BLOB) ||
 	    (ret->after.where == REV_LOG && ret->after.held_by == 0))
 		r = revlog_read_data(rv->log, ctx, &rec, &ret->data, err);
+	if (r == 0 && ret->before.where == REV_HERE)
+		r = revlog_read_was(rv->log, ctx, &rec, &ret->was, err);
 	return r;
 }
 

@@ -5,7 +5,8 @@
  *
  * A repair keeps everything that is whole. A damaged segment is copied to damaged/ and then replaced by its good lines;
  * a number whose line is gone gets a line that says so, so that the numbers after it stay what they are. A damaged
- * content is moved to damaged/. The index is made again.
+ * content is moved to damaged/, and one that is missing gets an empty file there: the next check finds nothing new. The
+ * index is made again.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -19,8 +20,9 @@ struct checking {
 	struct store *meta;
 	struct ctx *ctx;
 	struct rev_check *check;
-	uint64_t horizon; /* the highest that a line sets */
-	uint64_t last;    /* the last revision that was seen */
+	uint64_t horizon;   /* the highest that a line sets */
+	uint64_t last;      /* the last revision that was seen */
+	uint64_t known_end; /* the newest one that there was at the last clean end; 0: not known */
 	struct rev_blob *blobs;
 	size_t count, cap;
 };
@@ -162,7 +164,7 @@ static void check_lines(struct checking *c, const char *file, struct str bytes, 
 		if (at.line != seq.line && !bad) {
 			rest->damaged = true;
 			rest->unknown += at.line - seq.line;
-			found(c, "%s, byte %zu: %u lines are missing before it", file, offset, at.line - seq.line);
+			found(c, "%s, byte %zu: lines before it are missing (%u)", file, offset, at.line - seq.line);
 		}
 		good_line(c, rest, line, rest->damaged);
 		seq = at;
@@ -229,6 +231,12 @@ static int check_segment(struct checking *c, uint64_t first, uint64_t next, stru
 	}
 	if (!next && rest.unknown) /* nobody knows how many revisions there were */
 		rest_lose(c, &rest, rest.highest > c->last + rest.unknown ? rest.highest : c->last + rest.unknown);
+	if (!next && !rest.sealed && c->known_end > c->last) {
+		rest.damaged = true;
+		found(c, "%s: it ends at revision %llu, and there were %llu", path.s.ptr, (unsigned long long)c->last,
+		      (unsigned long long)c->known_end);
+		rest_lose(c, &rest, c->known_end);
+	}
 	if (next && (!rest.sealed || rest.next != next)) {
 		rest.damaged = true;
 		found(c, "%s: its end is missing", path.s.ptr);
@@ -263,6 +271,8 @@ static int check_segments(struct checking *c, struct err *err)
 		if (r == 0)
 			r = ctx_check(c->ctx, err);
 	}
+	if (r == 0 && c->known_end > c->last)
+		r = fill_gap(c, c->last + 1, c->known_end + 1, err);
 	if (r == 0 && count && list[0].first > 1 && list[0].first > c->horizon)
 		r = fill_gap(c, 1, list[0].first, err);
 	return r;
@@ -314,10 +324,30 @@ static int blob_cmp(const void *a, const void *b)
 	return rev_hash_cmp(&((const struct rev_blob *)a)->hash, &((const struct rev_blob *)b)->hash);
 }
 
+/* A content that is not there: lost, unless it was forgotten on purpose, or a repair has said so before. */
+static int check_missing(struct checking *c, struct ctx *ctx, const struct rev_blob *b, struct wpath path,
+			 struct wpath aside, struct err *err)
+{
+	struct wpath gone = {arena_printf(ctx->arena, "gone/%.*s", STR_ARG(rev_blob_name(ctx->arena, &b->hash)))};
+	struct store_stat stat;
+	struct err ignored;
+
+	if (store_stat(c->meta, ctx, gone, &stat, &ignored) == 0)
+		return 0;
+	if (store_stat(c->meta, ctx, aside, &stat, &ignored) == 0) {
+		c->check->contents--;
+		c->check->aside++;
+		return 0;
+	}
+	found(c, "%s is missing, which a revision refers to", path.s.ptr);
+	return c->check->repair ? store_write(c->meta, ctx, aside, STR(""), (struct store_cond){0}, NULL, err) : 0;
+}
+
 static int check_blob(struct checking *c, const struct rev_blob *b, struct err *err)
 {
 	ARENA_SCOPE struct arena *arena = arena_new();
-	struct wpath path = content_blob_path(arena, &b->hash), aside, gone;
+	struct wpath path = content_blob_path(arena, &b->hash);
+	struct wpath aside = {arena_printf(arena, "damaged/%.*s", STR_ARG(path.s))};
 	struct store_cond any = {0};
 	struct ctx ctx = *c->ctx;
 	struct store_stat stat;
@@ -328,19 +358,11 @@ static int check_blob(struct checking *c, const struct rev_blob *b, struct err *
 	if (content_is(c->meta, &ctx, path, &b->hash, &stat) && stat.size == b->size)
 		return 0;
 	r = store_stat(c->meta, &ctx, path, &stat, err);
-	if (r == -ERR_NOT_FOUND) {
-		gone.s = arena_printf(arena, "gone/%.*s", STR_ARG(rev_blob_name(arena, &b->hash)));
-		if (store_stat(c->meta, &ctx, gone, &stat, err) == 0)
-			return 0; /* it was forgotten on purpose */
-		found(c, "%s is missing, which a revision refers to", path.s.ptr);
-		return 0;
-	}
 	if (r)
-		return r;
+		return r == -ERR_NOT_FOUND ? check_missing(c, &ctx, b, path, aside, err) : r;
 	found(c, "%s is not the content that it is named after", path.s.ptr);
 	if (!c->check->repair)
 		return 0;
-	aside.s = arena_printf(arena, "damaged/%.*s", STR_ARG(path.s));
 	return store_move(c->meta, &ctx, path, aside, any, any, NULL, err);
 }
 
@@ -377,7 +399,7 @@ int revisions_check_files(struct store *meta, struct ctx *ctx, struct rev_check 
 int revisions_check(struct store *revisions, struct ctx *ctx, struct rev_check *check, struct err *err)
 {
 	struct revisions *rv = revisions_of(revisions);
-	struct checking c = {.meta = rv->meta, .ctx = ctx, .check = check};
+	struct checking c = {.meta = rv->meta, .ctx = ctx, .check = check, .known_end = recover_known_end(rv, ctx)};
 	struct store *runs = rv->journal ? rv->meta : rv->scratch;
 	int r = check_segments(&c, err);
 
@@ -388,8 +410,10 @@ int revisions_check(struct store *revisions, struct ctx *ctx, struct rev_check *
 		r = check_blobs(&c, err);
 	if (r == 0 && check->repair && check->damages && runs) {
 		runs_remove_all(runs, ctx);
-		if (rv->log)
+		if (rv->log) {
 			revlog_forget(rv->log);
+			revisions_unpin(&(struct revisions *){revisions_pin(rv)}); /* it is read again now */
+		}
 	}
 	free(c.blobs);
 	return r;

@@ -7,6 +7,8 @@
  *  REV_LOG      in the line of a record. A write of up to REV_INLINE_MAX bytes costs no file of its own that way. The
  *               bytes are in this record or in the earlier one that wrote them (`held_by`). When retention drops that
  *               record, it first writes the bytes as a blob, so readers look in the log and then for the blob.
+ *  REV_HERE     the same for the content before the change, in the record of the change: of a file that a fork has from
+ *               its parent, and changes for the first time.
  *  REV_BLOB     in a blob: a file in meta whose name is the hash of its content, blobs/<2 digits>/<the other digits>.
  *               Equal contents are kept once, and a blob never changes. It is checked against its name before any of it
  *               is used.
@@ -308,11 +310,13 @@ static struct source file_source(struct store *store, struct ctx *ctx, struct wp
 int content_keep_file(struct revisions *rv, struct ctx *ctx, struct wpath path, struct rev_state *state,
 		      struct err *err)
 {
-	struct store_stat stat;
+	struct store_stat stat = {.size = state->size, .version = state->version};
 	struct store_call get = {.op = STORE_OP_STAT, .path = path, .ret_stat = &stat};
 	struct source source;
-	int r = store_forward(rv->base.inner, ctx, &get, err);
+	int r = 0;
 
+	if (!state->exists || !state->version.len) /* nobody has looked yet */
+		r = store_forward(rv->base.inner, ctx, &get, err);
 	if (r)
 		return r;
 	source = file_source(rv->base.inner, ctx, path, stat.version, UINT64_MAX);
@@ -320,7 +324,7 @@ int content_keep_file(struct revisions *rv, struct ctx *ctx, struct wpath path, 
 		char *bytes = arena_alloc_raw(ctx->arena, (size_t)stat.size + 1);
 		size_t len = 0, n = 1;
 
-		while (r == 0 && n && len <= stat.size) {
+		while (r == 0 && n && len < stat.size + !stat.version.len) { /* a version tells where it ends */
 			r = source.pull(source.arg, bytes + len, (size_t)stat.size + 1 - len, &n, err);
 			len += n;
 		}
@@ -412,8 +416,10 @@ static int not_kept(const struct rev_record *record, struct err *err)
 		       STR_ARG(record->r.path.s), (unsigned long long)record->r.number);
 }
 
-/* The bytes in the record `number`, or in what retention made of it. */
-static int logged_bytes(struct revisions *rv, struct ctx *ctx, uint64_t number, struct str *ret_data, struct err *err)
+/* The bytes in the record `number`, or in what retention made of it; `before`: those of the state before it, which
+   nothing needs that is not dropped with the record. */
+static int logged_bytes(struct revisions *rv, struct ctx *ctx, uint64_t number, bool before, struct str *ret_data,
+			struct err *err)
 {
 	struct rev_record *holder;
 	int r;
@@ -423,6 +429,8 @@ static int logged_bytes(struct revisions *rv, struct ctx *ctx, uint64_t number, 
 	revlog_unlock(rv->log);
 	if (r)
 		return r;
+	if (before)
+		return holder ? revlog_read_was(rv->log, ctx, holder, ret_data, err) : -ERR_NOT_FOUND;
 	return holder ? revlog_read_data(rv->log, ctx, holder, ret_data, err)
 		      : revlog_read_dropped(rv->log, ctx, number, ret_data, err);
 }
@@ -435,11 +443,15 @@ static int find_held(struct revisions *rv, struct ctx *ctx, const struct rev_rec
 	int r;
 
 	*ret_blob = state->hash;
-	if (state->where != REV_LOG)
+	if (state->where != REV_LOG && state->where != REV_HERE)
 		return state->where == REV_BLOB ? 0 : -ERR_NOT_FOUND;
 	if (held.held_by == 0)
 		held.held_by = record->r.number;
-	r = logged_bytes(rv, ctx, held.held_by, ret_bytes, err);
+	r = logged_bytes(rv, ctx, held.held_by, held.where == REV_HERE, ret_bytes, err);
+	if (held.where == REV_HERE) {
+		*ret_blob = (struct rev_hash){0};
+		return r;
+	}
 	*ret_blob = r ? content_held_hash(&held) : (struct rev_hash){0};
 	return r == -ERR_NOT_FOUND ? 0 : r;
 }
@@ -466,10 +478,25 @@ static struct store_range clamp_range(struct store_range range, uint64_t size)
 	return range;
 }
 
+bool content_is_of(struct revisions *rv, const struct rev_record *record, const struct store_stat *stat)
+{
+	bool is;
+
+	if (!rv->journal || !record || stat->kind != STORE_FILE)
+		return false;
+	revlog_lock(rv->log);
+	is = record->done && record->r.after.exists && record->r.after.version.len &&
+	     str_eq(record->r.after.version, stat->version);
+	revlog_unlock(rv->log);
+	return is;
+}
+
 /* Reads one piece of the file as it is now. The log is read again after the piece: a record is in the log before the
-   bytes change, so if there is no newer record, the piece is the content that `last` left. */
+   bytes change, so if there is no newer record, the piece is the content that `last` left. Where the version alone
+   tells that, the log is not asked. */
 static int read_now_piece(struct revisions *rv, struct ctx *ctx, struct wpath path, const struct rev_record *last,
-			  struct piece *piece, uint64_t offset, bool *ret_changed, struct err *err)
+			  struct piece *piece, uint64_t offset, struct store_stat *ret_stat, bool *ret_changed,
+			  struct err *err)
 {
 	struct sink sink = {.push = piece_push, .arg = piece};
 	struct store_stat stat;
@@ -481,6 +508,12 @@ static int read_now_piece(struct revisions *rv, struct ctx *ctx, struct wpath pa
 
 	if (r && r != -ERR_NOT_FOUND && r != -ERR_INVALID)
 		return r;
+	if (r == 0) {
+		*ret_stat = stat;
+		ret_stat->version = STR_NONE;
+		if (content_is_of(rv, last, &stat))
+			return 0;
+	}
 	up = revlog_refresh(rv->log, ctx, &later);
 	if (up) {
 		*err = later;
@@ -494,8 +527,8 @@ static int read_now_piece(struct revisions *rv, struct ctx *ctx, struct wpath pa
 }
 
 int content_read_now(struct revisions *rv, struct ctx *ctx, struct wpath path, const struct rev_record *last,
-		     struct store_range range, const struct sink *sink, uint64_t *ret_len, bool *ret_changed,
-		     struct err *err)
+		     struct store_range range, const struct sink *sink, struct store_stat *ret_stat, uint64_t *ret_len,
+		     bool *ret_changed, struct err *err)
 {
 	*ret_len = 0;
 	*ret_changed = false;
@@ -507,7 +540,7 @@ int content_read_now(struct revisions *rv, struct ctx *ctx, struct wpath path, c
 
 		c.arena = arena;
 		piece.ptr = arena_alloc_raw(arena, piece.cap + 1);
-		r = read_now_piece(rv, &c, path, last, &piece, range.offset, ret_changed, err);
+		r = read_now_piece(rv, &c, path, last, &piece, range.offset, ret_stat, ret_changed, err);
 		if (r || *ret_changed)
 			return r;
 		r = sink->push(sink->arg, piece.ptr, piece.len, err);
@@ -562,6 +595,7 @@ int content_read_after(struct revisions *rv, struct ctx *ctx, struct rev_record 
 		       const struct sink *sink, struct err *err)
 {
 	struct rev_record *end;
+	struct store_stat unused;
 	struct source source;
 	uint64_t len;
 	bool changed;
@@ -572,7 +606,7 @@ int content_read_after(struct revisions *rv, struct ctx *ctx, struct rev_record 
 		return read_state(rv, ctx, record, &record->r.after, range, sink, err);
 	r = end_of_appends(rv, ctx, record, &end, err);
 	if (r == 0 && end->r.after.where == REV_PREFIX) { /* the file still begins with this content */
-		r = content_read_now(rv, ctx, record->r.path, end, range, sink, &len, &changed, err);
+		r = content_read_now(rv, ctx, record->r.path, end, range, sink, &unused, &len, &changed, err);
 		if (r || !changed)
 			return r;
 		range.offset += len;

@@ -12,7 +12,11 @@
  * A group that has more than PART_MAX changes, or PART_BYTES of records, is logged in several parts, so that memory
  * does not grow with it. Then a kill can leave the first parts alone: each of them is whole.
  *
- * In a journal a change and its record are one step already, and callers make such changes from several threads.
+ * In a journal of a store that makes groups in one step (JOURNAL_GROUP), the changes and their records are that step,
+ * in parts of at most JOURNAL_GROUP_MAX changes. Nothing is looked at before: the first try believes the log, and the
+ * store checks the conditions. Only after a refusal the files are looked at, all of them in few requests. A content
+ * that is too large for a step is written on its own, in its place among the others. Elsewhere (objects) changes are
+ * made one by one, and callers make them from several threads.
  */
 #include "base/limits.h"
 #include "revisions/layer.h"
@@ -68,21 +72,30 @@ static int take_part(struct revisions *rv, struct ctx *ctx, struct part *p, stru
 	return 0;
 }
 
+/* Refuses a change that what is there does not allow. */
+static int check_look(const struct store_group_item *item, const struct look *l, struct err *err)
+{
+	int r;
+
+	if (l->is_dir)
+		return store_refuse(item->cond.kind == STORE_VERSION ? REFUSE_DIR_VERSION
+				    : item->op == STORE_OP_REMOVE    ? REFUSE_NOT_RECURSIVE
+								     : REFUSE_DIR,
+				    item->path.s, err);
+	r = store_cond_check(item->cond, l->state.exists, l->state.version, err);
+	return r == 0 && item->op == STORE_OP_REMOVE && !l->state.exists ? store_not_found(err) : r;
+}
+
 static int look_one(struct revisions *rv, struct ctx *ctx, const struct store_group_item *item, struct rev_draft *d,
 		    struct err *err)
 {
 	struct look l;
 	int r = look_at(rv, ctx, item->path, &l, err);
 
-	if (r == 0 && l.is_dir)
-		r = store_refuse(item->cond.kind == STORE_VERSION ? REFUSE_DIR_VERSION
-				 : item->op == STORE_OP_REMOVE    ? REFUSE_NOT_RECURSIVE
-								  : REFUSE_DIR,
-				 item->path.s, err);
 	if (r == 0)
-		r = store_cond_check(item->cond, l.state.exists, l.state.version, err);
-	if (r == 0 && item->op == STORE_OP_REMOVE && !l.state.exists)
-		r = store_not_found(err);
+		r = check_look(item, &l, err);
+	if (r == 0 && !l.state.exists)
+		r = look_refuse_below_file(rv, ctx, item->path, err);
 	if (r == 0)
 		r = look_hold(rv, ctx, item->path, &l, err);
 	d->before = l.state;
@@ -107,7 +120,7 @@ static int log_part(struct revisions *rv, struct ctx *ctx, struct part *p, struc
 			p->group->failed = p->first + i;
 	}
 	if (r == 0)
-		r = revlog_append(rv->log, ctx, p->drafts, p->count, err);
+		r = revisions_log(rv, ctx, p->drafts, p->count, err);
 	for (size_t i = 0; r == 0 && i < p->count; i++)
 		p->records[i] = p->drafts[i].record;
 	return r;
@@ -167,6 +180,185 @@ static int change_part(struct revisions *rv, struct ctx *ctx, struct part *p, st
 	return r ? r : make_part(rv, ctx, p, results, err);
 }
 
+/* --- in one step with the records --- */
+
+static bool fits_step(const struct rev_draft *d, const struct source *source)
+{
+	return d->op == REV_REMOVE || (!source->pull && source->bytes.len <= REV_STEP_MAX);
+}
+
+/* Takes in as many items as one step can make; none: the first one is too large. */
+static int take_step(struct revisions *rv, struct ctx *ctx, struct part *p, struct err *err)
+{
+	size_t most = p->group->count - p->first, bytes = 0;
+
+	most = most < JOURNAL_GROUP_MAX ? most : JOURNAL_GROUP_MAX;
+	p->drafts = ARENA_ARRAY(ctx->arena, struct rev_draft, most);
+	p->sources = ARENA_ARRAY(ctx->arena, struct source, most);
+	for (p->count = 0; p->count < most; p->count++) {
+		const struct store_group_item *item = &p->group->items[p->first + p->count];
+		const struct source *source = item->source;
+		struct rev_draft *d = &p->drafts[p->count];
+		int r = 0;
+
+		*d = (struct rev_draft){.op = item->op == STORE_OP_REMOVE ? REV_REMOVE : REV_WRITE, .path = item->path};
+		if (source && (!fits_step(d, source) || bytes + source->bytes.len > JOURNAL_GROUP_BYTES))
+			break;
+		if (source) {
+			r = revisions_take_source(rv, ctx, source, d, &p->sources[p->count], err);
+			d->after.mode = source->mode;
+			bytes += source->bytes.len;
+		}
+		if (r) {
+			p->group->failed = p->first + p->count;
+			return r;
+		}
+	}
+	return 0;
+}
+
+/* What is known of the files: by the log alone if `trust`, and otherwise by looking. */
+static int look_step(struct revisions *rv, struct ctx *ctx, const struct part *p, bool trust, struct look *looks,
+		     struct err *err)
+{
+	struct wpath *paths = ARENA_ARRAY(ctx->arena, struct wpath, p->count);
+	struct look *found = ARENA_ARRAY(ctx->arena, struct look, p->count);
+	size_t *of = ARENA_ARRAY(ctx->arena, size_t, p->count), n = 0;
+	int r;
+
+	for (size_t i = 0; i < p->count; i++) {
+		const struct store_group_item *item = &p->group->items[p->first + i];
+
+		if (trust && look_known(rv, ctx, item->path, item->cond, &looks[i]))
+			continue;
+		paths[n] = item->path;
+		of[n++] = i;
+	}
+	r = n ? look_all(rv, ctx, paths, n, found, err) : 0;
+	for (size_t i = 0; r == 0 && i < n; i++)
+		looks[of[i]] = found[i];
+	return r;
+}
+
+/* Completes the draft of an item, and says what the store has to do for it. */
+static int draft_item(struct revisions *rv, struct ctx *ctx, const struct part *p, size_t i, struct look *l,
+		      struct journal_item *ret, struct err *err)
+{
+	const struct store_group_item *item = &p->group->items[p->first + i];
+	struct rev_draft *d = &p->drafts[i];
+	int r = check_look(item, l, err);
+
+	if (r == 0)
+		r = look_hold(rv, ctx, item->path, l, err);
+	d->before = l->state;
+	d->base = l->base;
+	*ret = (struct journal_item){
+		.change = d->op == REV_REMOVE ? JOURNAL_REMOVE : JOURNAL_WRITE,
+		.path = item->path,
+		.cond = {.kind = l->state.exists ? STORE_VERSION : STORE_ABSENT, .version = l->state.version}};
+	d->made = ret->version = STR("");
+	if (d->op == REV_WRITE) {
+		ret->content = p->sources[i].bytes;
+		d->made = ret->version = arena_printf(ctx->arena, "%016llx", (unsigned long long)random_u64());
+	}
+	return r;
+}
+
+/* One try. *ret_again: another writer was first, or the log was believed and the store knew better. */
+static int try_step(struct revisions *rv, struct ctx *ctx, struct part *p, bool trust, bool *ret_again, struct err *err)
+{
+	struct look *looks = ARENA_ARRAY(ctx->arena, struct look, p->count);
+	struct journal_item *items = ARENA_ARRAY(ctx->arena, struct journal_item, p->count);
+	struct rev_step step = {.change = JOURNAL_GROUP,
+				.path = WPATH_ROOT,
+				.version = STR(""),
+				.items = items,
+				.item_count = p->count};
+	int r = look_step(rv, ctx, p, trust, looks, err);
+
+	*ret_again = false;
+	for (size_t i = 0; r == 0 && i < p->count; i++) {
+		r = draft_item(rv, ctx, p, i, &looks[i], &items[i], err);
+		if (r) {
+			p->group->failed = p->first + i;
+			*ret_again = trust && r == -ERR_CONFLICT;
+			return r;
+		}
+	}
+	if (r)
+		return r;
+	r = revlog_append_step(rv->log, ctx, p->drafts, p->count, &step, err);
+	if (r && step.refused)
+		p->group->failed = p->first + step.failed;
+	*ret_again = r == -ERR_CONFLICT || r == -ERR_EXISTS || r == -ERR_NOT_FOUND;
+	return r;
+}
+
+static void note_made(const struct part *p, struct arena *results)
+{
+	for (size_t i = 0; i < p->count; i++) {
+		struct store_group_item *item = &p->group->items[p->first + i];
+
+		item->made = true;
+		if (item->op == STORE_OP_WRITE)
+			item->stat = (struct store_stat){.kind = STORE_FILE,
+							 .size = p->drafts[i].after.size,
+							 .mtime_ns = p->drafts[i].time_ns,
+							 .version = arena_str(results, p->drafts[i].made)};
+	}
+}
+
+/* An item that is too large for a step. */
+static int change_alone(struct revisions *rv, struct ctx *ctx, struct part *p, struct err *err)
+{
+	struct store_group one = {.items = p->group->items + p->first, .count = 1, .failed = 1};
+	int r = store_group_generic(&rv->base, ctx, &one, err);
+
+	p->count = 1;
+	if (r)
+		p->group->failed = p->first;
+	return r;
+}
+
+static int change_step(struct revisions *rv, struct ctx *ctx, struct part *p, struct arena *results, struct err *err)
+{
+	int r = take_step(rv, ctx, p, err);
+	bool again = true;
+
+	if (r || p->count == 0)
+		return r;
+	pthread_rwlock_wrlock(&rv->tree);
+	for (int tries = 0; again && tries < TRIES_MAX; tries++) {
+		p->group->failed = p->group->count;
+		r = try_step(rv, ctx, p, tries == 0, &again, err);
+	}
+	pthread_rwlock_unlock(&rv->tree);
+	if (r == 0)
+		note_made(p, results);
+	return r;
+}
+
+static int change_in_steps(struct revisions *rv, struct ctx *ctx, struct store_group *group, struct err *err)
+{
+	struct part p = {.group = group};
+	int r = 0;
+
+	while (r == 0 && p.first < group->count) {
+		{
+			REV_PINNED struct revisions *pin = revisions_pin(rv);
+			ARENA_SCOPE struct arena *arena = arena_new();
+			struct ctx own = *ctx;
+
+			own.arena = arena;
+			r = change_step(rv, &own, &p, ctx->arena, err);
+		}
+		if (r == 0 && p.count == 0)
+			r = change_alone(rv, ctx, &p, err);
+		p.first += p.count;
+	}
+	return r;
+}
+
 static int change_group(struct revisions *rv, struct ctx *ctx, struct store_group *group, struct err *err)
 {
 	REV_PINNED struct revisions *pin = revisions_pin(rv);
@@ -188,11 +380,24 @@ static int change_group(struct revisions *rv, struct ctx *ctx, struct store_grou
 	return r;
 }
 
+bool revisions_makes_groups(struct store *revisions)
+{
+	return make_groups(revisions_of(revisions));
+}
+
 int revisions_group(struct store *s, struct ctx *ctx, struct store_group *group, struct err *err)
 {
 	struct revisions *rv = revisions_of(s);
+	int r = 0;
 
 	group->failed = group->count;
-	return rv->journal || !is_all_recorded(group) ? store_group_generic(s, ctx, group, err)
-						      : change_group(rv, ctx, group, err);
+	if (!is_all_recorded(group))
+		return store_group_generic(s, ctx, group, err);
+	if (rv->journal)
+		r = revisions_ready(rv, ctx, err);
+	if (r)
+		return r;
+	if (rv->journal)
+		return make_groups(rv) ? change_in_steps(rv, ctx, group, err) : store_group_generic(s, ctx, group, err);
+	return change_group(rv, ctx, group, err);
 }

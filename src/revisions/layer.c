@@ -117,10 +117,11 @@ static int log_and_apply(struct revisions *rv, struct ctx *ctx, struct store_cal
 	struct rev_step step;
 	int r;
 
+	call->cond.known_ns = clock_monotonic_ns(); /* the log refuses the record if it no longer holds */
 	if (make_step(rv, ctx, call, &step))
 		r = revlog_append_step(rv->log, ctx, d, 1, &step, err);
 	else
-		r = revlog_append(rv->log, ctx, d, 1, err);
+		r = revisions_log(rv, ctx, d, 1, err);
 	*ret_step = step.refused ? STEP_LOOK : STEP_TRUST;
 	if (r)
 		return r;
@@ -133,20 +134,32 @@ static int log_and_apply(struct revisions *rv, struct ctx *ctx, struct store_cal
 	return 0;
 }
 
+/* What is at the path: as the log says, or, if it does not say enough or was wrong the last time, as it is seen. */
+static int look(struct revisions *rv, struct ctx *ctx, const struct store_call *wanted, enum step step,
+		struct look *ret, struct str *ret_was, struct err *err)
+{
+	bool known = step == STEP_TRUST && (look_inherited(rv, ctx, wanted->path, wanted->cond, ret, ret_was) ||
+					    look_known(rv, ctx, wanted->path, wanted->cond, ret));
+
+	if (known && wanted->op == STORE_OP_REMOVE) /* there must be something, and it may be a directory */
+		known = ret->state.exists;
+	return known ? 0 : look_at(rv, ctx, wanted->path, ret, err);
+}
+
 /* One try of a write or an append. `d` has op, path, after and data; the path is locked. */
 static int change_once(struct revisions *rv, struct ctx *ctx, const struct store_call *wanted, struct rev_draft *d,
 		       enum step *step, struct err *err)
 {
 	struct store_call call = *wanted;
 	struct look l;
-	int r = 0;
+	int r = look(rv, ctx, wanted, *step, &l, &d->was, err);
 
-	if (*step != STEP_TRUST || !look_known(rv, ctx, wanted->path, wanted->cond, &l))
-		r = look_at(rv, ctx, wanted->path, &l, err);
 	if (r == 0 && l.is_dir)
 		return refuse_dir(wanted->path, wanted->cond, REFUSE_DIR, err);
 	if (r == 0)
 		r = check_cond(wanted->cond, &l, err);
+	if (r == 0 && !l.state.exists && !rv->journal)
+		r = look_refuse_below_file(rv, ctx, wanted->path, err);
 	if (r)
 		return r;
 	if (d->op == REV_APPEND && l.state.exists) {
@@ -326,10 +339,8 @@ static int remove_file(struct revisions *rv, struct ctx *ctx, struct store_call 
 	struct store_stat unused = {0};
 	struct store_call call = *wanted;
 	struct look l;
-	int r = 0;
+	int r = look(rv, ctx, wanted, *step, &l, &d.was, err);
 
-	if (*step != STEP_TRUST || !look_known(rv, ctx, wanted->path, wanted->cond, &l) || !l.state.exists)
-		r = look_at(rv, ctx, wanted->path, &l, err);
 	if (r)
 		return r;
 	if (l.is_dir && wanted->recursive && wanted->cond.kind == STORE_ANY) {
@@ -416,16 +427,14 @@ static void revisions_destroy(struct store *s)
 	pthread_rwlock_destroy(&rv->tree);
 	pthread_rwlock_destroy(&rv->pins);
 	pthread_mutex_destroy(&rv->opening);
-	for (size_t i = 0; i < REV_STRIPES; i++) {
+	for (size_t i = 0; i < REV_STRIPES; i++)
 		pthread_mutex_destroy(&rv->stripes[i]);
-		pthread_mutex_destroy(&rv->dirs[i]);
-	}
 	free(rv);
 }
 
 static const struct store_ops revisions_ops = {
 	.name = "revisions",
-	.cannot = STORE_ONE_STEP,
+	.cannot = STORE_ONE_STEP | STORE_GROUP_STEP | STORE_WRITE_STEP | STORE_OVER_PAST,
 	.write = revisions_write,
 	.append = revisions_append,
 	.remove = revisions_remove,
@@ -460,10 +469,8 @@ int store_revisions_open(struct store *inner, struct store *meta, struct revisio
 	pthread_rwlock_init(&rv->tree, NULL);
 	pthread_rwlock_init(&rv->pins, NULL);
 	pthread_mutex_init(&rv->opening, NULL);
-	for (size_t i = 0; i < REV_STRIPES; i++) {
+	for (size_t i = 0; i < REV_STRIPES; i++)
 		pthread_mutex_init(&rv->stripes[i], NULL);
-		pthread_mutex_init(&rv->dirs[i], NULL);
-	}
 	if (!recover_is_clean(rv, ctx))
 		r = revisions_ready(rv, ctx, err);
 	if (r) {

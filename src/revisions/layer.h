@@ -4,9 +4,12 @@
 #define STEAD_REVISIONS_LAYER_H
 
 #include "base/clock.h"
+#include "base/limits.h"
 #include "revisions/log.h"
 
-#define REV_STRIPES 64
+#define REV_STRIPES 256
+/* A larger content is written to the store on its own, not in one step with its record. */
+#define REV_STEP_MAX (1 * MIB)
 
 struct revisions {
 	struct store base;
@@ -22,22 +25,22 @@ struct revisions {
 	_Atomic bool blobs_counted; /* they are when somebody asks */
 	_Atomic int64_t counted_ns; /* monotonic: when the log was last read for the sake of counting */
 	pthread_mutex_t opening;
-	_Atomic bool boot_due; /* the boot is to be noted once there is something in the log */
-	_Atomic bool opened;   /* the log has been read: at the first change or query, if not at the start */
+	_Atomic size_t marks_len; /* of the file with marks of a clean end, when it was read */
+	_Atomic bool boot_due;    /* the boot is noted before the first record, not by a process that only asks */
+	_Atomic bool opened;      /* the log has been read: at the first change or query, if not at the start */
 	struct revlog *log;
 	pthread_rwlock_t pins; /* held shared by whoever has records in hand, and alone to trim the log's memory */
 	/* A change of one path holds `tree` shared and its stripe; one of many paths holds `tree` alone. Between
 	   processes nothing is held: the log's append and the store's conditions decide. */
 	pthread_rwlock_t tree;
 	pthread_mutex_t stripes[REV_STRIPES];
-	/* Held while a file is changed in the store below, by its directory. A store may lock the directory and poll
-	   for that lock; threads that wait here in line do not have to. */
-	pthread_mutex_t dirs[REV_STRIPES];
 };
 
 struct revisions *revisions_of(struct store *s);
 /* Reads the end of the log and replays it, unless that was done. Must be called before any function below. */
 int revisions_ready(struct revisions *rv, struct ctx *ctx, struct err *err);
+/* Logs the drafts of a change that is made afterwards, as revlog_append() does. */
+int revisions_log(struct revisions *rv, struct ctx *ctx, struct rev_draft *drafts, size_t count, struct err *err);
 
 /* Records are valid as long as the caller is pinned: `REV_PINNED struct revisions *pin = revisions_pin(rv);` */
 struct revisions *revisions_pin(struct revisions *rv);
@@ -76,16 +79,39 @@ int look_at(struct revisions *rv, struct ctx *ctx, struct wpath path, struct loo
 /* What the log says about a path, without a look. False: it does not say enough, or it does not meet the caller's
    condition; then the path must be looked at. */
 bool look_known(struct revisions *rv, struct ctx *ctx, struct wpath path, struct store_cond cond, struct look *ret);
+/* What a fork has at a path that the log says was never changed in it, and that it has from its parent: in one request,
+   along with the content if it is small enough to be kept in the record of its change (REV_HERE). False: it is not such
+   a file, or it does not meet the caller's condition. */
+bool look_inherited(struct revisions *rv, struct ctx *ctx, struct wpath path, struct store_cond cond, struct look *ret,
+		    struct str *ret_was);
+/* Compares what was seen at a path (kind 0: nothing) with the log, as far as it has been read. False: they do not
+   agree, and the path must be looked at. */
+bool look_agrees(struct revisions *rv, struct ctx *ctx, struct wpath path, const struct store_stat *stat,
+		 struct look *ret);
+/* look_at() for many paths, in few requests. */
+int look_all(struct revisions *rv, struct ctx *ctx, const struct wpath *paths, size_t count, struct look *ret,
+	     struct err *err);
 /* Makes sure that the present bytes of the path are kept, because they are about to be replaced. */
 int look_hold(struct revisions *rv, struct ctx *ctx, struct wpath path, struct look *l, struct err *err);
 /* A directory that another program emptied may still exist on the host. To a store it does not exist, and its path may
    become a file. */
 bool look_empty_dir(struct revisions *rv, struct ctx *ctx, struct wpath path);
+/* Refuses a path that cannot exist because one of its parents is a file, before the change is logged: other processes
+   should not find a record that cannot be made. */
+int look_refuse_below_file(struct revisions *rv, struct ctx *ctx, struct wpath path, struct err *err);
+/* The file that keeps one from being made at `path`: a part of that path, or below it. False: there is none. */
+bool look_obstacle(struct revisions *rv, struct ctx *ctx, struct wpath path, struct rev_obstacle *ret);
 
 /* --- making what was logged (make.c) --- */
 
 /* The change of `call` for a store that makes it in one step with its record. False: it is made on its own. */
 bool make_step(struct revisions *rv, struct ctx *ctx, const struct store_call *call, struct rev_step *ret);
+/* True when changes are made as a group, in one step with their records. */
+bool make_groups(const struct revisions *rv);
+/* Where a change is made apart from its record, an owner that is later than the first asks the log again before it
+   makes the change, and nobody makes it for the owner before the second. */
+#define REV_LATE_NS       (1 * NS_PER_S)
+#define REV_HELP_AFTER_NS (2 * NS_PER_S)
 /* Makes the change of records that are in the log, and notes that they are done: a write, an append, a removal or a
    copy (one record; a copy has the version of its source as call->cond.version), or a move (two: of `path`, of `to`).
    The condition of `call` is what the record says was there before. */
@@ -94,9 +120,12 @@ int make_change(struct revisions *rv, struct ctx *ctx, struct store_call *call, 
 /* The same for the owner of the records: a change that a helper has made is success. */
 int make_or_find(struct revisions *rv, struct ctx *ctx, struct store_call *call, struct rev_record **recs, size_t count,
 		 struct err *err);
+/* Notes that the records were not made because a file is in the way of the last one, which all agree on from then on.
+   False: there is no such file, or that may have changed. */
+bool make_give_up(struct revisions *rv, struct ctx *ctx, struct rev_record **recs, size_t count);
 /* Notes that the records were not made, except those that are done. */
 void make_abort(struct revisions *rv, struct ctx *ctx, struct rev_record **recs, size_t count);
-/* make_or_find(), and make_abort() if that fails. */
+/* make_or_find(), and make_give_up() or make_abort() if that fails. */
 int make_logged(struct revisions *rv, struct ctx *ctx, struct store_call *call, struct rev_record **recs, size_t count,
 		struct err *err);
 
@@ -141,7 +170,8 @@ int content_keep_as(struct revisions *rv, struct ctx *ctx, struct str bytes, con
 /* Keeps `bytes` as a blob; the state gets hash, size and place. */
 int content_keep_bytes(struct revisions *rv, struct ctx *ctx, struct str bytes, struct rev_state *state,
 		       struct err *err);
-/* Keeps the present content of `path`, whatever its size, as a blob. ERR_CONFLICT when it changes during the call. */
+/* Keeps the present content of `path`, whatever its size, as a blob. ERR_CONFLICT when it changes during the call, or
+   is not of the version and size that the state has, if it has them. */
 int content_keep_file(struct revisions *rv, struct ctx *ctx, struct wpath path, struct rev_state *state,
 		      struct err *err);
 /* Takes a stream to its end and keeps it as a blob. */
@@ -153,10 +183,13 @@ int content_read_after(struct revisions *rv, struct ctx *ctx, struct rev_record 
 int content_read_before(struct revisions *rv, struct ctx *ctx, struct rev_record *record, struct store_range range,
 			const struct sink *sink, struct err *err);
 /* The present content of `path`, as long as its newest record is `last` (NULL: it has none). *ret_changed: it has got
-   another one, after *ret_len bytes of the range were passed on. */
+   another one, after *ret_len bytes of the range were passed on. `ret_stat` is the file's, without its version. */
 int content_read_now(struct revisions *rv, struct ctx *ctx, struct wpath path, const struct rev_record *last,
-		     struct store_range range, const struct sink *sink, uint64_t *ret_len, bool *ret_changed,
-		     struct err *err);
+		     struct store_range range, const struct sink *sink, struct store_stat *ret_stat, uint64_t *ret_len,
+		     bool *ret_changed, struct err *err);
+/* True when the version of a file alone tells that it still is what the record left. Only where the store's versions
+   never come back with other bytes. */
+bool content_is_of(struct revisions *rv, const struct rev_record *record, const struct store_stat *stat);
 /* A source of the whole content after `record`, from kept contents only: for an append, the content before it
    and all that was appended. Call content_source_end() unless it was read to its end. */
 int content_source_after(struct revisions *rv, struct ctx *ctx, struct rev_record *record, struct source *ret_source,
@@ -194,5 +227,7 @@ int recover_all(struct revisions *rv, struct ctx *ctx, bool booted, struct err *
 /* The mark says that everything in the log is done, so the next start need not read the log. */
 bool recover_is_clean(struct revisions *rv, struct ctx *ctx);
 void recover_mark_clean(struct revisions *rv, struct ctx *ctx);
+/* The newest revision of the last clean end in this boot; 0: it is not known. A log that ends before it was cut. */
+uint64_t recover_known_end(struct revisions *rv, struct ctx *ctx);
 
 #endif

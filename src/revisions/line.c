@@ -15,6 +15,12 @@
 
 #define LOOK_AHEAD 4096 /* lines that may be missing before a good one is taken for bad */
 
+/* The keys of contents, which come last: text, or else base64. What follows each is a quote. */
+#define WAS         ",\"was\":"
+#define WAS_BASE64  ",\"was64\":"
+#define DATA        ",\"data\":"
+#define DATA_BASE64 ",\"base64\":"
+
 static const char *const op_names[REV_OPS] = {"write", "append", "remove", "move", "copy", "outside"};
 
 const char *rev_op_name(enum rev_op op)
@@ -33,7 +39,7 @@ static void write_hash(struct buf *out, const char *key, const struct rev_hash *
 
 static void write_state(struct buf *out, const char *key, const struct rev_state *s)
 {
-	static const char *const places[] = {"nowhere", "log", "blob", "prefix"};
+	static const char *const places[] = {"nowhere", "log", "blob", "prefix", "here"};
 
 	buf_printf(out, ",\"%s\":", key);
 	if (!s->exists) {
@@ -63,6 +69,19 @@ static void write_word(struct buf *out, const char *key, struct str s, bool *fir
 	*first = false;
 }
 
+static void write_bytes(struct arena *arena, struct buf *out, struct str bytes, const char *text, const char *base64)
+{
+	if (utf8_valid(bytes)) {
+		buf_add(out, str_of(text));
+		jv_write_string(out, bytes);
+	} else {
+		buf_add(out, str_of(base64));
+		buf_char(out, '"');
+		buf_add(out, base64_encode(arena, bytes));
+		buf_char(out, '"');
+	}
+}
+
 void rev_line_body(struct arena *arena, struct buf *out, const struct rev_draft *d)
 {
 	bool first = true;
@@ -81,20 +100,15 @@ void rev_line_body(struct arena *arena, struct buf *out, const struct rev_draft 
 	write_word(out, "session", d->actor.session, &first);
 	write_word(out, "call", d->actor.call_id, &first);
 	buf_char(out, '}');
+	if (d->before.where == REV_HERE)
+		write_bytes(arena, out, d->was, WAS, WAS_BASE64);
 	if (d->after.where == REV_PREFIX && d->piece.where == REV_BLOB) {
 		write_hash(out, "piece", &d->piece.hash);
 		return;
 	}
 	if (d->after.where != REV_PREFIX && !(d->after.where == REV_LOG && d->after.held_by == 0))
 		return;
-	if (utf8_valid(d->data)) {
-		buf_lit(out, ",\"data\":");
-		jv_write_string(out, d->data);
-	} else {
-		buf_lit(out, ",\"base64\":\"");
-		buf_add(out, base64_encode(arena, d->data));
-		buf_char(out, '"');
-	}
+	write_bytes(arena, out, d->data, DATA, DATA_BASE64);
 }
 
 static uint64_t sum_of(struct str bytes, struct rev_seq seq)
@@ -268,6 +282,7 @@ static bool parse_state(const struct jv *v, struct rev_state *ret)
 	ret->size = (uint64_t)jv_get_int(v, "size", 0);
 	ret->version = jv_get_str(v, "version");
 	ret->where = str_is(in, "log")      ? REV_LOG
+		     : str_is(in, "here")   ? REV_HERE
 		     : str_is(in, "blob")   ? REV_BLOB
 		     : str_is(in, "prefix") ? REV_PREFIX
 					    : REV_NOWHERE;
@@ -304,14 +319,22 @@ static bool parse_record(const struct jv *v, struct rev_record *ret)
 	return true;
 }
 
+/* Where one of two keys is, with the quote after it; SIZE_MAX: neither is there. */
+static size_t find_key(struct str line, struct str text, struct str base64)
+{
+	size_t at = str_find(line, text, 0);
+
+	return at == SIZE_MAX ? str_find(line, base64, 0) : at;
+}
+
 /* Where the record's bytes begin (at the comma before their key), or the sum's comma if it has none. */
 static size_t head_end(struct str line)
 {
-	size_t data = str_find(line, STR(",\"data\":\""), 0);
+	size_t data = find_key(line, STR(DATA "\""), STR(DATA_BASE64 "\""));
+	struct str head = str_first(line, data == SIZE_MAX ? line.len - REV_LINE_SUM : data);
+	size_t was = find_key(head, STR(WAS "\""), STR(WAS_BASE64 "\""));
 
-	if (data == SIZE_MAX)
-		data = str_find(line, STR(",\"base64\":\""), 0);
-	return data == SIZE_MAX ? line.len - REV_LINE_SUM : data;
+	return was == SIZE_MAX ? head.len : was;
 }
 
 /* Lines that say one number under their name. */
@@ -356,7 +379,8 @@ bool rev_line_parse(struct arena *arena, struct str line, struct rev_line *ret)
 	return false;
 }
 
-bool rev_line_data(struct arena *arena, struct str line, struct str *ret_data)
+/* The content under one of two keys. */
+static bool bytes_of(struct arena *arena, struct str line, const char *text, const char *base64, struct str *ret)
 {
 	struct jv *v;
 	struct err ignored;
@@ -372,9 +396,19 @@ bool rev_line_data(struct arena *arena, struct str line, struct str *ret_data)
 	buf_char(&object, '}');
 	if (jv_parse(arena, buf_str(&object), &v, &ignored))
 		return false;
-	*ret_data = jv_get_str(v, "data");
-	if (ret_data->ptr)
+	*ret = jv_get_str(v, text);
+	if (ret->ptr)
 		return true;
-	encoded = jv_get_str(v, "base64");
-	return encoded.ptr && base64_decode(arena, encoded, ret_data);
+	encoded = jv_get_str(v, base64);
+	return encoded.ptr && base64_decode(arena, encoded, ret);
+}
+
+bool rev_line_data(struct arena *arena, struct str line, struct str *ret_data)
+{
+	return bytes_of(arena, line, "data", "base64", ret_data);
+}
+
+bool rev_line_was(struct arena *arena, struct str line, struct str *ret_was)
+{
+	return bytes_of(arena, line, "was", "was64", ret_was);
 }

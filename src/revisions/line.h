@@ -61,8 +61,9 @@ size_t rev_append_next(struct str rest, struct rev_seq seq, size_t *ret_void, bo
 bool rev_append_is_cut_off(struct str rest, struct rev_seq first);
 /* False: it is not a line that this program knows. The sum is not looked at. Strings are in the arena. */
 bool rev_line_parse(struct arena *arena, struct str line, struct rev_line *ret);
-/* The bytes that a record's line carries. */
+/* The bytes that a record's line carries: of its change, and of the state before it. */
 bool rev_line_data(struct arena *arena, struct str line, struct str *ret_data);
+bool rev_line_was(struct arena *arena, struct str line, struct str *ret_was);
 /* The number in a line that begins with the key `kind` ("rev", "done", "abort"); 0: it is another line. */
 uint64_t rev_line_number(struct str line, const char *kind);
 

@@ -94,6 +94,19 @@ bool revlog_is_done(struct revlog *log, const struct rev_record *rec)
 	return is_done;
 }
 
+/* A tail segment that does not exist was not written yet, or it was filled, and retention has removed it since. Then it
+   has removed all segments before it, the oldest first. So one that is still there, when it is looked for after the
+   tail, says that there never was a tail. The lock is held. */
+static bool tail_never_was(struct revlog *log, struct ctx *ctx)
+{
+	const struct tail *t = &log->tail;
+	struct store_stat stat;
+	struct err ignored;
+
+	return !t->exists && t->before &&
+	       store_stat(log->meta, ctx, segment_path(ctx->arena, t->before), &stat, &ignored) == 0;
+}
+
 /* True when another process may have appended. The lock is held. */
 static bool tail_changed(struct revlog *log)
 {
@@ -108,7 +121,7 @@ static bool tail_changed(struct revlog *log)
 		return true;
 	there = store_stat(log->meta, &c, segment_path(arena, t->first), &stat, &ignored);
 	return (there == 0 && !(t->exists && str_eq(stat.version, str_n(t->version, t->version_len)))) ||
-	       (there == -ERR_NOT_FOUND && (t->first > 1 || t->exists));
+	       (there == -ERR_NOT_FOUND && (t->first > 1 || t->exists) && !tail_never_was(log, &c));
 }
 
 int revlog_refresh(struct revlog *log, struct ctx *ctx, struct err *err)
@@ -120,6 +133,8 @@ int revlog_refresh(struct revlog *log, struct ctx *ctx, struct err *err)
 		pthread_cond_wait(&log->changed, &log->lock);
 	if (log_end_is_damaged(log) || tail_changed(log)) {
 		r = log_take_tail(log, ctx, err);
+		if (r == -ERR_CORRUPT && log->damage.cut)
+			r = 0; /* what is whole can be read, but nothing can be added */
 		pthread_cond_broadcast(&log->changed);
 	}
 	pthread_mutex_unlock(&log->lock);
@@ -182,8 +197,10 @@ int revlog_open(const struct revlog_place *place, struct ctx *ctx, struct revlog
 	log->booted = place->booted;
 	table_init(log);
 	log->journal = (struct log_journal){.at = place->at, .path.s = arena_str(log->names, place->journal.s)};
-	log->journal.one_step = place->at && place->at != place->meta &&
-				store_can(place->at, STORE_ONE_STEP); /* in meta: the files are elsewhere */
+	if (place->at && place->at != place->meta) { /* in meta: the files are elsewhere */
+		log->journal.one_step = store_can(place->at, STORE_ONE_STEP);
+		log->journal.write_step = store_can(place->at, STORE_WRITE_STEP);
+	}
 	pthread_mutex_init(&log->journal.kept.lock, NULL);
 	log->batch = arena_new();
 	log->queue_end = &log->queue;
@@ -201,6 +218,8 @@ int revlog_open(const struct revlog_place *place, struct ctx *ctx, struct revlog
 		revlog_close(log, NULL);
 		return err_prefix(err, "the revision log");
 	}
+	if (place->known_end > revlog_head(log))
+		log_lose_end(log, place->known_end);
 	*ret_log = log;
 	return 0;
 }
@@ -291,9 +310,11 @@ static bool is_stale(struct revlog *log, const struct entry *e)
 	return false;
 }
 
-/* A helper has made the change, or its path has been changed again. */
+/* A helper has made the change, or its path has been changed again; or what was in its way may be gone. */
 static bool any_settled(struct revlog *log, const struct entry *e)
 {
+	if (e->obstacle && is_newer(log, e->obstacle->path, e->obstacle->base))
+		return true;
 	for (size_t i = 0; i < e->of_count; i++)
 		if (revlog_is_settled(log, e->of[i]))
 			return true;
@@ -326,7 +347,7 @@ static uint64_t write_entry(struct buf *out, const struct entry *e, uint64_t nex
 		}
 		if (made.ptr) {
 			buf_lit(out, ",\"made\":");
-			jv_write_string(out, made);
+			jv_write_string(out, e->drafts[i].made.ptr ? e->drafts[i].made : made);
 		}
 		buf_add(out, e->bodies[i]);
 		rev_line_finish(out, start, seq);
@@ -364,7 +385,7 @@ static struct rev_record *take_draft(struct revlog *log, const struct entry *e, 
 		rec->piece = d->piece.hash;
 	if (e->step && e->step->made) {
 		rec->done = true;
-		rec->r.after.version = d->after.exists ? e->step->version : STR_NONE;
+		rec->r.after.version = !d->after.exists ? STR_NONE : d->made.ptr ? d->made : e->step->version;
 	}
 	return rec;
 }
@@ -392,6 +413,10 @@ void log_take_batch(struct revlog *log, struct entry *taken, struct str bytes, s
 			e->drafts[i].record = rec;
 		}
 		for (size_t i = 0; !e->stale && i < e->of_count; i++) {
+			if (e->obstacle) {
+				table_unlink(log, e->of[i]);
+				continue;
+			}
 			e->of[i]->done = true;
 			e->of[i]->r.after.version =
 				e->of[i]->r.after.exists ? table_keep(log, e->step->version) : STR_NONE;
@@ -615,6 +640,12 @@ static int lead_batch(struct revlog *log, struct entry *taken, struct err *err)
 	return r;
 }
 
+/* A change that is made with its note, and a group that is made with its records, have an entry of their own. */
+static bool goes_alone(const struct entry *e)
+{
+	return e->of || (e->step && e->step->items);
+}
+
 /* Leads one batch: takes it from the front of the queue, appends it, and finishes its entries. The lock is held. */
 static void lead(struct revlog *log)
 {
@@ -625,8 +656,8 @@ static void lead(struct revlog *log)
 	int r;
 
 	log->leading = true;
-	/* a change that is made with its note goes alone */
-	while (*end && (bytes == 0 || (!taken->of && !(*end)->of && bytes + (*end)->bytes <= BATCH_BYTES))) {
+	while (*end &&
+	       (bytes == 0 || (!goes_alone(taken) && !goes_alone(*end) && bytes + (*end)->bytes <= BATCH_BYTES))) {
 		bytes += (*end)->bytes;
 		end = &(*end)->next;
 	}
@@ -702,6 +733,20 @@ int revlog_make(struct revlog *log, struct ctx *ctx, struct rev_record **records
 	buf_init(&lines, ctx->arena, BATCH_BYTES);
 	for (size_t i = 0; i < count; i++)
 		write_note(&lines, "done", records[i]->r.number, records[i]->r.after.exists ? step->version : STR_NONE);
+	e.note = buf_str(&lines);
+	e.bytes = e.note.len;
+	return submit(log, &e, err);
+}
+
+int revlog_abort_behind(struct revlog *log, struct ctx *ctx, struct rev_record **records, size_t count,
+			const struct rev_obstacle *obstacle, struct err *err)
+{
+	struct entry e = {.of = records, .of_count = count, .obstacle = obstacle, .deadline_ns = ctx->deadline_ns};
+	struct buf lines;
+
+	buf_init(&lines, ctx->arena, BATCH_BYTES);
+	for (size_t i = 0; i < count; i++)
+		write_note(&lines, "abort", records[i]->r.number, STR_NONE);
 	e.note = buf_str(&lines);
 	e.bytes = e.note.len;
 	return submit(log, &e, err);
@@ -908,7 +953,8 @@ uint64_t revlog_bytes(struct revlog *log, bool *ret_recount)
 	return bytes;
 }
 
-bool revlog_all_done(struct revlog *log, struct arena *arena, struct str *ret_name, uint64_t *ret_size)
+bool revlog_all_done(struct revlog *log, struct arena *arena, struct str *ret_name, uint64_t *ret_size,
+		     uint64_t *ret_head)
 {
 	bool all = true;
 
@@ -917,6 +963,7 @@ bool revlog_all_done(struct revlog *log, struct arena *arena, struct str *ret_na
 		all = !log->records[i] || log->records[i]->done;
 	*ret_name = str_from(segment_path(arena, log->tail.first).s, 4);
 	*ret_size = log->tail.size;
+	*ret_head = revlog_head(log);
 	all = all && log->tail.exists && log->notes.len == 0 && !log->damage.found;
 	pthread_mutex_unlock(&log->lock);
 	return all;
@@ -925,4 +972,10 @@ bool revlog_all_done(struct revlog *log, struct arena *arena, struct str *ret_na
 bool revlog_one_step(const struct revlog *log)
 {
 	return log->journal.one_step;
+}
+
+bool revlog_steps(const struct revlog *log, enum journal_change change)
+{
+	return change != JOURNAL_ALONE &&
+	       (log->journal.one_step || (log->journal.write_step && change == JOURNAL_WRITE));
 }

@@ -53,12 +53,14 @@ struct rev_draft {
 	struct str other;
 	struct rev_state before, after;
 	uint64_t first_seen;    /* revlog_first() when a state of another path was looked at; else 0 */
+	struct str was;         /* the content before it, if that is REV_HERE */
 	struct str data;        /* REV_LOG, or what an append adds, unless it is a blob: */
 	struct rev_state piece; /* what an append adds; where is REV_LOG or REV_BLOB */
 	uint64_t base;          /* the path's last record as the drafter saw it; 0: none, or none in memory */
 	uint64_t other_base;    /* a copy: the same for its source */
 	int64_t time_ns;        /* filled in by revlog_append, as is the actor */
 	struct actor actor;
+	struct str made;           /* of a group that is made in one step: the version that the file gets */
 	struct rev_record *record; /* out */
 };
 
@@ -71,9 +73,13 @@ struct rev_step {
 	struct store_cond from_cond;
 	struct str content;
 	struct str version; /* that the file gets */
+	/* JOURNAL_GROUP: the changes, and what of a draft they make is in its `made`. */
+	const struct journal_item *items;
+	size_t item_count;
 	/* Out. */
-	bool made;    /* logged and made; otherwise it must still be made */
-	bool refused; /* on failure: the file did not meet the condition, and nothing was logged */
+	size_t failed; /* of a group that was refused: the item */
+	bool made;     /* logged and made; otherwise it must still be made */
+	bool refused;  /* on failure: the file did not meet the condition, and nothing was logged */
 	struct store_stat stat;
 };
 
@@ -87,6 +93,7 @@ struct revlog_place {
 				 before) are its beginning. NULL: segments only */
 	struct wpath journal; /* its path there */
 	bool booted;          /* the machine was restarted since: the last append may have any form */
+	uint64_t known_end;   /* the newest revision of the last clean end; 0: not known */
 };
 int revlog_open(const struct revlog_place *place, struct ctx *ctx, struct revlog **ret_log, struct err *err);
 /* Moves what is in memory to the index if there is much of it. */
@@ -118,6 +125,15 @@ bool revlog_is_done(struct revlog *log, const struct rev_record *record);
 void revlog_done(struct revlog *log, struct rev_record *record, struct str version);
 /* The change was not made. Flush soon, or another process may make it. */
 void revlog_abort(struct revlog *log, struct rev_record *record);
+/* A file that keeps others from being made, and its newest record; 0: it has none. */
+struct rev_obstacle {
+	struct wpath path;
+	uint64_t base;
+};
+/* Aborts records that nobody can make as long as the obstacle is there. ERR_CONFLICT with nothing aborted when it has
+   got a newer record (it may be gone, and the records made), or when one of them is settled. Not in a journal. */
+int revlog_abort_behind(struct revlog *log, struct ctx *ctx, struct rev_record **records, size_t count,
+			const struct rev_obstacle *obstacle, struct err *err);
 /* Notes in the log that this process is about to make the change for its owner. */
 int revlog_help(struct revlog *log, struct ctx *ctx, struct rev_record *record, struct err *err);
 int revlog_checkpoint(struct revlog *log, struct ctx *ctx, struct str name, uint64_t number, struct err *err);
@@ -166,6 +182,10 @@ int revlog_prev(struct revlog *log, struct ctx *ctx, struct rev_record *record, 
    with both set: there may have been others, which are damaged. */
 int revlog_find(struct revlog *log, struct ctx *ctx, struct wpath path, uint64_t number, struct rev_record **ret_at,
 		struct rev_record **ret_after, struct err *err);
+/* True when a record in (low, high], of whatever path, was lost by damage. The lock is held. */
+bool revlog_lost_between(const struct revlog *log, uint64_t low, uint64_t high);
+/* True when the line of one of them is damaged and was not set aside yet. */
+bool revlog_unread_between(const struct revlog *log, uint64_t low, uint64_t high);
 /* The record that ended the run of appends that `record` is in, or the newest one of the path, if that run goes on. */
 int revlog_end_of_appends(struct revlog *log, struct ctx *ctx, struct rev_record *record, struct rev_record **ret,
 			  struct err *err);
@@ -178,17 +198,20 @@ int revlog_checkpoints(struct revlog *log, struct ctx *ctx, struct rev_checkpoin
 struct rev_record **revlog_open_records(struct revlog *log, struct ctx *ctx, size_t *ret_count);
 /* Waits on new records until `deadline_ns` (monotonic); the lock is released during the wait. */
 void revlog_wait(struct revlog *log, int64_t deadline_ns);
-/* True when a change can be made in the same step as its record. The lock is held. */
+/* True when every change can be made in the same step as its record. The lock is held. */
 bool revlog_one_step(const struct revlog *log);
+/* The same for one kind of change. */
+bool revlog_steps(const struct revlog *log, enum journal_change change);
 /* Waits for another entry of the journal until `deadline_ns`. False: the store cannot wait for one. The lock is not
    held. */
 bool revlog_listen(struct revlog *log, struct ctx *ctx, int64_t deadline_ns);
 /* Removes what the journal has before the horizon, which is set already. */
 int revlog_cut(struct revlog *log, struct ctx *ctx, uint64_t horizon, struct err *err);
 
-/* True when every record is done and the log says so; then where the log ends: the tail segment's file name and size.
-   Takes the lock itself. */
-bool revlog_all_done(struct revlog *log, struct arena *arena, struct str *ret_name, uint64_t *ret_size);
+/* True when every record is done and the log says so; then where the log ends: the tail segment's file name and size,
+   and the newest revision. Takes the lock itself. */
+bool revlog_all_done(struct revlog *log, struct arena *arena, struct str *ret_name, uint64_t *ret_size,
+		     uint64_t *ret_head);
 
 /* Bytes of the log. Takes the lock itself. *ret_recount: blobs may have been removed since the last call. */
 uint64_t revlog_bytes(struct revlog *log, bool *ret_recount);
@@ -196,6 +219,9 @@ uint64_t revlog_bytes(struct revlog *log, bool *ret_recount);
 /* The bytes that a record holds inline. The lock is not held. */
 int revlog_read_data(struct revlog *log, struct ctx *ctx, const struct rev_record *record, struct str *ret_data,
 		     struct err *err);
+/* The bytes before its change, of a record whose state before is REV_HERE. */
+int revlog_read_was(struct revlog *log, struct ctx *ctx, const struct rev_record *record, struct str *ret_was,
+		    struct err *err);
 /* The same for a record before the horizon whose line is still there. ERR_NOT_FOUND: it is not. */
 int revlog_read_dropped(struct revlog *log, struct ctx *ctx, uint64_t number, struct str *ret_data, struct err *err);
 

@@ -26,7 +26,8 @@ struct tail {
 	char end[SEGMENT_END]; /* the last bytes that were taken in: if they changed, retention has cut the file */
 	size_t end_len;
 	bool exists, sealed;
-	uint64_t next; /* sealed: the first revision of the next one */
+	uint64_t next;   /* sealed: the first revision of the next one */
+	uint64_t before; /* of the segment that this one follows, which was there when this was begun; 0: not known */
 };
 
 /* Something that waits to be logged. */
@@ -35,11 +36,12 @@ struct entry {
 	struct str *bodies; /* one formatted record each, without number and sum */
 	size_t count;
 	struct rev_step *step;  /* of the drafts, or NULL */
-	struct rev_record **of; /* instead of drafts: records that are made by `step`; `note` says so */
+	struct rev_record **of; /* instead of drafts: records that are made by `step`, or aborted; `note` says so */
 	size_t of_count;
-	struct str note; /* instead of drafts: lines without their sums, each with a newline */
-	bool seal;       /* instead of drafts: the tail segment ends here */
-	bool end_torn;   /* instead of drafts: says that what a killed writer left at the end is void */
+	const struct rev_obstacle *obstacle; /* they are aborted as long as this is in their way */
+	struct str note;                     /* instead of drafts: lines without their sums, each with a newline */
+	bool seal;                           /* instead of drafts: the tail segment ends here */
+	bool end_torn; /* instead of drafts: says that what a killed writer left at the end is void */
 	size_t bytes;
 	int64_t deadline_ns; /* of its call; 0: none */
 	bool stale;          /* in this try of the batch */
@@ -51,12 +53,22 @@ struct entry {
 };
 
 /* Entries of the journal that were read for one of their lines: the next line that is wanted is often among them. */
-#define KEPT_ENTRIES 64
+#define KEPT_ENTRIES 16384
+struct kept_entry {
+	uint64_t number; /* 0: free */
+	struct str bytes;
+	uint64_t first;   /* the first revision in it; 0: it has none */
+	uint32_t index;   /* of that one's line */
+	uint32_t *starts; /* of the lines from that one on */
+	size_t count;
+};
 struct kept_entries {
-	pthread_mutex_t lock;                       /* its own: lines are also read without the log's lock */
-	struct journal_entry entries[KEPT_ENTRIES]; /* bytes on the heap; number 0: free */
-	size_t next, bytes;
+	pthread_mutex_t lock;                     /* its own: lines are also read without the log's lock */
+	struct kept_entry *entries[KEPT_ENTRIES]; /* by number; on the heap */
+	size_t bytes;
 	uint64_t last; /* the entry that was asked for last */
+	unsigned near; /* how often in turn it was near the one before */
+	int credit;    /* for reading a stretch of entries: grows with each question, and more so if it was worth it */
 };
 
 /* The journal that a log continues in. */
@@ -69,6 +81,7 @@ struct log_journal {
 	bool skipped;      /* entries were cut away before they were read here */
 	uint64_t first_in; /* the first revision that was read from it; 0: not known */
 	bool one_step;     /* a change is made with its entry */
+	bool write_step;   /* a write is */
 	uint64_t bytes;
 	struct journal_entry *recent; /* the newest entries (malloc), for a store that gathers them */
 	size_t recent_count, recent_bytes;
@@ -103,6 +116,7 @@ struct damage {
 	bool found;
 	bool at_end;      /* nothing that can be read follows it: nobody knows how the log goes on */
 	bool before_next; /* the next record shows what was lost */
+	bool cut;         /* the log ends before a revision that it had */
 	struct rev_place place;
 	uint64_t *numbers; /* whose lines cannot be read, in order */
 	size_t count, cap;
@@ -182,6 +196,8 @@ void table_forget(struct revlog *log, uint64_t horizon);
 void table_lose(struct revlog *log, uint64_t until);
 /* The record with this number cannot be trusted. */
 void table_note_damaged(struct revlog *log, uint64_t number);
+/* The log has been read: records that are not done, before numbers that were set aside, have lost their "done". */
+void table_lose_open(struct revlog *log);
 /* The number was lost by damage, and nothing is known of it. */
 void table_skip(struct revlog *log, uint64_t number);
 struct str table_keep(struct revlog *log, struct str s);
@@ -191,8 +207,8 @@ void checkpoint_put(struct revlog *log, const struct rev_checkpoint *c);
 /* *ret_has: there is a checkpoint of this name. */
 int checkpoint_find(struct revlog *log, struct ctx *ctx, struct str name, struct rev_checkpoint *ret, bool *ret_has,
 		    struct err *err);
-/* Opens the index. */
-int table_open_runs(struct revlog *log, struct ctx *ctx, struct err *err);
+/* Opens the index. `names`: what is in meta, as far as the index goes; NULL: it is listed. */
+int table_open_runs(struct revlog *log, struct ctx *ctx, const struct store_page *names, struct err *err);
 /* Forgets and removes the index. */
 void table_drop_runs(struct revlog *log, struct ctx *ctx);
 /* Retention has cut the log at `horizon`: the index gets the new places of the lines that are left. */
@@ -213,6 +229,8 @@ void log_take_batch_lines(struct revlog *log, struct str bytes, struct rev_place
 /* The line of a record, checked. */
 int log_line(struct revlog *log, struct ctx *ctx, uint64_t number, const struct rev_place *place, struct str *ret_line,
 	     struct err *err);
+/* The log ends before `number`, which it had: all from its end to there is lost. */
+void log_lose_end(struct revlog *log, uint64_t number);
 /* True when no record follows the damage: nobody knows how the log goes on. */
 bool log_end_is_damaged(const struct revlog *log);
 int log_damaged(const struct revlog *log, uint64_t number, struct err *err);

@@ -22,9 +22,15 @@
 #define RECENT_BYTES (4 * MIB)
 #define BACK_OFF_NS  INT64_C(200000000)
 #define LISTEN_NS    NS_PER_S
-#define KEPT_BYTES   (4 * MIB)
+#define KEPT_BYTES   (24 * MIB)
 #define AHEAD_BYTES  (64 * KIB) /* read with an entry when lines are asked for one after the other */
 #define BEHIND       16         /* entries before it, when that is the direction */
+#define NEAR_MAX     4          /* both grow with each time, so often */
+/* Entries that are asked for in another order: after so many of them a stretch is read at once, if the last ones were
+   of use. */
+#define STRETCH       128
+#define STRETCH_BYTES (512 * KIB)
+#define STRETCH_PRICE 32
 
 /* --- recent entries, which the store may gather into one file --- */
 
@@ -55,39 +61,71 @@ static void recent_add(struct log_journal *j, uint64_t number, struct str bytes)
 
 /* --- entries that were read for a line --- */
 
-static void kept_drop(struct kept_entries *k, struct journal_entry *e)
+static void kept_drop(struct kept_entries *k, uint64_t number)
 {
+	struct kept_entry **at = &k->entries[number % KEPT_ENTRIES], *e = *at;
+
+	if (!e)
+		return;
 	k->bytes -= e->bytes.len;
 	free((char *)e->bytes.ptr);
-	*e = (struct journal_entry){0};
+	free(e->starts);
+	free(e);
+	*at = NULL;
 }
 
-static struct journal_entry *kept_find(struct kept_entries *k, uint64_t number)
+static void kept_clear(struct kept_entries *k)
 {
-	for (size_t i = 0; i < KEPT_ENTRIES; i++)
-		if (k->entries[i].number == number)
-			return &k->entries[i];
-	return NULL;
+	for (uint64_t i = 0; i < KEPT_ENTRIES; i++)
+		kept_drop(k, i);
 }
 
-static void kept_add(struct kept_entries *k, const struct journal_entry *e)
+static const struct kept_entry *kept_find(const struct kept_entries *k, uint64_t number)
 {
-	struct journal_entry *at = &k->entries[k->next];
+	const struct kept_entry *e = k->entries[number % KEPT_ENTRIES];
 
-	if (e->bytes.len > KEPT_BYTES / 4 || kept_find(k, e->number))
+	return e && e->number == number ? e : NULL;
+}
+
+/* Notes where the records are: an entry of a group has hundreds of them. */
+static void note_lines(struct kept_entry *e)
+{
+	struct str rest = e->bytes, line;
+	size_t cap = 0;
+	uint32_t index = 0;
+
+	for (; rev_line_next(&rest, &line); index++) {
+		if (!e->first) {
+			e->first = rev_line_number(line, "rev");
+			e->index = index;
+		}
+		if (!e->first)
+			continue;
+		HEAP_ROOM(e->starts, e->count, cap);
+		e->starts[e->count++] = (uint32_t)(line.ptr - e->bytes.ptr);
+	}
+}
+
+static void kept_add(struct kept_entries *k, const struct journal_entry *added)
+{
+	struct kept_entry *e;
+
+	if (added->bytes.len > KEPT_BYTES || kept_find(k, added->number))
 		return;
-	kept_drop(k, at);
-	*at = (struct journal_entry){e->number, str_n(xstrndup(e->bytes), e->bytes.len)};
+	if (k->bytes + added->bytes.len > KEPT_BYTES)
+		kept_clear(k);
+	kept_drop(k, added->number);
+	e = xcalloc(1, sizeof(*e));
+	e->number = added->number;
+	e->bytes = str_n(xstrndup(added->bytes), added->bytes.len);
+	note_lines(e);
 	k->bytes += e->bytes.len;
-	for (size_t i = 1; k->bytes > KEPT_BYTES; i++) /* the oldest ones go */
-		kept_drop(k, &k->entries[(k->next + i) % KEPT_ENTRIES]);
-	k->next = (k->next + 1) % KEPT_ENTRIES;
+	k->entries[e->number % KEPT_ENTRIES] = e;
 }
 
 void journal_release(struct log_journal *j)
 {
-	for (size_t i = 0; i < KEPT_ENTRIES; i++)
-		kept_drop(&j->kept, &j->kept.entries[i]);
+	kept_clear(&j->kept);
 	pthread_mutex_destroy(&j->kept.lock);
 	if (j->recent)
 		recent_drop(j, j->recent_count);
@@ -165,15 +203,22 @@ static bool line_of(struct str bytes, uint64_t number, struct str *ret_line, uin
 static bool kept_line(struct ctx *ctx, struct kept_entries *k, uint64_t entry, uint64_t number, struct str *ret_line,
 		      uint32_t *ret_index)
 {
-	const struct journal_entry *e;
+	const struct kept_entry *e;
 	bool found;
 
 	pthread_mutex_lock(&k->lock);
 	e = kept_find(k, entry);
-	found = e && line_of(e->bytes, number, ret_line, ret_index);
+	found = e && e->first && number >= e->first && number - e->first < e->count;
+	if (found) {
+		struct str rest = str_from(e->bytes, e->starts[number - e->first]);
+
+		found = rev_line_next(&rest, ret_line) && rev_line_number(*ret_line, "rev") == number;
+		*ret_index = e->index + (uint32_t)(number - e->first);
+	}
 	if (found) {
 		*ret_line = arena_str(ctx->arena, *ret_line);
 		k->last = entry;
+		k->credit += k->credit < STRETCH_PRICE;
 	}
 	pthread_mutex_unlock(&k->lock);
 	return found;
@@ -186,26 +231,49 @@ static void read_along(struct log_journal *j, struct ctx *ctx, uint64_t entry)
 	struct journal_read req = {.after = entry - 1, .max_bytes = 1, .known_ns = clock_real_ns()};
 	struct kept_entries *k = &j->kept;
 	struct journal_page page = {0};
+	uint64_t behind = BEHIND;
 	struct ctx own = *ctx;
 	struct err ignored;
 
 	if (!store_can(j->at, STORE_JOURNAL)) /* an object for each: reading along costs as many requests */
 		return;
 	pthread_mutex_lock(&k->lock);
-	if (k->last && entry + 2 * BEHIND > k->last && entry < k->last + 2 * BEHIND) {
-		req.max_bytes = AHEAD_BYTES;
+	behind <<= k->near;
+	if (k->last && entry + 2 * behind > k->last && entry < k->last + 2 * behind) {
+		req.max_bytes = AHEAD_BYTES << k->near;
 		if (entry < k->last)
-			req.after = entry > BEHIND ? entry - BEHIND : 0;
+			req.after = entry > behind ? entry - behind : 0;
+		k->near += k->near < NEAR_MAX;
+	} else {
+		k->near = 0;
+		behind = 0;
+		if (++k->credit >= STRETCH_PRICE / 4) {
+			req.after = (entry - 1) / STRETCH * STRETCH;
+			req.max_bytes = STRETCH_BYTES;
+			behind = req.after + STRETCH - entry;
+			k->credit -= STRETCH_PRICE;
+		}
 	}
 	k->last = entry;
 	pthread_mutex_unlock(&k->lock);
 	own.arena = arena;
-	if (store_journal_read(j->at, &own, j->path, &req, &page, &ignored))
-		return;
-	pthread_mutex_lock(&k->lock);
-	for (size_t i = 0; i < page.count && page.entries[i].number <= entry + BEHIND; i++)
-		kept_add(k, &page.entries[i]);
-	pthread_mutex_unlock(&k->lock);
+	/* large entries before it may have left no room for the one that is wanted */
+	for (int tries = 0; tries < 2; tries++) {
+		bool has = false;
+
+		if (store_journal_read(j->at, &own, j->path, &req, &page, &ignored))
+			return;
+		pthread_mutex_lock(&k->lock);
+		for (size_t i = 0; i < page.count && page.entries[i].number <= entry + behind; i++) {
+			kept_add(k, &page.entries[i]);
+			has = has || page.entries[i].number == entry;
+		}
+		pthread_mutex_unlock(&k->lock);
+		if (has)
+			return;
+		req.after = entry - 1;
+		req.max_bytes = 1;
+	}
 }
 
 int journal_line(struct revlog *log, struct ctx *ctx, uint64_t entry, uint64_t number, struct str *ret_line,
@@ -304,6 +372,8 @@ static int add_entry(struct revlog *log, struct adding *a, struct err *err)
 		add.change = a->step->change;
 		add.content = a->step->content;
 		add.version = a->step->version;
+		add.items = a->step->items;
+		add.item_count = a->step->item_count;
 	}
 	if (j->recent_count) {
 		struct journal_entry *recent = ARENA_ARRAY(log->batch, struct journal_entry, j->recent_count);
@@ -412,7 +482,7 @@ int journal_lead(struct revlog *log, struct entry *taken, struct err *err)
 		struct adding a = {.taken = taken, .notes_taken = log->notes.len};
 
 		arena_reset(log->batch);
-		if (taken && !taken->next && taken->step && log->journal.one_step)
+		if (taken && !taken->next && taken->step && revlog_steps(log, taken->step->change))
 			a.step = taken->step;
 		buf_init(&a.out, log->batch, BATCH_MAX);
 		log_build_batch(log, taken, a.step ? a.step->version : STR_NONE,
@@ -441,6 +511,7 @@ int journal_lead(struct revlog *log, struct entry *taken, struct err *err)
 		}
 		if (a.step && is_refused(r)) {
 			a.step->refused = true;
+			a.step->failed = a.added.failed;
 			return r;
 		}
 		return was_added(log, &a) ? 0 : r;

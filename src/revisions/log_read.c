@@ -15,20 +15,20 @@
 #include "base/clock.h"
 #include "revisions/log_internal.h"
 
-#define WINDOW_BYTES  (256 * KIB)
-#define SHORT_JOURNAL (64 * KIB)
+#define WINDOW_BYTES (256 * KIB)
 
 int log_damaged(const struct revlog *log, uint64_t number, struct err *err)
 {
 	(void)log;
 	return err_set(err, ERR_CORRUPT,
-		       "revision %llu cannot be read, because the log is damaged there; `stead fsck` shows where",
+		       "revision %llu cannot be read, because the log is damaged there; `stead fsck` shows where, and "
+		       "`stead fsck --repair` sets that part aside",
 		       (unsigned long long)number);
 }
 
 bool log_end_is_damaged(const struct revlog *log)
 {
-	return log->damage.at_end || log->damage.before_next;
+	return log->damage.at_end || log->damage.before_next || log->damage.cut;
 }
 
 static int end_damaged(const struct revlog *log, struct err *err)
@@ -50,6 +50,15 @@ static void doubt_open(struct revlog *log)
 			log->records[i]->damaged = log->records[i]->done = true;
 			table_note_damaged(log, log->records[i]->r.number);
 		}
+}
+
+void log_lose_end(struct revlog *log, uint64_t number)
+{
+	log->damage.place = (struct rev_place){log->tail.first, (uint32_t)log->tail.parsed, 0, 0, 0};
+	log->damage.found = log->damage.cut = true;
+	doubt_open(log);
+	if (number - revlog_head(log) <= GAP_MAX)
+		table_lose(log, number);
 }
 
 /* Adds a record that was read. */
@@ -187,13 +196,40 @@ void tail_set_end(struct tail *t, struct str taken)
 
 void tail_start(struct revlog *log, uint64_t first)
 {
+	uint64_t before = log->tail.exists ? log->tail.first : 0;
+
 	log->sealed_bytes += log->tail.size;
-	log->tail = (struct tail){.first = first};
+	log->tail = (struct tail){.first = first, .before = before};
+}
+
+/* Adds the segments that are among the names of a page. */
+static void add_segments(struct ctx *ctx, const struct store_page *page, struct segment **list, size_t *count,
+			 size_t *cap)
+{
+	for (size_t i = 0; i < page->count; i++) {
+		struct str path = page->entries[i].path.s, name = str_from(path, 4);
+		int64_t first;
+
+		if (!str_starts(path, STR("log/")) || name.len != 22 || !str_ends(name, STR(".jsonl")) ||
+		    !str_to_i64(str_first(name, 16), &first) || first <= 0)
+			continue;
+		ARENA_ROOM(ctx->arena, *list, *count, *cap);
+		(*list)[(*count)++] = (struct segment){(uint64_t)first, page->entries[i].stat};
+	}
+}
+
+static void segments_among(struct ctx *ctx, const struct store_page *names, struct segment **ret, size_t *ret_count)
+{
+	size_t cap = 0;
+
+	*ret = NULL;
+	*ret_count = 0;
+	add_segments(ctx, names, ret, ret_count, &cap);
 }
 
 int segments_list(struct store *meta, struct ctx *ctx, struct segment **ret, size_t *ret_count, struct err *err)
 {
-	struct store_list_req req = {.recursive = true, .limit = STORE_PAGE_MAX};
+	struct store_list_req req = {.recursive = true, .limit = STORE_PAGE_MAX, .never_file = true};
 	struct store_page page;
 	size_t cap = 0;
 
@@ -204,16 +240,7 @@ int segments_list(struct store *meta, struct ctx *ctx, struct segment **ret, siz
 
 		if (r)
 			return r == -ERR_NOT_FOUND ? 0 : r;
-		for (size_t i = 0; i < page.count; i++) {
-			struct str name = str_from(page.entries[i].path.s, 4);
-			int64_t first;
-
-			if (name.len != 22 || !str_ends(name, STR(".jsonl")) ||
-			    !str_to_i64(str_first(name, 16), &first) || first <= 0)
-				continue;
-			ARENA_ROOM(ctx->arena, *ret, *ret_count, cap);
-			(*ret)[(*ret_count)++] = (struct segment){(uint64_t)first, page.entries[i].stat};
-		}
+		add_segments(ctx, &page, ret, ret_count, &cap);
 		req.after = page.next;
 	} while (page.next.ptr);
 	return 0;
@@ -440,60 +467,61 @@ static bool resume(struct revlog *log, struct ctx *ctx)
 	return true;
 }
 
-/* Where the journal is all there is and short, it is read at once, without a look for an index. *ret_done: it was. */
-static int load_short(struct revlog *log, struct ctx *ctx, bool *ret_done, struct err *err)
+/* The names of the index and of the segments in one request, where the journal is not among the files of meta. *ret_has
+   is false elsewhere, and when there are too many. */
+static int list_names(struct revlog *log, struct ctx *ctx, struct store_page *ret, bool *ret_has, struct err *err)
 {
-	ARENA_SCOPE struct arena *arena = arena_new();
-	struct journal_read req = {.max_bytes = SHORT_JOURNAL};
-	struct journal_page page = {0};
-	struct ctx c = *ctx;
-	uint64_t lowest, next;
+	/* what comes after blobs/ */
+	struct store_list_req req = {.recursive = true, .limit = STORE_PAGE_MAX, .after = STR("blobs0")};
 	int r;
 
-	*ret_done = false;
-	c.arena = arena;
-	r = store_journal_read(log->journal.at, &c, log->journal.path, &req, &page, err);
-	if (r || page.first > 1 || (page.count && page.entries[page.count - 1].number < page.last))
-		return r == -ERR_NOT_FOUND ? 0 : r;
-	r = segments_find(log->meta, &c, 0, &lowest, &next, err);
-	if (r || lowest)
-		return r;
-	log->journal.begun = *ret_done = true;
-	journal_take_page(log, &page);
-	return 0;
+	*ret_has = false;
+	if (!log->journal.at || log->run_store != log->meta || !store_can(log->journal.at, STORE_JOURNAL))
+		return 0;
+	r = store_list(log->meta, ctx, WPATH_ROOT, &req, ret, err);
+	*ret_has = r == 0 && !ret->next.ptr;
+	return r;
 }
 
 /* Reads the log from its beginning. */
-static int load_whole(struct revlog *log, struct ctx *ctx, struct err *err)
+static int load_whole(struct revlog *log, struct ctx *ctx, const struct store_page *names, struct err *err)
 {
-	uint64_t lowest, next;
-	int r = segments_find(log->meta, ctx, 0, &lowest, &next, err);
+	struct segment *list;
+	size_t count;
+	int r = 0;
 
-	log->tail = (struct tail){.first = lowest ? lowest : 1};
+	if (names)
+		segments_among(ctx, names, &list, &count);
+	else
+		r = segments_list(log->meta, ctx, &list, &count, err);
+	if (r)
+		return r;
+	log->tail = (struct tail){.first = count ? list[0].first : 1};
 	log->low = log->first = log->tail.first;
-	log->journal.begun = !lowest && log->journal.at;
-	return r;
+	log->journal.begun = !count && log->journal.at;
+	return 0;
 }
 
 int log_load(struct revlog *log, struct ctx *ctx, struct err *err)
 {
-	bool done = false;
-	/* where a journal is made of objects, reading it is not one request */
-	bool one_request = log->journal.at && store_can(log->journal.at, STORE_JOURNAL);
-	int r = one_request ? load_short(log, ctx, &done, err) : 0;
+	struct store_page page = {0}, *names = NULL;
+	bool has;
+	int r = list_names(log, ctx, &page, &has, err);
 
 	log->recount = true;
-	if (r || done)
-		return r;
-	r = table_open_runs(log, ctx, err);
+	if (has)
+		names = &page;
+	if (r == 0)
+		r = table_open_runs(log, ctx, names, err);
 	if (r)
 		return r;
 	if (log->run_count && !resume(log, ctx))
 		table_drop_runs(log, ctx);
 	if (log->run_count == 0)
-		r = load_whole(log, ctx, err);
+		r = load_whole(log, ctx, names, err);
 	if (r == 0 && !log->journal.begun)
 		r = take_segments(log, ctx, true, err);
+	table_lose_open(log);
 	if (r || !log->journal.at)
 		return r;
 	log->journal.begun = true;
@@ -587,28 +615,48 @@ int log_line(struct revlog *log, struct ctx *ctx, uint64_t number, const struct 
 	return search_segment(log, ctx, number, p->at, ret_line, err);
 }
 
-int revlog_read_data(struct revlog *log, struct ctx *ctx, const struct rev_record *record, struct str *ret_data,
-		     struct err *err)
+/* The line of a record, checked, in ctx's arena. */
+static int whole_line(struct revlog *log, struct ctx *ctx, const struct rev_record *record, struct str *ret_line,
+		      struct err *err)
 {
-	struct str line;
 	int r;
 
 	if (record->place.offset == REV_IN_JOURNAL) { /* a request: nobody else has to wait for it */
 		uint32_t index;
 
-		r = journal_line(log, ctx, record->place.at, record->r.number, &line, &index, err);
-		if (r == 0 && !rev_line_is_whole(line, (struct rev_seq){record->place.at, index}))
+		r = journal_line(log, ctx, record->place.at, record->r.number, ret_line, &index, err);
+		if (r == 0 && !rev_line_is_whole(*ret_line, (struct rev_seq){record->place.at, index}))
 			r = log_damaged(log, record->r.number, err);
 	} else {
 		pthread_mutex_lock(&log->lock);
-		r = log_line(log, ctx, record->r.number, &record->place, &line, err);
+		r = log_line(log, ctx, record->r.number, &record->place, ret_line, err);
 		if (r == 0)
-			line = arena_str(ctx->arena, line);
+			*ret_line = arena_str(ctx->arena, *ret_line);
 		pthread_mutex_unlock(&log->lock);
 	}
+	return r;
+}
+
+int revlog_read_data(struct revlog *log, struct ctx *ctx, const struct rev_record *record, struct str *ret_data,
+		     struct err *err)
+{
+	struct str line;
+	int r = whole_line(log, ctx, record, &line, err);
+
 	if (r)
 		return r;
 	return rev_line_data(ctx->arena, line, ret_data) ? 0 : log_damaged(log, record->r.number, err);
+}
+
+int revlog_read_was(struct revlog *log, struct ctx *ctx, const struct rev_record *record, struct str *ret_was,
+		    struct err *err)
+{
+	struct str line;
+	int r = whole_line(log, ctx, record, &line, err);
+
+	if (r)
+		return r;
+	return rev_line_was(ctx->arena, line, ret_was) ? 0 : log_damaged(log, record->r.number, err);
 }
 
 int revlog_read_dropped(struct revlog *log, struct ctx *ctx, uint64_t number, struct str *ret_data, struct err *err)

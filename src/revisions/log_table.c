@@ -151,6 +151,18 @@ void table_unlink(struct revlog *log, struct rev_record *rec)
 	rec->done = true;
 }
 
+void table_lose_open(struct revlog *log)
+{
+	for (size_t i = 0; i < log->record_count; i++) {
+		struct rev_record *rec = log->records[i];
+
+		if (rec && !rec->done && rec->r.number < log->damage.lost_last) {
+			table_unlink(log, rec);
+			add_lost(log, rec->r.number, rec->r.number);
+		}
+	}
+}
+
 void table_forget(struct revlog *log, uint64_t horizon)
 {
 	size_t n;
@@ -328,7 +340,7 @@ static bool reopen_runs(struct revlog *log, struct ctx *ctx)
 
 	for (int tries = 0; tries < REOPEN_TRIES; tries++) {
 		close_runs(log);
-		if (runs_open(log->run_store, ctx, log->runs, &log->run_count, &ignored) == 0 && log->run_count &&
+		if (runs_open(log->run_store, ctx, NULL, log->runs, &log->run_count, &ignored) == 0 && log->run_count &&
 		    run_head(log->runs[log->run_count - 1])->last + 1 >= log->low) {
 			if (run_head(log->runs[0])->first > log->first)
 				log->first = run_head(log->runs[0])->first;
@@ -665,15 +677,35 @@ static int walk_back(struct revlog *log, struct ctx *ctx, uint64_t after, uint64
 	return r;
 }
 
-/* The lowest damaged number in (low, high]; 0: there is none. */
-static uint64_t damaged_between(const struct revlog *log, uint64_t low, uint64_t high)
+/* The lowest number in (low, high] whose line is damaged; 0: there is none. */
+static uint64_t unread_between(const struct revlog *log, uint64_t low, uint64_t high)
 {
 	for (size_t i = 0; i < log->damage.count; i++)
 		if (log->damage.numbers[i] > low && log->damage.numbers[i] <= high)
 			return log->damage.numbers[i];
+	return 0;
+}
+
+bool revlog_unread_between(const struct revlog *log, uint64_t low, uint64_t high)
+{
+	return unread_between(log, low, high) != 0;
+}
+
+/* The same with numbers whose damaged lines were set aside. */
+static uint64_t damaged_between(const struct revlog *log, uint64_t low, uint64_t high)
+{
+	uint64_t unread = unread_between(log, low, high);
+
+	if (unread)
+		return unread;
 	if (log->damage.lost_last > low && log->damage.lost_first && log->damage.lost_first <= high)
 		return log->damage.lost_first > low ? log->damage.lost_first : low + 1;
 	return 0;
+}
+
+bool revlog_lost_between(const struct revlog *log, uint64_t low, uint64_t high)
+{
+	return damaged_between(log, low, high) != 0;
 }
 
 /* A damaged record may have been one of this path. Whether it was shows in the next one: what that was made on. */
@@ -1007,6 +1039,14 @@ void table_spill(struct revlog *log, struct ctx *ctx, size_t least)
 	}
 }
 
+static bool may_shrink(const struct revlog *log)
+{
+	for (size_t i = 0; i < log->run_count; i++)
+		if (run_may_shrink(log->runs[i]))
+			return true;
+	return false;
+}
+
 static bool is_large(const struct revlog *log)
 {
 	return log->index_is_broken || log->record_count > (log->journal.at ? LARGE_JOURNAL : LARGE_LOCAL) ||
@@ -1018,7 +1058,7 @@ bool revlog_is_large(struct revlog *log)
 	bool large = false;
 
 	if (pthread_mutex_trylock(&log->lock) == 0) { /* if others are busy, one of them will ask again */
-		large = is_large(log);
+		large = is_large(log) || may_shrink(log);
 		pthread_mutex_unlock(&log->lock);
 	}
 	return large;
@@ -1064,6 +1104,9 @@ void revlog_trim(struct revlog *log, struct ctx *ctx)
 		if (log->record_count == before && log->run_store) /* only what was loaded goes */
 			keep_rest(log, 0);
 	}
+	for (size_t i = 0; i < log->run_count && !log->runs_in_use; i++)
+		if (run_may_shrink(log->runs[i]))
+			run_shrink(log->runs[i]);
 	pthread_mutex_unlock(&log->lock);
 }
 
@@ -1072,9 +1115,9 @@ void table_spill_at_close(struct revlog *log, struct ctx *ctx)
 	table_spill(log, ctx, log->journal.at ? CLOSE_JOURNAL : CLOSE_LOCAL);
 }
 
-int table_open_runs(struct revlog *log, struct ctx *ctx, struct err *err)
+int table_open_runs(struct revlog *log, struct ctx *ctx, const struct store_page *names, struct err *err)
 {
-	int r = log->run_store ? runs_open(log->run_store, ctx, log->runs, &log->run_count, err) : 0;
+	int r = log->run_store ? runs_open(log->run_store, ctx, names, log->runs, &log->run_count, err) : 0;
 
 	if (r || log->run_count == 0)
 		return r;

@@ -41,11 +41,24 @@ static void keep_appended(struct revisions *rv, struct ctx *ctx, struct rev_reco
 	content_source_end(&source);
 }
 
+/* The state before a change by another program: that after `rec`, unless a record that was lost since may have been one
+   of this path. Then nothing is said of it, so that no later read takes it for the state of that time. */
+static struct rev_state state_before(struct revisions *rv, const struct rev_record *rec)
+{
+	struct rev_state s = state_after(rec);
+	bool lost;
+
+	revlog_lock(rv->log);
+	lost = revlog_lost_between(rv->log, rec->r.number, UINT64_MAX);
+	revlog_unlock(rv->log);
+	return lost ? (struct rev_state){.exists = s.exists, .size = s.size} : s;
+}
+
 /* Records what another program has changed since `rec`. */
 static int record_outside(struct revisions *rv, struct ctx *ctx, struct wpath path, struct rev_record *rec, bool exists,
 			  struct err *err)
 {
-	struct rev_draft d = {.op = REV_OUTSIDE, .path = path, .base = rec->r.number, .before = state_after(rec)};
+	struct rev_draft d = {.op = REV_OUTSIDE, .path = path, .base = rec->r.number, .before = state_before(rv, rec)};
 	struct ctx nobody = *ctx;
 	int r;
 
@@ -57,7 +70,7 @@ static int record_outside(struct revisions *rv, struct ctx *ctx, struct wpath pa
 		if (r)
 			return r == -ERR_NOT_FOUND ? -ERR_CONFLICT : r;
 	}
-	r = revlog_append(rv->log, &nobody, &d, 1, err);
+	r = revisions_log(rv, &nobody, &d, 1, err);
 	if (r == 0)
 		revlog_done(rv->log, d.record, d.after.version);
 	return r;
@@ -73,6 +86,51 @@ bool look_empty_dir(struct revisions *rv, struct ctx *ctx, struct wpath path)
 	return store_forward(rv->base.inner, ctx, &list, &ignored) == 0 && page.count == 0;
 }
 
+/* The lowest part of the path that exists, besides the path itself. False: that is the root. */
+static bool stat_above(struct revisions *rv, struct ctx *ctx, struct wpath path, struct wpath *ret,
+		       struct store_stat *ret_stat)
+{
+	for (path = wpath_parent(path); !wpath_is_root(path); path = wpath_parent(path)) {
+		struct store_call get = {.op = STORE_OP_STAT, .path = path, .ret_stat = ret_stat};
+		struct err ignored;
+
+		*ret = path;
+		if (store_forward(rv->base.inner, ctx, &get, &ignored) == 0)
+			return true;
+	}
+	return false;
+}
+
+int look_refuse_below_file(struct revisions *rv, struct ctx *ctx, struct wpath path, struct err *err)
+{
+	struct store_stat stat;
+	struct wpath above;
+
+	if (stat_above(rv, ctx, path, &above, &stat) && stat.kind == STORE_FILE)
+		return store_refuse(REFUSE_BELOW_FILE, above.s, err);
+	return 0;
+}
+
+bool look_obstacle(struct revisions *rv, struct ctx *ctx, struct wpath path, struct rev_obstacle *ret)
+{
+	struct store_list_req req = {.recursive = true, .limit = 1};
+	struct store_page page = {0};
+	struct store_call list = {.op = STORE_OP_LIST, .path = path, .list = &req, .ret_page = &page};
+	struct store_stat stat;
+	struct look l;
+	struct err ignored;
+
+	if (!stat_above(rv, ctx, path, &ret->path, &stat) || stat.kind != STORE_FILE) {
+		if (store_forward(rv->base.inner, ctx, &list, &ignored) || page.count == 0)
+			return false;
+		ret->path = page.entries[0].path; /* the path itself is a directory */
+	}
+	if (look_at(rv, ctx, ret->path, &l, &ignored) || !l.state.exists)
+		return false;
+	ret->base = l.base;
+	return true;
+}
+
 /* True when a stat from before the log was asked is still right. If not, the change that the log tells of was made in
    between. */
 static bool is_unchanged(struct revisions *rv, struct ctx *ctx, struct wpath path, const struct store_stat *stat,
@@ -81,7 +139,11 @@ static bool is_unchanged(struct revisions *rv, struct ctx *ctx, struct wpath pat
 	struct store_stat now;
 	struct store_call get = {.op = STORE_OP_STAT, .path = path, .ret_stat = &now};
 	struct err ignored;
-	bool exists_now = store_forward(rv->base.inner, ctx, &get, &ignored) == 0;
+	bool exists_now;
+
+	if (rv->journal) /* a fork may believe for a moment what it knows of others' removals, but not after this */
+		revlog_refresh(rv->log, ctx, &ignored);
+	exists_now = store_forward(rv->base.inner, ctx, &get, &ignored) == 0;
 
 	if (exists_now && now.kind == STORE_DIR)
 		exists_now = !look_empty_dir(rv, ctx, path);
@@ -157,6 +219,53 @@ bool look_known(struct revisions *rv, struct ctx *ctx, struct wpath path, struct
 	return known && store_cond_check(cond, ret->state.exists, ret->state.version, &ignored) == 0;
 }
 
+static int buf_push(void *arg, const void *bytes, size_t len, struct err *err)
+{
+	(void)err;
+	buf_add(arg, str_n(bytes, len));
+	return 0;
+}
+
+/* True when the log has all that ever happened to the path, and nothing did. */
+static bool never_changed(struct revisions *rv, struct ctx *ctx, struct wpath path, struct look *ret)
+{
+	struct rev_record *rec;
+	struct err ignored;
+	bool never;
+
+	revlog_lock(rv->log);
+	ret->first = revlog_first(rv->log);
+	never = ret->first <= 1 && !revlog_lost_between(rv->log, 0, UINT64_MAX) &&
+		revlog_last(rv->log, ctx, path, &rec, &ignored) == 0 && !rec;
+	revlog_unlock(rv->log);
+	return never;
+}
+
+bool look_inherited(struct revisions *rv, struct ctx *ctx, struct wpath path, struct store_cond cond, struct look *ret,
+		    struct str *ret_was)
+{
+	struct buf bytes;
+	struct sink sink = {.push = buf_push, .arg = &bytes, .unchanged = true};
+	struct store_stat stat;
+	struct store_call read = {
+		.op = STORE_OP_READ, .path = path, .range = {0, REV_INLINE_MAX + 1}, .sink = &sink, .ret_stat = &stat};
+	struct err ignored;
+
+	*ret = (struct look){0};
+	if (!rv->journal || !store_can(rv->base.inner, STORE_OVER_PAST) || !never_changed(rv, ctx, path, ret))
+		return false;
+	buf_init(&bytes, ctx->arena, 2 * REV_INLINE_MAX);
+	if (store_forward(rv->base.inner, ctx, &read, &ignored) || store_cond_check(cond, true, stat.version, &ignored))
+		return false;
+	ret->state = (struct rev_state){.exists = true, .size = stat.size, .version = stat.version, .mode = stat.mode};
+	if (stat.size <= REV_INLINE_MAX && bytes.len == stat.size && !(rv->apart && rv->apart(path))) {
+		*ret_was = buf_str(&bytes);
+		ret->state.where = REV_HERE;
+		content_checksum(*ret_was, &ret->state.hash);
+	}
+	return true;
+}
+
 int look_at(struct revisions *rv, struct ctx *ctx, struct wpath path, struct look *ret, struct err *err)
 {
 	int r = rv->journal ? revlog_refresh(rv->log, ctx, err) : 0; /* others may have changed it */
@@ -176,12 +285,49 @@ int look_at(struct revisions *rv, struct ctx *ctx, struct wpath path, struct loo
 	return again ? err_set(err, ERR_CONFLICT, ERR_PATH " changed each time it was looked at", STR_ARG(path.s)) : r;
 }
 
+bool look_agrees(struct revisions *rv, struct ctx *ctx, struct wpath path, const struct store_stat *stat,
+		 struct look *ret)
+{
+	bool exists = stat->kind != 0, agrees;
+	struct rev_record *rec = NULL;
+	struct err ignored;
+
+	*ret = (struct look){.is_dir = stat->kind == STORE_DIR};
+	revlog_lock(rv->log);
+	agrees = revlog_last(rv->log, ctx, path, &rec, &ignored) == 0;
+	ret->first = revlog_first(rv->log);
+	if (rec && agrees && !ret->is_dir) {
+		agrees = rec->done && same_as(rec, stat, exists);
+		ret->state = state_after(rec);
+	}
+	revlog_unlock(rv->log);
+	ret->base = rec ? rec->r.number : 0;
+	if (!rec && exists && !ret->is_dir)
+		ret->state = (struct rev_state){
+			.exists = true, .size = stat->size, .version = stat->version, .mode = stat->mode};
+	return agrees;
+}
+
+int look_all(struct revisions *rv, struct ctx *ctx, const struct wpath *paths, size_t count, struct look *ret,
+	     struct err *err)
+{
+	struct store_stat *stats = ARENA_ARRAY(ctx->arena, struct store_stat, count);
+	int r = revlog_refresh(rv->log, ctx, err);
+
+	if (r == 0)
+		r = store_stat_all(rv->base.inner, ctx, paths, count, stats, err);
+	for (size_t i = 0; r == 0 && i < count; i++)
+		if (!look_agrees(rv, ctx, paths[i], &stats[i], &ret[i]))
+			r = look_at(rv, ctx, paths[i], &ret[i], err);
+	return r;
+}
+
 int look_hold(struct revisions *rv, struct ctx *ctx, struct wpath path, struct look *l, struct err *err)
 {
 	struct str version = l->state.version;
 	int r;
 
-	if (!l->state.exists || l->state.where == REV_LOG || l->state.where == REV_BLOB)
+	if (!l->state.exists || l->state.where == REV_LOG || l->state.where == REV_BLOB || l->state.where == REV_HERE)
 		return 0;
 	r = content_keep_file(rv, ctx, path, &l->state, err);
 	if (r == -ERR_NOT_FOUND || (r == 0 && !str_eq(l->state.version, version)))

@@ -13,19 +13,31 @@
  *  - Where a journal and the files are in one store, the change and the note that it is done are one step, which is
  *    made only if the journal has got no other entry.
  *
- * Stores that have neither (objects) keep a short time in which a removed file can come back. There a helper says in
- * the log what it is about to do (recover.c).
+ * A file can also be kept from being made by another one: a part of its path, or below it. That one may go away at any
+ * time, and then a helper would make a change that its owner has given up. So the record is given up on the condition
+ * that the obstacle has no newer record: nobody removes it without one, and whoever makes our change after that reads
+ * the log first.
+ *
+ * Stores that have neither (objects) go by time: an owner that comes later than REV_LATE_NS asks the log right before
+ * the change, and helpers leave the record to it for REV_HELP_AFTER_NS (recover.c). What is left is a request for the
+ * change that is on its way for longer than the difference. A helper also says in the log what it is about to do.
  */
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/limits.h"
 #include "revisions/layer.h"
 
-#define ONE_STEP_MAX (1 * MIB) /* larger contents are written to the store on their own */
+#define TRIES_MAX 20
 
 static bool ends_call(int r)
 {
 	return r == -ERR_CANCELLED || r == -ERR_TIMEOUT;
+}
+
+bool make_groups(const struct revisions *rv)
+{
+	return rv->journal && rv->log_at == rv->base.inner && revlog_one_step(rv->log) &&
+	       store_can(rv->log_at, STORE_GROUP_STEP);
 }
 
 bool make_step(struct revisions *rv, struct ctx *ctx, const struct store_call *call, struct rev_step *ret)
@@ -37,8 +49,8 @@ bool make_step(struct revisions *rv, struct ctx *ctx, const struct store_call *c
 
 	*ret = (struct rev_step){.change = changes[call->op], .path = call->path, .cond = call->cond};
 	ret->version = STR("");
-	if (!rv->journal || rv->log_at != rv->base.inner || !revlog_one_step(rv->log) || ret->change == JOURNAL_ALONE ||
-	    call->recursive || (call->source && (call->source->pull || call->source->bytes.len > ONE_STEP_MAX)))
+	if (!rv->journal || rv->log_at != rv->base.inner || !revlog_steps(rv->log, ret->change) || call->recursive ||
+	    (call->source && (call->source->pull || call->source->bytes.len > REV_STEP_MAX)))
 		return false;
 	if (call->source) {
 		ret->content = call->source->bytes;
@@ -78,12 +90,27 @@ static int is_still(void *arg, struct err *err)
 	return 0;
 }
 
+/* True when the change is made apart from its record and late, and others have completed it. */
+static bool is_too_late(struct revisions *rv, struct ctx *ctx, const struct rev_record *rec)
+{
+	int64_t age = clock_real_ns() - rec->r.time_ns;
+	struct err ignored;
+	bool settled;
+
+	if (!rv->journal || (age >= 0 && age < REV_LATE_NS))
+		return false;
+	revlog_refresh(rv->log, ctx, &ignored);
+	revlog_lock(rv->log);
+	settled = revlog_is_settled(rv->log, rec);
+	revlog_unlock(rv->log);
+	return settled;
+}
+
 int make_change(struct revisions *rv, struct ctx *ctx, struct store_call *call, struct rev_record **recs, size_t count,
 		struct err *err)
 {
 	struct store_cond *cond = call->op == STORE_OP_MOVE || call->op == STORE_OP_COPY ? &call->to_cond : &call->cond;
 	struct still still = {.rv = rv, .ctx = ctx};
-	pthread_mutex_t *dir = &rv->dirs[hash_u64(wpath_parent(call->path).s, 1) % REV_STRIPES];
 	struct rev_step step;
 	int r;
 
@@ -103,9 +130,9 @@ int make_change(struct revisions *rv, struct ctx *ctx, struct store_call *call, 
 		cond->still = is_still;
 		cond->arg = &still;
 	}
-	pthread_mutex_lock(dir);
+	if (is_too_late(rv, ctx, recs[count - 1]))
+		return err_set(err, ERR_CONFLICT, "another process has completed the change");
 	r = store_forward(rv->base.inner, ctx, call, err);
-	pthread_mutex_unlock(dir);
 	for (size_t i = 0; r == 0 && i < count; i++)
 		revlog_done(rv->log, recs[i], recs[i]->r.after.exists ? call->ret_stat->version : STR_NONE);
 	return r;
@@ -155,11 +182,38 @@ void make_abort(struct revisions *rv, struct ctx *ctx, struct rev_record **recs,
 	revlog_flush(rv->log, ctx, &ignored); /* until then another process might make the change */
 }
 
+bool make_give_up(struct revisions *rv, struct ctx *ctx, struct rev_record **recs, size_t count)
+{
+	struct rev_obstacle obstacle;
+	struct err ignored;
+
+	return !rv->journal && recs[count - 1]->r.after.exists &&
+	       look_obstacle(rv, ctx, recs[count - 1]->r.path, &obstacle) &&
+	       revlog_abort_behind(rv->log, ctx, recs, count, &obstacle, &ignored) == 0;
+}
+
+/* The source from its beginning. False: it has been read, and cannot be read again. */
+static bool rewind_source(const struct source *source)
+{
+	struct err ignored;
+
+	return !source || !source->pull || (source->rewind && source->rewind(source->arg, &ignored) == 0);
+}
+
 int make_logged(struct revisions *rv, struct ctx *ctx, struct store_call *call, struct rev_record **recs, size_t count,
 		struct err *err)
 {
-	int r = make_or_find(rv, ctx, call, recs, count, err);
+	int r = -ERR_INVALID;
 
+	for (int tries = 0; r == -ERR_INVALID && tries < TRIES_MAX; tries++) {
+		if (tries && !rewind_source(call->source))
+			break;
+		r = make_or_find(rv, ctx, call, recs, count, err);
+		if (r == -ERR_INVALID && make_give_up(rv, ctx, recs, count))
+			return r;
+		if (rv->journal) /* there it cannot be given up, and each try is a request */
+			break;
+	}
 	if (r)
 		make_abort(rv, ctx, recs, count);
 	return r;

@@ -109,6 +109,10 @@ static int answer_walk(struct answer *a, struct ctx *ctx, struct err *err)
 
 		if (r == 0 && i % 1024 == 0)
 			r = ctx_check(ctx, err);
+		if (r == -ERR_CORRUPT && a->query->until_damage && a->count) {
+			a->more = true;
+			return 0;
+		}
 		if (r)
 			return r;
 		if (has && !answer_add(a, ctx, &rec))
@@ -138,13 +142,15 @@ static int answer_path(struct answer *a, struct ctx *ctx, struct err *err)
 	return r;
 }
 
-/* True when the newest record of the path says that it is a file: then its own chain is the answer. */
+/* True when the newest record of the path says that it is a file: then its own chain is the answer. Records that cannot
+   be read may belong to it: then all numbers are gone through, up to the first of those. */
 static bool is_file(struct answer *a, struct ctx *ctx)
 {
 	struct rev_record *last;
 	struct err ignored;
 
 	return !wpath_is_root(a->query->path) && !a->query->with_aborted &&
+	       !revlog_unread_between(a->rv->log, a->low - 1, a->high) &&
 	       revlog_last(a->rv->log, ctx, a->query->path, &last, &ignored) == 0 && last && last->r.after.exists;
 }
 
@@ -197,6 +203,23 @@ int revisions_find(struct revisions *rv, struct ctx *ctx, struct wpath path, uin
 	return r;
 }
 
+/* True when what is in memory tells for good what a path was at a revision: its last record until then is done. What
+   other processes have added since cannot change that. */
+static bool is_told(struct revisions *rv, struct ctx *ctx, struct wpath path, uint64_t number)
+{
+	struct rev_record *at, *after;
+	struct err ignored;
+	bool told;
+
+	if (!rv->journal)
+		return false;
+	revlog_lock(rv->log);
+	told = revlog_head(rv->log) >= number && revlog_find(rv->log, ctx, path, number, &at, &after, &ignored) == 0 &&
+	       at && at->done;
+	revlog_unlock(rv->log);
+	return told;
+}
+
 int revisions_state(struct store *revisions, struct ctx *ctx, struct wpath path, uint64_t number,
 		    struct rev_state *ret_state, struct err *err)
 {
@@ -205,8 +228,10 @@ int revisions_state(struct store *revisions, struct ctx *ctx, struct wpath path,
 	struct store_stat stat;
 	struct store_call get = {.op = STORE_OP_STAT, .path = path, .ret_stat = &stat};
 	struct rev_record *at, *after;
-	int r = refresh(rv, ctx, err);
+	int r = revisions_ready(rv, ctx, err);
 
+	if (r == 0 && !is_told(rv, ctx, path, number))
+		r = revlog_refresh(rv->log, ctx, err);
 	if (r)
 		return r;
 	revlog_lock(rv->log);
@@ -219,7 +244,7 @@ int revisions_state(struct store *revisions, struct ctx *ctx, struct wpath path,
 	revlog_lock(rv->log);
 	if (at || after) {
 		*ret_state = at ? at->r.after : after->r.before;
-		if (ret_state->where == REV_LOG && ret_state->held_by == 0)
+		if ((ret_state->where == REV_LOG || ret_state->where == REV_HERE) && ret_state->held_by == 0)
 			ret_state->held_by = at ? at->r.number : after->r.number;
 		if (!ret_state->version.len && after && after->r.before.exists)
 			ret_state->version = after->r.before.version; /* the index has it for the newest one only */
@@ -252,6 +277,7 @@ int revisions_read(struct store *revisions, struct ctx *ctx, struct wpath path, 
 
 	for (;;) {
 		struct rev_record *at, *after;
+		struct store_stat unused;
 		uint64_t len;
 		bool changed;
 		int r = revisions_state(revisions, ctx, path, number, ret_state, err);
@@ -264,7 +290,7 @@ int revisions_read(struct store *revisions, struct ctx *ctx, struct wpath path, 
 		if (r)
 			return r;
 		if (!after) {
-			r = content_read_now(rv, ctx, path, at, range, sink, &len, &changed, err);
+			r = content_read_now(rv, ctx, path, at, range, sink, &unused, &len, &changed, err);
 			if (r || !changed)
 				return r;
 			range.offset += len;
@@ -311,7 +337,8 @@ int revisions_checkpoint(struct store *revisions, struct ctx *ctx, struct str na
 	if (r)
 		return r;
 	if (!wpath_name_ok(name) || str_to_i64(name, &ignored))
-		return err_set(err, ERR_INVALID, "\"%.*s\" cannot name a checkpoint; use a word that is not a number",
+		return err_set(err, ERR_INVALID,
+			       "\"%.*s\" cannot name a checkpoint; use a word without \"/\" that is not a number",
 			       STR_ARG(name));
 	if (number > head)
 		return err_set(err, ERR_NOT_FOUND, "there is no revision %llu; the newest is %llu",

@@ -17,27 +17,11 @@ struct revisions *revisions_pin(struct revisions *rv)
 	return rv;
 }
 
-static bool has_records(struct revisions *rv)
-{
-	uint64_t head;
-
-	revlog_lock(rv->log);
-	head = revlog_head(rv->log);
-	revlog_unlock(rv->log);
-	return head > 0;
-}
-
 void revisions_unpin(struct revisions **pinned)
 {
 	struct revisions *rv = *pinned;
 	bool opened = atomic_load_explicit(&rv->opened, memory_order_acquire);
 
-	if (opened && rv->boot_due && has_records(rv) && atomic_exchange(&rv->boot_due, false)) {
-		ARENA_SCOPE struct arena *arena = arena_new();
-		struct ctx ctx = {.arena = arena};
-
-		recover_note_boot(rv, &ctx);
-	}
 	pthread_rwlock_unlock(&rv->pins);
 	if (!opened || !revlog_is_large(rv->log))
 		return;
@@ -61,6 +45,28 @@ void revisions_pause(struct revisions *rv)
 		sched_yield();
 }
 
+/* Reads the log. If another process recovers it after a restart of the machine while this one reads, the log may
+   already have records of this boot, and is read again as one that needs no recovery. */
+static int open_log(struct revisions *rv, struct ctx *ctx, bool *ret_booted, struct err *err)
+{
+	for (;;) {
+		bool booted = recover_booted(rv, ctx);
+		struct revlog_place place = {.meta = rv->meta,
+					     .runs = rv->journal ? rv->meta : rv->scratch,
+					     .at = rv->log_at,
+					     .journal = rv->log_path,
+					     .booted = booted,
+					     .known_end = recover_known_end(rv, ctx)};
+		int r = revlog_open(&place, ctx, &rv->log, err);
+
+		*ret_booted = booted;
+		if (r || !booted || recover_booted(rv, ctx))
+			return r;
+		revlog_close(rv->log, NULL);
+		rv->log = NULL;
+	}
+}
+
 int revisions_ready(struct revisions *rv, struct ctx *ctx, struct err *err)
 {
 	int r = 0;
@@ -69,14 +75,9 @@ int revisions_ready(struct revisions *rv, struct ctx *ctx, struct err *err)
 		return 0;
 	pthread_mutex_lock(&rv->opening);
 	if (!rv->opened) {
-		bool booted = recover_booted(rv, ctx);
-		struct revlog_place place = {.meta = rv->meta,
-					     .runs = rv->journal ? rv->meta : rv->scratch,
-					     .at = rv->log_at,
-					     .journal = rv->log_path,
-					     .booted = booted};
+		bool booted;
 
-		r = revlog_open(&place, ctx, &rv->log, err);
+		r = open_log(rv, ctx, &booted, err);
 		if (r == 0)
 			r = recover_all(rv, ctx, booted, err);
 		if (r == 0 && !rv->journal)
@@ -89,6 +90,13 @@ int revisions_ready(struct revisions *rv, struct ctx *ctx, struct err *err)
 	}
 	pthread_mutex_unlock(&rv->opening);
 	return r;
+}
+
+int revisions_log(struct revisions *rv, struct ctx *ctx, struct rev_draft *drafts, size_t count, struct err *err)
+{
+	if (rv->boot_due) /* two threads may both note it */
+		recover_note_boot(rv, ctx);
+	return revlog_append(rv->log, ctx, drafts, count, err);
 }
 
 uint64_t revisions_kept_bytes(struct store *revisions)

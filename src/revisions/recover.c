@@ -13,15 +13,23 @@
  * After a restart of the machine (another boot id), the newest records are doubted even if they were done, because the
  * log is synced and the files are not. Then older states, missing files, and files that are cut or have holes of zeros
  * are what the disk kept, and the change is made again; a file that was touched after the last record has somebody's
- * newer work in it, and is left alone.
+ * newer work in it, and is left alone. A process notes the boot when it has recovered the log, and before it adds the
+ * first record of that boot. So a process that finds no note after it has read the log has read no work of this boot,
+ * which must never be doubted: a file that is missing may have been removed on purpose.
  *
  * A change is made on the condition that the path is still what was looked at, and only if the log, read again after
  * that look, has nothing newer for the path. So several processes may recover one log at once, alongside live writers.
  */
+#include <stdlib.h>
+
 #include "base/clock.h"
+#include "base/hash.h"
 #include "base/limits.h"
 #include "revisions/layer.h"
 
+#define GIVE_UP_TRIES 20
+#define MARK_LINES    5
+#define MARKS_MAX     ((size_t)4096) /* of the file with marks; then it begins again */
 /* Longer than the kernel keeps dirty pages. */
 #define WRITEBACK_NS (120 * NS_PER_S)
 /* An owner makes its change within this time after the record, or is dead. */
@@ -195,13 +203,9 @@ static int make_again(struct revisions *rv, struct ctx *ctx, struct rev_record *
 		call.source = &source;
 		source.mode = rec->r.after.mode;
 	}
-	if (r == 0 && rec->doubted) /* it was done before: the log has nothing to say */
-		r = store_forward(rv->base.inner, ctx, &call, err);
-	else if (r == 0)
+	if (r == 0)
 		r = make_change(rv, ctx, &call, &rec, 1, err);
 	content_source_end(&source);
-	if (r == 0)
-		revlog_done(rv->log, rec, after.version);
 	return r;
 }
 
@@ -337,36 +341,25 @@ static int help(struct revisions *rv, struct ctx *ctx, struct rev_record *rec, c
 	return r == -ERR_CONFLICT || r == -ERR_EXISTS ? 0 : r;
 }
 
-static int recover_one(struct revisions *rv, struct ctx *ctx, struct rev_record *rec, struct err *err)
+/* The change is made apart from its record, and no condition tells that the path was changed and is again as before:
+   its owner gets the time to make it (make.c). */
+static void leave_to_owner(struct revisions *rv, struct ctx *ctx, struct rev_record *rec, bool exists)
 {
-	struct store_stat stat = {0}, again = {0};
-	bool exists, exists_again;
-	enum match m;
-	int r = stat_file(rv, ctx, rec->r.path, &stat, &exists, err);
+	bool may_come_back = rec->r.after.exists && (!exists || store_can(rv->base.inner, STORE_OVER_PAST));
+	int64_t wait = rec->r.time_ns + REV_HELP_AFTER_NS - clock_real_ns(), until, pause = NS_PER_MS;
+	struct err ignored;
 
-	if (r)
-		return r;
-	m = match_now(rv, ctx, rec, &stat, exists);
-	/* The same bytes in the version of before are not the change: its owner is about to make it, in a new version.
-	 */
-	if (m == MATCH_SAME && !(exists && is_state(&rec->r.before, &stat, exists))) {
-		revlog_done(rv->log, rec, exists ? stat.version : STR_NONE);
-		return 0;
+	if (!rv->journal || revlog_one_step(rv->log) || rec->r.own || rec->doubted || !may_come_back)
+		return;
+	/* more than that is another clock */
+	until = clock_monotonic_ns() + (wait < REV_HELP_AFTER_NS ? wait : REV_HELP_AFTER_NS);
+	while (clock_monotonic_ns() < until && !is_settled(rv, rec) && ctx_check(ctx, &ignored) == 0) {
+		struct timespec t = clock_timespec(pause);
+
+		nanosleep(&t, NULL);
+		pause = pause < 200 * NS_PER_MS ? 2 * pause : pause;
+		revlog_refresh(rv->log, ctx, &ignored);
 	}
-	/* What was seen may be the work of others who have completed the record since: the log says so. Or the owner
-	   made the change during the look, which then saw a file that is gone. */
-	r = revlog_refresh(rv->log, ctx, err);
-	if (r == 0)
-		r = stat_file(rv, ctx, rec->r.path, &again, &exists_again, err);
-	if (r || is_settled(rv, rec) || exists != exists_again || (exists && !str_eq(stat.version, again.version)))
-		return r;
-	if (may_be_made(rv, ctx, rec, &stat, exists, m)) {
-		r = help(rv, ctx, rec, &stat, exists, err);
-		if (r != -ERR_NOT_FOUND && r != -ERR_INVALID && r != -ERR_CORRUPT)
-			return r; /* if it cannot be made now, the record stays open */
-	}
-	revlog_done(rv->log, rec, STR("unknown"));
-	return 0;
 }
 
 /* The other record of a move, if that is open; NULL: there is none. Moves are logged in pairs: the path that goes, then
@@ -388,16 +381,90 @@ static struct rev_record *other_of(struct revisions *rv, struct ctx *ctx, const 
 	return other;
 }
 
-/* Of a move, the file that comes is made before the other one goes. */
+/* A file that is in the way keeps the change from being made. Not for what is doubted, which was made. */
+static bool give_up(struct revisions *rv, struct ctx *ctx, struct rev_record *rec)
+{
+	struct rev_record *from = other_of(rv, ctx, rec), *two[2] = {from, rec};
+
+	return !rec->doubted && (from ? make_give_up(rv, ctx, two, 2) : make_give_up(rv, ctx, &rec, 1));
+}
+
+/* Makes the change, or gives it up. ERR_INVALID: neither can be done. */
+static int help_or_give_up(struct revisions *rv, struct ctx *ctx, struct rev_record *rec, const struct store_stat *stat,
+			   bool exists, struct err *err)
+{
+	int r = -ERR_INVALID;
+
+	for (int tries = 0; r == -ERR_INVALID && tries < GIVE_UP_TRIES; tries++) {
+		struct err ignored;
+
+		r = help(rv, ctx, rec, stat, exists, err);
+		if (r == -ERR_INVALID && give_up(rv, ctx, rec))
+			return 0;
+		if (rv->journal)
+			break;
+		if (r == -ERR_INVALID) /* what was in the way may be gone */
+			revlog_refresh(rv->log, ctx, &ignored);
+	}
+	return r;
+}
+
+/* `may_make` is false when it can only be found out what there is. */
+static int recover_one(struct revisions *rv, struct ctx *ctx, struct rev_record *rec, bool may_make, struct err *err)
+{
+	struct store_stat stat = {0}, again = {0};
+	bool exists, exists_again;
+	enum match m;
+	int r = stat_file(rv, ctx, rec->r.path, &stat, &exists, err);
+
+	if (r)
+		return r;
+	m = match_now(rv, ctx, rec, &stat, exists);
+	/* The same bytes in the version of before are not the change: its owner is about to make it, in a new version.
+	 */
+	if (m == MATCH_SAME && !(exists && is_state(&rec->r.before, &stat, exists))) {
+		revlog_done(rv->log, rec, exists ? stat.version : STR_NONE);
+		return 0;
+	}
+	leave_to_owner(rv, ctx, rec, exists);
+	/* What was seen may be the work of others who have completed the record since: the log says so. Or the owner
+	   made the change during the look, which then saw a file that is gone. */
+	r = revlog_refresh(rv->log, ctx, err);
+	if (r == 0)
+		r = stat_file(rv, ctx, rec->r.path, &again, &exists_again, err);
+	if (r || is_settled(rv, rec) || exists != exists_again || (exists && !str_eq(stat.version, again.version)))
+		return r;
+	if (may_make && may_be_made(rv, ctx, rec, &stat, exists, m)) {
+		r = help_or_give_up(rv, ctx, rec, &stat, exists, err);
+		if (r != -ERR_NOT_FOUND && r != -ERR_INVALID && r != -ERR_CORRUPT)
+			return r; /* if it cannot be made now, the record stays open */
+	}
+	revlog_done(rv->log, rec, STR("unknown"));
+	return 0;
+}
+
+static bool is_unknown(struct revisions *rv, const struct rev_record *rec)
+{
+	bool unknown;
+
+	revlog_lock(rv->log);
+	unknown = rec->done && str_is(rec->r.after.version, "unknown");
+	revlog_unlock(rv->log);
+	return unknown;
+}
+
+/* Of a move, the file that comes is made before the other one goes. If it is not there, the other one stays. */
 int recover_record(struct revisions *rv, struct ctx *ctx, struct rev_record *rec, struct err *err)
 {
 	struct rev_record *other = other_of(rv, ctx, rec);
 	bool other_first = other && other->r.after.exists;
-	int r = other_first ? recover_one(rv, ctx, other, err) : 0;
+	int r = other_first ? recover_one(rv, ctx, other, true, err) : 0;
 
 	if (r == 0)
-		r = recover_one(rv, ctx, rec, err);
-	return r == 0 && other && !other_first ? recover_one(rv, ctx, other, err) : r;
+		r = recover_one(rv, ctx, rec, !(other_first && is_unknown(rv, other)), err);
+	if (r == 0 && other && !other_first)
+		r = recover_one(rv, ctx, other, !is_unknown(rv, rec), err);
+	return r;
 }
 
 /* True when the path has the content after the record. */
@@ -436,23 +503,24 @@ bool recover_took_effect(struct revisions *rv, struct ctx *ctx, struct rev_recor
 {
 	struct store_stat stat = {0};
 	struct err ignored;
-	bool effect;
+	bool is_there, effect;
 
 	if (rv->journal && guessed && !was_helped(rv, ctx, rec))
 		return false;
-	effect = is_in_effect(rv, ctx, rec, &stat);
-	if (effect) {
-		revlog_done(rv->log, rec, rec->r.after.exists ? stat.version : STR_NONE);
-	} else {
-		revlog_refresh(rv->log, ctx, &ignored);
-		revlog_lock(rv->log);
-		/* A helper that could not say what is there did not make the change. */
-		effect = revlog_is_settled(rv->log, rec) && !rec->r.aborted && !str_is(rec->r.after.version, "unknown");
+	is_there = is_in_effect(rv, ctx, rec, &stat);
+	revlog_refresh(rv->log, ctx, &ignored);
+	revlog_lock(rv->log);
+	/* A helper that could not say what is there did not make the change. If it was given up, what is there is the
+	   work of others. */
+	effect = !rec->r.aborted &&
+		 (is_there || (revlog_is_settled(rv->log, rec) && !str_is(rec->r.after.version, "unknown")));
+	if (!is_there)
 		stat = (struct store_stat){.version = arena_str(ctx->arena, rec->r.after.version)};
-		revlog_unlock(rv->log);
-	}
+	revlog_unlock(rv->log);
 	if (!effect)
 		return false;
+	if (is_there)
+		revlog_done(rv->log, rec, rec->r.after.exists ? stat.version : STR_NONE);
 	*ret_stat = (struct store_stat){.kind = STORE_FILE,
 					.size = rec->r.after.size,
 					.mtime_ns = stat.mtime_ns ? stat.mtime_ns : rec->r.time_ns,
@@ -496,22 +564,38 @@ static int doubt_recent(struct revisions *rv, struct ctx *ctx, struct rev_record
 	return 0;
 }
 
-/* The mark names the end of the log and the boot in which all of it was done. It is derived: without it the log is
- * read. */
+/* A mark names the end of the log and the boot in which all of it was done, then the newest revision, and has a sum. It
+ * is derived: without it the log is read. Each one is added to those before it, and only the last one counts: a line is
+ * cheaper than a new file in the place of the old one, which costs two inodes at each end. */
 static struct wpath mark_path(void)
 {
 	return (struct wpath){STR("revisions-clean")};
 }
 
+/* The last MARK_LINES lines; ptr NULL: the last one was not written to its end. */
+static struct str last_mark(struct str marks)
+{
+	size_t at = marks.len;
+
+	if (!marks.len || marks.ptr[marks.len - 1] != '\n')
+		return STR_NONE;
+	for (int lines = 0; at > 0; at--)
+		if (marks.ptr[at - 1] == '\n' && ++lines > MARK_LINES)
+			break;
+	return str_from(marks, at);
+}
+
 static struct str read_mark(struct revisions *rv, struct ctx *ctx)
 {
-	struct str mark = STR_NONE;
+	struct str marks = STR_NONE;
 	struct err ignored;
 
+	rv->marks_len = MARKS_MAX; /* what cannot be read is replaced by the next mark */
 	if (rv->journal || !rv->scratch ||
-	    store_read(rv->scratch, ctx, mark_path(), STORE_WHOLE, 512, &mark, NULL, &ignored))
+	    store_read(rv->scratch, ctx, mark_path(), STORE_WHOLE, 2 * MARKS_MAX, &marks, NULL, &ignored))
 		return STR_NONE;
-	return mark;
+	rv->marks_len = marks.len;
+	return last_mark(marks);
 }
 
 bool recover_is_clean(struct revisions *rv, struct ctx *ctx)
@@ -536,14 +620,33 @@ void recover_mark_clean(struct revisions *rv, struct ctx *ctx)
 {
 	struct str name;
 	struct str mark;
-	uint64_t size;
+	uint64_t size, head;
 	struct err ignored;
 
-	if (rv->journal || !rv->scratch || !revlog_all_done(rv->log, ctx->arena, &name, &size))
+	if (rv->journal || !rv->scratch || !revlog_all_done(rv->log, ctx->arena, &name, &size, &head))
 		return;
-	mark = arena_printf(ctx->arena, "%.*s\n%llu\n%.*s\n", STR_ARG(name), (unsigned long long)size,
-			    STR_ARG(rv->boot_id));
-	store_write(rv->scratch, ctx, mark_path(), mark, (struct store_cond){0}, NULL, &ignored);
+	mark = arena_printf(ctx->arena, "%.*s\n%llu\n%.*s\n%llu\n", STR_ARG(name), (unsigned long long)size,
+			    STR_ARG(rv->boot_id), (unsigned long long)head);
+	mark = arena_printf(ctx->arena, "%.*s%016llx\n", STR_ARG(mark), (unsigned long long)hash_u64(mark, 0));
+	if (rv->marks_len + mark.len > MARKS_MAX)
+		store_write(rv->scratch, ctx, mark_path(), mark, (struct store_cond){0}, NULL, &ignored);
+	else
+		store_append(rv->scratch, ctx, mark_path(), mark, (struct store_cond){0}, NULL, &ignored);
+}
+
+/* After a restart of the machine a log that does not sync may have lost its end, and nothing was promised of it. */
+uint64_t recover_known_end(struct revisions *rv, struct ctx *ctx)
+{
+	struct str mark = read_mark(rv, ctx), rest = mark, line, head;
+
+	for (int i = 0; i < 3; i++)
+		if (!mark.ptr || !str_cut(&rest, '\n', &line))
+			return 0;
+	if (rv->boot_id.len == 0 || !str_eq(line, rv->boot_id) || !str_cut(&rest, '\n', &head) ||
+	    !str_eq(rest, arena_printf(ctx->arena, "%016llx\n",
+				       (unsigned long long)hash_u64(str_first(mark, mark.len - rest.len), 0))))
+		return 0;
+	return strtoull(arena_cstr(ctx->arena, head), NULL, 10);
 }
 
 /* Names the boot in which the log was last used. */
@@ -563,12 +666,22 @@ bool recover_booted(struct revisions *rv, struct ctx *ctx)
 	       !str_eq(boot, rv->boot_id);
 }
 
+static bool has_records(struct revisions *rv)
+{
+	uint64_t head;
+
+	revlog_lock(rv->log);
+	head = revlog_head(rv->log);
+	revlog_unlock(rv->log);
+	return head > 0;
+}
+
 void recover_note_boot(struct revisions *rv, struct ctx *ctx)
 {
-	struct store_cond any = {0};
 	struct err ignored;
 
-	store_write(rv->scratch, ctx, boot_path(), rv->boot_id, any, NULL, &ignored);
+	store_write(rv->scratch, ctx, boot_path(), rv->boot_id, (struct store_cond){0}, NULL, &ignored);
+	rv->boot_due = false;
 }
 
 /* A record whose change cannot be made now (the disk is full) stays open; the workspace can be used regardless. */
@@ -603,6 +716,8 @@ int recover_all(struct revisions *rv, struct ctx *ctx, bool booted, struct err *
 		}
 		revlog_flush(rv->log, ctx, &ignored); /* files that were made again have new versions */
 		rv->boot_due = r == 0 && rv->scratch;
+		if (rv->boot_due && has_records(rv))
+			recover_note_boot(rv, ctx);
 	}
 	return r;
 }

@@ -85,6 +85,13 @@ static int is_now(struct redaction *d, struct ctx *ctx, const struct rev_record 
 	return r;
 }
 
+/* True when the bytes of its change are in the record. */
+static bool has_data(const struct rev_record *rec)
+{
+	return (rec->r.after.where == REV_LOG && rec->r.after.held_by == 0) ||
+	       (rec->r.after.where == REV_PREFIX && !rev_hash_is_set(&rec->piece));
+}
+
 /* What one record refers to. */
 static int collect_one(struct redaction *d, struct ctx *ctx, const struct rev_record *rec, struct err *err)
 {
@@ -103,8 +110,7 @@ static int collect_one(struct redaction *d, struct ctx *ctx, const struct rev_re
 
 		add_ref(d, &held, rec, wanted, false);
 	}
-	if (wanted && ((rec->r.after.where == REV_LOG && rec->r.after.held_by == 0) ||
-		       (rec->r.after.where == REV_PREFIX && !rev_hash_is_set(&rec->piece)))) {
+	if (wanted && (rec->r.before.where == REV_HERE || has_data(rec))) {
 		HEAP_ROOM(d->lines, d->line_count, d->line_cap);
 		d->lines[d->line_count++] = rec->r.number;
 	}
@@ -224,7 +230,8 @@ static int look_at_lines(struct redaction *d, struct err *err)
 		ARENA_SCOPE struct arena *arena = arena_new();
 		struct ctx ctx = *d->ctx;
 		struct rev_record *rec;
-		struct str data;
+		struct str bytes;
+		bool holds = false;
 
 		ctx.arena = arena;
 		revlog_lock(d->rv->log);
@@ -232,10 +239,15 @@ static int look_at_lines(struct redaction *d, struct err *err)
 		revlog_unlock(d->rv->log);
 		if (r == 0 && !rec)
 			continue;
-		if (r == 0)
-			r = revlog_read_data(d->rv->log, &ctx, rec, &data, err);
-		if (r == 0 && d->want->holds(d->want->arg, data))
-			d->ret->left++;
+		if (r == 0 && rec->r.before.where == REV_HERE) {
+			r = revlog_read_was(d->rv->log, &ctx, rec, &bytes, err);
+			holds = r == 0 && d->want->holds(d->want->arg, bytes);
+		}
+		if (r == 0 && !holds && has_data(rec)) {
+			r = revlog_read_data(d->rv->log, &ctx, rec, &bytes, err);
+			holds = r == 0 && d->want->holds(d->want->arg, bytes);
+		}
+		d->ret->left += holds;
 		r = r == -ERR_NOT_FOUND ? 0 : r;
 	}
 	return r;

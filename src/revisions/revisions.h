@@ -23,6 +23,8 @@ enum rev_where {
 	REV_LOG,     /* in the record itself (small writes) */
 	REV_BLOB,    /* blobs/<hash> */
 	REV_PREFIX,  /* the first `size` bytes of the next state: the content before an append */
+	REV_HERE, /* only of a state before a change: in that change's own record (small contents that no earlier record
+		     has) */
 };
 
 /* Identifies a content. Zero: not known. A blob is named by the SHA-256 of its content (four words), which nobody can
@@ -55,7 +57,7 @@ struct rev_state {
 	bool exists;
 	enum rev_where where;
 	uint64_t size;
-	uint64_t held_by;     /* REV_LOG: the revision whose record has the bytes; 0: this one */
+	uint64_t held_by;     /* REV_LOG, REV_HERE: the revision whose record has the bytes; 0: this one */
 	uint32_t mode;        /* permissions; 0: not known */
 	struct rev_hash hash; /* of the content; zero where it was not computed (appends) */
 	struct str version;   /* as the store below knew it; empty: not known (the change was cut off and replayed) */
@@ -117,7 +119,8 @@ struct rev_query {
 	struct str user, agent, session, call_id;
 	bool newest_first;
 	bool with_aborted;
-	size_t limit; /* 0: all */
+	bool until_damage; /* what comes before a damaged record is an answer, with *ret_more set, unless it is empty */
+	size_t limit;      /* 0: all */
 };
 /* Copies into ctx->arena. *ret_more: the limit cut the answer. */
 int revisions_query(struct store *revisions, struct ctx *ctx, const struct rev_query *query, struct revision **ret,
@@ -151,6 +154,20 @@ int revisions_checkpoints(struct store *revisions, struct ctx *ctx, struct rev_c
 
 /* Bytes of log and blobs. */
 uint64_t revisions_kept_bytes(struct store *revisions);
+
+/* What history keeps in addition to the present files, for quotas: the contents that were replaced or removed, and
+   REV_RECORD_BYTES for each change but a removal, which must fit whatever is in use. An upper bound: equal contents are
+   counted each time (past.c). */
+#define REV_RECORD_BYTES 512
+struct rev_past {
+	struct wpath dir; /* in: changes of this directory */
+	uint64_t bytes;   /* out */
+	uint64_t first, seen, stored;
+	int64_t asked_ns;
+};
+/* Brings the sum up to date; `past` is kept by the caller, and begins as zero but for `dir`. `again`: it is added up
+   from the beginning. */
+int revisions_past(struct store *revisions, struct ctx *ctx, bool again, struct rev_past *past, struct err *err);
 
 /* How large history may be; zero fields do not restrict. */
 struct rev_limits {
@@ -190,6 +207,7 @@ struct rev_check {
 	/* Out. */
 	uint64_t first, last; /* revisions that are kept; 0: there are none */
 	uint64_t contents;    /* that were checked */
+	uint64_t aside;       /* that are lost, which an earlier repair has noted */
 	uint64_t damages;
 };
 /* Reads every line of the log and every content that a record refers to. Works also when the log cannot be opened. No
@@ -238,6 +256,7 @@ struct rev_carry {
 	size_t checkpoint_count;
 	struct rev_blob *blobs; /* by hash */
 	size_t blob_count;
+	size_t missing; /* contents that revisions refer to, and that are not there or are cut short */
 };
 /* Completes changes that are not done, and finds what there is to carry up to `until`. */
 int revisions_carry(struct store *revisions, struct ctx *ctx, struct rev_carry *carry, struct err *err);
@@ -283,6 +302,8 @@ int revisions_settle(struct store *revisions, struct ctx *ctx, struct wpath path
    a record. */
 int revisions_settle_all(struct store *revisions, struct ctx *ctx, bool (*path)(void *arg, struct wpath *ret_path),
 			 void *arg, bool *ret_new, struct err *err);
+/* True when a remote log takes a group of changes in one step. It has been read. */
+bool revisions_makes_groups(struct store *revisions);
 /* Writes the notes that wait for the next record: which changes are done. */
 int revisions_flush(struct store *revisions, struct ctx *ctx, struct err *err);
 

@@ -2,6 +2,7 @@
 /* The files of the index: run.h says what is in them. Numbers are in the byte order of the machine. */
 #include <stdio.h>
 
+#include "base/clock.h"
 #include "base/hash.h"
 #include "base/limits.h"
 #include "revisions/run_internal.h"
@@ -231,16 +232,85 @@ static int read_blocks(struct run *run, struct ctx *ctx, struct arena *arena, ui
 	return 0;
 }
 
+static uint64_t block_count(const struct run_header *h)
+{
+	return 1 + run_entry_blocks(h) + h->path_blocks + run_mark_blocks(h);
+}
+
+static void drop_stretches(struct run *run)
+{
+	for (uint64_t i = 0; run->stretches && i <= block_count(&run->h) / STRETCH; i++)
+		free(run->stretches[i]);
+	free(run->stretches);
+	run->stretches = NULL;
+	run->stretch_count = 0;
+}
+
+/* The block from its stretch, which is read if it was not. */
+static int stretch_block(struct run *run, struct ctx *ctx, uint64_t block, const char **ret, struct err *err)
+{
+	uint64_t at = block / STRETCH, first = at * STRETCH, count = block_count(&run->h) - first;
+
+	if (run->stretches && !run->stretches[at] && run->stretch_count == STRETCHES_MAX)
+		drop_stretches(run);
+	if (!run->stretches)
+		run->stretches = xcalloc(block_count(&run->h) / STRETCH + 1, sizeof(*run->stretches));
+	if (!run->stretches[at]) {
+		ARENA_SCOPE struct arena *arena = arena_new();
+		const char *bytes;
+		int r;
+
+		count = count < STRETCH ? count : STRETCH;
+		r = read_blocks(run, ctx, arena, first, count, &bytes, err);
+		if (r)
+			return r;
+		run->stretches[at] = xmalloc(count * RUN_BLOCK);
+		memcpy(run->stretches[at], bytes, count * RUN_BLOCK);
+		run->stretch_count++;
+	}
+	*ret = run->stretches[at] + (block - first) * RUN_BLOCK + 8;
+	return 0;
+}
+
+/* Where the block is in the cache, or is to be. A group of many paths asks for blocks all over the run: to open the
+   file again for each of them cost more than the rest of the look at a path. */
+static struct run_cached *cached_at(struct run *run, uint64_t block)
+{
+	if (!run->large && run->misses == MISSES_MANY && store_is_local(run->store)) {
+		run->large = xcalloc(BLOCKS_MAX, sizeof(*run->large));
+		run->grown_ns = clock_monotonic_ns();
+	}
+	return run->large ? &run->large[block % BLOCKS_MAX] : &run->cache[block % BLOCK_CACHE];
+}
+
+bool run_may_shrink(const struct run *run)
+{
+	return run->large && clock_monotonic_ns() - run->grown_ns > GROWN_NS;
+}
+
+void run_shrink(struct run *run)
+{
+	for (size_t i = 0; run->large && i < BLOCKS_MAX; i++)
+		free(run->large[i].bytes);
+	free(run->large);
+	run->large = NULL;
+	run->misses = 0;
+}
+
 int run_block(struct run *run, struct ctx *ctx, uint64_t block, const char **ret, struct err *err)
 {
-	struct run_cached *c = &run->cache[block % BLOCK_CACHE];
+	struct run_cached *c = cached_at(run, block);
 	const char *bytes;
 	int r;
 
+	if (c->block != block && run->misses >= BLOCK_CACHE && block < block_count(&run->h) &&
+	    !store_is_local(run->store))
+		return stretch_block(run, ctx, block, ret, err);
 	if (c->block != block) {
 		ARENA_SCOPE struct arena *arena = arena_new();
 
 		c->block = 0;
+		run->misses += run->misses < MISSES_MANY;
 		r = read_blocks(run, ctx, arena, block, 1, &bytes, err);
 		if (r)
 			return r;
@@ -281,6 +351,8 @@ void run_close(struct run *run)
 {
 	for (size_t i = 0; i < BLOCK_CACHE; i++)
 		free(run->cache[i].bytes);
+	run_shrink(run);
+	drop_stretches(run);
 	free(run);
 }
 
@@ -451,32 +523,43 @@ static int range_cmp(const void *a, const void *b)
 	return x->last > y->last ? -1 : x->last < y->last; /* the longest one first */
 }
 
-static int list_ranges(struct store *store, struct ctx *ctx, struct range **ret, size_t *ret_count, struct err *err)
+static void add_ranges(struct ctx *ctx, const struct store_page *page, struct range **list, size_t *count, size_t *cap)
 {
-	struct store_list_req req = {.limit = STORE_PAGE_MAX};
+	for (size_t i = 0; i < page->count; i++) {
+		struct str path = page->entries[i].path.s, name = str_from(path, 6);
+		int64_t first, last;
+
+		if (!str_starts(path, STR("index/")) || name.len != 33 || name.ptr[16] != '-' ||
+		    !str_to_i64(str_first(name, 16), &first) || !str_to_i64(str_from(name, 17), &last) || first <= 0 ||
+		    last < first)
+			continue;
+		ARENA_ROOM(ctx->arena, *list, *count, *cap);
+		(*list)[(*count)++] = (struct range){(uint64_t)first, (uint64_t)last, false};
+	}
+}
+
+static int list_ranges(struct store *store, struct ctx *ctx, const struct store_page *names, struct range **ret,
+		       size_t *ret_count, struct err *err)
+{
+	struct store_list_req req = {.limit = STORE_PAGE_MAX, .never_file = true};
 	size_t cap = 0, count = 0;
 	struct range *list = NULL;
-	struct store_page page;
+	struct store_page page = {0};
 
 	*ret = NULL;
 	*ret_count = 0;
-	do {
+	if (names)
+		add_ranges(ctx, names, &list, &count, &cap);
+	while (!names) {
 		int r = store_list(store, ctx, (struct wpath){STR("index")}, &req, &page, err);
 
 		if (r)
 			return r == -ERR_NOT_FOUND ? 0 : r;
-		for (size_t i = 0; i < page.count; i++) {
-			struct str name = str_from(page.entries[i].path.s, 6);
-			int64_t first, last;
-
-			if (name.len != 33 || name.ptr[16] != '-' || !str_to_i64(str_first(name, 16), &first) ||
-			    !str_to_i64(str_from(name, 17), &last) || first <= 0 || last < first)
-				continue;
-			ARENA_ROOM(ctx->arena, list, count, cap);
-			list[count++] = (struct range){(uint64_t)first, (uint64_t)last, false};
-		}
+		add_ranges(ctx, &page, &list, &count, &cap);
 		req.after = page.next;
-	} while (page.next.ptr);
+		if (!page.next.ptr)
+			break;
+	}
 	if (count)
 		qsort(list, count, sizeof(*list), range_cmp);
 	*ret = list;
@@ -497,12 +580,13 @@ static size_t farthest(const struct range *list, size_t count, uint64_t next)
 }
 
 /* Runs of several processes may overlap. What they say is the same, so that does not matter. */
-int runs_open(struct store *store, struct ctx *ctx, struct run *ret_runs[RUN_MAX], size_t *ret_count, struct err *err)
+int runs_open(struct store *store, struct ctx *ctx, const struct store_page *names, struct run *ret_runs[RUN_MAX],
+	      size_t *ret_count, struct err *err)
 {
 	struct range *list;
 	uint64_t next;
 	size_t count, i;
-	int r = list_ranges(store, ctx, &list, &count, err);
+	int r = list_ranges(store, ctx, names, &list, &count, err);
 
 	*ret_count = 0;
 	if (r || count == 0)

@@ -91,12 +91,18 @@ struct run_merge {
 /* Writes what they have as one run, block by block: it takes the same memory whatever their size. */
 int run_merge(struct store *store, struct ctx *ctx, const struct run_merge *merge, struct err *err);
 /* Opens runs that together cover the longest range without a gap, from the lowest number on. Those that are damaged, or
-   a part of a longer one, are removed. *ret_runs is in the order of their numbers. */
-int runs_open(struct store *store, struct ctx *ctx, struct run *ret_runs[RUN_MAX], size_t *ret_count, struct err *err);
+   a part of a longer one, are removed. *ret_runs is in the order of their numbers. `names`: what is in the store, as
+   far as the index goes; NULL: it is listed. */
+int runs_open(struct store *store, struct ctx *ctx, const struct store_page *names, struct run *ret_runs[RUN_MAX],
+	      size_t *ret_count, struct err *err);
 /* Opens the run of this range; NULL: it is not there, or damaged. */
 struct run *run_open(struct store *store, struct ctx *ctx, uint64_t first, uint64_t last);
 void run_close(struct run *run);
 const struct run_head *run_head(const struct run *run);
+/* Gives back what is in memory for a call that asked for many blocks. run_may_shrink(): it has been there for a while;
+   a call that still needs it reads it again. */
+void run_shrink(struct run *run);
+bool run_may_shrink(const struct run *run);
 /* ERR_CORRUPT: a block is damaged or gone; forget all runs and read the log. */
 int run_entry(struct run *run, struct ctx *ctx, uint64_t number, struct run_entry *ret, struct err *err);
 /* Calls `found` for each path with this hash (there may be several, or none) until it returns other than 0. */

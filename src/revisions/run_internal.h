@@ -12,6 +12,9 @@
 #define PATH_FULL   (PATH_ROOM * 7 / 10) /* how full a block of paths is on average */
 #define PATH_FIXED  17                   /* bytes of a path without its version */
 #define BLOCK_CACHE 8
+#define BLOCKS_MAX  256 /* in the cache of a run that a call asks for many blocks of, */
+#define MISSES_MANY 64  /* that is, for so many that were not in the cache */
+#define GROWN_NS    NS_PER_S
 
 struct run_header {
 	char magic[16];
@@ -28,10 +31,19 @@ struct run_cached {
 	char *bytes;    /* the payload */
 };
 
+/* Where a read is a request, a run of which several blocks were asked for is read in stretches of STRETCH blocks. */
+#define STRETCH       64
+#define STRETCHES_MAX 64
+
 struct run {
 	struct store *store; /* borrowed */
 	struct run_header h;
 	struct run_cached cache[BLOCK_CACHE];
+	unsigned misses;
+	struct run_cached *large; /* BLOCKS_MAX of them; NULL: there is only the small cache */
+	int64_t grown_ns;         /* when that was made */
+	char **stretches;         /* by their number; NULL: not read */
+	size_t stretch_count;
 };
 
 struct wpath run_path_of(struct arena *arena, uint64_t first, uint64_t last);

@@ -20,23 +20,51 @@
 /* The records of a move that was logged. */
 #define REV_PAIR(two) ((struct rev_record *[]){(two)[0].record, (two)[1].record})
 
+/* The state of a draft's path before it, as a condition. */
+static struct store_cond cond_before(const struct rev_draft *d)
+{
+	return (struct store_cond){.kind = d->before.exists ? STORE_VERSION : STORE_ABSENT,
+				   .version = d->before.version};
+}
+
 /* --- removing --- */
 
+/* What the files of a page are. With a journal a look would be a request: what the list says is enough for the first
+   try, and after that they are looked at together. */
+static int look_page(struct revisions *rv, struct ctx *ctx, const struct store_page *page, bool is_first,
+		     struct look **ret, struct err *err)
+{
+	struct look *looks = ARENA_ARRAY(ctx->arena, struct look, page->count);
+	struct wpath *paths = ARENA_ARRAY(ctx->arena, struct wpath, page->count);
+	int r = 0;
+
+	*ret = looks;
+	for (size_t i = 0; i < page->count; i++)
+		paths[i] = page->entries[i].path;
+	if (rv->journal && !is_first)
+		return look_all(rv, ctx, paths, page->count, looks, err);
+	if (rv->journal)
+		r = revlog_refresh(rv->log, ctx, err);
+	for (size_t i = 0; r == 0 && i < page->count; i++)
+		if (revisions_records(paths[i]) &&
+		    (!rv->journal || !look_agrees(rv, ctx, paths[i], &page->entries[i].stat, &looks[i])))
+			r = look_at(rv, ctx, paths[i], &looks[i], err);
+	return r;
+}
+
 /* The drafts for what exists of the listed files. */
-static int draft_removals(struct revisions *rv, struct ctx *ctx, const struct store_page *page,
+static int draft_removals(struct revisions *rv, struct ctx *ctx, const struct store_page *page, bool is_first,
 			  struct rev_draft *drafts, size_t *ret_count, struct err *err)
 {
+	struct look *looks;
 	size_t n = 0;
-	int r = 0;
+	int r = look_page(rv, ctx, page, is_first, &looks, err);
 
 	for (size_t i = 0; r == 0 && i < page->count; i++) {
 		struct wpath path = page->entries[i].path;
-		struct look l;
+		struct look l = looks[i];
 
-		if (!revisions_records(path))
-			continue;
-		r = look_at(rv, ctx, path, &l, err);
-		if (r || !l.state.exists)
+		if (!revisions_records(path) || !l.state.exists)
 			continue;
 		r = look_hold(rv, ctx, path, &l, err);
 		drafts[n++] = (struct rev_draft){.op = REV_REMOVE, .path = path, .before = l.state, .base = l.base};
@@ -45,17 +73,57 @@ static int draft_removals(struct revisions *rv, struct ctx *ctx, const struct st
 	return r;
 }
 
+/* Logs drafts and makes them in one step; a move has two of them. */
+static int make_drafts(struct revisions *rv, struct ctx *ctx, struct rev_draft *drafts, size_t count, bool is_move,
+		       struct err *err)
+{
+	size_t each = is_move ? 2 : 1;
+	struct journal_item *items = ARENA_ARRAY(ctx->arena, struct journal_item, count);
+	struct rev_step step = {.change = JOURNAL_GROUP,
+				.path = WPATH_ROOT,
+				.version = STR(""),
+				.items = items,
+				.item_count = count / each};
+	int r;
+
+	for (size_t i = 0; i < count; i += each) {
+		const struct rev_draft *from = &drafts[i], *last = &drafts[i + each - 1];
+
+		items[i / each] = (struct journal_item){.change = is_move ? JOURNAL_MOVE : JOURNAL_REMOVE,
+							.path = last->path,
+							.cond = cond_before(last),
+							.version = STR("")};
+		drafts[i].made = STR("");
+		if (!is_move)
+			continue;
+		items[i / each].from = from->path;
+		items[i / each].from_cond = cond_before(from);
+		items[i / each].version = drafts[i + 1].made = arena_str(ctx->arena, from->before.version);
+	}
+	r = revlog_append_step(rv->log, ctx, drafts, count, &step, err);
+	/* nothing was made: the next try looks at what is there */
+	return r && step.refused && r != -ERR_INVALID
+		       ? err_set(err, ERR_CONFLICT, "files changed while they were being %s; try again",
+				 is_move ? "moved" : "removed")
+		       : r;
+}
+
 /* Logs a batch of removals and makes them. Those that another writer was faster with are left for another try. */
-static int remove_batch(struct revisions *rv, struct ctx *ctx, const struct store_page *page, uint64_t *count,
-			struct err *err)
+static int remove_batch(struct revisions *rv, struct ctx *ctx, const struct store_page *page, bool is_first,
+			uint64_t *count, struct err *err)
 {
 	struct rev_draft *drafts = ARENA_ARRAY(ctx->arena, struct rev_draft, page->count);
 	bool again = false;
 	size_t n;
-	int r = draft_removals(rv, ctx, page, drafts, &n, err);
+	int r = draft_removals(rv, ctx, page, is_first, drafts, &n, err);
 
+	if (r == 0 && n && make_groups(rv)) {
+		r = make_drafts(rv, ctx, drafts, n, false, err);
+		*count += r == 0 ? n : 0;
+		return r;
+	}
 	if (r == 0 && n)
-		r = revlog_append(rv->log, ctx, drafts, n, err);
+		r = revisions_log(rv, ctx, drafts, n, err);
 	if (r)
 		return r;
 	for (size_t i = 0; i < n; i++) {
@@ -93,7 +161,7 @@ int tree_remove(struct revisions *rv, struct ctx *ctx, struct wpath path, uint64
 		int tries = 0;
 
 		do
-			r = remove_batch(rv, &pages.ctx, &pages.page, ret_count, err);
+			r = remove_batch(rv, &pages.ctx, &pages.page, tries == 0, ret_count, err);
 		while (r == -ERR_CONFLICT && tries++ < TRIES_MAX); /* another writer was first */
 		if (r)
 			break;
@@ -105,16 +173,12 @@ int tree_remove(struct revisions *rv, struct ctx *ctx, struct wpath path, uint64
 
 /* --- moving --- */
 
-/* The two drafts for one moved file: `from` is gone, `to` is there. */
-static int draft_move(struct revisions *rv, struct ctx *ctx, struct wpath from, struct wpath to,
-		      struct rev_draft two[2], struct look *ret_from, struct look *ret_to, struct err *err)
+/* The two drafts for one moved file, whose ends were looked at: `from` is gone, `to` is there. */
+static int draft_looked(struct revisions *rv, struct ctx *ctx, struct wpath from, struct wpath to,
+			struct rev_draft two[2], struct look *ret_from, struct look *ret_to, struct err *err)
 {
-	int r = look_at(rv, ctx, from, ret_from, err);
+	int r = look_hold(rv, ctx, from, ret_from, err);
 
-	if (r == 0)
-		r = look_at(rv, ctx, to, ret_to, err);
-	if (r == 0)
-		r = look_hold(rv, ctx, from, ret_from, err);
 	if (r == 0 && !ret_to->is_dir)
 		r = look_hold(rv, ctx, to, ret_to, err);
 	if (r)
@@ -129,11 +193,14 @@ static int draft_move(struct revisions *rv, struct ctx *ctx, struct wpath from, 
 	return 0;
 }
 
-/* The state of a draft's path before it, as a condition. */
-static struct store_cond cond_before(const struct rev_draft *d)
+static int draft_move(struct revisions *rv, struct ctx *ctx, struct wpath from, struct wpath to,
+		      struct rev_draft two[2], struct look *ret_from, struct look *ret_to, struct err *err)
 {
-	return (struct store_cond){.kind = d->before.exists ? STORE_VERSION : STORE_ABSENT,
-				   .version = d->before.version};
+	int r = look_at(rv, ctx, from, ret_from, err);
+
+	if (r == 0)
+		r = look_at(rv, ctx, to, ret_to, err);
+	return r ? r : draft_looked(rv, ctx, from, to, two, ret_from, ret_to, err);
 }
 
 static struct store_call call_of(const struct rev_draft two[2], struct store_stat *ret_stat)
@@ -144,21 +211,6 @@ static struct store_call call_of(const struct rev_draft two[2], struct store_sta
 				   .cond = cond_before(&two[0]),
 				   .to_cond = cond_before(&two[1]),
 				   .ret_stat = ret_stat};
-}
-
-/* Refuses a path that cannot exist because one of its parents is a file, before the change is logged: no other process
-   may find a record that can never be made. */
-static int refuse_below_file(struct revisions *rv, struct ctx *ctx, struct wpath path, struct err *err)
-{
-	for (path = wpath_parent(path); !wpath_is_root(path); path = wpath_parent(path)) {
-		struct store_stat stat;
-		struct store_call get = {.op = STORE_OP_STAT, .path = path, .ret_stat = &stat};
-		struct err ignored;
-
-		if (store_forward(rv->base.inner, ctx, &get, &ignored) == 0)
-			return stat.kind == STORE_FILE ? store_refuse(REFUSE_BELOW_FILE, path.s, err) : 0;
-	}
-	return 0;
 }
 
 /* What a move or copy of one file needs, besides its conditions. */
@@ -177,7 +229,7 @@ static int check_ends(struct revisions *rv, struct ctx *ctx, const struct store_
 		return store_not_found(err);
 	if (to->is_dir)
 		return store_refuse(REFUSE_DIR, wanted->to.s, err);
-	return refuse_below_file(rv, ctx, wanted->to, err);
+	return look_refuse_below_file(rv, ctx, wanted->to, err);
 }
 
 static int move_file(struct revisions *rv, struct ctx *ctx, struct store_call *wanted, struct err *err)
@@ -198,7 +250,7 @@ static int move_file(struct revisions *rv, struct ctx *ctx, struct store_call *w
 	if (make_step(rv, ctx, &call, &step))
 		r = revlog_append_step(rv->log, ctx, two, 2, &step, err);
 	else
-		r = revlog_append(rv->log, ctx, two, 2, err);
+		r = revisions_log(rv, ctx, two, 2, err);
 	if (r == 0 && step.made)
 		*wanted->ret_stat = step.stat;
 	return r || step.made ? r : make_logged(rv, ctx, &call, REV_PAIR(two), 2, err);
@@ -212,21 +264,42 @@ struct moving {
 	uint64_t moved;
 };
 
+/* Where the listed files go, and what is there. */
+static int look_targets(struct revisions *rv, struct ctx *ctx, const struct store_page *page, const struct moving *m,
+			struct wpath **ret_paths, struct look **ret_looks, struct err *err)
+{
+	struct wpath *paths = ARENA_ARRAY(ctx->arena, struct wpath, page->count);
+	struct look *looks = ARENA_ARRAY(ctx->arena, struct look, page->count);
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < page->count; i++)
+		r = wpath_join(ctx->arena, m->to, wpath_relative(page->entries[i].path, m->from), &paths[i], err);
+	if (r == 0 && rv->journal)
+		r = look_all(rv, ctx, paths, page->count, looks, err);
+	for (size_t i = 0; r == 0 && !rv->journal && i < page->count; i++)
+		r = look_at(rv, ctx, paths[i], &looks[i], err);
+	*ret_paths = paths;
+	*ret_looks = looks;
+	return r;
+}
+
 /* The listed files, as drafts of their moves; those that are gone are left out. A file in the target was made after the
    move began: then the rest stays where it is. */
 static int draft_moves(struct revisions *rv, struct ctx *ctx, const struct store_page *page, const struct moving *m,
-		       struct rev_draft *drafts, size_t *ret_count, struct err *err)
+		       bool is_first, struct rev_draft *drafts, size_t *ret_count, struct err *err)
 {
+	struct look *looks, *targets;
+	struct wpath *paths;
 	size_t n = 0;
-	int r = 0;
+	int r = look_page(rv, ctx, page, is_first, &looks, err);
 
+	if (r == 0)
+		r = look_targets(rv, ctx, page, m, &paths, &targets, err);
 	for (size_t i = 0; r == 0 && i < page->count; i++) {
-		struct wpath from = page->entries[i].path, to;
-		struct look l, target;
+		struct wpath from = page->entries[i].path, to = paths[i];
+		struct look l = looks[i], target = targets[i];
 
-		r = wpath_join(ctx->arena, m->to, wpath_relative(from, m->from), &to, err);
-		if (r == 0)
-			r = draft_move(rv, ctx, from, to, drafts + n, &l, &target, err);
+		r = draft_looked(rv, ctx, from, to, drafts + n, &l, &target, err);
 		if (r || !l.state.exists)
 			continue;
 		if (m->is_rest && (l.base > m->until || target.is_dir || target.state.exists))
@@ -254,16 +327,21 @@ static int finish_moves(struct revisions *rv, struct ctx *ctx, const struct rev_
 	return 0;
 }
 
-static int move_batch(struct revisions *rv, struct ctx *ctx, const struct store_page *page, struct moving *m,
-		      struct err *err)
+static int move_batch(struct revisions *rv, struct ctx *ctx, const struct store_page *page, bool is_first,
+		      struct moving *m, struct err *err)
 {
 	struct rev_draft *drafts = ARENA_ARRAY(ctx->arena, struct rev_draft, 2 * page->count);
 	bool any = false, again = false;
 	size_t count;
-	int r = draft_moves(rv, ctx, page, m, drafts, &count, err);
+	int r = draft_moves(rv, ctx, page, m, is_first, drafts, &count, err);
 
+	if (r == 0 && count && make_groups(rv)) {
+		r = make_drafts(rv, ctx, drafts, count, true, err);
+		m->moved += r == 0 ? count / 2 : 0;
+		return r;
+	}
 	if (r == 0 && count)
-		r = revlog_append(rv->log, ctx, drafts, count, err);
+		r = revisions_log(rv, ctx, drafts, count, err);
 	for (size_t i = 0; r == 0 && i < count; i += 2) {
 		struct store_stat unused;
 		struct store_call call = call_of(drafts + i, &unused);
@@ -289,7 +367,7 @@ static int refuse_taken(struct revisions *rv, struct ctx *ctx, const struct stor
 	struct err ignored;
 
 	if (store_forward(rv->base.inner, ctx, &get, &ignored) != 0)
-		return refuse_below_file(rv, ctx, wanted->to, err);
+		return look_refuse_below_file(rv, ctx, wanted->to, err);
 	if (stat.kind == STORE_DIR)
 		return look_empty_dir(rv, ctx, wanted->to) ? 0 : store_refuse(REFUSE_DIR, wanted->to.s, err);
 	if (wanted->to_cond.kind != STORE_ANY && store_cond_check(wanted->to_cond, true, stat.version, err))
@@ -322,7 +400,7 @@ static int move_files(struct revisions *rv, struct ctx *ctx, struct moving *m, s
 		if (r)
 			break;
 		do
-			r = move_batch(rv, &pages.ctx, &pages.page, m, err);
+			r = move_batch(rv, &pages.ctx, &pages.page, tries == 0, m, err);
 		while (r == -ERR_CONFLICT && tries++ < TRIES_MAX); /* another writer was first */
 		if (r)
 			break;
@@ -450,7 +528,7 @@ static int copy_once(struct revisions *rv, struct ctx *ctx, struct store_call *w
 		return r;
 	two[1].op = REV_COPY;
 	two[1].other_base = from.base;
-	r = revlog_append(rv->log, ctx, &two[1], 1, err);
+	r = revisions_log(rv, ctx, &two[1], 1, err);
 	return r ? r : make_copy(rv, ctx, &two[1], &from, wanted->ret_stat, err);
 }
 

@@ -146,7 +146,7 @@ static uint64_t last_gathered(const struct survey *sv)
 
 static int survey_gathered(struct store *s, struct ctx *ctx, struct wpath journal, struct survey *sv, struct err *err)
 {
-	struct store_list_req req = {.limit = STORE_PAGE_MAX};
+	struct store_list_req req = {.limit = STORE_PAGE_MAX, .never_file = true};
 	struct store_page page;
 
 	do {
@@ -180,7 +180,7 @@ static void survey_loose(struct survey *sv, const struct store_page *page)
 static int survey(struct store *s, struct ctx *ctx, struct wpath journal, uint64_t after, struct survey *sv,
 		  struct err *err)
 {
-	struct store_list_req req = {.limit = 1000};
+	struct store_list_req req = {.limit = 1000, .never_file = true};
 	struct store_page page;
 	uint64_t from;
 	int r;
@@ -242,8 +242,8 @@ static void take(struct reading *rd, struct str bytes)
 static int take_loose(struct reading *rd, struct err *err)
 {
 	struct str bytes;
-	int r = store_read(rd->s, rd->ctx, entry_path(rd->ctx->arena, rd->journal, rd->after + 1), STORE_WHOLE,
-			   JOURNAL_ENTRY_MAX, &bytes, NULL, err);
+	int r = store_read_file(rd->s, rd->ctx, entry_path(rd->ctx->arena, rd->journal, rd->after + 1),
+				JOURNAL_ENTRY_MAX, &bytes, NULL, err);
 
 	if (r == 0)
 		take(rd, bytes);
@@ -435,18 +435,23 @@ static int overtaken(struct store *s, struct ctx *ctx, struct wpath journal, con
 		       (unsigned long long)(add->after + 1));
 }
 
-/* The object could not be made, or nobody knows. When it is there with these bytes it was made after all. */
+/* The object could not be made, or nobody knows. If nobody knows and it is there with these bytes, it was made after
+   all. When the store says that another one was there before, that is certain, even if the other one has the same
+   bytes: two processes may log the same change at the same time. */
 static int look_after(struct store *s, struct ctx *ctx, struct wpath journal, const struct journal_add *add, int r,
 		      struct journal_added *ret, struct err *err)
 {
 	struct err own = *err;
 	struct str bytes;
-	int got = store_read(s, ctx, entry_path(ctx->arena, journal, add->after + 1), STORE_WHOLE, JOURNAL_ENTRY_MAX,
-			     &bytes, NULL, err);
+	int got;
 
+	if (r == -ERR_EXISTS)
+		return overtaken(s, ctx, journal, add, false, ret, err);
+	got = store_read(s, ctx, entry_path(ctx->arena, journal, add->after + 1), STORE_WHOLE, JOURNAL_ENTRY_MAX,
+			 &bytes, NULL, err);
 	if (got == 0 && str_eq(bytes, add->bytes))
 		return 0;
-	if (got == 0 || r == -ERR_EXISTS)
+	if (got == 0)
 		return overtaken(s, ctx, journal, add, false, ret, err);
 	*err = own;
 	return r;

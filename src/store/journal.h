@@ -6,8 +6,8 @@
  * alone. Entries are numbered 1, 2, 3 … without gaps.
  *
  * Adding is conditional on the number of the last entry that the caller knows, so that two replicas never believe that
- * they were both next. A store that has files and journal in one place can make one change of a file in the same step,
- * both or neither, in one round trip.
+ * they were both next. A store that has files and journal in one place can change a file, or a group of files, in the
+ * same step: all of it or nothing, in one round trip.
  *
  * A store without operations of its own gets the generic form (journal.c): objects "<path>/<number>", made under the
  * condition "absent", old ones gathered into larger objects.
@@ -16,6 +16,7 @@
 #define STEAD_STORE_JOURNAL_H
 
 #include "base/clock.h"
+#include "base/limits.h"
 #include "store/store.h"
 
 struct journal_entry {
@@ -39,7 +40,22 @@ struct journal_page {
 	uint64_t last;  /* the newest entry, 0 before the first; more than the page has: read on */
 };
 
-enum journal_change { JOURNAL_ALONE, JOURNAL_WRITE, JOURNAL_APPEND, JOURNAL_REMOVE, JOURNAL_MOVE };
+enum journal_change { JOURNAL_ALONE, JOURNAL_WRITE, JOURNAL_APPEND, JOURNAL_REMOVE, JOURNAL_MOVE, JOURNAL_GROUP };
+
+/* At most so many changes, and so many bytes of contents, are made in one step. */
+#define JOURNAL_GROUP_MAX   512
+#define JOURNAL_GROUP_BYTES (4 * MIB)
+
+/* One change of a group. The fields are as in journal_add. */
+struct journal_item {
+	enum journal_change change; /* a write, a removal or a move */
+	struct wpath path;
+	struct store_cond cond;
+	struct str content;
+	struct str version;
+	struct wpath from;
+	struct store_cond from_cond;
+};
 
 struct journal_add {
 	uint64_t after; /* the entry gets the number after + 1 */
@@ -53,7 +69,11 @@ struct journal_add {
 	struct str version;
 	struct wpath from;           /* move: the file that becomes `to` */
 	struct store_cond from_cond; /* a version */
-	int64_t known_ns;            /* as for reading */
+	/* A group: changes that are made all or none, with `to` the root. Their conditions are of what was there before
+	   the group, and no path is given twice. */
+	const struct journal_item *items;
+	size_t item_count;
+	int64_t known_ns; /* as for reading */
 	/* The entries up to `after`, in order, as far as the caller still has them: the generic form gathers them into
 	   larger objects without reading them again. May be none. */
 	const struct journal_entry *recent;
@@ -63,6 +83,7 @@ struct journal_add {
 struct journal_added {
 	struct store_stat stat; /* write, append, move: the file */
 	bool overtaken; /* on ERR_CONFLICT: entry after + 1 exists already. False: the file's condition failed */
+	size_t failed;  /* of a group whose change was refused: the item */
 	struct journal_page news; /* when overtaken: the entries that were missed, if the store reported them at once;
 				     may be empty */
 };

@@ -5,8 +5,9 @@
  * would otherwise be invisible, and a contender would take a lease that is alive. It also tells whose a write was when
  * its answer got lost.
  *
- * A released lease keeps its file with no holder in it: the fence must go on from there. A file that cannot be read as
- * a lease is an error and never taken for a free one.
+ * A released lease keeps its file with no holder in it: the fence must go on from there. Only lease_drop() removes it.
+ * A file that cannot be read as
+ * a lease is an error and never taken for a free one, unless it is empty or has nothing but zeros.
  *
  * CLOCK_BOOTTIME and not CLOCK_MONOTONIC: a laptop that slept for an hour must not believe that its minute is not over.
  */
@@ -65,12 +66,25 @@ static int64_t now_of(const struct lease_clock *clock)
 
 /* --- the file --- */
 
+/* What a power cut may leave of a lease that was written without a sync. Its holder is gone as well. */
+static bool is_torn(struct str bytes)
+{
+	for (size_t i = 0; i < bytes.len; i++)
+		if (bytes.ptr[i])
+			return false;
+	return true;
+}
+
 static int parse_record(struct ctx *ctx, struct str bytes, struct record *record, struct err *err)
 {
 	struct jv *v;
 	int64_t fence, ttl_ms;
 	struct err why;
 
+	if (is_torn(bytes)) {
+		record->exists = true;
+		return 0;
+	}
 	if (jv_parse(ctx->arena, bytes, &v, &why) != 0)
 		return err_set(err, ERR_CORRUPT,
 			       "the file of the lease is malformed (%.*s); remove it when nobody holds it",
@@ -96,8 +110,8 @@ static int read_record(struct store *leases, struct ctx *ctx, struct str name, s
 	*ret = (struct record){0};
 	if (r == -ERR_NOT_FOUND)
 		return 0;
-	if (r == 0)
-		r = parse_record(ctx, bytes, ret, err);
+	if (r == 0 && parse_record(ctx, bytes, ret, err) != 0)
+		return err_prefix(err, "\"%.*s\"", STR_ARG(name));
 	if (r == 0)
 		ret->version = stat.version;
 	return r;
@@ -338,6 +352,18 @@ int lease_release(struct lease *lease, struct ctx *ctx, struct err *err)
 {
 	int r = rewrite(lease, ctx, STR(""), err);
 
+	return r == -ERR_CONFLICT || r == -ERR_NOT_FOUND ? 0 : r;
+}
+
+int lease_drop(struct lease *lease, struct ctx *ctx, struct err *err)
+{
+	struct store_cond cond = {.kind = STORE_VERSION, .version = version_of(lease)};
+	uint64_t count;
+	int r;
+
+	if (!store_is_local(lease->leases))
+		return lease_release(lease, ctx, err);
+	r = store_remove(lease->leases, ctx, (struct wpath){str_of(lease->name)}, false, cond, &count, err);
 	return r == -ERR_CONFLICT || r == -ERR_NOT_FOUND ? 0 : r;
 }
 

@@ -64,6 +64,10 @@ int lease_resume(struct store *leases, struct ctx *ctx, const struct lease_want 
 int lease_renew(struct lease *lease, struct ctx *ctx, struct err *err);
 /* Others no longer have to wait. Not an error when it is already lost. The fence stays known. */
 int lease_release(struct lease *lease, struct ctx *ctx, struct err *err);
+/* The same, and on a disk of this machine its file goes as well: for the many names that are used once. Its fence
+   begins again with 1, so nothing may depend on that. Not every server removes on a condition, so elsewhere the file
+   stays. */
+int lease_drop(struct lease *lease, struct ctx *ctx, struct err *err);
 /* Frees the handle; the lease itself stays until its time is over. NULL is allowed. */
 void lease_destroy(struct lease *lease);
 

@@ -55,6 +55,26 @@ int sql_cond_kind(struct store_cond cond)
 	return cond.kind == STORE_ABSENT ? 1 : cond.kind == STORE_VERSION ? 2 : 0;
 }
 
+int sql_list_seek(struct arena *arena, struct wpath dir, const struct store_list_req *req, struct str *ret,
+		  struct err *err)
+{
+	struct str top = wpath_is_root(dir) ? STR("") : arena_printf(arena, "%.*s/", STR_ARG(dir.s));
+
+	*ret = top;
+	if (req->after.len == 0)
+		return 0;
+	if (req->after.len > 2 * PATH_LEN_MAX || !utf8_valid(req->after) ||
+	    memchr(req->after.ptr, '\0', req->after.len))
+		return err_set(err, ERR_INVALID, "the cursor is not one of this store; list from the start");
+	if (str_cmp(req->after, top) < 0)
+		return 0;
+	if (!req->recursive && str_ends(req->after, STR("/")))
+		*ret = arena_printf(arena, "%.*s0", STR_ARG(str_first(req->after, req->after.len - 1)));
+	else
+		*ret = arena_printf(arena, "%.*s\x01", STR_ARG(req->after)); /* before whatever begins with it */
+	return 0;
+}
+
 struct str sql_version_new(struct arena *arena)
 {
 	return arena_printf(arena, "%016llx", (unsigned long long)random_u64());

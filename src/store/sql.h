@@ -31,6 +31,9 @@ int sql_outcome_check(enum sql_outcome outcome, struct str detail, struct str pa
 		      struct err *err);
 /* How a condition is sent: 0 none, 1 absent, 2 a version. */
 int sql_cond_kind(struct store_cond cond);
+/* Where a page of a list begins: the first place after the cursor, which is refused if it is not one of a store's. */
+int sql_list_seek(struct arena *arena, struct wpath dir, const struct store_list_req *req, struct str *ret,
+		  struct err *err);
 /* A version that no file has had. */
 struct str sql_version_new(struct arena *arena);
 /* A number that nothing else has, of 62 bits. */

@@ -16,7 +16,7 @@
 #include "store/journal.h"
 
 const struct store_op_info store_op_info[STORE_OPS] = {
-	[STORE_OP_STAT] = {.name = "stat", .reads_only = true},
+	[STORE_OP_STAT] = {.name = "look up", .reads_only = true},
 	[STORE_OP_READ] = {.name = "read", .reads_only = true},
 	[STORE_OP_WRITE] = {.name = "write"},
 	[STORE_OP_APPEND] = {.name = "append"},
@@ -24,7 +24,7 @@ const struct store_op_info store_op_info[STORE_OPS] = {
 	[STORE_OP_MOVE] = {.name = "move"},
 	[STORE_OP_COPY] = {.name = "copy"},
 	[STORE_OP_LIST] = {.name = "list", .reads_only = true},
-	[STORE_OP_SCAN] = {.name = "scan", .reads_only = true},
+	[STORE_OP_SCAN] = {.name = "search", .reads_only = true},
 	[STORE_OP_GROUP] = {.name = "change a group"},
 	[STORE_OP_JOURNAL_READ] = {.name = "read the journal", .reads_only = true},
 	[STORE_OP_JOURNAL_ADD] = {.name = "add to the journal"},
@@ -185,7 +185,7 @@ static int collect_push(void *arg, const void *bytes, size_t len, struct err *er
 	struct collect *c = arg;
 
 	if (len > c->max - c->len)
-		return err_set(err, ERR_TOO_LARGE, "more than %zu bytes; read it by ranges", c->max);
+		return err_set(err, ERR_TOO_LARGE, "it has more than %zu bytes; split it, or make it smaller", c->max);
 	if (!c->ptr || bytes != c->ptr + c->len || c->len + len + 1 > c->cap) {
 		if (c->len + len + 1 > c->cap) {
 			size_t cap = c->cap ? c->cap : 4096;
@@ -202,11 +202,11 @@ static int collect_push(void *arg, const void *bytes, size_t len, struct err *er
 	return 0;
 }
 
-int store_read(struct store *s, struct ctx *ctx, struct wpath path, struct store_range range, size_t max,
-	       struct str *ret_bytes, struct store_stat *ret_stat, struct err *err)
+static int read_all(struct store *s, struct ctx *ctx, struct wpath path, struct store_range range, size_t max,
+		    bool skip_dirs, struct str *ret_bytes, struct store_stat *ret_stat, struct err *err)
 {
 	struct collect c = {.arena = ctx->arena, .max = max};
-	struct sink sink = {.push = collect_push, .reserve = collect_reserve, .arg = &c};
+	struct sink sink = {.push = collect_push, .reserve = collect_reserve, .arg = &c, .skip_dirs = skip_dirs};
 	int r = store_read_stream(s, ctx, path, range, &sink, ret_stat, err);
 
 	if (r)
@@ -217,6 +217,18 @@ int store_read(struct store *s, struct ctx *ctx, struct wpath path, struct store
 	if (ret_bytes)
 		*ret_bytes = str_n(c.ptr, c.len);
 	return 0;
+}
+
+int store_read(struct store *s, struct ctx *ctx, struct wpath path, struct store_range range, size_t max,
+	       struct str *ret_bytes, struct store_stat *ret_stat, struct err *err)
+{
+	return read_all(s, ctx, path, range, max, false, ret_bytes, ret_stat, err);
+}
+
+int store_read_file(struct store *s, struct ctx *ctx, struct wpath path, size_t max, struct str *ret_bytes,
+		    struct store_stat *ret_stat, struct err *err)
+{
+	return read_all(s, ctx, path, STORE_WHOLE, max, true, ret_bytes, ret_stat, err);
 }
 
 int store_write_stream(struct store *s, struct ctx *ctx, struct wpath path, const struct source *source,
@@ -286,9 +298,11 @@ static int check_two_paths(enum store_op op, struct wpath from, struct wpath to,
 	if (r)
 		return r;
 	if (wpath_within(to, from) || wpath_within(from, to))
-		return err_set(err, ERR_INVALID,
-			       "%s " ERR_PATH_BARE ": the target " ERR_PATH " is the same or one contains the other",
-			       store_op_info[op].name, STR_ARG(from.s), STR_ARG(to.s));
+		return err_set(err, ERR_INVALID, "%s " ERR_PATH_BARE ": the target " ERR_PATH " %s",
+			       store_op_info[op].name, STR_ARG(from.s), STR_ARG(to.s),
+			       from.s.len == to.s.len  ? "is the same; choose another name"
+			       : from.s.len < to.s.len ? "is inside of it; choose a place outside"
+						       : "contains it; choose a place outside");
 	return 0;
 }
 
@@ -341,6 +355,41 @@ int store_journal_read(struct store *s, struct ctx *ctx, struct wpath journal, c
 	return r ? r : dispatch(s, ctx, &c, err);
 }
 
+/* Refuses a file that is made below another one of the same group. */
+static int refuse_clash(const struct journal_add *add, struct err *err)
+{
+	ARENA_SCOPE struct arena *arena = arena_new();
+	struct strmap *made = strmap_new(arena);
+
+	for (size_t i = 0; i < add->item_count; i++)
+		if (add->items[i].change != JOURNAL_REMOVE)
+			strmap_put(made, add->items[i].path.s, NULL);
+	for (size_t i = 0; i < add->item_count; i++) {
+		struct wpath dir = wpath_parent(add->items[i].path);
+
+		for (; add->items[i].change != JOURNAL_REMOVE && !wpath_is_root(dir); dir = wpath_parent(dir))
+			if (strmap_find(made, dir.s))
+				return store_refuse(REFUSE_BELOW_FILE, dir.s, err);
+	}
+	return 0;
+}
+
+static int check_items(const struct journal_add *add, struct err *err)
+{
+	size_t bytes = 0;
+	int r = refuse_clash(add, err);
+
+	for (size_t i = 0; r == 0 && i < add->item_count; i++) {
+		r = refuse_root(STORE_OP_JOURNAL_ADD, add->items[i].path, err);
+		bytes += add->items[i].content.len;
+	}
+	if (r == 0 && (add->item_count == 0 || add->item_count > JOURNAL_GROUP_MAX || bytes > JOURNAL_GROUP_BYTES))
+		r = err_set(err, ERR_TOO_LARGE,
+			    "a group has %zu changes and %zu bytes; 1 to %d changes and %zu bytes are made in one step",
+			    add->item_count, bytes, JOURNAL_GROUP_MAX, (size_t)JOURNAL_GROUP_BYTES);
+	return r;
+}
+
 int store_journal_add(struct store *s, struct ctx *ctx, struct wpath journal, struct wpath to, struct store_cond cond,
 		      const struct journal_add *add, struct journal_added *ret_added, struct err *err)
 {
@@ -352,8 +401,10 @@ int store_journal_add(struct store *s, struct ctx *ctx, struct wpath journal, st
 			       .ret_added = ret_added};
 	int r = refuse_root(c.op, journal, err);
 
-	if (r == 0 && add->change != JOURNAL_ALONE)
+	if (r == 0 && add->change != JOURNAL_ALONE && add->change != JOURNAL_GROUP)
 		r = refuse_root(c.op, to, err);
+	if (r == 0 && add->change == JOURNAL_GROUP)
+		r = check_items(add, err);
 	if (r == 0 && add->bytes.len > JOURNAL_ENTRY_MAX)
 		r = err_set(err, ERR_TOO_LARGE, "a journal entry has %zu bytes, at most %zu are allowed",
 			    add->bytes.len, JOURNAL_ENTRY_MAX);
@@ -448,9 +499,9 @@ int store_group(struct store *s, struct ctx *ctx, struct store_group *group, str
 int store_cond_check(struct store_cond cond, bool exists, struct str version, struct err *err)
 {
 	if (cond.kind == STORE_ABSENT && exists)
-		return err_set(err, ERR_EXISTS, "it exists already; read it, or write without the condition");
+		return err_set(err, ERR_EXISTS, "it exists already; overwrite it on purpose, or choose another name");
 	if (cond.kind == STORE_VERSION && !exists)
-		return err_set(err, ERR_CONFLICT, "it was removed since it was read; read it again and decide again");
+		return err_set(err, ERR_CONFLICT, "it was removed since it was read; look again before you decide");
 	if (cond.kind == STORE_VERSION && !str_eq(cond.version, version))
 		return err_set(err, ERR_CONFLICT,
 			       "it changed since it was read (it is version %.*s, not %.*s); read again",
@@ -461,6 +512,12 @@ int store_cond_check(struct store_cond cond, bool exists, struct str version, st
 int store_not_found(struct err *err)
 {
 	return err_set(err, ERR_NOT_FOUND, "there is no such file or directory; list its parent to see what is there");
+}
+
+int store_may_be_dir(struct err *err)
+{
+	store_not_found(err);
+	return err_detail(err, DETAIL_MAY_BE_DIR);
 }
 
 int store_refuse(enum store_refusal why, struct str path, struct err *err)
@@ -482,7 +539,7 @@ int store_refuse(enum store_refusal why, struct str path, struct err *err)
 
 bool store_can(const struct store *s, enum store_ability ability)
 {
-	while ((s->inner || s->ops->stands_on) && !(s->ops->cannot & ability))
+	while ((s->inner || s->ops->stands_on) && !((s->ops->cannot | s->ops->can) & ability))
 		s = s->inner ? s->inner : s->ops->stands_on(s);
 	return s->ops->can & ability;
 }

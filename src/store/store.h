@@ -54,6 +54,9 @@ struct store_cond {
 	   changed: what it refuses is not done. It may read the store. */
 	int (*still)(void *arg, struct err *err);
 	void *arg;
+	/* When (clock_monotonic_ns) a log in which all writers note their changes first said that it holds; 0: never.
+	   What a store would have to ask others about may be taken from there for a moment. */
+	int64_t known_ns;
 };
 
 /* Where a write takes its bytes from. `bytes` alone is enough for what is in memory; else `pull` gives the next ones:
@@ -71,12 +74,15 @@ struct source {
 /* Where a read puts its bytes. `push` gets them in order. `reserve` (optional) is asked once with the exact size that
    will come; memory it returns is filled directly and then `push` is called once with that pointer. `take_file`
    (optional) is offered the open file first, by a store that has the bytes in a file of this machine: true means that
-   they were taken from there (with dup(2)), and nothing is pushed. */
+   they were taken from there (with dup(2)), and nothing is pushed. `skip_dirs`: a store that has to ask once more to
+   tell a directory from nothing need not do that; then it fails with ERR_NOT_FOUND and DETAIL_MAY_BE_DIR. `unchanged`
+   (STORE_OVER_PAST): the caller knows that nothing was ever changed at this path, so only what is below is read. */
 struct sink {
 	int (*push)(void *arg, const void *bytes, size_t len, struct err *err);
 	void *(*reserve)(void *arg, size_t size);
 	void *arg;
 	bool (*take_file)(void *arg, int fd, uint64_t offset, uint64_t length);
+	bool skip_dirs, unchanged;
 };
 
 struct store_range {
@@ -107,6 +113,9 @@ struct store_list_req {
 	struct str after; /* cursor of the page before, empty: from the start */
 	bool names_only;  /* the caller uses paths and kinds alone: a store may leave out the rest of a file's stat */
 	struct store_count *count; /* NULL: not asked for. Not with `recursive` */
+	/* It is a directory or nothing: a store that has to ask once more to tell a file from nothing need not do that,
+	   and fails with ERR_NOT_FOUND. */
+	bool never_file;
 };
 
 struct store_page {
@@ -115,6 +124,9 @@ struct store_page {
 	struct str next;  /* cursor: the last entry's path, a directory's with a final '/'; ptr NULL: that was all.
 			     The next page begins after that place, whether or not the entry still exists. */
 	uint64_t skipped; /* names on this page that cannot be paths, links, devices */
+	/* Two lists of a directory with the same stamp: nothing in it was made, removed or replaced between them, by
+	   anybody. 0: not known. */
+	uint64_t stamp;
 };
 
 /* A scan visits every file below a directory, in list order, with its bytes if asked, from several threads at once.
@@ -231,6 +243,12 @@ enum store_ability {
 	STORE_ONE_STEP = 4, /* an entry of a journal and a change of a file are made in one step */
 	STORE_FIXED = 8,    /* what it has never changes */
 	STORE_ASKS = 16,    /* asks store_cond.still */
+	/* With STORE_ONE_STEP: so is a group of changes, all or none (JOURNAL_GROUP). */
+	STORE_GROUP_STEP = 32,
+	STORE_WRITE_STEP = 64, /* as STORE_ONE_STEP, but perhaps for writes only (JOURNAL_WRITE) */
+	/* What was never changed in it comes from a store that may be STORE_FIXED: sink.unchanged. ERR_UNSUPPORTED when
+	   that is not fixed. */
+	STORE_OVER_PAST = 128,
 };
 
 /* One const table per backend or layer. An operation that is NULL goes to `around`; with no `around` either, it is
@@ -266,7 +284,7 @@ struct store_ops {
 	   durable. */
 	int (*sync)(struct store *s, struct err *err);
 	int (*around)(struct store *s, struct ctx *ctx, struct store_call *call, struct err *err);
-	unsigned can;    /* enum store_ability: backends */
+	unsigned can;    /* enum store_ability: backends; layers: what the store below them need not be able to do */
 	unsigned cannot; /* layers: abilities of the store below that they do not pass on */
 	/* Layers that have no `inner`: the store whose place counts as theirs, the one that has the log. */
 	const struct store *(*stands_on)(const struct store *s);
@@ -286,6 +304,10 @@ int store_stat(struct store *s, struct ctx *ctx, struct wpath path, struct store
 /* Bytes in the arena, with one NUL after them; ERR_TOO_LARGE when the range holds more than `max`. */
 int store_read(struct store *s, struct ctx *ctx, struct wpath path, struct store_range range, size_t max,
 	       struct str *ret_bytes, struct store_stat *ret_stat, struct err *err);
+/* The same of a path that is a file or nothing: a store that has to ask once more to tell a directory from nothing does
+   not do that. */
+int store_read_file(struct store *s, struct ctx *ctx, struct wpath path, size_t max, struct str *ret_bytes,
+		    struct store_stat *ret_stat, struct err *err);
 int store_read_stream(struct store *s, struct ctx *ctx, struct wpath path, struct store_range range,
 		      const struct sink *sink, struct store_stat *ret_stat, struct err *err);
 int store_write(struct store *s, struct ctx *ctx, struct wpath path, struct str bytes, struct store_cond cond,
@@ -353,6 +375,8 @@ int store_cond_check(struct store_cond cond, bool exists, struct str version, st
 
 /* ERR_NOT_FOUND, with the sentence that all stores use. */
 int store_not_found(struct err *err);
+/* The same for a read that does without asking whether it is a directory. */
+int store_may_be_dir(struct err *err);
 /* What all stores refuse (ERR_INVALID) with the same sentence about a path. */
 enum store_refusal {
 	REFUSE_DIR,           /* a file is wanted */
@@ -378,6 +402,10 @@ int store_copy_between(struct store *from_store, struct ctx *ctx, struct wpath f
 		       struct wpath to, struct store_cond to_cond, struct store_stat *ret_stat, struct err *err);
 int store_scan_generic(struct store *s, struct ctx *ctx, struct wpath path, const struct scan_req *req,
 		       struct err *err);
+/* What is at each of the paths, in few requests where they are near each other; kind 0: nothing. For layers: without a
+   prefix to its error. */
+int store_stat_all(struct store *s, struct ctx *ctx, const struct wpath *paths, size_t count, struct store_stat *ret,
+		   struct err *err);
 /* The changes of a group, one by one. */
 int store_group_generic(struct store *s, struct ctx *ctx, struct store_group *group, struct err *err);
 /* One file of a scan, read from `s` and handed to the visitor. `item` has its number, worker, path and size, and the

@@ -93,6 +93,8 @@ struct store *store_guard_new(struct store *inner, const struct guard_rules *rul
 /* What the rules of a store's guard say of a path; the store below is not asked. Without a guard everything is free. */
 enum guard_says { GUARD_FREE, GUARD_FIXED, GUARD_HIDDEN };
 enum guard_says store_guard_says(struct store *s, struct wpath path);
+/* Refuses what a change of `path` through the store would be refused with. */
+int store_guard_check_change(struct store *s, struct wpath path, struct err *err);
 /* A number that no other guard of this process has or will have; 0: there is no guard. */
 uint64_t store_guard_id(struct store *s);
 
@@ -103,13 +105,28 @@ struct quota_limits {
 };
 /* Usage is counted once (lazily) and then kept; a recount when a write would fail catches up with outside changes. */
 struct store *store_quota_new(struct store *inner, struct quota_limits limits);
-/* Counts what `kept` reports in addition to the files: history that is kept elsewhere. `again`: what it remembers may
-   be too much, so it counts from the beginning. Removing is never refused. */
-void store_quota_count_kept(struct store *quota, uint64_t (*kept)(void *arg, bool again), void *arg);
+/* Counts what `kept` reports in addition to the files: what history keeps of contents that were replaced or removed. A
+   change then needs room for all of its new content, because what it replaces stays, and `each` bytes for its record.
+   `again`: what `kept` remembers may be too much, so it counts from the beginning. Removing is never refused. */
+void store_quota_count_kept(struct store *quota, uint64_t (*kept)(void *arg, bool again), void *arg, uint64_t each);
 
-/* Would `more` (bytes and files in all, the size of the largest) fit? ERR_QUOTA, with the sentence of a write. All
-   quotas that are layers of `s` are asked; without one everything fits. */
-int store_quota_check(struct store *s, struct ctx *ctx, struct quota_limits more, struct err *err);
+/* What changes that are still to be made would need. */
+struct quota_need {
+	uint64_t bytes;     /* that are new, in all */
+	uint64_t replaced;  /* bytes that they replace or remove */
+	uint64_t changes;   /* files that are written */
+	uint64_t files;     /* those of them that are not there yet */
+	uint64_t file_size; /* the largest */
+};
+/* Would they fit? ERR_QUOTA, with the sentence of a write. All quotas that are layers of `s` are asked; without one
+   everything fits. */
+int store_quota_check(struct store *s, struct ctx *ctx, struct quota_need need, struct err *err);
+/* True when `s` has a quota among its layers. */
+bool store_quota_bounds(const struct store *s);
+/* Calls `make` for a change of files that are counted but that is not made through `s` and has no history. It is
+   refused if it does not fit, and counted if it succeeds. */
+int store_quota_around(struct store *s, struct ctx *ctx, struct quota_need need,
+		       int (*make)(void *arg, struct err *err), void *arg, struct err *err);
 
 /* Upper is written; lower is only read. Deleting what lower has leaves a whiteout in upper, below ".stead-wh", a name
    that no path may have here. Versions of lower's files begin with "l:". Owns both. */

@@ -86,7 +86,10 @@ int cache_read_whole(struct cache *c, struct ctx *ctx, struct wpath path, const 
 		     struct cache_fill *ret, struct store_stat *ret_stat, struct err *err)
 {
 	struct tee tee = {.to = sink, .fill = ret, .max = c->pool->item_max};
-	struct sink own = {.push = tee_push, .reserve = sink && sink->reserve ? tee_reserve : NULL, .arg = &tee};
+	struct sink own = {.push = tee_push,
+			   .reserve = sink && sink->reserve ? tee_reserve : NULL,
+			   .arg = &tee,
+			   .skip_dirs = sink && sink->skip_dirs};
 	struct store_call call = {
 		.op = STORE_OP_READ, .path = path, .range = STORE_WHOLE, .sink = &own, .ret_stat = ret_stat};
 	struct cache_key key;

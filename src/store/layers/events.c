@@ -50,17 +50,36 @@ static void notify(struct events *e, const struct store_event *event)
 	pthread_mutex_unlock(&e->lock);
 }
 
-/* What a journal did to a file in the same step is an event of that file; the journal itself has no events. */
-static bool journal_event(const struct store_call *call, struct store_event *event)
-{
-	static const enum store_op ops[] = {[JOURNAL_WRITE] = STORE_OP_WRITE,
+static const enum store_op journal_ops[] = {[JOURNAL_WRITE] = STORE_OP_WRITE,
 					    [JOURNAL_APPEND] = STORE_OP_APPEND,
 					    [JOURNAL_REMOVE] = STORE_OP_REMOVE,
 					    [JOURNAL_MOVE] = STORE_OP_MOVE};
 
+/* The changes of a group that was made with an entry. */
+static int notify_items(struct events *e, const struct journal_add *add, struct actor actor)
+{
+	for (size_t i = 0; i < add->item_count; i++) {
+		const struct journal_item *item = &add->items[i];
+		bool is_move = item->change == JOURNAL_MOVE;
+		struct store_event event = {.op = journal_ops[item->change],
+					    .path = is_move ? item->from : item->path,
+					    .to = is_move ? item->path : WPATH_ROOT,
+					    .cond = item->cond.kind,
+					    .actor = actor};
+
+		if (item->change != JOURNAL_REMOVE)
+			event.version = item->version;
+		notify(e, &event);
+	}
+	return 0;
+}
+
+/* What a journal did to a file in the same step is an event of that file; the journal itself has no events. */
+static bool journal_event(const struct store_call *call, struct store_event *event)
+{
 	if (call->op != STORE_OP_JOURNAL_ADD || call->journal_add->change == JOURNAL_ALONE)
 		return false;
-	event->op = ops[call->journal_add->change];
+	event->op = journal_ops[call->journal_add->change];
 	event->path = event->op == STORE_OP_MOVE ? call->journal_add->from : call->to;
 	event->to = event->op == STORE_OP_MOVE ? call->to : WPATH_ROOT;
 	if (event->op != STORE_OP_REMOVE)
@@ -77,6 +96,8 @@ static int events_around(struct store *s, struct ctx *ctx, struct store_call *ca
 
 	if (r || store_op_info[call->op].reads_only || atomic_load(&e->listeners) == 0)
 		return r;
+	if (call->op == STORE_OP_JOURNAL_ADD && call->journal_add->change == JOURNAL_GROUP)
+		return notify_items(e, call->journal_add, ctx->actor);
 	if ((call->op == STORE_OP_JOURNAL_ADD || call->op == STORE_OP_JOURNAL_CUT) && !journal_event(call, &event))
 		return 0;
 	if (call->op == STORE_OP_MOVE || call->op == STORE_OP_COPY)

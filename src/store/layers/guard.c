@@ -39,9 +39,13 @@ struct rule {
 struct rules {
 	struct rule *rules;
 	size_t count;
-	bool first[256], last[256]; /* bytes (lower case) with which an element that a rule concerns begins or ends */
-	bool always;                /* a rule of free form: no element can be passed over */
+	/* By the first and the last byte (lower case) of an element: a bit for each rule that can concern it. Rules
+	   from the 64th on share the last bit. */
+	uint64_t first[256], last[256];
+	uint64_t always; /* rules of free form can concern any element */
 };
+
+#define LAST_BIT 63
 
 struct guard {
 	struct store base;
@@ -92,6 +96,7 @@ static void classify(struct rule *r, struct str text)
 /* A pattern that cannot be compiled protects by its exact text: a guard never fails open without a trace. */
 static void add_rule(struct arena *arena, struct rules *rules, struct str text)
 {
+	uint64_t bit = UINT64_C(1) << (rules->count < LAST_BIT ? rules->count : LAST_BIT);
 	struct rule *r = &rules->rules[rules->count++];
 	struct err err;
 
@@ -100,13 +105,13 @@ static void add_rule(struct arena *arena, struct rules *rules, struct str text)
 	if (r->form == RULE_GLOB && glob_compile(arena, r->text, GLOB_NOCASE | GLOB_BASENAME, &r->glob, &err))
 		r->form = RULE_NAME;
 	if (r->form == RULE_GLOB) {
-		rules->always = true;
+		rules->always |= bit;
 	} else if (r->form == RULE_NAME || r->form == RULE_START) {
 		r->byte = ascii_lower((unsigned char)r->text.ptr[0]);
-		rules->first[r->byte] = true;
+		rules->first[r->byte] |= bit;
 	} else {
 		r->byte = ascii_lower((unsigned char)r->text.ptr[r->text.len - 1]);
-		rules->last[r->byte] = true;
+		rules->last[r->byte] |= bit;
 	}
 }
 
@@ -133,7 +138,7 @@ static bool rule_matches(const struct rule *r, struct str path, struct str name)
 	bool at_start = r->form == RULE_NAME || r->form == RULE_START;
 
 	if (r->form != RULE_GLOB &&
-	    r->byte != ascii_lower((unsigned char)at_start ? name.ptr[0] : name.ptr[name.len - 1]))
+	    r->byte != ascii_lower((unsigned char)(at_start ? name.ptr[0] : name.ptr[name.len - 1])))
 		return false;
 	switch (r->form) {
 	case RULE_NAME:
@@ -154,12 +159,18 @@ static bool rule_matches(const struct rule *r, struct str path, struct str name)
 /* Whether the rules match `path` itself, whose last element is `name`. The last rule that matches decides. */
 static bool matches_here(const struct rules *rules, struct str path, struct str name)
 {
-	if (!rules->always && !rules->first[ascii_lower((unsigned char)name.ptr[0])] &&
-	    !rules->last[ascii_lower((unsigned char)name.ptr[name.len - 1])])
-		return false;
-	for (size_t i = rules->count; i > 0; i--)
-		if (rule_matches(&rules->rules[i - 1], path, name))
-			return !rules->rules[i - 1].except;
+	uint64_t bits = rules->always | rules->first[ascii_lower((unsigned char)name.ptr[0])] |
+			rules->last[ascii_lower((unsigned char)name.ptr[name.len - 1])];
+
+	while (bits) {
+		size_t from = LAST_BIT - (size_t)__builtin_clzll(bits);
+		size_t i = from == LAST_BIT ? rules->count : from + 1;
+
+		for (; i > from; i--)
+			if (rule_matches(&rules->rules[i - 1], path, name))
+				return !rules->rules[i - 1].except;
+		bits &= ~(UINT64_C(1) << from);
+	}
 	return false;
 }
 
@@ -187,8 +198,10 @@ static int refuse_hidden(const struct guard *g, struct wpath path, struct err *e
 
 	if (part.len == 0)
 		return 0;
-	return err_set(err, ERR_DENIED, "\"%.*s\" is protected; it is not for tools, so work without it",
-		       STR_ARG(part));
+	return err_set(
+		err, ERR_DENIED,
+		"\"%.*s\" is protected: tools cannot read or change it; ask the user if you need something from it",
+		STR_ARG(part));
 }
 
 static const char *refusal_of(const struct guard *g, struct wpath path)
@@ -202,11 +215,10 @@ static int refuse_fixed(const struct guard *g, struct wpath path, struct err *er
 	const char *why = part.len ? NULL : refusal_of(g, path);
 
 	if (why)
-		return err_set(err, ERR_DENIED, ERR_PATH " is fixed; it can be read but not changed: %s",
-			       STR_ARG(path.s), why);
+		return err_set(err, ERR_DENIED, ERR_PATH " can be read but not changed: %s", STR_ARG(path.s), why);
 	if (part.len == 0)
 		return 0;
-	return err_set(err, ERR_DENIED, "\"%.*s\" is fixed; it can be read but not changed", STR_ARG(part));
+	return err_set(err, ERR_DENIED, "\"%.*s\" can be read but not changed; leave it as it is", STR_ARG(part));
 }
 
 static bool is_fixed(const struct guard *g, struct wpath path)
@@ -463,11 +475,38 @@ static int check_tree(struct store *s, struct ctx *ctx, struct store_call *call,
 	return for_each_file(s, ctx, call, refuse_entry, err);
 }
 
+/* The changes of a group that are made with a journal entry. */
+static int check_items(const struct guard *g, const struct journal_add *add, struct journal_added *ret_added,
+		       struct err *err)
+{
+	for (size_t i = 0; i < add->item_count; i++) {
+		const struct journal_item *item = &add->items[i];
+		bool two = item->change == JOURNAL_MOVE;
+		int r = refuse_hidden(g, item->path, err);
+
+		if (r == 0)
+			r = refuse_fixed(g, item->path, err);
+		if (r == 0 && two)
+			r = refuse_hidden(g, item->from, err);
+		if (r == 0 && two)
+			r = refuse_fixed(g, item->from, err);
+		if (r) {
+			ret_added->failed = i;
+			return r;
+		}
+	}
+	return 0;
+}
+
 static int check_paths(const struct guard *g, const struct store_call *call, struct err *err)
 {
+	bool adds = call->op == STORE_OP_JOURNAL_ADD, is_group = adds && call->journal_add->change == JOURNAL_GROUP;
 	bool two = call->op == STORE_OP_MOVE || call->op == STORE_OP_COPY ||
-		   (call->op == STORE_OP_JOURNAL_ADD && call->journal_add->change != JOURNAL_ALONE);
-	int r = refuse_hidden(g, call->path, err);
+		   (adds && !is_group && call->journal_add->change != JOURNAL_ALONE);
+	int r = is_group ? check_items(g, call->journal_add, call->ret_added, err) : 0;
+
+	if (r == 0)
+		r = refuse_hidden(g, call->path, err);
 
 	if (r == 0 && two)
 		r = refuse_hidden(g, call->to, err);
@@ -632,6 +671,14 @@ enum guard_says store_guard_says(struct store *s, struct wpath path)
 	if (matched_part(&g->hidden, path.s).len)
 		return GUARD_HIDDEN;
 	return is_fixed(g, path) ? GUARD_FIXED : GUARD_FREE;
+}
+
+int store_guard_check_change(struct store *s, struct wpath path, struct err *err)
+{
+	const struct guard *g = find_guard(s);
+	int r = g ? refuse_hidden(g, path, err) : 0;
+
+	return r || !g ? r : refuse_fixed(g, path, err);
 }
 
 uint64_t store_guard_id(struct store *s)

@@ -412,7 +412,7 @@ static int move_across(const struct store_mount *a, const struct store_mount *b,
 	int r = forward_stat(a, ctx, call->path, &stat, err);
 
 	if (r == -ERR_NOT_FOUND && call->cond.kind == STORE_VERSION)
-		return err_set(err, ERR_CONFLICT, "it was removed since it was read; read it again and decide again");
+		return err_set(err, ERR_CONFLICT, "it was removed since it was read; look again before you decide");
 	if (r)
 		return r;
 	if (stat.kind == STORE_DIR && call->cond.kind != STORE_ANY)
@@ -451,6 +451,8 @@ static int journal_add(struct mounts *m, struct ctx *ctx, struct store_call *cal
 	struct journal_add add = *call->journal_add;
 	struct store_call own = *call;
 
+	if (add.change == JOURNAL_GROUP)
+		return err_set(err, ERR_UNSUPPORTED, "changes in several stores cannot be made in one step");
 	if (a->read_only || (!alone && b->read_only))
 		return refuse_read_only(a->read_only ? a : b, err);
 	if (!alone && mount_within(m, call->to))
@@ -504,7 +506,7 @@ static void mounts_destroy(struct store *s)
 
 static const struct store_ops mounts_ops = {
 	.name = "mounts",
-	.cannot = STORE_ONE_STEP,
+	.cannot = STORE_ONE_STEP | STORE_GROUP_STEP | STORE_WRITE_STEP | STORE_OVER_PAST,
 	.around = mounts_around,
 	.destroy = mounts_destroy,
 };

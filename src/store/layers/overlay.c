@@ -17,6 +17,7 @@
  * Versions of lower's files begin with "l:", so that a condition tells which of the two was read. An upper version that
  * happens to begin with "l:" or "u:" gets "u:" before it.
  */
+#include "base/clock.h"
 #include "store/journal.h"
 #include "store/layers/overlay_internal.h"
 
@@ -88,37 +89,95 @@ int overlay_stat(struct store *s, struct ctx *ctx, struct wpath path, struct sto
 	return r;
 }
 
+static int read_upper(struct overlay *o, struct ctx *ctx, struct store_call *call, struct err *err)
+{
+	int r = store_forward(o->upper, ctx, call, err);
+
+	if (r == 0)
+		call->ret_stat->version = overlay_upper_version(ctx->arena, call->ret_stat->version);
+	return r;
+}
+
+/* Reads lower whatever upper has. */
+static int read_below(struct overlay *o, struct ctx *ctx, struct store_call *call, struct err *err)
+{
+	struct sink sink = *call->sink;
+	struct store_call read = *call;
+	int r;
+
+	sink.unchanged = false;
+	if (o->memory && o->lower_is_fixed)
+		sink.skip_dirs = false; /* what it has is asked for once, and remembered */
+	read.sink = &sink;
+	r = store_forward(o->lower, ctx, &read, err);
+	if (r == 0)
+		overlay_note_below(o, call->path, call->ret_stat);
+	else if (r == -ERR_NOT_FOUND && !sink.skip_dirs) /* else it may be a directory */
+		overlay_note_below(o, call->path, &(struct store_stat){0});
+	return r;
+}
+
+/* Of a file that is covered, nothing of lower's may be handed on: that is asked first. */
+static int read_lower(struct overlay *o, struct ctx *ctx, struct store_call *call, struct err *err)
+{
+	enum store_kind in_lower;
+	struct err ignored;
+	struct found f;
+	bool covered, clear;
+	int r = overlay_is_covered(o, ctx, call->path, STORE_FILE, COVER_RECENT, &covered, &clear, err);
+
+	if (r == 0 && covered)
+		r = store_not_found(err);
+	if (r == 0)
+		r = read_below(o, ctx, call, err);
+	/* a directory may have nothing in it that shows */
+	if (r == -ERR_INVALID && overlay_find_lower(o, ctx, call->path, COVER_RECENT, &f, &in_lower, &ignored) == 0 &&
+	    !f.kind)
+		r = store_not_found(err);
+	if (r == 0)
+		call->ret_stat->version = overlay_lower_version(ctx->arena, call->ret_stat->version);
+	return r;
+}
+
+static int read_unchanged(struct overlay *o, struct ctx *ctx, struct store_call *call, struct err *err)
+{
+	int r;
+
+	if (!o->lower_is_fixed)
+		return err_set(err, ERR_UNSUPPORTED, "what is below may have changed");
+	r = read_below(o, ctx, call, err);
+	if (r == 0)
+		call->ret_stat->version = overlay_lower_version(ctx->arena, call->ret_stat->version);
+	return r;
+}
+
 int overlay_read(struct store *s, struct ctx *ctx, struct wpath path, struct store_range range, const struct sink *sink,
 		 struct store_stat *ret_stat, struct err *err)
 {
 	struct overlay *o = overlay_of(s);
-	struct store_stat stat;
-	struct store_call call = {.op = STORE_OP_READ, .path = path, .range = range, .sink = sink, .ret_stat = &stat};
-	struct found f;
-	enum store_kind in_lower;
-	bool covered, clear;
+	struct sink files = *sink;
+	struct store_stat stat, below;
+	struct store_call call = {.op = STORE_OP_READ, .path = path, .range = range, .sink = &files, .ret_stat = &stat};
 	int r = overlay_refuse_reserved(o, path, err);
+	bool may_be_dir, only_upper;
 
 	if (r)
 		return r;
-	r = store_forward(o->upper, ctx, &call, err);
-	if (r == 0)
-		stat.version = overlay_upper_version(ctx->arena, stat.version);
-	if (r == -ERR_NOT_FOUND) { /* of a file that is covered, nothing of lower's may be handed on: ask first */
-		r = overlay_is_covered(o, ctx, path, STORE_FILE, COVER_RECENT, &covered, &clear, err);
-		if (r == 0 && covered)
-			r = store_not_found(err);
-		if (r == 0)
-			r = store_forward(o->lower, ctx, &call, err);
-		if (r == -ERR_INVALID) { /* a directory, which may have nothing in it that shows */
-			struct err ignored;
-
-			if (overlay_find_lower(o, ctx, path, COVER_RECENT, &f, &in_lower, &ignored) == 0 && !f.kind)
-				r = store_not_found(err);
-		}
-		if (r == 0)
-			stat.version = overlay_lower_version(ctx->arena, stat.version);
+	if (sink->unchanged) {
+		call.sink = sink;
+		call.ret_stat = ret_stat;
+		return read_unchanged(o, ctx, &call, err);
 	}
+	only_upper = overlay_recall_below(o, ctx, path, &below) && !below.kind;
+	if (!only_upper)
+		files.skip_dirs = true; /* that upper has a directory counts only if lower has no file */
+	r = read_upper(o, ctx, &call, err);
+	may_be_dir = r && err->detail == DETAIL_MAY_BE_DIR && !only_upper;
+	call.sink = sink;
+	if (r == -ERR_NOT_FOUND && !only_upper)
+		r = read_lower(o, ctx, &call, err);
+	if (r == -ERR_NOT_FOUND && may_be_dir)
+		r = sink->skip_dirs ? store_may_be_dir(err) : read_upper(o, ctx, &call, err);
 	if (r == 0)
 		*ret_stat = stat;
 	return r;
@@ -132,7 +191,7 @@ static int check_parents(struct overlay *o, struct ctx *ctx, struct wpath path, 
 	for (path = wpath_parent(path); !wpath_is_root(path); path = wpath_parent(path)) {
 		struct store_stat stat;
 		bool covered = false, clear;
-		int r = overlay_find_in(o->lower, ctx, path, &stat, err);
+		int r = overlay_find_below(o, ctx, path, &stat, err);
 
 		if (r == 0 && stat.kind == STORE_FILE)
 			r = overlay_is_covered(o, ctx, path, STORE_FILE, age, &covered, &clear, err);
@@ -188,13 +247,45 @@ static bool is_of_lower(struct store_cond cond)
 	return cond.kind == STORE_VERSION && str_starts(cond.version, STR("l:"));
 }
 
+/* The file that a write, an append, or an entry of a journal with a write changes. */
+static struct wpath changed_path(const struct store_call *call)
+{
+	return call->op == STORE_OP_JOURNAL_ADD ? call->to : call->path;
+}
+
+static struct store_stat *changed_stat(const struct store_call *call)
+{
+	return call->op == STORE_OP_JOURNAL_ADD ? &call->ret_added->stat : call->ret_stat;
+}
+
+/* True when the condition is a version of lower's that lower has, and the log has just said that it shows. */
+static bool is_vouched_for(struct overlay *o, struct ctx *ctx, const struct store_call *call)
+{
+	struct store_stat below;
+
+	return is_of_lower(call->cond) && call->cond.known_ns &&
+	       clock_monotonic_ns() - call->cond.known_ns < COVER_RECENT_NS &&
+	       overlay_recall_below(o, ctx, changed_path(call), &below) && below.kind == STORE_FILE &&
+	       str_eq(overlay_lower_version(ctx->arena, below.version), call->cond.version);
+}
+
+/* Makes the change of a file that lower has in upper, which must still have none. */
+static int change_first(struct overlay *o, struct ctx *ctx, struct store_call *call, struct err *err)
+{
+	int r;
+
+	call->cond = (struct store_cond){.kind = STORE_ABSENT};
+	r = store_forward(o->upper, ctx, call, err);
+	return r == -ERR_EXISTS ? err_set(err, ERR_CONFLICT, "it changed since it was read; read again") : r;
+}
+
 /* Write or append that depends on the file `f`, which lower has and upper may cover. The lock is held. */
 static int change_lower_file(struct overlay *o, struct ctx *ctx, struct store_call *call, struct found *f,
 			     struct err *err)
 {
 	bool covered, clear, was_version = call->cond.kind == STORE_VERSION;
 	struct store_stat in_upper = {0};
-	int r = overlay_is_covered(o, ctx, call->path, STORE_FILE, COVER_NOW, &covered, &clear, err);
+	int r = overlay_is_covered(o, ctx, changed_path(call), STORE_FILE, COVER_NOW, &covered, &clear, err);
 
 	if (r == 0 && !covered && call->op == STORE_OP_APPEND)
 		r = overlay_find_in(o->upper, ctx, call->path, &in_upper, err);
@@ -216,24 +307,38 @@ static int change_lower_file(struct overlay *o, struct ctx *ctx, struct store_ca
 		if (was_version)
 			call->cond.version = version;
 	} else if (was_version) {
-		call->cond = (struct store_cond){.kind = STORE_ABSENT}; /* upper must still have none */
+		return change_first(o, ctx, call, err);
 	}
+	return store_forward(o->upper, ctx, call, err);
+}
+
+/* Of a file that upper must have: then what lower has there matters only for the error. */
+static int change_own(struct overlay *o, struct ctx *ctx, struct store_call *call, struct err *err)
+{
+	enum store_kind in_lower;
+	struct err refused;
+	struct found f;
+	int r;
+
+	call->cond = upper_cond(call->cond);
 	r = store_forward(o->upper, ctx, call, err);
-	if (r == -ERR_EXISTS && was_version)
-		r = err_set(err, ERR_CONFLICT, "it changed since it was read; read again");
+	if (r == -ERR_CONFLICT &&
+	    check_place(o, ctx, changed_path(call), COVER_RECENT, &f, &in_lower, &refused) == -ERR_INVALID) {
+		*err = refused;
+		return -ERR_INVALID;
+	}
 	return r;
 }
 
-static int change(struct overlay *o, struct ctx *ctx, struct store_call *call, struct err *err)
+static int change_at(struct overlay *o, struct ctx *ctx, struct store_call *call, struct err *err)
 {
 	/* what depends on lower's file is looked at again under the lock */
 	bool depends = call->op == STORE_OP_APPEND || call->cond.kind == STORE_ABSENT || is_of_lower(call->cond);
+	struct wpath path = changed_path(call);
 	enum store_kind in_lower = 0;
 	struct found f = {0};
-	int r = overlay_refuse_reserved(o, call->path, err);
+	int r = check_place(o, ctx, path, depends ? COVER_KNOWN : COVER_RECENT, &f, &in_lower, err);
 
-	if (r == 0)
-		r = check_place(o, ctx, call->path, depends ? COVER_KNOWN : COVER_RECENT, &f, &in_lower, err);
 	if (r)
 		return r;
 	if (f.kind == STORE_FILE && depends) {
@@ -241,15 +346,29 @@ static int change(struct overlay *o, struct ctx *ctx, struct store_call *call, s
 		r = change_lower_file(o, ctx, call, &f, err);
 		pthread_mutex_unlock(&o->lock);
 	} else {
-		call->cond = upper_cond(call->cond);
 		r = store_forward(o->upper, ctx, call, err);
 	}
+	/* one in place of a directory stays: it hides what lower has below */
+	if (r == 0 && in_lower == STORE_FILE && !f.kind)
+		overlay_drop_whiteout(o, ctx, path);
+	return r;
+}
+
+static int change(struct overlay *o, struct ctx *ctx, struct store_call *call, struct err *err)
+{
+	int r = overlay_refuse_reserved(o, changed_path(call), err);
+
 	if (r)
 		return r;
-	/* one in place of a directory stays: it hides what lower has below */
-	if (in_lower == STORE_FILE && !f.kind)
-		overlay_drop_whiteout(o, ctx, call->path);
-	call->ret_stat->version = overlay_upper_version(ctx->arena, call->ret_stat->version);
+	if (call->cond.kind == STORE_VERSION && !is_of_lower(call->cond))
+		r = change_own(o, ctx, call, err);
+	else if (call->op != STORE_OP_APPEND && is_vouched_for(o, ctx, call))
+		r = change_first(o, ctx, call, err);
+	else
+		r = change_at(o, ctx, call, err);
+	if (r)
+		return r;
+	changed_stat(call)->version = overlay_upper_version(ctx->arena, changed_stat(call)->version);
 	return 0;
 }
 
@@ -293,7 +412,7 @@ static int remove_file(struct overlay *o, struct ctx *ctx, struct wpath path, co
 	int r = check_cond(f, cond, err);
 
 	if (r == 0)
-		r = overlay_find_in(o->lower, ctx, path, &in_lower, err);
+		r = overlay_find_below(o, ctx, path, &in_lower, err);
 	if (r == 0 && in_lower.kind)
 		r = overlay_put_whiteout(o, ctx, path, err);
 	if (r == 0 && !f->in_lower)
@@ -308,7 +427,7 @@ static int remove_dir(struct overlay *o, struct ctx *ctx, struct wpath path, str
 	int r = overlay_find_in(o->upper, ctx, path, &in_upper, err);
 
 	if (r == 0)
-		r = overlay_find_in(o->lower, ctx, path, &in_lower, err);
+		r = overlay_find_below(o, ctx, path, &in_lower, err);
 	if (r == 0 && in_lower.kind)
 		r = overlay_has_whiteout(o, ctx, path, &was_there, err);
 	if (r == 0 && !was_there)
@@ -431,7 +550,7 @@ static int pull_up(struct overlay *o, struct ctx *ctx, struct wpath path, const 
 		   struct str *ret_version, struct err *err)
 {
 	struct store_stat in_lower;
-	int r = overlay_find_in(o->lower, ctx, path, &in_lower, err);
+	int r = overlay_find_below(o, ctx, path, &in_lower, err);
 
 	if (r || !in_lower.kind)
 		return r;
@@ -529,13 +648,14 @@ static void overlay_destroy(struct store *s)
 	free(o);
 }
 
-/* Journals are in upper: lower is only read. What they change in the same step would have to be looked for in both. */
+/* Journals are in upper: lower is only read. Of what they change in the same step, a write is one of upper. */
 static int overlay_journal_read(struct store *s, struct ctx *ctx, struct wpath journal, const struct journal_read *req,
 				struct journal_page *ret_page, struct err *err)
 {
 	struct store_call call = {
 		.op = STORE_OP_JOURNAL_READ, .path = journal, .journal_read = req, .ret_journal = ret_page};
 
+	overlay_forget_covers(overlay_of(s)); /* who asks what others did wants to see it, too */
 	return store_forward(overlay_of(s)->upper, ctx, &call, err);
 }
 
@@ -543,14 +663,24 @@ static int overlay_journal_add(struct store *s, struct ctx *ctx, struct wpath jo
 			       struct store_cond cond, const struct journal_add *add, struct journal_added *ret_added,
 			       struct err *err)
 {
-	struct store_call call = {
-		.op = STORE_OP_JOURNAL_ADD, .path = journal, .journal_add = add, .ret_added = ret_added};
+	struct store_call call = {.op = STORE_OP_JOURNAL_ADD,
+				  .path = journal,
+				  .to = to,
+				  .cond = cond,
+				  .journal_add = add,
+				  .ret_added = ret_added};
 
-	(void)to;
-	(void)cond;
-	if (add->change != JOURNAL_ALONE)
-		return err_set(err, ERR_UNSUPPORTED, "an overlay cannot change a file and a journal in one step");
-	return store_forward(overlay_of(s)->upper, ctx, &call, err);
+	int r;
+
+	if (add->change == JOURNAL_WRITE)
+		r = change(overlay_of(s), ctx, &call, err);
+	else if (add->change == JOURNAL_ALONE)
+		r = store_forward(overlay_of(s)->upper, ctx, &call, err);
+	else
+		return err_set(err, ERR_UNSUPPORTED, "an overlay cannot make this change and an entry in one step");
+	if (r) /* perhaps because others were first */
+		overlay_forget_covers(overlay_of(s));
+	return r;
 }
 
 static int overlay_journal_cut(struct store *s, struct ctx *ctx, struct wpath journal, uint64_t before, struct err *err)
@@ -562,7 +692,7 @@ static int overlay_journal_cut(struct store *s, struct ctx *ctx, struct wpath jo
 
 static const struct store_ops overlay_ops = {
 	.name = "overlay",
-	.cannot = STORE_ONE_STEP,
+	.cannot = STORE_ONE_STEP | STORE_GROUP_STEP,
 	.stat = overlay_stat,
 	.read = overlay_read,
 	.write = overlay_write,
@@ -575,6 +705,7 @@ static const struct store_ops overlay_ops = {
 	.journal_read = overlay_journal_read,
 	.journal_add = overlay_journal_add,
 	.journal_cut = overlay_journal_cut,
+	.can = STORE_OVER_PAST,
 	.destroy = overlay_destroy,
 };
 

@@ -3,12 +3,13 @@
  * What upper hides of lower. On this machine upper is asked about each element of a path, from the root down, and not
  * further than it has something. Over a network each of these questions is a round trip, so there all whiteouts are
  * fetched with one list and remembered. What this process changes is remembered at once. A whiteout of another process
- * may be missing for COVER_RECENT_NS. Reads, lists and unconditional writes accept that; conditional changes, removals,
- * moves and refusals fetch the whiteouts again first. What upper has at a path itself is always asked.
+ * may be missing for COVER_RECENT_NS, or until a journal in upper is read, by somebody who wants to know what others
+ * did. Reads, lists and unconditional writes accept that; conditional changes, removals, moves and refusals fetch the
+ * whiteouts again first. What upper has at a path itself is always asked.
  *
  * A file of upper above lower's entry covers it, too. That can only come to be when lower changes: upper gets a file in
  * place of lower's directory only after a whiteout of it, which stays. So with a lower store that never changes
- * (STORE_FIXED) upper is not asked about parents.
+ * (STORE_FIXED) upper is not asked about parents. What such a store has at a path is remembered, too.
  */
 #include "base/clock.h"
 #include "base/strmap.h"
@@ -17,6 +18,8 @@
 
 /* Beyond so many whiteouts, looking at those of one path is cheaper than fetching all. */
 #define FETCH_MAX 100
+/* Paths of lower that are remembered; then it begins again. */
+#define BELOW_MAX 4096
 
 struct overlay_memory {
 	pthread_mutex_t lock;
@@ -26,6 +29,10 @@ struct overlay_memory {
 	struct strmap *upper; /* what upper has at a path, as far as it was asked: enum store_kind */
 	size_t count;         /* of whiteouts */
 	int64_t fetched_ns;   /* 0: never */
+	/* What a lower store that never changes has. */
+	struct arena *below_arena;
+	struct strmap *below; /* of a path: its place in `stats`, from 1 on */
+	struct store_stat *stats;
 };
 
 #define GONE 1
@@ -36,6 +43,9 @@ struct overlay_memory *overlay_memory_new(void)
 
 	pthread_mutex_init(&m->lock, NULL);
 	m->arena = arena_new();
+	m->below_arena = arena_new();
+	m->below = strmap_new(m->below_arena);
+	m->stats = xcalloc(BELOW_MAX, sizeof(*m->stats));
 	return m;
 }
 
@@ -44,6 +54,8 @@ void overlay_memory_destroy(struct overlay_memory *m)
 	if (!m)
 		return;
 	arena_destroy(m->arena);
+	arena_destroy(m->below_arena);
+	free(m->stats);
 	pthread_mutex_destroy(&m->lock);
 	free(m);
 }
@@ -56,6 +68,69 @@ int overlay_find_in(struct store *in, struct ctx *ctx, struct wpath path, struct
 	if (r == -ERR_NOT_FOUND)
 		*ret = (struct store_stat){0};
 	return r == -ERR_NOT_FOUND ? 0 : r;
+}
+
+/* Lower. */
+
+/* The lock is held. */
+static void note_one(struct overlay_memory *m, struct str path, const struct store_stat *stat)
+{
+	size_t *place;
+
+	if (strmap_find(m->below, path) || strmap_count(m->below) == BELOW_MAX)
+		return;
+	place = strmap_put(m->below, arena_str(m->below_arena, path), NULL);
+	*place = strmap_count(m->below);
+	m->stats[*place - 1] = *stat;
+	m->stats[*place - 1].version = arena_str(m->below_arena, stat->version);
+}
+
+void overlay_note_below(struct overlay *o, struct wpath path, const struct store_stat *stat)
+{
+	static const struct store_stat dir = {.kind = STORE_DIR};
+	struct overlay_memory *m = o->memory;
+
+	if (!m || !o->lower_is_fixed)
+		return;
+	pthread_mutex_lock(&m->lock);
+	if (strmap_count(m->below) == BELOW_MAX) {
+		arena_reset(m->below_arena);
+		m->below = strmap_new(m->below_arena);
+	}
+	note_one(m, path.s, stat);
+	for (size_t i = 1; stat->kind && i < path.s.len; i++)
+		if (path.s.ptr[i] == '/')
+			note_one(m, str_first(path.s, i), &dir);
+	pthread_mutex_unlock(&m->lock);
+}
+
+bool overlay_recall_below(struct overlay *o, struct ctx *ctx, struct wpath path, struct store_stat *ret)
+{
+	struct overlay_memory *m = o->memory;
+	const size_t *place;
+
+	if (!m || !o->lower_is_fixed)
+		return false;
+	pthread_mutex_lock(&m->lock);
+	place = strmap_find(m->below, path.s);
+	if (place) {
+		*ret = m->stats[*place - 1];
+		ret->version = arena_str(ctx->arena, ret->version);
+	}
+	pthread_mutex_unlock(&m->lock);
+	return place != NULL;
+}
+
+int overlay_find_below(struct overlay *o, struct ctx *ctx, struct wpath path, struct store_stat *ret, struct err *err)
+{
+	int r;
+
+	if (overlay_recall_below(o, ctx, path, ret))
+		return 0;
+	r = overlay_find_in(o->lower, ctx, path, ret, err);
+	if (r == 0)
+		overlay_note_below(o, path, ret);
+	return r;
 }
 
 /* Whiteouts. */
@@ -159,11 +234,23 @@ int overlay_has_whiteout(struct overlay *o, struct ctx *ctx, struct wpath path, 
 
 /* The memory. */
 
+void overlay_forget_covers(struct overlay *o)
+{
+	struct overlay_memory *m = o->memory;
+
+	if (!m)
+		return;
+	pthread_mutex_lock(&m->lock);
+	m->fetched_ns = 0;
+	pthread_mutex_unlock(&m->lock);
+}
+
 /* Fetches all whiteouts, or finds that there are too many. The lock is held. */
 static int fetch(struct overlay *o, struct ctx *ctx, struct err *err)
 {
 	struct overlay_memory *m = o->memory;
-	struct store_list_req req = {.recursive = true, .limit = STORE_PAGE_MAX, .names_only = true};
+	struct store_list_req req = {
+		.recursive = true, .limit = STORE_PAGE_MAX, .names_only = true, .never_file = true};
 	struct store_page page = {0};
 	struct store_call list = {.op = STORE_OP_LIST, .path = {o->mark}, .list = &req, .ret_page = &page};
 	int64_t now = clock_monotonic_ns();
@@ -342,7 +429,7 @@ int overlay_find_lower(struct overlay *o, struct ctx *ctx, struct wpath path, en
 {
 	struct store_stat stat;
 	bool covered, clear, shows = true;
-	int r = overlay_find_in(o->lower, ctx, path, &stat, err);
+	int r = overlay_find_below(o, ctx, path, &stat, err);
 
 	*ret = (struct found){0};
 	*ret_kind = r ? 0 : stat.kind;

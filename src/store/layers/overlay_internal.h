@@ -55,6 +55,14 @@ void overlay_memory_destroy(struct overlay_memory *memory);
 
 /* The stat of a path in one of the two stores; kind 0: there is nothing. */
 int overlay_find_in(struct store *in, struct ctx *ctx, struct wpath path, struct store_stat *ret, struct err *err);
+/* The same for lower, which is asked once for each path if it never changes and is far away. */
+int overlay_find_below(struct overlay *o, struct ctx *ctx, struct wpath path, struct store_stat *ret, struct err *err);
+/* Remembers what lower has; kind 0: nothing. */
+void overlay_note_below(struct overlay *o, struct wpath path, const struct store_stat *stat);
+/* False: it is not remembered. */
+bool overlay_recall_below(struct overlay *o, struct ctx *ctx, struct wpath path, struct store_stat *ret);
+/* Whiteouts are fetched before they are used again. */
+void overlay_forget_covers(struct overlay *o);
 int overlay_put_whiteout(struct overlay *o, struct ctx *ctx, struct wpath path, struct err *err);
 void overlay_drop_whiteout(struct overlay *o, struct ctx *ctx, struct wpath path);
 int overlay_has_whiteout(struct overlay *o, struct ctx *ctx, struct wpath path, bool *ret, struct err *err);

@@ -156,15 +156,70 @@ static int merge(struct overlay *o, struct list_stream *upper, struct list_strea
 	return 0;
 }
 
-/* A directory of which upper has nothing has as many entries as lower's. */
-static int hand_down_count(struct overlay *o, struct ctx *ctx, struct wpath path, const struct store_list_req *req,
-			   struct list_stream *lower, struct levels *levels, struct err *err)
+/* A directory that upper has nothing of and hides nothing in is lower's, and lower's page is the answer, with its
+ *count. ret_done is false when it has to be merged. */
+static int list_lower(struct overlay *o, struct ctx *ctx, struct wpath path, const struct store_list_req *req,
+		      struct store_page *ret_page, bool *ret_done, struct err *err)
 {
-	int r = load_level(o, ctx, path.s, &levels->level[0], err);
+	struct store_page page;
+	struct store_call list = {.op = STORE_OP_LIST, .path = path, .list = req, .ret_page = &page};
+	bool covered, clear;
+	int r = overlay_is_covered(o, ctx, path, STORE_DIR, COVER_RECENT, &covered, &clear, err);
 
-	levels->count = 1;
-	if (r == 0 && levels->level[0].names && strmap_count(levels->level[0].names) == 0)
-		lower->req.count = req->count;
+	*ret_done = false;
+	if (r || covered || !clear)
+		return r;
+	r = store_forward(o->lower, ctx, &list, err);
+	if (r)
+		return r == -ERR_NOT_FOUND || r == -ERR_INVALID ? 0 : r;
+	for (size_t i = 0; i < page.count; i++) {
+		struct store_entry *e = &page.entries[i];
+
+		if (req->recursive ? overlay_is_reserved(o, e->path.s) : str_eq(wpath_name(e->path), o->mark))
+			return 0;
+		e->stat.version = overlay_lower_version(ctx->arena, e->stat.version);
+	}
+	page.stamp = 0; /* it says nothing about upper */
+	*ret_page = page;
+	*ret_done = true;
+	return 0;
+}
+
+/* `in_upper`: upper has the directory. */
+static int list_merged(struct overlay *o, struct ctx *ctx, struct wpath path, const struct store_list_req *req,
+		       bool in_upper, struct store_page *ret_page, struct err *err)
+{
+	struct page_builder out = {.arena = ctx->arena, .limit = req->limit};
+	struct list_stream upper, lower;
+	struct levels levels = {0};
+	struct store_stat in_lower = {0};
+	enum store_kind unused;
+	struct found f;
+	bool covered = false, clear;
+	int r;
+
+	if (req->count)
+		req->count->known = false; /* lower may have answered */
+	if (in_upper) {
+		r = overlay_find_below(o, ctx, path, &in_lower, err);
+		if (r == 0 && in_lower.kind == STORE_DIR)
+			r = overlay_is_covered(o, ctx, path, STORE_DIR, COVER_RECENT, &covered, &clear, err);
+	} else {
+		r = overlay_find_lower(o, ctx, path, COVER_RECENT, &f, &unused, err);
+		in_lower.kind = r ? 0 : f.kind;
+		if (r == 0 && f.kind != STORE_DIR)
+			r = f.kind ? store_refuse(REFUSE_FILE, path.s, err) : store_not_found(err);
+	}
+	if (r)
+		return r;
+	list_stream_init(&upper, o->upper, ctx, path, WPATH_ROOT, req);
+	list_stream_init(&lower, o->lower, ctx, path, WPATH_ROOT, req);
+	upper.done = upper.done || !in_upper;
+	lower.done = lower.done || in_lower.kind != STORE_DIR || covered;
+	r = merge(o, &upper, &lower, &levels, &out, err);
+	out.page.skipped = upper.skipped + lower.skipped;
+	if (r == 0)
+		page_builder_finish(&out, ret_page);
 	return r;
 }
 
@@ -172,38 +227,17 @@ int overlay_list(struct store *s, struct ctx *ctx, struct wpath path, const stru
 		 struct store_page *ret_page, struct err *err)
 {
 	struct overlay *o = overlay_of(s);
-	struct page_builder out = {.arena = ctx->arena, .limit = req->limit};
-	struct list_stream upper, lower;
-	struct levels levels = {0};
-	struct store_stat in_lower;
-	struct found f;
-	bool covered = false, clear;
+	struct store_stat in_upper;
+	bool done = false;
 	int r = overlay_refuse_reserved(o, path, err);
 
 	if (r == 0)
-		r = overlay_find(o, ctx, path, COVER_RECENT, &f, err);
-	if (r == 0 && f.kind != STORE_DIR)
-		r = f.kind ? store_refuse(REFUSE_FILE, path.s, err) : store_not_found(err);
-	in_lower.kind = STORE_DIR;
-	if (r == 0 && !f.in_lower) {
-		r = overlay_find_in(o->lower, ctx, path, &in_lower, err);
-		if (r == 0 && in_lower.kind == STORE_DIR)
-			r = overlay_is_covered(o, ctx, path, STORE_DIR, COVER_RECENT, &covered, &clear, err);
-	}
-	if (r)
-		return r;
-	list_stream_init(&upper, o->upper, ctx, path, WPATH_ROOT, req);
-	list_stream_init(&lower, o->lower, ctx, path, WPATH_ROOT, req);
-	upper.done = upper.done || f.in_lower; /* which upper has nothing of */
-	lower.done = lower.done || in_lower.kind != STORE_DIR || covered;
-	if (req->count && f.in_lower && !req->recursive)
-		r = hand_down_count(o, ctx, path, req, &lower, &levels, err);
-	if (r == 0)
-		r = merge(o, &upper, &lower, &levels, &out, err);
-	out.page.skipped = upper.skipped + lower.skipped;
-	if (r == 0)
-		page_builder_finish(&out, ret_page);
-	return r;
+		r = overlay_find_in(o->upper, ctx, path, &in_upper, err);
+	if (r == 0 && in_upper.kind == STORE_FILE)
+		r = store_refuse(REFUSE_FILE, path.s, err);
+	if (r == 0 && !in_upper.kind)
+		r = list_lower(o, ctx, path, req, ret_page, &done, err);
+	return r || done ? r : list_merged(o, ctx, path, req, in_upper.kind != 0, ret_page, err);
 }
 
 int overlay_list_upper(struct overlay *o, struct ctx *ctx, struct wpath path, const struct store_list_req *req,

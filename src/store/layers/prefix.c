@@ -62,6 +62,26 @@ struct prefix_call {
 	struct journal_add add;
 };
 
+static int translate_items(const struct prefix *p, struct ctx *ctx, const struct journal_add *add,
+			   struct prefix_call *ret, struct err *err)
+{
+	struct journal_item *items = ARENA_ARRAY(ctx->arena, struct journal_item, add->item_count);
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < add->item_count; i++) {
+		items[i] = add->items[i];
+		r = wpath_join(ctx->arena, p->dir, add->items[i].path, &items[i].path, err);
+		if (r == 0 && add->items[i].change == JOURNAL_MOVE)
+			r = wpath_join(ctx->arena, p->dir, add->items[i].from, &items[i].from, err);
+		if (r)
+			ret->call.ret_added->failed = i;
+	}
+	ret->add = *add;
+	ret->add.items = items;
+	ret->call.journal_add = &ret->add;
+	return r;
+}
+
 static int translate(const struct prefix *p, struct ctx *ctx, const struct store_call *call, struct prefix_call *ret,
 		     struct err *err)
 {
@@ -74,6 +94,8 @@ static int translate(const struct prefix *p, struct ctx *ctx, const struct store
 		r = wpath_join(ctx->arena, p->dir, call->journal_add->from, &ret->add.from, err);
 		ret->call.journal_add = &ret->add;
 	}
+	if (r == 0 && call->journal_add && call->journal_add->change == JOURNAL_GROUP)
+		r = translate_items(p, ctx, call->journal_add, ret, err);
 	if (r)
 		return r;
 	if (call->list) {

@@ -8,6 +8,9 @@
  * give back what was not used, so that writers together never pass a limit. One lock around each operation was
  * rejected, because a slow upload would hold up everybody.
  *
+ * With a history (store_quota_count_kept) what a change replaces stays in use, so a change reserves its whole content
+ * and not only what the file grows by, and its record. A removal adds nothing, so that it is always possible.
+ *
  * Changes that bypass this layer are noticed in two ways: when a write would fail, usage is counted again before
  * it is refused; and after an operation with an unknown outcome it is counted again as soon as nothing is under way.
  */
@@ -39,6 +42,7 @@ struct quota {
 	int64_t counted_at_ns, count_took_ns;
 	uint64_t (*kept)(void *arg, bool again); /* bytes of history in addition to the files; NULL: none */
 	void *kept_arg;
+	uint64_t each;   /* bytes of history that a change takes, besides contents */
 	bool kept_again; /* the next question asks for a new count */
 };
 
@@ -111,6 +115,15 @@ static int sum_tree(struct quota *q, struct ctx *ctx, struct wpath dir, uint64_t
 	return sum_below(q->base.inner, ctx, dir, ret_bytes, ret_files, err);
 }
 
+/* With the lock held. */
+static uint64_t kept_bytes(struct quota *q)
+{
+	bool again = q->kept_again;
+
+	q->kept_again = false;
+	return q->kept ? q->kept(q->kept_arg, again) : 0;
+}
+
 /* With the lock held. Reservations of operations under way are added to the count; one that has just finished is
    then counted twice or its removal is missed, so the count is in doubt until it can be made alone. */
 static int count(struct quota *q, struct ctx *ctx, struct err *err)
@@ -129,8 +142,9 @@ static int count(struct quota *q, struct ctx *ctx, struct err *err)
 	}
 	q->bytes = bytes;
 	q->files = files;
+	q->kept_again = q->counted;
 	q->counted = true;
-	q->kept_again = true;
+	kept_bytes(q);
 	q->counted_at_ns = clock_monotonic_ns();
 	q->count_took_ns = q->counted_at_ns - begin;
 	return 0;
@@ -236,33 +250,29 @@ static void settle(struct quota *q, struct claim *mine, int r, struct quota_limi
 	pthread_mutex_unlock(&q->lock);
 }
 
-static uint64_t kept_bytes(struct quota *q)
-{
-	bool again = q->kept_again;
-
-	q->kept_again = false;
-	return q->kept ? q->kept(q->kept_arg, again) : 0;
-}
-
 static const char *whose(const struct quota *q)
 {
 	return q->limits.whose ? q->limits.whose : "the workspace's";
 }
 
-static int over_bytes(struct quota *q, uint64_t more, struct err *err)
+/* What the claim has reserved is not in use yet: it belongs to what the change would take. */
+static int over_bytes(struct quota *q, const struct claim *mine, uint64_t more, struct err *err)
 {
-	uint64_t kept = kept_bytes(q);
+	uint64_t kept = kept_bytes(q), used = less(q->bytes, mine->bytes) + kept;
 
+	more += mine->bytes;
 	if (kept)
-		return err_set(err, ERR_QUOTA,
-			       "it would take %llu bytes more, and %llu of %s %llu are in use, %llu of them by "
-			       "kept history; free that with `stead gc`, remove files, or raise the limit",
-			       (unsigned long long)more, (unsigned long long)(q->bytes + kept), whose(q),
-			       (unsigned long long)q->limits.bytes, (unsigned long long)kept);
+		return err_set(
+			err, ERR_QUOTA,
+			"it would take %llu byte%s more, and %llu of %s %llu are in use, %llu of them by "
+			"kept history; remove files or keep less history (`history` in agent.yaml), then run `stead "
+			"gc`, or raise the limit",
+			(unsigned long long)more, more == 1 ? "" : "s", (unsigned long long)used, whose(q),
+			(unsigned long long)q->limits.bytes, (unsigned long long)kept);
 	return err_set(err, ERR_QUOTA,
-		       "it would take %llu bytes more, and %llu of %s %llu are in use; remove files that "
+		       "it would take %llu byte%s more, and %llu of %s %llu are in use; remove files that "
 		       "are no longer needed, or raise the limit",
-		       (unsigned long long)more, (unsigned long long)q->bytes, whose(q),
+		       (unsigned long long)more, more == 1 ? "" : "s", (unsigned long long)used, whose(q),
 		       (unsigned long long)q->limits.bytes);
 }
 
@@ -296,7 +306,7 @@ static int reserve(struct quota *q, struct ctx *ctx, struct claim *mine, uint64_
 	if (!fits(q, bytes, files) && may_recount(q))
 		r = count(q, ctx, err);
 	if (r == 0 && !fits(q, bytes, 0))
-		r = over_bytes(q, bytes, err);
+		r = over_bytes(q, mine, bytes, err);
 	if (r == 0 && !fits(q, 0, files))
 		r = over_files(q, err);
 	if (r == 0) {
@@ -316,17 +326,24 @@ struct meter {
 	struct claim *claim;
 	const struct source *source;
 	uint64_t base; /* what the file keeps (append) */
-	uint64_t old;  /* what the file had, already counted */
+	uint64_t old;  /* what the file had, already counted, and which the new bytes take the place of */
+	uint64_t each; /* reserved for the record */
 	uint64_t flown;
 };
 
+static int meter_size(const struct meter *m, struct err *err)
+{
+	uint64_t size = m->base + m->flown, most = m->quota->limits.file_size;
+
+	return most && size > most ? over_file_size(m->quota, size, err) : 0;
+}
+
 static int meter_check(struct meter *m, struct err *err)
 {
-	uint64_t size = m->base + m->flown, have = m->old + m->claim->bytes;
+	uint64_t size = m->base + m->flown, have = m->old + m->claim->bytes - m->each;
+	int r = meter_size(m, err);
 
-	if (m->quota->limits.file_size && size > m->quota->limits.file_size)
-		return over_file_size(m->quota, size, err);
-	return size > have ? reserve(m->quota, m->ctx, m->claim, size - have, 0, err) : 0;
+	return r == 0 && size > have ? reserve(m->quota, m->ctx, m->claim, size - have, 0, err) : r;
 }
 
 static int meter_pull(void *arg, void *buf, size_t cap, size_t *ret_len, struct err *err)
@@ -371,26 +388,26 @@ static int look(struct quota *q, struct ctx *ctx, struct wpath path, struct quot
 
 static int put(struct quota *q, struct ctx *ctx, struct store_call *call, struct claim *mine, struct err *err)
 {
-	struct meter m = {.quota = q, .ctx = ctx, .claim = mine, .source = call->source};
+	struct meter m = {.quota = q, .ctx = ctx, .claim = mine, .source = call->source, .each = q->each};
 	struct source source = *call->source;
 	struct store_call own = *call;
 	struct quota_limits old, added = {0};
 	bool dir;
 	int r = look(q, ctx, call->path, &old, &dir, err);
 
-	m.old = old.bytes;
 	m.base = call->op == STORE_OP_APPEND ? old.bytes : 0;
-	if (r == 0 && !dir && old.files == 0)
-		r = reserve(q, ctx, mine, 0, 1, err);
-	if (r == 0 && source.pull) {
+	m.old = q->kept ? m.base : old.bytes; /* with a history, what is replaced stays */
+	m.flown = source.pull ? 0 : source.bytes.len;
+	if (r == 0)
+		r = meter_size(&m, err);
+	if (r == 0)
+		r = reserve(q, ctx, mine, q->each + less(m.base + m.flown, m.old), !dir && old.files == 0, err);
+	if (source.pull) {
 		source = (struct source){.pull = meter_pull,
 					 .rewind = source.rewind ? meter_rewind : NULL,
 					 .arg = &m,
 					 .mode = source.mode};
 		own.source = &source;
-	} else if (r == 0) {
-		m.flown = source.bytes.len;
-		r = meter_check(&m, err);
 	}
 	if (r == 0)
 		r = store_forward(q->base.inner, ctx, &own, err);
@@ -411,7 +428,8 @@ static int copy(struct quota *q, struct ctx *ctx, struct store_call *call, struc
 	if (r == 0 && q->limits.file_size && from.bytes > q->limits.file_size)
 		r = over_file_size(q, from.bytes, err);
 	if (r == 0)
-		r = reserve(q, ctx, mine, less(from.bytes, old.bytes), less(from.files, old.files), err);
+		r = reserve(q, ctx, mine, q->kept ? from.bytes + q->each : less(from.bytes, old.bytes),
+			    less(from.files, old.files), err);
 	if (r == 0)
 		r = store_forward(q->base.inner, ctx, call, err);
 	if (r == 0)
@@ -420,13 +438,30 @@ static int copy(struct quota *q, struct ctx *ctx, struct store_call *call, struc
 	return r;
 }
 
-/* Nothing is added; a target that is replaced goes. */
+/* What the records of a move take: one for each file. */
+static int reserve_move(struct quota *q, struct ctx *ctx, struct wpath path, struct claim *mine, struct err *err)
+{
+	struct quota_limits from;
+	bool dir;
+	int r;
+
+	if (!q->each || !q->limits.bytes)
+		return 0;
+	r = look(q, ctx, path, &from, &dir, err);
+	if (r == 0 && dir)
+		r = sum_tree(q, ctx, path, &from.bytes, &from.files, err);
+	return r ? r : reserve(q, ctx, mine, from.files * q->each, 0, err);
+}
+
+/* No content is added; a target that is replaced goes. */
 static int move(struct quota *q, struct ctx *ctx, struct store_call *call, struct claim *mine, struct err *err)
 {
-	struct quota_limits old;
+	struct quota_limits old = {0};
 	bool dir;
-	int r = look(q, ctx, call->to, &old, &dir, err);
+	int r = reserve_move(q, ctx, call->path, mine, err);
 
+	if (r == 0)
+		r = look(q, ctx, call->to, &old, &dir, err);
 	if (r == 0)
 		r = store_forward(q->base.inner, ctx, call, err);
 	settle(q, mine, r, (struct quota_limits){0}, old);
@@ -488,7 +523,7 @@ static struct wpath common_dir(const struct store_group *group)
 	return dir;
 }
 
-/* What the group needs beyond what its files have now, which goes to `old`. Sizes are known before. */
+/* What the group needs beyond what is in use. What its files have now goes to `old`. Sizes are known before. */
 static int weigh_group(struct quota *q, struct ctx *ctx, const struct store_group *group, struct quota_limits *old,
 		       struct quota_limits *ret_more, struct err *err)
 {
@@ -505,12 +540,12 @@ static int weigh_group(struct quota *q, struct ctx *ctx, const struct store_grou
 			r = over_file_size(q, size, err);
 		if (r)
 			return r;
-		ret_more->bytes += size;
+		ret_more->bytes += item->op == STORE_OP_WRITE ? size + q->each : 0;
 		ret_more->files += item->op == STORE_OP_WRITE;
 		gone.bytes += old[i].bytes;
 		gone.files += old[i].files;
 	}
-	ret_more->bytes = less(ret_more->bytes, gone.bytes);
+	ret_more->bytes = q->kept ? ret_more->bytes : less(ret_more->bytes, gone.bytes);
 	ret_more->files = less(ret_more->files, gone.files);
 	return 0;
 }
@@ -569,7 +604,7 @@ static void quota_destroy(struct store *s)
 
 static const struct store_ops quota_ops = {
 	.name = "quota",
-	.cannot = STORE_ONE_STEP,
+	.cannot = STORE_ONE_STEP | STORE_GROUP_STEP | STORE_WRITE_STEP | STORE_OVER_PAST,
 	.group = quota_group,
 	.around = quota_around,
 	.destroy = quota_destroy,
@@ -589,37 +624,69 @@ struct store *store_quota_new(struct store *inner, struct quota_limits limits)
 	return &q->base;
 }
 
-void store_quota_count_kept(struct store *quota, uint64_t (*kept)(void *arg, bool again), void *arg)
+void store_quota_count_kept(struct store *quota, uint64_t (*kept)(void *arg, bool again), void *arg, uint64_t each)
 {
 	struct quota *q = quota_of(quota);
 
-	if (quota->ops != &quota_ops)
+	if (quota->ops != &quota_ops || !q->limits.bytes)
 		return; /* there was nothing to bound */
 	q->kept = kept;
 	q->kept_arg = arg;
+	q->each = each;
 }
 
-static int check_one(struct quota *q, struct ctx *ctx, struct quota_limits more, struct err *err)
+static int check_one(struct quota *q, struct ctx *ctx, struct quota_need need, struct err *err)
 {
+	uint64_t bytes = q->kept ? need.bytes + need.changes * q->each : less(need.bytes, need.replaced);
 	struct claim mine = {.path = WPATH_ROOT};
 	int r;
 
-	if (q->limits.file_size && more.file_size > q->limits.file_size)
-		return over_file_size(q, more.file_size, err);
+	if (q->limits.file_size && need.file_size > q->limits.file_size)
+		return over_file_size(q, need.file_size, err);
 	r = claim(q, ctx, &mine, err);
 	if (r)
 		return r;
-	r = reserve(q, ctx, &mine, more.bytes, more.files, err);
+	r = reserve(q, ctx, &mine, bytes, need.files, err);
 	settle(q, &mine, -ERR_QUOTA, (struct quota_limits){0}, (struct quota_limits){0});
 	return r;
 }
 
-int store_quota_check(struct store *s, struct ctx *ctx, struct quota_limits more, struct err *err)
+int store_quota_check(struct store *s, struct ctx *ctx, struct quota_need need, struct err *err)
 {
 	int r = 0;
 
 	for (; r == 0 && s; s = s->inner)
 		if (s->ops == &quota_ops)
-			r = check_one(quota_of(s), ctx, more, err);
+			r = check_one(quota_of(s), ctx, need, err);
+	return r;
+}
+
+bool store_quota_bounds(const struct store *s)
+{
+	while (s && s->ops != &quota_ops)
+		s = s->inner;
+	return s != NULL;
+}
+
+int store_quota_around(struct store *s, struct ctx *ctx, struct quota_need need,
+		       int (*make)(void *arg, struct err *err), void *arg, struct err *err)
+{
+	struct claim mine = {.path = WPATH_ROOT};
+	struct quota *q;
+	int r;
+
+	while (s && s->ops != &quota_ops)
+		s = s->inner;
+	if (!s)
+		return make(arg, err);
+	q = quota_of(s);
+	r = claim(q, ctx, &mine, err);
+	if (r)
+		return r;
+	r = reserve(q, ctx, &mine, less(need.bytes, need.replaced), need.files, err);
+	if (r == 0)
+		r = store_quota_around(s->inner, ctx, need, make, arg, err);
+	settle(q, &mine, r, (struct quota_limits){.bytes = need.bytes, .files = need.files},
+	       (struct quota_limits){.bytes = need.replaced});
 	return r;
 }

@@ -305,7 +305,7 @@ static void split_destroy(struct store *store)
 
 static const struct store_ops split_ops = {
 	.name = "split",
-	.cannot = STORE_ONE_STEP,
+	.cannot = STORE_ONE_STEP | STORE_GROUP_STEP | STORE_WRITE_STEP | STORE_OVER_PAST,
 	.stands_on = split_stands_on,
 	.around = split_around,
 	.destroy = split_destroy,

@@ -184,6 +184,8 @@ static void disk_destroy(struct store *s)
 		close(d->tmp);
 	if (d->root >= 0)
 		close(d->root);
+	for (size_t i = 0; i < DISK_TURNS; i++)
+		pthread_mutex_destroy(&d->turns[i]);
 	free(d);
 }
 
@@ -289,6 +291,8 @@ int store_disk_open(const char *dir, const struct store_disk_opts *opts, struct 
 	d->keep_links = opts->keep_links;
 	d->reaper = disk_reaper_new();
 	d->kept = disk_kept_new();
+	for (size_t i = 0; i < DISK_TURNS; i++)
+		pthread_mutex_init(&d->turns[i], NULL);
 	r = open_host_dir(dir, opts->create, 0, &d->root, err);
 	if (r == 0)
 		r = probe_openat2(d, dir, err);

@@ -8,6 +8,7 @@
 #define STEAD_STORE_BACKENDS_DISK_DISK_H
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <sys/stat.h>
 
@@ -17,6 +18,8 @@
 
 /* Names of unfinished writes. They do not belong to the store: never listed, read or written through it. */
 #define DISK_TMP_PREFIX ".stead-tmp-"
+
+#define DISK_TURNS 64
 
 struct disk_kept;
 
@@ -29,6 +32,9 @@ struct disk {
 	struct disk_reaper *reaper;
 	struct disk_kept *kept;
 	atomic_uint_fast64_t dirs_read; /* for lists */
+	/* Who waits for the lock of a directory polls for it. Threads of this process take turns instead, by directory,
+	   so that at most one of them polls. */
+	pthread_mutex_t turns[DISK_TURNS];
 	/* Learnt once from the kernel's first answer. */
 	atomic_bool no_tmpfile;     /* the file system has no O_TMPFILE */
 	atomic_bool above_synced;   /* the names of the directories above it */
@@ -79,6 +85,17 @@ int disk_lock(const struct ctx *ctx, int dir, struct err *err);
 #define DISK_TRIES_MAX 1000
 void disk_back_off(unsigned round);
 void disk_unlock(int dir);
+/* The turn of a directory is taken before its lock, and given back after it. Nobody holds two. NULL: it did not come
+   for so long that the caller is to poll like everybody else, by its own deadline. */
+#define DISK_TURN_MAX_NS (INT64_C(100) * 1000 * 1000)
+pthread_mutex_t *disk_turn_take(struct disk *d, struct wpath dir);
+static inline void disk_turn_end(pthread_mutex_t **turn)
+{
+	if (*turn)
+		pthread_mutex_unlock(*turn);
+	*turn = NULL;
+}
+#define TURN_SCOPE __attribute__((cleanup(disk_turn_end)))
 /* fsync, unless the store is relaxed. */
 int disk_sync(const struct disk *d, int fd, struct err *err);
 
@@ -117,7 +134,10 @@ struct disk_names {
 	struct disk_name_ref *refs; /* heap */
 	size_t count, ref_cap;
 	size_t sorted; /* so many of the first are in their final places */
+	size_t dead;   /* bytes of text that no name uses */
 	struct store_count counted;
+	int watch;     /* of the directory: changes are followed (disk_follow.c); 0: they are not */
+	bool followed; /* it was changed since the names were read */
 };
 struct disk_name_ref {
 	uint32_t at, len;   /* in text; terminated */
@@ -132,22 +152,67 @@ void disk_names_sort(struct disk_names *names);
 /* Sorts at least the first `count` of them; the others follow in any order. */
 void disk_names_sort_first(struct disk_names *names, size_t count);
 void disk_names_release(struct disk_names *names);
+/* A name was added (`by` 1) or is removed (-1). */
+typedef void disk_names_hook(void *arg, struct disk_names *names, const struct disk_name_ref *ref, int by);
+/* Adds a name to sorted ones, or corrects the kind of one that is there; removes one that may be there. A directory and
+   a file of the same name are different names. False: there is no room. */
+bool disk_names_put(struct disk_names *names, const char *name, unsigned char type, disk_names_hook *hook, void *arg);
+void disk_names_remove(struct disk_names *names, const char *name, unsigned char type, disk_names_hook *hook,
+		       void *arg);
+
+/* disk_follow.c: what happens in directories whose names are kept. */
+struct inotify_event;
+struct disk_follow {
+	int fd; /* of inotify; -1: none yet */
+	bool failed;
+};
+void disk_follow_init(struct disk_follow *follow);
+void disk_follow_release(struct disk_follow *follow);
+/* Begins to watch an open directory; 0 when that cannot be done. */
+int disk_follow_watch(struct disk_follow *follow, int dir);
+void disk_follow_unwatch(struct disk_follow *follow, int watch);
+/* Gives each event that has happened since the last time. False: some were lost. */
+bool disk_follow_read(struct disk_follow *follow, void (*each)(void *arg, const struct inotify_event *event),
+		      void *arg);
+/* Events of a directory that wait for its next list. */
+struct disk_events {
+	char *text; /* heap */
+	size_t len, cap;
+	bool lost; /* there were too many, or the directory is gone */
+};
+#define DISK_EVENTS_MAX (16 * KIB) /* more: reading the names again is cheaper */
+void disk_events_add(struct disk_events *events, const struct inotify_event *event);
+/* Brings names up to date with the events, which are freed. False: the names cannot be used. */
+bool disk_events_apply(struct disk_events *events, int dir, struct disk_names *names, disk_names_hook *hook, void *arg);
 
 /* disk_kept.c: names of large directories, kept between the pages of a list. */
 struct disk_stamp {
 	dev_t dev;
 	ino_t ino;
 	struct timespec changed, modified;
-	bool settled; /* a change from now on cannot leave these times as they are */
+	bool settled;    /* a change from now on cannot leave these times as they are */
+	bool is_trusted; /* the file system tells of every change */
+	bool is_large;   /* it may have so many names that following it is worth a watch */
+	uint64_t missed; /* events that found no kept names, when it was taken */
 };
 struct disk_kept *disk_kept_new(void);
 void disk_kept_destroy(struct disk_kept *kept);
 /* To be taken before the names are read. */
 struct disk_stamp disk_stamp_take(const struct disk *d, int dir);
-/* The names that were kept for the directory, if it is as it was then; the caller owns them. */
-bool disk_kept_take(const struct disk *d, const struct disk_stamp *stamp, struct disk_names *ret);
+/* The same for a list's page; 0 when it is not settled. */
+uint64_t disk_stamp_number(const struct disk_stamp *stamp);
+/* The names that were kept for the directory, if it is as it was then or what happened since is known; the caller owns
+   them. `hook` gets the names that came and went. */
+bool disk_kept_take(const struct disk *d, int dir, struct disk_stamp *stamp, disk_names_hook *hook, void *arg,
+		    struct disk_names *ret);
+/* To be called before the names of a large directory are read: follows it from now on, if that can be done. */
+int disk_kept_watch(const struct disk *d, int dir, const struct disk_stamp *stamp);
+/* True when names that were read after the stamp can be kept. */
+bool disk_kept_can(const struct disk_stamp *stamp, const struct disk_names *names);
 /* Keeps the names for the next page, or frees them. `stamp` is the one from before they were read. */
 void disk_kept_put(const struct disk *d, const struct disk_stamp *stamp, struct disk_names *names);
+/* Frees names that are no longer needed. */
+void disk_kept_drop(const struct disk *d, struct disk_names *names);
 
 /* disk_write.c */
 int disk_write(struct store *s, struct ctx *ctx, struct wpath path, const struct source *source, struct store_cond cond,

@@ -296,6 +296,19 @@ int disk_lock(const struct ctx *ctx, int dir, struct err *err)
 	return -ERR_TIMEOUT;
 }
 
+pthread_mutex_t *disk_turn_take(struct disk *d, struct wpath dir)
+{
+	pthread_mutex_t *turn = &d->turns[hash_u64(dir.s, 1) % DISK_TURNS];
+	struct timespec until;
+
+	if (pthread_mutex_trylock(turn) == 0)
+		return turn;
+	/* By the wall clock, because ThreadSanitizer does not know pthread_mutex_clocklock. If the clock is set back,
+	   the wait is longer, but it still ends with the holder's short turn. */
+	until = clock_timespec(clock_real_ns() + DISK_TURN_MAX_NS);
+	return pthread_mutex_timedlock(turn, &until) == 0 ? turn : NULL;
+}
+
 void disk_unlock(int dir)
 {
 	flock(dir, LOCK_UN);
@@ -418,18 +431,21 @@ bool disk_drop_empty_dir(int dir, const char *name)
 	return drop_empty_tree(dir, name, EMPTY_DEPTH_MAX);
 }
 
-/* A writer holds the flock of its unfinished file as long as the file has a name, and so does whoever removes it: a
-   name that is locked here and still linked cannot come to mean another file before the unlink. */
+/* A writer holds the flock of its unfinished file as long as the file has this name, and so does whoever removes it: a
+   name that is locked here and still means this file cannot come to mean another one before the unlink. A link count
+   would not tell: the file may have got its final name since it was opened, and the next writer this one. */
 bool disk_sweep_name(int dir, const char *name)
 {
 	FD_SCOPE int fd = disk_open_at(dir, name, O_RDONLY | O_NONBLOCK | O_NOFOLLOW);
-	struct stat st;
+	struct stat st, now;
 
 	if (fd < 0)
 		return fd == -ENOENT;
 	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || flock(fd, LOCK_EX | LOCK_NB) < 0)
 		return false;
-	return fstat(fd, &st) == 0 && (st.st_nlink == 0 || unlinkat(dir, name, 0) == 0);
+	if (disk_lstat(dir, name, &now) < 0)
+		return true;
+	return now.st_ino == st.st_ino && now.st_dev == st.st_dev && unlinkat(dir, name, 0) == 0;
 }
 
 void disk_sweep(int dir)

@@ -9,23 +9,32 @@
  * names are kept only when the clock had moved on since the directory's last change before they were read. This holds
  * for the file systems of this kernel that have fine times; for the others nothing is kept.
  *
+ * Very large directories are followed instead (disk_follow.c): what came and went since is known by name. So one change
+ * does not cost a list of everything. There are at most KEPT_MAX watches.
+ *
  * A list takes the names out and puts them back after its page, so no two threads ever share them. They are given up
- * after the last page. Inotify was rejected: it needs a watch per directory, and fails where many are used.
+ * after the last page.
  */
 #include <errno.h>
 #include <pthread.h>
+#include <sys/inotify.h>
 #include <sys/vfs.h>
 #include <time.h>
 
+#include "base/hash.h"
 #include "store/backends/disk/disk.h"
 
 #define KEPT_MAX       4
-#define KEPT_NAMES_MIN 256        /* fewer are read again */
-#define KEPT_BYTES_MAX (48 * MIB) /* in all; about a million names */
+#define KEPT_NAMES_MIN 256                 /* fewer are read again */
+#define KEPT_BYTES_MAX (48 * MIB)          /* in all; about a million names */
+#define FOLLOWED_MIN   2048                /* fewer are read again in less than a millisecond */
+#define FOLLOWED_SIZE  (FOLLOWED_MIN * 12) /* of a directory with so many names, at least */
+#define DEAD_MAX       MIB                 /* text of names that went */
 
 struct kept_names {
 	struct disk_stamp stamp;
 	struct disk_names names;
+	struct disk_events events;
 	size_t bytes; /* 0: the place is free */
 	uint64_t used;
 };
@@ -33,7 +42,8 @@ struct kept_names {
 struct disk_kept {
 	pthread_mutex_t lock;
 	struct kept_names dirs[KEPT_MAX];
-	uint64_t uses;
+	struct disk_follow follow;
+	uint64_t uses, missed;
 	bool is_known; /* what follows; asked for at the first need */
 	bool has_fine_times;
 	dev_t dev; /* of the store; others may be mounted in it */
@@ -64,6 +74,7 @@ struct disk_kept *disk_kept_new(void)
 	struct disk_kept *kept = xcalloc(1, sizeof(*kept));
 
 	pthread_mutex_init(&kept->lock, NULL);
+	disk_follow_init(&kept->follow);
 	return kept;
 }
 
@@ -85,16 +96,21 @@ static bool is_trusted(const struct disk *d, dev_t dev)
 	return r;
 }
 
-static void drop(struct kept_names *dir)
+/* Two lists of the same directory at once have the same watch. An event says that it has ended to whoever still has it.
+ */
+static void drop(struct disk_kept *kept, struct kept_names *dir)
 {
+	disk_follow_unwatch(&kept->follow, dir->names.watch);
 	disk_names_release(&dir->names);
+	free(dir->events.text);
 	*dir = (struct kept_names){0};
 }
 
 void disk_kept_destroy(struct disk_kept *kept)
 {
 	for (size_t i = 0; i < KEPT_MAX; i++)
-		drop(&kept->dirs[i]);
+		drop(kept, &kept->dirs[i]);
+	disk_follow_release(&kept->follow);
 	pthread_mutex_destroy(&kept->lock);
 	free(kept);
 }
@@ -108,20 +124,41 @@ static int time_cmp(struct timespec a, struct timespec b)
 
 struct disk_stamp disk_stamp_take(const struct disk *d, int dir)
 {
+	struct disk_stamp stamp;
 	struct timespec now;
 	struct stat st;
 
 	/* first the clock: what is changed after this has a time that is not before `now` */
 	if (clock_gettime(CLOCK_REALTIME_COARSE, &now) != 0 || fstat(dir, &st) != 0)
 		return (struct disk_stamp){0};
-	return (struct disk_stamp){
+	stamp = (struct disk_stamp){
 		.dev = st.st_dev,
 		.ino = st.st_ino,
 		.changed = st.st_ctim,
 		.modified = st.st_mtim,
-		/* whole seconds: an ext4 with small inodes has no finer ones */
-		.settled = st.st_ctim.tv_nsec && time_cmp(st.st_ctim, now) < 0 && is_trusted(d, st.st_dev),
+		.is_trusted = is_trusted(d, st.st_dev),
+		.is_large = st.st_size >= FOLLOWED_SIZE,
 	};
+	/* whole seconds: an ext4 with small inodes has no finer ones */
+	stamp.settled = stamp.is_trusted && st.st_ctim.tv_nsec && time_cmp(st.st_ctim, now) < 0;
+	return stamp;
+}
+
+uint64_t disk_stamp_number(const struct disk_stamp *stamp)
+{
+	uint64_t number, parts[6] = {
+				 (uint64_t)stamp->dev,
+				 (uint64_t)stamp->ino,
+				 (uint64_t)stamp->changed.tv_sec,
+				 (uint64_t)stamp->changed.tv_nsec,
+				 (uint64_t)stamp->modified.tv_sec,
+				 (uint64_t)stamp->modified.tv_nsec,
+			 };
+
+	if (!stamp->settled)
+		return 0;
+	number = hash_u64(str_n(parts, sizeof(parts)), 0);
+	return number ? number : 1;
 }
 
 static bool same_dir(const struct disk_stamp *a, const struct disk_stamp *b)
@@ -129,29 +166,83 @@ static bool same_dir(const struct disk_stamp *a, const struct disk_stamp *b)
 	return a->ino == b->ino && a->dev == b->dev;
 }
 
-bool disk_kept_take(const struct disk *d, const struct disk_stamp *stamp, struct disk_names *ret)
+static void take_event(void *arg, const struct inotify_event *e)
+{
+	struct disk_kept *kept = arg;
+	bool found = false;
+
+	for (size_t i = 0; i < KEPT_MAX; i++)
+		if (kept->dirs[i].bytes && kept->dirs[i].names.watch == e->wd) {
+			disk_events_add(&kept->dirs[i].events, e);
+			found = true;
+		}
+	kept->missed += !found;
+}
+
+/* Hands out what has happened. The lock is held. */
+static void take_events(struct disk_kept *kept)
+{
+	if (disk_follow_read(&kept->follow, take_event, kept))
+		return;
+	kept->missed++;
+	for (size_t i = 0; i < KEPT_MAX; i++)
+		kept->dirs[i].events.lost = true;
+}
+
+/* Whether the names of `dir` are or can be made those of now. They leave it if so. The lock is held. */
+static bool bring_up(struct kept_names *kept, int dir, const struct disk_stamp *stamp, disk_names_hook *hook, void *arg)
+{
+	bool same = stamp->settled && kept->stamp.settled && time_cmp(kept->stamp.changed, stamp->changed) == 0 &&
+		    time_cmp(kept->stamp.modified, stamp->modified) == 0;
+
+	if (!kept->names.watch)
+		return same;
+	if (!same || kept->events.len)
+		kept->names.followed = true;
+	return disk_events_apply(&kept->events, dir, &kept->names, hook, arg) && kept->names.dead < DEAD_MAX;
+}
+
+bool disk_kept_take(const struct disk *d, int dir, struct disk_stamp *stamp, disk_names_hook *hook, void *arg,
+		    struct disk_names *ret)
 {
 	struct disk_kept *kept = d->kept;
 	bool found = false;
 
-	if (!stamp->settled)
+	if (!stamp->is_trusted)
 		return false;
 	pthread_mutex_lock(&kept->lock);
+	take_events(kept);
 	for (size_t i = 0; i < KEPT_MAX && !found; i++) {
-		struct kept_names *dir = &kept->dirs[i];
+		struct kept_names *k = &kept->dirs[i];
 
-		if (!dir->bytes || !same_dir(&dir->stamp, stamp))
+		if (!k->bytes || !same_dir(&k->stamp, stamp))
 			continue;
-		found = time_cmp(dir->stamp.changed, stamp->changed) == 0 &&
-			time_cmp(dir->stamp.modified, stamp->modified) == 0;
+		found = bring_up(k, dir, stamp, hook, arg);
 		if (found) {
-			*ret = dir->names;
-			dir->names = (struct disk_names){0};
+			*ret = k->names;
+			k->names = (struct disk_names){0};
 		}
-		drop(dir);
+		drop(kept, k);
 	}
+	stamp->missed = kept->missed;
 	pthread_mutex_unlock(&kept->lock);
 	return found;
+}
+
+int disk_kept_watch(const struct disk *d, int dir, const struct disk_stamp *stamp)
+{
+	int watch = 0;
+
+	pthread_mutex_lock(&d->kept->lock);
+	if (stamp->is_trusted && stamp->is_large)
+		watch = disk_follow_watch(&d->kept->follow, dir);
+	pthread_mutex_unlock(&d->kept->lock);
+	return watch;
+}
+
+bool disk_kept_can(const struct disk_stamp *stamp, const struct disk_names *names)
+{
+	return stamp->settled || names->watch;
 }
 
 /* Makes room for `bytes` more: the place to put them. The lock is held. */
@@ -172,8 +263,27 @@ static struct kept_names *make_room(struct disk_kept *kept, size_t bytes)
 		}
 		if (place && sum <= KEPT_BYTES_MAX)
 			return place;
-		drop(oldest);
+		drop(kept, oldest);
 	}
+}
+
+void disk_kept_drop(const struct disk *d, struct disk_names *names)
+{
+	if (names->watch) {
+		pthread_mutex_lock(&d->kept->lock);
+		disk_follow_unwatch(&d->kept->follow, names->watch);
+		pthread_mutex_unlock(&d->kept->lock);
+	}
+	disk_names_release(names);
+}
+
+/* Ends the watch of names that need none, or have missed an event. The lock is held. */
+static void check_watch(struct disk_kept *kept, const struct disk_stamp *stamp, struct disk_names *names)
+{
+	if (!names->watch || (names->count >= FOLLOWED_MIN && stamp->missed == kept->missed))
+		return;
+	disk_follow_unwatch(&kept->follow, names->watch);
+	names->watch = 0;
 }
 
 void disk_kept_put(const struct disk *d, const struct disk_stamp *stamp, struct disk_names *names)
@@ -182,16 +292,24 @@ void disk_kept_put(const struct disk *d, const struct disk_stamp *stamp, struct 
 	struct disk_kept *kept = d->kept;
 	struct kept_names *place;
 
-	if (!stamp->settled || names->count < KEPT_NAMES_MIN || bytes > KEPT_BYTES_MAX) {
-		disk_names_release(names);
+	if (!disk_kept_can(stamp, names) || names->count < KEPT_NAMES_MIN || bytes > KEPT_BYTES_MAX) {
+		disk_kept_drop(d, names);
 		return;
 	}
 	pthread_mutex_lock(&kept->lock);
+	check_watch(kept, stamp, names);
 	for (size_t i = 0; i < KEPT_MAX; i++)
-		if (kept->dirs[i].bytes && same_dir(&kept->dirs[i].stamp, stamp))
-			drop(&kept->dirs[i]);
-	place = make_room(kept, bytes);
-	*place = (struct kept_names){.stamp = *stamp, .names = *names, .bytes = bytes, .used = ++kept->uses};
+		if (kept->dirs[i].bytes && same_dir(&kept->dirs[i].stamp, stamp)) {
+			if (kept->dirs[i].names.watch == names->watch)
+				kept->dirs[i].names.watch = 0; /* it goes on */
+			drop(kept, &kept->dirs[i]);
+		}
+	/* names that were followed may be newer than their stamp */
+	if (names->watch || (stamp->settled && !names->followed)) {
+		place = make_room(kept, bytes);
+		*place = (struct kept_names){.stamp = *stamp, .names = *names, .bytes = bytes, .used = ++kept->uses};
+		*names = (struct disk_names){0};
+	}
 	pthread_mutex_unlock(&kept->lock);
-	*names = (struct disk_names){0};
+	disk_names_release(names);
 }

@@ -101,6 +101,12 @@ static bool may_be_paged(const struct walk *w, struct str cursor)
 	return cursor.len || (w->depth == 0 && w->req->limit > 1);
 }
 
+/* Who asks for the number of entries, and of which directory. */
+struct counting {
+	const struct store_count *asked; /* NULL: nobody */
+	size_t path_len;
+};
+
 /* Counts the entries, unless that was done for the same question. */
 static void count_names(struct walk *w, struct frame *f)
 {
@@ -122,24 +128,46 @@ static void count_names(struct walk *w, struct frame *f)
 	asked->skipped = c->skipped;
 }
 
+/* Corrects the count by a name that came or went, or gives it up if the same question is not asked now. */
+static void recount(void *arg, struct disk_names *names, const struct disk_name_ref *ref, int by)
+{
+	const struct counting *of = arg;
+	struct store_count *c = &names->counted;
+
+	if (!c->known || !of->asked || of->asked->rule != c->rule)
+		c->known = false;
+	else if (!is_entry(ref, of->path_len))
+		c->skipped += (uint64_t)(int64_t)by;
+	else if (!of->asked->counts || of->asked->counts(of->asked->arg, str_n(names->text + ref->at, ref->len)))
+		c->total += (uint64_t)(int64_t)by;
+}
+
 /* Names that cannot be kept are not worth sorting beyond this page. */
 static int read_names(struct walk *w, struct frame *f, struct str cursor, struct err *err)
 {
+	bool counts = w->req->count && w->depth == 0 && !w->req->recursive, can_keep;
+	struct counting counting = {counts ? w->req->count : NULL, f->path_len};
 	int r;
 
 	if (may_be_paged(w, cursor))
 		f->stamp = disk_stamp_take(w->d, f->fd);
-	if (!disk_kept_take(w->d, &f->stamp, &f->names)) {
+	if (!disk_kept_take(w->d, f->fd, &f->stamp, recount, &counting, &f->names)) {
+		int watch = disk_kept_watch(w->d, f->fd, &f->stamp);
+
 		atomic_fetch_add(&w->d->dirs_read, 1);
 		r = disk_names_read(f->fd, false, &f->names, err);
-		if (r)
+		f->names.watch = watch;
+		if (r) {
+			disk_kept_drop(w->d, &f->names);
 			return r;
+		}
 	}
-	if (w->req->count && w->depth == 0 && !w->req->recursive)
+	if (counts)
 		count_names(w, f);
-	if (cursor.len && !f->stamp.settled)
+	can_keep = disk_kept_can(&f->stamp, &f->names);
+	if (cursor.len && !can_keep)
 		drop_before_cursor(w, &f->names, cursor);
-	if (cursor.len && f->stamp.settled) {
+	if (cursor.len && can_keep) {
 		disk_names_sort(&f->names);
 		f->at = find_cursor(w, &f->names, cursor);
 	}
@@ -174,17 +202,18 @@ static int push_frame(struct walk *w, int fd, size_t path_len, struct err *err)
 	return ctx_check(w->ctx, err);
 }
 
-/* The names of a directory that is not finished are for the next page. */
+/* The names of a directory that is not finished are for the next page; those of one that was listed by itself for the
+   next time that somebody looks at it. */
 static void pop_frame(struct walk *w)
 {
 	struct frame *f = &w->frames[--w->depth];
 
 	if (f->fd >= 0)
 		close(f->fd);
-	if (f->at < f->names.count)
+	if (f->at < f->names.count || !w->req->recursive)
 		disk_kept_put(w->d, &f->stamp, &f->names);
 	else
-		disk_names_release(&f->names);
+		disk_kept_drop(w->d, &f->names);
 }
 
 /* The innermost frame's descriptor, opened again when it was given up; -errno when the directory is gone. */
@@ -348,6 +377,8 @@ int disk_list(struct store *s, struct ctx *ctx, struct wpath path, const struct 
 		w.path[path_len++] = '/';
 	}
 	r = push_frame(&w, fd, path_len, err);
+	if (r == 0 && w.depth && !req->recursive && !w.frames[0].names.followed)
+		w.page.stamp = disk_stamp_number(&w.frames[0].stamp);
 	if (r == 0)
 		r = run(&w, err);
 	while (w.depth)

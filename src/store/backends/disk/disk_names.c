@@ -158,6 +158,90 @@ void disk_names_sort_first(struct disk_names *names, size_t count)
 	names->sorted = count;
 }
 
+/* The first of the sorted names that is not before the one at `key`, which is in the text of the names, too. */
+static size_t find_place(const struct disk_names *names, const struct disk_name_ref *key)
+{
+	size_t low = 0, high = names->count;
+
+	while (low < high) {
+		size_t mid = (low + high) / 2;
+
+		if (compare(&names->refs[mid], key, names->text) < 0)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low;
+}
+
+/* Puts the name at the end of the text, where it can be compared with the others. False: there is no room. */
+static bool borrow_text(struct disk_names *names, const char *name, unsigned char type, struct disk_name_ref *ret)
+{
+	size_t len = strlen(name);
+
+	if (names->len + len + 1 > NAMES_TEXT_MAX)
+		return false;
+	if (names->len + len + 1 > names->cap) {
+		names->cap = names->cap * 2 + len + 1;
+		names->text = xrealloc(names->text, names->cap);
+	}
+	memcpy(names->text + names->len, name, len + 1);
+	*ret = (struct disk_name_ref){.at = (uint32_t)names->len, .len = (uint32_t)len, .type = type};
+	return true;
+}
+
+static bool is_same(const struct disk_names *names, size_t i, const struct disk_name_ref *key)
+{
+	return i < names->count && compare(&names->refs[i], key, names->text) == 0;
+}
+
+static void move_refs(struct disk_names *names, size_t to, size_t from)
+{
+	memmove(names->refs + to, names->refs + from, (names->count - from) * sizeof(*names->refs));
+}
+
+bool disk_names_put(struct disk_names *names, const char *name, unsigned char type, disk_names_hook *hook, void *arg)
+{
+	struct disk_name_ref ref;
+	size_t i;
+
+	if (!borrow_text(names, name, type, &ref))
+		return false;
+	i = find_place(names, &ref);
+	if (is_same(names, i, &ref)) { /* another kind counts as another name */
+		if (names->refs[i].type == type)
+			return true;
+		hook(arg, names, &names->refs[i], -1);
+		names->refs[i].type = type;
+		hook(arg, names, &names->refs[i], 1);
+		return true;
+	}
+	ref.valid = wpath_name_ok(str_n(name, ref.len));
+	names->len += ref.len + 1;
+	HEAP_ROOM(names->refs, names->count, names->ref_cap);
+	move_refs(names, i + 1, i);
+	names->refs[i] = ref;
+	names->sorted = ++names->count;
+	hook(arg, names, &names->refs[i], 1);
+	return true;
+}
+
+void disk_names_remove(struct disk_names *names, const char *name, unsigned char type, disk_names_hook *hook, void *arg)
+{
+	struct disk_name_ref ref;
+	size_t i;
+
+	if (!borrow_text(names, name, type, &ref))
+		return; /* then the next name that is put fails, too */
+	i = find_place(names, &ref);
+	if (!is_same(names, i, &ref))
+		return;
+	hook(arg, names, &names->refs[i], -1);
+	names->dead += ref.len + 1;
+	move_refs(names, i, i + 1);
+	names->sorted = --names->count;
+}
+
 void disk_names_release(struct disk_names *names)
 {
 	free(names->text);

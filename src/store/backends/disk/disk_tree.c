@@ -201,6 +201,7 @@ int disk_remove(struct store *s, struct ctx *ctx, struct wpath path, bool recurs
 		uint64_t *ret_count, struct err *err)
 {
 	struct disk *d = disk_of(s);
+	TURN_SCOPE pthread_mutex_t *turn = NULL;
 	FD_SCOPE int dir = -1;
 	uint64_t count = 1;
 	bool tree = false;
@@ -209,12 +210,15 @@ int disk_remove(struct store *s, struct ctx *ctx, struct wpath path, bool recurs
 	if (wpath_is_root(path))
 		return remove_root(d, ctx, cond, ret_count, err);
 	r = open_parent(d, path, cond, &dir, err);
-	if (r == 0)
-		r = disk_lock(ctx, dir, err);
+	if (r)
+		return r;
+	turn = disk_turn_take(d, wpath_parent(path));
+	r = disk_lock(ctx, dir, err);
 	if (r)
 		return r;
 	r = remove_locked(dir, path, recursive, cond, &tree, err);
 	disk_unlock(dir);
+	disk_turn_end(&turn);
 	if (r == 0 && tree) {
 		char name[PATH_NAME_MAX + 1];
 

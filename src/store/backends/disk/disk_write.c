@@ -450,14 +450,15 @@ static int publish(struct disk *d, struct ctx *ctx, struct target *t, struct tem
 		   struct stat *ret_st, struct err *err)
 {
 	for (unsigned tries = 0; tries < DISK_TRIES_MAX; tries++) {
+		TURN_SCOPE pthread_mutex_t *turn = disk_turn_take(d, wpath_parent(t->path));
 		int r = disk_lock(ctx, t->dir, err);
 
 		if (r == 0)
 			r = publish_locked(d, t, temp, cond, ret_st, err);
-		if (r == 0 && !d->relaxed) {
-			disk_unlock(t->dir); /* whoever waits need not wait for the disk */
+		disk_unlock(t->dir);
+		disk_turn_end(&turn); /* whoever waits need not wait for the disk */
+		if (r == 0)
 			r = disk_sync(d, t->dir, err);
-		}
 		if (r != RETRY)
 			return r;
 		if (tries)
@@ -522,7 +523,7 @@ static int fill_from_piece(const struct ctx *ctx, int fd, const struct piece *pi
 
 /* Old bytes (`from`, -1: none) and new ones to a new file, under the lock. */
 static int append_by_rewrite(struct disk *d, struct ctx *ctx, struct target *t, int from, const struct piece *piece,
-			     struct store_cond cond, struct stat *ret_st, struct err *err)
+			     struct store_cond cond, pthread_mutex_t **turn, struct stat *ret_st, struct err *err)
 {
 	TEMP_SCOPE struct temp temp = TEMP_NONE;
 	int r = 0, sys = temp_open(d, t->dir, &temp);
@@ -537,15 +538,16 @@ static int append_by_rewrite(struct disk *d, struct ctx *ctx, struct target *t, 
 		r = temp_finish(d, temp.fd, err);
 	if (r == 0)
 		r = publish_locked(d, t, &temp, cond, ret_st, err);
-	if (r == 0 && !d->relaxed) {
+	if (r == 0) {
 		disk_unlock(t->dir);
+		disk_turn_end(turn);
 		r = disk_sync(d, t->dir, err);
 	}
 	return r;
 }
 
 static int append_in_place(struct disk *d, struct ctx *ctx, struct target *t, int fd, const struct piece *piece,
-			   struct stat *st, struct err *err)
+			   pthread_mutex_t **turn, struct stat *st, struct err *err)
 {
 	int r = fill_from_piece(ctx, fd, piece, err);
 
@@ -557,11 +559,13 @@ static int append_in_place(struct disk *d, struct ctx *ctx, struct target *t, in
 	if (fstat(fd, st) < 0)
 		return disk_fail(err, errno);
 	disk_unlock(t->dir);
+	disk_turn_end(turn);
 	return d->relaxed || fdatasync(fd) == 0 ? 0 : disk_fail(err, errno);
 }
 
+/* Gives the turn back, with the lock, before it waits for the disk. */
 static int append_locked(struct disk *d, struct ctx *ctx, struct target *t, const struct piece *piece,
-			 struct store_cond cond, struct stat *ret_st, struct err *err)
+			 struct store_cond cond, pthread_mutex_t **turn, struct stat *ret_st, struct err *err)
 {
 	FD_SCOPE int fd = disk_open_at(t->dir, t->name, O_RDWR | O_APPEND | O_NOFOLLOW | O_NONBLOCK);
 	int r;
@@ -569,7 +573,7 @@ static int append_locked(struct disk *d, struct ctx *ctx, struct target *t, cons
 	if (fd == -EISDIR && disk_drop_empty_dir(t->dir, t->name))
 		fd = -ENOENT;
 	if (fd == -ENOENT)
-		return append_by_rewrite(d, ctx, t, -1, piece, cond, ret_st, err);
+		return append_by_rewrite(d, ctx, t, -1, piece, cond, turn, ret_st, err);
 	if (fd == -EISDIR)
 		return disk_is_dir(t->path, err);
 	if (fd < 0)
@@ -582,20 +586,23 @@ static int append_locked(struct disk *d, struct ctx *ctx, struct target *t, cons
 	if (r)
 		return r;
 	if (ret_st->st_nlink > 1)
-		return append_by_rewrite(d, ctx, t, fd, piece, cond, ret_st, err);
-	return append_in_place(d, ctx, t, fd, piece, ret_st, err);
+		return append_by_rewrite(d, ctx, t, fd, piece, cond, turn, ret_st, err);
+	return append_in_place(d, ctx, t, fd, piece, turn, ret_st, err);
 }
 
 static int append_piece(struct disk *d, struct ctx *ctx, struct target *t, const struct piece *piece,
 			struct store_cond cond, struct stat *ret_st, struct err *err)
 {
 	for (unsigned tries = 0; tries < DISK_TRIES_MAX; tries++) {
+		TURN_SCOPE pthread_mutex_t *turn = NULL;
 		int r = target_open(d, t, err);
 
-		if (r == 0)
+		if (r == 0) {
+			turn = disk_turn_take(d, wpath_parent(t->path));
 			r = disk_lock(ctx, t->dir, err);
+		}
 		if (r == 0)
-			r = append_locked(d, ctx, t, piece, cond, ret_st, err);
+			r = append_locked(d, ctx, t, piece, cond, &turn, ret_st, err);
 		if (r != RETRY)
 			return r;
 		disk_back_off(tries);

@@ -886,6 +886,48 @@ static int change_file(struct memory *m, struct ctx *ctx, struct str path, struc
 	return 0;
 }
 
+/* Whether a change of a group can be made; the lock is held. */
+static int check_item(struct memory *m, const struct journal_item *item, struct err *err)
+{
+	struct node *n;
+	int r;
+
+	if (item->change == JOURNAL_WRITE)
+		return find_for_write(m, item->path.s, item->cond, &n, err);
+	if (item->change == JOURNAL_REMOVE) {
+		r = find_source(m, item->path.s, item->cond, &n, err);
+		return r == 0 && !n ? store_refuse(REFUSE_NOT_RECURSIVE, item->path.s, err) : r;
+	}
+	r = find_source(m, item->from.s, item->from_cond, &n, err);
+	if (r == 0 && !n)
+		r = store_refuse(REFUSE_DIR, item->from.s, err);
+	return r ? r : find_for_write(m, item->path.s, item->cond, &n, err);
+}
+
+/* All changes of a group, or none. */
+static int change_group(struct memory *m, struct ctx *ctx, const struct journal_add *add, size_t *ret_failed,
+			struct err *err)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < add->item_count; i++) {
+		*ret_failed = i;
+		r = check_item(m, &add->items[i], err);
+	}
+	for (size_t i = 0; r == 0 && i < add->item_count; i++) {
+		const struct journal_item *item = &add->items[i];
+		struct journal_add one = {.change = item->change,
+					  .content = item->content,
+					  .version = item->version,
+					  .from = item->from,
+					  .from_cond = item->from_cond};
+		struct store_stat unused;
+
+		r = change_file(m, ctx, item->path.s, item->cond, &one, &unused, err);
+	}
+	return r;
+}
+
 static void add_entry(struct memory *m, struct str path, struct str bytes)
 {
 	struct log *log = log_find(m, path, true);
@@ -912,7 +954,9 @@ static int memory_journal_add(struct store *s, struct ctx *ctx, struct wpath jou
 		r = err_set(err, ERR_CONFLICT, "entry %llu already exists; read on and add after the last one",
 			    (unsigned long long)(add->after + 1));
 	}
-	if (r == 0 && add->change != JOURNAL_ALONE)
+	if (r == 0 && add->change == JOURNAL_GROUP)
+		r = change_group(m, ctx, add, &ret_added->failed, err);
+	else if (r == 0 && add->change != JOURNAL_ALONE)
 		r = change_file(m, ctx, to.s, cond, add, &ret_added->stat, err);
 	if (r == 0)
 		add_entry(m, journal.s, add->bytes);
@@ -974,7 +1018,7 @@ static const struct store_ops memory_ops = {
 	.journal_read = memory_journal_read,
 	.journal_add = memory_journal_add,
 	.journal_cut = memory_journal_cut,
-	.can = STORE_LOCAL | STORE_JOURNAL | STORE_ONE_STEP,
+	.can = STORE_LOCAL | STORE_JOURNAL | STORE_ONE_STEP | STORE_WRITE_STEP | STORE_GROUP_STEP,
 	.destroy = memory_destroy,
 };
 

@@ -73,6 +73,7 @@ struct reading {
 	struct store_stat stat;
 	char *direct; /* from the sink's reserve */
 	uint64_t want, got;
+	int refused;        /* there is no such file: the error has been set */
 	bool begun, pushed; /* the sink has seen something: no second try */
 };
 
@@ -97,6 +98,10 @@ static int take_row(void *arg, const struct my_result *row, struct err *err)
 	struct str part = my_str(row, 0, 4);
 	int r = rd->begun ? 0 : begin_reading(rd, row, err);
 
+	if (r == -ERR_NOT_FOUND || r == -ERR_INVALID) { /* the only row: the answer is read to its end */
+		rd->refused = r;
+		return 0;
+	}
 	if (r || part.len == 0)
 		return r;
 	if (rd->got + part.len > rd->want)
@@ -148,9 +153,9 @@ static int mysql_read(struct store *s, struct ctx *ctx, struct wpath path, struc
 		r = my_take(m->pool, ctx, &l, err);
 		if (r == 0) {
 			rd.begun = false;
+			rd.refused = 0;
 			r = my_stream(l, ctx, buf_str(&sql.text), take_row, &rd, err);
-			if (r == -ERR_NOT_FOUND || r == -ERR_INVALID)
-				l->base.broken = rd.begun; /* that was the only row, and its answer has been read */
+			r = r ? r : rd.refused;
 			my_give(m->pool, l);
 		}
 		if (r == 0 || rd.pushed || !sql_try_again(ctx, tries, err))
@@ -264,27 +269,6 @@ static int mysql_copy(struct store *s, struct ctx *ctx, struct wpath from, struc
 	return r;
 }
 
-/* Where a page begins: the first place after the cursor. */
-static int list_seek(struct arena *arena, struct wpath dir, const struct store_list_req *req, struct str *ret,
-		     struct err *err)
-{
-	struct str top = wpath_is_root(dir) ? STR("") : arena_printf(arena, "%.*s/", STR_ARG(dir.s));
-
-	*ret = top;
-	if (req->after.len == 0)
-		return 0;
-	if (req->after.len > 2 * PATH_LEN_MAX || !utf8_valid(req->after) ||
-	    memchr(req->after.ptr, '\0', req->after.len))
-		return err_set(err, ERR_INVALID, "the cursor is not one of this store; list from the start");
-	if (str_cmp(req->after, top) < 0)
-		return 0;
-	if (!req->recursive && str_ends(req->after, STR("/")))
-		*ret = arena_printf(arena, "%.*s0", STR_ARG(str_first(req->after, req->after.len - 1)));
-	else
-		*ret = arena_printf(arena, "%.*s\x01", STR_ARG(req->after)); /* before whatever begins with it */
-	return 0;
-}
-
 static int list_page(struct arena *arena, struct wpath dir, size_t limit, const struct my_result *res,
 		     struct store_page *ret_page, struct err *err)
 {
@@ -316,7 +300,7 @@ static int mysql_list(struct store *s, struct ctx *ctx, struct wpath path, const
 	MY_RESULT_SCOPE struct my_result *res = NULL;
 	MY_SQL_SCOPE struct my_sql sql = {0};
 	struct str seek;
-	int r = list_seek(ctx->arena, path, req, &seek, err);
+	int r = sql_list_seek(ctx->arena, path, req, &seek, err);
 
 	if (r)
 		return r;
@@ -341,7 +325,7 @@ static void mysql_destroy(struct store *s)
 
 static const struct store_ops mysql_ops = {
 	.name = "MySQL",
-	.can = STORE_JOURNAL | STORE_ONE_STEP,
+	.can = STORE_JOURNAL | STORE_ONE_STEP | STORE_WRITE_STEP,
 	.stat = mysql_stat,
 	.read = mysql_read,
 	.write = mysql_write,

@@ -124,6 +124,8 @@ int mysql_journal_add(struct store *s, struct ctx *ctx, struct wpath journal, st
 	enum sql_outcome outcome;
 	int r;
 
+	if (add->change == JOURNAL_GROUP)
+		return err_set(err, ERR_UNSUPPORTED, "this store does not make groups of changes in one step");
 	if (add->content.len > JOURNAL_ENTRY_MAX)
 		return err_set(err, ERR_TOO_LARGE,
 			       "the file has %zu bytes, at most %zu are changed in one step with the journal",

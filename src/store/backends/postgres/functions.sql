@@ -493,6 +493,69 @@ BEGIN
 	RETURN QUERY SELECT res.outcome, res.detail, res.amount, _mtime, j.first, j.last, NULL::bigint, NULL::bytea;
 END $$;
 
+-- Several changes with one entry, all or none; change is 1, 3 or 4 as above. A refusal ends the block that makes them,
+-- which takes back what it had made, and number is then the index of the change that was refused.
+CREATE FUNCTION @.stead_journal_group(_journal text, _after bigint, _entry bytea, _changes int[], _paths text[], _conds int[],
+	_wants text[], _versions text[], _contents bytea[], _froms text[], _from_wants text[], _mtime bigint, _gen bigint,
+	_news bigint, _wake bigint, _again boolean)
+RETURNS TABLE (outcome int, detail text, amount bigint, mtime bigint, first bigint, last bigint, number bigint, bytes bytea)
+LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+DECLARE
+	j @.stead_journals;
+	res record;
+	i int;
+BEGIN
+	SELECT * INTO j FROM @.stead_journals k WHERE k.path = _journal FOR UPDATE;
+	WHILE j.id IS NULL LOOP
+		INSERT INTO @.stead_journals (path, first, last) VALUES (_journal, 1, 0) ON CONFLICT DO NOTHING;
+		SELECT * INTO j FROM @.stead_journals k WHERE k.path = _journal FOR UPDATE;
+	END LOOP;
+	IF j.last <> _after THEN
+		IF _again AND j.last > _after AND EXISTS (SELECT FROM @.stead_entries e
+			WHERE e.journal = j.id AND e.number = _after + 1 AND e.bytes = _entry) THEN
+			RETURN QUERY SELECT 0, NULL::text, NULL::bigint, _mtime, j.first, j.last, NULL::bigint, NULL::bytea;
+			RETURN;
+		END IF;
+		RETURN QUERY SELECT CASE WHEN j.last < _after THEN 11 ELSE 8 END, j.last::text, NULL::bigint, NULL::bigint,
+			j.first, j.last, NULL::bigint, NULL::bytea;
+		RETURN QUERY SELECT NULL::int, NULL::text, NULL::bigint, NULL::bigint, NULL::bigint, NULL::bigint, n.number, n.bytes
+			FROM @.stead_news(j.id, _after, _news) n WHERE j.first <= _after + 1;
+		RETURN;
+	END IF;
+	BEGIN
+		FOR i IN 1 .. array_length(_changes, 1) LOOP
+			IF _changes[i] = 1 THEN
+				SELECT w.outcome, w.detail INTO res FROM @.stead_write(_paths[i], _conds[i], _wants[i], _versions[i], _mtime,
+					_contents[i], _gen + i, NULL, false) w;
+			ELSIF _changes[i] = 3 THEN
+				SELECT w.outcome, w.detail INTO res FROM @.stead_remove(_paths[i], false, _conds[i], _wants[i], NULL, false) w;
+			ELSE
+				SELECT w.outcome, w.detail INTO res
+					FROM @.stead_move(_froms[i], _paths[i], 2, _from_wants[i], _conds[i], _wants[i], NULL, false) w;
+			END IF;
+			IF res.outcome <> 0 THEN
+				outcome := res.outcome;
+				detail := res.detail;
+				number := i - 1;
+				RAISE EXCEPTION USING ERRCODE = 'ST001';
+			END IF;
+		END LOOP;
+		INSERT INTO @.stead_entries VALUES (j.id, _after + 1, _entry);
+		UPDATE @.stead_journals k SET last = _after + 1 WHERE k.id = j.id;
+		outcome := 0;
+	EXCEPTION WHEN SQLSTATE 'ST001' THEN
+		NULL;
+	END;
+	IF outcome = 0 AND NOT pg_try_advisory_xact_lock(_wake) THEN
+		PERFORM pg_notify('stead_' || _wake, '');
+	END IF;
+	mtime := _mtime;
+	first := j.first;
+	last := j.last;
+	RETURN NEXT;
+END $$;
+
 CREATE FUNCTION @.stead_journal_cut(_journal text, _before bigint) RETURNS void LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE

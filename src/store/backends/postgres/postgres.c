@@ -24,6 +24,9 @@ void pg_arg_cond(struct pg_args *args, struct store_cond cond)
 				 : STR(""));
 }
 
+/* A range of up to so many bytes is likely to be a piece of a file that is in chunks: one statement reads either. */
+#define PIECE_MAX (64 * KIB)
+
 /* The first columns of PG_STAT and PG_READ: version, size, mtime, and whether it is a directory. */
 static int row_stat(struct arena *arena, const struct pg_result *row, struct store_stat *ret, struct err *err)
 {
@@ -184,8 +187,8 @@ static int postgres_read(struct store *s, struct ctx *ctx, struct wpath path, st
 		r = pg_take(p->pool, ctx, &l, err);
 		if (r == 0) {
 			rd.begun = false;
-			r = read_row(p, l, &rd, err);
-			if (r == 0 && rd.want && !rd.got && rd.want <= PG_READ_MAX)
+			r = range.length > PIECE_MAX ? read_row(p, l, &rd, err) : 0;
+			if (r == 0 && (range.length <= PIECE_MAX || (rd.want && !rd.got && rd.want <= PG_READ_MAX)))
 				r = read_rows(p, l, &rd, PG_READ_MAX, err);
 			if (r == 0 && rd.want && !rd.got)
 				r = read_large(p, l, &rd, err);
@@ -289,27 +292,6 @@ static int postgres_copy(struct store *s, struct ctx *ctx, struct wpath from, st
 	return r;
 }
 
-/* Where a page begins: the first place after the cursor. */
-static int list_seek(struct arena *arena, struct wpath dir, const struct store_list_req *req, struct str *ret,
-		     struct err *err)
-{
-	struct str top = wpath_is_root(dir) ? STR("") : arena_printf(arena, "%.*s/", STR_ARG(dir.s));
-
-	*ret = top;
-	if (req->after.len == 0)
-		return 0;
-	if (req->after.len > 2 * PATH_LEN_MAX || !utf8_valid(req->after) ||
-	    memchr(req->after.ptr, '\0', req->after.len))
-		return err_set(err, ERR_INVALID, "the cursor is not one of this store; list from the start");
-	if (str_cmp(req->after, top) < 0)
-		return 0;
-	if (!req->recursive && str_ends(req->after, STR("/")))
-		*ret = arena_printf(arena, "%.*s0", STR_ARG(str_first(req->after, req->after.len - 1)));
-	else
-		*ret = arena_printf(arena, "%.*s\x01", STR_ARG(req->after)); /* before whatever begins with it */
-	return 0;
-}
-
 static int list_page(struct arena *arena, struct wpath dir, size_t limit, const struct pg_result *res,
 		     struct store_page *ret_page, struct err *err)
 {
@@ -341,7 +323,7 @@ static int postgres_list(struct store *s, struct ctx *ctx, struct wpath path, co
 	PG_RESULT_SCOPE struct pg_result *res = NULL;
 	struct pg_args args = {0};
 	struct str seek;
-	int r = list_seek(ctx->arena, path, req, &seek, err);
+	int r = sql_list_seek(ctx->arena, path, req, &seek, err);
 
 	if (r)
 		return r;
@@ -363,7 +345,7 @@ static void postgres_destroy(struct store *s)
 
 static const struct store_ops postgres_ops = {
 	.name = "PostgreSQL",
-	.can = STORE_JOURNAL | STORE_ONE_STEP,
+	.can = STORE_JOURNAL | STORE_ONE_STEP | STORE_WRITE_STEP | STORE_GROUP_STEP,
 	.stat = postgres_stat,
 	.read = postgres_read,
 	.write = postgres_write,

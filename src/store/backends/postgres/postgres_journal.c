@@ -8,6 +8,8 @@
  * through the one lock of the server's notification queue. Nothing is missed: an adder that found nobody holds the lock
  * until its commit, so whoever begins to wait before that gets the lock after it, and then sees the entry.
  */
+#include <endian.h>
+
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/limits.h"
@@ -177,15 +179,119 @@ static void add_args(const struct postgres *p, struct wpath journal, struct wpat
 	pg_arg_bool(ret, false);
 }
 
+/* --- groups --- */
+
+enum { OID_BYTES = 17, OID_INT = 23, OID_TEXT = 25 };
+
+static void add_u32(struct buf *out, uint32_t v)
+{
+	uint32_t be = htobe32(v);
+
+	buf_add(out, str_n((const char *)&be, sizeof(be)));
+}
+
+/* The beginning of an array in the form in which the server takes it: one dimension, `count` values from 1 on. */
+static void array_begin(struct buf *out, struct arena *arena, uint32_t oid, size_t count)
+{
+	buf_init(out, arena, JOURNAL_GROUP_BYTES + JOURNAL_GROUP_MAX * (size_t)PATH_LEN_MAX * 2);
+	add_u32(out, 1);
+	add_u32(out, 0);
+	add_u32(out, oid);
+	add_u32(out, (uint32_t)count);
+	add_u32(out, 1);
+}
+
+static void array_str(struct buf *out, struct str value)
+{
+	add_u32(out, (uint32_t)value.len);
+	buf_add(out, value.len ? value : STR(""));
+}
+
+static void array_int(struct buf *out, uint32_t value)
+{
+	add_u32(out, sizeof(value));
+	add_u32(out, value);
+}
+
+static struct str wanted(struct store_cond cond)
+{
+	return cond.kind == STORE_VERSION ? cond.version : STR("");
+}
+
+static void add_arrays(struct arena *arena, const struct journal_add *add, struct pg_args *ret)
+{
+	static const uint32_t oids[] = {OID_INT, OID_TEXT, OID_INT, OID_TEXT, OID_TEXT, OID_BYTES, OID_TEXT, OID_TEXT};
+	struct buf arrays[COUNT(oids)];
+
+	for (size_t k = 0; k < COUNT(oids); k++)
+		array_begin(&arrays[k], arena, oids[k], add->item_count);
+	for (size_t i = 0; i < add->item_count; i++) {
+		const struct journal_item *item = &add->items[i];
+
+		array_int(&arrays[0], item->change);
+		array_str(&arrays[1], item->path.s);
+		array_int(&arrays[2], (uint32_t)sql_cond_kind(item->cond));
+		array_str(&arrays[3], wanted(item->cond));
+		array_str(&arrays[4], item->version);
+		array_str(&arrays[5], item->content);
+		array_str(&arrays[6], item->from.s);
+		array_str(&arrays[7], wanted(item->from_cond));
+	}
+	for (size_t k = 0; k < COUNT(oids); k++)
+		pg_arg_str(ret, buf_str(&arrays[k]));
+}
+
+static int take_refusal(struct ctx *ctx, const struct pg_result *res, struct wpath path, struct store_cond cond,
+			struct journal_added *ret_added, struct err *err)
+{
+	enum sql_outcome outcome = (enum sql_outcome)pg_i64(res, 0, 0);
+
+	if (outcome == SQL_OVERTAKEN) {
+		ret_added->overtaken = true;
+		ret_added->news.first = (uint64_t)pg_i64(res, 0, 4);
+		ret_added->news.last = (uint64_t)pg_i64(res, 0, 5);
+		take_entries(ctx->arena, res, 1, 6, &ret_added->news);
+	}
+	return sql_outcome_check(outcome, pg_str(res, 0, 1), path.s, cond, err);
+}
+
+static int add_group(struct postgres *p, struct ctx *ctx, struct wpath journal, const struct journal_add *add,
+		     struct journal_added *ret_added, struct err *err)
+{
+	PG_RESULT_SCOPE struct pg_result *res = NULL;
+	struct pg_args args = {0};
+	const struct journal_item *item;
+	int r;
+
+	pg_arg_str(&args, journal.s);
+	pg_arg_i64(&args, (int64_t)add->after);
+	pg_arg_str(&args, add->bytes);
+	add_arrays(ctx->arena, add, &args);
+	pg_arg_i64(&args, clock_real_ns());
+	pg_arg_i64(&args, sql_token_new());
+	pg_arg_i64(&args, (int64_t)NEWS_MAX);
+	pg_arg_i64(&args, wake_key(p, journal));
+	pg_arg_bool(&args, false);
+	r = pg_call(p->pool, ctx, PG_JOURNAL_GROUP, &args, args.n - 1, &res, err);
+	if (r)
+		return r;
+	ret_added->failed = (size_t)pg_i64(res, 0, 6);
+	if (ret_added->failed >= add->item_count)
+		ret_added->failed = 0;
+	item = &add->items[ret_added->failed];
+	return take_refusal(ctx, res, item->path, item->cond, ret_added, err);
+}
+
 int postgres_journal_add(struct store *s, struct ctx *ctx, struct wpath journal, struct wpath to,
 			 struct store_cond cond, const struct journal_add *add, struct journal_added *ret_added,
 			 struct err *err)
 {
 	PG_RESULT_SCOPE struct pg_result *res = NULL;
 	struct pg_args args;
-	enum sql_outcome outcome;
 	int r;
 
+	if (add->change == JOURNAL_GROUP)
+		return add_group(postgres_of(s), ctx, journal, add, ret_added, err);
 	if (add->content.len > JOURNAL_ENTRY_MAX)
 		return err_set(err, ERR_TOO_LARGE,
 			       "the file has %zu bytes, at most %zu are changed in one step with the journal",
@@ -194,15 +300,7 @@ int postgres_journal_add(struct store *s, struct ctx *ctx, struct wpath journal,
 	r = pg_call(postgres_of(s)->pool, ctx, PG_JOURNAL_ADD, &args, args.n - 1, &res, err);
 	if (r)
 		return r;
-	outcome = (enum sql_outcome)pg_i64(res, 0, 0);
-	if (outcome == SQL_OVERTAKEN) {
-		ret_added->overtaken = true;
-		ret_added->news.first = (uint64_t)pg_i64(res, 0, 4);
-		ret_added->news.last = (uint64_t)pg_i64(res, 0, 5);
-		take_entries(ctx->arena, res, 1, 6, &ret_added->news);
-	}
-	r = sql_outcome_check(outcome, pg_str(res, 0, 1), to.s, add->change == JOURNAL_MOVE ? add->from_cond : cond,
-			      err);
+	r = take_refusal(ctx, res, to, add->change == JOURNAL_MOVE ? add->from_cond : cond, ret_added, err);
 	if (r == 0 && add->change != JOURNAL_ALONE && add->change != JOURNAL_REMOVE)
 		ret_added->stat = (struct store_stat){.kind = STORE_FILE,
 						      .size = (uint64_t)pg_i64(res, 0, 2),

@@ -50,6 +50,9 @@ const struct pg_stmt pg_stmts[PG_STMTS] = {
 		 "WHERE j.path = $1::text"},
 	[PG_JOURNAL_ADD] = {"stead_journal_add", "SELECT * FROM @.stead_journal_add($1, $2, $3, $4, $5, $6, $7, $8, "
 						 "$9, $10, $11, $12, $13, $14, $15, $16)"},
+	[PG_JOURNAL_GROUP] = {"stead_journal_group",
+			      "SELECT * FROM @.stead_journal_group($1, $2, $3, $4, $5, $6, $7, $8, "
+			      "$9, $10, $11, $12, $13, $14, $15, $16)"},
 	[PG_RECEIPT] = {"stead_receipt",
 			"SELECT r.token, r.amount, r.mtime FROM @.stead_receipts r WHERE r.token = $1"},
 	[PG_SWEEP] = {"stead_sweep", "DELETE FROM @.stead_receipts WHERE made < now() - interval '1 hour'"},
@@ -148,7 +151,8 @@ static const char drop_functions[] = "DO $$ DECLARE f regprocedure; BEGIN FOR f 
 static int steps(struct pg_link *link, struct ctx *ctx, const struct pg_config *config, int from, int to,
 		 struct err *err)
 {
-	const struct str step[] = {pg_sql_1, pg_sql_2, STR("SELECT 1") /* functions alone */, STR("SELECT 1")};
+	const struct str step[] = {pg_sql_1, pg_sql_2, STR("SELECT 1") /* functions alone */, STR("SELECT 1"),
+				   STR("SELECT 1")};
 	char set[120];
 	int r = 0;
 

@@ -5,7 +5,7 @@
 
 #include "store/backends/postgres/postgres_conn.h"
 
-#define PG_SCHEMA_VERSION 4
+#define PG_SCHEMA_VERSION 5
 
 /* Up to this many bytes are stored in the file's row, more in chunks of at most this size. */
 #define PG_INLINE_MAX (1 * MIB)
@@ -29,6 +29,7 @@ enum pg_stmt_id {
 	PG_CHUNK,
 	PG_JOURNAL_READ,
 	PG_JOURNAL_ADD,
+	PG_JOURNAL_GROUP,
 	PG_JOURNAL_CUT,
 	PG_RECEIPT,
 	PG_SWEEP,

@@ -315,7 +315,7 @@ static void redis_destroy(struct store *s)
 
 const struct store_ops redis_ops = {
 	.name = "redis",
-	.can = STORE_JOURNAL | STORE_ONE_STEP,
+	.can = STORE_JOURNAL | STORE_ONE_STEP | STORE_WRITE_STEP | STORE_GROUP_STEP,
 	.stat = redis_stat,
 	.read = redis_read,
 	.write = redis_write,

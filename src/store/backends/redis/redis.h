@@ -33,6 +33,7 @@ enum redis_script {
 	REDIS_COPY,
 	REDIS_LIST,
 	REDIS_JOURNAL_ADD,
+	REDIS_JOURNAL_GROUP,
 	REDIS_JOURNAL_READ,
 	REDIS_JOURNAL_CUT,
 	REDIS_SCRIPTS
@@ -41,7 +42,7 @@ enum redis_script {
 /* The files of redis/, by tools/embed. */
 extern const struct str redis_lua_common, redis_lua_write_fast, redis_lua_journal_fast, redis_lua_write,
 	redis_lua_append, redis_lua_remove, redis_lua_move, redis_lua_copy, redis_lua_list, redis_lua_journal_add,
-	redis_lua_journal_read, redis_lua_journal_cut;
+	redis_lua_journal_group, redis_lua_journal_read, redis_lua_journal_cut;
 
 struct redis {
 	struct store base;

@@ -328,7 +328,7 @@ int redis_read(struct store *s, struct ctx *ctx, struct wpath path, struct store
 	if (r)
 		return r;
 	if (v.type != RESP_STR || v.s.len == 0)
-		return redis_missing(rd, ctx, path, err);
+		return sink->skip_dirs ? store_may_be_dir(err) : redis_missing(rd, ctx, path, err);
 	if (!redis_head_parse(v.s, &file))
 		return redis_no_head(err);
 	r = read_range(&rg, &file, str_from(v.s, REDIS_HEAD), err);

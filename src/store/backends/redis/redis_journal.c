@@ -105,9 +105,85 @@ static struct str change_word(enum journal_change change)
 	case JOURNAL_MOVE:
 		return STR("m");
 	case JOURNAL_ALONE:
+	case JOURNAL_GROUP:
 		break;
 	}
 	return STR("");
+}
+
+static int overtaken(struct ctx *ctx, const struct resp_value *v, const struct journal_add *add,
+		     struct journal_added *ret_added, struct err *err)
+{
+	ret_added->overtaken = true;
+	fill_page(ctx, v, add->after, &ret_added->news);
+	return err_set(err, ERR_CONFLICT, "somebody else added entry %llu first", (unsigned long long)add->after + 1);
+}
+
+#define GROUP_BEFORE (REDIS_BEFORE + 9)
+#define GROUP_ARGS   6
+
+/* The six arguments of one change. */
+static int item_args(struct redis *rd, struct ctx *ctx, const struct journal_item *item, int64_t mtime,
+		     struct str args[GROUP_ARGS], struct err *err)
+{
+	struct redis_change *ch = ARENA_NEW(ctx->arena, struct redis_change), *from = NULL;
+	bool is_write = item->change == JOURNAL_WRITE, is_move = item->change == JOURNAL_MOVE;
+	int r = redis_change_init(ch, item->cond, is_write ? item->version : STR(""), mtime, err);
+
+	args[0] = change_word(item->change);
+	args[1] = item->path.s;
+	args[2] = redis_cond_kind(item->cond);
+	args[3] = ch->want_arg;
+	args[4] = args[5] = STR("");
+	if (r == 0 && is_write) {
+		char *data = arena_alloc_raw(ctx->arena, REDIS_HEAD + item->content.len);
+
+		redis_change_bytes(rd, ctx, ch, item->version, item->content, 0);
+		memcpy(data, ch->head, REDIS_HEAD);
+		if (item->content.len)
+			memcpy(data + REDIS_HEAD, item->content.ptr, item->content.len);
+		args[4] = str_n(data, REDIS_HEAD + item->content.len);
+	}
+	if (r == 0 && is_move) {
+		from = ARENA_NEW(ctx->arena, struct redis_change);
+		r = redis_change_init(from, item->from_cond, STR(""), 0, err);
+		args[4] = item->from.s;
+		args[5] = from->want_arg;
+	}
+	return r;
+}
+
+static int add_group(struct redis *rd, struct ctx *ctx, struct wpath journal, const struct journal_add *add,
+		     struct journal_added *ret_added, struct err *err)
+{
+	size_t count = GROUP_BEFORE + GROUP_ARGS * add->item_count, failed;
+	struct str *args = ARENA_ARRAY(ctx->arena, struct str, count);
+	int64_t mtime = clock_real_ns();
+	struct redis_change ch;
+	struct resp_value v;
+	int r = redis_change_init(&ch, (struct store_cond){0}, STR(""), mtime, err);
+
+	args[REDIS_BEFORE + 1] = journal.s;
+	args[REDIS_BEFORE + 2] = rd->journals;
+	args[REDIS_BEFORE + 3] = redis_key(rd, ctx->arena, "j:", journal.s);
+	args[REDIS_BEFORE + 4] = arena_printf(ctx->arena, "%llu-0", (unsigned long long)add->after + 1);
+	args[REDIS_BEFORE + 5] = add->bytes;
+	args[REDIS_BEFORE + 6] = STR(NEWS_TEXT);
+	args[REDIS_BEFORE + 7] = str_n(ch.head, REDIS_HEAD);
+	args[REDIS_BEFORE + 8] = arena_printf(ctx->arena, "%llu", (unsigned long long)add->after);
+	for (size_t i = 0; r == 0 && i < add->item_count; i++) {
+		ret_added->failed = i;
+		r = item_args(rd, ctx, &add->items[i], mtime, args + GROUP_BEFORE + GROUP_ARGS * i, err);
+	}
+	if (r == 0)
+		r = redis_script(rd, ctx, REDIS_JOURNAL_GROUP, &ch, args, count, JOURNAL_ANSWER, &v, err);
+	if (r || redis_says(&v, "ok"))
+		return r;
+	if (redis_says(&v, "overtaken"))
+		return overtaken(ctx, &v, add, ret_added, err);
+	failed = (size_t)redis_number(&v, 2);
+	ret_added->failed = failed < add->item_count ? failed : 0;
+	return redis_refused(&v, add->items[ret_added->failed].cond, err);
 }
 
 int redis_journal_add(struct store *s, struct ctx *ctx, struct wpath journal, struct wpath to, struct store_cond cond,
@@ -132,6 +208,8 @@ int redis_journal_add(struct store *s, struct ctx *ctx, struct wpath journal, st
 	struct resp_value v;
 	int r;
 
+	if (add->change == JOURNAL_GROUP)
+		return add_group(rd, ctx, journal, add, ret_added, err);
 	if (add->change != JOURNAL_ALONE && add->content.len > REDIS_JOURNAL_STEP)
 		return err_set(err, ERR_UNSUPPORTED,
 			       "more than %zu bytes cannot be written in one step with a journal entry",
@@ -151,12 +229,8 @@ int redis_journal_add(struct store *s, struct ctx *ctx, struct wpath journal, st
 	}
 	if (r)
 		return r;
-	if (redis_says(&v, "overtaken")) {
-		ret_added->overtaken = true;
-		fill_page(ctx, &v, add->after, &ret_added->news);
-		return err_set(err, ERR_CONFLICT, "somebody else added entry %llu first",
-			       (unsigned long long)add->after + 1);
-	}
+	if (redis_says(&v, "overtaken"))
+		return overtaken(ctx, &v, add, ret_added, err);
 	if (!redis_says(&v, "ok"))
 		return redis_refused(&v, move ? add->from_cond : cond, err);
 	if (write || move || add->change == JOURNAL_APPEND)

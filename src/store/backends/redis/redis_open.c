@@ -265,6 +265,7 @@ static void make_scripts(struct redis *rd)
 		[REDIS_COPY] = &redis_lua_copy,
 		[REDIS_LIST] = &redis_lua_list,
 		[REDIS_JOURNAL_ADD] = &redis_lua_journal_add,
+		[REDIS_JOURNAL_GROUP] = &redis_lua_journal_group,
 		[REDIS_JOURNAL_READ] = &redis_lua_journal_read,
 		[REDIS_JOURNAL_CUT] = &redis_lua_journal_cut,
 	};

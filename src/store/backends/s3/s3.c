@@ -319,7 +319,7 @@ static int read_bytes(struct reading *rd, struct wpath path, struct err *err)
 			status = 404;
 	}
 	if (r == 0 && status == 404)
-		return s3_absent(rd->s3, rd->ctx, path.s, err);
+		return rd->sink->skip_dirs ? store_may_be_dir(err) : s3_absent(rd->s3, rd->ctx, path.s, err);
 	if (r == 0 && rd->at < rd->end)
 		r = s3_read_parts(rd->s3, rd->ctx, key, rd->head.etag, rd->at, rd->end, &rest, err);
 	if (r == 0 && rd->direct)
@@ -707,7 +707,7 @@ struct lister {
 	struct s3 *s3;
 	struct ctx *ctx;
 	const struct store_list_req *req;
-	struct str dir_key;
+	struct str path, dir_key;
 	struct page_builder page;
 	bool any;
 };
@@ -771,6 +771,8 @@ static int list_pages(struct lister *l, struct err *err)
 
 		if (r)
 			return r;
+		if (!l->req->recursive && start.len == 0 && token.len == 0)
+			s3_place_listed(l->s3, l->path, l->dir_key.len, &list);
 		l->any = l->any || list.count;
 		take_entries(l, &list);
 		token = list.token;
@@ -787,7 +789,8 @@ static int s3_list_op(struct store *s, struct ctx *ctx, struct wpath path, const
 		      struct store_page *ret_page, struct err *err)
 {
 	struct s3 *s3 = s3_of(s);
-	struct lister l = {.s3 = s3, .ctx = ctx, .req = req, .page = {.arena = ctx->arena, .limit = req->limit}};
+	struct lister l = {
+		.s3 = s3, .ctx = ctx, .req = req, .path = path.s, .page = {.arena = ctx->arena, .limit = req->limit}};
 	struct s3_head head = {0};
 	int r;
 
@@ -798,6 +801,8 @@ static int s3_list_op(struct store *s, struct ctx *ctx, struct wpath path, const
 	if (r)
 		return r;
 	if (!l.any && !wpath_is_root(path) && req->after.len == 0) {
+		if (req->never_file)
+			return store_not_found(err);
 		r = s3_head(s3, ctx, s3_key(s3, ctx->arena, path.s), &head, err);
 		if (r)
 			return r;

@@ -172,6 +172,8 @@ int s3_stale_uploads(struct s3 *s3, struct ctx *ctx, bool abort, uint64_t *ret_c
 /* s3_place.c */
 struct s3_places *s3_places_new(void);
 void s3_places_destroy(struct s3_places *places);
+/* The whole list of a level, whose keys have `skip` bytes before the name, was asked for. */
+void s3_place_listed(struct s3 *s3, struct str dir, size_t skip, const struct s3_listing *list);
 /* Checks that a file may be at `path`: it is not a directory, and none of its parents is a file; else ERR_INVALID. */
 int s3_place_check(struct s3 *s3, struct ctx *ctx, struct str path, struct err *err);
 /* A file was made at `path`. */

@@ -4,9 +4,10 @@
  *
  * Nothing in S3 refuses to have both keys "a" and "a/b", so a write has to look first, and looking costs
  * requests that the usual write should not pay. The rule: before the first write into a directory one LIST of that
- * level is made, and the names of its directories are remembered for PLACE_TTL. While they are, a write into it costs
- * its PUT alone: the directory has something in it, so no part of the path is a file; the name is not among its
- * directories, so it may become a file. A write under a version condition never looks: what it replaces is a file.
+ * level is made, unless somebody has just asked for one, and the names of its directories are remembered for PLACE_TTL.
+ * While they are, a write into it costs its PUT alone: the directory has something in it, so no part of the path is a
+ * file; the name is not among its directories, so it may become a file. A write under a version condition never looks:
+ * what it replaces is a file.
  *
  * When memory allows a write, it is trusted for that time; before a refusal the server is asked again. So a second
  * process that makes "a/b" at the moment when this one makes "a" (or within PLACE_TTL) may leave both. Both then stay
@@ -168,6 +169,12 @@ static void remember(struct s3_places *p, struct str path, const struct s3_listi
 	if (d)
 		d->complete = !list->truncated;
 	pthread_mutex_unlock(&p->lock);
+}
+
+void s3_place_listed(struct s3 *s3, struct str dir, size_t skip, const struct s3_listing *list)
+{
+	if (list->count && !list->truncated)
+		remember(s3->places, dir, list, skip, true);
 }
 
 /* One level as the server has it now; *ret_any: there is something in it. */
