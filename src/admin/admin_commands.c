@@ -65,6 +65,14 @@ static int export_to_file(struct cli *cli, const char *path, struct jv **ret_rep
 	return r;
 }
 
+/* What a copy or a bundle cannot have, because the source has lost it. */
+static void print_missing(struct cli *cli, const struct jv *report)
+{
+	if (jv_get_int(report, "missing", 0))
+		output_printf(&cli->out, "missing: %.*s of the history, lost here before; `stead fsck` names them\n",
+			      STR_ARG(value_count(cli->ctx.arena, report, "missing", "content")));
+}
+
 static int run_export(struct cli *cli, struct err *err)
 {
 	struct str to = cli->args.operands[0];
@@ -91,6 +99,7 @@ static int run_export(struct cli *cli, struct err *err)
 	if (jv_get_int(report, "left_out", 0))
 		output_printf(&cli->out, "left out: %lld with secrets (.env and the like)\n",
 			      (long long)jv_get_int(report, "left_out", 0));
+	print_missing(cli, report);
 	return 0;
 }
 
@@ -146,6 +155,7 @@ static int run_copy(struct cli *cli, struct err *err)
 		if (jv_get_int(w, "removed", 0))
 			output_printf(&cli->out, ", %lld removed", (long long)jv_get_int(w, "removed", 0));
 		output_printf(&cli->out, "; history up to revision %lld\n", (long long)jv_get_int(w, "head", 0));
+		print_missing(cli, w);
 	}
 	if (!jv_count(list))
 		output_add(&cli->out, STR("there is no workspace to copy\n"));
@@ -207,7 +217,7 @@ static const struct option copy_options[] = {
 	{0},
 };
 static const struct option fsck_options[] = {
-	{"repair", .help = "repair what can be derived from the rest"},
+	{"repair", .help = "set damaged parts aside, so that the rest can be used"},
 	{0},
 };
 

@@ -186,23 +186,48 @@ static int put_segment(void *arg, uint64_t first, struct str bytes, struct err *
 	return write_entry(w, name, bytes, true, err);
 }
 
+/* A content on its way into the bundle, hashed: a reader refuses one that is not what its name says. */
+struct checked {
+	struct writer *w;
+	struct rev_hashing *hashing;
+};
+
+static int checked_push(void *arg, const void *bytes, size_t len, struct err *err)
+{
+	struct checked *c = arg;
+
+	rev_hashing_add(c->hashing, str_n(bytes, len));
+	return entry_push(c->w, bytes, len, err);
+}
+
+static int write_blob(struct writer *w, struct ctx *ctx, const struct rev_blob *blob, struct err *err)
+{
+	struct str name = rev_blob_name(ctx->arena, &blob->hash);
+	struct checked checked = {w, NULL};
+	struct sink sink = {.push = checked_push, .arg = &checked};
+	int r = entry_begin(w, arena_printf(ctx->arena, BUNDLE_BLOBS "%.*s", STR_ARG(name)), blob->size, err);
+
+	if (r)
+		return r;
+	checked.hashing = rev_hashing_begin(&blob->hash);
+	r = revisions_carry_blob(w->revisions, ctx, blob, &sink, err);
+	if (!rev_hashing_end(checked.hashing) && r == 0)
+		r = err_set(err, ERR_CORRUPT,
+			    "a kept content is damaged (%.*s); 'stead fsck --repair' sets it aside, then export again",
+			    STR_ARG(name));
+	return r ? r : entry_end(w, blob->size, true, err);
+}
+
 static int write_blobs(struct writer *w, const struct rev_carry *carry, struct err *err)
 {
-	struct sink sink = {.push = entry_push, .arg = w};
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && i < carry->blob_count; i++) {
 		ARENA_SCOPE struct arena *arena = arena_new();
-		const struct rev_blob *b = &carry->blobs[i];
 		struct ctx own = *w->ctx;
 
 		own.arena = arena;
-		r = entry_begin(w, arena_printf(arena, BUNDLE_BLOBS "%.*s", STR_ARG(rev_blob_name(arena, &b->hash))),
-				b->size, err);
-		if (r == 0)
-			r = revisions_carry_blob(w->revisions, &own, b, &sink, err);
-		if (r == 0)
-			r = entry_end(w, b->size, true, err);
+		r = write_blob(w, &own, &carry->blobs[i], err);
 		if (r == 0)
 			r = ctx_check(w->ctx, err);
 	}
@@ -239,7 +264,7 @@ static int write_sums(struct writer *w, struct err *err)
 
 	buf_printf(&w->sums, BUNDLE_SUM_MARK "%.*s\n", STR_ARG(sum));
 	if (w->sums.overflow)
-		return err_set(err, ERR_TOO_LARGE, "the workspace has too many files for one bundle");
+		return err_set(err, ERR_TOO_LARGE, "the workspace has too many files for one bundle; use 'stead copy'");
 	r = write_entry(w, STR(BUNDLE_SUMS), buf_str(&w->sums), false, err);
 	return r ? r : emit(w, str_n(zeros, sizeof(zeros)), err);
 }
@@ -289,6 +314,7 @@ static int export_at(struct writer *w, struct workspace *ws, struct store *guard
 		return r;
 	sha256_end(&w->all, hex);
 	jv_set_int(arena, *ret, "left_out", (int64_t)files.left_out);
+	jv_set_int(arena, *ret, "missing", (int64_t)carry.missing);
 	jv_set_int(arena, *ret, "size", (int64_t)w->size);
 	jv_set_str(arena, *ret, "sha256", arena_str(arena, str_of(hex)));
 	return 0;

@@ -393,7 +393,9 @@ static int put_blobs(struct copying *c, const struct rev_carry *carry, struct er
 		if (!r)
 			r = store_read_stream(c->target, &ctx, path, STORE_WHOLE, &sink, &stat, err);
 		if (!rev_hashing_end(hashing) && !r)
-			r = err_set(err, ERR_CORRUPT, "a kept content is damaged (%.*s); see: stead fsck",
+			r = err_set(err, ERR_CORRUPT,
+				    "a kept content is damaged (%.*s); 'stead fsck --repair' sets it aside, then copy "
+				    "again",
 				    STR_ARG(name));
 		if (!r)
 			r = ctx_check(c->ctx, err);
@@ -529,6 +531,7 @@ static struct jv *describe(struct copying *c, const struct rev_carry *carry)
 	jv_set_int(arena, v, "removed", (int64_t)c->removed);
 	jv_set_int(arena, v, "revisions", (int64_t)carry->revisions);
 	jv_set_int(arena, v, "head", (int64_t)carry->head);
+	jv_set_int(arena, v, "missing", (int64_t)carry->missing);
 	return v;
 }
 
@@ -723,7 +726,7 @@ int store_copy_workspaces(struct ctx *ctx, const struct copy_req *req, struct jv
 	if (!r)
 		r = open_side(ctx->arena, req->to, true, &to, err);
 	if (!r && str_eq(from.shown, to.shown))
-		r = err_set(err, ERR_INVALID, "source and destination are the same store");
+		r = err_set(err, ERR_INVALID, "source and destination are the same store; name another destination");
 	for (const struct jv_member *m = jv_first(names); m && !r; m = m->next)
 		r = copy_workspace(ctx, req, &from, &to, m->value->u.s, list, err);
 	store_destroy(from.base);

@@ -350,14 +350,17 @@ static void check_families(struct doctor *d, struct str name)
 	struct workspace_opts opts = {.store_url = d->url, .name = name};
 	struct findings findings = {d->ctx->arena, d->checks, name};
 	struct workspace *ws = NULL;
-	struct toolset *set = NULL;
+	struct toolset *set = NULL, *offered = NULL;
+	struct toolset_choice choice = {0}; /* as tools.sets says */
 	struct err err;
 
-	if (workspace_open(&opts, &ws, &err) != 0 || toolset_new(ws, STR_NONE, &set, &err) != 0)
-		report(d, name, "start", sentence(d, &err), "do as it says; nothing can be served until then");
+	if (workspace_open(&opts, &ws, &err) != 0 || toolset_new(ws, STR_NONE, &set, &err) != 0 ||
+	    toolset_choose(set, &choice, &offered, &err) != 0)
+		report(d, name, "start", sentence(d, &err), "correct this; nothing can be served until then");
 	for (size_t i = 0; ws && families[i]; i++)
 		if (families[i]->check)
 			families[i]->check(ws, d->ctx, &findings);
+	toolset_destroy(offered);
 	toolset_destroy(set);
 	workspace_close(ws);
 }
@@ -412,7 +415,8 @@ static void check_all(struct doctor *d)
 		report(d, STR_NONE, "names",
 		       arena_printf(d->ctx->arena, "\"%.*s\" cannot be the name of a workspace",
 				    STR_ARG(m->value->u.s)),
-		       "rename the directory: 2 to 64 small letters, digits, '-' and '_', beginning with a letter");
+		       "rename the directory: 2 to 64 lower-case letters, digits, '-' and '_', beginning with a "
+		       "letter");
 	if (!jv_count(good))
 		report(d, STR_NONE, "workspaces", STR("there is no workspace yet"), "make one: stead init NAME");
 	for (const struct jv_member *m = jv_first(good); m; m = m->next)
@@ -428,7 +432,9 @@ static void check_named(struct doctor *d, struct str name)
 		report(d, name, "name", sentence(d, &err), "choose another name");
 	} else if (store_stat(d->base, d->ctx, (struct wpath){name}, NULL, &err) != 0) {
 		report(d, name, "workspace", sentence(d, &err),
-		       err.kind == ERR_NOT_FOUND ? "make it: stead init NAME; or see: stead list" : store_fix(d));
+		       err.kind == ERR_NOT_FOUND
+			       ? "make it with 'stead init NAME'; 'stead list' shows the workspaces there are"
+			       : store_fix(d));
 	} else {
 		check_workspace(d, name);
 	}

@@ -83,7 +83,12 @@ static bool check_log(struct fsck *f, struct str name, const char *what, struct 
 			: STR("there are no revisions yet"),
 	     NULL);
 	tell(f, name, log ? "contents" : "contents of --files",
-	     arena_printf(arena, "%llu kept contents are whole", (unsigned long long)check.contents), NULL);
+	     arena_printf(arena, "%llu kept contents are whole%s", (unsigned long long)check.contents,
+			  check.aside ? arena_printf(arena, "; %llu more %s set aside by an earlier repair",
+						     (unsigned long long)check.aside, check.aside == 1 ? "was" : "were")
+						.ptr
+				      : ""),
+	     NULL);
 	return true;
 }
 
@@ -123,7 +128,7 @@ static int differs(struct fsck *f, struct store *raw, struct store *log, const s
 		return 0;
 	r = revisions_state(log, &ctx, e->path, head, &state, err);
 	if (r)
-		return r;
+		return r == -ERR_CORRUPT ? 0 : r; /* its record is lost, and that was found in the log */
 	if (!state.exists || state.size != e->stat.size)
 		return 1;
 	if (!rev_hash_is_set(&state.hash))

@@ -7,7 +7,11 @@
 
 #include "workspace/past.h"
 
-int arg_path(struct call *call, const struct jv *args, const char *key, struct wpath *ret, struct err *err)
+typedef int path_reader(const struct workspace *ws, struct arena *arena, struct str text, struct wpath *ret,
+			struct err *err);
+
+static int read_path(struct call *call, const struct jv *args, const char *key, path_reader *reader, struct wpath *ret,
+		     struct err *err)
 {
 	struct str text = jv_get_str(args, key);
 
@@ -19,17 +23,33 @@ int arg_path(struct call *call, const struct jv *args, const char *key, struct w
 		*ret = WPATH_ROOT;
 		return 0;
 	}
-	return workspace_path(call->ws, call->ctx->arena, text, ret, err);
+	return reader(call->ws, call->ctx->arena, text, ret, err);
+}
+
+static int refuse_root(struct wpath path, const char *key, struct err *err)
+{
+	if (!wpath_is_root(path))
+		return 0;
+	return err_set(err, ERR_INVALID, "\"%s\" is empty or the root; name a file, for example notes/plan.md", key);
+}
+
+int arg_path(struct call *call, const struct jv *args, const char *key, struct wpath *ret, struct err *err)
+{
+	return read_path(call, args, key, workspace_path, ret, err);
 }
 
 int arg_file(struct call *call, const struct jv *args, const char *key, struct wpath *ret, struct err *err)
 {
 	int r = arg_path(call, args, key, ret, err);
 
-	if (r == 0 && wpath_is_root(*ret))
-		return err_set(err, ERR_INVALID, "\"%s\" is empty or the root; name a file, for example notes/plan.md",
-			       key);
-	return r;
+	return r ? r : refuse_root(*ret, key, err);
+}
+
+int arg_written_file(struct call *call, const struct jv *args, const char *key, struct wpath *ret, struct err *err)
+{
+	int r = read_path(call, args, key, workspace_written_path, ret, err);
+
+	return r ? r : refuse_root(*ret, key, err);
 }
 
 struct store_cond arg_cond(const struct jv *args)

@@ -16,6 +16,8 @@
 int arg_path(struct call *call, const struct jv *args, const char *key, struct wpath *ret, struct err *err);
 /* The same, refusing the root. */
 int arg_file(struct call *call, const struct jv *args, const char *key, struct wpath *ret, struct err *err);
+/* The same as workspace_written_path() has it: for what only reads. */
+int arg_written_file(struct call *call, const struct jv *args, const char *key, struct wpath *ret, struct err *err);
 /* if_version as a condition; {0} when it is not given. */
 struct store_cond arg_cond(const struct jv *args);
 /* A count from the arguments, at most `max`. */

@@ -13,6 +13,7 @@ struct dialect {
 	const char *root; /* dialect_root(); NULL: the file area */
 	enum workspace_layout layout;
 	const struct tool *tools; /* ends with {0}; NULL in the native dialect: the families' tools */
+	const char *top;          /* how its paths begin, such as "/task"; NULL: they are relative to '/' */
 	const char *error_prefix; /* precedes the sentence of a failure; NULL: nothing */
 };
 

@@ -4,7 +4,19 @@
 
 void *family_state(const struct family *family, struct workspace *ws)
 {
-	return workspace_slot(ws, family, family->open, family->close);
+	return family->has_threads ? workspace_thread_slot(ws, family, family->open, family->close)
+				   : workspace_slot(ws, family, family->open, family->close);
+}
+
+int family_files(struct workspace *ws, struct ctx *ctx, struct store **ret, struct err *err)
+{
+	int r = 0;
+
+	*ret = NULL;
+	for (size_t i = 0; r == 0 && !*ret && families[i]; i++)
+		if (families[i]->files)
+			r = families[i]->files(ws, ctx, ret, err);
+	return r;
 }
 
 void finding_add(const struct findings *f, const char *check, struct str detail, const char *fix)
@@ -28,9 +40,14 @@ void finding_error(const struct findings *f, const char *check, const struct err
 
 void finding_problems(const struct findings *f, const char *check, const struct jv *problems, const char *fix)
 {
-	for (const struct jv_member *m = jv_first(problems); m; m = m->next)
-		finding_add(f, check,
-			    arena_printf(f->arena, "%.*s: %.*s", STR_ARG(jv_get_str(m->value, "path")),
-					 STR_ARG(jv_get_str(m->value, "problem"))),
-			    fix);
+	for (const struct jv_member *m = jv_first(problems); m; m = m->next) {
+		struct str path = jv_get_str(m->value, "path");
+
+		if (!path.len) /* all that comes from one place */
+			path = jv_get_str(m->value, "source");
+		finding_add(
+			f, check,
+			arena_printf(f->arena, "%.*s: %.*s", STR_ARG(path), STR_ARG(jv_get_str(m->value, "problem"))),
+			fix);
+	}
 }

@@ -37,6 +37,7 @@ struct family {
 	/* What it keeps for an open workspace: made at its first use, ended with the workspace. */
 	void *(*open)(struct workspace *ws);
 	void (*close)(void *state);
+	bool has_threads; /* that use the workspace: it is ended before what the others keep */
 	/* Asked before each tool that changes something, whatever its family: an error refuses the call. */
 	int (*before_change)(struct call *call, const struct tool *tool, struct err *err);
 	/* Given each successful result of a tool with TOOL_PARKS: it may replace it. */
@@ -46,6 +47,9 @@ struct family {
 	   not its own is ERR_NOT_FOUND. */
 	int (*list_prompts)(struct call *call, struct jv *list, struct err *err);
 	int (*get_prompt)(struct call *call, struct str name, struct str *ret_text, struct err *err);
+	/* What commands see when the root of the tools is a place of this family's that has more in it than files of
+	   the workspace: a guard, which the caller destroys. *ret stays NULL when there is no more. */
+	int (*files)(struct workspace *ws, struct ctx *ctx, struct store **ret, struct err *err);
 	/* Adds what `stead doctor` should report of it; nothing when it has no files here. */
 	void (*check)(struct workspace *ws, struct ctx *ctx, const struct findings *findings);
 };
@@ -55,5 +59,9 @@ extern const struct family *const families[];
 
 /* What the family keeps for this workspace, opened when this is the first use. */
 void *family_state(const struct family *family, struct workspace *ws);
+
+/* The files of the root of the tools with all that a family shows there; NULL: they are those of the workspace. The
+   caller destroys them. */
+int family_files(struct workspace *ws, struct ctx *ctx, struct store **ret, struct err *err);
 
 #endif

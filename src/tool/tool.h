@@ -24,6 +24,8 @@ enum {
 	TOOL_BASIC = 128,       /* a client of a workspace gets it by default */
 	TOOL_BASIC_FILES = 256, /* a client of a directory of the person's own (--files) gets it by default */
 	TOOL_NEEDS_HOME = 512,  /* cannot work on a directory of the person's own, and is not offered there */
+	TOOL_RUNS = 2048,       /* runs a program, which acts outside of the workspace where the sandbox lets it */
+	TOOL_STAYS = 4096,      /* what it starts goes on after the call, and ends with the process */
 	TOOL_FIRST = 1024,      /* used in nearly every turn: clients that load tools when needed load it at once */
 };
 
@@ -122,6 +124,10 @@ struct tool_info {
 size_t toolset_count(const struct toolset *set);
 const struct tool_info *toolset_at(const struct toolset *set, size_t index);
 const struct tool_info *toolset_find(const struct toolset *set, struct str name);
+/* The JSON Schema of the arguments of a tool of a table: an object, which the caller may change. */
+struct jv *tool_args_schema(struct arena *arena, const struct tool *tool);
+/* How the paths of its tools begin, such as "/task"; NULL: they are relative to '/'. */
+const char *toolset_top(const struct toolset *set);
 
 /* The same for sets with the same tools. */
 uint64_t toolset_hash(const struct toolset *set);
@@ -129,6 +135,10 @@ uint64_t toolset_hash(const struct toolset *set);
 const char *toolset_name_of(const struct toolset *set, struct str native);
 /* True for the name of a native tool, whether or not it is offered. */
 bool tool_is_native(struct str name);
+/* Whether a list of names (allow, deny) has a builtin of OpenPaw, or a group, that the tool is part of. The agent asks
+   it about tools that it adds to those of the families, such as spawn_agent. */
+bool tool_list_has_builtin_of(const struct jv *list, struct str tool);
+bool tool_is_of_builtin(struct str tool);
 /* ERR_DENIED: agent.yaml or tools.json takes this native tool away, so nothing else may have its power either. */
 int tool_check_allowed(struct workspace *ws, const char *native, struct err *err);
 

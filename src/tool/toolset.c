@@ -313,7 +313,7 @@ int toolset_choose(const struct toolset *of, const struct toolset_choice *choice
 	int r = check_words(of->dialect, sets, err);
 
 	if (r)
-		return r;
+		return err_prefix(err, choice->sets.len ? "--tools" : "tools.sets in agent.yaml");
 	set = xcalloc(1, sizeof(*set));
 	set->ws = of->ws;
 	set->dialect = of->dialect;
@@ -382,6 +382,11 @@ static const struct jv *parse_schema(struct arena *arena, const struct tool *too
 	return schema;
 }
 
+struct jv *tool_args_schema(struct arena *arena, const struct tool *tool)
+{
+	return (struct jv *)parse_schema(arena, tool, fill_words(arena, tool));
+}
+
 static const struct tool_info *entry_info(struct toolset *set, struct entry *e)
 {
 	if (atomic_load_explicit(&e->parsed, memory_order_acquire))
@@ -424,6 +429,11 @@ const struct tool_info *toolset_find(const struct toolset *set, struct str name)
 	return e ? entry_info((struct toolset *)set, e) : NULL;
 }
 
+const char *toolset_top(const struct toolset *set)
+{
+	return set->dialect->top;
+}
+
 uint64_t toolset_hash(const struct toolset *set)
 {
 	uint64_t hash = hash_u64(str_of(set->dialect->name), 5);
@@ -459,13 +469,15 @@ const char *toolset_name_of(const struct toolset *set, struct str name)
 }
 
 /* Whether the dialect has a tool of this name, offered here or not. */
-static bool has_tool(const struct dialect *dialect, struct str name)
+static bool has_tool(const struct dialect *dialect, struct str name, bool *ret_needs_home)
 {
 	const struct tool *t;
 
 	for (struct tool_walk w = {.dialect = dialect}; (t = tool_next(&w));)
-		if (str_is(name, t->name))
+		if (str_is(name, t->name)) {
+			*ret_needs_home = t->traits & TOOL_NEEDS_HOME;
 			return true;
+		}
 	return false;
 }
 
@@ -473,13 +485,18 @@ static int unknown_tool(const struct toolset *set, struct str name, struct err *
 {
 	const char *names[128];
 	const char *nearest;
+	bool needs_home;
 	size_t n = 0;
 
 	for (struct tool_walk w = {.dialect = &native}; !set->dialect->tools && next_native(&w);)
 		if (w.tool->setup && str_is(name, w.tool->name) && !w.tool->available(set->ws))
 			return err_set(err, ERR_NOT_FOUND, "the tool \"%s\" is not set up here; %s", w.tool->name,
 				       w.tool->setup);
-	if (has_tool(set->dialect, name))
+	if (has_tool(set->dialect, name, &needs_home) && needs_home && workspace_files_are_own(set->ws))
+		return err_set(err, ERR_NOT_FOUND,
+			       "the tool \"%.*s\" is for a workspace, not for a directory that was opened with --files",
+			       STR_ARG(name));
+	if (has_tool(set->dialect, name, &needs_home))
 		return err_set(err, ERR_NOT_FOUND,
 			       "there is no tool \"%.*s\" here: agent.yaml or --tools leaves it out; list the tools to "
 			       "see what there is",
@@ -573,6 +590,16 @@ static int show_families(struct call *call, const struct tool *tool, const struc
 	return r;
 }
 
+/* A task that does not exist yet has only the files of its directory. */
+static int open_files(struct call *call, struct store **ret_task, struct err *err)
+{
+	int r = workspace_root_is_task(call->ws) ? family_files(call->ws, call->ctx, ret_task, err) : 0;
+
+	if (*ret_task)
+		call->files = *ret_task;
+	return r == -ERR_NOT_FOUND ? 0 : r;
+}
+
 int toolset_call(struct toolset *set, struct ctx *ctx, struct str name, const struct jv *args,
 		 struct tool_result *ret_result, struct err *err)
 {
@@ -580,6 +607,7 @@ int toolset_call(struct toolset *set, struct ctx *ctx, struct str name, const st
 	struct call call = {.ctx = &own, .ws = set->ws, .files = workspace_files(set->ws), .set = set};
 	struct entry *e = find_entry(set, name);
 	struct outcome out = {0};
+	struct store *task = NULL;
 	int r;
 
 	if (!e)
@@ -594,7 +622,10 @@ int toolset_call(struct toolset *set, struct ctx *ctx, struct str name, const st
 	if (r == 0)
 		r = ask_families(&call, &e->tool, &ret_result->err);
 	if (r == 0)
+		r = open_files(&call, &task, &ret_result->err);
+	if (r == 0)
 		r = e->tool.call(&call, args, &out, &ret_result->err);
+	store_destroy(task);
 	if (r == 0 && !out.text.ptr)
 		out.text = render(&e->tool, ctx, args, out.value);
 	if (r == 0)

@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "store/stores.h"
 #include "workspace/workspace_parts.h"
 
 #define TRIES_MAX 1000
@@ -54,4 +55,39 @@ int workspace_change(struct workspace *ws, struct ctx *ctx, struct wpath path, c
 			return r;
 		back_off(tries);
 	}
+}
+
+struct derived {
+	struct workspace *ws;
+	struct ctx *ctx;
+	struct wpath path;
+	struct str text;
+	struct store_cond cond;
+};
+
+static int write_derived(void *arg, struct err *err)
+{
+	struct derived *d = arg;
+
+	return store_write(workspace_unrecorded(d->ws), d->ctx, d->path, d->text, d->cond, NULL, err);
+}
+
+int workspace_write_derived(struct workspace *ws, struct ctx *ctx, struct wpath path, struct str text,
+			    struct store_cond cond, struct err *err)
+{
+	struct derived d = {ws, ctx, path, text, cond};
+	struct quota_need need = {.bytes = text.len, .files = 1};
+	struct store_stat stat;
+	int r;
+
+	if (!store_quota_bounds(workspace_home(ws)))
+		return write_derived(&d, err);
+	r = store_stat(workspace_unrecorded(ws), ctx, path, &stat, err);
+	if (r && r != -ERR_NOT_FOUND)
+		return r;
+	if (r == 0) {
+		need.replaced = stat.size;
+		need.files = 0;
+	}
+	return store_quota_around(workspace_home(ws), ctx, need, write_derived, &d, err);
 }

@@ -252,6 +252,8 @@ static const struct {
 	{"cron", NULL},
 	{"heartbeat", NULL},
 	{"lanes", NULL},
+	{"lanes.cron_concurrency", "a process runs up to 64 schedules at once"},
+	{"lanes.subagent_concurrency", "say how many with \"subagents.max_running\""},
 	{"lifecycle.notify_auto_compact", "a summary in the middle of a conversation changes nothing for people"},
 	{"logging", NULL},
 	{"memory.embedding", "search by meaning is set up with \"embedding\""},

@@ -130,16 +130,19 @@ static bool is_own(struct wpath path)
 	return wpath_within(path, (struct wpath){STR(OWN_DIR)}) || wpath_within(path, (struct wpath){STR(FORK_GONE)});
 }
 
-static int past_not_here(struct err *err)
+/* A fork speaks of its files as any workspace does: what is not there is not explained with the parent's past. */
+static int past_forward(struct store *s, struct ctx *ctx, struct store_call *call, struct err *err)
 {
-	return err_set(err, ERR_NOT_FOUND, "there is no such file or directory");
+	int r = is_own(call->path) ? -ERR_NOT_FOUND : store_forward(past_of(s)->view, ctx, call, err);
+
+	return r == -ERR_NOT_FOUND ? store_not_found(err) : r;
 }
 
 static int past_stat(struct store *s, struct ctx *ctx, struct wpath path, struct store_stat *ret_stat, struct err *err)
 {
 	struct store_call call = {.op = STORE_OP_STAT, .path = path, .ret_stat = ret_stat};
 
-	return is_own(path) ? past_not_here(err) : store_forward(past_of(s)->view, ctx, &call, err);
+	return past_forward(s, ctx, &call, err);
 }
 
 static int past_read(struct store *s, struct ctx *ctx, struct wpath path, struct store_range range,
@@ -148,7 +151,7 @@ static int past_read(struct store *s, struct ctx *ctx, struct wpath path, struct
 	struct store_call call = {
 		.op = STORE_OP_READ, .path = path, .range = range, .sink = sink, .ret_stat = ret_stat};
 
-	return is_own(path) ? past_not_here(err) : store_forward(past_of(s)->view, ctx, &call, err);
+	return past_forward(s, ctx, &call, err);
 }
 
 static int past_list(struct store *s, struct ctx *ctx, struct wpath path, const struct store_list_req *req,
@@ -161,7 +164,7 @@ static int past_list(struct store *s, struct ctx *ctx, struct wpath path, const 
 	int r = 0;
 
 	if (!wpath_is_root(path))
-		return is_own(path) ? past_not_here(err) : store_forward(past_of(s)->view, ctx, &call, err);
+		return past_forward(s, ctx, &call, err);
 	list_stream_init(&all, past_of(s)->view, ctx, path, WPATH_ROOT, req);
 	while (r == 0 && !page_builder_full(&out)) {
 		r = list_stream_peek(&all, &e, err);
@@ -210,7 +213,7 @@ static int past_scan(struct store *s, struct ctx *ctx, struct wpath path, const 
 	own.want_file = past_want_file;
 	own.visit = past_visit;
 	own.arg = &asked;
-	return is_own(path) ? past_not_here(err) : store_forward(past_of(s)->view, ctx, &call, err);
+	return past_forward(s, ctx, &call, err);
 }
 
 static void past_destroy(struct store *s)
@@ -340,6 +343,11 @@ int fork_open_raw(struct ctx *ctx, const struct workspace_stores *place, struct 
 
 /* --- making --- */
 
+static int is_taken(struct str name, struct err *err)
+{
+	return err_set(err, ERR_EXISTS, "the workspace \"%.*s\" exists already; choose another name", STR_ARG(name));
+}
+
 static int check_new(struct workspace *ws, struct ctx *ctx, struct str name, struct err *err)
 {
 	int r;
@@ -352,9 +360,7 @@ static int check_new(struct workspace *ws, struct ctx *ctx, struct str name, str
 	r = store_stat(workspace_store_of(ws, false), ctx, (struct wpath){name}, NULL, err);
 	if (r == -ERR_NOT_FOUND)
 		return 0;
-	return r ? r
-		 : err_set(err, ERR_EXISTS, "the workspace \"%.*s\" exists already; choose another name",
-			   STR_ARG(name));
+	return r ? r : is_taken(name, err);
 }
 
 /* The number of forks below `name`: its parent, that one's parent, and so on. */
@@ -419,8 +425,8 @@ int fork_create(struct workspace *ws, struct ctx *ctx, struct str name, uint64_t
 	home = store_prefix_new(store_share(workspace_store_of(ws, true)), (struct wpath){name});
 	r = fork_write(ctx, home, &info, err);
 	store_destroy(home);
-	if (r)
-		return r;
+	if (r) /* another process may have made it since check_new() */
+		return r == -ERR_EXISTS ? is_taken(name, err) : r;
 	*ret = jv_object(ctx->arena);
 	jv_set_str(ctx->arena, *ret, "workspace", name);
 	jv_set_str(ctx->arena, *ret, "parent", info.parent);

@@ -31,19 +31,16 @@ static struct str model_lines(struct arena *arena, struct str model)
 
 static struct str channel_lines(struct arena *arena, struct str channel)
 {
-	char upper[65];
-	size_t n = channel.len < 64 ? channel.len : 64;
+	static const char telegram[] = "  # token: ${TELEGRAM_BOT_TOKEN}   (set it in .env, then remove the '#')\n";
+	static const char webhook[] =
+		"  # url: https://chat.example.org/from-agent   (it gets the agent's messages; remove the '#')\n"
+		"  # secret: ${WEBHOOK_SECRET}   (set it in .env: echo WEBHOOK_SECRET=whsec_$(openssl rand -base64 "
+		"32))\n";
 
 	if (!channel.len)
 		return STR("");
-	for (size_t i = 0; i < n; i++)
-		upper[i] =
-			(char)(channel.ptr[i] >= 'a' && channel.ptr[i] <= 'z' ? channel.ptr[i] - 32 : channel.ptr[i]);
-	return arena_printf(
-		arena,
-		"channel:\n  type: %.*s\n  # token: ${%.*s_BOT_TOKEN}   (set it in .env, then remove the '#')\n"
-		"  allowed_users: []\n\n",
-		STR_ARG(channel), (int)n, upper);
+	return arena_printf(arena, "channel:\n  type: %.*s\n%s  allowed_users: []\n\n", STR_ARG(channel),
+			    str_is(channel, "webhook") ? webhook : telegram);
 }
 
 static struct str fill(struct arena *arena, struct str text, struct str mark, struct str value)
@@ -105,8 +102,11 @@ int workspace_write_templates(struct ctx *ctx, struct store *home, struct str di
 	struct config checked;
 	int r = config_load(ctx->arena, config, STR(""), STR(""), NULL, &checked, err);
 
-	if (!r)
-		r = has_agent_md(ctx, home, &has_agent, err);
+	if (r) /* of a file that is not there yet, because of the options */
+		return err_prefix(err, "%s%s%s", opts->model.len ? "--model" : "",
+				  opts->model.len && opts->channel.len ? ", " : "",
+				  opts->channel.len ? "--channel" : "");
+	r = has_agent_md(ctx, home, &has_agent, err);
 	for (size_t i = 0; !r && i < COUNT(templates); i++) {
 		bool is_config = templates[i].text == &embedded_agent_yaml;
 
@@ -146,10 +146,25 @@ static int open_home(struct ctx *ctx, struct store *base, const struct init_opts
 /* With templates, files that they have count as there: a mark tells that the workspace was made. */
 static int mark_made(struct ctx *ctx, struct store *base, struct str name, struct err *err)
 {
-	struct wpath mark = {arena_printf(ctx->arena, "%.*s/.stead/from-templates", STR_ARG(name))};
+	struct wpath mark = {arena_printf(ctx->arena, "%.*s/" WORKSPACE_MARK, STR_ARG(name))};
 
 	return store_write(base, ctx, mark, clock_format_utc(ctx->arena, clock_real_ns()), (struct store_cond){0}, NULL,
 			   err);
+}
+
+/* An agent.yaml of the templates is that of the workspace, so there is no file into which these options could go. */
+static int check_options(struct ctx *ctx, struct store *home, const struct init_opts *opts, struct err *err)
+{
+	struct err ignored;
+
+	if ((!opts->model.len && !opts->channel.len) ||
+	    store_stat(home, ctx, (struct wpath){STR("agent.yaml")}, NULL, &ignored) != 0)
+		return 0;
+	return err_set(
+		err, ERR_INVALID,
+		"the templates of the deployment have an agent.yaml, which says the %s of \"%.*s\" too; change it "
+		"there, or leave out --%s and write an agent.yaml into the workspace",
+		opts->model.len ? "model" : "channel", STR_ARG(opts->name), opts->model.len ? "model" : "channel");
 }
 
 static int init_in(struct ctx *ctx, struct store *base, struct str dir, const struct init_opts *opts, struct jv *report,
@@ -162,13 +177,13 @@ static int init_in(struct ctx *ctx, struct store *base, struct str dir, const st
 	bool exists, has_templates = false;
 	int r = workspace_exists(ctx, own, &exists, err);
 
-	if (!r && !exists && store_stat(own, ctx, (struct wpath){STR(".stead/from-templates")}, NULL, err) == 0)
-		exists = true;
 	if (!r && exists)
 		r = err_set(err, ERR_EXISTS, "the workspace \"%.*s\" exists already in %.*s; choose another name",
 			    STR_ARG(opts->name), STR_ARG(utf8_first(place, 200)));
 	if (!r)
 		r = open_home(ctx, base, opts, &home, &has_templates, err);
+	if (!r && has_templates)
+		r = check_options(ctx, home, opts, err);
 	if (!r)
 		r = workspace_write_templates(ctx, home, own_dir, opts, written, err);
 	if (!r && has_templates)

@@ -12,11 +12,15 @@
 #include <limits.h>
 #include <linux/openat2.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "store/stores.h"
+
 #define HOPS_MAX  32
+#define QUICK_MAX 4 /* elements of a path: opening it takes four calls */
 #define LINKS_MAX 1000
 #define DROP_DEEP 64
 
@@ -50,7 +54,8 @@ int own_dir_make(struct arena *arena, struct str root, struct wpath path, struct
 
 		if (name_is_git(name)) {
 			close(fd);
-			return err_set(err, ERR_DENIED, "\"%.*s\" is in .git, which tools cannot change",
+			return err_set(err, ERR_DENIED,
+				       "\"%.*s\" is in .git, which tools cannot change; use git instead",
 				       STR_ARG(path.s));
 		}
 		next = mkdirat(fd, text, 0777) && errno != EEXIST
@@ -146,11 +151,46 @@ static bool first_link(struct arena *arena, struct str root, struct str path, st
 	return false;
 }
 
+/* True when it is certain that no element of the path is a link (its last one counts only if `last`). Asks for each
+   element by itself, which opens nothing: this is asked before every call that names a file. */
+static bool has_no_link(struct arena *arena, struct str root, struct str path, bool last)
+{
+	char *text = arena_alloc_raw(arena, root.len + path.len + 2), target;
+	size_t count = 0;
+
+	memcpy(text, root.ptr, root.len);
+	text[root.len] = '/';
+	memcpy(text + root.len + 1, path.ptr, path.len);
+	text[root.len + path.len + 1] = 0;
+
+	for (char *end = text + root.len + 1, *stop = end + path.len; end < stop; *end++ = '/') {
+		ssize_t n;
+
+		end = memchr(end, '/', (size_t)(stop - end));
+		end = end ? end : stop;
+		if (++count > QUICK_MAX)
+			return false;
+		if (end == stop && !last)
+			return true;
+		*end = 0;
+		n = readlink(text, &target, 1);
+		if (n < 0 && (errno == ENOENT || errno == ENOTDIR || (errno == EINVAL && end == stop)))
+			return true;
+		if (n >= 0 || errno != EINVAL)
+			return false;
+	}
+	return false;
+}
+
 int own_dir_resolve(struct arena *arena, struct str root, struct wpath path, bool last, struct wpath *ret,
 		    struct err *err)
 {
 	struct str at = path.s, link, target, rest, to;
 
+	if (has_no_link(arena, root, at, last)) {
+		*ret = path;
+		return 0;
+	}
 	for (int hops = 0; hops < HOPS_MAX; hops++) {
 		int fd = open_below(arena, root, at, O_PATH | (last ? 0 : O_NOFOLLOW));
 
@@ -171,22 +211,44 @@ int own_dir_resolve(struct arena *arena, struct str root, struct wpath path, boo
 		       STR_ARG(utf8_first(path.s, 200)));
 }
 
-void own_dir_links(struct arena *arena, struct str root, struct wpath dir, struct jv *list)
+static int by_name(const void *a, const void *b)
+{
+	return str_cmp(*(const struct str *)a, *(const struct str *)b);
+}
+
+/* The names of the links in `dir`, sorted; their number. */
+static size_t link_names(struct arena *arena, DIR *dir, struct str *names)
+{
+	struct dirent *e;
+	size_t n = 0;
+
+	while (n < LINKS_MAX && (e = readdir(dir)))
+		if (e->d_type == DT_LNK && utf8_valid(str_of(e->d_name)))
+			names[n++] = arena_str(arena, str_of(e->d_name));
+	qsort(names, n, sizeof(*names), by_name);
+	return n;
+}
+
+void own_dir_links(struct arena *arena, struct str root, struct store *files, struct wpath dir, struct jv *list)
 {
 	int fd = open_below(arena, root, dir.s, O_RDONLY | O_DIRECTORY);
 	DIR *entries = fd < 0 ? NULL : fdopendir(fd);
-	struct dirent *e;
+	struct str *names = ARENA_ARRAY(arena, struct str, LINKS_MAX);
+	size_t n = entries ? link_names(arena, entries, names) : 0;
 
 	if (fd >= 0 && !entries)
 		close(fd);
-	while (entries && jv_count(list) < LINKS_MAX && (e = readdir(entries))) {
-		struct str target = e->d_type == DT_LNK ? read_link(arena, fd, e->d_name) : STR_NONE;
+	for (size_t i = 0; i < n && jv_count(list) < LINKS_MAX; i++) {
+		struct str target = read_link(arena, fd, names[i].ptr);
 		struct jv *v = jv_object(arena);
+		struct wpath path;
+		struct err ignored;
 
-		if (!target.ptr || !utf8_valid(str_of(e->d_name)) || !utf8_valid(target))
+		if (!target.ptr || !utf8_valid(target) ||
+		    wpath_join(arena, dir, (struct wpath){names[i]}, &path, &ignored) ||
+		    store_guard_says(files, path) == GUARD_HIDDEN)
 			continue;
-		jv_set_str(arena, v, "path",
-			   arena_printf(arena, "%.*s%s%s", STR_ARG(dir.s), dir.s.len ? "/" : "", e->d_name));
+		jv_set_str(arena, v, "path", path.s);
 		jv_set_str(arena, v, "kind", STR("link"));
 		jv_set_str(arena, v, "target", target);
 		jv_push(arena, list, v);
@@ -205,7 +267,7 @@ static bool is_bare(int fd, unsigned depth)
 	if (fd >= 0 && !entries)
 		close(fd);
 	while (bare && (e = readdir(entries)))
-		if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
+		if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0 && e->d_type != DT_LNK)
 			bare = is_bare(openat(fd, e->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC),
 				       depth - 1);
 	if (entries)
@@ -245,8 +307,9 @@ int own_dir_rename(struct arena *arena, struct str root, struct wpath from, stru
 	return sys ? err_sys(err, sys, "move \"%.*s\" to \"%.*s\"", STR_ARG(from.s), STR_ARG(to.s)) : 0;
 }
 
-/* Removes the links and empty directories in `name`, and `name` itself if nothing else is in it. */
-static void drop(int dir, const char *name, unsigned depth)
+/* Removes the links and empty directories in `name`, and `name` itself if nothing else is in it; true then. Counts the
+   links. */
+static bool drop(int dir, const char *name, unsigned depth, uint64_t *links)
 {
 	int fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	DIR *entries = fd < 0 ? NULL : fdopendir(fd);
@@ -258,24 +321,26 @@ static void drop(int dir, const char *name, unsigned depth)
 		if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
 			continue;
 		if (e->d_type == DT_LNK)
-			unlinkat(fd, e->d_name, 0);
+			*links += unlinkat(fd, e->d_name, 0) == 0;
 		else if (e->d_type == DT_DIR && depth && !name_is_git(str_of(e->d_name)))
-			drop(fd, e->d_name, depth - 1);
+			drop(fd, e->d_name, depth - 1, links);
 	}
 	if (entries)
 		closedir(entries);
-	unlinkat(dir, name, AT_REMOVEDIR);
+	return unlinkat(dir, name, AT_REMOVEDIR) == 0;
 }
 
-void own_dir_drop(struct arena *arena, struct str root, struct wpath path)
+bool own_dir_drop(struct arena *arena, struct str root, struct wpath path, uint64_t *ret_links)
 {
 	const char *name;
-	int dir = open_parent(arena, root, path, &name);
+	int dir = is_in_git(path) ? -1 : open_parent(arena, root, path, &name);
+	uint64_t links = 0;
+	bool gone = dir >= 0 && drop(dir, name, DROP_DEEP, &links);
 
-	if (dir < 0)
-		return;
-	drop(dir, name, DROP_DEEP);
-	close(dir);
+	*ret_links = links;
+	if (dir >= 0)
+		close(dir);
+	return gone;
 }
 
 /* Moves the links of `name` in `dir` to `new_name` in `to`, and makes its directories there. What is there already

@@ -124,5 +124,8 @@ int past_settle(struct workspace *ws, struct ctx *ctx, struct wpath path, struct
 {
 	int r = past_visible(ws, path, err);
 
-	return r ? r : revisions_settle(workspace_revisions(ws), ctx, past_logged(ws, ctx, path), NULL, err);
+	if (r)
+		return r;
+	r = revisions_settle(workspace_revisions(ws), ctx, past_logged(ws, ctx, path), NULL, err);
+	return r == -ERR_CORRUPT ? 0 : r; /* what is whole can be read; the rest is an error when it is asked for */
 }

@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/hash.h"
 #include "base/limits.h"
 #include "text/dotenv.h"
 #include "text/schema.h"
@@ -321,6 +322,22 @@ int place_read(struct arena *arena, struct str url, struct place_config *ret, st
 	if (!r)
 		*ret = c;
 	return r;
+}
+
+uint64_t place_version(struct arena *arena, struct str url)
+{
+	struct str file = str_from(url, sizeof CONFIG_SCHEME - 1), text;
+	struct str files[] = {file, STR_NONE};
+	uint64_t version = 1;
+	struct err ignored;
+
+	if (!str_starts(url, STR(CONFIG_SCHEME)))
+		return 0;
+	files[1] = path_relative_to(arena, file, STR(".env"));
+	for (size_t i = 0; i < COUNT(files); i++)
+		if (read_host_file(arena, arena_cstr(arena, files[i]), YAML_LEN_MAX, true, &text, &ignored) == 0)
+			version = version * 31 + hash_u64(text, i);
+	return version;
 }
 
 bool place_is_remote(const struct place_config *c)

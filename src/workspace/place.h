@@ -35,6 +35,9 @@ struct place_config {
 /* `url` empty: the person's data directory. Reads and checks the file of "config:FILE"; the .env
    file next to it is in ret->env. ERR_INVALID names line and key, or what cannot work with several replicas and why. */
 int place_read(struct arena *arena, struct str url, struct place_config *ret, struct err *err);
+/* A number that changes with the contents of the file of "config:FILE" or of the .env file next to it; 0: `url` names
+   no file. */
+uint64_t place_version(struct arena *arena, struct str url);
 /* True when one of its stores is on a server. */
 bool place_is_remote(const struct place_config *config);
 /* A whole file of this machine. */

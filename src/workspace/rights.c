@@ -3,9 +3,9 @@
  * The table of owners. A tool's path is judged by its place in the workspace, not by its place below '/': a dialect or
  * a --root that shows more of the workspace gives no right to change more of it.
  *
- * Only the top of the layout is listed. What is not in the table belongs to the agent: files/, tasks/, plans/,
- * TASKS.yaml, HEARTBEAT.md and whatever a project brings along. Names are compared without regard to case, because on
- * some file systems they are the same.
+ * Only the top of the layout is listed, and stead.yaml, which is people's wherever it is. What is not in the table
+ * belongs to the agent: files/, tasks/, plans/, TASKS.yaml, HEARTBEAT.md and whatever a project brings along. Names are
+ * compared without regard to case, because on some file systems they are the same.
  */
 #include "workspace/rights.h"
 
@@ -120,10 +120,19 @@ static bool is_work_of_agent(struct str path)
 	       str_cut(&path, '/', &name) && str_is(name, "workspace");
 }
 
+/* stead.yaml says which tools there are and what they may do, and Stead reads the one in the directory in which
+   somebody starts it: any directory, of a project too. */
+static bool is_deployment(struct wpath path)
+{
+	return str_eq_nocase(wpath_name(path), STR("stead.yaml"));
+}
+
 enum rights_owner rights_owner_of(struct wpath path)
 {
 	const struct area *area = area_of(path);
 
+	if (is_deployment(path))
+		return RIGHTS_PEOPLE;
 	if (is_work_on_item(path.s) || is_work_of_agent(path.s))
 		return RIGHTS_AGENT;
 	if (area)

@@ -47,11 +47,11 @@ int place_of_omnicoreagent(struct arena *arena, struct str backend, struct str p
 	*ret_name = name;
 	if (workspace_name_ok(name))
 		return 0;
-	return err_set(
-		err, ERR_INVALID,
-		"the workspace of OmniCoreAgent is called \"%.*s\"; here a name has 2 to 64 small letters, digits, "
-		"'-' and '_' and begins with a letter, so rename it, or give --store and --workspace",
-		STR_ARG(utf8_first(name, 80)));
+	return err_set(err, ERR_INVALID,
+		       "the workspace of OmniCoreAgent is called \"%.*s\"; here a name has 2 to 64 lower-case letters, "
+		       "digits, "
+		       "'-' and '_' and begins with a letter, so rename it, or give --store and --workspace",
+		       STR_ARG(utf8_first(name, 80)));
 }
 
 /* What a store on a server reads from the environment. */

@@ -10,9 +10,6 @@
  * Configuration is read from the shared workspace and never from a user's own part of it: what decides which tools
  * there are must not be writable with the tools.
  */
-#include <errno.h>
-#include <limits.h>
-#include <pthread.h>
 #include <pwd.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -22,76 +19,9 @@
 #include "base/fatal.h"
 #include "base/hash.h"
 #include "base/limits.h"
-#include "revisions/revisions.h"
-#include "store/list_stream.h"
 #include "workspace/fork.h"
-#include "workspace/gc.h"
 #include "workspace/own_dir.h"
-#include "workspace/place.h"
-#include "workspace/rights.h"
-#include "workspace/workspace_parts.h"
-
-#define SLOTS_MAX 32
-
-/* A user's part of a workspace with limits of its own. It belongs to the workspace that was opened first, so that all
-   handles of the user count together. */
-struct user_part {
-	struct user_part *next;
-	struct wpath dir;
-	struct store *store, *revisions;
-	uint64_t seen, bytes; /* history up to this revision, and what is kept of it; with the lock of the quota */
-};
-
-/* What '/' is for tools. */
-struct root {
-	struct wpath path;
-	bool whole;   /* the workspace itself */
-	bool of_item; /* the files of an item of a board */
-};
-
-struct workspace {
-	struct arena *arena; /* for as long as the handle lives; written to while it is opened only */
-	struct config config;
-	struct actor actor;
-	struct str place, whole;   /* of '/' and of the workspace, as a person would name them */
-	struct str dir, store_dir; /* dir: host directory of the workspace on disk, else ptr NULL */
-	bool with_git;             /* as in workspace_opts */
-	struct str own_dir;        /* the directory of the person's own, without symbolic links; else empty */
-	bool own_files;
-	struct workspace_opts opts;      /* as it was opened */
-	const struct workspace *sibling; /* whose base stores these are; NULL: its own */
-	struct workspace *of;            /* whose opened workspace this is, for another user; NULL: its own */
-	bool is_fork;
-	struct place_config where;
-	struct place *stores;    /* owned, unless they are the sibling's */
-	struct store *base;      /* of all workspaces; on disk it does not sync, because the log does */
-	struct store *log_base;  /* the same place, as durable as asked for; NULL: base itself */
-	struct store *templates; /* below every workspace; NULL: nothing is */
-	struct store *raw;       /* this workspace, unrecorded; of a fork: its own directory over the parent's past */
-	struct store *shared;    /* this workspace, everybody's: every change of it gets a revision */
-	_Atomic uint64_t snapshots;      /* bytes that are kept of sandboxes, when they were counted last */
-	_Atomic int64_t snapshots_at_ns; /* 0: they are to be counted */
-	struct store *counted;           /* shared within its quota; of another handle when that has opened it */
-	pthread_mutex_t parts_lock;
-	struct user_part *parts;
-	struct store *home; /* counted, or what this user has of it */
-	struct store *files, *events;
-	struct store
-		*recorded; /* the revisions layer below files: shared, or that of a directory of the person's own */
-	struct wpath root; /* where the file area is in it */
-	struct wpath user_dir;
-	struct root tool_root;
-	struct rights rights;
-	struct gc_auto *gc;
-	const char *temp;           /* a directory that goes with the handle; NULL: none */
-	pthread_mutex_t slots_lock; /* recursive: opening one may ask for another */
-	struct slot {
-		const void *key;
-		void *state;
-		void (*close)(void *state);
-	} slots[SLOTS_MAX];
-	size_t slot_count;
-};
+#include "workspace/workspace_internal.h"
 
 /* The past as tools see it: a guard over views over the store of a revision. */
 struct past_files {
@@ -125,10 +55,11 @@ int workspace_open_store(struct arena *arena, struct str url, bool create, bool 
 
 int workspace_bad_name(struct str name, struct err *err)
 {
-	return err_set(err, ERR_INVALID,
-		       "the workspace name \"%.*s\" is not allowed; use 2 to 64 small letters, digits, '-' and '_', "
-		       "beginning with a letter",
-		       STR_ARG(utf8_first(name, 80)));
+	return err_set(
+		err, ERR_INVALID,
+		"the workspace name \"%.*s\" is not allowed; use 2 to 64 lower-case letters, digits, '-' and '_', "
+		"beginning with a letter",
+		STR_ARG(utf8_first(name, 80)));
 }
 
 /* --- files of the home --- */
@@ -157,7 +88,7 @@ int workspace_load_config(struct arena *arena, struct ctx *ctx, struct store *ho
 
 int workspace_exists(struct ctx *ctx, struct store *home, bool *ret, struct err *err)
 {
-	static const char *const marks[] = {"agent.yaml", "AGENTS.md", "AGENT.md"};
+	static const char *const marks[] = {"agent.yaml", "AGENTS.md", "AGENT.md", WORKSPACE_MARK};
 
 	*ret = false;
 	for (size_t i = 0; !*ret && i < COUNT(marks); i++) {
@@ -187,6 +118,7 @@ static int parse_task(struct arena *arena, struct str key, struct root *ret, str
 
 	if (names_board)
 		key = str_from(key, slash + 1);
+	ret->of_task = true;
 	ret->of_item = str_starts(key, STR("TASK-")) || str_starts(key, STR("DELEGATE-"));
 	if (!wpath_name_ok(key) || !wpath_name_ok(board) || (names_board && !ret->of_item))
 		return err_set(err, ERR_INVALID,
@@ -246,9 +178,9 @@ static struct store *guarded(const struct workspace *ws, struct store *inner)
 			hidden[n++] = whole_hidden[i];
 		for (size_t i = 0; ws->tool_root.whole && i < COUNT(whole_fixed); i++)
 			fixed[fixed_count++] = whole_fixed[i];
-		rules.refusal = rights_refusal;
-		rules.refusal_arg = &ws->rights;
 	}
+	rules.refusal = rights_refusal;
+	rules.refusal_arg = &ws->rights;
 	if (!ws->with_git)
 		fixed[fixed_count++] = always_fixed[0];
 	rules.fixed = fixed;
@@ -391,123 +323,6 @@ static struct store *over_templates(const struct workspace *ws, struct store *sh
 	return ws->templates ? store_overlay_new(view, store_share(ws->templates)) : view;
 }
 
-/* --- quotas --- */
-
-static uint64_t kept_bytes(void *revisions, bool again)
-{
-	(void)again; /* it is kept up to date there */
-	return revisions_kept_bytes(revisions);
-}
-
-#define SNAPSHOTS_NS (60 * NS_PER_S) /* another process may have saved one */
-
-/* What is kept of sandboxes, in all. */
-static uint64_t snapshot_bytes(struct workspace *ws, bool again)
-{
-	ARENA_SCOPE struct arena *arena = arena_new();
-	LIST_PAGES_SCOPE struct list_pages pages = {.store = ws->raw,
-						    .dir = {STR(".stead/sandbox")},
-						    .req = {.recursive = true, .limit = STORE_PAGE_MAX},
-						    .ctx = {.arena = arena}};
-	int64_t now = clock_monotonic_ns(), at = atomic_load(&ws->snapshots_at_ns);
-	uint64_t bytes = 0;
-	struct err ignored;
-
-	if (!again && at && now - at < SNAPSHOTS_NS)
-		return atomic_load(&ws->snapshots);
-	while (list_pages_next(&pages, &ignored) > 0)
-		for (size_t i = 0; i < pages.page.count; i++)
-			bytes += pages.page.entries[i].stat.size;
-	atomic_store(&ws->snapshots, bytes);
-	atomic_store(&ws->snapshots_at_ns, now);
-	return bytes;
-}
-
-static uint64_t all_kept_bytes(void *arg, bool again)
-{
-	struct workspace *ws = arg;
-
-	return revisions_kept_bytes(ws->shared) + snapshot_bytes(ws, again);
-}
-
-#define RECORD_BYTES 256 /* what a record of the log takes, about */
-
-/* What history keeps of a user's files: the records, and the contents that were replaced or removed. */
-static uint64_t user_kept_bytes(void *arg, bool again)
-{
-	ARENA_SCOPE struct arena *arena = arena_new();
-	struct user_part *part = arg;
-	struct rev_query query = {.path = part->dir, .limit = 1000};
-	struct ctx ctx = {.arena = arena};
-	struct revision *list;
-	uint64_t head;
-	struct err err;
-	bool more = true;
-	size_t count;
-
-	if (again)
-		part->seen = part->bytes = 0;
-	if (revisions_head(part->revisions, &ctx, &head, &err) != 0)
-		return part->bytes;
-	while (more && part->seen < head) {
-		query.since = part->seen;
-		if (revisions_query(part->revisions, &ctx, &query, &list, &count, &more, &err) != 0)
-			return part->bytes;
-		for (size_t i = 0; i < count; i++) {
-			part->bytes += RECORD_BYTES + (list[i].before.where == REV_NOWHERE ? 0 : list[i].before.size);
-			part->seen = list[i].number;
-		}
-		arena_reset(arena);
-	}
-	part->seen = head;
-	return part->bytes;
-}
-
-static struct store *new_part(struct workspace *first, struct wpath dir)
-{
-	const struct config_quota *quota = &first->config.quota;
-	struct quota_limits limits = {
-		.bytes = quota->user_bytes, .files = quota->user_files, .whose = "the user's", .skips_own = true};
-	struct user_part *part = xcalloc(1, sizeof *part);
-
-	part->dir = (struct wpath){arena_str(first->arena, dir.s)};
-	part->revisions = first->shared;
-	part->store = store_quota_new(store_prefix_new(store_share(first->counted), part->dir), limits);
-	store_quota_count_kept(part->store, user_kept_bytes, part);
-	part->next = first->parts;
-	first->parts = part;
-	return part->store;
-}
-
-/* This user's own part, within its limits. */
-static struct store *user_part(const struct workspace *ws)
-{
-	struct workspace *first = (struct workspace *)(ws->of ? ws->of : ws);
-	struct store *found = NULL;
-
-	if (!first->config.quota.user_bytes && !first->config.quota.user_files)
-		return store_prefix_new(store_share(first->counted), ws->user_dir);
-	pthread_mutex_lock(&first->parts_lock);
-	for (const struct user_part *p = first->parts; p && !found; p = p->next)
-		if (wpath_eq(p->dir, ws->user_dir))
-			found = p->store;
-	if (!found)
-		found = new_part(first, ws->user_dir);
-	pthread_mutex_unlock(&first->parts_lock);
-	return store_share(found);
-}
-
-static struct store *counted_new(struct workspace *ws)
-{
-	const struct config_quota *quota = &ws->config.quota;
-	struct quota_limits limits = {
-		.bytes = quota->bytes, .files = quota->files, .file_size = quota->file_size, .skips_own = true};
-	struct store *counted = store_quota_new(store_share(ws->shared), limits);
-
-	store_quota_count_kept(counted, all_kept_bytes, ws);
-	return counted;
-}
-
 /* What people wrote for everybody; in AgentScope's layout below what they wrote for this user in a directory of that
    name. */
 static struct store *shared_view(const struct workspace *ws, struct store *shared)
@@ -531,24 +346,12 @@ static struct store *user_view(const struct workspace *ws, struct store *shared,
 	if (wpath_is_root(ws->user_dir)) {
 		view = over_templates(ws, shared);
 	} else {
-		view = shared == ws->counted ? user_part(ws) : store_prefix_new(store_share(shared), ws->user_dir);
+		view = shared == ws->counted ? workspace_user_part(ws)
+					     : store_prefix_new(store_share(shared), ws->user_dir);
 		if (workspace_may_be_asset(dir))
 			view = store_overlay_new(view, shared_view(ws, shared));
 	}
 	return wpath_is_root(dir) ? view : store_prefix_new(view, dir);
-}
-
-/* A directory of the person's own is bounded as a workspace is, by itself. */
-static struct store *own_limits(const struct workspace *ws, struct store *files)
-{
-	const struct config_quota *quota = &ws->config.quota;
-	struct store *bounded = store_quota_new(files, (struct quota_limits){.bytes = quota->bytes,
-									     .files = quota->files,
-									     .file_size = quota->file_size,
-									     .whose = "the directory's"});
-
-	store_quota_count_kept(bounded, kept_bytes, files);
-	return bounded;
 }
 
 /* The stack, outermost first:
@@ -583,14 +386,14 @@ static int compose(struct workspace *ws, const struct workspace_opts *opts, stru
 	if (r)
 		return r;
 	ws->tool_root = root;
-	ws->counted = ws->of ? ws->of->counted : counted_new(ws);
+	ws->counted = ws->of ? ws->of->counted : workspace_counted_new(ws);
 	ws->home = user_view(ws, ws->counted, WPATH_ROOT);
-	if (own.len && !opts->root.len) {
+	if (own.len && (!opts->root.len || str_is(opts->root, "files"))) {
 		r = open_own_files(ws, own, &files, err);
 		if (r)
-			return r;
+			return opts->files_dir.len ? r : err_prefix(err, "files_dir in agent.yaml");
 		ws->recorded = files;
-		files = own_limits(ws, files);
+		files = workspace_own_limits(ws, files);
 		ws->root = WPATH_ROOT;
 	} else {
 		files = user_view(ws, ws->counted, root.path);
@@ -650,6 +453,20 @@ struct str workspace_place_shown(struct arena *arena, struct str url, struct str
 			    STR_ARG(str_from(shown, path_end)));
 }
 
+/* The stores are the sibling's. What stead.yaml says for every workspace may have changed since that was opened. */
+static int read_defaults(struct workspace *ws, struct err *err)
+{
+	struct place_config now;
+	int r;
+
+	if (!ws->where.file.ptr)
+		return 0;
+	r = place_read(ws->arena, arena_printf(ws->arena, "config:%.*s", STR_ARG(ws->where.file)), &now, err);
+	if (r == 0)
+		ws->where.defaults = now.defaults;
+	return r;
+}
+
 static int view_workspace(struct workspace *ws, const struct workspace_opts *opts, struct err *err)
 {
 	struct str dir;
@@ -661,6 +478,7 @@ static int view_workspace(struct workspace *ws, const struct workspace_opts *opt
 		ws->base = ws->sibling->base;
 		ws->log_base = ws->sibling->log_base;
 		ws->templates = ws->sibling->templates;
+		r = read_defaults(ws, err);
 	} else {
 		r = open_place(ws, opts, &dir, err);
 	}
@@ -695,7 +513,7 @@ static int make_from_templates(struct workspace *ws, struct ctx *ctx, const stru
 	over = over_templates(ws, durable);
 	r = workspace_write_templates(ctx, over, ws->dir, init, jv_array(ctx->arena), err);
 	if (!r)
-		r = store_write(durable, ctx, (struct wpath){STR(".stead/from-templates")},
+		r = store_write(durable, ctx, (struct wpath){STR(WORKSPACE_MARK)},
 				clock_format_utc(ctx->arena, clock_real_ns()), (struct store_cond){0}, NULL, err);
 	store_destroy(over);
 	store_destroy(durable);
@@ -794,6 +612,8 @@ static int open_stack(struct workspace *ws, const struct workspace_opts *opts, s
 		r = load_config(ws, &ctx, err);
 	if (!r && !opts->relaxed && !ws->config.relaxed)
 		r = open_log_base(ws, err);
+	else if (!ws->sibling) /* it may have been needed to make the workspace, which is always durable */
+		ws->log_base = NULL;
 	return r ? r : compose(ws, opts, err);
 }
 
@@ -931,6 +751,11 @@ static int open_as(const struct workspace_opts *opts, const struct workspace *si
 
 int workspace_open(const struct workspace_opts *opts, struct workspace **ret_ws, struct err *err)
 {
+	if (opts->files_dir.len && opts->root.len && !str_is(opts->root, "files"))
+		return err_set(err, ERR_INVALID,
+			       "'/' of the file tools is either a directory of your own (--files) or a part of the "
+			       "workspace (--root %.*s); leave one of them out",
+			       STR_ARG(utf8_first(opts->root, 100)));
 	return open_as(opts, NULL, ret_ws, err);
 }
 
@@ -996,8 +821,8 @@ struct store *workspace_store_of(const struct workspace *ws, bool durable)
 	return durable && ws->log_base ? ws->log_base : ws->base;
 }
 
-void *workspace_slot(struct workspace *ws, const void *key, void *(*open)(struct workspace *ws),
-		     void (*close)(void *state))
+static void *slot_find(struct workspace *ws, const void *key, void *(*open)(struct workspace *ws),
+		       void (*close)(void *state), bool uses_others)
 {
 	void *state = NULL;
 
@@ -1009,32 +834,54 @@ void *workspace_slot(struct workspace *ws, const void *key, void *(*open)(struct
 		if (ws->slot_count == SLOTS_MAX)
 			fatal("more families keep state than a workspace has room for");
 		state = open(ws);
-		ws->slots[ws->slot_count++] = (struct slot){key, state, close};
+		ws->slots[ws->slot_count++] = (struct slot){key, state, close, uses_others};
 	}
 	pthread_mutex_unlock(&ws->slots_lock);
 	return state;
 }
 
+void *workspace_slot(struct workspace *ws, const void *key, void *(*open)(struct workspace *ws),
+		     void (*close)(void *state))
+{
+	return slot_find(ws, key, open, close, false);
+}
+
+void *workspace_thread_slot(struct workspace *ws, const void *key, void *(*open)(struct workspace *ws),
+			    void (*close)(void *state))
+{
+	return slot_find(ws, key, open, close, true);
+}
+
+/* The newest one goes. False: there is none. */
+static bool slot_take(struct workspace *ws, bool uses_others, struct slot *ret)
+{
+	size_t i;
+
+	pthread_mutex_lock(&ws->slots_lock);
+	for (i = ws->slot_count; i > 0 && uses_others && !ws->slots[i - 1].uses_others; i--)
+		;
+	if (i > 0) {
+		*ret = ws->slots[i - 1];
+		memmove(&ws->slots[i - 1], &ws->slots[i], (ws->slot_count - i) * sizeof ws->slots[0]);
+		ws->slot_count--;
+	}
+	pthread_mutex_unlock(&ws->slots_lock);
+	return i > 0;
+}
+
 void workspace_close(struct workspace *ws)
 {
+	struct slot slot;
+
 	if (!ws)
 		return;
-	while (ws->slot_count > 0) {
-		struct slot *slot = &ws->slots[--ws->slot_count];
-
-		slot->close(slot->state);
-	}
+	while (slot_take(ws, true, &slot) || slot_take(ws, false, &slot))
+		slot.close(slot.state);
 	pthread_mutex_destroy(&ws->slots_lock);
 	gc_auto_end(ws->gc);
 	store_destroy(ws->files);
 	store_destroy(ws->home);
-	while (ws->parts) {
-		struct user_part *part = ws->parts;
-
-		ws->parts = part->next;
-		store_destroy(part->store);
-		free(part);
-	}
+	workspace_user_parts_end(ws);
 	pthread_mutex_destroy(&ws->parts_lock);
 	if (!ws->of) {
 		store_destroy(ws->counted);
@@ -1083,6 +930,22 @@ struct store *workspace_home(struct workspace *ws)
 	return ws->home;
 }
 
+int workspace_settings_version(struct workspace *ws, struct ctx *ctx, uint64_t *ret, struct err *err)
+{
+	static const char *const files[] = {"agent.yaml", "tools.json", ".env"};
+	struct store_stat stat;
+
+	*ret = 0;
+	for (size_t i = 0; i < COUNT(files); i++) {
+		int r = store_stat(ws->home, ctx, (struct wpath){str_of(files[i])}, &stat, err);
+
+		if (r && r != -ERR_NOT_FOUND)
+			return r;
+		*ret = *ret * 31 + (r ? 0 : hash_u64(stat.version, i));
+	}
+	return 0;
+}
+
 struct store *workspace_events(struct workspace *ws)
 {
 	return ws->events;
@@ -1121,6 +984,11 @@ struct store *workspace_revisions(struct workspace *ws)
 struct wpath workspace_root(const struct workspace *ws)
 {
 	return ws->root;
+}
+
+bool workspace_root_is_task(const struct workspace *ws)
+{
+	return ws->tool_root.of_task;
 }
 
 struct wpath workspace_user_dir(const struct workspace *ws)
@@ -1162,11 +1030,22 @@ void workspace_files_at_close(struct past_files *past)
 	free(past);
 }
 
+static struct store *leases_in(struct workspace *ws, struct store *of)
+{
+	ARENA_SCOPE struct arena *arena = arena_new(); /* the workspace's own is not for threads */
+	struct str dir = arena_printf(arena, "%.*s/.stead/leases", STR_ARG(ws->actor.workspace));
+
+	return store_prefix_new(store_share(of), (struct wpath){dir});
+}
+
 struct store *workspace_leases_new(struct workspace *ws)
 {
-	struct str dir = arena_printf(ws->arena, "%.*s/.stead/leases", STR_ARG(ws->actor.workspace));
+	return leases_in(ws, workspace_store_of(ws, true));
+}
 
-	return store_prefix_new(store_share(workspace_store_of(ws, true)), (struct wpath){dir});
+struct store *workspace_brief_leases_new(struct workspace *ws)
+{
+	return leases_in(ws, workspace_store_of(ws, false));
 }
 
 bool workspace_is_remote(const struct workspace *ws)
@@ -1179,99 +1058,14 @@ struct wpath workspace_clearable(const struct workspace *ws)
 	return ws->tool_root.whole && !ws->own_files ? (struct wpath){STR("files")} : WPATH_ROOT;
 }
 
+bool workspace_acts_for_person(const struct workspace *ws)
+{
+	return ws->rights.person;
+}
+
 bool workspace_files_are_own(const struct workspace *ws)
 {
 	return ws->own_files;
-}
-
-/* `path` below `dir`; ptr NULL when it is elsewhere. */
-static struct str below_dir(struct str path, struct str dir)
-{
-	while (dir.len > 1 && dir.ptr[dir.len - 1] == '/')
-		dir.len--;
-	if (!dir.len || !str_starts(path, dir) || (path.len > dir.len && path.ptr[dir.len] != '/'))
-		return STR_NONE;
-	return str_from(path, dir.len);
-}
-
-/* A path of this machine below the workspace, as it is called from '/' of the tools; ptr NULL: it is elsewhere. */
-static int below_home(const struct workspace *ws, struct arena *arena, struct str text, struct str *ret,
-		      struct err *err)
-{
-	char *real = realpath(ws->dir.ptr, NULL);
-	struct str home = below_dir(text, str_of(real ? real : "")), root = ws->root.s, shown = ws->tool_root.path.s;
-
-	free(real);
-	if (!home.ptr && str_starts(ws->dir, STR("/")))
-		home = below_dir(text, ws->dir);
-	*ret = home;
-	if (!home.ptr || !ws->root.s.len)
-		return 0;
-	*ret = below_dir(home, arena_printf(arena, "/%.*s", STR_ARG(root)));
-	if (!ret->ptr && !str_eq(root, shown)) /* what everybody shares */
-		*ret = shown.len ? below_dir(home, arena_printf(arena, "/%.*s", STR_ARG(shown))) : home;
-	if (ret->ptr)
-		return 0;
-	return err_set(
-		err, ERR_DENIED,
-		"\"%.*s\" is not below '/' of the file tools; write the path from there, for example notes/plan.md",
-		STR_ARG(utf8_first(text, 200)));
-}
-
-struct str workspace_below(const struct workspace *ws, struct str text)
-{
-	struct str below;
-
-	if (!ws->own_files || !str_starts(text, STR("/")))
-		return STR_NONE;
-	below = below_dir(text, ws->own_dir);
-	if (!below.ptr && str_starts(ws->opts.files_dir, STR("/")))
-		below = below_dir(text, ws->opts.files_dir);
-	return below;
-}
-
-/* Whether "/x/y" is a path of this machine, since the directory has no "x"; "/x" is taken for x. */
-static bool is_elsewhere(const struct workspace *ws, struct arena *arena, struct wpath path)
-{
-	struct str first = str_first(path.s, str_find_char(path.s, '/'));
-	struct stat st;
-
-	return first.len < path.s.len &&
-	       lstat(arena_printf(arena, "%.*s/%.*s", STR_ARG(ws->own_dir), STR_ARG(first)).ptr, &st) != 0 &&
-	       errno == ENOENT;
-}
-
-static int parse_path(const struct workspace *ws, struct arena *arena, struct str text, bool follows, struct wpath *ret,
-		      struct err *err)
-{
-	struct str below = workspace_below(ws, text);
-	struct wpath path;
-	int r = 0;
-
-	if (!ws->own_files && ws->dir.ptr && str_starts(text, STR("/")))
-		r = below_home(ws, arena, text, &below, err);
-	if (r)
-		return r;
-	r = wpath_parse_lenient(arena, below.ptr ? below : text, &path, err);
-	if (r == 0 && ws->own_files && !below.ptr && str_starts(text, STR("/")) && is_elsewhere(ws, arena, path))
-		return err_set(err, ERR_DENIED, "\"%.*s\" is outside of the directory; give a path relative to it",
-			       STR_ARG(utf8_first(text, 200)));
-	if (r == 0 && ws->own_files && !wpath_is_root(path))
-		return own_dir_resolve(arena, ws->own_dir, path, follows, ret, err);
-	if (r == 0)
-		*ret = path;
-	return r;
-}
-
-int workspace_path(const struct workspace *ws, struct arena *arena, struct str text, struct wpath *ret, struct err *err)
-{
-	return parse_path(ws, arena, text, true, ret, err);
-}
-
-int workspace_link_path(const struct workspace *ws, struct arena *arena, struct str text, struct wpath *ret,
-			struct err *err)
-{
-	return parse_path(ws, arena, text, false, ret, err);
 }
 
 struct str workspace_own_dir(const struct workspace *ws)

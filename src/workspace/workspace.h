@@ -68,11 +68,15 @@ struct actor workspace_actor(const struct workspace *ws);
 struct store *workspace_files(struct workspace *ws);
 /* The whole workspace for this user, unguarded: for Stead's own data. Never given to a tool's path argument. */
 struct store *workspace_home(struct workspace *ws);
+/* A number that changes with the files that a workspace is opened with: agent.yaml, tools.json and .env. */
+int workspace_settings_version(struct workspace *ws, struct ctx *ctx, uint64_t *ret, struct err *err);
 /* The events layer in the stack of workspace_files(): for store_events_listen. */
 struct store *workspace_events(struct workspace *ws);
 /* The revisions layer below workspace_files(), and where '/' of the file tools is in it. */
 struct store *workspace_revisions(struct workspace *ws);
 struct wpath workspace_root(const struct workspace *ws);
+/* The root was given as task:KEY. */
+bool workspace_root_is_task(const struct workspace *ws);
 /* What file tools saw after revision `number`: read-only, with the same paths and the same paths hidden. */
 struct past_files;
 struct past_files *workspace_files_at(struct workspace *ws, uint64_t number, struct store **ret_files);
@@ -80,12 +84,20 @@ void workspace_files_at_close(struct past_files *past);
 /* Where the leases of this workspace are kept (store/lease.h), unrecorded. The caller destroys it, before the
  * workspace. */
 struct store *workspace_leases_new(struct workspace *ws);
+/* The same place, but on disk nothing waits for a sync: for leases that mean nothing after a power cut, because their
+   holders ended with it, and whose fences nobody keeps. */
+struct store *workspace_brief_leases_new(struct workspace *ws);
 /* What a family keeps for this handle under `key`: made by `open` at the first use, ended by `close` with the handle,
    before its stores, the newest first. Thread-safe; `open` may ask for other slots. */
 void *workspace_slot(struct workspace *ws, const void *key, void *(*open)(struct workspace *ws),
 		     void (*close)(void *state));
+/* The same for what has threads that use the workspace, and with it any other slot: it is ended before those. */
+void *workspace_thread_slot(struct workspace *ws, const void *key, void *(*open)(struct workspace *ws),
+			    void (*close)(void *state));
 /* True when a part of the workspace is in a store on a server: its answers may have to be waited for. */
 bool workspace_is_remote(const struct workspace *ws);
+/* True when a person acts and not an agent (workspace_opts). */
+bool workspace_acts_for_person(const struct workspace *ws);
 /* True when the file area is a directory of the person's own (files_dir): .gitignore is honoured. */
 bool workspace_files_are_own(const struct workspace *ws);
 /* A time as people and models read it, in the workspace's zone: "2026-11-15T10:50:42+01:00", or with 'Z' when that is
@@ -112,6 +124,11 @@ struct str workspace_home_dir(const struct workspace *ws, struct arena *arena, s
 /* The same, but a path that is a symbolic link itself stays one: for what deletes or moves it. */
 int workspace_link_path(const struct workspace *ws, struct arena *arena, struct str text, struct wpath *ret,
 			struct err *err);
+/* The same, but symbolic links stay in it. To ask for them costs a good part of a small read, and few paths have one:
+   so a read takes this path first. Where it leads through a link the store refuses it (ERR_DENIED, with ELOOP in
+   err->sys), and workspace_path() says where to. */
+int workspace_written_path(const struct workspace *ws, struct arena *arena, struct str text, struct wpath *ret,
+			   struct err *err);
 /* The directory of the person's own, for own_dir.h; empty when there is none. */
 struct str workspace_own_dir(const struct workspace *ws);
 /* Makes a directory and those above it, where directories exist without files: in one of the person's own. */

@@ -68,6 +68,9 @@ int fork_open_raw(struct ctx *ctx, const struct workspace_stores *place, struct 
    recorded. */
 struct store *workspace_shared(struct workspace *ws);
 struct store *workspace_unrecorded(struct workspace *ws);
+/* Writes a derived file (a path of workspace_unrecorded()) without a record, within the quotas. */
+int workspace_write_derived(struct workspace *ws, struct ctx *ctx, struct wpath path, struct str text,
+			    struct store_cond cond, struct err *err);
 /* What is kept of sandboxes has another size than before: the quota counts it again. */
 void workspace_snapshots_changed(struct workspace *ws);
 /* The directory of workspace_home() in both: the part of the user, whatever the file area is. */
@@ -83,7 +86,9 @@ int workspace_read(struct ctx *ctx, struct store *home, const char *path, size_t
 /* A workspace in a store that is not a directory, as a person would write it: the URL with the name before its
    options. */
 struct str workspace_place_shown(struct arena *arena, struct str url, struct str name);
-/* True when the workspace has one of the files that make it one: AGENTS.md, AGENT.md or agent.yaml. */
+/* Says that a workspace was made, where the deployment's templates have its other files. */
+#define WORKSPACE_MARK ".stead/from-templates"
+/* True when the workspace has one of the files that make it one: AGENTS.md, AGENT.md, agent.yaml or WORKSPACE_MARK. */
 int workspace_exists(struct ctx *ctx, struct store *home, bool *ret, struct err *err);
 /* Writes the templates that are missing; `dir` is the workspace's host directory or empty. Adds paths to `written`. */
 int workspace_write_templates(struct ctx *ctx, struct store *home, struct str dir, const struct init_opts *opts,
