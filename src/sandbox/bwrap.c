@@ -110,7 +110,7 @@ static bool add_etc(struct args *a, const char *work)
 	return ok;
 }
 
-static void add_devices(struct args *a, uint64_t disk, bool tty)
+static void add_devices(struct args *a, const struct bwrap_view *v)
 {
 	static const char *const nodes[] = {"/dev/null",   "/dev/zero",    "/dev/full",
 					    "/dev/random", "/dev/urandom", "/dev/tty"};
@@ -118,15 +118,15 @@ static void add_devices(struct args *a, uint64_t disk, bool tty)
 					       {"/proc/self/fd/0", "/dev/stdin"},
 					       {"/proc/self/fd/1", "/dev/stdout"},
 					       {"/proc/self/fd/2", "/dev/stderr"}};
-	static const char *const temporary[] = {"/tmp", "/home", "/dev/shm"};
+	static const char *const temporary[] = {"/tmp", "/dev/shm", "/home"}; /* a kept home is bound */
 	static const char *const covered[] = {"/proc/kcore", "/proc/keys", "/proc/key-users", "/proc/timer_list"};
-	const char *size = arena_printf(a->arena, "%llu", (unsigned long long)disk).ptr;
+	const char *size = arena_printf(a->arena, "%llu", (unsigned long long)v->disk).ptr;
 
-	for (size_t i = 0; i < COUNT(nodes) - !tty; i++)
+	for (size_t i = 0; i < COUNT(nodes) - !v->tty; i++)
 		add_three(a, "--dev-bind", nodes[i], nodes[i]);
 	for (size_t i = 0; i < COUNT(links); i++)
 		add_three(a, "--symlink", links[i][0], links[i][1]);
-	for (size_t i = 0; i < COUNT(temporary); i++) {
+	for (size_t i = 0; i < COUNT(temporary) - v->keeps; i++) {
 		add_three(a, "--perms", "1777", "--size");
 		add_three(a, size, "--tmpfs", temporary[i]);
 	}
@@ -152,7 +152,9 @@ int bwrap_args(struct arena *arena, const struct bwrap_view *v, const char *cons
 	add_programs(&a);
 	if (!add_etc(&a, v->work))
 		return err_sys(err, errno, "cannot make /etc for the command");
-	add_devices(&a, v->disk, v->tty);
+	add_devices(&a, v);
+	if (v->keeps)
+		add_three(&a, "--bind", arena_printf(arena, "%s/home", v->work).ptr, "/home");
 	for (size_t i = 0; v->paths && v->paths[i]; i++)
 		add_three(&a, "--ro-bind", v->paths[i], v->paths[i]);
 	add_three(&a, "--bind", arena_printf(arena, "%s/files", v->work).ptr, v->at);

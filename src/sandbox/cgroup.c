@@ -7,6 +7,9 @@
  *
  * A group is named after the process that made it. What a killed Stead left is removed by the next one that makes a
  * group.
+ *
+ * Processes are counted only where RLIMIT_NPROC does not do it: a command with a user namespace of its own is the only
+ * one that the kernel counts there, and a second group would cost a tenth of a millisecond for each command.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -123,13 +126,14 @@ static bool make_v2(struct cgroup *group, uint64_t memory, uint64_t processes)
 		*slash = 0; /* the group above ours */
 	snprintf(parent, sizeof parent, TREE "%s", own);
 	get(parent, "cgroup.subtree_control", lent, sizeof lent);
-	if (!strstr(lent, "memory") || !strstr(lent, "pids"))
+	if (!strstr(lent, "memory") || (processes && !strstr(lent, "pids")))
 		return true;
 	sweep(parent);
 	group->is_v2 = true;
 	if (make_in(parent, group->dirs[0])) {
 		(void)put(group->dirs[0], "memory.swap.max", 0);
-		if (!put(group->dirs[0], "memory.max", memory) || !put(group->dirs[0], "pids.max", processes))
+		if (!put(group->dirs[0], "memory.max", memory) ||
+		    (processes && !put(group->dirs[0], "pids.max", processes)))
 			cgroup_remove(group);
 	}
 	return true;

@@ -20,6 +20,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/limits.h"
+#include "base/utf8.h"
 #include "sandbox/sandbox_internal.h"
 #include "store/list_stream.h"
 #include "text/glob.h"
@@ -53,13 +54,33 @@ int open_beneath(int dir, struct str path, int flags)
 	return fd < 0 ? -errno : (int)fd;
 }
 
+/* A command may give a file any name, one with a line of its own or with escape sequences of a terminal as well. */
+static struct str shown_path(struct arena *arena, struct str path)
+{
+	struct buf out;
+	size_t i = 0;
+
+	buf_init(&out, arena, 4 * path.len + 1);
+	while (i < path.len) {
+		size_t from = i;
+		uint32_t c = utf8_next(path, &i);
+
+		if (c < UTF8_BAD && c >= 0x20 && (c < 0x7f || c >= 0xa0))
+			buf_add(&out, str_n(path.ptr + from, i - from));
+		else
+			for (; from < i; from++)
+				buf_printf(&out, "\\x%02x", (unsigned char)path.ptr[from]);
+	}
+	return out.ptr ? buf_str(&out) : STR("");
+}
+
 static void tell(struct changes *c, struct str path, const char *reason)
 {
 	if (c->told_count == SANDBOX_CHANGES_TOLD)
 		return;
 	ARENA_ROOM(c->arena, c->told, c->told_count, c->told_cap);
 	c->told[c->told_count++] = (struct sandbox_change){
-		.outcome = SANDBOX_REFUSED, .path = sandbox_clean(c->arena, path), .reason = str_of(reason)};
+		.outcome = SANDBOX_REFUSED, .path = shown_path(c->arena, path), .reason = str_of(reason)};
 }
 
 static int add(struct changes *c, struct found found, struct err *err)
@@ -130,17 +151,16 @@ static bool is_as_copied(struct walk *w, struct str path, const struct stat *st)
 
 static int visit_file(struct walk *w, struct str path, const struct stat *st, struct err *err)
 {
-	struct store_stat have;
+	struct found f = {.path = path, .size = (uint64_t)st->st_size, .mode = st->st_mode & 0777, .is_seen = true};
 	struct err ignored;
 	int r = 0;
 
 	if (is_as_copied(w, path, st))
 		return 0;
-	if (store_stat(w->files->store, w->ctx, (struct wpath){path}, &have, &ignored) == 0 && have.kind == STORE_DIR)
+	f.seen = store_stat(w->files->store, w->ctx, (struct wpath){path}, &f.have, &ignored);
+	if (f.seen == 0 && f.have.kind == STORE_DIR)
 		r = add_deleted(w, path, err);
-	return r ? r
-		 : add(w->out, (struct found){.path = path, .size = (uint64_t)st->st_size, .mode = st->st_mode & 0777},
-		       err);
+	return r ? r : add(w->out, f, err);
 }
 
 static int walk_into(struct walk *w, int fd, struct str at, unsigned depth, struct err *err);
@@ -189,6 +209,8 @@ static int visit(struct walk *w, struct str at, const char *name, int here, unsi
 	}
 	if (is_excluded(w, path)) {
 		w->out->excluded++;
+		if (!w->out->left_out.len && !str_is(str_of(name), "__pycache__")) /* which Python makes again */
+			w->out->left_out = shown_path(w->out->arena, path);
 		return 0;
 	}
 	if (S_ISDIR(st.st_mode))

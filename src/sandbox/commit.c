@@ -32,6 +32,7 @@ struct commit {
 	const struct baseline *base;
 	struct changes *changes;
 	struct strmap *others; /* paths that have a revision since the command began; NULL: none has */
+	int dir;               /* of the files, on this machine; -1: none */
 	struct sandbox_change *done;
 	size_t count, cap;
 };
@@ -167,6 +168,17 @@ static bool is_unchanged(struct commit *c, const struct found *f, const struct s
 	return same;
 }
 
+/* What the store has at the path of a change. A change of it after that is found by the condition of the write. */
+static int see(struct commit *c, struct found *f)
+{
+	struct err ignored;
+
+	if (!f->is_seen)
+		f->seen = store_stat(c->files->store, c->ctx, (struct wpath){f->path}, &f->have, &ignored);
+	f->is_seen = true;
+	return f->seen;
+}
+
 /* --- did somebody else change it? --- */
 
 static int find_others(struct commit *c, struct err *err)
@@ -195,13 +207,12 @@ static bool changed_outside(const struct commit *c, struct str path)
 {
 	char name[PATH_LEN_MAX + 1];
 	struct stat st;
-	FD_SCOPE int dir = c->files->dir ? open(c->files->dir, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
 
-	if (dir < 0 || path.len > PATH_LEN_MAX)
+	if (c->dir < 0 || path.len > PATH_LEN_MAX)
 		return false;
 	memcpy(name, path.ptr, path.len);
 	name[path.len] = 0;
-	return fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && clock_of_timespec(st.st_ctim) > c->base->time_ns;
+	return fstatat(c->dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && clock_of_timespec(st.st_ctim) > c->base->time_ns;
 }
 
 /* The condition under which the change may be made; false: somebody changed the file since the command began. */
@@ -246,6 +257,7 @@ static bool base_of(struct commit *c, struct str path, struct str *ret)
 {
 	struct buf text;
 	struct sink sink = {.push = push_buf, .arg = &text};
+	struct rev_state state;
 	struct wpath whole;
 	struct err ignored;
 
@@ -254,7 +266,8 @@ static bool base_of(struct commit *c, struct str path, struct str *ret)
 	buf_init(&text, c->ctx->arena, MERGE_FILE_MAX);
 	if (!c->files->revisions ||
 	    wpath_join(c->ctx->arena, c->files->root, (struct wpath){path}, &whole, &ignored) != 0 ||
-	    revisions_read(c->files->revisions, c->ctx, whole, c->base->head, STORE_WHOLE, &sink, NULL, &ignored) != 0)
+	    revisions_read(c->files->revisions, c->ctx, whole, c->base->head, STORE_WHOLE, &sink, &state, &ignored) !=
+		    0)
 		return false;
 	*ret = text.ptr ? buf_str(&text) : STR("");
 	return true;
@@ -361,15 +374,13 @@ static void gather(struct commit *c, struct gathered *g, struct found *f)
 {
 	struct store_group_item *item = &g->items[g->count];
 	struct content *content = &g->contents[g->count];
-	struct store_stat have;
 	struct source *source;
-	struct err ignored;
-	int r = store_stat(c->files->store, c->ctx, (struct wpath){f->path}, &have, &ignored);
-	bool exists = r == 0 && have.kind == STORE_FILE;
+	int r = see(c, f);
+	bool exists = r == 0 && f->have.kind == STORE_FILE;
 
 	*item = (struct store_group_item){.op = f->is_deleted ? STORE_OP_REMOVE : STORE_OP_WRITE, .path = {f->path}};
 	if ((r && r != -ERR_NOT_FOUND) || (f->is_deleted && !exists) ||
-	    !expected(c, f->path, exists ? &have : NULL, &item->cond))
+	    !expected(c, f->path, exists ? &f->have : NULL, &item->cond))
 		return;
 	*content =
 		(struct content){.dir = c->changes->dir, .fd = -1, .path = f->path, .left = f->size, .size = f->size};
@@ -443,26 +454,29 @@ static int apply_groups(struct commit *c, struct err *err)
 static int weigh(struct commit *c, struct err *err)
 {
 	struct changes *set = c->changes;
-	struct quota_limits more = {0};
-	uint64_t deleted = 0, freed = 0, most = c->files->deletions_max;
+	struct quota_need need = {0}, alone = {0};
+	struct str largest = STR_NONE;
+	uint64_t deleted = 0, most = c->files->deletions_max;
 	size_t kept = 0;
 
 	for (size_t i = 0; i < set->count; i++) {
 		struct found *f = &set->found[i];
-		struct store_stat have = {0};
-		struct err ignored;
-		int r = store_stat(c->files->store, c->ctx, (struct wpath){f->path}, &have, &ignored);
+		int r = see(c, f);
 
-		if (r == 0 && !f->is_deleted && is_unchanged(c, f, &have))
+		if (r == 0 && !f->is_deleted && is_unchanged(c, f, &f->have))
 			continue;
 		set->found[kept++] = *f;
 		deleted += f->is_deleted;
-		freed += have.kind == STORE_FILE ? have.size : 0;
+		need.replaced += r == 0 && f->have.kind == STORE_FILE ? f->have.size : 0;
 		if (f->is_deleted)
 			continue;
-		more.bytes += f->size;
-		more.files += r != 0;
-		more.file_size = f->size > more.file_size ? f->size : more.file_size;
+		need.bytes += f->size;
+		need.changes++;
+		need.files += r != 0;
+		if (f->size > need.file_size) {
+			need.file_size = f->size;
+			largest = f->path;
+		}
 	}
 	set->count = kept;
 	if (!most)
@@ -472,8 +486,10 @@ static int weigh(struct commit *c, struct err *err)
 			       "the command deleted %llu files, and one command may delete %llu "
 			       "(sandbox.max_deletions); nothing was brought back",
 			       (unsigned long long)deleted, (unsigned long long)most);
-	more.bytes = more.bytes > freed ? more.bytes - freed : 0;
-	return store_quota_check(c->files->store, c->ctx, more, err);
+	alone.file_size = need.file_size;
+	if (store_quota_check(c->files->store, c->ctx, alone, err) != 0)
+		return err_prefix(err, "%.*s", STR_ARG(utf8_first(largest, 200)));
+	return store_quota_check(c->files->store, c->ctx, need, err);
 }
 
 static int by_path(const void *a, const void *b)
@@ -487,7 +503,8 @@ int changes_commit(struct ctx *ctx, const struct sandbox_files *files, const str
 		   struct changes *changes, struct sandbox_result *result, struct err *err)
 {
 	struct ctx own = *ctx;
-	struct commit c = {.ctx = &own, .files = files, .base = base, .changes = changes};
+	FD_SCOPE int dir = files->dir ? open(files->dir, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
+	struct commit c = {.ctx = &own, .files = files, .base = base, .changes = changes, .dir = dir};
 	int r;
 
 	if (!own.actor.call_id.len)
@@ -508,5 +525,6 @@ int changes_commit(struct ctx *ctx, const struct sandbox_files *files, const str
 	result->changes = c.done;
 	result->change_count = c.count;
 	result->excluded = changes->excluded;
+	result->left_out = changes->left_out;
 	return r;
 }

@@ -151,14 +151,18 @@ static bool restrict_scope(void)
 	return ok;
 }
 
+void bound_capabilities(void)
+{
+	for (unsigned long cap = 0; cap < 64; cap++)
+		if (prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) != 0)
+			break; /* there is none to drop, or this was the last that the kernel has */
+}
+
 bool drop_capabilities(void)
 {
 	struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
 	struct __user_cap_data_struct none[2] = {{0}};
 
-	for (unsigned long cap = 0; cap < 64; cap++)
-		if (prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) != 0)
-			break; /* there is none to drop, or this was the last that the kernel has */
 	(void)prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
 	return syscall(SYS_capset, &head, none) == 0;
 }

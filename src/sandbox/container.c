@@ -27,6 +27,7 @@
 #include "revisions/revisions.h"
 #include "sandbox/engine.h"
 #include "sandbox/sandbox_internal.h"
+#include "sandbox/snapshot_internal.h"
 #include "text/jv.h"
 
 #define LABEL    "stead.process"
@@ -47,7 +48,8 @@ struct container {
 	uid_t uid;
 	gid_t gid;
 	char id[ID_MAX + 1];
-	int stream, files;
+	int stream, files, home;
+	struct kept kept; /* what earlier commands left */
 	struct engine_frames frames;
 	struct capture captured[2];
 	struct str input; /* what is left of it */
@@ -102,7 +104,8 @@ static void add_limits(struct container *c, struct jv *host)
 	jv_set_int(arena, host, "PidsLimit", (int64_t)l->processes + 2);
 	jv_set_int(arena, host, "ShmSize", (int64_t)l->disk);
 	jv_set_str(arena, temporary, "/tmp", options);
-	jv_set_str(arena, temporary, "/home", options);
+	if (!c->job->keep)
+		jv_set_str(arena, temporary, "/home", options);
 	jv_set(arena, host, "Tmpfs", temporary);
 }
 
@@ -112,6 +115,8 @@ static struct jv *binds(struct container *c)
 	struct jv *list = jv_array(arena);
 
 	push_text(arena, list, arena_printf(arena, "%s/files:%s:rw", c->work, c->at));
+	if (c->job->keep)
+		push_text(arena, list, arena_printf(arena, "%s/home:/home:rw", c->work));
 	if (c->job->answer_max)
 		push_text(arena, list, arena_printf(arena, "%s/answer:/run/answer:rw", c->work));
 	for (size_t i = 0; c->job->paths && c->job->paths[i]; i++)
@@ -305,10 +310,10 @@ static void on_output(void *arg, bool is_stderr, struct str bytes)
 {
 	struct container *c = arg;
 
-	if (c->job->output)
-		c->job->output(c->job->output_arg, is_stderr, bytes);
-	else
+	if (!c->job->output)
 		capture_add(&c->captured[is_stderr], bytes);
+	else if (!c->job->output(c->job->output_arg, is_stderr, bytes))
+		c->stopped = true;
 }
 
 static bool is_over(struct container *c)
@@ -443,11 +448,20 @@ static int bring_back(struct container *c, struct sandbox_result *ret, struct er
 	return 0;
 }
 
+static int fill_kept(struct container *c, struct err *err)
+{
+	int r = kept_restore(c->ctx, c->job->keep, c->uid, c->gid, &c->kept, err);
+
+	c->kept.base = &c->base;
+	c->home = open(arena_printf(c->ctx->arena, "%s/home", c->work).ptr, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return r ? r : kept_copy(c->ctx, &c->kept, c->work, c->uid, c->gid, err);
+}
+
 static int fill(struct container *c, struct err *err)
 {
 	const struct sandbox_files *files = &c->job->files;
 	const char *answer, *cwd;
-	struct stat st;
+	struct stat st = {0};
 	int r = work_make(c->ctx->arena, c->becomes, c->uid, c->gid, &c->work, err);
 
 	if (r)
@@ -466,7 +480,12 @@ static int fill(struct container *c, struct err *err)
 		r = revisions_head(files->revisions, c->ctx, &c->base.head, err);
 	if (r == 0 && files->store)
 		r = baseline_copy(c->ctx, files, c->files, c->uid, c->gid, &c->base, err);
-	if (r == 0 && (stat(cwd, &st) != 0 || !S_ISDIR(st.st_mode)))
+	if (r == 0 && c->job->keep)
+		r = fill_kept(c, err);
+	if (r == 0 && stat(cwd, &st) == 0 && !S_ISDIR(st.st_mode))
+		r = err_set(err, ERR_INVALID, "the working directory \"%.*s\" is a file, not a directory",
+			    STR_ARG(c->job->cwd.s));
+	else if (r == 0 && !S_ISDIR(st.st_mode))
 		r = err_set(err, ERR_NOT_FOUND, "the working directory \"%.*s\" does not exist",
 			    STR_ARG(c->job->cwd.s));
 	return r;
@@ -478,19 +497,18 @@ int container_run(struct ctx *ctx, const struct sandbox_job *job, const struct s
 	struct container c = {.ctx = ctx,
 			      .job = job,
 			      .limits = *limits,
-			      .at = job->files.at ? job->files.at : "/workspace",
-			      .becomes = geteuid() == 0,
+			      .at = job->files.at ? job->files.at : SANDBOX_FILES_AT,
+			      .becomes = user_is_root(),
 			      .uid = uid,
-			      .gid = geteuid() == 0 ? (gid_t)uid : getegid(),
+			      .gid = user_is_root() ? (gid_t)uid : getegid(),
 			      .stream = -1,
-			      .files = -1};
+			      .files = -1,
+			      .home = -1,
+			      .kept = {.lock = -1}};
 	struct err ignored;
 	struct str body;
 	int status, r;
 
-	if (job->keep)
-		return err_set(err, ERR_UNSUPPORTED,
-			       "nothing is kept between commands in the tier \"container\"; set sandbox.keep to none");
 	capture_init(&c.captured[0], ctx->arena, limits->output);
 	capture_init(&c.captured[1], ctx->arena, limits->output);
 	r = engine_open(&c.engine, err);
@@ -512,6 +530,8 @@ int container_run(struct ctx *ctx, const struct sandbox_job *job, const struct s
 		capture_end(&c.captured[0], ctx->arena, &ret->out);
 		capture_end(&c.captured[1], ctx->arena, &ret->said);
 		r = bring_back(&c, ret, err);
+		if (r == 0 && kept_finish(ctx, job, &c.kept, c.home, c.files, ret) != 0)
+			r = ctx_check(ctx, err);
 	} else {
 		for (int i = 0; i < 2; i++)
 			if (c.captured[i].spill >= 0)
@@ -521,6 +541,9 @@ int container_run(struct ctx *ctx, const struct sandbox_job *job, const struct s
 		close(c.stream);
 	if (c.files >= 0)
 		close(c.files);
+	if (c.home >= 0)
+		close(c.home);
+	kept_release(&c.kept);
 	if (c.work)
 		work_remove(AT_FDCWD, c.work);
 	return r;

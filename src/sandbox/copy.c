@@ -107,7 +107,7 @@ static int copy_one(struct copier *c, struct ctx *ctx, const struct sandbox_file
 int baseline_copy(struct ctx *ctx, const struct sandbox_files *files, int to, uid_t uid, gid_t gid,
 		  struct baseline *base, struct err *err)
 {
-	struct copier c = {.to = to, .uid = uid, .gid = gid, .becomes = geteuid() == 0 && uid != 0, .base = base};
+	struct copier c = {.to = to, .uid = uid, .gid = gid, .becomes = user_is_root() && uid != 0, .base = base};
 	LIST_PAGES_SCOPE struct list_pages pages = {.store = files->store,
 						    .dir = WPATH_ROOT,
 						    .req = {.recursive = true, .limit = STORE_PAGE_MAX},
@@ -122,7 +122,8 @@ int baseline_copy(struct ctx *ctx, const struct sandbox_files *files, int to, ui
 			if (base->count == SANDBOX_COPY_FILES || c.bytes + e->stat.size > SANDBOX_COPY_BYTES)
 				return err_set(err, ERR_TOO_LARGE,
 					       "the workspace is too large to be copied for a command: it may have %d "
-					       "files and %zu MiB",
+					       "files and %zu MiB; the tier namespaces copies nothing where `stead "
+					       "doctor` finds an overlay and fuse, and --root runs over a part",
 					       SANDBOX_COPY_FILES, SANDBOX_COPY_BYTES / MIB);
 			r = copy_one(&c, &pages.ctx, files, e, ctx->arena, err);
 			if (r)

@@ -23,7 +23,7 @@
 #define HEAD_MAX   (16 * KIB)
 #define ANSWER_MAX (4 * MIB)
 #define API        "/v1.40"
-#define ASK_MS     5000
+#define ASK_MS     20000
 
 /* --- parsing --- */
 

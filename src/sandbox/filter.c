@@ -26,13 +26,15 @@
 #error "the filter of system calls is not known for this machine"
 #endif
 
-#define X32_BIT    0x40000000u
-#define LAST_KNOWN 450 /* set_mempolicy_home_node: the same number on every machine */
-#define CODE_MAX   512
+#define X32_BIT     0x40000000u
+#define LAST_KNOWN  450 /* set_mempolicy_home_node: the same number on every machine */
+#define CODE_MAX    512
+#define SEARCH_LEAF 5 /* numbers that are compared one after the other */
 #define CLONE_NEW                                                                                                      \
 	(CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET |   \
 	 0x00000080 /* CLONE_NEWTIME */)
 
+/* The kernel tries the program on every number when it is given one, so the list is searched by halves. */
 static const int refused[] = {
 	SYS_mount,
 	SYS_umount2,
@@ -164,6 +166,36 @@ static void judge(struct code *c, int nr, unsigned n, const uint32_t *values, ui
 	load(c, offsetof(struct seccomp_data, nr));
 }
 
+/* Refuses the numbers of a sorted list and allows all others. */
+static void search(struct code *c, const int *numbers, size_t count)
+{
+	size_t half = count / 2;
+	unsigned short at = c->count;
+
+	if (count > SEARCH_LEAF) {
+		op(c, BPF_JMP | BPF_JGE | BPF_K, (uint32_t)numbers[half], 0, 0);
+		search(c, numbers, half);
+		c->at[at].jt = (uint8_t)(c->count - at - 1);
+		search(c, numbers + half, count - half);
+		return;
+	}
+	for (size_t i = 0; i < count; i++)
+		op(c, BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)numbers[i], (uint8_t)(count - i), 0);
+	give(c, SECCOMP_RET_ALLOW);
+	give_errno(c, EPERM);
+}
+
+static void add_sorted(int *numbers, size_t *count, const int *more, size_t more_count)
+{
+	for (size_t i = 0; i < more_count; i++) {
+		size_t at = (*count)++;
+
+		for (; at > 0 && numbers[at - 1] > more[i]; at--)
+			numbers[at] = numbers[at - 1];
+		numbers[at] = more[i];
+	}
+}
+
 static void judge_clone(struct code *c)
 {
 	op(c, BPF_JMP | BPF_JEQ | BPF_K, SYS_clone, 0, 4);
@@ -193,6 +225,8 @@ void filter_build(struct arena *arena, enum sandbox_tier tier, bool is_worker, s
 	static const uint32_t terminal[] = {TIOCSTI, 0x541C /* TIOCLINUX */, TIOCSETD};
 	static const uint32_t plain[] = {0, 0xffffffff};
 	struct code c = {.at = ARENA_ARRAY(arena, struct sock_filter, CODE_MAX)};
+	int numbers[COUNT(refused) + COUNT(refused_shared)];
+	size_t count = 0;
 
 	load(&c, offsetof(struct seccomp_data, arch));
 	op(&c, BPF_JMP | BPF_JEQ | BPF_K, THIS_ARCH, 1, 0);
@@ -209,11 +243,9 @@ void filter_build(struct arena *arena, enum sandbox_tier tier, bool is_worker, s
 	if (is_worker) /* a call must not change the limits of the program that makes the next one */
 		judge(&c, SYS_prlimit64, 0, itself, 1, true, EPERM);
 	refuse(&c, SYS_clone3, ENOSYS);
-	for (size_t i = 0; i < COUNT(refused); i++)
-		refuse(&c, refused[i], EPERM);
+	add_sorted(numbers, &count, refused, COUNT(refused));
 	if (tier == SANDBOX_LANDLOCK)
-		for (size_t i = 0; i < COUNT(refused_shared); i++)
-			refuse(&c, refused_shared[i], EPERM);
-	give(&c, SECCOMP_RET_ALLOW);
+		add_sorted(numbers, &count, refused_shared, COUNT(refused_shared));
+	search(&c, numbers, count);
 	*ret = (struct sock_fprog){.len = c.count, .filter = c.at};
 }

@@ -60,7 +60,7 @@ static void add_base64(struct net *net, struct str value)
 	}
 }
 
-static int check_secret(const struct sandbox_secret *s, struct err *err)
+int sandbox_secret_check(const struct sandbox_secret *s, struct err *err)
 {
 	for (size_t i = 0; i < s->value.len; i++)
 		if ((unsigned char)s->value.ptr[i] < ' ' || s->value.ptr[i] == 0x7F)
@@ -183,7 +183,7 @@ int net_secrets_prepare(struct net *net, struct err *err)
 
 	net->secrets = ARENA_ARRAY(net->arena, struct net_secret, count + 1);
 	for (size_t i = 0; r == 0 && i < count; i++) {
-		r = check_secret(&net->given->secrets[i], err);
+		r = sandbox_secret_check(&net->given->secrets[i], err);
 		if (r == 0)
 			prepare_one(net, &net->given->secrets[i], &net->secrets[i]);
 	}

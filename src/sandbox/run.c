@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -24,6 +25,7 @@
 #include "base/fd.h"
 #include "base/hash.h"
 #include "base/limits.h"
+#include "base/sigpipe.h"
 #include "revisions/revisions.h"
 #include "sandbox/run_internal.h"
 
@@ -76,7 +78,9 @@ static void plan_limits(struct run *r)
 		return;
 	add_rlimit(p, RLIMIT_NOFILE, 1024);
 	/* where it is not counted for the namespace alone, the user's other processes count as well */
-	add_rlimit(p, RLIMIT_NPROC, l->processes + (p->tier == SANDBOX_NAMESPACES || p->becomes ? 1 : 4096));
+	add_rlimit(p, RLIMIT_NPROC,
+		   l->processes +
+			   (p->tier == SANDBOX_NAMESPACES || p->becomes ? 1 : user_threads() + SANDBOX_OTHERS_MAX));
 	add_rlimit(p, RLIMIT_FSIZE, l->disk);
 	add_rlimit(p, RLIMIT_CPU, (uint64_t)l->timeout_ms / 1000 + 2);
 	add_rlimit(p, RLIMIT_MEMLOCK, 64 * KIB);
@@ -120,7 +124,10 @@ static void plan_env(struct run *r)
 		{"LANG", "C.UTF-8"},
 		{"TMPDIR", own || !r->work ? "/tmp" : arena_printf(arena, "%s/tmp", r->work).ptr},
 		{"TERM", "dumb"},
+		/* where /etc is not its own, git may not read the machine's configuration, and takes that for damage */
+		{"GIT_CONFIG_NOSYSTEM", "1"},
 	};
+	size_t usual_count = COUNT(usual) - (r->plan.tier != SANDBOX_LANDLOCK);
 	const char *const *net = r->net ? (const char *const *)r->net->env : NULL;
 	size_t given = 0, n = 0;
 	const char **env;
@@ -130,7 +137,7 @@ static void plan_env(struct run *r)
 	env = ARENA_ARRAY(arena, const char *, given + COUNT(usual) + SANDBOX_SECRETS_MAX + SANDBOX_NET_VARIABLES + 1);
 	for (size_t i = 0; net && net[i]; i++) /* first: a placeholder is what a program finds under its name */
 		env[n++] = net[i];
-	for (size_t i = 0; i < COUNT(usual); i++)
+	for (size_t i = 0; i < usual_count; i++)
 		if (!env_value(job, usual[i][0]))
 			env[n++] = arena_printf(arena, "%s=%s", usual[i][0], usual[i][1]).ptr;
 	for (size_t i = 0; i < given; i++)
@@ -187,6 +194,15 @@ static uid_t host_id(const struct sandbox_job *job)
 	return HOST_ID + (uint32_t)(hash_u64(job->owner, 0) % HOST_IDS);
 }
 
+/* The kernel counts processes by user where a command has no user namespace of ours. So there each run is a user of its
+   own, and none can use up the processes of another. Its files are a copy, so they can belong to anybody. */
+static uid_t run_id(const struct sandbox_job *job, enum sandbox_tier tier)
+{
+	if (tier != SANDBOX_BUBBLEWRAP && tier != SANDBOX_LANDLOCK)
+		return host_id(job);
+	return HOST_ID + HOST_IDS + (uint32_t)(random_u64() % HOST_IDS);
+}
+
 /* --- its files --- */
 
 /* A directory that is there, with no link on the way to it. */
@@ -209,7 +225,7 @@ static bool use_dir(struct run *r)
 static void plan_own_files(struct run *r)
 {
 	struct plan *p = &r->plan;
-	const char *at = r->job->files.at ? r->job->files.at : "/workspace";
+	const char *at = r->job->files.at ? r->job->files.at : SANDBOX_FILES_AT;
 
 	p->at = at + (*at == '/');
 	p->work = arena_printf(r->ctx->arena, "/%s", p->at).ptr;
@@ -218,7 +234,7 @@ static void plan_own_files(struct run *r)
 	p->has_files = r->job->files.store != NULL;
 	if (r->opens) {
 		p->use_overlay = p->has_files;
-		p->work = "/mnt"; /* the files will be below it */
+		p->work = "/"; /* the files will be below it */
 		p->cwd = "/";
 		if (p->has_files && !p->becomes)
 			(void)use_dir(r);
@@ -229,6 +245,11 @@ static void plan_own_files(struct run *r)
 		return;
 	}
 	p->use_overlay = tier_has_overlay();
+	if (r->is_spare) {
+		if (p->use_overlay && !p->becomes)
+			(void)use_dir(r);
+		return;
+	}
 	if (p->use_overlay && use_dir(r)) {
 		p->tree = p->becomes ? lower_tree(p->dir, p->uid, p->gid) : -1;
 		r->hides = p->tree >= 0 || !p->becomes;
@@ -238,17 +259,20 @@ static void plan_own_files(struct run *r)
 	}
 	if (p->use_overlay && p->becomes)
 		r->base.view = lower_view(r->ctx, &r->job->files, p->uid, p->gid, &p->tree);
-	p->fill = !r->base.view;
+	else if (p->use_overlay && !r->worker)
+		p->shows = lower_is_shown(r->ctx, &r->job->files);
+	p->fill = !r->base.view && !p->shows;
 }
 
-/* Tiers that run among the machine's own files. */
+/* Tiers that run among the machine's own files. What a command changes in place could not be dropped, so one whose
+   changes are to be dropped gets a copy in the tier "local" too. */
 static int plan_host_files(struct run *r, struct err *err)
 {
 	struct plan *p = &r->plan;
 	const char *files;
 	int code = 0;
 
-	r->in_place = p->tier == SANDBOX_LOCAL && use_dir(r);
+	r->in_place = p->tier == SANDBOX_LOCAL && !r->job->files.read_only && use_dir(r);
 	if (!r->in_place)
 		code = work_make(r->ctx->arena, p->becomes, p->uid, p->gid, &r->work, err);
 	if (code)
@@ -260,25 +284,25 @@ static int plan_host_files(struct run *r, struct err *err)
 	return 0;
 }
 
-static int cannot_keep(enum sandbox_tier tier, struct err *err)
-{
-	return err_set(
-		err, ERR_UNSUPPORTED,
-		"what commands leave is kept only in the tier \"namespaces\" with an overlay, and this is the tier "
-		"\"%s\"; set sandbox.keep to none, or see `stead doctor`",
-		sandbox_tier_name(tier));
-}
-
-/* What earlier commands left, as a layer of its own. */
+/* What earlier commands left: a layer of its own, or a copy among the files. */
 static int plan_kept(struct run *r, struct err *err)
 {
 	struct plan *p = &r->plan;
+	bool copies = p->tier == SANDBOX_BUBBLEWRAP || p->tier == SANDBOX_LANDLOCK;
+	uid_t uid = p->becomes ? host_id(r->job) : p->uid;
 	int code;
 
-	if (p->tier != SANDBOX_NAMESPACES || !tier_has_overlay() || (p->has_files && !p->use_overlay))
-		return cannot_keep(p->tier, err);
-	code = kept_restore(r->ctx, r->job->keep, p->uid, p->gid, &r->kept, err);
-	if (code)
+	if (p->tier == SANDBOX_LOCAL)
+		return err_set(err, ERR_UNSUPPORTED,
+			       "the tier \"local\" keeps nothing between commands, because they use your own home; use "
+			       "another tier, or keep nothing (sandbox.keep: none)");
+	if (!copies && (!tier_has_overlay() || (p->has_files && !p->use_overlay)))
+		return err_set(
+			err, ERR_UNSUPPORTED,
+			"this machine mounts no overlay, so the tier \"namespaces\" keeps nothing between "
+			"commands; use another tier that `stead doctor` shows, or keep nothing (sandbox.keep: none)");
+	code = kept_restore(r->ctx, r->job->keep, uid, p->becomes ? uid : p->gid, &r->kept, err);
+	if (code || copies)
 		return code;
 	p->keeps = true;
 	p->kept_dir = r->kept.dir;
@@ -321,17 +345,20 @@ static int plan_network(struct run *r, struct err *err)
 
 static int plan_bwrap(struct run *r, struct err *err)
 {
-	const char *at = r->job->files.at ? r->job->files.at : "/workspace", *program = bwrap_program(r->ctx->arena);
+	const char *at = r->job->files.at ? r->job->files.at : SANDBOX_FILES_AT,
+		   *program = bwrap_program(r->ctx->arena);
 	const char **list = ARENA_ARRAY(r->ctx->arena, const char *, 2);
 	struct bwrap_view view = {
 		.work = r->work,
 		.at = at,
-		.cwd = arena_printf(r->ctx->arena, "%s/%.*s", at, STR_ARG(r->job->cwd.s)).ptr,
+		.cwd = arena_printf(r->ctx->arena, "%s%s%.*s", at, r->job->cwd.s.len ? "/" : "", STR_ARG(r->job->cwd.s))
+			       .ptr,
 		.paths = r->job->paths,
 		.argv = r->job->argv,
 		.disk = r->limits.disk,
 		.processes = r->limits.processes + 2,
 		.tty = r->job->tty,
+		.keeps = r->job->keep != NULL,
 	};
 
 	if (!program)
@@ -359,10 +386,20 @@ int run_prepare(struct run *r, enum sandbox_tier tier, struct err *err)
 			   .answer = -1,
 			   .groups = {-1, -1},
 			   .passed = {-1, -1}};
+	if (tier != SANDBOX_LOCAL && user_is_lonely_root())
+		return err_set(
+			err, ERR_UNSUPPORTED,
+			"Stead is the machine's root in a user namespace without other users, and no command may "
+			"run as root; start Stead as another user, or outside of that namespace");
+	if (tier == SANDBOX_LANDLOCK && geteuid() == 0 && !user_is_root())
+		return err_set(
+			err, ERR_UNSUPPORTED,
+			"root has no other user here that a command could run as; use the tier namespaces, which "
+			"makes one");
 	p->tty = r->job->tty;
 	p->is_worker = r->opens;
-	p->becomes = geteuid() == 0 && tier != SANDBOX_LOCAL;
-	p->uid = p->becomes ? host_id(r->job) : geteuid();
+	p->becomes = user_is_root() && tier != SANDBOX_LOCAL;
+	p->uid = p->becomes ? run_id(r->job, tier) : geteuid();
 	p->gid = p->becomes ? p->uid : getegid();
 	snprintf(p->uid_map, sizeof p->uid_map, "%d %u 1", SANDBOX_UID, p->uid);
 	snprintf(p->gid_map, sizeof p->gid_map, "%d %u 1", SANDBOX_UID, p->gid);
@@ -372,7 +409,7 @@ int run_prepare(struct run *r, enum sandbox_tier tier, struct err *err)
 	if (tier != SANDBOX_LOCAL && !r->worker)
 		filter_build(r->ctx->arena, tier, r->opens, &p->filter);
 	code = r->worker ? 0 : plan_network(r, err);
-	if (code == 0 && !r->opens)
+	if (code == 0 && !r->opens && !r->is_spare)
 		code = mark_start(r, err);
 	if (code == 0)
 		code = tier == SANDBOX_NAMESPACES ? (plan_own_files(r), 0) : plan_host_files(r, err);
@@ -424,6 +461,93 @@ static bool make_terminal(struct run *r)
 	return p->in >= 0 && p->out >= 0 && p->said >= 0 && r->in >= 0 && r->out >= 0;
 }
 
+bool run_send(int to, const void *packet, size_t size, const int *fds, size_t count)
+{
+	union {
+		struct cmsghdr align;
+		char room[CMSG_SPACE(PLAN_FDS_MAX * sizeof(int))];
+	} data = {{0}};
+	struct iovec iov = {(void *)(uintptr_t)packet, size};
+	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
+
+	if (count) {
+		struct cmsghdr *c;
+
+		msg.msg_control = data.room;
+		msg.msg_controllen = CMSG_SPACE(count * sizeof(int));
+		c = CMSG_FIRSTHDR(&msg);
+		*c = (struct cmsghdr){
+			.cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(count * sizeof(int))};
+		memcpy(CMSG_DATA(c), fds, count * sizeof(int));
+	}
+	return sendmsg(to, &msg, MSG_NOSIGNAL) == (ssize_t)size;
+}
+
+static bool say_hidden(const struct run *r)
+{
+	char packet[SAY_MAX];
+	size_t n = 1;
+
+	packet[0] = SAY_HIDDEN;
+	for (size_t i = 0; i <= r->hidden_count; i++) {
+		size_t len = i < r->hidden_count ? strlen(r->hidden[i]) + 1 : 0;
+
+		if (n > 1 && (!len || n + len > sizeof packet)) {
+			if (send(r->child.control, packet, n, MSG_NOSIGNAL) != (ssize_t)n)
+				return false;
+			n = 1;
+		}
+		if (len)
+			memcpy(packet + n, r->hidden[i], len);
+		n += len;
+	}
+	return true;
+}
+
+/* The command may begin, in its groups. Why a child is gone that does not hear this, it has said itself. */
+static int begin(struct run *r, struct err *err)
+{
+	int groups[2], count = 0;
+
+	if (!r->worker && !cgroup_add(&r->group, r->child.pid))
+		return err_set(err, ERR_UNAVAILABLE, "the command's processes cannot be put under their limits");
+	for (size_t i = 0; i < COUNT(r->groups); i++)
+		if (r->groups[i] >= 0)
+			groups[count++] = r->groups[i];
+	r->started_ns = clock_monotonic_ns();
+	if (say_hidden(r))
+		(void)run_send(r->child.control, &(char){SAY_GO}, 1, groups, (size_t)count);
+	drop(&r->groups[0]);
+	drop(&r->groups[1]);
+	r->was_told = true;
+	return 0;
+}
+
+/* The processes of the run, with limits over all of them. */
+static int start_processes(struct run *r, struct err *err)
+{
+	struct plan *p = &r->plan;
+	bool is_spare = r->job->spare && spare_start(r->job->spare, r);
+	int code = is_spare ? 0 : plan_spawn(p, &r->child, err);
+
+	drop(&p->passed[0]);
+	drop(&p->passed[1]);
+	drop(&p->in);
+	drop(&p->out);
+	drop(&p->said);
+	drop(&p->answer);
+	drop(&p->tree);
+	drop(&p->kept_tree);
+	if (code || is_spare)
+		return code;
+	/* while the child makes the rest */
+	cgroup_make(&r->group, p->tier == SANDBOX_LOCAL ? 0 : r->limits.memory,
+		    p->tier == SANDBOX_NAMESPACES ? 0 : r->limits.processes + 2);
+	return cgroup_open(&r->group, r->groups)
+		       ? 0
+		       : err_sys(err, errno, "the command's processes cannot be put under their limits");
+}
+
 static int start(struct run *r, struct err *err)
 {
 	struct plan *p = &r->plan;
@@ -443,22 +567,11 @@ static int start(struct run *r, struct err *err)
 		return code == 0 && r->hides ? lower_hidden(r->ctx, &r->job->files, &r->hidden, &r->hidden_count, err)
 					     : code;
 	}
-	cgroup_make(&r->group, p->tier == SANDBOX_LOCAL ? 0 : r->limits.memory, r->limits.processes + 2);
-	code = cgroup_open(&r->group, p->groups)
-		       ? plan_spawn(p, &r->child, err)
-		       : err_sys(err, errno, "the command's processes cannot be put under their limits");
-	drop(&p->passed[0]);
-	drop(&p->passed[1]);
-	drop(&p->groups[0]);
-	drop(&p->groups[1]);
-	drop(&p->in);
-	drop(&p->out);
-	drop(&p->said);
-	drop(&p->answer);
-	drop(&p->tree);
-	drop(&p->kept_tree);
-	if (code == 0 && r->hides) /* while the child makes the rest */
+	code = start_processes(r, err);
+	if (code == 0 && r->hides)
 		code = lower_hidden(r->ctx, &r->job->files, &r->hidden, &r->hidden_count, err);
+	if (code == 0 && p->tier == SANDBOX_NAMESPACES && !p->fill && !p->shows && p->net < 0)
+		code = begin(r, err);
 	return code;
 }
 
@@ -482,24 +595,11 @@ ssize_t run_receive(int control, struct note *note, int fds[3])
 	return n;
 }
 
-static bool say_hidden(const struct run *r)
+static int copy_kept(struct run *r, struct err *err)
 {
-	char packet[SAY_MAX] = {SAY_HIDDEN};
-	size_t n = 1;
-
-	for (size_t i = 0; i <= r->hidden_count; i++) {
-		size_t len = i < r->hidden_count ? strlen(r->hidden[i]) + 1 : 0;
-
-		if (n > 1 && (!len || n + len > sizeof packet)) {
-			if (send(r->child.control, packet, n, MSG_NOSIGNAL) != (ssize_t)n)
-				return false;
-			n = 1;
-		}
-		if (len)
-			memcpy(packet + n, r->hidden[i], len);
-		n += len;
-	}
-	return true;
+	r->kept.base = &r->base;
+	r->home = open(arena_printf(r->ctx->arena, "%s/home", r->work).ptr, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return kept_copy(r->ctx, &r->kept, r->work, r->plan.uid, r->plan.gid, err);
 }
 
 /* The view is there: fill it, and let the command begin. */
@@ -511,18 +611,15 @@ static int go(struct run *r, struct err *err)
 	if (r->work)
 		r->upper =
 			open(arena_printf(r->ctx->arena, "%s/files", r->work).ptr, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (!r->worker && !cgroup_add(&r->group, r->child.pid))
-		code = err_set(err, ERR_UNAVAILABLE, "the command's processes cannot be put under their limits");
-	if (code == 0 && p->fill)
+	if (p->fill)
 		code = baseline_copy(r->ctx, &r->job->files, r->base.lower >= 0 ? r->base.lower : r->upper, p->uid,
 				     p->gid, &r->base, err);
+	if (code == 0 && r->work && r->job->keep)
+		code = copy_kept(r, err);
 	if (code == 0)
 		code = net_begin(r->net, err);
 	r->room = r->work ? work_room(r->work) : 0;
-	r->started_ns = clock_monotonic_ns();
-	if (code == 0 && (!say_hidden(r) || send(r->child.control, &(char){SAY_GO}, 1, MSG_NOSIGNAL) != 1))
-		code = err_sys(err, errno, "the sandbox ended before it began");
-	return code;
+	return code ? code : begin(r, err);
 }
 
 static const struct cgroup *group_of(const struct run *r)
@@ -547,15 +644,27 @@ static int on_note(struct run *r, struct err *err)
 		return 0;
 	}
 	switch (note.kind) {
+	case NOTE_VIEW:
+		r->base.view = lower_view_of(r->ctx, &r->job->files, fds[0]);
+		return 0;
 	case NOTE_FILES:
+		r->plan.fill |= r->plan.shows && !r->base.view;
 		r->upper = fds[0];
 		r->base.lower = note.value ? fds[1] : -1;
 		r->home = fds[note.value ? 2 : 1];
-		return go(r, err);
+		return r->was_told ? 0 : go(r, err);
 	case NOTE_FAILED:
 		if (note.value == STEP_CWD && note.sys == ENOENT)
 			return err_set(err, ERR_NOT_FOUND, "the working directory \"%.*s\" does not exist",
 				       STR_ARG(r->job->cwd.s));
+		if (note.value == STEP_CWD && note.sys == ENOTDIR)
+			return err_set(err, ERR_INVALID, "the working directory \"%.*s\" is a file, not a directory",
+				       STR_ARG(r->job->cwd.s));
+		if (note.value != STEP_CWD && (note.sys == EPERM || note.sys == EACCES))
+			return err_set(err, ERR_UNSUPPORTED,
+				       "the sandbox could not %s: %s; a security module or a container forbids it, and "
+				       "`stead doctor` shows the tiers that work here",
+				       step_name((enum step)note.value), strerrordesc_np(note.sys));
 		return err_sys(err, note.sys, "the sandbox could not %s", step_name((enum step)note.value));
 	case NOTE_EXEC_FAILED:
 		r->exec_errno = note.sys;
@@ -566,8 +675,8 @@ static int on_note(struct run *r, struct err *err)
 		return 0;
 	case NOTE_PLACED:
 		return worker_begin(r, err);
-	case NOTE_STARTED:
 	case NOTE_CLEARED:
+	case NOTE_READY:
 		return 0;
 	}
 	return 0;
@@ -580,9 +689,10 @@ static void on_output(struct run *r, int *fd, bool is_stderr)
 	char bytes[64 * 1024];
 	ssize_t n = read(*fd, bytes, sizeof bytes);
 
-	if (n > 0 && r->job->output)
-		r->job->output(r->job->output_arg, is_stderr, str_n(bytes, (size_t)n));
-	else if (n > 0)
+	if (n > 0 && r->job->output) {
+		if (!r->job->output(r->job->output_arg, is_stderr, str_n(bytes, (size_t)n)))
+			drop(fd);
+	} else if (n > 0)
 		capture_add(&r->captured[is_stderr], str_n(bytes, (size_t)n));
 	else if (n == 0 || (errno != EINTR && errno != EAGAIN))
 		drop(fd);
@@ -602,7 +712,7 @@ static void on_answer(struct run *r)
 
 static void on_input(struct run *r)
 {
-	ssize_t n = r->input.len ? write(r->in, r->input.ptr, r->input.len) : 0;
+	ssize_t n = r->input.len ? sigpipe_write(r->in, r->input.ptr, r->input.len) : 0;
 
 	if (n > 0)
 		r->input = str_from(r->input, (size_t)n);
@@ -702,7 +812,22 @@ static int pump(struct run *r, struct err *err)
 	return code;
 }
 
-/* Ends everything that is left, and what is in the pipes is read: nothing can write to them now. */
+/* The guardian is gone, and all that it guarded. What the command used until it was killed is known from then on. */
+static void wait_for_guardian(struct run *r)
+{
+	struct rusage used = {0};
+	int status;
+
+	while (wait4(r->child.pid, &status, __WALL, &used) < 0 && errno == EINTR)
+		;
+	r->child.pid = -1;
+	if (!r->exited_ns)
+		r->exit.cpu_us = (used.ru_utime.tv_sec + used.ru_stime.tv_sec) * INT64_C(1000000) +
+				 used.ru_utime.tv_usec + used.ru_stime.tv_usec;
+}
+
+/* Ends everything that is left, and what is in the pipes is read: nothing can write to them now. A guardian that is
+   alone is not waited for: the kernel takes its mounts apart while the changes are brought back. */
 static void end(struct run *r)
 {
 	if (r->worker && r->child.pid > 0) {
@@ -715,12 +840,10 @@ static void end(struct run *r)
 	}
 	drop(&r->child.control);
 	fuse_view_end(r->base.view); /* a process that waits for an answer cannot be killed before */
-	if (r->child.pid > 0) {
+	if (r->child.pid > 0 && !r->exit.is_alone) {
 		if (r->plan.tier == SANDBOX_NAMESPACES)
 			kill(r->child.pid, SIGKILL);
-		while (waitpid(r->child.pid, NULL, __WALL) < 0 && errno == EINTR)
-			;
-		r->child.pid = -1;
+		wait_for_guardian(r);
 	}
 	for (int i = 0; i < 2; i++) {
 		int *fd = i ? &r->said : &r->out;
@@ -751,6 +874,8 @@ static void end(struct run *r)
 void run_release(struct run *r)
 {
 	end(r);
+	if (r->child.pid > 0)
+		wait_for_guardian(r);
 	drop(&r->plan.in);
 	drop(&r->plan.out);
 	drop(&r->plan.said);
@@ -760,6 +885,8 @@ void run_release(struct run *r)
 	drop(&r->plan.passed[1]);
 	drop(&r->begun);
 	drop(&r->plan.kept_tree);
+	drop(&r->groups[0]);
+	drop(&r->groups[1]);
 	drop(&r->upper);
 	drop(&r->home);
 	kept_release(&r->kept);
@@ -782,7 +909,7 @@ static void say_exec_failed(struct run *r)
 	text = arena_printf(r->ctx->arena, "cannot run \"%.200s\": %s\n", r->job->argv[0],
 			    r->exec_errno == ENOENT ? "there is no such program" : strerrordesc_np(r->exec_errno));
 	if (r->job->output)
-		r->job->output(r->job->output_arg, true, text);
+		(void)r->job->output(r->job->output_arg, true, text);
 	else
 		capture_add(&r->captured[1], text);
 }
@@ -848,27 +975,6 @@ static int bring_back(struct run *r, struct sandbox_result *ret, struct err *err
 	return 0;
 }
 
-/* What it left in its home and in excluded directories. It has run: a failure is one more thing that became of it. */
-static int keep_rest(struct run *r, struct sandbox_result *ret)
-{
-	const struct sandbox_keep *keep = r->job->keep;
-	struct sandbox_change *more;
-	struct err err = {0};
-
-	if (!keep || keep->read_only || r->worker || r->job->files.read_only ||
-	    kept_save(r->ctx, keep, &r->kept, r->home, r->upper, r->job->files.exclude, &err) == 0)
-		return 0;
-	if (err.kind == ERR_CANCELLED)
-		return -ERR_CANCELLED;
-	more = ARENA_ARRAY(r->ctx->arena, struct sandbox_change, ret->change_count + 1);
-	if (ret->change_count)
-		memcpy(more, ret->changes, ret->change_count * sizeof *more);
-	more[ret->change_count++] = (struct sandbox_change){
-		.outcome = SANDBOX_REFUSED, .path = STR("/home"), .reason = err_text(r->ctx->arena, &err)};
-	ret->changes = more;
-	return 0;
-}
-
 static int run(struct run *r, enum sandbox_tier tier, struct sandbox_result *ret, struct err *err)
 {
 	int code = run_prepare(r, tier, err);
@@ -883,8 +989,6 @@ static int run(struct run *r, enum sandbox_tier tier, struct sandbox_result *ret
 	if (code == 0)
 		code = pump(r, err);
 	end(r);
-	if (r->worker)
-		worker_tidy(r->worker);
 	net_end(r->net);
 	if (code == 0)
 		code = check_begun(r, err);
@@ -893,7 +997,8 @@ static int run(struct run *r, enum sandbox_tier tier, struct sandbox_result *ret
 		net_result(r->net, r->ctx->arena, ret);
 		code = bring_back(r, ret, err);
 		if (code == 0)
-			code = keep_rest(r, ret) ? ctx_check(r->ctx, err) : 0;
+			code = kept_finish(r->ctx, r->job, &r->kept, r->home, r->upper, ret) ? ctx_check(r->ctx, err)
+											     : 0;
 	}
 	if (code) {
 		drop(&r->captured[0].spill);
@@ -964,7 +1069,7 @@ static int run_in_container(struct run *r, struct sandbox_result *ret, struct er
 			env[n++] = job.env[i];
 	job.env = env;
 	if (code == 0)
-		code = container_run(r->ctx, &job, &r->limits, geteuid() == 0 ? host_id(&job) : geteuid(), ret, err);
+		code = container_run(r->ctx, &job, &r->limits, user_is_root() ? host_id(&job) : geteuid(), ret, err);
 	net_destroy(r->net);
 	return code;
 }
@@ -1000,8 +1105,6 @@ int sandbox_run(struct ctx *ctx, const struct sandbox_job *job, struct sandbox_r
 		code = ctx_check(ctx, err);
 	if (code == 0)
 		code = sandbox_tier_choose(job->tier, &tier, err);
-	if (code == 0 && tier == SANDBOX_CONTAINER && job->keep)
-		code = cannot_keep(tier, err);
 	if (code == 0 && tier == SANDBOX_CONTAINER)
 		return run_in_container(&r, ret, err);
 	if (code == 0 && job->worker && tier == SANDBOX_NAMESPACES && run_in_worker(ctx, job, ret, &code, err))

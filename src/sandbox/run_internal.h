@@ -16,6 +16,8 @@ struct run {
 	struct plan plan;
 	struct spawned child;
 	struct cgroup group;
+	int groups[2]; /* of version 1, for the child to enter */
+	bool was_told; /* the command may begin */
 	struct baseline base;
 	struct net *net;           /* NULL: none */
 	int in, out, said, answer; /* the parent's ends */
@@ -43,19 +45,22 @@ struct run {
 	/* In a worker; NULL: in processes of its own. */
 	struct sandbox_worker *worker;
 	bool opens;     /* the worker is being made: its program gets no files yet */
+	bool is_spare;  /* a spare is being made: it gets a job and files later */
 	bool has_begun; /* the worker's program has got the call: it must not be made again */
 };
 
 #define RUN_NEW(c, j)                                                                                                  \
 	{                                                                                                              \
 		.ctx = (c), .job = (j), .in = -1, .out = -1, .said = -1, .answer = -1, .begun = -1, .upper = -1,       \
-		.home = -1, .child = {-1, -1}, .base = {.lower = -1}, .kept = {.lock = -1},                            \
+		.home = -1, .groups = {-1, -1}, .child = {-1, -1}, .base = {.lower = -1}, .kept = {.lock = -1},        \
 	}
 
 /* Everything that needs memory, for the processes that follow. */
 int run_prepare(struct run *r, enum sandbox_tier tier, struct err *err);
 /* Both ends are above the numbers that the command's own will have. */
 bool run_pipe(int *ret_read, int *ret_write);
+/* A packet with descriptors. */
+bool run_send(int to, const void *packet, size_t size, const int *fds, size_t count);
 /* Gives back what the run holds. */
 void run_release(struct run *r);
 /* The next packet of a child, with the descriptors that come with it. 0: it is gone. */
@@ -64,11 +69,7 @@ ssize_t run_receive(int control, struct note *note, int fds[3]);
 /* A program that is kept waiting for calls (sandbox.h). */
 struct sandbox_worker {
 	struct spawned child;
-	int talk;                       /* to its program */
-	int dirs[3];                    /* /tmp, /dev/shm and the home, or what is written to that where it is kept */
-	char *paths[SANDBOX_PATHS_MAX]; /* further directories, some of which may be below those */
-	size_t path_count;
-	bool keeps;
+	int talk;  /* to its program */
 	dev_t dev; /* the directory of its files; 0: there is none */
 	ino_t ino;
 	uid_t uid;
@@ -76,6 +77,8 @@ struct sandbox_worker {
 	struct cgroup group;
 	struct kept kept;
 };
+/* The run begins in the spare. False: that is not for such a job, or has ended; nothing has happened (spare.c). */
+bool spare_start(struct sandbox_spare *spare, struct run *r);
 /* Whether the files of this run can be shown in it. */
 bool worker_fits(const struct sandbox_worker *w, const struct run *r);
 /* Asks for a place for the files; a note follows when there is one. */
@@ -86,8 +89,6 @@ int worker_begin(struct run *r, struct err *err);
 int worker_hear(struct run *r, struct err *err);
 /* Ends what the call left running. False: that did not work, and the worker is to be ended. */
 bool worker_clear(struct sandbox_worker *w);
-/* Removes what the call left in directories that the next one would see, or marks the worker as spent. */
-void worker_tidy(struct sandbox_worker *w);
 void worker_end(struct sandbox_worker *w);
 
 #endif

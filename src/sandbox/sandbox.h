@@ -53,9 +53,10 @@ struct sandbox_limits {
 	size_t output;      /* bytes of stdout, and of stderr, that are kept in `stdout_text` and `stderr_text` */
 };
 
+#define SANDBOX_FILES_AT "/workspace"
 struct sandbox_files {
 	struct store *store; /* what the command sees; NULL: an empty directory whose contents are dropped */
-	const char *at;      /* where it sees them; NULL: "/workspace" */
+	const char *at;      /* where it sees them; NULL: SANDBOX_FILES_AT */
 	/* A directory of this machine with the same files, which are then not copied; NULL: they are. */
 	const char *dir;
 	/* Paths below `dir` that the command must not see. NULL: none. */
@@ -79,6 +80,7 @@ struct sandbox_files {
 };
 
 struct sandbox_keep;
+struct sandbox_spare;
 struct sandbox_worker;
 
 struct sandbox_job {
@@ -106,9 +108,12 @@ struct sandbox_job {
 	const struct sandbox_keep *keep;
 	/* The program that makes the call, if it still can; else `argv` does in a process of its own. NULL: none. */
 	struct sandbox_worker *worker;
+	/* A sandbox made in advance, which the job uses up if it fits. NULL: none. */
+	struct sandbox_spare *spare;
 	const struct cancel *stop; /* when it is requested, the command is killed as at its time limit. NULL: never */
-	/* Called with output as it comes, if not NULL; then nothing is kept. */
-	void (*output)(void *arg, bool is_stderr, struct str bytes);
+	/* Called with output as it comes, if not NULL; then nothing is kept. False: nobody reads it now, and the
+	   command finds its pipe closed (a container is stopped). */
+	bool (*output)(void *arg, bool is_stderr, struct str bytes);
 	void *output_arg;
 };
 
@@ -152,6 +157,7 @@ struct sandbox_result {
 	struct sandbox_change *changes; /* by path */
 	size_t change_count;
 	uint64_t excluded;                      /* files that `exclude` left out */
+	struct str left_out;                    /* one of them that is lost, and that somebody may miss; or empty */
 	bool is_saved;                          /* everything but what `changes` names was brought back */
 	struct err unsaved;                     /* else why nothing was */
 	bool memory_is_shared;                  /* a cgroup bounds all its processes together */
@@ -167,14 +173,28 @@ void sandbox_result_release(struct sandbox_result *result);
 /*
  * A program that waits in a sandbox of its own, without files, for one call after another: with the rights of `job`,
  * whose `argv` it is and whose `input` is its standard input. It writes "r" to descriptor 3, a socket, when it is
- * ready. A packet on that socket brings the descriptors 0 to 3 of a call; the program forks a process that makes the
- * call, and writes "x STATUS CPU-MICROSECONDS BYTES" when that has ended. ERR_UNSUPPORTED: not on this machine or with
- * this job; a network and a home that is written back rule it out.
+ * ready. A packet "c" on that socket brings the descriptors 0 to 3 of a call; the program forks a process that makes
+ * the call, and writes "x STATUS CPU-MICROSECONDS BYTES" when that has ended. A packet "n" follows: now the program may
+ * fork the process of the next call, which then reads the socket. ERR_UNSUPPORTED: not on this machine or with this
+ * job; a network and a home that is written back rule it out.
  */
 int sandbox_worker_open(struct ctx *ctx, const struct sandbox_job *job, struct sandbox_worker **ret, struct err *err);
 /* It cannot be used again: a call ran into a limit, or left something that the next one would find. */
 bool sandbox_worker_is_spent(const struct sandbox_worker *worker);
 void sandbox_worker_close(struct sandbox_worker *worker);
+
+/*
+ * A sandbox without a command, made in advance for one job like `job`: its namespaces, its view and its groups, so that
+ * the job does not wait for them. It fits a job of the same owner, directory, place of the files, further directories
+ * and limits, without a network, a terminal or a kept home; another job runs as if there were no spare. It serves one
+ * job and is never used again, so no job finds anything of another. `job` needs no argv, and is not kept.
+ * ERR_UNSUPPORTED: not on this machine or for this job.
+ */
+int sandbox_spare_open(struct ctx *ctx, const struct sandbox_job *job, struct sandbox_spare **ret, struct err *err);
+/* A job has used it up. */
+bool sandbox_spare_is_used(const struct sandbox_spare *spare);
+/* NULL is allowed. */
+void sandbox_spare_close(struct sandbox_spare *spare);
 
 /* Output as text for a model: malformed UTF-8 becomes U+FFFD, escape sequences and control characters go. */
 struct str sandbox_clean(struct arena *arena, struct str bytes);

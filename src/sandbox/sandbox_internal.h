@@ -15,31 +15,35 @@
 #include "sandbox/fuse/fuse.h"
 #include "sandbox/sandbox.h"
 
-#define SANDBOX_UID       1000 /* inside */
-#define SANDBOX_PATHS_MAX 64   /* further directories of the host that one job may read */
+#define SANDBOX_UID        1000 /* inside */
+#define SANDBOX_OTHERS_MAX 512  /* processes that the user may start elsewhere while a command runs */
+#define SANDBOX_PATHS_MAX  64   /* further directories of the host that one job may read */
 
 /* What the child says on the control socket, one packet each. */
 enum note_kind {
-	NOTE_FILES,   /* the view is there; descriptors: upper, lower (if it is to be filled), home (if it is kept) */
-	NOTE_FAILED,  /* value: the step, sys: why */
-	NOTE_STARTED, /* the program runs, or is about to */
+	NOTE_VIEW,   /* the lower layer is mounted, and waits for answers; descriptor: of its mount */
+	NOTE_FILES,  /* the view is there; descriptors: upper, lower (if it is to be filled), home (if it is kept) */
+	NOTE_FAILED, /* value: the step, sys: why */
 	NOTE_EXEC_FAILED, /* sys: why */
 	NOTE_EXITED,      /* value: the status as wait() gives it */
 	NOTE_PLACED,      /* of a worker: the files of the call are there */
 	NOTE_CLEARED,     /* of a worker; value: nothing is left of the call */
+	NOTE_READY,       /* of a spare: it waits for its job */
 };
 struct note {
 	enum note_kind kind;
 	int value, sys;
 	int64_t cpu_us;
 	uint64_t memory_peak;
+	bool is_alone; /* NOTE_EXITED: nothing else is left, and the guardian ends by itself */
 };
 /* And what the parent says, by the first byte of a packet. Closing the socket ends everything. */
 #define SAY_MAPPED 'm' /* the ids of the user namespace are there */
 #define SAY_HIDDEN 'h' /* paths that must not be seen follow, each with a NUL at its end */
-#define SAY_GO     'g'
+#define SAY_GO     'g' /* descriptors: cgroups of version 1, which the child enters */
 #define SAY_CALL   'c' /* to a worker: files are wanted; one more byte: they will be filled. Descriptor: their tree */
 #define SAY_CLEAR  'e' /* to a worker: what the call left running and mounted goes */
+#define SAY_JOB    'j' /* to a spare: the job is in struct spare_call. Descriptors: in, out, said, answer, tree */
 #define SAY_MAX    (32 * 1024) /* bytes of a packet */
 
 /* Steps of the set-up, for messages. */
@@ -65,6 +69,21 @@ enum step {
 	STEPS
 };
 
+struct plan_rlimit {
+	int what;
+	rlim_t value;
+};
+
+/* What a spare learns when it gets its job, in memory that it shares with the parent: all of it, with what it points
+   to. The guardian only reads it, and the command loses it with its program. */
+struct spare_call {
+	const char *const *programs, *const *argv, *const *env;
+	const char *cwd;
+	struct plan_rlimit rlimits[10];
+	size_t rlimit_count;
+	bool fill, shows, has_answer, has_tree;
+};
+
 struct plan {
 	enum sandbox_tier tier;
 	bool becomes; /* the process is root: it becomes `uid` first */
@@ -73,13 +92,14 @@ struct plan {
 	const char *const *programs; /* tried in this order, NULL at the end; NULL: the set-up alone is tried */
 	const char *const *argv, *const *env, *const *paths;
 	const char *cwd;
-	int control, in, out, said; /* the child's ends */
-	int passed[2];              /* become the descriptors 8 and 9; -1: there are none */
-	int groups[2];              /* cgroups of version 1 that the child enters by itself; -1: none */
-	int answer;                 /* becomes descriptor 3; -1: there is none */
-	bool tty;                   /* all three are the terminal that becomes its own */
-	char terminal[32];          /* its name on this machine; inside it is /dev/console */
-	bool is_worker;             /* its files come and go while the program runs */
+	int control, in, out, said;    /* the child's ends */
+	int passed[2];                 /* become the descriptors 8 and 9; -1: there are none */
+	int groups[2];                 /* of a worker: cgroups of version 1 that the child enters by itself; -1: none */
+	int answer;                    /* becomes descriptor 3; -1: there is none */
+	bool tty;                      /* all three are the terminal that becomes its own */
+	char terminal[32];             /* its name on this machine; inside it is /dev/console */
+	bool is_worker;                /* its files come and go while the program runs */
+	const struct spare_call *call; /* of a spare: where its job will be; NULL: the job is known */
 	/* The workspace. */
 	bool has_files; /* else `at` is a plain temporary directory */
 	const char *at; /* without the leading '/' */
@@ -87,7 +107,8 @@ struct plan {
 	const char *dir;
 	dev_t dev;
 	ino_t ino;
-	bool fill; /* the parent fills the lower layer */
+	bool fill;  /* the parent fills the lower layer */
+	bool shows; /* the child mounts a view of the store, and the parent answers; where that is refused, it fills */
 	bool use_overlay;
 	/* Kept between commands: the home is an overlay too, and both have one layer more. */
 	bool keeps;
@@ -95,10 +116,7 @@ struct plan {
 	int kept_tree;        /* a mount of it that root has made; -1: none */
 	const char *work;     /* other tiers: the directory on the host that it may change */
 	char root_opts[64], upper_opts[96], tmp_opts[96], uid_map[48], gid_map[48];
-	struct {
-		int what;
-		rlim_t value;
-	} rlimits[10];
+	struct plan_rlimit rlimits[10];
 	size_t rlimit_count;
 	struct sock_fprog filter;
 	/* Its network: where the descriptors of its sockets are sent; -1: it has none. */
@@ -120,21 +138,34 @@ extern const char *const etc_kept[];
 
 __attribute__((noreturn)) void plan_fail(const struct plan *plan, enum step step);
 void plan_note(const struct plan *plan, const struct note *note);
-/* Mounts what the command sees, and makes it the root (view.c). */
-void view_build(const struct plan *plan);
+/* A descriptor of the machine's own /proc, until the command has begun; -1: the machine has none (spawn.c). */
+int plan_proc(void);
+/* Begins to make the network of its own; view_build() enters it. */
+void view_begin_network(const struct plan *plan);
+/* Mounts what the command sees, and makes it the root (view.c). A spare learns its job on the way. */
+void view_build(struct plan *plan);
+/* Waits for the job of a spare and completes the plan with it (spare.c). */
+void spare_wait(struct plan *plan);
 /* For a worker: its program enters the view; files are placed there for a call, and go after it. */
 void view_enter(const struct plan *plan);
 void view_place(const struct plan *plan, bool fill, int tree);
 bool view_clear(const struct plan *plan);
 /* A packet for the guardian of a worker (worker_child.c). False: everything is to end. */
 bool worker_serve(const struct plan *plan, pid_t command);
+/* The next packet from a socket with its descriptors, at most PLAN_FDS_MAX: *ret_count of them. As recvmsg(). */
+#define PLAN_FDS_MAX 5
+ssize_t plan_receive(int control, char *packet, size_t size, int fds[PLAN_FDS_MAX], size_t *ret_count);
 /* The next packet from the parent; ends the process when it is gone. */
 size_t plan_hear(const struct plan *plan, char *packet, size_t size);
 void plan_send_files(const struct plan *plan, int lower, int upper, int home);
+/* A note with up to three descriptors; those that are -1 are left out. */
+void plan_send(const struct plan *plan, const struct note *note, const int *fds, size_t count);
 /* Opens the sockets of its network and sends them to the parent (net_child.c). */
 void net_open(const struct plan *plan);
 /* Everything that cannot be taken back: limits, capabilities, Landlock, the filter (confine.c). */
 void confine(const struct plan *plan);
+/* No program that this process or one that it makes executes can get a capability; those it has stay. */
+void bound_capabilities(void);
 /* All capabilities of this thread go. */
 bool drop_capabilities(void);
 int landlock_abi(void);
@@ -162,7 +193,7 @@ struct cgroup {
 	char dirs[2][512]; /* empty: none */
 	bool is_v2;
 };
-/* Nothing when there is none to be had. */
+/* Nothing when there is none to be had. `processes` 0: RLIMIT_NPROC counts those of this command alone. */
 void cgroup_make(struct cgroup *group, uint64_t memory, uint64_t processes);
 /* Descriptors through which a thread enters groups of version 1 when it writes "0": the kernel moves another thread
    only after a grace period of milliseconds. -1: there is none, cgroup_add() does it. */
@@ -171,6 +202,14 @@ bool cgroup_add(const struct cgroup *group, pid_t pid);
 bool cgroup_has_memory(const struct cgroup *group);
 bool cgroup_was_out_of_memory(const struct cgroup *group);
 void cgroup_remove(struct cgroup *group);
+
+/* Root that can become every other user. In a container of a user who is not root, root is that user and no more. */
+bool user_is_root(void);
+/* The machine's root, in a user namespace that has no others. */
+bool user_is_lonely_root(void);
+
+/* Threads of this user, as far as the machine shows them. */
+uint64_t user_threads(void);
 
 /* A directory on the host with "files", "tmp" and "home" in it (work.c). *ret is set when it is there, even on failure.
  */
@@ -186,7 +225,7 @@ struct bwrap_view {
 	const char *work, *at, *cwd; /* on the host; and in its view */
 	const char *const *paths, *const *argv;
 	uint64_t disk, processes;
-	bool tty;
+	bool tty, keeps;
 };
 const char *bwrap_program(struct arena *arena); /* NULL: the machine has none */
 int bwrap_args(struct arena *arena, const struct bwrap_view *view, const char *const **ret, struct err *err);
@@ -205,9 +244,11 @@ int lower_clone(const char *dir);
 int lower_hidden(struct ctx *ctx, const struct sandbox_files *files, const char *const **ret, size_t *ret_count,
 		 struct err *err);
 
-/* A finished mount of the files of a store, and what answers for it (lower_view.c). NULL: not here, or they are so few
-   that they are better copied. */
+/* The files of a store are shown rather than copied (lower_view.c): there is /dev/fuse, and they are not few. */
+bool lower_is_shown(struct ctx *ctx, const struct sandbox_files *files);
+/* What answers for a mount of them: root's own, without a place, or the one that `dev` is of. NULL: not here. */
 struct fuse_view *lower_view(struct ctx *ctx, const struct sandbox_files *files, uid_t uid, gid_t gid, int *ret_tree);
+struct fuse_view *lower_view_of(struct ctx *ctx, const struct sandbox_files *files, int dev);
 
 /* What the command started with. */
 struct baseline {
@@ -235,6 +276,10 @@ struct found {
 	uint64_t size;
 	uint32_t mode;
 	bool is_made; /* with others, as a group */
+	/* What the store has at the path, once it was looked at: 0, -ERR_NOT_FOUND, or why it cannot be told. */
+	bool is_seen;
+	int seen;
+	struct store_stat have;
 };
 struct changes {
 	struct arena *arena;
@@ -244,6 +289,7 @@ struct changes {
 	struct sandbox_change *told; /* what was refused while reading */
 	size_t told_count, told_cap;
 	uint64_t excluded;
+	struct str left_out;
 };
 /* From the upper layer of an overlay, or by comparing a copy with the baseline (changes.c). */
 int changes_of_overlay(struct ctx *ctx, const struct sandbox_files *files, int upper, struct changes *ret,

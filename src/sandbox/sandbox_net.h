@@ -45,6 +45,9 @@ struct sandbox_secret {
 	bool plain_http;   /* also where the connection is not encrypted */
 };
 
+/* ERR_INVALID: it cannot be put into requests, or not be found in answers. */
+int sandbox_secret_check(const struct sandbox_secret *secret, struct err *err);
+
 struct sandbox_net {
 	const struct sandbox_host *hosts; /* none: no network */
 	size_t host_count;

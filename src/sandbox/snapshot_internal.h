@@ -53,10 +53,11 @@ bool snap_entry_same(const struct snap_entry *a, const struct snap_entry *b);
 void manifest_add(struct arena *arena, struct manifest *m, struct snap_entry entry);
 void manifest_sort(struct manifest *m);
 
+struct kept;
 /* What the upper layers of a command have, as changes (snapshot_scan.c). Contents are hashed. `home` and `files` are
-   the directories, -1: none. */
-int snapshot_scan(struct ctx *ctx, int home, int files, const char *const *exclude, uint64_t size_max,
-		  struct manifest *ret, struct err *err);
+   the directories, -1: none. `kept` with a copy: they are not layers, and all that is in them is listed. */
+int snapshot_scan(struct ctx *ctx, const struct kept *kept, int home, int files, const char *const *exclude,
+		  uint64_t size_max, struct manifest *ret, struct err *err);
 /* Opens the file of an entry below `home` or `files`. -errno. */
 int snapshot_open(int home, int files, struct str path);
 
@@ -83,14 +84,28 @@ struct kept {
 	struct str id;       /* empty: there is none yet */
 	const char *dir;     /* has "home" and "files"; NULL: there is no snapshot yet */
 	int lock;            /* -1: none */
+	/* Of a command that has a copy of it rather than a layer above it. */
+	bool is_copied;
+	struct manifest copied;      /* what was copied, */
+	int64_t copied_ns;           /* and when, by the clock of its files */
+	const struct baseline *base; /* the files of the store next to it */
 };
 /* As root, files belong to `uid`. *ret is {.lock = -1} before, and is released whatever happens. */
 int kept_restore(struct ctx *ctx, const struct sandbox_keep *keep, uid_t uid, gid_t gid, struct kept *ret,
 		 struct err *err);
+/* Copies it to "home" and "files" of the directory `work` of the command, as files of `uid`. What it says of files of
+   the store wins over those. */
+int kept_copy(struct ctx *ctx, struct kept *kept, const char *work, uid_t uid, gid_t gid, struct err *err);
+/* What the command changed of its copy, when `all` is everything that is there now. */
+void kept_compare(struct arena *arena, const struct kept *kept, const struct manifest *all, struct manifest *ret);
 /* Saves what the command left on top of what was restored (snapshot_save.c). What another command saved in the
    meantime stays; where both changed a path, this one, which ends later, wins. */
 int kept_save(struct ctx *ctx, const struct sandbox_keep *keep, const struct kept *kept, int home, int files,
 	      const char *const *exclude, struct err *err);
+/* The same for the job of a command that has run: a failure is one more thing that became of it, and part of the
+   result. -ERR_CANCELLED. */
+int kept_finish(struct ctx *ctx, const struct sandbox_job *job, const struct kept *kept, int home, int files,
+		struct sandbox_result *ret);
 void kept_release(struct kept *kept);
 
 #endif

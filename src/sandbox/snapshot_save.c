@@ -361,7 +361,7 @@ static int sweep(struct store *store, struct ctx *ctx, struct str id, const stru
 static int check_size(const struct packing *p, struct err *err)
 {
 	uint64_t most = p->keep->size_max ? p->keep->size_max : SNAPSHOT_SIZE_DEFAULT;
-	struct quota_limits more = {0};
+	struct quota_need need = {0};
 
 	if (p->m->bytes > most || p->m->count > SNAPSHOT_FILES_MAX)
 		return err_set(err, ERR_TOO_LARGE,
@@ -371,8 +371,8 @@ static int check_size(const struct packing *p, struct err *err)
 			       (unsigned long long)(most / MIB), SNAPSHOT_FILES_MAX);
 	for (size_t i = 0; i < p->m->count; i++)
 		if (p->m->entries[i].kind == SNAP_FILE && p->m->entries[i].pack == SNAP_NEW)
-			more.bytes += p->m->entries[i].size;
-	return p->keep->quota && more.bytes ? store_quota_check(p->keep->quota, p->ctx, more, err) : 0;
+			need.bytes += p->m->entries[i].size;
+	return p->keep->quota && need.bytes ? store_quota_check(p->keep->quota, p->ctx, need, err) : 0;
 }
 
 /* With the lease held. ERR_CONFLICT: somebody else saved; try again. */
@@ -443,9 +443,14 @@ int kept_save(struct ctx *ctx, const struct sandbox_keep *keep, const struct kep
 			    .files = files,
 			    .old_home = old_home,
 			    .old_files = old_files};
-	int r = snapshot_scan(ctx, home, files, exclude, keep->size_max ? keep->size_max : SNAPSHOT_SIZE_DEFAULT,
+	int r = snapshot_scan(ctx, kept, home, files, exclude, keep->size_max ? keep->size_max : SNAPSHOT_SIZE_DEFAULT,
 			      &delta, err);
 
+	if (r == 0 && kept->is_copied) {
+		struct manifest all = delta;
+
+		kept_compare(ctx->arena, kept, &all, &delta);
+	}
 	if (r == 0 && delta.count)
 		r = is_new(kept->store, ctx, &delta, err);
 	if (r <= 0)
@@ -458,6 +463,29 @@ int kept_save(struct ctx *ctx, const struct sandbox_keep *keep, const struct kep
 		r = save_once(&p, kept, err);
 	release(p.lease, ctx);
 	return r;
+}
+
+int kept_finish(struct ctx *ctx, const struct sandbox_job *job, const struct kept *kept, int home, int files,
+		struct sandbox_result *ret)
+{
+	const struct sandbox_keep *keep = job->keep;
+	struct sandbox_change *more;
+	struct err err = {0};
+
+	if (!keep || keep->read_only)
+		return 0;
+	ret->left_out = STR_NONE;
+	if (job->files.read_only || kept_save(ctx, keep, kept, home, files, job->files.exclude, &err) == 0)
+		return 0;
+	if (err.kind == ERR_CANCELLED)
+		return -ERR_CANCELLED;
+	more = ARENA_ARRAY(ctx->arena, struct sandbox_change, ret->change_count + 1);
+	if (ret->change_count)
+		memcpy(more, ret->changes, ret->change_count * sizeof *more);
+	more[ret->change_count++] = (struct sandbox_change){
+		.outcome = SANDBOX_REFUSED, .path = STR("/home"), .reason = err_text(ctx->arena, &err)};
+	ret->changes = more;
+	return 0;
 }
 
 /* --- keeping house --- */

@@ -4,6 +4,9 @@
  * `exclude` names. A change elsewhere among the files matters only when it removes something that is kept: a directory
  * that is gone takes its node_modules along.
  *
+ * In tiers without layers they are whole directories: then all that is kept is listed, and kept_compare() finds what
+ * was changed.
+ *
  * Every process of the command is dead, and the layers are thrown away afterwards. So a file that its owner may not
  * read is simply made readable here; the mode that is kept is the one it had.
  */
@@ -34,6 +37,7 @@ struct scan {
 	uint64_t size_max;
 	char *chunk;
 	struct manifest *out;
+	const struct kept *copy; /* NULL: they are layers */
 };
 
 static int scan_dir(struct scan *s, int fd, struct str at, bool is_kept, unsigned depth, struct err *err);
@@ -67,6 +71,30 @@ static int add(struct scan *s, struct snap_entry entry, struct err *err)
 			       SNAPSHOT_PATH_MAX);
 	manifest_add(s->ctx->arena, s->out, entry);
 	return 0;
+}
+
+/* The file of the store, which was copied there and is as it was. */
+static bool is_of_store(const struct scan *s, struct str path, const struct stat *st)
+{
+	const struct baseline *base = s->copy ? s->copy->base : NULL;
+	struct str inside = str_from(path, sizeof SNAPSHOT_FILES);
+	const size_t *at = base && base->index && str_starts(path, STR(SNAPSHOT_FILES "/"))
+				   ? strmap_find(base->index, inside)
+				   : NULL;
+	const struct copied *c = at ? &base->copies[*at - 1] : NULL;
+
+	return c && c->size == (uint64_t)st->st_size && c->inode == st->st_ino &&
+	       c->changed_ns == clock_of_timespec(st->st_ctim);
+}
+
+/* The hash of a kept file that nobody has touched since it was copied; empty: it has to be read. */
+static struct str known_hash(const struct scan *s, const struct snap_entry *entry, const struct stat *st)
+{
+	const struct snap_entry *was = s->copy ? manifest_find(&s->copy->copied, entry->path) : NULL;
+	bool same = was && was->kind == SNAP_FILE && was->size == entry->size && was->mtime_ns == entry->mtime_ns &&
+		    clock_of_timespec(st->st_ctim) < s->copy->copied_ns;
+
+	return same ? was->hash : STR_NONE;
 }
 
 static int scan_file(struct scan *s, int here, const char *name, struct snap_entry entry, struct err *err)
@@ -143,9 +171,16 @@ static int scan_one(struct scan *s, int here, const char *name, struct str at, b
 		entry.mtime_ns = 0; /* it changes with every entry and nobody relies on it */
 		return scan_subdir(s, here, name, entry, is_kept, depth, err);
 	}
+	if (s->copy && !is_kept)
+		return 0;
+	if (S_ISREG(st.st_mode) && is_of_store(s, entry.path, &st))
+		return 0;
 	if (S_ISREG(st.st_mode)) {
 		entry.kind = SNAP_FILE;
 		entry.size = is_kept ? (uint64_t)st.st_size : 0;
+		entry.hash = known_hash(s, &entry, &st);
+		if (entry.hash.len)
+			return add(s, entry, err);
 		return is_kept ? scan_file(s, here, name, entry, err) : add(s, entry, err);
 	}
 	if (S_ISCHR(st.st_mode) && st.st_rdev == makedev(0, 0)) {
@@ -201,10 +236,14 @@ static int scan_top(struct scan *s, int dir, const char *name, bool is_kept, str
 		      : scan_dir(s, fd, str_of(name), is_kept, 0, err);
 }
 
-int snapshot_scan(struct ctx *ctx, int home, int files, const char *const *exclude, uint64_t size_max,
-		  struct manifest *ret, struct err *err)
+int snapshot_scan(struct ctx *ctx, const struct kept *kept, int home, int files, const char *const *exclude,
+		  uint64_t size_max, struct manifest *ret, struct err *err)
 {
-	struct scan s = {.ctx = ctx, .size_max = size_max, .out = ret, .chunk = xmalloc(CHUNK)};
+	struct scan s = {.ctx = ctx,
+			 .size_max = size_max,
+			 .out = ret,
+			 .chunk = xmalloc(CHUNK),
+			 .copy = kept->is_copied ? kept : NULL};
 	int r = 0;
 
 	*ret = (struct manifest){0};

@@ -230,14 +230,34 @@ static int empty_file(struct tree *t, const struct snap_entry *e, struct err *er
 	return fd < 0 ? err_sys(err, -fd, "cannot write a kept file") : finish_file(t, e, fd, err);
 }
 
-/* The same content as that of `from`, which is there. */
-static int copy_file(struct tree *t, const struct snap_entry *from, const struct snap_entry *e, struct err *err)
+/* A file of a tree that its owner may not read: the mode that counts is in the list. */
+static int open_shut(int dir, struct str path)
 {
-	char name[256], bytes[64 * 1024];
-	FD_SCOPE int parent = open_parent(t, from->path, name);
-	FD_SCOPE int in = parent < 0 ? -1 : openat(parent, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-	int out = make_file(t, e);
-	ssize_t n = in < 0 || out < 0 ? -1 : 1;
+	char text[SNAPSHOT_PATH_MAX + 1];
+	struct stat st;
+
+	for (size_t i = 1; i <= path.len && i < sizeof text; i++) {
+		if (i < path.len && path.ptr[i] != '/')
+			continue;
+		memcpy(text, path.ptr, i);
+		text[i] = 0;
+		if (fstatat(dir, text, &st, AT_SYMLINK_NOFOLLOW) == 0 && !S_ISLNK(st.st_mode))
+			(void)fchmodat(dir, text, (st.st_mode & 0777) | (S_ISDIR(st.st_mode) ? 0500 : 0400), 0);
+	}
+	return open_beneath(dir, path, O_RDONLY);
+}
+
+/* The same content as that of the file `from` of the tree `dir`. */
+static int copy_file(struct tree *t, int dir, struct str from, const struct snap_entry *e, struct err *err)
+{
+	char bytes[64 * 1024];
+	int opened = open_beneath(dir, from, O_RDONLY);
+	FD_SCOPE int in = opened == -EACCES ? open_shut(dir, from) : opened;
+	int out = in < 0 ? -1 : make_file(t, e);
+	ssize_t n = out < 0 ? -1 : 1;
+
+	if (in < 0)
+		errno = -in;
 
 	while (n > 0 && (n = read(in, bytes, sizeof bytes)) > 0)
 		if (write(out, bytes, (size_t)n) != n)
@@ -283,7 +303,8 @@ static int fetch_files(struct tree *t, struct snap_entry **list, size_t count, s
 	for (size_t i = kept; i < count && r == 0; i++) {
 		struct snap_entry **same = bsearch(&list[i], list, kept, sizeof *list, by_place);
 
-		r = same ? copy_file(t, *same, list[i], err) : err_set(err, ERR_CORRUPT, "a kept file has no place");
+		r = same ? copy_file(t, t->dir, (*same)->path, list[i], err)
+			 : err_set(err, ERR_CORRUPT, "a kept file has no place");
 	}
 	return r;
 }
@@ -660,7 +681,7 @@ static int restore_once(struct ctx *ctx, const struct sandbox_keep *keep, uid_t 
 	r = snapshot_head(ret->store, ctx, &head, err);
 	if (r == 0 && !str_eq(head.id, ret->id))
 		return err_set(err, ERR_NOT_FOUND, "a newer snapshot was saved");
-	t.gives = geteuid() == 0;
+	t.gives = user_is_root();
 	t.m = &head.manifest;
 	if (r == 0)
 		r = make_tree(&t, cache, name, err);
@@ -684,6 +705,99 @@ int kept_restore(struct ctx *ctx, const struct sandbox_keep *keep, uid_t uid, gi
 	if (r == -ERR_CORRUPT)
 		err_prefix(err, "what earlier commands left cannot be restored (drop it with `stead sandbox drop`)");
 	return r;
+}
+
+/* --- for a command without layers --- */
+
+/* Takes the place of what is there. */
+static int place_copy(struct tree *t, int from, const struct snap_entry *e, struct err *err)
+{
+	char name[256];
+	bool ignored;
+
+	make_parents(t, e->path);
+	{
+		FD_SCOPE int parent = open_parent(t, e->path, name);
+
+		if (parent < 0)
+			return err_sys(err, -parent, "what earlier commands left cannot be copied for the command");
+		if (e->kind != SNAP_DIR || e->opaque)
+			work_remove(parent, name);
+		else
+			(void)unlinkat(parent, name, 0); /* which leaves a directory */
+	}
+	if (e->kind == SNAP_GONE)
+		return 0;
+	return e->kind == SNAP_FILE ? copy_file(t, from, e->path, e, err) : make_entry(t, e, &ignored, err);
+}
+
+static int place_copies(struct tree *t, int from, struct err *err)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < t->m->count && r == 0; i++) {
+		r = ctx_check(t->ctx, err);
+		if (r == 0)
+			r = place_copy(t, from, &t->m->entries[i], err);
+	}
+	for (size_t i = t->m->count; i-- > 0 && r == 0;) {
+		const struct snap_entry *e = &t->m->entries[i];
+		FD_SCOPE int fd = e->kind == SNAP_DIR ? open_beneath(t->dir, e->path, O_RDONLY | O_DIRECTORY) : -1;
+
+		if (fd >= 0 && fchmod(fd, e->mode) != 0)
+			r = err_sys(err, errno, "a directory for the command cannot be finished");
+	}
+	return r;
+}
+
+int kept_copy(struct ctx *ctx, struct kept *kept, const char *work, uid_t uid, gid_t gid, struct err *err)
+{
+	struct tree t = {.ctx = ctx, .uid = uid, .gid = gid, .gives = user_is_root(), .m = &kept->copied, .linked = -1};
+	FD_SCOPE int dir = open(work, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	struct stat st;
+	int r;
+
+	kept->is_copied = true;
+	if (!kept->dir)
+		return 0;
+	if (dir < 0 || !read_manifest(ctx, kept->lock, &kept->copied))
+		return err_set(err, ERR_UNAVAILABLE,
+			       "the cache of what earlier commands left cannot be read; remove it: \"%.200s\"",
+			       kept->dir);
+	t.dir = dir;
+	r = place_copies(&t, kept->lock, err);
+	if (r == 0 && (fchmod(dir, 0700) != 0 || fstat(dir, &st) != 0)) /* its time of change is now */
+		r = err_sys(err, errno, "the directory of the command cannot be looked at");
+	if (r == 0)
+		kept->copied_ns = clock_of_timespec(st.st_ctim);
+	return r;
+}
+
+void kept_compare(struct arena *arena, const struct kept *kept, const struct manifest *all, struct manifest *ret)
+{
+	struct strmap *store = kept->base ? kept->base->index : NULL;
+
+	*ret = (struct manifest){0};
+	for (size_t i = 0; i < all->count; i++) {
+		struct snap_entry e = all->entries[i];
+		const struct snap_entry *was = manifest_find(&kept->copied, e.path);
+
+		if (was && was->kind == SNAP_DIR && e.kind == SNAP_DIR)
+			e.opaque = was->opaque;
+		if (!was || !snap_entry_same(was, &e))
+			manifest_add(arena, ret, e);
+	}
+	for (size_t i = 0; i < kept->copied.count; i++) {
+		struct snap_entry e = {.kind = SNAP_GONE, .path = kept->copied.entries[i].path, .pack = SNAP_NEW};
+
+		if (kept->copied.entries[i].kind == SNAP_GONE || manifest_find(all, e.path))
+			continue;
+		/* a mark is only needed where the store has something that would show again */
+		e.is_cover = !store || str_starts(e.path, STR(SNAPSHOT_HOME)) ||
+			     !strmap_find(store, str_from(e.path, sizeof SNAPSHOT_FILES));
+		manifest_add(arena, ret, e);
+	}
+	manifest_sort(ret);
 }
 
 void kept_release(struct kept *kept)

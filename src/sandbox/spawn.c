@@ -34,8 +34,8 @@
 #include "base/fd.h"
 #include "sandbox/sandbox_internal.h"
 
-#define NAMESPACES                                                                                                     \
-	(CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP)
+/* The network follows in view.c. */
+#define NAMESPACES  (CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP)
 #define KILL_ROUNDS 1000
 
 const char *step_name(enum step step)
@@ -77,44 +77,90 @@ void plan_fail(const struct plan *plan, enum step step)
 	_exit(125);
 }
 
-void plan_send_files(const struct plan *plan, int lower, int upper, int home)
+void plan_send(const struct plan *plan, const struct note *note, const int *given, size_t given_count)
 {
-	struct note note = {.kind = NOTE_FILES, .value = lower >= 0};
 	union {
 		struct cmsghdr align;
 		char room[CMSG_SPACE(3 * sizeof(int))];
 	} control = {{0}};
-	struct iovec iov = {&note, sizeof note};
+	struct iovec iov = {(void *)(uintptr_t)note, sizeof *note};
 	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
-	int fds[3], count = 0;
+	size_t count = 0;
+	int fds[3];
 
-	for (int i = 0; i < 3; i++)
-		if ((fds[count] = i == 0 ? upper : i == 1 ? lower : home) >= 0)
-			count++;
+	for (size_t i = 0; i < given_count && count < COUNT(fds); i++)
+		if (given[i] >= 0)
+			fds[count++] = given[i];
 	if (count) {
 		struct cmsghdr *c;
 
 		msg.msg_control = control.room;
-		msg.msg_controllen = CMSG_SPACE((size_t)count * sizeof(int));
+		msg.msg_controllen = CMSG_SPACE(count * sizeof(int));
 		c = CMSG_FIRSTHDR(&msg);
-		*c = (struct cmsghdr){.cmsg_level = SOL_SOCKET,
-				      .cmsg_type = SCM_RIGHTS,
-				      .cmsg_len = CMSG_LEN((size_t)count * sizeof(int))};
-		memcpy(CMSG_DATA(c), fds, (size_t)count * sizeof(int));
+		*c = (struct cmsghdr){
+			.cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(count * sizeof(int))};
+		memcpy(CMSG_DATA(c), fds, count * sizeof(int));
 	}
 	if (sendmsg(plan->control, &msg, MSG_NOSIGNAL) < 0)
 		_exit(125);
 }
 
-size_t plan_hear(const struct plan *plan, char *packet, size_t size)
+void plan_send_files(const struct plan *plan, int lower, int upper, int home)
 {
+	plan_send(plan, &(struct note){.kind = NOTE_FILES, .value = lower >= 0}, (const int[]){upper, lower, home}, 3);
+}
+
+static void enter_groups(const struct plan *plan, const int *groups, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (groups[i] >= 0 && write(groups[i], "0", 1) != 1)
+			plan_fail(plan, STEP_LIMITS);
+}
+
+ssize_t plan_receive(int control, char *packet, size_t size, int fds[PLAN_FDS_MAX], size_t *ret_count)
+{
+	union {
+		struct cmsghdr align;
+		char room[CMSG_SPACE(PLAN_FDS_MAX * sizeof(int))];
+	} data;
+	struct iovec iov = {packet, size};
+	struct msghdr msg = {
+		.msg_iov = &iov, .msg_iovlen = 1, .msg_control = data.room, .msg_controllen = sizeof data.room};
+	struct cmsghdr *c;
 	ssize_t n;
 
-	while ((n = read(plan->control, packet, size)) < 0 && errno == EINTR)
+	while ((n = recvmsg(control, &msg, MSG_CMSG_CLOEXEC)) < 0 && errno == EINTR)
 		;
+	*ret_count = 0;
+	c = n > 0 ? CMSG_FIRSTHDR(&msg) : NULL;
+	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS) {
+		*ret_count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+		memcpy(fds, CMSG_DATA(c), *ret_count * sizeof(int));
+	}
+	return n;
+}
+
+size_t plan_hear(const struct plan *plan, char *packet, size_t size)
+{
+	int groups[PLAN_FDS_MAX];
+	size_t count;
+	ssize_t n = plan_receive(plan->control, packet, size, groups, &count);
+
 	if (n <= 0)
 		_exit(125);
+	enter_groups(plan, groups, count);
+	for (size_t i = 0; i < count; i++)
+		close(groups[i]);
 	return (size_t)n;
+}
+
+/* --- the machine's /proc --- */
+
+static int host_proc = -1;
+
+int plan_proc(void)
+{
+	return host_proc;
 }
 
 /* --- the command --- */
@@ -125,10 +171,12 @@ static bool give_answer_pipe(const struct plan *plan)
 	return plan->answer == 3 ? fcntl(3, F_SETFD, 0) == 0 : dup2(plan->answer, 3) == 3;
 }
 
-/* When the memory of all is used up, the kernel ends the command and not the guardian, which tells of it. */
-static void be_first_to_go(void)
+/* When the memory of all is used up, the kernel ends the command and not the guardian, which reports it. The command
+   marks itself, in the machine's /proc, because its own is read-only. It does so while the guardian waits: at any other
+   time the kernel would look through all processes of the machine for those that share the memory. */
+static void become_first_to_go(void)
 {
-	int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+	int fd = openat(host_proc, "self/oom_score_adj", O_WRONLY | O_CLOEXEC);
 
 	if (fd >= 0) {
 		(void)!write(fd, "1000", 4);
@@ -138,33 +186,34 @@ static void be_first_to_go(void)
 
 __attribute__((noreturn)) static void become_command(const struct plan *plan)
 {
+	bool is_denied = false;
 	sigset_t none;
 
+	become_first_to_go();
 	if (plan->is_worker)
 		view_enter(plan);
 	setsid();
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
-	for (int sig = 1; sig < 65; sig++)
-		signal(sig, SIG_DFL);
 	if (dup2(plan->in, 0) < 0 || dup2(plan->out, 1) < 0 || dup2(plan->said, 2) < 0 ||
 	    (plan->tty && ioctl(0, TIOCSCTTY, 0) != 0) || close_range(3, ~0U, CLOSE_RANGE_CLOEXEC) != 0 ||
 	    (plan->answer >= 0 && !give_answer_pipe(plan)) ||
 	    (plan->passed[0] >= 0 && (dup2(plan->passed[0], 8) != 8 || dup2(plan->passed[1], 9) != 9)))
 		plan_fail(plan, STEP_FORK);
 	umask(022);
-	be_first_to_go();
 	if (chdir(plan->cwd) != 0)
 		plan_fail(plan, STEP_CWD);
 	confine(plan);
-	plan_note(plan, &(struct note){.kind = NOTE_STARTED});
 	if (!plan->programs)
 		_exit(0);
 	for (size_t i = 0; plan->programs[i]; i++) {
 		execve(plan->programs[i], (char *const *)plan->argv, (char *const *)plan->env);
-		if (errno != ENOENT && errno != ENOTDIR)
+		is_denied |= errno == EACCES; /* as in a shell, another directory of PATH may have it */
+		if (errno != ENOENT && errno != ENOTDIR && errno != EACCES)
 			break;
 	}
+	if (is_denied && (errno == ENOENT || errno == ENOTDIR))
+		errno = EACCES;
 	plan_note(plan, &(struct note){.kind = NOTE_EXEC_FAILED, .sys = errno});
 	_exit(errno == ENOENT || errno == ENOTDIR ? 127 : 126);
 }
@@ -201,11 +250,11 @@ static pid_t start_command(const struct plan *plan)
 
 /* --- the guardian --- */
 
-/* Processes that this one adopted. True: there was one. */
-static bool kill_children(void)
+/* Processes that this one made or adopted. Returns how many of them will be there to be reaped. */
+static size_t kill_children(void)
 {
-	char path[64], text[4096];
-	bool any = false;
+	char path[64], text[32 * 1024];
+	size_t count = 0;
 	ssize_t n;
 	int fd;
 
@@ -214,15 +263,17 @@ static bool kill_children(void)
 	n = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
 	if (fd >= 0)
 		close(fd);
+	while (n > 0 && text[n - 1] != ' ') /* not a number that the end of the buffer has cut */
+		n--;
 	text[n > 0 ? n : 0] = 0;
 	for (char *p = text, *end; *p; p = end) {
 		long pid = strtol(p, &end, 10);
 
 		if (end == p)
 			break;
-		any |= pid > 1 && kill((pid_t)pid, SIGKILL) == 0;
+		count += pid > 1 && kill((pid_t)pid, SIGKILL) == 0;
 	}
-	return any;
+	return count;
 }
 
 __attribute__((noreturn)) static void end_all(const struct plan *plan, pid_t command)
@@ -232,34 +283,41 @@ __attribute__((noreturn)) static void end_all(const struct plan *plan, pid_t com
 	if (command > 0)
 		kill(-command, SIGKILL);
 	for (int round = 0; round < KILL_ROUNDS; round++) {
-		bool any = kill_children();
+		size_t killed = kill_children();
 		pid_t gone;
 
-		while ((gone = waitpid(-1, NULL, any ? 0 : WNOHANG)) > 0)
-			any = false;
+		while ((gone = waitpid(-1, NULL, killed ? 0 : WNOHANG)) > 0)
+			killed -= killed > 0;
 		if (gone < 0 && errno == ECHILD)
 			break;
 	}
 	_exit(0);
 }
 
-/* Reaps what has ended; reports the command. */
-static void reap(const struct plan *plan, pid_t *command)
+/* Reaps what has ended; reports the command. When nothing else is left in its namespace, that ends too. */
+static void reap(const struct plan *plan, pid_t command)
 {
+	struct note note = {.kind = NOTE_EXITED};
 	struct rusage used;
+	bool has_ended = false;
 	int status;
 	pid_t pid;
 
 	while ((pid = wait4(-1, &status, WNOHANG, &used)) > 0)
-		if (pid == *command) {
-			struct note note = {.kind = NOTE_EXITED, .value = status};
-
+		if (pid == command) {
 			getrusage(RUSAGE_CHILDREN, &used);
+			note.value = status;
 			note.cpu_us = (used.ru_utime.tv_sec + used.ru_stime.tv_sec) * INT64_C(1000000) +
 				      used.ru_utime.tv_usec + used.ru_stime.tv_usec;
 			note.memory_peak = (uint64_t)used.ru_maxrss * 1024;
-			plan_note(plan, &note);
+			has_ended = true;
 		}
+	if (!has_ended)
+		return;
+	note.is_alone = plan->tier == SANDBOX_NAMESPACES && !plan->is_worker && pid < 0 && errno == ECHILD;
+	plan_note(plan, &note);
+	if (note.is_alone)
+		_exit(0);
 }
 
 __attribute__((noreturn)) static void guard(const struct plan *plan)
@@ -276,6 +334,8 @@ __attribute__((noreturn)) static void guard(const struct plan *plan)
 	command = fds[1].fd < 0 ? -1 : start_command(plan);
 	if (command < 0)
 		plan_fail(plan, STEP_FORK);
+	if (host_proc >= 0)
+		close(host_proc);
 	/* a command must be able to neither look into this process nor use what it holds */
 	(void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
 	/* that of a worker goes on mounting; its capabilities are those of a namespace with one user in it */
@@ -295,7 +355,7 @@ __attribute__((noreturn)) static void guard(const struct plan *plan)
 			end_all(plan, command);
 		while (read(fds[1].fd, &info, sizeof info) > 0)
 			;
-		reap(plan, &command);
+		reap(plan, command);
 	}
 }
 
@@ -326,13 +386,6 @@ static void close_others(const struct plan *plan)
 	close_range(from, ~0U, 0);
 }
 
-static void enter_groups(const struct plan *plan)
-{
-	for (size_t i = 0; i < COUNT(plan->groups); i++)
-		if (plan->groups[i] >= 0 && write(plan->groups[i], "0", 1) != 1)
-			plan_fail(plan, STEP_LIMITS);
-}
-
 /* Capabilities in a user namespace that does not know root are not lost by this. */
 static void become_user(const struct plan *plan, uid_t uid, gid_t gid)
 {
@@ -341,19 +394,36 @@ static void become_user(const struct plan *plan, uid_t uid, gid_t gid)
 		plan_fail(plan, STEP_USER);
 }
 
-__attribute__((noreturn)) static void guardian(const struct plan *plan)
+/* What the command inherits whatever it is: a spare has it before there is a command. All signals are blocked. */
+static void settle(const struct plan *plan)
+{
+	for (int sig = 1; sig < 65; sig++)
+		signal(sig, SIG_DFL);
+	if (plan->tier == SANDBOX_NAMESPACES || plan->tier == SANDBOX_LANDLOCK)
+		bound_capabilities();
+	if (plan->tier == SANDBOX_NAMESPACES) {
+		(void)sethostname("sandbox", 7);
+		(void)syscall(SYS_keyctl, 1 /* KEYCTL_JOIN_SESSION_KEYRING */, NULL, 0, 0, 0);
+	}
+}
+
+__attribute__((noreturn)) static void guardian(struct plan *plan)
 {
 	char said;
 
-	enter_groups(plan);
+	enter_groups(plan, plan->groups, COUNT(plan->groups));
 	close_others(plan);
+	host_proc = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (plan->tier == SANDBOX_NAMESPACES) {
+		view_begin_network(plan);
 		if (plan->becomes && plan_hear(plan, &said, 1) && said == SAY_MAPPED)
 			become_user(plan, SANDBOX_UID, SANDBOX_UID);
+		settle(plan);
 		view_build(plan);
 	} else {
 		if (plan->becomes)
 			become_user(plan, plan->uid, plan->gid);
+		settle(plan);
 		if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0)
 			plan_fail(plan, STEP_FORK);
 		plan_send_files(plan, -1, -1, -1);
@@ -384,6 +454,22 @@ static int map_user(const struct plan *plan, const struct spawned *child, struct
 	    send(child->control, &(char){SAY_MAPPED}, 1, MSG_NOSIGNAL) != 1)
 		return err_sys(err, errno, "cannot %s", step_name(STEP_IDS));
 	return 0;
+}
+
+static int refused(int sys, struct err *err)
+{
+	if (sys == ENOSPC || sys == EUSERS)
+		return err_set(
+			err, ERR_UNSUPPORTED,
+			"it allows no more user namespaces; raise the limit with sysctl user.max_user_namespaces");
+	if (sys == EPERM || sys == EACCES)
+		return err_set(
+			err, ERR_UNSUPPORTED,
+			"it refuses user namespaces to this user; allow them (sysctl "
+			"kernel.unprivileged_userns_clone=1 on Debian, "
+			"kernel.apparmor_restrict_unprivileged_userns=0 on Ubuntu), or choose another sandbox.tier "
+			"of those in `stead doctor`");
+	return err_sys(err, sys, "cannot %s", step_name(STEP_NAMESPACES));
 }
 
 /* Above the descriptors that a command may have, even where the program has closed some of those. */
@@ -419,7 +505,7 @@ int plan_spawn(struct plan *plan, struct spawned *ret, struct err *err)
 	close(ends[1]);
 	if (pid < 0) {
 		close(ends[0]);
-		return err_sys(err, errno, "cannot %s", step_name(flags ? STEP_NAMESPACES : STEP_FORK));
+		return flags ? refused(errno, err) : err_sys(err, errno, "cannot %s", step_name(STEP_FORK));
 	}
 	*ret = (struct spawned){.pid = pid, .control = ends[0]};
 	return plan->becomes && flags ? map_user(plan, ret, err) : 0;

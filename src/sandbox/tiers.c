@@ -100,9 +100,31 @@ static struct str why(struct arena *arena, const struct trial *trial, const char
 	return trial->works ? str_of(works) : err_text(arena, &trial->err);
 }
 
+/* Whether files of other stores can be shown, to commands and by `stead mount`. */
+static struct sandbox_ability fuse_ability(void)
+{
+	bool exists = access("/dev/fuse", F_OK) == 0, opens = access("/dev/fuse", R_OK | W_OK) == 0;
+	bool helper =
+		geteuid() == 0 || access("/usr/bin/fusermount3", X_OK) == 0 || access("/bin/fusermount3", X_OK) == 0;
+
+	if (opens && helper)
+		return (struct sandbox_ability){
+			"fuse", true, STR("files on servers are shown without copying them, and `stead mount` works")};
+	if (opens)
+		return (struct sandbox_ability){"fuse", true,
+						STR("files on servers are shown without copying them; `stead mount` "
+						    "needs the program fusermount3 (package fuse3)")};
+	return (struct sandbox_ability){
+		"fuse", false,
+		exists ? STR("only root may open /dev/fuse: files on servers are copied for each command, and `stead "
+			     "mount` is refused; let users read and write the device (mode 666)")
+		       : STR("no /dev/fuse: files on servers are copied for each command, and `stead mount` is "
+			     "refused; load the kernel module fuse, or give the container the device")};
+}
+
 size_t sandbox_abilities(struct arena *arena, struct sandbox_ability **ret)
 {
-	struct sandbox_ability *a = ARENA_ARRAY(arena, struct sandbox_ability, 6);
+	struct sandbox_ability *a = ARENA_ARRAY(arena, struct sandbox_ability, 7);
 	const struct trial *own = tried(SANDBOX_NAMESPACES), *weak = tried(SANDBOX_LANDLOCK);
 	const struct trial *bwrap = tried(SANDBOX_BUBBLEWRAP), *engine = tried(SANDBOX_CONTAINER);
 	int abi = landlock_abi();
@@ -126,6 +148,7 @@ size_t sandbox_abilities(struct arena *arena, struct sandbox_ability **ret)
 					why(arena, bwrap, "bwrap works; only used when asked for")};
 	a[5] = (struct sandbox_ability){"container", engine->works,
 					why(arena, engine, "a container engine answers; only used when asked for")};
+	a[6] = fuse_ability();
 	*ret = a;
-	return 6;
+	return 7;
 }

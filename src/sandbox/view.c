@@ -23,6 +23,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/limits.h"
@@ -107,23 +108,30 @@ static bool take_top(const char *name)
 	return access(from, F_OK) != 0 || (make_dir(to) && bind_read_only(from, to));
 }
 
-/* A further directory, with its parents. It was opened before anything was mounted over it. */
-static bool take_path(int fd, const char *path)
+/* The directory `path` of the view, with its parents. */
+static bool make_path(char *ret, size_t size, const char *path)
 {
-	char to[512], from[32];
-	int len = snprintf(to, sizeof to, "root%s", path);
+	int len = snprintf(ret, size, "root%s", path);
 
-	if (len <= 0 || len >= (int)sizeof to)
+	if (len <= 0 || len >= (int)size)
 		return false;
-	for (char *p = to + 5; *p; p++)
+	for (char *p = ret + 5; *p; p++)
 		if (*p == '/') {
 			*p = 0;
-			if (!make_dir(to))
+			if (!make_dir(ret))
 				return false;
 			*p = '/';
 		}
+	return make_dir(ret);
+}
+
+/* A further directory. It was opened before anything was mounted over it. */
+static bool take_path(int fd, const char *path)
+{
+	char to[512], from[32];
+
 	snprintf(from, sizeof from, "/proc/self/fd/%d", fd);
-	return make_dir(to) && bind_read_only(from, to);
+	return make_path(to, sizeof to, path) && bind_read_only(from, to);
 }
 
 static void open_paths(const struct plan *plan, int *fds)
@@ -235,11 +243,10 @@ static void make_devices(const struct plan *plan)
 	     STEP_DEVICES);
 }
 
-/* Refused where the outer /proc is partly covered, as in containers: then the directory stays empty. */
+/* Refused where the outer /proc is partly covered, as in containers: then the directory stays empty. All of it is
+   read-only: settings of the kernel, and the memory of processes of the same user. */
 static void make_proc(const struct plan *plan)
 {
-	static const char *const fixed[] = {"root/proc/sys", "root/proc/sysrq-trigger", "root/proc/irq",
-					    "root/proc/bus", "root/proc/fs"};
 	static const char *const covered[] = {"root/proc/kcore", "root/proc/keys", "root/proc/key-users",
 					      "root/proc/timer_list", "root/proc/sched_debug"};
 
@@ -248,12 +255,9 @@ static void make_proc(const struct plan *plan)
 		return;
 	/* no namespaces inside, whatever the filter lets through */
 	(void)write_proc("root/proc/sys/user/max_user_namespaces", "0");
-	for (size_t i = 0; i < COUNT(fixed); i++)
-		if (access(fixed[i], F_OK) == 0)
-			must(plan, bind_read_only(fixed[i], fixed[i]), STEP_DEVICES);
 	for (size_t i = 0; i < COUNT(covered); i++)
-		if (access(covered[i], F_OK) == 0)
-			must(plan, bind_tree("/dev/null", covered[i]), STEP_DEVICES);
+		must(plan, bind_tree("/dev/null", covered[i]) || errno == ENOENT, STEP_DEVICES);
+	must(plan, lock_mount("root/proc", MOUNT_ATTR_RDONLY, 0), STEP_DEVICES);
 }
 
 /* --- the workspace --- */
@@ -303,11 +307,33 @@ static void wait_go(const struct plan *plan)
 	}
 }
 
-static void make_lower(const struct plan *plan, int source)
+/* A user's mount belongs to the user namespace in which its device was opened and it was made, so that happens here.
+   The parent answers from then on; it alone has the device, and when it closes that, whoever waits gets an error. */
+static bool show_store(const struct plan *plan, int device)
+{
+	char opts[96];
+
+	if (device < 0)
+		return false;
+	snprintf(opts, sizeof opts, "fd=%d,rootmode=40000,user_id=%d,group_id=%d,default_permissions", device,
+		 SANDBOX_UID, SANDBOX_UID);
+	if (mount("stead", "lower", "fuse", MS_RDONLY | MS_NOSUID | MS_NODEV, opts) != 0) {
+		close(device);
+		return false;
+	}
+	plan_send(plan, &(struct note){.kind = NOTE_VIEW}, &device, 1);
+	close(device);
+	return true;
+}
+
+/* False: the parent is to fill it. */
+static bool make_lower(const struct plan *plan, int source, int device)
 {
 	char link[32];
 
 	must(plan, make_dir("lower") && make_dir("mask"), STEP_FILES);
+	if (show_store(plan, device))
+		return true;
 	if (plan->tree >= 0) {
 		must(plan, syscall(SYS_move_mount, plan->tree, "", AT_FDCWD, "lower", MOVE_MOUNT_F_EMPTY_PATH) == 0,
 		     STEP_FILES);
@@ -317,6 +343,7 @@ static void make_lower(const struct plan *plan, int source)
 	} else {
 		must(plan, mount("tmpfs", "lower", "tmpfs", MS_NOSUID | MS_NODEV, plan->upper_opts) == 0, STEP_FILES);
 	}
+	return !plan->fill && !plan->shows;
 }
 
 /* The upper layer, or the whole of the files where there is no overlay. */
@@ -369,11 +396,11 @@ static int make_home(const struct plan *plan, int kept)
 	return upper;
 }
 
-static void place_files(const struct plan *plan, const char *below, int home)
+static void place_files(const struct plan *plan, const char *below, bool fill, int home)
 {
 	char at[64];
 	int len = snprintf(at, sizeof at, "%s/%s", below, plan->at);
-	int lower = plan->fill ? open(plan->use_overlay ? "lower" : "up/data", O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+	int lower = fill ? open(plan->use_overlay ? "lower" : "up/data", O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
 	int upper = open("up/data", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
 	must(plan, len < (int)sizeof at && make_dir(at) && upper >= 0, STEP_FILES);
@@ -394,18 +421,76 @@ static void place_files(const struct plan *plan, const char *below, int home)
 		must(plan, bind_tree("up/data", at), STEP_FILES);
 }
 
-/* --- the rest --- */
+/* --- the network --- */
 
-static void raise_loopback(void)
+/*
+ * A namespace of the network takes the kernel as long as everything else together. So another process makes it while
+ * this one mounts, and this one enters it at the end. They share their memory, so that no page has to be copied, and
+ * their descriptors. The helper has a stack of its own and calls the kernel through syscall() alone, which has been
+ * called before and touches errno only after a failure.
+ */
+static int network_fd; /* written by the helper; -1: it failed */
+
+/* Brings the loopback device up; a program that needs it will say that it is not. In a worker, a connection that a call
+   closed is not there for the next one. */
+static void set_up_network(const struct plan *plan)
 {
 	struct ifreq request = {.ifr_name = "lo", .ifr_flags = IFF_UP | IFF_RUNNING};
-	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	long fd = syscall(SYS_socket, AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 
 	if (fd >= 0) {
-		(void)ioctl(fd, SIOCSIFFLAGS, &request); /* a program that needs it will say so */
-		close(fd);
+		syscall(SYS_ioctl, fd, SIOCSIFFLAGS, &request);
+		syscall(SYS_close, fd);
+	}
+	fd = plan->is_worker ? syscall(SYS_openat, plan_proc(), "sys/net/ipv4/tcp_max_tw_buckets", O_WRONLY | O_CLOEXEC)
+			     : -1;
+	if (fd >= 0) {
+		syscall(SYS_write, fd, "0", 1);
+		syscall(SYS_close, fd);
 	}
 }
+
+static int make_network(void *arg)
+{
+	if (syscall(SYS_unshare, CLONE_NEWNET) == 0) {
+		set_up_network(arg);
+		network_fd = (int)syscall(SYS_openat, plan_proc(), "thread-self/ns/net", O_RDONLY | O_CLOEXEC);
+	}
+	syscall(SYS_exit, 0);
+	return 0;
+}
+
+static pid_t network_helper;
+
+void view_begin_network(const struct plan *plan)
+{
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) /* there, end_network() does all of it */
+	static _Alignas(16) char stack[16 * 1024];
+
+	network_fd = -1;
+	network_helper = clone(make_network, stack + sizeof stack, CLONE_VM | CLONE_FILES | CLONE_FS | SIGCHLD,
+			       (void *)(uintptr_t)plan);
+	must(plan, network_helper > 0, STEP_NETWORK);
+#else
+	(void)plan;
+#endif
+}
+
+static void end_network(const struct plan *plan)
+{
+	if (network_helper > 0) {
+		while (waitpid(network_helper, NULL, __WALL) < 0 && errno == EINTR)
+			;
+		must(plan, network_fd >= 0 && setns(network_fd, CLONE_NEWNET) == 0, STEP_NETWORK);
+		close(network_fd);
+	} else {
+		must(plan, unshare(CLONE_NEWNET) == 0, STEP_NETWORK);
+		set_up_network(plan);
+	}
+	net_open(plan);
+}
+
+/* --- the rest --- */
 
 static void enter(const struct plan *plan)
 {
@@ -417,44 +502,84 @@ static void enter(const struct plan *plan)
 
 /* --- a worker --- */
 
+/* Further directories of the host below one that each call has for itself; -1: it is elsewhere. */
+static int covered_paths[SANDBOX_PATHS_MAX];
+static const char *const call_dirs[] = {"root/tmp", "root/dev/shm", "root/home"};
+
+static void open_covered(const struct plan *plan)
+{
+	for (size_t i = 0; plan->paths && plan->paths[i]; i++) {
+		char path[512];
+
+		snprintf(path, sizeof path, "root%s", plan->paths[i]);
+		covered_paths[i] = -1;
+		for (size_t d = 0; d < COUNT(call_dirs); d++) {
+			size_t len = strlen(call_dirs[d]);
+
+			if (strncmp(path, call_dirs[d], len) == 0 && (!path[len] || path[len] == '/'))
+				covered_paths[i] = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+		}
+	}
+}
+
+/* Temporary directories of a call. They cover those of the program, so nothing that a call leaves there, and nothing
+   that it does to the directories themselves, is found by the next one. */
+static void cover_dirs(const struct plan *plan)
+{
+	size_t count = plan->keeps ? COUNT(call_dirs) - 1 : COUNT(call_dirs); /* a kept home is covered below */
+	char to[512];
+
+	for (size_t d = 0; d < count; d++)
+		must(plan, temporary(call_dirs[d], plan->tmp_opts), STEP_DEVICES);
+	if (plan->keeps)
+		must(plan,
+		     temporary("/call/home", plan->upper_opts) && make_dir("/call/home/data") &&
+			     make_dir("/call/home/work") &&
+			     mount("overlay", "root/home", "overlay", MS_NOSUID | MS_NODEV,
+				   "lowerdir=kept/home,upperdir=call/home/data,workdir=call/home/work,userxattr") == 0,
+		     STEP_KEPT);
+	for (size_t i = 0; plan->paths && plan->paths[i]; i++) {
+		int tree;
+
+		if (covered_paths[i] < 0)
+			continue;
+		tree = (int)syscall(SYS_open_tree, covered_paths[i], "",
+				    OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH | AT_RECURSIVE);
+		must(plan,
+		     tree >= 0 && make_path(to, sizeof to, plan->paths[i]) &&
+			     syscall(SYS_move_mount, tree, "", AT_FDCWD, to, MOVE_MOUNT_F_EMPTY_PATH) == 0,
+		     STEP_PATHS);
+		close(tree);
+	}
+}
+
 /*
  * The guardian stays outside the root: in the stage, without the files of the machine. What it mounts below "root"
  * appears in the namespace of the program. Landlock knows directories, not names, and looks for a rule on the way up
- * from the root of a mount to the directory above it: so the files come and go below /mnt, for which there is a rule,
- * and the usual path is a link.
+ * from the root of a mount to the directory above it: so for files that come and go the rule is that of "/"
+ * (confine.c), and everything else that the program could write to is mounted read-only, /proc too.
  */
 static void build_worker(const struct plan *plan, int source, int kept)
 {
-	char link[64], name[64];
-	int home, tmp, shm;
+	char link[64];
+	int home;
 
 	if (source >= 0) {
 		snprintf(link, sizeof link, "/proc/self/fd/%d", source);
 		must(plan, make_dir("source") && bind_tree(link, "source"), STEP_FILES);
 		close(source);
 	}
-	raise_loopback();
-	net_open(plan);
 	home = make_home(plan, kept);
-	if (home < 0)
-		home = open("root/home", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	tmp = open("root/tmp", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	shm = open("root/dev/shm", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	must(plan, home >= 0 && tmp >= 0 && shm >= 0, STEP_DEVICES);
-	plan_send_files(plan, shm, tmp, home);
-	close(home);
-	close(tmp);
-	close(shm);
-	snprintf(link, sizeof link, "root/mnt/%s", plan->at);
-	must(plan, make_dir("call") && make_dir("root/mnt") && make_dir(link), STEP_FILES);
-	snprintf(name, sizeof name, "root/%s", plan->at);
-	must(plan, symlink(link + strlen("root/"), name) == 0, STEP_FILES);
-	(void)sethostname("sandbox", 7);
-	(void)syscall(SYS_keyctl, 1 /* KEYCTL_JOIN_SESSION_KEYRING */, NULL, 0, 0, 0);
+	if (home >= 0)
+		close(home);
+	plan_send_files(plan, -1, -1, -1);
+	snprintf(link, sizeof link, "root/%s", plan->at);
+	must(plan, make_dir("call") && make_dir(link), STEP_FILES);
 	must(plan,
-	     lock_mount("root", MOUNT_ATTR_RDONLY, 0) && mount(NULL, "root", NULL, MS_SHARED, NULL) == 0 &&
+	     lock_mount("root", MOUNT_ATTR_RDONLY, 0) && mount(NULL, "root", NULL, MS_REC | MS_SHARED, NULL) == 0 &&
 		     syscall(SYS_pivot_root, ".", ".") == 0 && umount2(".", MNT_DETACH) == 0 && chdir("/") == 0,
 	     STEP_PIVOT);
+	open_covered(plan);
 }
 
 void view_enter(const struct plan *plan)
@@ -470,31 +595,36 @@ void view_place(const struct plan *plan, bool fill, int tree)
 	call.fill = fill;
 	call.tree = tree;
 	call.keeps = false;
-	must(plan,
-	     mount("tmpfs", "/call", "tmpfs", MS_NOSUID | MS_NODEV, "mode=0755,size=64m") == 0 && chdir("/call") == 0,
-	     STEP_FILES);
+	must(plan, mount("tmpfs", "/call", "tmpfs", MS_NOSUID | MS_NODEV, "mode=0755,size=64m") == 0, STEP_FILES);
+	cover_dirs(plan);
+	must(plan, chdir("/call") == 0, STEP_FILES);
 	if (plan->has_files && (fill || tree >= 0))
-		make_lower(&call, -1);
+		(void)make_lower(&call, -1, -1);
 	else if (plan->has_files)
 		must(plan, make_dir("lower") && make_dir("mask") && bind_tree("/source", "lower"), STEP_FILES);
 	if (tree >= 0)
 		close(tree);
 	make_upper(&call);
-	place_files(&call, "../root/mnt", -1);
+	place_files(&call, "../root", fill, -1);
 	must(plan, chdir("/") == 0, STEP_FILES);
 }
 
 bool view_clear(const struct plan *plan)
 {
 	char at[64];
+	bool ok;
 
-	snprintf(at, sizeof at, "root/mnt/%s", plan->at);
-	return umount2(at, MNT_DETACH) == 0 && umount2("/call", MNT_DETACH) == 0;
+	snprintf(at, sizeof at, "root/%s", plan->at);
+	ok = umount2(at, MNT_DETACH) == 0;
+	for (size_t d = 0; d < COUNT(call_dirs); d++)
+		ok = umount2(call_dirs[d], MNT_DETACH) == 0 && ok;
+	return umount2("/call", MNT_DETACH) == 0 && ok;
 }
 
-void view_build(const struct plan *plan)
+void view_build(struct plan *plan)
 {
-	int source, kept, paths[SANDBOX_PATHS_MAX];
+	int source, kept, device, paths[SANDBOX_PATHS_MAX];
+	bool fill;
 
 	map_ids(plan);
 	must(plan,
@@ -513,16 +643,23 @@ void view_build(const struct plan *plan)
 	make_proc(plan);
 	take_paths(plan, paths);
 	if (plan->is_worker) {
+		end_network(plan);
 		build_worker(plan, source, kept);
 		return;
 	}
+	if (plan->call) {
+		end_network(plan);
+		spare_wait(plan);
+	}
+	fill = plan->fill;
+	device = plan->shows ? open("/dev/fuse", O_RDWR | O_CLOEXEC | O_NONBLOCK) : -1;
 	if (plan->use_overlay)
-		make_lower(plan, source);
+		fill = !make_lower(plan, source, device);
 	make_upper(plan);
-	raise_loopback();
-	net_open(plan);
-	place_files(plan, "root", make_home(plan, kept));
-	(void)sethostname("sandbox", 7);
-	(void)syscall(SYS_keyctl, 1 /* KEYCTL_JOIN_SESSION_KEYRING */, NULL, 0, 0, 0);
+	if (plan->net >= 0) /* the parent serves it before the command may begin */
+		end_network(plan);
+	place_files(plan, "root", fill, make_home(plan, kept));
 	enter(plan);
+	if (plan->net < 0 && !plan->call) /* as late as possible, because it takes the longest */
+		end_network(plan);
 }

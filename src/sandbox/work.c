@@ -21,6 +21,60 @@
 #include "base/fd.h"
 #include "sandbox/sandbox_internal.h"
 
+#define UIDS_NEEDED UINT32_C(2000000000)
+
+/* The range of ids that begins with `from` in this user namespace; *ret_outside is what `from` is in the one above. */
+static uint32_t mapped_ids(uint32_t from, uint32_t *ret_outside)
+{
+	FILE *map = fopen("/proc/self/uid_map", "re");
+	unsigned inside, outside, count, found = 0;
+
+	*ret_outside = from;
+	while (map && fscanf(map, "%u %u %u", &inside, &outside, &count) == 3) /* NOLINT(cert-err34-c): the kernel's */
+		if (from >= inside && from - inside < count) {
+			*ret_outside = outside + (from - inside);
+			found = count - (from - inside);
+		}
+	if (!map)
+		return UINT32_MAX;
+	fclose(map);
+	return found;
+}
+
+bool user_is_root(void)
+{
+	uint32_t ignored;
+
+	return geteuid() == 0 && mapped_ids(0, &ignored) >= UIDS_NEEDED;
+}
+
+bool user_is_lonely_root(void)
+{
+	uint32_t outside;
+
+	return geteuid() == 0 && mapped_ids(0, &outside) < UIDS_NEEDED && outside == 0;
+}
+
+uint64_t user_threads(void)
+{
+	DIR *dir = opendir("/proc");
+	uint64_t count = 0;
+	struct dirent *e;
+	char path[300];
+	struct stat st;
+
+	while (dir && (e = readdir(dir))) {
+		if (e->d_name[0] < '1' || e->d_name[0] > '9')
+			continue;
+		snprintf(path, sizeof path, "%s/task", e->d_name);
+		if (fstatat(dirfd(dir), path, &st, 0) == 0 && st.st_uid == geteuid() && st.st_nlink > 2)
+			count += st.st_nlink - 2; /* a directory for each of them */
+	}
+	if (dir)
+		closedir(dir);
+	return count;
+}
+
 #define NAME      "stead-sandbox-"
 #define DEPTH_MAX 200
 

@@ -6,13 +6,12 @@
  * the guardian ends what is left, and what the call changed comes back as from any other run.
  *
  * The call's process has the rights of the program and no more: the same user, namespaces, limits, Landlock rules and
- * filter. It cannot write to the program's memory (Landlock gives it no write to /proc, the filter no ptrace) nor open
- * its socket (sockets cannot be opened through /proc). So there are no workers without Landlock.
+ * filter. It cannot write to the program's memory (/proc is read-only, the filter refuses ptrace) nor open its socket
+ * (sockets cannot be opened through /proc). The program must hold nothing else that can be opened and written to.
  *
  * Rejected: a sandbox for each call that is made in advance. It costs an interpreter and its imports for every call,
  * and a second call that follows at once waits for all of it.
  */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -20,7 +19,6 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -28,9 +26,8 @@
 #include "base/fd.h"
 #include "sandbox/run_internal.h"
 
-#define CLEAR_MS    3000
-#define OPEN_MS     10000
-#define ENTRIES_MAX 100 /* of a directory, that are removed after a call */
+#define CLEAR_MS 3000
+#define OPEN_MS  10000
 
 static void drop(int *fd)
 {
@@ -76,18 +73,18 @@ static bool give_streams(struct run *r, struct sandbox_worker *w)
 }
 
 /* Until the view is there. The program is started without asking again. */
-static int wait_view(struct run *r, struct sandbox_worker *w, struct err *err)
+static int wait_view(struct sandbox_worker *w, struct err *err)
 {
 	struct pollfd fd = {.fd = w->child.control, .events = POLLIN};
 	struct note note = {0};
+	int fds[3];
 
-	if (poll(&fd, 1, OPEN_MS) != 1 || run_receive(w->child.control, &note, w->dirs) != (ssize_t)sizeof note)
+	if (poll(&fd, 1, OPEN_MS) != 1 || run_receive(w->child.control, &note, fds) != (ssize_t)sizeof note)
 		return err_set(err, ERR_UNAVAILABLE, "the sandbox of a worker ended unexpectedly");
 	if (note.kind == NOTE_FAILED)
 		return err_sys(err, note.sys, "the sandbox of a worker could not %s", step_name((enum step)note.value));
-	if (note.kind != NOTE_FILES || w->dirs[2] < 0 || !cgroup_add(&w->group, w->child.pid))
+	if (note.kind != NOTE_FILES || !cgroup_add(&w->group, w->child.pid))
 		return err_set(err, ERR_UNAVAILABLE, "a worker cannot be put under its limits");
-	w->keeps = r->plan.keeps;
 	return 0;
 }
 
@@ -98,7 +95,7 @@ static int start(struct run *r, struct sandbox_worker *w, struct err *err)
 
 	if (!give_input(r, r->job->input) || !give_streams(r, w))
 		return err_sys(err, errno, "cannot create the streams of a worker");
-	cgroup_make(&w->group, r->limits.memory, r->limits.processes + 3);
+	cgroup_make(&w->group, r->limits.memory, 0);
 	code = cgroup_open(&w->group, p->groups)
 		       ? plan_spawn(p, &w->child, err)
 		       : err_sys(err, errno, "the processes of a worker cannot be put under their limits");
@@ -134,9 +131,7 @@ int sandbox_worker_open(struct ctx *ctx, const struct sandbox_job *job, struct s
 	if (code)
 		return code;
 	w = xcalloc(1, sizeof(*w));
-	*w = (struct sandbox_worker){.child = {-1, -1}, .talk = -1, .dirs = {-1, -1, -1}, .kept = {.lock = -1}};
-	for (; job->paths && job->paths[w->path_count] && w->path_count < SANDBOX_PATHS_MAX; w->path_count++)
-		w->paths[w->path_count] = strdup(job->paths[w->path_count]);
+	*w = (struct sandbox_worker){.child = {-1, -1}, .talk = -1, .kept = {.lock = -1}};
 	r.opens = true;
 	code = run_prepare(&r, SANDBOX_NAMESPACES, err);
 	if (code == 0)
@@ -144,7 +139,7 @@ int sandbox_worker_open(struct ctx *ctx, const struct sandbox_job *job, struct s
 	w->kept = r.kept;
 	r.kept = (struct kept){.lock = -1};
 	if (code == 0)
-		code = wait_view(&r, w, err);
+		code = wait_view(w, err);
 	run_release(&r);
 	if (code)
 		sandbox_worker_close(w);
@@ -176,10 +171,6 @@ void sandbox_worker_close(struct sandbox_worker *w)
 	if (!w)
 		return;
 	worker_end(w);
-	for (size_t i = 0; i < COUNT(w->dirs); i++)
-		drop(&w->dirs[i]);
-	for (size_t i = 0; i < w->path_count; i++)
-		free(w->paths[i]);
 	cgroup_remove(&w->group);
 	kept_release(&w->kept);
 	free(w);
@@ -195,34 +186,11 @@ bool worker_fits(const struct sandbox_worker *w, const struct run *r)
 	       (!p->has_files || p->fill || p->tree >= 0 || (p->dir && p->dev == w->dev && p->ino == w->ino));
 }
 
-/* A packet with descriptors. */
-static bool send_with(int to, const void *packet, size_t size, const int *fds, size_t count)
-{
-	union {
-		struct cmsghdr align;
-		char room[CMSG_SPACE(4 * sizeof(int))];
-	} data = {{0}};
-	struct iovec iov = {(void *)(uintptr_t)packet, size};
-	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
-
-	if (count) {
-		struct cmsghdr *c;
-
-		msg.msg_control = data.room;
-		msg.msg_controllen = CMSG_SPACE(count * sizeof(int));
-		c = CMSG_FIRSTHDR(&msg);
-		*c = (struct cmsghdr){
-			.cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(count * sizeof(int))};
-		memcpy(CMSG_DATA(c), fds, count * sizeof(int));
-	}
-	return sendmsg(to, &msg, MSG_NOSIGNAL) == (ssize_t)size;
-}
-
 int worker_call(struct run *r, struct err *err)
 {
 	char packet[2] = {SAY_CALL, (char)r->plan.fill};
 
-	if (!send_with(r->child.control, packet, sizeof packet, &r->plan.tree, r->plan.tree >= 0))
+	if (!run_send(r->child.control, packet, sizeof packet, &r->plan.tree, r->plan.tree >= 0))
 		return err_sys(err, errno, "the worker has ended");
 	drop(&r->plan.tree);
 	return 0;
@@ -234,7 +202,7 @@ int worker_begin(struct run *r, struct err *err)
 	int fds[4] = {p->in, p->out, p->said, p->answer};
 
 	r->has_begun = true;
-	if (!send_with(r->worker->talk, "c", 1, fds, p->answer >= 0 ? 4 : 3))
+	if (!run_send(r->worker->talk, "c", 1, fds, p->answer >= 0 ? 4 : 3))
 		return err_sys(err, errno, "the worker has ended");
 	drop(&p->in);
 	drop(&p->out);
@@ -281,61 +249,5 @@ bool worker_clear(struct sandbox_worker *w)
 
 	return send(w->child.control, &(char){SAY_CLEAR}, 1, MSG_NOSIGNAL) == 1 && poll(&fd, 1, CLEAR_MS) == 1 &&
 	       run_receive(w->child.control, &note, fds) == (ssize_t)sizeof note && note.kind == NOTE_CLEARED &&
-	       note.value && !cgroup_was_out_of_memory(&w->group);
-}
-
-/* A further directory that it sees (2), or one on the way to such a one (1). */
-static int is_shown(const struct sandbox_worker *w, const char *path)
-{
-	size_t len = strlen(path);
-
-	for (size_t i = 0; i < w->path_count; i++)
-		if (strncmp(w->paths[i], path, len) == 0 && (w->paths[i][len] == 0 || w->paths[i][len] == '/'))
-			return w->paths[i][len] ? 1 : 2;
-	return 0;
-}
-
-/* True when the directory has nothing of the call now. Directories of the call are left: what is in them may be deep.
- */
-static bool tidy(const struct sandbox_worker *w, int at, const char *where, bool may_remove)
-{
-	int fd = openat(at, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), count = 0;
-	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-	char path[512];
-	struct dirent *e;
-	bool ok = dir != NULL;
-
-	if (!dir && fd >= 0)
-		close(fd);
-	while (ok && (e = readdir(dir))) {
-		int shown, len = snprintf(path, sizeof path, "%s/%s", where, e->d_name);
-
-		if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
-			continue;
-		shown = len < (int)sizeof path ? is_shown(w, path) : 0;
-		if (shown == 1) {
-			FD_SCOPE int below = openat(at, e->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-
-			ok = below >= 0 && tidy(w, below, path, may_remove);
-		} else if (shown == 0) {
-			ok = may_remove && ++count <= ENTRIES_MAX && unlinkat(at, e->d_name, 0) == 0;
-		}
-	}
-	if (dir)
-		closedir(dir);
-	return ok;
-}
-
-void worker_tidy(struct sandbox_worker *w)
-{
-	static const char *const names[] = {"/tmp", "/dev/shm", "/home"};
-
-	for (size_t i = 0; i < COUNT(w->dirs) && !w->is_spent; i++) {
-		struct stat st;
-		bool is_upper = w->keeps && i == 2;
-
-		if (!tidy(w, w->dirs[i], names[i], !is_upper) || fstat(w->dirs[i], &st) != 0 ||
-		    (!is_upper && (st.st_mode & 07777) != 01777))
-			worker_end(w);
-	}
+	       note.value && !cgroup_was_out_of_memory(&w->group) && send(w->talk, "n", 1, MSG_NOSIGNAL) == 1;
 }

@@ -14,6 +14,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <sys/msg.h>
+#include <sys/resource.h>
 #include <sys/sem.h>
 #include <sys/shm.h>
 #include <sys/socket.h>
@@ -113,44 +114,52 @@ static bool has_shared(void)
 	       msgctl(0, MSG_INFO, (struct msqid_ds *)(void *)&queues) < 0 || queues.msgpool > 0;
 }
 
-/* The packet, with the descriptor that may come with it. */
-static ssize_t hear(int control, char *packet, size_t size, int *ret_fd)
-{
-	union {
-		struct cmsghdr align;
-		char room[CMSG_SPACE(sizeof(int))];
-	} data;
-	struct iovec iov = {packet, size};
-	struct msghdr msg = {
-		.msg_iov = &iov, .msg_iovlen = 1, .msg_control = data.room, .msg_controllen = sizeof data.room};
-	struct cmsghdr *c;
-	ssize_t n;
+/* What a process of the same user can change of another one, and what it would pass on to the calls after it. */
+struct standing {
+	int nice, policy, io;
+	cpu_set_t cpus;
+};
 
-	*ret_fd = -1;
-	while ((n = recvmsg(control, &msg, MSG_CMSG_CLOEXEC)) < 0 && errno == EINTR)
-		;
-	c = n > 0 ? CMSG_FIRSTHDR(&msg) : NULL;
-	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS)
-		memcpy(ret_fd, CMSG_DATA(c), sizeof *ret_fd);
-	return n;
+static struct standing standing_of(pid_t pid)
+{
+	struct standing now = {.nice = getpriority(PRIO_PROCESS, (id_t)pid), .policy = sched_getscheduler(pid)};
+
+	now.io = (int)syscall(SYS_ioprio_get, 1 /* IOPRIO_WHO_PROCESS */, pid);
+	(void)sched_getaffinity(pid, sizeof now.cpus, &now.cpus);
+	return now;
+}
+
+static bool stands_as_before(pid_t command, const struct standing *before)
+{
+	struct standing now = standing_of(command);
+
+	return now.nice == before->nice && now.policy == before->policy && now.io == before->io &&
+	       CPU_EQUAL(&now.cpus, &before->cpus);
 }
 
 bool worker_serve(const struct plan *plan, pid_t command)
 {
+	static struct standing before;
 	static pid_t first;
 	char packet[2];
-	int tree;
-	ssize_t n = hear(plan->control, packet, sizeof packet, &tree);
+	int fds[PLAN_FDS_MAX];
+	size_t count;
+	ssize_t n = plan_receive(plan->control, packet, sizeof packet, fds, &count);
 
 	if (n == 2 && packet[0] == SAY_CALL) {
-		view_place(plan, packet[1] != 0, tree);
-		first = next_number() + 1;
+		if (!first) {
+			first = next_number() + 1;
+			before = standing_of(command);
+		}
+		view_place(plan, packet[1] != 0, count ? fds[0] : -1);
 		plan_note(plan, &(struct note){.kind = NOTE_PLACED});
 		return first > 1;
 	}
 	if (n == 1 && packet[0] == SAY_CLEAR) {
-		bool ok = end_processes(first, command) && !has_shared() && view_clear(plan);
+		bool ok = end_processes(first, command) && stands_as_before(command, &before) && !has_shared() &&
+			  view_clear(plan);
 
+		first = next_number() + 1; /* what comes now belongs to the next call */
 		plan_note(plan, &(struct note){.kind = NOTE_CLEARED, .value = ok});
 		return true;
 	}

@@ -67,7 +67,8 @@ struct fuse_view {
 	int over; /* an eventfd: the mount is gone */
 	int stop; /* an eventfd: end */
 	int64_t started_ns;
-	bool has_no_open; /* the kernel opens files without asking */
+	bool has_no_open;    /* the kernel opens files without asking */
+	bool has_no_opendir; /* and directories */
 	bool is_local;
 	/* Who reads the next request. */
 	pthread_mutex_t lead;

@@ -10,6 +10,7 @@
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -36,16 +37,22 @@ static int open_device(struct err *err)
 
 /* --- by fusermount3 --- */
 
-/* The exit code of fusermount3; -1: it could not be run. `socket` becomes its descriptor 3. */
-static int run_helper(char *const *argv, int socket)
+/* The exit code of fusermount3; -1: it could not be run. `socket` becomes its descriptor 3. What it says, without its
+   name and without the end of the line, is in `said`. */
+static int run_helper(char *const *argv, int socket, char *said, size_t size)
 {
 	posix_spawn_file_actions_t actions;
 	char *env[] = {"_FUSE_COMMFD=3", "PATH=/usr/bin:/bin", NULL};
+	FD_SCOPE int file = memfd_create("stead", MFD_CLOEXEC);
 	int status = -1, r;
+	ssize_t n;
 	pid_t pid;
 
+	said[0] = 0;
+	if (file < 0)
+		return -1;
 	posix_spawn_file_actions_init(&actions);
-	posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0);
+	posix_spawn_file_actions_adddup2(&actions, file, 2);
 	if (socket >= 0)
 		posix_spawn_file_actions_adddup2(&actions, socket, 3);
 	r = posix_spawnp(&pid, argv[0], &actions, NULL, argv, env);
@@ -54,6 +61,11 @@ static int run_helper(char *const *argv, int socket)
 		return -1;
 	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
 		;
+	n = pread(file, said, size - 1, 0);
+	said[n > 0 ? n : 0] = 0;
+	said[strcspn(said, "\n")] = 0;
+	if (strncmp(said, "fusermount3: ", 13) == 0)
+		memmove(said, said + 13, strlen(said + 13) + 1);
 	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
@@ -77,7 +89,7 @@ static int receive_fd(int from)
 
 static int mount_by_helper(const char *dir, const char *source, bool read_only, int *ret_dev, struct err *err)
 {
-	char opts[512];
+	char opts[512], said[200];
 	char *argv[] = {"fusermount3", "-o", opts, "--", (char *)dir, NULL};
 	int ends[2], code, fd;
 
@@ -85,7 +97,7 @@ static int mount_by_helper(const char *dir, const char *source, bool read_only, 
 		 read_only ? "ro" : "rw", source);
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
 		return err_sys(err, errno, "cannot mount \"%s\"", dir);
-	code = run_helper(argv, ends[1]);
+	code = run_helper(argv, ends[1], said, sizeof said);
 	fd = code == 0 ? receive_fd(ends[0]) : -1;
 	close(ends[0]);
 	close(ends[1]);
@@ -95,9 +107,9 @@ static int mount_by_helper(const char *dir, const char *source, bool read_only, 
 	if (fd < 0)
 		return err_set(
 			err, ERR_DENIED,
-			"fusermount3 refused to mount \"%s\"; the directory must be yours, and /dev/fuse open to "
+			"fusermount3 refused to mount \"%s\" (%s); the directory must be yours, and /dev/fuse open to "
 			"users",
-			dir);
+			dir, *said ? said : "it gives no reason");
 	fcntl(fd, F_SETFL, O_NONBLOCK);
 	*ret_dev = fd;
 	return 0;
@@ -249,7 +261,7 @@ static void abort_connection(unsigned minor)
 
 int fuse_unmount(const char *dir, bool lazily, struct err *err)
 {
-	char *argv[] = {"fusermount3", "-u", lazily ? "-z" : "-q", "--", (char *)dir, NULL};
+	char *argv[] = {"fusermount3", "-u", lazily ? "-z" : "-q", "--", (char *)dir, NULL}, said[200];
 	unsigned minor = 0;
 	pid_t pid;
 	int sys;
@@ -259,7 +271,7 @@ int fuse_unmount(const char *dir, bool lazily, struct err *err)
 	if (lazily)
 		abort_connection(minor);
 	sys = umount2(dir, lazily ? MNT_DETACH : 0) == 0 ? 0 : errno;
-	if (sys == EPERM && run_helper(argv, -1) == 0)
+	if (sys == EPERM && run_helper(argv, -1, said, sizeof said) == 0)
 		sys = 0;
 	else if (sys == EPERM)
 		sys = EBUSY;

@@ -427,12 +427,12 @@ void op_opendir(struct worker *w, const struct fuse_in_header *in, const void *a
 
 	(void)arg;
 	(void)len;
-	if (n && !w->v->has_no_open) {
+	if (n && !w->v->has_no_opendir) {
 		pthread_mutex_lock(&n->lock);
 		n->opens++;
 		pthread_mutex_unlock(&n->lock);
 	}
-	answer(w, in, w->v->has_no_open ? ENOSYS : n ? 0 : ESTALE, &out, sizeof out);
+	answer(w, in, w->v->has_no_opendir ? ENOSYS : n ? 0 : ESTALE, &out, sizeof out);
 }
 
 void op_releasedir(struct worker *w, const struct fuse_in_header *in, const void *arg, size_t len)
@@ -519,6 +519,10 @@ void op_readdir(struct worker *w, const struct fuse_in_header *in, const void *a
 		}
 		if (code == 0)
 			used = put_entries(w, n->listing, dir, asked->offset, room, in->opcode == FUSE_READDIRPLUS);
+		if (!used && v->has_no_opendir) { /* the kernel has seen the end, and does not say that it is done */
+			listing_destroy(n->listing);
+			n->listing = NULL;
+		}
 		pthread_mutex_unlock(&n->lock);
 	}
 	answer(w, in, code, w->out, used);

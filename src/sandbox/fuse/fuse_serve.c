@@ -135,8 +135,10 @@ static void op_init(struct worker *w, const struct fuse_in_header *in, const voi
 	if (asked->minor < out.minor)
 		out.minor = asked->minor;
 	out.flags = asked->flags & (usual | (v->opts.is_fixed ? 0 : FUSE_AUTO_INVAL_DATA));
-	v->has_no_open = v->opts.read_only && (asked->flags & FUSE_NO_OPEN_SUPPORT) != 0 &&
-			 (asked->flags & FUSE_NO_OPENDIR_SUPPORT) != 0;
+	v->has_no_opendir = (asked->flags & FUSE_NO_OPENDIR_SUPPORT) != 0;
+	/* Where files are written the end of writing must be seen, and who does not ask to open does not say that
+	 * either. */
+	v->has_no_open = v->opts.read_only && v->has_no_opendir && (asked->flags & FUSE_NO_OPEN_SUPPORT) != 0;
 	out.max_readahead = asked->max_readahead < FUSE_WRITE_MAX ? asked->max_readahead : FUSE_WRITE_MAX;
 	out.max_write = v->opts.read_only ? 4096 : FUSE_WRITE_MAX;
 	out.max_pages = FUSE_WRITE_MAX / 4096;

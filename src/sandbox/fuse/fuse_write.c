@@ -164,13 +164,13 @@ int stage_commit(struct worker *w, struct node *n, struct err *err)
 static int ask_quota(struct worker *w, struct node *n, uint64_t size)
 {
 	struct stage *s = n->stage;
-	struct quota_limits more = {.bytes = size - s->clean, .files = n->is_new, .file_size = size};
+	struct quota_need need = {.bytes = size - s->clean, .changes = 1, .files = n->is_new, .file_size = size};
 	struct err err;
 
 	if (size <= s->asked && s->asked)
 		return 0;
 	s->asked = size;
-	if (store_quota_check(w->v->opts.files, &w->ctx, more, &err) == 0)
+	if (store_quota_check(w->v->opts.files, &w->ctx, need, &err) == 0)
 		return 0;
 	s->asked = 0;
 	return errno_of(&err);
