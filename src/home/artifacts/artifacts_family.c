@@ -13,11 +13,11 @@ static const struct tool tools[] = {
 	{
 		.name = "park_result", .title = "Park a large result", .traits = TOOL_PARKS, .call = tool_park_result,
 		.description =
-			"Stores a large result as an artifact and gives its id and a preview. A small one is given back "
+			"Stores a large result as an artifact and returns its id and a preview. A small one is returned "
 			"unchanged, unless always is set.",
 		.args =
 			"content!: the result\n"
-			"tool_name: the tool that gave it (default result)\n"
+			"tool_name: the tool that returned it (default result)\n"
 			"args obj: the arguments of that tool\n"
 			"always bool: park a small result too (default false)",
 		.result =
@@ -26,7 +26,7 @@ static const struct tool tools[] = {
 	{
 		.name = "list_artifacts", .title = "List parked results", .traits = RO, .call = tool_list_artifacts,
 		.render = render_list_artifacts,
-		.description = "Lists parked results, newest first, with the tool that gave them and their size.",
+		.description = "Lists parked results, newest first, with the tool that returned them and their size.",
 		.args =
 			"limit int>=1: number of results (default 50, at most 500)\n"
 			CURSOR,
@@ -54,7 +54,7 @@ static const struct tool tools[] = {
 	{
 		.name = "tail_artifact", .title = "Read the end of a parked result", .traits = RO,
 		.call = tool_tail_artifact, .render = render_tail_artifact,
-		.description = "Reads the last lines of a parked result and tells how many come before them.",
+		.description = "Reads the last lines of a parked result and says how many come before them.",
 		.args =
 			ARTIFACT
 			"lines int>=1: number of lines (default 50)",

@@ -21,7 +21,8 @@ int tool_park_result(struct call *call, const struct jv *args, struct outcome *r
 	struct str content = jv_get_str(args, "content");
 
 	if (content.len > TOOL_FILE_MAX)
-		return err_set(err, ERR_TOO_LARGE, "park a result of %zu bytes: at most %zu can be parked", content.len,
+		return err_set(err, ERR_TOO_LARGE,
+			       "park a result of %zu bytes: at most %zu can be parked; park it in parts", content.len,
 			       TOOL_FILE_MAX);
 	/* the caller of the tool parks what is too large (TOOL_PARKS), as for every tool whose result may be */
 	ret->value = jv_object(arena);

@@ -37,7 +37,7 @@ int board_name(struct str text, struct str *ret, struct err *err)
 	if (!ok)
 		return err_set(
 			err, ERR_INVALID,
-			"the board \"%.*s\" cannot exist; a name has up to 64 small letters, digits, '-' and '_', "
+			"the board \"%.*s\" cannot exist; a name has up to 64 lower-case letters, digits, '-' and '_', "
 			"beginning with a letter",
 			STR_ARG(utf8_first(text, 80)));
 	*ret = text;

@@ -37,6 +37,7 @@ struct board_ref {
    names. Empty: a person, or a program that acts for one. */
 struct board_caller {
 	struct str thread_id;
+	struct str board;   /* that the thread is on */
 	struct str purpose; /* of the thread */
 	struct str name;    /* for the journal */
 };
@@ -49,8 +50,8 @@ int board_item_create(struct workspace *ws, struct ctx *ctx, struct str board, c
 int board_item_get(struct workspace *ws, struct ctx *ctx, struct board_ref ref, struct jv **ret_item, struct err *err);
 struct board_list {
 	struct str board, status, thread_id, child_of;
-	bool archived;  /* those in the archive, in place of the others */
-	bool scheduled; /* those whose time has not come, in place of the others */
+	bool archived;  /* only archived items, in place of the others */
+	bool scheduled; /* only items whose time has not come, in place of the others */
 	size_t limit;
 	struct str cursor; /* the id that the previous page ended with */
 };
@@ -60,6 +61,7 @@ int board_item_list(struct workspace *ws, struct ctx *ctx, const struct board_li
 /* Items whose time has come are on their boards from now on. *ret_next_ns: when the next one is due (real time);
    INT64_MAX: there is none. Lists do this by themselves; for who acts when nobody looks. */
 #define BOARD_DUE_DIR "boards/.due"
+#define BOARD_SHARED  "shared" /* below /task of an item that comes again: one directory for all of its series */
 int board_fire(struct workspace *ws, struct ctx *ctx, int64_t now_ns, int64_t *ret_next_ns, struct err *err);
 /* Title, description, priority, metadata, checks, status with what the status needs (board_complete.c). */
 int board_item_update(struct workspace *ws, struct ctx *ctx, struct board_ref ref, const struct jv *fields,
@@ -79,10 +81,10 @@ int board_item_attach(struct workspace *ws, struct ctx *ctx, struct board_ref re
    destroys it. */
 int board_task_open(struct workspace *ws, struct ctx *ctx, struct board_ref ref, struct store **ret_task,
 		    struct err *err);
-/* True when something is mounted into the item's /task: then it is more than a directory of the workspace. */
-bool board_task_is_mounted(struct workspace *ws, struct ctx *ctx, struct board_ref ref);
 /* "/task/x" or "x" as a path of that store. */
 int board_task_path(struct arena *arena, struct str text, struct wpath *ret, struct err *err);
+/* True for a directory of the layout of a task. It can be listed before the first file is in it. */
+bool board_dir_is_fixed(struct wpath path);
 /* The item whose /task is the tool root of this workspace handle (`--root task:KEY`); false: the root is another one.
  */
 bool board_bound_item(struct workspace *ws, struct ctx *ctx, struct board_ref *ret);
@@ -102,6 +104,8 @@ int board_thread_attach(struct workspace *ws, struct ctx *ctx, struct str board,
 			const struct source *source, struct str *ret_path, struct err *err);
 int board_thread_get(struct workspace *ws, struct ctx *ctx, struct str board, struct str id, struct jv **ret,
 		     struct err *err);
+/* The board that it is on: an id is unique in a workspace. */
+int board_of_thread(struct workspace *ws, struct ctx *ctx, struct str id, struct str *ret, struct err *err);
 /* What its run is doing: a status of threads, and why it failed (may be empty). */
 int board_thread_note(struct workspace *ws, struct ctx *ctx, struct str board, struct str id, struct str status,
 		      struct str problem, struct err *err);

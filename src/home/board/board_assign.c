@@ -120,7 +120,8 @@ static int edit_assign(struct item_edit *e, struct jv *item, struct err *err)
 			return 0;
 		}
 	if (jv_count(list) >= BOARD_ASSIGNMENTS_MAX)
-		return err_set(err, ERR_TOO_LARGE, "the item has %d assignments already", BOARD_ASSIGNMENTS_MAX);
+		return err_set(err, ERR_TOO_LARGE, "the item has %d assignments already; make another item",
+			       BOARD_ASSIGNMENTS_MAX);
 	jv_set_str(arena, v, "id", a->id);
 	copy_members(arena, v, a->fields, names);
 	if (!jv_get(v, "role"))
@@ -154,7 +155,7 @@ int item_assign(struct workspace *ws, struct ctx *ctx, struct board_ref ref, con
 	int r = thread_get(ws, ctx, ref.board, jv_get_str(fields, "thread_id"), &thread, err);
 
 	if (r == 0 && !jv_get_bool(thread, "accepts_assignments", true))
-		r = err_set(err, ERR_CONFLICT, "the thread %.*s takes no assignments",
+		r = err_set(err, ERR_CONFLICT, "the thread %.*s takes no assignments; list_threads shows those that do",
 			    STR_ARG(jv_get_str(fields, "thread_id")));
 	if (r == 0)
 		r = board_name(ref.board, &ref.board, err);
@@ -192,7 +193,8 @@ static int edit_assignment(struct item_edit *e, struct jv *item, struct err *err
 	struct jv *v = assignment_find(item, p->id, STR("")), *value;
 
 	if (!v)
-		return err_set(err, ERR_NOT_FOUND, "the assignment %.*s is gone", STR_ARG(p->id));
+		return err_set(err, ERR_NOT_FOUND, "the assignment %.*s is gone; get_item shows those there are",
+			       STR_ARG(p->id));
 	p->is_refused = jv_get(v, "result_status") != NULL;
 	if (p->is_refused)
 		return err_set(err, ERR_CONFLICT, "the assignment %.*s has ended (%.*s); assign the item again",
@@ -245,7 +247,7 @@ static int update_once(struct workspace *ws, struct ctx *ctx, struct board_ref r
 			       STR_ARG(item_key(item.v)));
 	if (p->caller->thread_id.len && !str_eq(jv_get_str(assignment, "thread_id"), p->caller->thread_id) &&
 	    !str_is(p->caller->purpose, "coordinator") && !str_is(p->caller->purpose, "conversation"))
-		return err_set(err, ERR_DENIED, "the assignment %.*s is another lane's",
+		return err_set(err, ERR_DENIED, "the assignment %.*s is another lane's; get_item shows yours",
 			       STR_ARG(jv_get_str(assignment, "id")));
 	p->id = jv_get_str(assignment, "id");
 	p->coordinator = board_coordinator(ws, ctx, item.board);

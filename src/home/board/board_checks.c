@@ -19,7 +19,7 @@ static int check_command(struct workspace *ws, struct str command, struct err *e
 	int r = 0;
 
 	if (!str_trim(command).len || memchr(command.ptr, 0, command.len))
-		r = err_set(err, ERR_INVALID, "the command is empty, or has a NUL character");
+		r = err_set(err, ERR_INVALID, "the command is empty, or has a NUL character; write it as for sh");
 	if (r == 0 && command.len > BOARD_CHECK_COMMAND_MAX)
 		r = err_set(err, ERR_TOO_LARGE, "the command has more than %zu bytes; keep it in a file of the task",
 			    (size_t)BOARD_CHECK_COMMAND_MAX);
@@ -34,7 +34,8 @@ static int check_one(struct workspace *ws, const struct jv *check, struct err *e
 	int r = 0;
 
 	if (!text.len && (!command.ptr || pattern.ptr || schema || jv_get(check, "min_size")))
-		return err_set(err, ERR_INVALID, "a check needs the path of a file, or a command");
+		return err_set(err, ERR_INVALID,
+			       "a check needs the path of a file, or a command, as {\"path\": …} or {\"command\": …}");
 	if (command.ptr)
 		r = check_command(ws, command, err);
 	if (r)
@@ -51,7 +52,8 @@ int checks_validate(struct workspace *ws, const struct jv *checks, struct err *e
 	int r = 0;
 
 	if (jv_count(checks) > BOARD_CHECKS_MAX)
-		return err_set(err, ERR_TOO_LARGE, "an item has at most %d checks", BOARD_CHECKS_MAX);
+		return err_set(err, ERR_TOO_LARGE, "an item has at most %d checks; put several into one command",
+			       BOARD_CHECKS_MAX);
 	for (const struct jv_member *m = jv_first(checks); m && r == 0; m = m->next)
 		r = check_one(ws, m->value, err);
 	return r;

@@ -59,6 +59,15 @@ static void print_line(struct cli *cli, const struct jv *item)
 		      STR_ARG(schedule_waits(item) ? jv_get_str(item, "scheduled_for") : STR("")));
 }
 
+static const char *nothing_listed(const struct board_list *list)
+{
+	if (list->archived)
+		return "nothing is archived; 'stead board archive ITEM' frees the space of an item's files";
+	if (list->scheduled || list->status.len)
+		return "no such items; 'stead board' shows all that are on the board";
+	return "no items; make one with: stead board create TITLE";
+}
+
 static int run_board_list(struct cli *cli, struct err *err)
 {
 	struct board_list list = {.board = board_of(cli),
@@ -74,7 +83,7 @@ static int run_board_list(struct cli *cli, struct err *err)
 	for (const struct jv_member *m = jv_first(jv_get(page, "items")); m; m = m->next)
 		print_line(cli, m->value);
 	if (!jv_count(jv_get(page, "items")))
-		output_printf(&cli->out, "no items; make one with: stead board create TITLE\n");
+		output_printf(&cli->out, "%s\n", nothing_listed(&list));
 	else if (jv_get(page, "next_cursor"))
 		output_printf(&cli->out, "(the newest %zu of %lld; see --limit and --status)\n", list.limit,
 			      (long long)jv_get_int(page, "total", 0));
@@ -155,6 +164,7 @@ static int run_board_create(struct cli *cli, struct err *err)
 	set_option(cli, fields, "priority", "priority");
 	set_option(cli, fields, "child_of", "parent");
 	set_option(cli, fields, "next_run_at", "at");
+	set_option(cli, fields, "overlap", "overlap");
 	if (args_has(&cli->args, "at") || args_has(&cli->args, "every"))
 		jv_set_str(cli->ctx.arena, fields, "schedule_kind",
 			   args_has(&cli->args, "every") ? STR("interval") : STR("once"));
@@ -452,6 +462,8 @@ static const struct option options[] = {
 	{"archived", 0, NULL, .help = "list: what is in the archive"},
 	{"scheduled", 0, NULL, .help = "list: what is not on the board yet"},
 	{"at", 0, "TIME", .help = "create: the time from which it is on the board, such as 2026-11-30T09:00:00Z"},
+	{"overlap", 0, "HOW",
+	 .help = "create, with --every: parallel (default), or skip: nothing new while the one before it is open"},
 	{"every", 0, "SECONDS", .help = "create, with --at: a new one at this interval", .min = 60, .max = 31536000},
 	{"limit", 'n', "N", .help = "list, comments, notices: at most N (default: 100)", .min = 1, .max = 10000},
 	{"title", 0, "TEXT", .help = "set: the new title"},
@@ -514,8 +526,8 @@ void board_check(struct workspace *ws, struct ctx *ctx, const struct findings *f
 			finding_error(findings, "boards", &err, "correct the record, or restore it: stead restore");
 		else
 			finding_add(findings, "boards",
-				    arena_printf(ctx->arena, "%.*s: %lld items", STR_ARG(name),
-						 (long long)jv_get_int(page, "total", 0)),
+				    arena_printf(ctx->arena, "%.*s: %.*s", STR_ARG(name),
+						 STR_ARG(value_count(ctx->arena, page, "total", "item"))),
 				    NULL);
 	}
 }

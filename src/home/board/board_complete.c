@@ -87,7 +87,8 @@ static int take_artifacts(struct ctx *ctx, struct store *task, const struct jv *
 
 	*ret = jv_array(ctx->arena);
 	if (jv_count(given) > BOARD_ARTIFACTS_MAX)
-		return err_set(err, ERR_TOO_LARGE, "there can be at most %d artifacts", BOARD_ARTIFACTS_MAX);
+		return err_set(err, ERR_TOO_LARGE, "there can be at most %d artifacts; name the most important ones",
+			       BOARD_ARTIFACTS_MAX);
 	for (const struct jv_member *m = jv_first(given); m && r == 0; m = m->next) {
 		r = take_artifact(ctx, task, m->value, &one, err);
 		if (r == 0)
@@ -143,22 +144,36 @@ static int take_texts(const struct jv *fields, struct handoff *h, struct err *er
 	return r;
 }
 
-static struct str failed_lines(struct arena *arena, const struct jv *checks)
+#define FAILED_TEXT_MAX 320 /* of an error's sentence */
+
+static struct str failed_check(struct arena *arena, const struct jv *check)
 {
+	struct str command = jv_get_str(check, "command"), detail = jv_get_str(check, "detail");
+
+	if (command.len)
+		return arena_printf(arena, "`%.*s`: %.*s", STR_ARG(utf8_first(command, 100)),
+				    STR_ARG(utf8_first(detail, 200)));
+	return arena_printf(arena, "%.*s %.*s: %.*s", STR_ARG(utf8_first(jv_get_str(check, "path"), 120)),
+			    STR_ARG(jv_get_str(check, "check")), STR_ARG(utf8_first(detail, 200)));
+}
+
+/* All of them, as far as there is room: who corrects one at a time tries as often as there are checks. */
+static struct str failed_checks(struct arena *arena, const struct jv *checks)
+{
+	size_t left = 0;
 	struct buf b;
 
-	buf_init(&b, arena, 64 * KIB);
-	for (const struct jv_member *m = jv_first(checks); m; m = m->next)
-		if (!jv_get_bool(m->value, "ok", false)) {
-			struct str command = jv_get_str(m->value, "command");
+	buf_init(&b, arena, KIB);
+	for (const struct jv_member *m = jv_first(checks); m; m = m->next) {
+		struct str one = jv_get_bool(m->value, "ok", false) ? STR("") : failed_check(arena, m->value);
 
-			if (command.len)
-				buf_printf(&b, "`%.*s`", STR_ARG(utf8_first(command, 100)));
-			else
-				buf_printf(&b, "%.*s %.*s", STR_ARG(jv_get_str(m->value, "path")),
-					   STR_ARG(jv_get_str(m->value, "check")));
-			buf_printf(&b, ": %.*s\n", STR_ARG(jv_get_str(m->value, "detail")));
-		}
+		if (one.len && (left || b.len + one.len + 2 > FAILED_TEXT_MAX) && b.len)
+			left++;
+		else if (one.len)
+			buf_printf(&b, "%s%.*s", b.len ? "; " : "", STR_ARG(utf8_first(one, FAILED_TEXT_MAX)));
+	}
+	if (left)
+		buf_printf(&b, "; and %zu more", left);
 	return b.ptr ? buf_str(&b) : STR("");
 }
 
@@ -174,15 +189,12 @@ static int check_with(struct workspace *ws, struct ctx *ctx, const struct item *
 	r = take_artifacts(ctx, task, jv_get(fields, "artifacts"), &h->artifacts, err);
 	if (r == 0 && str_is(h->status, "completed"))
 		r = checks_run(ws, ctx, task, item, &h->checks, &ok, err);
-	if (r == 0 && !ok) {
-		h->detail = failed_lines(ctx->arena, h->checks);
+	if (r == 0 && !ok)
 		r = err_set(err, ERR_INVALID,
 			    "the acceptance checks of %.*s did not pass; correct this and try again: %.*s",
-			    STR_ARG(item_key(item->v)),
-			    STR_ARG(utf8_first(str_first(h->detail, str_find_char(h->detail, '\n')), 250)));
-	}
+			    STR_ARG(item_key(item->v)), STR_ARG(failed_checks(ctx->arena, h->checks)));
 	if (r == 0 && !are_unchanged(ctx, task, h->artifacts))
-		r = err_set(err, ERR_CONFLICT, "an artifact changed while it was checked");
+		r = err_set(err, ERR_CONFLICT, "an artifact changed while it was checked; complete the item again");
 	store_destroy(task);
 	return r;
 }
@@ -313,7 +325,9 @@ static int check_transition(struct workspace *ws, struct ctx *ctx, const struct 
 			    "the item %.*s has children that have not ended; set it to waiting_for_children",
 			    STR_ARG(item_key(item->v)));
 	if (r == 0 && !open && str_is(status, "waiting_for_children"))
-		r = err_set(err, ERR_CONFLICT, "the item %.*s has no children to wait for", STR_ARG(item_key(item->v)));
+		r = err_set(err, ERR_CONFLICT,
+			    "the item %.*s has no children to wait for; create_item with child_of makes one",
+			    STR_ARG(item_key(item->v)));
 	return r;
 }
 

@@ -9,6 +9,9 @@
  *   prefix   the item's directory
  *   home     the workspace of this user, so every change is a revision
  *
+ * An item that comes again has a directory "shared" that all items of its series see: what one leaves there, the next
+ * one finds. It is mounted, too, from boards/<board>/series/<schedule_id>/ of the home.
+ *
  * A mount names a store that a person has put into agent.yaml (boards.mounts), or, given at the command line, a URL. An
  * agent can create items, so it must not be able to name a store that nobody meant it to reach.
  */
@@ -28,10 +31,23 @@ int board_task_path(struct arena *arena, struct str text, struct wpath *ret, str
 	text = str_trim(text);
 	if (str_starts(text, STR("/task")) && (text.len == 5 || text.ptr[5] == '/'))
 		text = str_from(text, 5);
+	else if (str_starts(text, STR("/" BOARD_SHARED)) && (text.len == 7 || text.ptr[7] == '/'))
+		text = str_from(text, 1);
 	else if (str_starts(text, STR("/")))
 		return err_set(err, ERR_INVALID, "the path \"%.*s\" is not in /task; use /task/… or a relative path",
 			       STR_ARG(utf8_first(text, 150)));
 	return wpath_parse_lenient(arena, text, ret, err);
+}
+
+bool board_dir_is_fixed(struct wpath path)
+{
+	static const char *const names[] = {"artifacts", "uploads", "handoff", "audit", BOARD_SHARED};
+
+	for (size_t i = 0; i < COUNT(names); i++) {
+		if (str_is(path.s, names[i]))
+			return true;
+	}
+	return false;
 }
 
 struct store *item_dir(struct workspace *ws, struct ctx *ctx, struct str board, struct str key)
@@ -77,7 +93,8 @@ static int check_mount(struct workspace *ws, struct ctx *ctx, const struct jv *m
 
 	if (!str_starts(at, STR("/task/")) || at.len > MOUNT_PATH_MAX)
 		return err_set(err, ERR_INVALID,
-			       "the mount_path \"%.*s\" is not below /task/, or is longer than %zu characters",
+			       "the mount_path \"%.*s\" is not below /task/, or is longer than %zu characters; write "
+			       "it as /task/inputs",
 			       STR_ARG(utf8_first(at, 150)), MOUNT_PATH_MAX);
 	r = wpath_parse(str_from(at, strlen("/task/")), ret_at, err);
 	if (r == 0 && (wpath_within(*ret_at, (struct wpath){STR("audit")}) || str_is(ret_at->s, "JOURNAL.md") ||
@@ -103,7 +120,8 @@ int mounts_validate(struct workspace *ws, struct ctx *ctx, const struct jv *moun
 	int r = 0;
 
 	if (jv_count(mounts) > BOARD_MOUNTS_MAX)
-		return err_set(err, ERR_TOO_LARGE, "an item has at most %d mounts", BOARD_MOUNTS_MAX);
+		return err_set(err, ERR_TOO_LARGE, "an item has at most %d mounts; mount the directory above them",
+			       BOARD_MOUNTS_MAX);
 	for (const struct jv_member *m = jv_first(mounts); m && r == 0; m = m->next, n++) {
 		r = check_mount(ws, ctx, m->value, &at[n], err);
 		for (size_t i = 0; r == 0 && i < n; i++)
@@ -184,17 +202,45 @@ static int open_mount(struct workspace *ws, struct ctx *ctx, const struct jv *mo
 	return 0;
 }
 
-static int add_mounts(struct workspace *ws, struct ctx *ctx, const struct jv *mounts, struct store **task,
+/* The item is one of a series. */
+static bool has_shared(const struct jv *item)
+{
+	return jv_get_int(item, "interval_seconds", 0) > 0 && board_is_id(jv_get_str(item, "schedule_id"));
+}
+
+/* What the items of a series share, unless something else was mounted there. */
+static size_t add_shared(struct workspace *ws, struct ctx *ctx, const struct item *item, struct store_mount *list,
+			 size_t n)
+{
+	const struct wpath at = {STR(BOARD_SHARED)};
+
+	for (size_t i = 0; i < n; i++)
+		if (wpath_within(list[i].at, at))
+			return n;
+	if (!has_shared(item->v))
+		return n;
+	list[n] = (struct store_mount){
+		.at = at,
+		.store = store_prefix_new(store_share(workspace_home(ws)),
+					  board_path(ctx->arena, item->board, "series/%.*s",
+						     STR_ARG(jv_get_str(item->v, "schedule_id"))))};
+	return n + 1;
+}
+
+static int add_mounts(struct workspace *ws, struct ctx *ctx, const struct item *item, struct store **task,
 		      struct err *err)
 {
-	struct store_mount list[BOARD_MOUNTS_MAX];
+	struct store_mount list[BOARD_MOUNTS_MAX + 1];
 	size_t n = 0;
 	int r = 0;
 
-	for (const struct jv_member *m = jv_first(mounts); m && r == 0 && n < COUNT(list); m = m->next) {
+	for (const struct jv_member *m = jv_first(jv_get(item->v, "mounts")); m && r == 0 && n < BOARD_MOUNTS_MAX;
+	     m = m->next) {
 		r = open_mount(ws, ctx, m->value, &list[n], err);
 		n += r == 0;
 	}
+	if (r == 0)
+		n = add_shared(ws, ctx, item, list, n);
 	if (r == 0 && n)
 		*task = store_mounts_new(*task, list, n);
 	for (size_t i = 0; r && i < n; i++)
@@ -218,7 +264,7 @@ int board_task_open(struct workspace *ws, struct ctx *ctx, struct board_ref ref,
 		return r;
 	task = board_state_task(family_state(&board_family, ws), ctx,
 				board_path(ctx->arena, item.board, "tasks/%.*s", STR_ARG(item_key(item.v))));
-	r = add_mounts(ws, ctx, jv_get(item.v, "mounts"), &task, err);
+	r = add_mounts(ws, ctx, &item, &task, err);
 	if (r) {
 		store_destroy(task);
 		return r;
@@ -232,20 +278,11 @@ int board_task_open(struct workspace *ws, struct ctx *ctx, struct board_ref ref,
 	return 0;
 }
 
-bool board_task_is_mounted(struct workspace *ws, struct ctx *ctx, struct board_ref ref)
-{
-	struct item item;
-	struct err ignored;
-
-	return item_load(ws, ctx, ref, &item, &ignored) == 0 && jv_count(jv_get(item.v, "mounts")) > 0;
-}
-
-bool board_bound_item(struct workspace *ws, struct ctx *ctx, struct board_ref *ret)
+/* The root of the tools is /task of this item, whether it exists or not. */
+static bool root_item(struct workspace *ws, struct board_ref *ret)
 {
 	struct wpath root = workspace_root(ws), part = workspace_part(ws);
 	struct str rest, word;
-	struct item item;
-	struct err ignored;
 
 	if (!wpath_within(root, part))
 		return false;
@@ -254,5 +291,27 @@ bool board_bound_item(struct workspace *ws, struct ctx *ctx, struct board_ref *r
 	    !str_cut(&rest, '/', &word) || !str_is(word, "tasks"))
 		return false;
 	ret->ref = rest;
-	return item_load(ws, ctx, *ret, &item, &ignored) == 0;
+	return true;
+}
+
+bool board_bound_item(struct workspace *ws, struct ctx *ctx, struct board_ref *ret)
+{
+	struct item item;
+	struct err ignored;
+
+	return root_item(ws, ret) && item_load(ws, ctx, *ret, &item, &ignored) == 0;
+}
+
+int board_root_files(struct workspace *ws, struct ctx *ctx, struct store **ret, struct err *err)
+{
+	struct board_ref ref;
+	struct item item;
+	int r;
+
+	if (!root_item(ws, &ref))
+		return 0;
+	r = item_load(ws, ctx, ref, &item, err);
+	if (r == 0 && (item.archived || has_shared(item.v) || jv_count(jv_get(item.v, "mounts")) > 0))
+		r = board_task_open(ws, ctx, ref, ret, err);
+	return r;
 }

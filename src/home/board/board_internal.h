@@ -105,7 +105,6 @@ bool status_is_final(struct str status);
 struct handoff {
 	struct str status, summary, findings, cautions, next;
 	struct jv *artifacts, *checks;
-	struct str detail; /* lines about failed checks */
 };
 int handoff_make(struct workspace *ws, struct ctx *ctx, const struct item *item, const struct jv *fields,
 		 struct handoff *ret, struct err *err);
@@ -194,5 +193,8 @@ struct board_state;
 void *board_state_new(struct workspace *ws);
 void board_state_destroy(void *state);
 void board_check(struct workspace *ws, struct ctx *ctx, const struct findings *findings);
+
+/* `files` of the family: what is mounted into the task that is the root of the tools. */
+int board_root_files(struct workspace *ws, struct ctx *ctx, struct store **ret, struct err *err);
 
 #endif

@@ -39,7 +39,8 @@ static int add_child(struct item_edit *e, struct jv *item, struct err *err)
 		return err_set(err, ERR_CONFLICT, "the parent %.*s is %.*s; reopen it (status pending) first",
 			       STR_ARG(item_key(item)), STR_ARG(jv_get_str(item, "status")));
 	if (jv_count(children) >= BOARD_CHILDREN_MAX)
-		return err_set(err, ERR_TOO_LARGE, "the parent has %d children already", BOARD_CHILDREN_MAX);
+		return err_set(err, ERR_TOO_LARGE, "the parent has %d children already; use another parent",
+			       BOARD_CHILDREN_MAX);
 	jv_push(e->ctx->arena, children, jv_str(e->ctx->arena, *(struct str *)e->arg));
 	return 0;
 }
@@ -91,7 +92,7 @@ static int check_fields(struct workspace *ws, struct ctx *ctx, const struct jv *
 	if (r == 0)
 		r = mounts_validate(ws, ctx, jv_get(fields, "mounts"), err);
 	if (r == 0 && !str_trim(jv_get_str(fields, "title")).len)
-		r = err_set(err, ERR_INVALID, "an item needs a title");
+		r = err_set(err, ERR_INVALID, "an item needs a title; say in one line what is to be done");
 	if (r == 0 && status.len && !word_in(status, created_statuses, COUNT(created_statuses)))
 		r = err_set(err, ERR_INVALID,
 			    "a new item cannot have the status \"%.*s\"; create it and then change its status",
@@ -148,7 +149,7 @@ int board_item_create(struct workspace *ws, struct ctx *ctx, struct str board, c
 
 int item_follow(struct workspace *ws, struct ctx *ctx, struct str board, const struct jv *item, struct err *err)
 {
-	static const char *const names[] = {"schedule_id", "schedule_kind", "interval_seconds", NULL};
+	static const char *const names[] = {"schedule_id", "schedule_kind", "interval_seconds", "overlap", NULL};
 	struct str id = jv_get_str(item, "next_item");
 	struct jv *record = new_record(ctx, board, id, item);
 	struct wpath archived = board_path(ctx->arena, board, "archive/%.*s.json", STR_ARG(id));
@@ -159,6 +160,7 @@ int item_follow(struct workspace *ws, struct ctx *ctx, struct str board, const s
 	jv_set_str(ctx->arena, record, "status", STR("pending"));
 	copy_members(ctx->arena, record, item, names);
 	jv_set_str(ctx->arena, record, "scheduled_for", jv_get_str(item, "next_run_at"));
+	jv_set_str(ctx->arena, record, "follows", jv_get_str(item, "id"));
 	r = put_record(ws, ctx, board, record, err);
 	return r == -ERR_EXISTS ? 0 : r;
 }
@@ -266,6 +268,8 @@ int board_item_list(struct workspace *ws, struct ctx *ctx, const struct board_li
 		if (r == -ERR_NOT_FOUND) /* archived since */
 			r = 0;
 	}
+	if (r == 0 && !count) /* a name that is misspelt has no items either */
+		r = board_get(ws, ctx, board, &item, err);
 	if (r)
 		return r;
 	jv_set(arena, *ret, "items", items);

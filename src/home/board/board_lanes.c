@@ -103,11 +103,16 @@ static int find_lane(struct prompt_find *find, struct err *err)
 {
 	struct str session =
 		find->ctx->actor.session.len ? find->ctx->actor.session : workspace_actor(find->ws).session;
+	struct str board = STR(BOARD_DEFAULT);
+	int r;
 
 	if (!board_is_id(session))
 		return 0;
-	return prompt_find_file(
-		find, board_path(find->ctx->arena, STR(BOARD_DEFAULT), "threads/%.*s.json", STR_ARG(session)).s, err);
+	r = board_of_thread(find->ws, find->ctx, session, &board, err);
+	if (r && r != -ERR_NOT_FOUND)
+		return r;
+	return prompt_find_file(find, board_path(find->ctx->arena, board, "threads/%.*s.json", STR_ARG(session)).s,
+				err);
 }
 
 static int read_lane(struct prompt_read *read, struct buf *text, struct err *err)

@@ -25,8 +25,14 @@ int schedule_fields(struct arena *arena, const struct jv *fields, struct jv *rec
 {
 	struct str kind = jv_get_str(fields, "schedule_kind"), at = jv_get_str(fields, "next_run_at");
 	int64_t interval = jv_get_int(fields, "interval_seconds", 0), at_ns;
+	struct str overlap = jv_get_str(fields, "overlap");
 	bool repeats = str_is(kind, "interval");
 
+	if (overlap.len && !str_is(overlap, "skip") && !str_is(overlap, "parallel"))
+		return err_set(err, ERR_INVALID, "overlap must be \"parallel\" or \"skip\"");
+	if (overlap.len && !repeats)
+		return err_set(err, ERR_INVALID,
+			       "overlap is for items that come again; give schedule_kind \"interval\" with it");
 	if (!kind.len && !at.len && !interval)
 		return 0;
 	if (!repeats && !str_is(kind, "once"))
@@ -44,6 +50,8 @@ int schedule_fields(struct arena *arena, const struct jv *fields, struct jv *rec
 	jv_set_str(arena, record, "scheduled_for", clock_format_utc(arena, at_ns));
 	if (repeats)
 		jv_set_int(arena, record, "interval_seconds", interval);
+	if (overlap.len)
+		jv_set_str(arena, record, "overlap", overlap);
 	return 0;
 }
 
@@ -77,7 +85,8 @@ int schedule_unmark(struct workspace *ws, struct ctx *ctx, struct str id, struct
 
 void schedule_clear(struct jv *item)
 {
-	static const char *const names[] = {"schedule_id", "schedule_kind", "scheduled_for", "interval_seconds"};
+	static const char *const names[] = {"schedule_id", "schedule_kind", "scheduled_for", "interval_seconds",
+					    "overlap"};
 
 	for (size_t i = 0; i < COUNT(names); i++)
 		jv_remove(item, names[i]);
@@ -94,15 +103,46 @@ static struct str next_time(struct arena *arena, const struct jv *item, int64_t 
 	return clock_format_utc(arena, at > now_ns ? at : at + ((now_ns - at) / step + 1) * step);
 }
 
+static bool is_later(const struct jv *item, int64_t now_ns)
+{
+	int64_t at_ns;
+
+	return clock_parse(jv_get_str(item, "scheduled_for"), &at_ns) && at_ns > now_ns;
+}
+
+/* Whether the item before this one in its series is on the board and not done. */
+static int look_back(struct item_edit *e, const struct jv *item, bool *ret_open, struct err *err)
+{
+	struct str before = jv_get_str(item, "follows");
+	struct wpath path = board_path(e->ctx->arena, e->board, "items/%.*s.json", STR_ARG(before));
+	struct jv *v;
+	int r;
+
+	*ret_open = false;
+	if (!before.len || !str_is(jv_get_str(item, "overlap"), "skip"))
+		return 0;
+	r = record_read(e->ws, e->ctx, path, &v, NULL, err);
+	*ret_open = r == 0 && !status_is_final(jv_get_str(v, "status"));
+	return r == -ERR_NOT_FOUND ? 0 : r;
+}
+
 static int fire(struct item_edit *e, struct jv *item, struct err *err)
 {
 	struct arena *arena = e->ctx->arena;
 	int64_t *now = e->arg;
+	bool is_open = false;
+	int r;
 
-	(void)err;
-	e->is_unchanged = !schedule_waits(item) || status_is_final(jv_get_str(item, "status"));
+	e->is_unchanged = !schedule_waits(item) || status_is_final(jv_get_str(item, "status")) || is_later(item, *now);
 	if (e->is_unchanged)
 		return 0;
+	r = look_back(e, item, &is_open, err);
+	if (r)
+		return r;
+	if (is_open) {
+		jv_set_str(arena, item, "scheduled_for", next_time(arena, item, *now));
+		return 0;
+	}
 	jv_set_str(arena, item, "fired_at", clock_format_utc(arena, *now));
 	if (!jv_get_int(item, "interval_seconds", 0))
 		return 0;
@@ -119,6 +159,8 @@ static int fire_one(struct workspace *ws, struct ctx *ctx, struct str board, str
 
 	if (r == -ERR_NOT_FOUND || r == -ERR_CONFLICT) /* archived, or never made */
 		return schedule_unmark(ws, ctx, id, err);
+	if (r == 0 && schedule_waits(e.item) && is_later(e.item, now)) /* it was put off */
+		return schedule_mark(ws, ctx, board, e.item, err);
 	if (r == 0 && jv_get_str(e.item, "next_item").len)
 		r = item_follow(ws, ctx, board, e.item, err);
 	return r ? r : schedule_unmark(ws, ctx, id, err);

@@ -89,7 +89,7 @@ static int check_thread(struct arena *arena, const struct jv *fields, bool is_ne
 	struct str orders = str_trim(jv_get_str(fields, "system_instructions"));
 
 	if (is_new && !str_trim(jv_get_str(fields, "title")).len)
-		return err_set(err, ERR_INVALID, "a thread needs a title");
+		return err_set(err, ERR_INVALID, "a thread needs a title; say in a few words what the lane is for");
 	if ((is_new ? duty.len || !is_conversation(jv_get_str(fields, "purpose"))
 		    : jv_get(fields, "responsibility") != NULL) &&
 	    (utf8_count(duty) < RESPONSIBILITY_CHARS || count_words(arena, duty) < RESPONSIBILITY_WORDS))
@@ -185,7 +185,8 @@ int thread_create(struct workspace *ws, struct ctx *ctx, struct str board, const
 	if (r == 0)
 		r = thread_list(ws, ctx, board, &all, err);
 	if (r == 0 && jv_count(all) >= BOARD_THREADS_MAX)
-		r = err_set(err, ERR_TOO_LARGE, "the board has %d threads already", BOARD_THREADS_MAX);
+		r = err_set(err, ERR_TOO_LARGE, "the board has %d threads already; use one of them, or another board",
+			    BOARD_THREADS_MAX);
 	making.record = new_thread(ctx->arena, board, fields);
 	id = jv_get_str(making.record, "id");
 	if (r == 0)
@@ -243,24 +244,83 @@ int thread_list(struct workspace *ws, struct ctx *ctx, struct str board, struct 
 	return r ? r : records_read(ws, ctx, board_path(ctx->arena, board, "threads"), BOARD_THREADS_MAX, ret, err);
 }
 
+/* On a board other than the first. */
+static int search_boards(struct workspace *ws, struct ctx *ctx, struct str id, struct str *ret, struct err *err)
+{
+	struct store_list_req req = {.limit = BOARDS_MAX, .names_only = true};
+	struct store_page page = {0};
+	int r = store_list(workspace_home(ws), ctx, (struct wpath){STR("boards")}, &req, &page, err);
+
+	for (size_t i = 0; r == 0 && i < page.count; i++) {
+		struct str name = wpath_name(page.entries[i].path), good;
+		struct err ignored;
+
+		if (page.entries[i].stat.kind != STORE_DIR || board_name(name, &good, &ignored) != 0 ||
+		    str_is(name, BOARD_DEFAULT))
+			continue;
+		r = store_stat(workspace_home(ws), ctx, board_path(ctx->arena, name, "threads/%.*s.json", STR_ARG(id)),
+			       NULL, err);
+		*ret = name;
+		if (r == 0)
+			return 0;
+		r = r == -ERR_NOT_FOUND ? 0 : r;
+	}
+	return r && r != -ERR_NOT_FOUND
+		       ? r
+		       : err_set(err, ERR_NOT_FOUND, "there is no thread \"%.*s\"; list_threads shows those of a board",
+				 STR_ARG(utf8_first(id, 40)));
+}
+
+int board_of_thread(struct workspace *ws, struct ctx *ctx, struct str id, struct str *ret, struct err *err)
+{
+	int r;
+
+	if (!board_is_id(id))
+		return no_thread(STR(BOARD_DEFAULT), id, err);
+	r = store_stat(workspace_home(ws), ctx,
+		       board_path(ctx->arena, STR(BOARD_DEFAULT), "threads/%.*s.json", STR_ARG(id)), NULL, err);
+	*ret = STR(BOARD_DEFAULT);
+	return r == -ERR_NOT_FOUND ? search_boards(ws, ctx, id, ret, err) : r;
+}
+
+/* The thread that the session is bound to, on whatever board. *ret_thread stays NULL when there is none. */
+static int session_thread(struct workspace *ws, struct ctx *ctx, struct board_caller *ret, struct jv **ret_thread,
+			  struct err *err)
+{
+	struct str session = ctx->actor.session.len ? ctx->actor.session : workspace_actor(ws).session;
+	struct str board = STR(BOARD_DEFAULT);
+	int r;
+
+	if (!board_is_id(session))
+		return 0;
+	r = thread_get(ws, ctx, board, session, ret_thread, err);
+	if (r == -ERR_NOT_FOUND) {
+		r = search_boards(ws, ctx, session, &board, err);
+		if (r == 0)
+			r = thread_get(ws, ctx, board, session, ret_thread, err);
+	}
+	if (r)
+		return r == -ERR_NOT_FOUND ? 0 : r;
+	ret->board = board;
+	ret->thread_id = session;
+	return 0;
+}
+
 int board_caller(struct workspace *ws, struct ctx *ctx, struct str board, struct str thread_id,
 		 struct board_caller *ret, struct err *err)
 {
-	struct str session = ctx->actor.session.len ? ctx->actor.session : workspace_actor(ws).session;
 	struct jv *thread = NULL;
-	struct err ignored;
-	int r = 0;
+	int r;
 
 	*ret = (struct board_caller){.name = ctx->actor.agent.len ? ctx->actor.agent : ctx->actor.user};
-	if (session.len && thread_get(ws, ctx, board, session, &thread, &ignored) == 0)
-		thread_id = session;
-	else if (thread_id.len)
+	r = session_thread(ws, ctx, ret, &thread, err);
+	if (r == 0 && !thread && thread_id.len) {
 		r = thread_get(ws, ctx, board, thread_id, &thread, err);
-	else
-		return 0;
-	if (r)
+		ret->thread_id = thread_id;
+		ret->board = board;
+	}
+	if (r || !thread)
 		return r;
-	ret->thread_id = thread_id;
 	ret->purpose = jv_get_str(thread, "purpose");
 	ret->name = jv_get_str(thread, "assigned_agent_name");
 	if (!ret->name.len)

@@ -17,6 +17,8 @@ static void item_text(struct buf *text, const struct jv *item)
 		buf_printf(text, ", %.*s", STR_ARG(jv_get_str(item, "priority")));
 	if (thread.len)
 		buf_printf(text, ", thread %.*s", STR_ARG(thread));
+	if (jv_get_str(item, "archived_at").len)
+		buf_add(text, STR(", archived"));
 	buf_printf(text, "] %.*s", STR_ARG(jv_get_str(item, "title")));
 }
 
@@ -44,6 +46,19 @@ static void render_deliverable(struct buf *text, const struct jv *d)
 			   (long long)jv_get_int(m->value, "size_bytes", 0), jv_get_str(m->value, "sha256").ptr);
 }
 
+/* What must hold before the item can be completed. */
+static void render_checks(struct buf *text, const struct jv *checks)
+{
+	for (const struct jv_member *m = jv_first(checks); m; m = m->next) {
+		struct str command = jv_get_str(m->value, "command");
+
+		if (command.len)
+			buf_printf(text, "\ncheck: the command %.*s", STR_ARG(command));
+		else
+			buf_printf(text, "\ncheck: the file %.*s", STR_ARG(jv_get_str(m->value, "path")));
+	}
+}
+
 static void render_item(const struct jv *args, const struct jv *value, struct buf *text)
 {
 	const struct jv *item = jv_get(value, "item"), *question = jv_get(item, "pending_question");
@@ -63,6 +78,8 @@ static void render_item(const struct jv *args, const struct jv *value, struct bu
 		buf_printf(text, "\nwaits for an answer: %.*s", STR_ARG(jv_get_str(m->value, "text")));
 	if (!jv_is_null(jv_get(item, "pending_approval")))
 		buf_lit(text, "\nwaits for an approval");
+	if (!jv_count(jv_get(item, "deliverables")))
+		render_checks(text, jv_get(item, "checks"));
 	for (const struct jv_member *m = jv_first(jv_get(item, "deliverables")); m; m = m->next)
 		render_deliverable(text, m->value);
 	if (jv_get_str(value, "journal").len)
@@ -90,6 +107,21 @@ static void render_comments(const struct jv *args, const struct jv *value, struc
 			   STR_ARG(jv_get_str(m->value, "author")), STR_ARG(jv_get_str(m->value, "body")));
 	buf_printf(text, "%zu comment%s", jv_count(jv_get(value, "comments")),
 		   plural(jv_count(jv_get(value, "comments"))));
+}
+
+static void render_notices(const struct jv *args, const struct jv *value, struct buf *text)
+{
+	const struct jv *notices = jv_get(value, "notices");
+
+	(void)args;
+	for (const struct jv_member *m = jv_first(notices); m; m = m->next)
+		buf_printf(text, "%.*s %.*s%s %.*s\n", STR_ARG(jv_get_str(m->value, "id")),
+			   STR_ARG(jv_get_str(m->value, "created_at")),
+			   jv_get_bool(m->value, "is_read", false) ? "" : " (new)",
+			   STR_ARG(jv_get_str(m->value, "text")));
+	buf_printf(text, "%zu notice%s", jv_count(notices), plural(jv_count(notices)));
+	if (jv_get(value, "next_cursor"))
+		buf_printf(text, "; continue with cursor %.*s", STR_ARG(jv_get_str(value, "next_cursor")));
 }
 
 static void render_journal(const struct jv *args, const struct jv *value, struct buf *text)
@@ -430,14 +462,14 @@ static int tool_add_journal(struct call *call, const struct jv *args, struct out
 #define ITEM     "item!: its id or key\n" BOARD
 #define THREAD   "\nthread_id: the lane that acts (default: the session's)"
 #define PRIORITY "priority urgent|high|neutral|low: default neutral\n"
-#define CHECKS   "checks [{path; min_size int>=0; json_schema obj; matches; command}]<=50: what must be true of files when the task is " \
-		 "completed; matches: a regular expression that a line must match; command: runs in /task, sandboxed, and must exit with 0\n"
-#define MOUNTS   "mounts [{mount_path!; s3_relative_key; source; mode ro|rw; description str<=512}]<=16: stores to show below /task; " \
-		 "the key is a path in a store of boards.mounts\n"
+#define CHECKS   "checks [{path; min_size int>=0; json_schema obj; matches; command}]<=50: what must be true of files at completion; " \
+		 "matches: a regular expression of a line; command: runs in /task, sandboxed, must exit with 0\n"
+#define MOUNTS   "mounts [{mount_path!; s3_relative_key; source; mode ro|rw; description str<=512}]<=16: stores shown below /task; " \
+		 "key: a path in a store of boards.mounts\n"
 #define TASKPATH "path!: below /task, such as artifacts/summary.md\n"
 #define HANDOFF  "result_summary: what came of it, at least 30 characters; needed to complete, fail, block, reject or ask back\n" \
 		 "artifacts [{path!; kind; note}]<=100: files of the task that are the result; needed to complete\n" \
-		 "findings: one line, at most 200 characters; so are the next two\ncautions\nnext"
+		 "findings: one line of at most 200 characters, as are the next two\ncautions\nnext"
 #define STATUSES "pending|available|claimed|in_progress|completed|blocked|needs_clarification|rejected|failed|cancelled|" \
 		 "waiting_for_children"
 #define AN_ITEM  "item! {...}; journal"
@@ -452,29 +484,30 @@ static const struct tool tools[] = {
 	{
 		.name = "set_board", .title = "Create or change a board", .traits = TOOL_IDEMPOTENT, .call = tool_set_board,
 		.description = "Creates a task board, or changes its title and description.",
-		.args = "board!: small letters, digits, '-' and '_'\ntitle str<=200\ndescription str<=4000",
+		.args = "board!: lower-case letters, digits, '-' and '_'\ntitle str<=200\ndescription str<=4000",
 		.result = "board! {id!; title!; ...}",
 	},
 	{
 		.name = "get_board", .title = "Show a board", .traits = RO, .call = tool_get_board,
-		.description = "Shows a board and how many of its items have which status.",
+		.description = "Shows a board and how many of its items have each status.",
 		.args = BOARD,
 		.result = "board! {id!; title!; counts! obj; ...}",
 	},
 	{
 		.name = "create_item", .title = "Create a board item", .call = tool_create_item, .render = render_item,
 		.description =
-			"Puts a task on a board. It gets a filesystem of its own, /task, with the brief in TASK.md. Gives its id and key.",
+			"Puts a task on a board. It gets its own filesystem, /task, with the brief in TASK.md. Returns its id and key.",
 		.args =
 			"title! str>=1<=300: what is to be done\n"
 			"description str<=65536: the brief\n"
 			PRIORITY
 			"status pending|available|blocked|needs_clarification: default pending\n"
-			"child_of: the item that this one is a part of\n"
+			"child_of: the item that it is a part of\n"
 			CHECKS MOUNTS
-			"metadata obj: anything else to keep with it\n"
-			"schedule_kind once|interval: it is on the board from next_run_at on; interval: and a new one each interval_seconds\n"
+			"metadata obj: anything else\n"
+			"schedule_kind once|interval: interval: a new item every interval_seconds from next_run_at on\n"
 			"next_run_at: such as 2026-11-30T09:00:00Z\ninterval_seconds int\n"
+			"overlap parallel|skip: default parallel; skip: no new item while one is open\n"
 			BOARD,
 		.result = AN_ITEM,
 	},
@@ -485,8 +518,8 @@ static const struct tool tools[] = {
 			"status " STATUSES ": only items with this status\n"
 			"thread_id: only items of this thread\n"
 			"child_of: only parts of the item with this id\n"
-			"archived bool: those in the archive\n"
-			"scheduled bool: those whose time has not come\n"
+			"archived bool: only archived items\n"
+			"scheduled bool: only items whose time has not come\n"
 			"limit int>=1<=10000: default 50\n"
 			"cursor: next_cursor of the previous page\n"
 			BOARD,
@@ -509,14 +542,14 @@ static const struct tool tools[] = {
 			"title str>=1<=300\ndescription str<=65536: the brief\n"
 			PRIORITY CHECKS MOUNTS
 			"metadata obj: replaces what is kept with it\n"
-			"clear_schedule bool: on the board from now on, and no more of it\n"
+			"clear_schedule bool: put it on the board now, and end its schedule\n"
 			ITEM THREAD,
 		.result = AN_ITEM,
 	},
 	{
 		.name = "archive_item", .title = "Archive a board item", .traits = TOOL_DESTRUCTIVE, .call = tool_archive_item,
 		.render = render_item,
-		.description = "Takes an item off the board and frees the space of its files. unarchive_item takes it back.",
+		.description = "Takes an item off the board and frees the space of its files. unarchive_item brings it back.",
 		.args = ITEM,
 		.result = AN_ITEM,
 	},
@@ -549,7 +582,7 @@ static const struct tool tools[] = {
 	},
 	{
 		.name = "update_thread", .title = "Update a thread", .call = tool_update_thread,
-		.description = "Changes a lane: its description, or its status.",
+		.description = "Changes the description or the status of a lane.",
 		.args =
 			"thread_id!\n"
 			"status idle|running|waiting_for_input|interrupted|completed|failed\n"
@@ -608,7 +641,7 @@ static const struct tool tools[] = {
 	},
 	{
 		.name = "comment_item", .title = "Comment on a board item", .call = tool_comment_item,
-		.description = "Adds a comment. A user's comment stops who works on the item until the coordinator has decided.",
+		.description = "Adds a comment. A user's comment pauses work on the item until the coordinator has decided.",
 		.args = "body! str>=1<=65536\nmetadata obj\n" ITEM THREAD,
 		.result = "comment! {id!; body!; author!; created_at!; ...}",
 	},
@@ -645,7 +678,7 @@ static const struct tool tools[] = {
 	{
 		.name = "watch_item", .title = "Watch a board item", .traits = TOOL_IDEMPOTENT, .call = tool_watch_item,
 		.render = render_item,
-		.description = "Tells a lane when an item is completed, blocked or cancelled, as a notice. No events: no longer.",
+		.description = "Tells a lane when an item is completed, blocked or cancelled, as a notice. An empty list ends this.",
 		.args = "events! [completed|blocked|cancelled|failed|rejected]<=5\n" ITEM THREAD,
 		.result = AN_ITEM,
 	},
@@ -656,11 +689,11 @@ static const struct tool tools[] = {
 		.result = "notice! {text!; ...}",
 	},
 	{
-		.name = "list_notices", .title = "List notices", .traits = RO, .call = tool_list_notices,
+		.name = "list_notices", .title = "List notices", .traits = RO, .call = tool_list_notices, .render = render_notices,
 		.description = "Lists notices for the user, or for a lane, newest first.",
 		.args =
-			"thread_id: of this lane (default: the user's)\n"
-			"unread bool: only those that are not marked as read\n"
+			"thread_id: notices for this lane (default: the user's)\n"
+			"unread bool: only unread notices\n"
 			"limit int>=1<=1000: default 50\n"
 			"cursor: next_cursor of the previous page\n"
 			BOARD,
@@ -675,7 +708,7 @@ static const struct tool tools[] = {
 	{
 		.name = "read_journal", .title = "Read the journal", .traits = RO, .call = tool_read_journal, .render = render_journal,
 		.description = "Reads the end of an item's journal: what each lane handed over.",
-		.args = "whole bool: all of it\n" ITEM,
+		.args = "whole bool: the whole journal\n" ITEM,
 		.result = "journal!",
 	},
 	{
@@ -793,5 +826,6 @@ const struct family board_family = {
 	.prompt = board_sections,
 	.open = board_state_new,
 	.close = board_state_destroy,
+	.files = board_root_files,
 	.check = board_check,
 };

@@ -8,9 +8,7 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <ftw.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -19,14 +17,15 @@
 #include "base/clock.h"
 #include "base/limits.h"
 #include "home/browser/cdp.h"
+#include "home/browser/profile.h"
 #include "home/web/web.h"
 #include "net/guard_proxy.h"
 #include "net/url.h"
 
 #define LOAD_NS     (15 * NS_PER_S)
-#define SETTLE_NS   (250 * NS_PER_MS)
+#define SETTLE_NS   (250 * NS_PER_MS) /* for a step to set off something, if it does at all */
+#define BEGIN_NS    (5 * NS_PER_S)    /* for a download to begin after a click on a link to one */
 #define DOWNLOAD_NS (60 * NS_PER_S)
-#define DIR_PREFIX  "stead-browser-"
 
 extern const struct str browser_page_script;
 
@@ -39,6 +38,7 @@ struct browser {
 	char target[64], session[64]; /* the tab that is used */
 	bool is_loading, is_loaded;
 	unsigned downloads;  /* that have not ended */
+	bool has_begun;      /* a download has, since the step began */
 	struct arena *arena; /* of the call */
 };
 
@@ -49,89 +49,11 @@ static const struct jv *section_of(struct workspace *ws)
 	return jv_get(workspace_config(ws)->document, "browser");
 }
 
-static bool find_program(struct workspace *ws, char *ret, size_t size)
-{
-	static const char *const names[] = {"chromium", "chromium-browser", "google-chrome"};
-	struct str own = jv_get_str(section_of(ws), "program"), path = str_of(getenv("PATH")), dir;
-
-	if (own.len) {
-		snprintf(ret, size, "%.*s", STR_ARG(own));
-		return access(ret, X_OK) == 0;
-	}
-	while (path.len && str_cut(&path, ':', &dir))
-		for (size_t i = 0; dir.len && i < COUNT(names); i++) {
-			snprintf(ret, size, "%.*s/%s", STR_ARG(dir), names[i]);
-			if (access(ret, X_OK) == 0)
-				return true;
-		}
-	return false;
-}
-
 bool browser_is_on(struct workspace *ws)
 {
 	char program[256];
 
-	return jv_get_bool(section_of(ws), "enabled", false) && find_program(ws, program, sizeof(program));
-}
-
-/* --- its directory --- */
-
-static int remove_one(const char *path, const struct stat *st, int flag, struct FTW *ftw)
-{
-	(void)st;
-	(void)flag;
-	(void)ftw;
-	remove(path); /* what cannot be removed is left */
-	return 0;
-}
-
-static void remove_dir(const char *dir)
-{
-	nftw(dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
-}
-
-static const char *temp_root(void)
-{
-	const char *dir = getenv("TMPDIR");
-
-	return dir && dir[0] == '/' && strlen(dir) < 80 ? dir : "/tmp";
-}
-
-/* Those of processes that were killed. */
-static void sweep_dirs(void)
-{
-	DIR *dir = opendir(temp_root());
-	struct dirent *entry;
-	struct stat st;
-	char path[400];
-
-	while (dir && (entry = readdir(dir))) {
-		long pid;
-
-		if (strncmp(entry->d_name, DIR_PREFIX, strlen(DIR_PREFIX)) != 0)
-			continue;
-		pid = strtol(entry->d_name + strlen(DIR_PREFIX), NULL, 10);
-		snprintf(path, sizeof(path), "%s/%s", temp_root(), entry->d_name);
-		if (pid > 0 && kill((pid_t)pid, 0) != 0 && errno == ESRCH && lstat(path, &st) == 0 &&
-		    S_ISDIR(st.st_mode) && st.st_uid == geteuid())
-			remove_dir(path);
-	}
-	if (dir)
-		closedir(dir);
-}
-
-static bool make_dir(struct browser *b)
-{
-	char path[200];
-
-	sweep_dirs();
-	snprintf(b->dir, sizeof(b->dir), "%s/" DIR_PREFIX "%ld-XXXXXX", temp_root(), (long)getpid());
-	if (!mkdtemp(b->dir)) {
-		b->dir[0] = '\0';
-		return false;
-	}
-	snprintf(path, sizeof(path), "%s/downloads", b->dir);
-	return mkdir(path, 0700) == 0;
+	return jv_get_bool(section_of(ws), "enabled", false) && browser_find_program(ws, program, sizeof(program));
 }
 
 /* --- events --- */
@@ -148,6 +70,7 @@ static void on_event(void *arg, struct arena *arena, struct str method, const st
 		cdp_post(b->cdp, arena, jv_get_str(message, "sessionId"), "Page.handleJavaScriptDialog", answer);
 	} else if (str_is(method, "Browser.downloadWillBegin")) {
 		b->downloads++;
+		b->has_begun = true;
 	} else if (str_is(method, "Browser.downloadProgress")) {
 		b->downloads -= b->downloads && !str_is(jv_get_str(params, "state"), "inProgress");
 	} else if (!str_is(jv_get_str(message, "sessionId"), b->session)) {
@@ -161,18 +84,32 @@ static void on_event(void *arg, struct arena *arena, struct str method, const st
 	}
 }
 
+/* Nothing has been set off yet. */
+static void step_begins(struct browser *b)
+{
+	b->is_loading = b->is_loaded = b->has_begun = false;
+}
+
+/* A load that turns out to be a download does not end as one. */
 static bool has_loaded(void *arg)
 {
 	struct browser *b = arg;
 
-	return b->is_loaded;
+	return b->is_loaded || b->has_begun;
 }
 
 static bool begins_to_load(void *arg)
 {
 	struct browser *b = arg;
 
-	return b->is_loading || b->is_loaded;
+	return b->is_loading || b->is_loaded || b->has_begun;
+}
+
+static bool begins_to_download(void *arg)
+{
+	struct browser *b = arg;
+
+	return b->has_begun;
 }
 
 static bool has_downloaded(void *arg)
@@ -189,11 +126,11 @@ static void end_browser(struct browser *b)
 	cdp_close(b->cdp);
 	guard_proxy_stop(b->proxy);
 	if (b->dir[0])
-		remove_dir(b->dir);
+		profile_remove(b->dir);
 	b->cdp = NULL;
 	b->proxy = NULL;
 	b->dir[0] = b->target[0] = b->session[0] = '\0';
-	b->is_loading = b->is_loaded = false;
+	step_begins(b);
 	b->downloads = 0;
 }
 
@@ -255,10 +192,10 @@ static int start_browser(struct browser *b, struct ctx *ctx, struct err *err)
 
 	if (r)
 		return r;
-	if (!find_program(b->ws, b->program, sizeof(b->program)))
+	if (!browser_find_program(b->ws, b->program, sizeof(b->program)))
 		return err_set(err, ERR_UNSUPPORTED,
-			       "there is no Chromium; a person installs it, or sets browser.program");
-	if (!make_dir(b))
+			       "Chromium is not installed; ask the user to install it, or to set browser.program");
+	if (!profile_make(b->dir, sizeof(b->dir)))
 		return err_sys(err, errno, "a directory for the browser cannot be made");
 	r = guard_proxy_start(&reach, &b->proxy, err);
 	if (r == 0) {
@@ -368,7 +305,7 @@ static int navigate(struct browser *b, struct ctx *ctx, struct str text, struct 
 		r = start_browser(b, ctx, err);
 	if (r)
 		return r;
-	b->is_loaded = b->is_loading = false;
+	step_begins(b);
 	jv_set_str(ctx->arena, params, "url", text);
 	r = call(b, ctx, "Page.navigate", params, &answer, err);
 	if (r)
@@ -388,8 +325,10 @@ static int navigate(struct browser *b, struct ctx *ctx, struct str text, struct 
 
 static int mouse(struct browser *b, struct ctx *ctx, const char *type, const struct jv *at, struct err *err)
 {
-	struct jv *params = jv_copy(ctx->arena, at);
+	struct jv *params = jv_object(ctx->arena);
 
+	jv_set(ctx->arena, params, "x", jv_copy(ctx->arena, jv_get(at, "x")));
+	jv_set(ctx->arena, params, "y", jv_copy(ctx->arena, jv_get(at, "y")));
 	jv_set_str(ctx->arena, params, "type", str_of(type));
 	jv_set_str(ctx->arena, params, "button", STR("left"));
 	jv_set_int(ctx->arena, params, "clickCount", 1);
@@ -401,10 +340,14 @@ static int click(struct browser *b, struct ctx *ctx, int64_t ref, struct err *er
 	struct jv *at;
 	int r = ask_page(b, ctx, arena_printf(ctx->arena, "point(%lld)", (long long)ref), &at, err);
 
-	b->is_loaded = b->is_loading = false;
+	step_begins(b);
 	if (r == 0)
 		r = mouse(b, ctx, "mousePressed", at, err);
-	return r ? r : mouse(b, ctx, "mouseReleased", at, err);
+	if (r == 0)
+		r = mouse(b, ctx, "mouseReleased", at, err);
+	if (r == 0 && jv_get_bool(at, "downloads", false))
+		r = cdp_wait(b->cdp, ctx, begins_to_download, clock_monotonic_ns() + BEGIN_NS, err);
+	return r;
 }
 
 static int press_enter(struct browser *b, struct ctx *ctx, struct err *err)
@@ -431,7 +374,7 @@ static int type_text(struct browser *b, struct ctx *ctx, const struct browser_st
 	struct jv *params = jv_object(ctx->arena), *ignored;
 	int r = ask_page(b, ctx, arena_printf(ctx->arena, "focus(%lld)", (long long)step->ref), &ignored, err);
 
-	b->is_loaded = b->is_loading = false;
+	step_begins(b);
 	jv_set_str(ctx->arena, params, "text", step->text);
 	if (r == 0)
 		r = call(b, ctx, "Input.insertText", params, NULL, err);
@@ -447,8 +390,8 @@ static int go_back(struct browser *b, struct ctx *ctx, struct err *err)
 	if (r)
 		return r;
 	if (at < 1 || str_is(jv_get_str(jv_at(jv_get(history, "entries"), (size_t)at - 1), "url"), "about:blank"))
-		return err_set(err, ERR_INVALID, "there is no page before this one");
-	b->is_loaded = b->is_loading = false;
+		return err_set(err, ERR_INVALID, "there is no page before this one; go to a URL instead");
+	step_begins(b);
 	jv_set_int(ctx->arena, params, "entryId",
 		   jv_get_int(jv_at(jv_get(history, "entries"), (size_t)at - 1), "id", 0));
 	return call(b, ctx, "Page.navigateToHistoryEntry", params, NULL, err);
@@ -467,7 +410,7 @@ static int act(struct browser *b, struct ctx *ctx, const struct browser_step *st
 	case BROWSER_TYPE:
 		return type_text(b, ctx, step, err);
 	case BROWSER_SELECT:
-		b->is_loaded = b->is_loading = false;
+		step_begins(b);
 		return ask_page(b, ctx,
 				arena_printf(arena, "select(%lld, %.*s)", (long long)step->ref,
 					     STR_ARG(js_text(arena, step->text))),

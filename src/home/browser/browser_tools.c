@@ -77,7 +77,7 @@ static int tool_screenshot(struct call *call, const struct jv *args, struct outc
 	int r = browser_picture(browser_of(call), call->ctx, jv_get_bool(args, "full_page", false), &data, err);
 
 	if (r == 0 && !base64_decode(arena, data, &bytes))
-		r = err_set(err, ERR_UNAVAILABLE, "the browser gave no picture");
+		r = err_set(err, ERR_UNAVAILABLE, "the browser gave no picture; try again");
 	if (r == 0)
 		r = store_write(call->files, call->ctx, path, bytes, (struct store_cond){0}, &stat, err);
 	if (r)

@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/limits.h"
+#include "base/sigpipe.h"
 
 #define LOOK_MS  50
 #define CHUNK    (64 * KIB)
@@ -129,7 +130,7 @@ void cdp_close(struct cdp *c)
 static bool send_all(struct cdp *c, struct str bytes)
 {
 	while (bytes.len) {
-		ssize_t n = write(c->to, bytes.ptr, bytes.len);
+		ssize_t n = sigpipe_write(c->to, bytes.ptr, bytes.len);
 
 		if (n <= 0)
 			return false;

@@ -88,9 +88,10 @@ globalThis.stead ??= (() => {
   return {
     snapshot,
     point(ref) {
-      const box = element(ref).getBoundingClientRect();
+      const e = element(ref);
+      const box = e.getBoundingClientRect();
       if (!box.width || !box.height) throw new Error(`element ${ref} is not visible`);
-      return { x: box.left + box.width / 2, y: box.top + box.height / 2 };
+      return { x: box.left + box.width / 2, y: box.top + box.height / 2, downloads: !!e.closest("a[href][download]") };
     },
     focus(ref) {
       const e = element(ref);

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* send_message, send_file and request_followup: the agent speaks to the chat that it is in while it works, or asks for
- * another turn there. It can reach no other chat. */
+ * another turn there. It can reach no other chat, and browse_channel_history shows it no other one: what one group
+ * says is not for the people of another. */
 #include "base/limits.h"
+#include "home/channels/chat_log.h"
 #include "home/channels/followups.h"
 #include "home/channels/outbox.h"
 #include "tool/call.h"
@@ -40,7 +42,7 @@ static int tool_send_message(struct call *call, const struct jv *args, struct ou
 	int r = find_chat(call, &item, err);
 
 	if (r == 0 && !item.text.len)
-		r = err_set(err, ERR_INVALID, "\"content\" is empty");
+		r = err_set(err, ERR_INVALID, "\"content\" is empty; give the text to send");
 	if (r == 0)
 		r = outbox_put(call->ws, call->ctx, &item, err);
 	if (r == 0)
@@ -62,8 +64,8 @@ static int tool_send_file(struct call *call, const struct jv *args, struct outco
 	if (r)
 		return r;
 	if (stat.kind != STORE_FILE || stat.size > CHANNEL_FILE_MAX)
-		return err_set(err, ERR_TOO_LARGE, "" ERR_PATH " is not a file of at most %zu MiB", STR_ARG(path.s),
-			       CHANNEL_FILE_MAX / MIB);
+		return err_set(err, ERR_TOO_LARGE, "" ERR_PATH " is not a file of at most %zu MiB; send a smaller one",
+			       STR_ARG(path.s), CHANNEL_FILE_MAX / MIB);
 	r = wpath_join(call->ctx->arena, workspace_root(call->ws), path, &home, err);
 	if (r)
 		return r;
@@ -92,7 +94,7 @@ static int tool_request_followup(struct call *call, const struct jv *args, struc
 	int r = find_chat(call, &chat, err);
 
 	if (r == 0 && !prompt.len)
-		r = err_set(err, ERR_INVALID, "\"prompt\" is empty");
+		r = err_set(err, ERR_INVALID, "\"prompt\" is empty; say what to do then");
 	if (r == 0)
 		r = followup_add(call->ws, call->ctx, chat.channel, chat.chat, prompt, delay, &followup, err);
 	if (r)
@@ -107,6 +109,63 @@ static void render_followup(const struct jv *args, const struct jv *value, struc
 	(void)args;
 	buf_printf(text, "follow-up %lld of at most %d is planned; you get it as a message after this turn",
 		   (long long)jv_get_int(value, "depth", 1), FOLLOWUP_DEPTH_MAX);
+}
+
+/* The chat whose log is read: the session's own. Only a session that is not a chat, such as one of a schedule, may name
+   one. */
+static int find_log(struct call *call, struct str wanted, struct chat_query *query, struct err *err)
+{
+	struct str channel, chat, rest = wanted, first = STR_NONE, session = call->ctx->actor.session;
+
+	if (!session.len) /* a tool that only reads is called without an actor */
+		session = workspace_actor(call->ws).session;
+	if (channels_chat_of(session, &channel, &chat)) {
+		struct str own = arena_printf(call->ctx->arena, "%.*s:%.*s", STR_ARG(channel), STR_ARG(chat));
+
+		if (wanted.len && !str_eq(wanted, own) && !str_eq(wanted, chat))
+			return err_set(err, ERR_DENIED,
+				       "in this chat only its own history can be read; leave out \"channel\"");
+		query->channel = channel;
+		query->chat = chat;
+		return 0;
+	}
+	if (str_find_char(wanted, ':') < wanted.len)
+		str_cut(&rest, ':', &first);
+	query->channel = first;
+	query->chat = rest;
+	return 0;
+}
+
+static int tool_browse(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
+{
+	struct chat_query query = {.limit = (uint64_t)jv_get_int(args, "limit", 50),
+				   .before = jv_get_str(args, "before"),
+				   .keyword = jv_get_str(args, "keyword"),
+				   .user = jv_get_str(args, "user"),
+				   .has_bots = jv_get_bool(args, "include_bots", false)};
+	int r = find_log(call, jv_get_str(args, "channel"), &query, err);
+
+	return r ? r : chat_log_read(call->ws, call->ctx, &query, &ret->value, err);
+}
+
+static void render_browse(const struct jv *args, const struct jv *value, struct buf *text)
+{
+	struct str before = jv_get_str(value, "before");
+
+	(void)args;
+	for (const struct jv_member *m = jv_first(jv_get(value, "messages")); m; m = m->next) {
+		struct str file = jv_get_str(m->value, "file");
+
+		buf_printf(text, "[%.*s] %.*s: %.*s", STR_ARG(str_first(jv_get_str(m->value, "at"), 16)),
+			   STR_ARG(jv_get_str(m->value, "name")), STR_ARG(jv_get_str(m->value, "text")));
+		if (file.len)
+			buf_printf(text, " (file: %.*s)", STR_ARG(file));
+		buf_char(text, '\n');
+	}
+	if (!jv_count(jv_get(value, "messages")))
+		buf_lit(text, "no messages\n");
+	if (before.len)
+		buf_printf(text, "there are older ones: before=\"%.*s\"\n", STR_ARG(before));
 }
 
 #define SETUP "set channel in agent.yaml"
@@ -134,6 +193,20 @@ static const struct tool tools[] = {
 		"prompt! str>=1: what you should do then\n"
 		"delay_seconds int>=0<=86400: how long to wait (default 0)",
 	 .result = "channel!: its name\n" "chat!: where it happens\n" "depth! int: how many in a row"},
+	{.name = "browse_channel_history", .title = "Read what a group said", .traits = TOOL_READS_ONLY,
+	 .call = tool_browse, .render = render_browse, .available = has_channels, .setup = SETUP,
+	 .description = "Shows what was said in this group, also to others, the oldest first.",
+	 .args =
+		"channel: outside a chat: which one, as \"telegram:-100\"\n"
+		"limit int>=1<=100: number of messages (default 50)\n"
+		"before: from an earlier result: go on with older messages\n"
+		"keyword: only messages with this text\n"
+		"user: only of this name or number\n"
+		"include_bots bool: with your own messages",
+	 .result =
+		"channel!: its name\n" "chat!: in it\n"
+		"messages! [{at!; id; user_id; name!; text!; file; is_bot bool}]: 500 characters of each\n"
+		"before: there are older ones"},
 	{0},
 };
 /* clang-format on */

@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/limits.h"
+#include "home/channels/inbox.h"
 
 #define DIR      "channels/followups"
 #define FILE_MAX (256 * KIB)
@@ -116,10 +117,10 @@ static int read_one(struct workspace *ws, struct ctx *ctx, struct wpath path, st
 	const struct jv *pending;
 	int r = store_read(workspace_home(ws), ctx, path, STORE_WHOLE, FILE_MAX, &bytes, NULL, err);
 
-	if (r == 0)
-		r = read_state(ctx->arena, bytes, &state, err);
 	if (r)
 		return r;
+	if (read_state(ctx->arena, bytes, &state, err) != 0)
+		return channels_set_aside(ws, ctx, path, err);
 	pending = jv_get(state, "pending");
 	*ret = (struct followup){.channel = jv_get_str(state, "channel"),
 				 .chat = jv_get_str(state, "chat"),

@@ -53,20 +53,26 @@ int inbox_parse(struct arena *arena, struct str bytes, struct inbox_item *ret, s
 	return 0;
 }
 
-static int read_item(struct workspace *ws, struct ctx *ctx, struct wpath path, struct inbox_item *ret, struct err *err)
+int channels_set_aside(struct workspace *ws, struct ctx *ctx, struct wpath path, struct err *err)
 {
 	struct wpath aside = {arena_printf(ctx->arena, DAMAGED "/%.*s", STR_ARG(wpath_name(path)))};
-	struct str bytes;
 	struct err ignored;
+
+	if (store_move(workspace_home(ws), ctx, path, aside, (struct store_cond){0}, (struct store_cond){0}, NULL,
+		       &ignored) != 0)
+		return err_prefix(err, "%.*s", STR_ARG(path.s));
+	return err_prefix(err, "%.*s was moved to %.*s", STR_ARG(path.s), STR_ARG(aside.s));
+}
+
+static int read_item(struct workspace *ws, struct ctx *ctx, struct wpath path, struct inbox_item *ret, struct err *err)
+{
+	struct str bytes;
 	int r = store_read(workspace_home(ws), ctx, path, STORE_WHOLE, 2 * ITEM_MAX, &bytes, NULL, err);
 
 	if (r)
 		return r;
 	r = inbox_parse(ctx->arena, bytes, ret, err);
-	if (r && store_move(workspace_home(ws), ctx, path, aside, (struct store_cond){0}, (struct store_cond){0}, NULL,
-			    &ignored) == 0)
-		err_prefix(err, "a message was moved to %.*s", STR_ARG(aside.s));
-	return r;
+	return r ? channels_set_aside(ws, ctx, path, err) : 0;
 }
 
 /* True when another request with this id was taken. */

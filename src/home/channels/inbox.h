@@ -28,6 +28,9 @@ int inbox_parse(struct arena *arena, struct str bytes, struct inbox_item *ret, s
    on after it. */
 int inbox_each(struct workspace *ws, struct ctx *ctx, bool (*take)(void *arg, const struct inbox_item *item), void *arg,
 	       struct err *err);
+/* Moves a file that cannot be read as a message to channels/damaged/, so that those after it are not held up. *err,
+   which says what is wrong with it, gets both paths. Returns the error. */
+int channels_set_aside(struct workspace *ws, struct ctx *ctx, struct wpath path, struct err *err);
 /* Removes the marks of requests that nobody can send again. Only after inbox_each() found nothing left. */
 int inbox_sweep(struct workspace *ws, struct ctx *ctx, int64_t now, struct err *err);
 

@@ -10,6 +10,7 @@
 #include "base/base64.h"
 #include "base/hash.h"
 #include "base/limits.h"
+#include "home/exec/workers.h"
 #include "text/schema.h"
 #include "workspace/workspace.h"
 
@@ -75,7 +76,8 @@ static int plan_argv(struct call *call, const struct code_run *what, const char 
 	return 0;
 }
 
-static struct str input_text(struct arena *arena, const struct code_run *what, bool runs, struct str state)
+static struct str input_text(struct arena *arena, const struct code_run *what, const char *at, bool runs, bool is_warm,
+			     struct str state)
 {
 	struct jv *v = jv_object(arena);
 	struct jv *input = what->input ? jv_copy(arena, what->input) : jv_null(arena);
@@ -83,10 +85,12 @@ static struct str input_text(struct arena *arena, const struct code_run *what, b
 
 	if (runs) {
 		jv_set_str(arena, v, "code", what->code);
-		jv_set_str(arena, v, "root", str_of(what->at ? what->at : "/workspace"));
+		jv_set_str(arena, v, "root", str_of(at ? at : SANDBOX_FILES_AT));
 		jv_set(arena, v, "input", input);
 		if (state.len)
 			jv_set_str(arena, v, "state", state);
+		if (is_warm && what->env)
+			jv_set(arena, v, "env", jv_copy(arena, what->env));
 		input = v;
 	}
 	buf_init(&text, arena, 8 * (CODE_TEXT_MAX + CODE_INPUT_MAX));
@@ -131,9 +135,9 @@ static int check_code(const struct code_run *what, struct err *err)
 		return err_set(err, ERR_TOO_LARGE, "the code has %zu bytes and may have %d; put parts of it into files",
 			       what->code.len, CODE_TEXT_MAX);
 	if (!what->code.len || memchr(what->code.ptr, 0, what->code.len))
-		return err_set(err, ERR_INVALID, "there is no code, or it has a NUL character");
+		return err_set(err, ERR_INVALID, "there is no code, or it has a NUL character; give the code as text");
 	if (what->timeout_s > SANDBOX_SECONDS_MAX)
-		return err_set(err, ERR_INVALID, "the time limit is %lld seconds and may be %d",
+		return err_set(err, ERR_INVALID, "the time limit is %lld seconds and may be %d; do it in shorter steps",
 			       (long long)what->timeout_s, SANDBOX_SECONDS_MAX);
 	return 0;
 }
@@ -229,8 +233,24 @@ static int keep_session(struct call *call, const struct code_run *what, struct s
 		return err_set(err, ERR_INVALID, "only python has sessions; leave out \"mode\"");
 	if (!job->keep)
 		r = exec_keep(call->ws, call->ctx, session.len ? STR("session") : STR("user"), job, err);
-	*ret_state = arena_printf(arena, "/home/.stead-session/%s", hash_hex128(arena, session).ptr);
+	*ret_state = arena_printf(arena, "~/.stead-session/%s", hash_hex128(arena, session).ptr);
 	return r;
+}
+
+/* An interpreter that waits, if the call can be made by one. It has the variables that every call has; a function's own
+   come with the call. */
+static struct sandbox_worker *take_worker(struct call *call, const struct code_run *what, struct sandbox_job *job)
+{
+	struct arena *arena = call->ctx->arena;
+	const struct jv *modules = jv_get(config_of(call), "preload");
+	struct buf list;
+
+	if (!str_is(what->language, "python") || what->session ||
+	    jv_get_key(jv_get(config_of(call), "interpreters"), what->language))
+		return NULL;
+	buf_init(&list, arena, WORKER_INPUT_MAX);
+	jv_write(&list, modules ? modules : jv_array(arena));
+	return exec_worker_take(call->ws, call->ctx, job, STR("run_code"), buf_str(&list), false);
 }
 
 int code_run(struct call *call, const struct code_run *what, struct outcome *ret, struct err *err)
@@ -238,6 +258,7 @@ int code_run(struct call *call, const struct code_run *what, struct outcome *ret
 	struct arena *arena = call->ctx->arena;
 	struct sandbox_result result;
 	struct sandbox_job job;
+	const char *const *own;
 	struct str state;
 	bool runs;
 	int r = check_code(what, err);
@@ -254,12 +275,18 @@ int code_run(struct call *call, const struct code_run *what, struct outcome *ret
 		r = keep_session(call, what, &job, &state, err);
 	if (r)
 		return r;
-	job.env = add_env(arena, job.env, what->env);
-	job.input = input_text(arena, what, runs, state);
+	if (what->at)
+		job.files.at = what->at;
 	job.answer_max = CODE_ANSWER_MAX;
-	job.files.at = what->at;
 	job.limits.timeout_ms = (what->timeout_s ? what->timeout_s : CODE_SECONDS_DEFAULT) * 1000;
+	own = job.env;
+	job.env = add_env(arena, own, NULL);
+	job.worker = take_worker(call, what, &job);
+	if (!job.worker)
+		job.env = add_env(arena, own, what->env);
+	job.input = input_text(arena, what, job.files.at, runs, job.worker != NULL, state);
 	r = exec_run(call->ws, call->ctx, &job, &result, err);
+	exec_worker_give(call->ws, job.worker);
 	if (r)
 		return r;
 	ret->value = exec_value(call->ws, call->ctx, &result);

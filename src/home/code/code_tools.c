@@ -36,6 +36,19 @@ static int tool_run_skill_script(struct call *call, const struct jv *args, struc
 
 /* --- text --- */
 
+/* What Python and its clients raise for a name that does not exist, as none does without a network. */
+static bool lacks_network(const struct jv *value, struct str error)
+{
+	static const char *const names[] = {
+		"gaierror",      "URLError",           "ConnectionError",     "ConnectError",
+		"MaxRetryError", "NewConnectionError", "ClientConnectorError"};
+
+	for (size_t i = 0; i < COUNT(names); i++)
+		if (str_is(error, names[i]))
+			return !jv_get(value, "network"); /* else that says what was refused */
+	return false;
+}
+
 void code_render(const struct jv *args, const struct jv *value, struct buf *text)
 {
 	const struct jv *result = jv_get(value, "result"), *error = jv_get(value, "error");
@@ -58,6 +71,9 @@ void code_render(const struct jv *args, const struct jv *value, struct buf *text
 	}
 	if (error)
 		buf_printf(text, "%.*s\n", STR_ARG(str_trim(jv_get_str(error, "traceback"))));
+	if (lacks_network(value, jv_get_str(error, "name")))
+		buf_lit(text, "[code has no network: code.allow_network in agent.yaml gives it the hosts of "
+			      "sandbox.network, and allow_network of a function does]\n");
 	exec_remarks(value, text);
 	if (jv_get_bool(value, "saved", true) && jv_get_str(value, "problem").len)
 		buf_printf(text, "[%.*s]\n", STR_ARG(jv_get_str(value, "problem")));
@@ -151,10 +167,10 @@ static void code_check(struct workspace *ws, struct ctx *ctx, const struct findi
 #define FILES "execute read_file write_file edit_file append_file delete_file move_file"
 #define RAN \
 	"exit_code! int; stdout!; stderr!; truncated! bool; stdout_artifact; stderr_artifact\n" \
-	"signal int; timed_out! bool; out_of_memory bool; duration_ms! int; cpu_ms int; memory_peak int; tier!\n" \
+	"signal int; timed_out! bool; out_of_memory bool; out_of_disk bool; duration_ms! int; cpu_ms int; memory_peak int; tier!\n" \
 	"changes! [{path!; outcome! created|changed|deleted|merged|conflict|refused; reason; kept_as}]\n" \
 	"network [{host!; port int; outcome! ended|refused|failed; reason; sent int; received int; duration_ms int}]\n" \
-	"changed_files! int; excluded int; saved! bool; problem; revision int"
+	"changed_files! int; excluded int; left_out; saved! bool; problem; revision int"
 #define ANSWER \
 	"result any: what run(input) returned\n" \
 	"text: the value of the last expression\n" \
@@ -163,11 +179,11 @@ static void code_check(struct workspace *ws, struct ctx *ctx, const struct findi
 
 static const struct tool native[] = {
 	{
-		.name = "run_code", .title = "Run code", .traits = TOOL_LONG | TOOL_DESTRUCTIVE, .needs = FILES,
+		.name = "run_code", .title = "Run code", .traits = TOOL_LONG | TOOL_DESTRUCTIVE | TOOL_RUNS, .needs = FILES,
 		.call = tool_run_code, .render = code_render,
 		.description =
 			"Runs code in a sandbox that sees the files and nothing else. If the code defines run(input), it is called "
-			"and its JSON result is given; else the value of the last expression is shown. Figures of matplotlib are "
+			"and its JSON result is returned; else the value of the last expression is shown. Figures of matplotlib are "
 			"saved in artifacts/ and shown. Files that it changes are kept.",
 		.args =
 			"code!: the code\n"
@@ -178,7 +194,7 @@ static const struct tool native[] = {
 		.result = ANSWER RAN,
 	},
 	{
-		.name = "call_function", .title = "Call a function", .traits = TOOL_LONG | TOOL_DESTRUCTIVE, .needs = "run_code " FILES,
+		.name = "call_function", .title = "Call a function", .traits = TOOL_LONG | TOOL_DESTRUCTIVE | TOOL_RUNS, .needs = "run_code " FILES,
 		.call = tool_call_function, .render = code_render, .available = has_functions,
 		.setup = "add functions to code.functions in agent.yaml",
 		.description = "Calls a function that people prepared, in the sandbox over the files. Its input and its result are checked.",
@@ -188,7 +204,7 @@ static const struct tool native[] = {
 		.result = ANSWER RAN,
 	},
 	{
-		.name = "run_skill_script", .title = "Run a skill's script", .traits = TOOL_LONG | TOOL_DESTRUCTIVE, .needs = "load_skill " FILES,
+		.name = "run_skill_script", .title = "Run a skill's script", .traits = TOOL_LONG | TOOL_DESTRUCTIVE | TOOL_RUNS, .needs = "load_skill " FILES,
 		.call = tool_run_skill_script, .render = render_script,
 		.description = "Runs a script of a skill in the sandbox, over the files. The skill's own files are in $SKILL_DIR.",
 		.args =

@@ -1,5 +1,7 @@
-# Runs the code of an agent. Standard input has {"code", "input", "root"}; the answer goes to descriptor 3 as one JSON
-# object, so nothing that the code prints can be taken for it: {"result"?, "text"?, "results", "error"?}.
+# Runs the code of an agent. Standard input has {"code", "input", "root", "env"?}; the answer goes to descriptor 3 as one
+# JSON object, so nothing that the code prints can be taken for it: {"result"?, "text"?, "results", "error"?}.
+#
+# With the argument "worker", standard input is a list of modules to import, and worker.py waits for calls.
 import json
 import os
 import sys
@@ -137,6 +139,7 @@ def perform(job, answer):
         return perform_in({"__name__": "__main__"}, {}, job, answer)
     import types
 
+    state = os.path.expanduser(state)
     main = sys.modules["__main__"] = types.ModuleType("__main__")  # where pickled values look for their classes
     sources = load(state, main.__dict__)
     main.__dict__.pop("run", None)  # an earlier call's own
@@ -168,8 +171,32 @@ def perform_in(scope, sources, job, answer):
     save_figures(root, results)
 
 
-def main():
+def preload():
+    """What calls import, so that they find it; what is missing, they report themselves."""
+    import _ast, linecache, traceback, types  # noqa: F401  (the runner's own)
+
+    for name in json.load(sys.stdin):
+        try:
+            __import__(name)
+        except Exception:
+            pass
+
+
+def enter(job):
+    """A process that was there before the call gets its directory and its variables now."""
+    os.chdir(job["root"])
+    os.environ.update(job.get("env", {}))
+    if "TZ" in job.get("env", {}):
+        import time
+
+        time.tzset()
+
+
+def main(has_waited=False):
     job = json.loads(sys.stdin.buffer.read())
+    if has_waited:
+        enter(job)
+    job["root"] = os.getcwd()
     nothing = os.open("/dev/null", os.O_RDONLY)
     os.dup2(nothing, 0)
     os.close(nothing)
@@ -194,4 +221,7 @@ def main():
     os._exit(code & 255)
 
 
+if sys.argv[1:] == ["worker"]:
+    wait_for_calls(preload)
+    main(True)
 main()

@@ -106,7 +106,8 @@ static int run_packed(struct call *call, const struct skill_script *what, struct
 		argv[n++] = arena_cstr(arena, jv_str_of(m->value));
 	job.argv = argv;
 	job.input = archive;
-	job.files.at = what->at;
+	if (what->at)
+		job.files.at = what->at;
 	job.limits.timeout_ms = (what->timeout_s ? what->timeout_s : CODE_SECONDS_DEFAULT) * 1000;
 	return exec_run(call->ws, call->ctx, &job, ret, err);
 }
@@ -122,7 +123,7 @@ int skill_script_run(struct call *call, const struct skill_script *what, struct 
 	int r;
 
 	if (what->timeout_s > SANDBOX_SECONDS_MAX)
-		return err_set(err, ERR_INVALID, "the time limit is %lld seconds and may be %d",
+		return err_set(err, ERR_INVALID, "the time limit is %lld seconds and may be %d; do it in shorter steps",
 			       (long long)what->timeout_s, SANDBOX_SECONDS_MAX);
 	r = skills_open_named(call->ws, ctx, what->skill, &skills, err);
 	if (r)

@@ -5,12 +5,17 @@
  */
 #include "home/exec/exec_internal.h"
 
+#include <signal.h>
+#include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/env.h"
 #include "home/artifacts/artifacts.h"
+#include "home/exec/spares.h"
 #include "revisions/revisions.h"
 #include "store/stores.h"
+#include "tool/family.h"
 #include "workspace/workspace.h"
 #include "workspace/workspace_parts.h"
 
@@ -74,6 +79,7 @@ int exec_job(struct workspace *ws, struct ctx *ctx, struct sandbox_job *ret, str
 		.limits = {.timeout_ms = jv_get_int(config, "timeout_seconds", SANDBOX_SECONDS_DEFAULT) * 1000,
 			   .processes = (uint64_t)jv_get_int(config, "processes", 0)},
 		.files = {.store = workspace_files(ws),
+			  .at = workspace_root_is_task(ws) ? "/task" : NULL,
 			  .dir = dir.ptr ? arena_cstr(arena, dir) : NULL,
 			  .is_hidden = is_hidden,
 			  .hidden_arg = workspace_files(ws),
@@ -117,28 +123,69 @@ int exec_job_on(struct workspace *ws, struct ctx *ctx, struct store *files, stru
 	return 0;
 }
 
-int exec_run(struct workspace *ws, struct ctx *ctx, const struct sandbox_job *job, struct sandbox_result *ret,
+int exec_reaches_out(struct workspace *ws, struct ctx *ctx, bool *ret, struct err *err)
+{
+	struct sandbox_job job;
+	int r = exec_job(ws, ctx, &job, err);
+
+	if (r == 0)
+		*ret = job.tier == SANDBOX_LOCAL || (job.net && job.net->host_count > 0);
+	return r;
+}
+
+#define SAVE_NS (30 * NS_PER_S)
+
+/* A command that reaches the deadline of its call is killed, and there is time to keep what it printed and changed. */
+static int end_in_time(struct ctx *ctx, struct sandbox_limits *limits, struct err *err)
+{
+	int64_t left_ms = (ctx->deadline_ns - clock_monotonic_ns()) / NS_PER_MS;
+	int r = ctx_check(ctx, err);
+
+	if (r || !ctx->deadline_ns)
+		return r;
+	if (!limits->timeout_ms)
+		limits->timeout_ms = SANDBOX_SECONDS_DEFAULT * INT64_C(1000);
+	if (left_ms < limits->timeout_ms)
+		limits->timeout_ms = left_ms > 1 ? left_ms : 1;
+	ctx->deadline_ns += SAVE_NS;
+	return 0;
+}
+
+int exec_run(struct workspace *ws, struct ctx *caller, const struct sandbox_job *job, struct sandbox_result *ret,
 	     struct err *err)
 {
 	struct past_files *past = NULL;
 	struct sandbox_job pinned = *job;
+	struct ctx own = *caller, *ctx = &own;
+	struct store *task = NULL;
 	uint64_t noticed;
-	int r = 0;
+	int r = end_in_time(ctx, &pinned.limits, err);
 
+	if (r == 0 && job->files.store == workspace_files(ws))
+		r = family_files(ws, ctx, &task, err);
+	if (task)
+		pinned.files = (struct sandbox_files){.store = task,
+						      .at = job->files.at,
+						      .exclude = job->files.exclude,
+						      .read_only = job->files.read_only,
+						      .deletions_max = job->files.deletions_max};
 	/* What is in no directory is shown at one revision, while others go on changing it. */
-	if (!job->files.dir && job->files.revisions && job->files.store == workspace_files(ws)) {
+	if (r == 0 && !pinned.files.dir && pinned.files.revisions && pinned.files.store == workspace_files(ws)) {
 		r = revisions_head(job->files.revisions, ctx, &pinned.files.head, err);
 		if (r == 0)
 			past = workspace_files_at(ws, pinned.files.head, &pinned.files.shown);
 	}
+	pinned.spare = r == 0 ? exec_spare_take(ws, ctx, job) : NULL;
 	if (r == 0)
 		r = sandbox_run(ctx, &pinned, ret, err);
+	exec_spare_give(ws, ctx, job, pinned.spare);
 	workspace_files_at_close(past);
+	store_destroy(task);
 	if (r == 0)
 		exec_net_log(ws, ctx, job, ret);
 	if (job->keep)
 		workspace_snapshots_changed(ws);
-	if (r == 0 && ret->tier == SANDBOX_LOCAL && job->files.dir)
+	if (r == 0 && ret->tier == SANDBOX_LOCAL && pinned.files.dir)
 		r = revisions_notice(workspace_revisions(ws), ctx, workspace_root(ws), &noticed, err);
 	return r;
 }
@@ -195,6 +242,8 @@ static void set_changes(struct arena *arena, const struct sandbox_result *r, str
 	jv_set_int(arena, v, "changed_files", (int64_t)r->change_count);
 	if (r->excluded)
 		jv_set_int(arena, v, "excluded", (int64_t)r->excluded);
+	if (r->left_out.len)
+		jv_set_str(arena, v, "left_out", r->left_out);
 }
 
 struct jv *exec_value(struct workspace *ws, struct ctx *ctx, struct sandbox_result *r)
@@ -213,9 +262,12 @@ struct jv *exec_value(struct workspace *ws, struct ctx *ctx, struct sandbox_resu
 	jv_set_bool(arena, v, "timed_out", r->timed_out);
 	if (r->out_of_memory)
 		jv_set_bool(arena, v, "out_of_memory", true);
+	if (r->out_of_disk)
+		jv_set_bool(arena, v, "out_of_disk", true);
 	jv_set_int(arena, v, "duration_ms", r->duration_ms);
 	jv_set_int(arena, v, "cpu_ms", r->cpu_ms);
-	jv_set_int(arena, v, "memory_peak", (int64_t)r->memory_peak);
+	if (r->memory_peak) /* of a command that was killed it is not known */
+		jv_set_int(arena, v, "memory_peak", (int64_t)r->memory_peak);
 	jv_set_str(arena, v, "tier", str_of(sandbox_tier_name(r->tier)));
 	set_changes(arena, r, v);
 	exec_net_value(arena, r, v);
@@ -232,13 +284,28 @@ struct jv *exec_value(struct workspace *ws, struct ctx *ctx, struct sandbox_resu
 
 /* --- a call of a tool --- */
 
-int exec_cwd(struct arena *arena, struct str text, struct wpath *ret, struct err *err)
+int exec_command_check(struct str command, struct err *err)
 {
-	if (str_starts(text, STR("/")) || str_starts(text, STR("~")))
-		return err_set(err, ERR_INVALID,
-			       "the working directory \"%.*s\" is not relative; it is taken from the root of the files",
-			       STR_ARG(utf8_first(text, 200)));
-	return text.len ? wpath_parse_lenient(arena, text, ret, err) : 0;
+	if (!str_trim(command).len)
+		return err_set(err, ERR_INVALID, "there is no command to run");
+	if (memchr(command.ptr, 0, command.len))
+		return err_set(err, ERR_INVALID, "the command has a NUL character; write it as text for sh");
+	return 0;
+}
+
+int exec_cwd(struct arena *arena, struct str text, const char *at, struct wpath *ret, struct err *err)
+{
+	struct str root = str_of(at ? at : SANDBOX_FILES_AT), rest = text;
+
+	if (str_starts(text, root) && (text.len == root.len || text.ptr[root.len] == '/'))
+		rest = str_from(text, root.len + (text.len > root.len));
+	if (str_starts(rest, STR("/")) || str_starts(rest, STR("~")))
+		return err_set(
+			err, ERR_INVALID,
+			"the working directory \"%.*s\" is not in the files; give one below them, such as \"src\" "
+			"or \"%.*s/src\"",
+			STR_ARG(utf8_first(text, 200)), STR_ARG(root));
+	return rest.len ? wpath_parse_lenient(arena, rest, ret, err) : 0;
 }
 
 int exec_call(struct call *call, const struct exec_call *what, struct jv **ret, struct err *err)
@@ -249,12 +316,14 @@ int exec_call(struct call *call, const struct exec_call *what, struct jv **ret, 
 	const char *argv[] = {what->shell, "-c", arena_cstr(ctx->arena, what->command), NULL};
 	int r = exec_job(call->ws, ctx, &job, err);
 
+	if (what->at)
+		job.files.at = what->at;
 	if (r == 0)
-		r = exec_cwd(ctx->arena, what->cwd, &job.cwd, err);
+		r = exec_cwd(ctx->arena, what->cwd, job.files.at, &job.cwd, err);
+	if (r == 0)
+		r = exec_command_check(what->command, err);
 	if (r)
 		return r;
-	if (memchr(what->command.ptr ? what->command.ptr : "", 0, what->command.len))
-		return err_set(err, ERR_INVALID, "the command has a NUL character");
 	if (what->timeout_s > what->timeout_max_s)
 		return err_set(err, ERR_INVALID,
 			       "the time limit is %lld seconds and may be %lld; run longer commands in parts",
@@ -262,10 +331,6 @@ int exec_call(struct call *call, const struct exec_call *what, struct jv **ret, 
 	job.argv = argv;
 	job.input = what->input;
 	job.limits.output = what->output;
-	if (what->files)
-		job.files = (struct sandbox_files){
-			.store = what->files, .exclude = job.files.exclude, .deletions_max = job.files.deletions_max};
-	job.files.at = what->at;
 	if (what->timeout_s > 0)
 		job.limits.timeout_ms = what->timeout_s * 1000;
 	r = exec_run(call->ws, ctx, &job, &result, err);
@@ -307,6 +372,12 @@ static void remark_changes(const struct jv *value, struct buf *text)
 			buf_lit(text, "]\n");
 		}
 	}
+	if (jv_get_str(value, "left_out").len)
+		buf_printf(
+			text,
+			"[not kept %.*s: sandbox.exclude names it; --keep or sandbox.keep in agent.yaml keeps it for "
+			"the next command]\n",
+			STR_ARG(jv_get_str(value, "left_out")));
 	for (unsigned i = 0; i <= SANDBOX_MERGED; i++)
 		if (counts[i]) {
 			buf_printf(text, "%s%lld file%s %s", any ? ", " : "[", (long long)counts[i],
@@ -315,6 +386,34 @@ static void remark_changes(const struct jv *value, struct buf *text)
 		}
 	if (any)
 		buf_lit(text, "]\n");
+}
+
+/* Which limit ended it, and what raises that. */
+static void remark_end(const struct jv *value, struct buf *text)
+{
+	int signal = (int)jv_get_int(value, "signal", 0);
+	const char *name = sigabbrev_np(signal);
+
+	if (jv_get_bool(value, "timed_out", false))
+		buf_printf(text,
+			   "[killed after %lld ms, with everything that it had started; a larger timeout gives it "
+			   "more time]\n",
+			   (long long)jv_get_int(value, "duration_ms", 0));
+	else if (jv_get_bool(value, "out_of_memory", false))
+		buf_lit(text, "[a process was killed because the command used too much memory; --memory or "
+			      "sandbox.memory in agent.yaml allows more]\n");
+	else if (jv_get_bool(value, "out_of_disk", false))
+		buf_lit(text, "[killed because it wrote more than sandbox.disk in agent.yaml allows]\n");
+	else if (signal == SIGXFSZ)
+		buf_lit(text, "[killed because a file would be larger than sandbox.disk in agent.yaml allows]\n");
+	else if (signal)
+		buf_printf(text, "[killed by signal %d (SIG%s)]\n", signal, name ? name : "?");
+}
+
+bool exec_hit_limit(const struct jv *value)
+{
+	return jv_get_bool(value, "timed_out", false) || jv_get_bool(value, "out_of_memory", false) ||
+	       jv_get_bool(value, "out_of_disk", false) || jv_get_int(value, "signal", 0) == SIGXFSZ;
 }
 
 void exec_remarks(const struct jv *value, struct buf *text)
@@ -328,13 +427,7 @@ void exec_remarks(const struct jv *value, struct buf *text)
 			buf_printf(text, "[all of the %s: read_artifact(artifact_id=\"%.*s\")]\n", outputs[i][1],
 				   STR_ARG(id));
 	}
-	if (jv_get_bool(value, "timed_out", false))
-		buf_printf(text,
-			   "[killed after %lld ms, with everything that it had started; a longer time limit can "
-			   "be given]\n",
-			   (long long)jv_get_int(value, "duration_ms", 0));
-	if (jv_get_bool(value, "out_of_memory", false))
-		buf_lit(text, "[a process was killed because the command used too much memory]\n");
+	remark_end(value, text);
 	exec_net_remarks(value, text);
 	remark_changes(value, text);
 	if (!jv_get_bool(value, "saved", true))

@@ -29,7 +29,10 @@ int exec_job_on(struct workspace *ws, struct ctx *ctx, struct store *files, stru
 /* Hosts of a call ("pypi.org,*.example.com:8443"), in addition to those of agent.yaml with `and_own`, else in their
    place. Secrets stay. Nothing allowed: hosts empty, and_own false. */
 int exec_net_hosts(struct ctx *ctx, struct sandbox_job *job, struct str hosts, bool and_own, struct err *err);
-/* Runs it. Programs that ran among the files themselves (the tier local) have their changes recorded. */
+/* Whether what commands do may reach beyond the files: they may use hosts, or run without a sandbox. */
+int exec_reaches_out(struct workspace *ws, struct ctx *ctx, bool *ret, struct err *err);
+/* Runs it; a job over the files of a workspace whose root is a task sees what is mounted into that. Programs that ran
+ * among the files themselves (the tier local) have their changes recorded. */
 int exec_run(struct workspace *ws, struct ctx *ctx, const struct sandbox_job *job, struct sandbox_result *ret,
 	     struct err *err);
 
@@ -47,9 +50,7 @@ struct exec_call {
 	int64_t timeout_max_s; /* more is ERR_INVALID */
 	struct str input;
 	size_t output;  /* bytes of each output in the answer; 0: the default */
-	const char *at; /* where the command sees the files; NULL: /workspace */
-	/* A guard in place of the files of the workspace, which a task with mounts is: they are copied. NULL: no. */
-	struct store *files;
+	const char *at; /* where the command sees the files; NULL: as for every job */
 };
 /* {exit_code, stdout, stderr, duration_ms, tier, changes, …}: the result of the tool `execute`. Output that does not
    fit is parked as an artifact. */

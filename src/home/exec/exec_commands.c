@@ -10,24 +10,26 @@
 #include "home/exec/exec_internal.h"
 #include "workspace/config.h"
 
-/* What is printed goes to the terminal as it comes. */
-static void pass_on(void *arg, bool is_stderr, struct str bytes)
+/* What is printed goes to the terminal as it comes. A reader that has gone away, such as `head`, is gone for the
+   command, too. */
+static bool pass_on(void *arg, bool is_stderr, struct str bytes)
 {
 	struct cli *cli = arg;
 
 	if (!is_stderr) {
 		output_add(&cli->out, bytes);
 		output_flush(&cli->out);
-		return;
+		return !cli->out.gone;
 	}
 	while (bytes.len) {
 		ssize_t n = write(2, bytes.ptr, bytes.len);
 
 		if (n < 0 && errno != EINTR)
-			return;
+			return errno != EPIPE;
 		if (n > 0)
 			bytes = str_from(bytes, (size_t)n);
 	}
+	return true;
 }
 
 /* "NAME" takes the value of this process, "NAME=value" is as it is. */
@@ -49,6 +51,9 @@ static int add_env(struct cli *cli, struct sandbox_job *job, struct err *err)
 	for (size_t i = 0; i < count; i++) {
 		const char *name = arena_cstr(arena, given[i]), *value = env_process(name);
 
+		if (!strcspn(name, "=") || memchr(name, ' ', strcspn(name, "=")))
+			return err_set(err, ERR_INVALID,
+				       "--env \"%s\" has no name of a variable; write --env NAME=value", name);
 		if (strchr(name, '='))
 			env[n++] = name;
 		else if (value)
@@ -61,6 +66,43 @@ static int add_env(struct cli *cli, struct sandbox_job *job, struct err *err)
 	return 0;
 }
 
+/* "512", "1.5GiB", "2 gb". */
+static bool is_size(struct str s)
+{
+	size_t digits = 0, dots = 0;
+
+	for (; s.len && (s.ptr[0] == '.' || (s.ptr[0] >= '0' && s.ptr[0] <= '9')); s = str_from(s, 1)) {
+		digits += s.ptr[0] != '.';
+		dots += s.ptr[0] == '.';
+	}
+	s = str_trim(s);
+	if (s.len && strchr("kmgtKMGT", s.ptr[0]))
+		s = str_from(s, s.len > 1 && s.ptr[1] == 'i' ? 2 : 1);
+	return digits && dots <= 1 && (!s.len || (s.len == 1 && (s.ptr[0] | 32) == 'b'));
+}
+
+static int parse_memory(struct arena *arena, struct str text, uint64_t *ret, struct err *err)
+{
+	if (!is_size(text) || !config_size(jv_str(arena, text), 0, ret))
+		return err_set(err, ERR_INVALID, "--memory \"%.*s\" is not a size; write for example 512MiB",
+			       STR_ARG(utf8_first(text, 80)));
+	if (*ret < SANDBOX_MEMORY_MIN)
+		return err_set(err, ERR_INVALID,
+			       "--memory \"%.*s\" is less than any program needs; write for example 512MiB",
+			       STR_ARG(utf8_first(text, 80)));
+	return 0;
+}
+
+/* As the command sees it ("/workspace/src"), or in the files ("src", "/src"). */
+static int find_cwd(struct cli *cli, struct str text, struct sandbox_job *job, struct err *err)
+{
+	struct str at = str_of(job->files.at ? job->files.at : SANDBOX_FILES_AT);
+
+	if (str_starts(text, at) && (text.len == at.len || text.ptr[at.len] == '/'))
+		return exec_cwd(cli->ctx.arena, text, job->files.at, &job->cwd, err);
+	return cli_path(cli, text, &job->cwd, err);
+}
+
 static int apply_options(struct cli *cli, struct sandbox_job *job, struct err *err)
 {
 	const struct args *args = &cli->args;
@@ -70,11 +112,9 @@ static int apply_options(struct cli *cli, struct sandbox_job *job, struct err *e
 	if (r == 0 && args_has(args, "net"))
 		r = exec_net_hosts(&cli->ctx, job, args_get(args, "net"), true, err);
 	if (r == 0 && cwd.len)
-		r = cli_path(cli, cwd, &job->cwd, err);
-	if (r == 0 && memory.len &&
-	    (!config_size(jv_str(cli->ctx.arena, memory), 0, &job->limits.memory) || !job->limits.memory))
-		r = err_set(err, ERR_INVALID, "--memory \"%.*s\" is not a size; write for example 512MiB",
-			    STR_ARG(memory));
+		r = find_cwd(cli, cwd, job, err);
+	if (r == 0 && args_has(args, "memory"))
+		r = parse_memory(cli->ctx.arena, memory, &job->limits.memory, err);
 	if (r == 0)
 		r = add_env(cli, job, err);
 	if (args_has(args, "timeout"))
@@ -83,6 +123,8 @@ static int apply_options(struct cli *cli, struct sandbox_job *job, struct err *e
 		job->limits.timeout_ms = SANDBOX_TTY_SECONDS * INT64_C(1000);
 	if (r == 0 && args_has(args, "keep"))
 		r = exec_keep(cli->ws, &cli->ctx, args_get(args, "keep"), job, err);
+	if (r == 0 && str_is(args_get(args, "keep"), "session") && !job->keep)
+		r = err_set(err, ERR_INVALID, "--keep session needs to know which one; add --session ID");
 	if (r == 0 && args_has(args, "hold") && args_has(args, "discard"))
 		r = err_set(err, ERR_INVALID,
 			    "--hold keeps the changes in a fork and --discard keeps nothing; give one");
@@ -102,10 +144,11 @@ static void print_remarks(struct cli *cli, const struct jv *value)
 	output_flush(&cli->out);
 	buf_init(&text, cli->ctx.arena, MIB);
 	exec_remarks(value, &text);
-	if (text.len && (jv_get_bool(value, "timed_out", false) || isatty(2) ||
-			 str_find(buf_str(&text), STR("[network: "), 0) != SIZE_MAX ||
-			 str_find(buf_str(&text), STR("[refused "), 0) != SIZE_MAX ||
-			 str_find(buf_str(&text), STR("[conflict "), 0) != SIZE_MAX))
+	if (text.len &&
+	    (exec_hit_limit(value) || isatty(2) || str_find(buf_str(&text), STR("[network: "), 0) != SIZE_MAX ||
+	     str_find(buf_str(&text), STR("[refused "), 0) != SIZE_MAX ||
+	     str_find(buf_str(&text), STR("[not kept "), 0) != SIZE_MAX ||
+	     str_find(buf_str(&text), STR("[conflict "), 0) != SIZE_MAX))
 		(void)!write(2, text.ptr, text.len);
 }
 
@@ -233,7 +276,7 @@ static const struct option options[] = {
 		 "all)",
 	 .words = "auto namespaces container bubblewrap landlock local"},
 	{"timeout", 't', "SECONDS", .help = "kill it after this time (default: 120)", .min = 1, .max = 86400},
-	{"memory", 'm', "SIZE", .help = "memory that it may use (default: 2GiB)"},
+	{"memory", 'm', "SIZE", .help = "memory that it may use, such as 512MiB (default: 2GiB)"},
 	{"cwd", 'C', "DIR", .help = "directory of the workspace to run it in", .complete = COMPLETE_PATH},
 	{"env", 'e', "NAME[=VALUE]", .help = "a variable that it gets; may be repeated"},
 	{"net", 0, "HOST[:PORT],...",
@@ -259,13 +302,13 @@ static const struct option sandbox_options[] = {
 };
 
 const struct command exec_commands[] = {
-	{"exec", "run a command in a sandbox over the files", TOPIC_FILES, "COMMAND...", .opens = CLI_WRITES,
-	 .run = run_exec, .options = options,
+	{"exec", "run a command in a sandbox over the files", TOPIC_FILES, "COMMAND [ARGUMENT...]", .opens = CLI_WRITES,
+	 .run = run_exec, .options = options, .runs_operands = true,
 	 .about =
 		 "Runs a program that sees the files of the workspace at /workspace, the programs of this machine\n"
 		 "(read-only) and nothing else: no network but --net, no other files, processes or environment. When\n"
 		 "it ends, everything that it started is killed, and the files that it changed become revisions under\n"
-		 "the rules for tools; `stead undo` takes them back in one step. Write -- before the command.\n"
+		 "the rules for tools; `stead undo` takes them back in one step. Options come before the command.\n"
 		 "\n"
 		 "With --hold the files stay as they are, and the changes are in a fork: `stead diff FORK` shows "
 		 "them,\n"

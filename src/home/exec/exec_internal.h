@@ -7,8 +7,14 @@
 
 extern const struct family exec_family;
 
-/* A working directory from a call: relative, empty for the root. */
-int exec_cwd(struct arena *arena, struct str text, struct wpath *ret, struct err *err);
+/* One of its limits ended the command of this result. */
+bool exec_hit_limit(const struct jv *value);
+
+/* A command that a shell can be given: not empty and without NUL. */
+int exec_command_check(struct str command, struct err *err);
+/* A working directory from a call: relative to the root of the files, or below `at`, where the command sees them (NULL:
+   /workspace). Empty: the root. */
+int exec_cwd(struct arena *arena, struct str text, const char *at, struct wpath *ret, struct err *err);
 
 /* What commands of this workspace may reach, and its secrets (exec_net.c). */
 int exec_net(struct workspace *ws, struct ctx *ctx, const struct sandbox_net **ret, struct err *err);

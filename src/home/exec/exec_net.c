@@ -81,6 +81,7 @@ static int read_secrets(struct workspace *ws, struct ctx *ctx, struct sandbox_ne
 		if (r)
 			return err_prefix(err, "agent.yaml: sandbox.secrets: the host of %.*s", STR_ARG(s->name));
 		s->host = host.name;
+		r = sandbox_secret_check(s, err);
 		net->secret_count++;
 	}
 	return r;

@@ -26,11 +26,19 @@ static void render_execute(const struct jv *args, const struct jv *value, struct
 static void render_job(const struct jv *args, const struct jv *value, struct buf *text)
 {
 	struct str output = jv_get_str(value, "output"), status = jv_get_str(value, "status");
+	int64_t next = jv_get_int(value, "next_offset", 0), printed = jv_get_int(value, "printed", 0);
+	int64_t kept = printed < (int64_t)SANDBOX_JOB_OUTPUT_MAX ? printed : (int64_t)SANDBOX_JOB_OUTPUT_MAX;
 
 	(void)args;
 	buf_add(text, output);
 	if (output.len && output.ptr[output.len - 1] != '\n')
 		buf_char(text, '\n');
+	if (next < kept)
+		buf_printf(text, "[%lld bytes more were printed; wait_job with offset %lld gives them]\n",
+			   (long long)(kept - next), (long long)next);
+	else if (kept < printed)
+		buf_printf(text, "[%lld bytes more were printed and not kept; let the command write them to a file]\n",
+			   (long long)(printed - kept));
 	exec_remarks(value, text);
 	if (str_is(status, "ended"))
 		buf_printf(text, "[exit code %lld]", (long long)jv_get_int(value, "exit_code", 0));
@@ -67,6 +75,7 @@ static void exec_check(struct workspace *ws, struct ctx *ctx, const struct findi
 /* clang-format off */
 #define JOB \
 	"job! int; status! running|ended|failed; exit_code int; saved bool; problem\n" \
+	"signal int; timed_out bool; out_of_memory bool; out_of_disk bool; duration_ms int; left_out\n" \
 	"changes [{path!; outcome!; reason; kept_as}]\n"
 
 /* A command can do what these do. */
@@ -74,30 +83,30 @@ static void exec_check(struct workspace *ws, struct ctx *ctx, const struct findi
 
 static const struct tool native[] = {
 	{
-		.name = "execute", .title = "Run a command", .traits = TOOL_LONG | TOOL_DESTRUCTIVE, .needs = FILES,
+		.name = "execute", .title = "Run a command", .traits = TOOL_LONG | TOOL_DESTRUCTIVE | TOOL_RUNS, .needs = FILES,
 		.call = tool_execute, .render = render_execute,
 		.description =
-			"Runs a shell command in a sandbox that sees the files and nothing else: no other files, no network but the hosts that agent.yaml allows. "
+			"Runs a shell command in a sandbox that sees the files and nothing else, and no network but the hosts that agent.yaml allows. "
 			"Files that it changes are kept; what it leaves running is killed when it ends.",
 		.args =
 			"command!: the command, for sh\n"
 			"working_directory: relative directory to run it in (default: the root of the files)\n"
-			"timeout int>=1: seconds until it is killed (default 120, at most 1800)\n"
+			"timeout int>=1<=1800: seconds until it is killed (default 120)\n"
 			"input: its standard input (default: empty)",
 		.result =
 			"exit_code! int: 124 after the time limit, 128+n after signal n\n"
 			"stdout!; stderr!\n"
 			"truncated! bool: only the beginning and the end of the output are here\n"
 			"stdout_artifact: id of the whole output; stderr_artifact\n"
-			"signal int; timed_out! bool; out_of_memory bool; duration_ms! int; cpu_ms int; memory_peak int; tier!\n"
+			"signal int; timed_out! bool; out_of_memory bool; out_of_disk bool; duration_ms! int; cpu_ms int; memory_peak int; tier!\n"
 			"changes! [{path!; outcome! created|changed|deleted|merged|conflict|refused; reason; kept_as}]\n"
 			"network [{host!; port int; outcome! ended|refused|failed; reason; sent int; received int; duration_ms int}]\n"
-			"changed_files! int; excluded int; saved! bool; problem; revision int",
+			"changed_files! int; excluded int; left_out; saved! bool; problem; revision int",
 	},
 	{
-		.name = "start_job", .title = "Start a command", .traits = TOOL_DESTRUCTIVE, .call = tool_start_job, .needs = "execute " FILES,
+		.name = "start_job", .title = "Start a command", .traits = TOOL_DESTRUCTIVE | TOOL_RUNS | TOOL_STAYS, .call = tool_start_job, .needs = "execute " FILES,
 		.description =
-			"Starts a shell command in the background, in the same sandbox as execute, and gives its number for "
+			"Starts a shell command in the background, in the same sandbox as execute, and returns its number for "
 			"wait_job. Its changes are kept when it has ended. Jobs end with this server.",
 		.args =
 			"command!: the command, for sh\n"
@@ -109,12 +118,12 @@ static const struct tool native[] = {
 		.name = "wait_job", .title = "Wait for a job", .traits = RO | TOOL_LONG, .call = tool_wait_job,
 		.render = render_job,
 		.description =
-			"Waits until a job has ended, or for timeout seconds, and gives what it printed from an offset on. One call "
+			"Waits until a job has ended, or for timeout seconds, and returns what it printed from an offset on. One call "
 			"is enough: it returns as soon as the job has ended.",
 		.args =
 			"job! int>=1: the number from start_job\n"
-			"offset int>=0: first byte of the output to give (default 0)\n"
-			"timeout int>=0<=600: seconds to wait (default 60); 0 gives the output at once",
+			"offset int>=0: first byte of the output (default 0)\n"
+			"timeout int>=0<=600: seconds to wait (default 60); 0 returns the output at once",
 		.result = JOB "output!; next_offset! int; printed! int",
 	},
 	{
@@ -123,7 +132,7 @@ static const struct tool native[] = {
 		.description = "Kills a job with everything that it started, and keeps what it changed.",
 		.args =
 			"job! int>=1: the number from start_job\n"
-			"offset int>=0: first byte of the output to give (default 0)",
+			"offset int>=0: first byte of the output (default 0)",
 		.result = JOB "output!; next_offset! int; printed! int",
 	},
 	{
@@ -142,5 +151,6 @@ const struct family exec_family = {
 	.commands = exec_commands,
 	.open = jobs_open,
 	.close = jobs_close,
+	.has_threads = true,
 	.check = exec_check,
 };

@@ -6,6 +6,7 @@
  * (diff, merge of all or some files, further work in it) is there for each of them.
  */
 #include "home/exec/exec_internal.h"
+#include "tool/family.h"
 #include "workspace/fork.h"
 #include "workspace/workspace_parts.h"
 
@@ -36,6 +37,7 @@ int exec_hold(struct workspace *ws, struct ctx *ctx, const struct sandbox_job *j
 	struct sandbox_job held = *job;
 	struct sandbox_keep keep;
 	struct workspace *fork = NULL;
+	struct store *task = NULL;
 	struct str made = STR_NONE;
 	enum sandbox_tier tier;
 	struct err ignored;
@@ -45,6 +47,13 @@ int exec_hold(struct workspace *ws, struct ctx *ctx, const struct sandbox_job *j
 		r = err_set(err, ERR_INVALID,
 			    "the tier \"local\" works in the files themselves, so nothing can be held; use another "
 			    "tier");
+	if (r == 0)
+		r = family_files(ws, ctx, &task, err);
+	if (task)
+		r = err_set(err, ERR_UNSUPPORTED,
+			    "what is mounted into a task is not part of a fork, so the changes cannot be held; run it "
+			    "without --hold, or with --discard");
+	store_destroy(task);
 	if (r == 0)
 		r = make_fork(ws, ctx, name, &made, err);
 	if (r == 0)

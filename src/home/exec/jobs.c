@@ -39,7 +39,7 @@ struct jobs {
 	struct job places[SANDBOX_JOBS_MAX];
 };
 
-static void keep_output(void *arg, bool is_stderr, struct str bytes)
+static bool keep_output(void *arg, bool is_stderr, struct str bytes)
 {
 	struct job *job = arg;
 
@@ -48,6 +48,7 @@ static void keep_output(void *arg, bool is_stderr, struct str bytes)
 	buf_add(&job->output, str_first(bytes, job->output.max - job->output.len));
 	job->printed += bytes.len;
 	pthread_mutex_unlock(&job->jobs->lock);
+	return true;
 }
 
 static void *run_job(void *arg)
@@ -138,9 +139,12 @@ static int prepare(struct call *call, const struct jv *args, struct job *job, st
 	job->ctx.actor.user = arena_str(job->arena, call->ctx->actor.user);
 	job->ctx.actor.workspace = arena_str(job->arena, call->ctx->actor.workspace);
 	job->command = arena_str(job->arena, jv_get_str(args, "command"));
-	r = exec_job(call->ws, &job->ctx, &job->what, err);
+	r = exec_command_check(job->command, err);
 	if (r == 0)
-		r = exec_cwd(job->arena, jv_get_str(args, "working_directory"), &job->what.cwd, err);
+		r = exec_job(call->ws, &job->ctx, &job->what, err);
+	if (r == 0)
+		r = exec_cwd(job->arena, jv_get_str(args, "working_directory"), job->what.files.at, &job->what.cwd,
+			     err);
 	argv = ARENA_ARRAY(job->arena, const char *, 4);
 	argv[0] = "sh";
 	argv[1] = "-c";
@@ -201,14 +205,14 @@ static struct job *find_job(struct jobs *jobs, const struct jv *args, struct err
 static void set_status(struct arena *arena, const struct job *job, struct jv *v)
 {
 	static const char *const names[] = {"running", "ended", "failed"};
+	static const char *const copied[] = {"exit_code", "changes",       "saved",       "problem",  "signal",
+					     "timed_out", "out_of_memory", "out_of_disk", "left_out", "duration_ms"};
 
 	jv_set_int(arena, v, "job", (int64_t)job->number);
 	jv_set_str(arena, v, "status", str_of(names[job->status]));
-	if (job->value) {
-		jv_set_int(arena, v, "exit_code", jv_get_int(job->value, "exit_code", 1));
-		jv_set(arena, v, "changes", jv_copy(arena, jv_get(job->value, "changes")));
-		jv_set_bool(arena, v, "saved", jv_get_bool(job->value, "saved", true));
-	}
+	for (size_t i = 0; i < COUNT(copied) && job->value; i++)
+		if (jv_get(job->value, copied[i]))
+			jv_set_key(arena, v, str_of(copied[i]), jv_copy(arena, jv_get(job->value, copied[i])));
 	if (job->problem.len)
 		jv_set_str(arena, v, "problem", arena_str(arena, job->problem));
 }
@@ -271,6 +275,17 @@ int tool_kill_job(struct call *call, const struct jv *args, struct outcome *ret,
 	return tool_wait_job(call, wait, ret, err);
 }
 
+/* The one with the next higher number. */
+static const struct job *next_job(const struct jobs *jobs, uint64_t after)
+{
+	const struct job *next = NULL;
+
+	for (size_t i = 0; i < SANDBOX_JOBS_MAX; i++)
+		if (jobs->places[i].number > after && (!next || jobs->places[i].number < next->number))
+			next = &jobs->places[i];
+	return next;
+}
+
 int tool_list_jobs(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
 {
 	struct arena *arena = call->ctx->arena;
@@ -279,15 +294,13 @@ int tool_list_jobs(struct call *call, const struct jv *args, struct outcome *ret
 
 	(void)args, (void)err;
 	pthread_mutex_lock(&jobs->lock);
-	for (size_t i = 0; i < SANDBOX_JOBS_MAX; i++) {
+	for (const struct job *job = next_job(jobs, 0); job; job = next_job(jobs, job->number)) {
 		struct jv *v;
 
-		if (!jobs->places[i].number)
-			continue;
 		v = jv_object(arena);
-		set_status(arena, &jobs->places[i], v);
+		set_status(arena, job, v);
 		jv_remove(v, "changes");
-		jv_set_str(arena, v, "command", arena_str(arena, jobs->places[i].command));
+		jv_set_str(arena, v, "command", arena_str(arena, job->command));
 		jv_push(arena, list, v);
 	}
 	pthread_mutex_unlock(&jobs->lock);

@@ -203,15 +203,23 @@ int sandbox_list(struct cli *cli, struct err *err)
 			output_printf(&cli->out, "%.*s\n", STR_ARG(problem));
 			continue;
 		}
-		output_printf(&cli->out, "%lld files, %lld bytes, saved %.*s, %.*s",
-			      (long long)jv_get_int(m->value, "files", 0), (long long)jv_get_int(m->value, "bytes", 0),
-			      STR_ARG(jv_get_str(m->value, "saved")), STR_ARG(jv_get_str(m->value, "scope")));
+		output_printf(
+			&cli->out, "%.*s, %.*s, saved %.*s", STR_ARG(value_count(arena, m->value, "files", "file")),
+			STR_ARG(value_count(arena, m->value, "bytes", "byte")), STR_ARG(jv_get_str(m->value, "saved")));
 		for (size_t i = KEEP_SESSION; i < KEEP_GLOBAL; i++) {
 			struct str value = jv_get_str(m->value, scope_names[i]);
 
 			if (value.len)
-				output_printf(&cli->out, " %s=%.*s", scope_names[i], STR_ARG(value));
+				output_printf(&cli->out, ", %s %.*s", scope_names[i], STR_ARG(value));
 		}
+		if (str_is(jv_get_str(m->value, "scope"), scope_names[KEEP_GLOBAL]))
+			output_printf(&cli->out, ", for everybody");
+		else if (str_is(jv_get_str(m->value, "scope"), "tools"))
+			output_printf(&cli->out, ", packages of tools");
+		for (size_t i = KEEP_USER; i <= KEEP_AGENT; i++)
+			if (str_is(jv_get_str(m->value, "scope"), scope_names[i]) &&
+			    !jv_get_str(m->value, scope_names[i]).len)
+				output_printf(&cli->out, ", %s not named", scope_names[i]);
 		output_printf(&cli->out, "\n");
 	}
 	return 0;
@@ -220,13 +228,20 @@ int sandbox_list(struct cli *cli, struct err *err)
 int sandbox_drop(struct cli *cli, struct err *err)
 {
 	struct dropping d = {.ws = cli->ws, .args = &cli->args};
-	int r = for_each(cli, drop_one, &d, err);
+	struct jv *v = jv_object(cli->ctx.arena);
+	int r;
 
+	if (!cli->args.operand_count && !args_has(&cli->args, "all"))
+		return err_set(err, ERR_INVALID,
+			       "sandbox drop: name the ids that `stead sandbox list` shows, or give --all");
+	r = for_each(cli, drop_one, &d, err);
 	if (r)
 		return r;
 	if (!d.dropped && !args_has(&cli->args, "all"))
 		return err_set(err, ERR_NOT_FOUND,
 			       "no kept sandbox has this id; `stead sandbox list` shows them (give at least 6 digits)");
-	output_printf(&cli->out, "%llu dropped\n", (unsigned long long)d.dropped);
+	jv_set_int(cli->ctx.arena, v, "dropped", (int64_t)d.dropped);
+	if (!cli_json(cli, v))
+		output_printf(&cli->out, "%llu dropped\n", (unsigned long long)d.dropped);
 	return 0;
 }

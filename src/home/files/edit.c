@@ -107,6 +107,37 @@ static int not_found(struct arena *arena, struct str bytes, const struct edit *e
 	return err_detail(err, DETAIL_TEXT_ABSENT);
 }
 
+static bool is_ascii(struct str s)
+{
+	for (size_t i = 0; i < s.len; i++) {
+		if ((unsigned char)s.ptr[i] >= 0x80)
+			return false;
+	}
+	return true;
+}
+
+/* A file in Latin-1 or UTF-16 is read as UTF-8, but an edit works on its bytes: only ASCII can replace ASCII in
+   Latin-1, and nothing in UTF-16. Fails with the way out where an edit cannot work. */
+static int check_encoding(struct arena *arena, struct str bytes, const struct edit *edit, struct str what,
+			  struct err *err)
+{
+	bool is_wide = str_starts(bytes, STR("\xff\xfe")) || str_starts(bytes, STR("\xfe\xff"));
+	const char *encoding;
+	struct str text;
+
+	if (!is_wide && is_ascii(edit->old_text) && is_ascii(edit->new_text))
+		return 0;
+	if (!bytes_are_binary(bytes) || bytes.len > READ_FOREIGN_MAX)
+		return 0;
+	encoding = foreign_text(arena, bytes, &text);
+	if (!encoding)
+		return 0;
+	return err_set(err, ERR_UNSUPPORTED,
+		       "edit %.*s: the file is %s text, which cannot be edited%s; write the whole text with mode "
+		       "\"overwrite\" to store it as UTF-8",
+		       STR_ARG(what), is_wide ? "UTF-16" : "Latin-1", is_wide ? "" : " beyond ASCII");
+}
+
 static void replace(struct arena *arena, struct str bytes, const struct edit *edit, uint64_t hits,
 		    struct str *ret_bytes, struct edit_report *report)
 {
@@ -142,6 +173,8 @@ static int apply_one(struct arena *arena, struct str *bytes, struct edit edit, s
 	uint64_t hits;
 	int r = check_edit(&edit, what, err);
 
+	if (r == 0)
+		r = check_encoding(arena, *bytes, &edit, what, err);
 	if (r)
 		return r;
 	hits = count_hits(*bytes, edit.old_text);
@@ -159,8 +192,8 @@ static int apply_one(struct arena *arena, struct str *bytes, struct edit edit, s
 	}
 	if (edit.new_text.len > edit.old_text.len &&
 	    hits > (TOOL_FILE_MAX - bytes->len) / (edit.new_text.len - edit.old_text.len))
-		return err_set(err, ERR_TOO_LARGE, "edit %.*s: the file would grow past %zu bytes", STR_ARG(what),
-			       TOOL_FILE_MAX);
+		return err_set(err, ERR_TOO_LARGE, "edit %.*s: the file would grow past %zu bytes; split it",
+			       STR_ARG(what), TOOL_FILE_MAX);
 	replace(arena, *bytes, &edit, hits, bytes, report);
 	return 0;
 }

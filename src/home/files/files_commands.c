@@ -13,6 +13,7 @@
 #include "command/cli.h"
 #include "command/input.h"
 #include "tool/call.h"
+#include "workspace/own_dir.h"
 #include "workspace/past.h"
 
 static struct jv *stat_json(const struct workspace *ws, struct arena *arena, struct wpath path,
@@ -53,7 +54,7 @@ static void print_entry(struct cli *cli, struct wpath path, const struct store_s
 /* A whole directory, page by page; the memory of a page is given back before the next. */
 static int list_directory(struct cli *cli, struct wpath dir, struct jv *list, struct err *err)
 {
-	struct store *files = workspace_files(cli->ws);
+	struct store *files = cli_files(cli);
 	ARENA_SCOPE struct arena *after = arena_new(), *page_arena = arena_new();
 	struct ctx ctx = cli->ctx;
 	struct store_list_req req = {.limit = STORE_PAGE_MAX};
@@ -79,17 +80,34 @@ static int list_directory(struct cli *cli, struct wpath dir, struct jv *list, st
 	return 0;
 }
 
+/* The symbolic links of a directory of the person's own, which no store has. */
+static void list_links(struct cli *cli, struct wpath dir, struct jv *list)
+{
+	struct str root = workspace_own_dir(cli->ws);
+	struct jv *links = list ? list : jv_array(cli->ctx.arena);
+
+	if (root.len)
+		own_dir_links(cli->ctx.arena, root, workspace_files(cli->ws), dir, links);
+	for (const struct jv_member *m = list ? NULL : jv_first(links); m; m = m->next) {
+		if (args_has(&cli->args, "long"))
+			output_printf(&cli->out, "%12s  %20s  ", "-", "-");
+		output_printf(&cli->out, "%.*s -> %.*s\n",
+			      STR_ARG(wpath_name((struct wpath){jv_get_str(m->value, "path")})),
+			      STR_ARG(jv_get_str(m->value, "target")));
+	}
+}
+
 static int run_ls(struct cli *cli, struct err *err)
 {
 	struct jv *list = cli->json ? jv_array(cli->ctx.arena) : NULL;
 	struct store_stat stat;
 	struct wpath path;
-	int r = cli_open(cli, CLI_READS, err);
+	int r = cli_open_files(cli, CLI_READS, err);
 
 	if (r == 0)
 		r = cli_path(cli, args_operand(&cli->args, 0), &path, err);
 	if (r == 0)
-		r = store_stat(workspace_files(cli->ws), &cli->ctx, path, &stat, err);
+		r = store_stat(cli_files(cli), &cli->ctx, path, &stat, err);
 	if (r)
 		return r;
 	if (stat.kind == STORE_DIR)
@@ -98,6 +116,8 @@ static int run_ls(struct cli *cli, struct err *err)
 		jv_push(cli->ctx.arena, list, stat_json(cli->ws, cli->ctx.arena, path, &stat));
 	else
 		print_entry(cli, path, &stat);
+	if (r == 0 && stat.kind == STORE_DIR)
+		list_links(cli, path, list);
 	if (r == 0 && list)
 		cli_json(cli, list);
 	return r;
@@ -135,7 +155,7 @@ static int cat_json(struct cli *cli, struct store *files, struct wpath path, str
 static int cat_file(struct cli *cli, struct str name, struct err *err)
 {
 	struct sink sink = {.push = print_bytes, .arg = cli};
-	struct store *files = workspace_files(cli->ws);
+	struct store *files = cli_files(cli);
 	struct past_files *past = NULL;
 	struct wpath path;
 	uint64_t number;
@@ -158,7 +178,7 @@ static int cat_file(struct cli *cli, struct str name, struct err *err)
 
 static int run_cat(struct cli *cli, struct err *err)
 {
-	int r = cli_open(cli, CLI_READS, err);
+	int r = cli_open_files(cli, CLI_READS, err);
 
 	for (size_t i = 0; i < cli->args.operand_count && r == 0 && !cli->out.gone; i++)
 		r = cat_file(cli, cli->args.operands[i], err);
@@ -191,7 +211,7 @@ static int run_write(struct cli *cli, struct err *err)
 	int r = write_condition(cli, append, &cond, err);
 
 	if (r == 0)
-		r = cli_open(cli, CLI_SERVES, err);
+		r = cli_open_files(cli, CLI_SERVES, err);
 	if (r == 0)
 		r = cli_path(cli, cli->args.operands[0], &path, err);
 	if (r)
@@ -200,8 +220,8 @@ static int run_write(struct cli *cli, struct err *err)
 		source = (struct source){.bytes = args_get(&cli->args, "content")};
 	else if (!input_announce(STDIN_FILENO))
 		cli_show_progress(cli, "wrote");
-	r = append ? store_append_stream(workspace_files(cli->ws), &cli->ctx, path, &source, cond, &stat, err)
-		   : store_write_stream(workspace_files(cli->ws), &cli->ctx, path, &source, cond, &stat, err);
+	r = append ? store_append_stream(cli_files(cli), &cli->ctx, path, &source, cond, &stat, err)
+		   : store_write_stream(cli_files(cli), &cli->ctx, path, &source, cond, &stat, err);
 	if (r)
 		return cli_hint(cli, r, ERR_EXISTS, "--mode overwrite replaces the file, --mode append adds to it");
 	if (!cli_json(cli, stat_json(cli->ws, cli->ctx.arena, path, &stat)))
@@ -212,24 +232,18 @@ static int run_write(struct cli *cli, struct err *err)
 
 static int run_edit(struct cli *cli, struct err *err)
 {
-	int r = cli_tool(cli, "edit_file",
-			 "path old_text new_text if_version=--if-version replace_all=--all dry_run=--dry-run", err);
-
-	if (args_has(&cli->args, "all"))
-		return r;
-	return cli_hint(cli, r, ERR_INVALID, "--all replaces every occurrence");
+	return cli_tool(cli, "edit_file",
+			"path old_text new_text if_version=--if-version replace_all=--all dry_run=--dry-run", err);
 }
 
 static int run_mv(struct cli *cli, struct err *err)
 {
-	return cli_hint(cli, cli_tool(cli, "move_file", "from to overwrite=--force", err), ERR_EXISTS,
-			"--force replaces the target");
+	return cli_tool(cli, "move_file", "from to overwrite=--force", err);
 }
 
 static int run_cp(struct cli *cli, struct err *err)
 {
-	return cli_hint(cli, cli_tool(cli, "copy_file", "from to overwrite=--force", err), ERR_EXISTS,
-			"--force replaces the target");
+	return cli_tool(cli, "copy_file", "from to overwrite=--force", err);
 }
 
 static int run_rm(struct cli *cli, struct err *err)
@@ -238,9 +252,7 @@ static int run_rm(struct cli *cli, struct err *err)
 
 	for (; cli->args.operand_count && r == 0; cli->args.operands++, cli->args.operand_count--)
 		r = cli_tool(cli, "delete_file", "path recursive=--recursive", err);
-	if (args_has(&cli->args, "recursive"))
-		return r;
-	return cli_hint(cli, r, ERR_INVALID, "-r removes a directory with everything in it");
+	return r;
 }
 
 static const struct option ls_options[] = {
@@ -271,7 +283,8 @@ static const struct option rm_options[] = {
 
 const struct command files_commands[] = {
 	{"ls", "list files", TOPIC_FILES, "[PATH]", .run = run_ls, .complete = COMPLETE_PATH, .options = ls_options,
-	 .about = "One name per line; directories end with '/'.\n",
+	 .about = "One name per line; directories end with '/'. With --files, symbolic links follow, with their "
+		  "targets.\n",
 	 .examples = "stead ls\n  the root\nstead ls -l notes\n  with size and time\n"},
 	{"cat", "print files, byte for byte", TOPIC_FILES, "PATH...", .run = run_cat, .complete = COMPLETE_PATH,
 	 .about = "Any size, any bytes. PATH@REV is the file as it was after a revision. With --json one object per\n"
@@ -286,8 +299,8 @@ const struct command files_commands[] = {
 	 .examples = "echo hello | stead write notes.md\n  a new file\n"
 		     "stead write notes.md --mode append --content 'more'\n  add to it\n"
 		     "stead write data.bin --mode overwrite < data.bin\n  replace it\n"},
-	{"edit", "replace text in a file", TOPIC_FILES, "PATH OLD NEW", .by_person = true, .run = run_edit,
-	 .complete = COMPLETE_PATH, .options = edit_options,
+	{"edit", "replace text in a file", TOPIC_FILES, "PATH OLD NEW", .by_person = true, .opens = CLI_CHANGES,
+	 .run = run_edit, .complete = COMPLETE_PATH, .options = edit_options,
 	 .about = "OLD must occur exactly once, unless --all is given; if it does not occur, the nearest text is\n"
 		  "shown. All other bytes stay as they are.\n",
 	 .examples = "stead edit notes.md 'Tuesday' 'Wednesday'\n  one place\n"
@@ -306,15 +319,15 @@ const struct command files_commands[] = {
 		  "'**/*.md' is every Markdown file. The exit code is 1 when nothing matches.\n",
 	 .examples = "stead find '**/*.md'\n  every Markdown file\n"
 		     "stead find '*.{yaml,yml}' config\n  directly in config\n"},
-	{"mv", "move or rename a file or a directory", TOPIC_FILES, "FROM TO", .by_person = true, .run = run_mv,
-	 .complete = COMPLETE_PATH, .options = move_options,
+	{"mv", "move or rename a file or a directory", TOPIC_FILES, "FROM TO", .by_person = true, .opens = CLI_CHANGES,
+	 .run = run_mv, .complete = COMPLETE_PATH, .options = move_options,
 	 .about = "TO is the new path itself, not a directory to move into.\n",
 	 .examples = "stead mv draft.md notes/final.md\n  rename it\n"},
-	{"cp", "copy a file", TOPIC_FILES, "FROM TO", .by_person = true, .run = run_cp, .complete = COMPLETE_PATH,
-	 .options = move_options, .about = "TO is the path of the copy itself.\n",
+	{"cp", "copy a file", TOPIC_FILES, "FROM TO", .by_person = true, .opens = CLI_CHANGES, .run = run_cp,
+	 .complete = COMPLETE_PATH, .options = move_options, .about = "TO is the path of the copy itself.\n",
 	 .examples = "stead cp notes.md notes-old.md\n  keep a copy\n"},
-	{"rm", "remove files", TOPIC_FILES, "PATH...", .by_person = true, .run = run_rm, .complete = COMPLETE_PATH,
-	 .options = rm_options,
+	{"rm", "remove files", TOPIC_FILES, "PATH...", .by_person = true, .opens = CLI_CHANGES, .run = run_rm,
+	 .complete = COMPLETE_PATH, .options = rm_options,
 	 .about = "Removes a directory only with -r. Stops at the first path that cannot be removed.\n",
 	 .examples = "stead rm old.md\n  a file\nstead rm -r drafts\n  a directory\n"},
 	{"info", "show the size, time and version of a file", TOPIC_FILES, "PATH", .tool = "file_info", .args = "path",

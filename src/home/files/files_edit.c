@@ -39,10 +39,14 @@ static int collect_edits(struct call *call, const struct jv *args, struct wpath 
 
 	if (single == !jv_is_null(list))
 		return err_set(err, ERR_INVALID,
-			       "edit %.*s: give old_text and new_text, or edits (a list of those), %s", STR_ARG(path.s),
-			       single ? "not both" : "one of them is needed");
+			       single ? "edit %.*s: give old_text and new_text, or edits, but not both"
+				      : "edit %.*s: give old_text and new_text, or edits, which is a list of them",
+			       STR_ARG(path.s));
 	if (single && (jv_is_null(jv_get(args, "old_text")) || jv_is_null(jv_get(args, "new_text"))))
-		return err_set(err, ERR_INVALID, "edit %.*s: old_text and new_text are both needed", STR_ARG(path.s));
+		return err_set(
+			err, ERR_INVALID,
+			"edit %.*s: old_text and new_text are both needed; new_text may be empty to delete old_text",
+			STR_ARG(path.s));
 	if (jv_count(list) > EDITS_MAX || (!single && jv_count(list) == 0))
 		return err_set(err, ERR_INVALID, "edit %.*s: edits has %zu members; give 1 to %d", STR_ARG(path.s),
 			       jv_count(list), EDITS_MAX);

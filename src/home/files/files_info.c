@@ -118,7 +118,9 @@ static const char *mime_guess(const struct survey *s, struct str name)
 static const char *advice(const struct survey *s, uint64_t lines)
 {
 	if (s->binary)
-		return "binary: read_file with encoding base64, by byte_offset and byte_limit";
+		return "binary: read_file shows images, sounds, Latin-1 and UTF-16; else use encoding base64, by "
+		       "byte_offset "
+		       "and byte_limit";
 	if (s->bytes == 0)
 		return "empty: nothing to read";
 	if (s->gave_up)

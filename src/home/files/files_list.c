@@ -203,7 +203,8 @@ static int walk_dir(struct walk *w, struct ctx *ctx, const struct level *above, 
 		if (r == 0) {
 			w->skipped += page.skipped;
 			if (page.skipped && w->links && !req.after.len)
-				own_dir_links(ctx->arena, workspace_own_dir(w->call->ws), at.dir, w->links);
+				own_dir_links(ctx->arena, workspace_own_dir(w->call->ws), w->call->files, at.dir,
+					      w->links);
 			r = walk_page(w, ctx, &page, &at, err);
 		}
 		req.after = page.next;
@@ -242,6 +243,20 @@ static int count_others(struct walk *w, const struct level *top, struct err *err
 	return 0;
 }
 
+/* Why the directory could not be listed. The path is looked at only now, so a list that succeeds costs one question. */
+static int explain(struct call *call, struct wpath path, int r, struct err *err)
+{
+	struct store_stat stat;
+	int found;
+
+	if (wpath_is_root(path) || (r != -ERR_INVALID && r != -ERR_NOT_FOUND && r != -ERR_DENIED))
+		return r;
+	found = store_stat(call->files, call->ctx, path, &stat, err);
+	if (found == 0 && stat.kind == STORE_FILE)
+		return err_set(err, ERR_INVALID, "ls %.*s: it is a file; use read_file", STR_ARG(path.s));
+	return found ? found : r;
+}
+
 /* A page as asked, of the directory `path`; a file is an answer of its own. */
 int tool_ls(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
 {
@@ -254,26 +269,21 @@ int tool_ls(struct call *call, const struct jv *args, struct outcome *ret, struc
 			 .details = jv_get_bool(args, "details", false),
 			 .limit = arg_count(args, "limit", LIST_LIMIT_DEFAULT, LIST_LIMIT_MAX)};
 	struct level top = {.depth = (unsigned)arg_count(args, "depth", 1, DEPTH_MOST)};
-	struct store_stat stat;
 	struct wpath path;
 	int r = arg_path(call, args, "path", &path, err);
 
-	if (r == 0 && !wpath_is_root(path)) {
-		r = store_stat(call->files, call->ctx, path, &stat, err);
-		if (r == 0 && stat.kind == STORE_FILE)
-			return err_set(err, ERR_INVALID, "ls %.*s: it is a file; use read_file or file_info",
-				       STR_ARG(path.s));
-	}
+	if (r)
+		return r;
 	top.dir = path;
 	w.wants_count = top.depth == 1 && !w.uses_ignore;
-	if (r == 0 && w.uses_ignore)
+	if (w.uses_ignore)
 		top.rules = rules_above(&w, path);
 	if (r == 0)
 		r = walk_dir(&w, call->ctx, &top, err);
 	if (r == 0 && (w.more || w.after.len))
 		r = count_others(&w, &top, err);
 	if (r)
-		return r;
+		return explain(call, path, r, err);
 	ret->value = jv_object(arena);
 	jv_set_str(arena, ret->value, "path", path_shown(path));
 	jv_set(arena, ret->value, "entries", w.entries);
@@ -320,7 +330,7 @@ void render_ls(const struct jv *args, const struct jv *value, struct buf *text)
 	if (jv_count(jv_get(value, "entries")) + jv_count(jv_get(value, "links")) == 0)
 		buf_printf(text, "[no entries%s]\n", total > 0 ? " on this page" : "");
 	if (jv_get_int(value, "skipped", 0))
-		buf_printf(text, "[%lld entries left out: their names are not valid paths, or they are not files]\n",
+		buf_printf(text, "[left out, because the name is not a valid path or it is not a file: %lld]\n",
 			   (long long)jv_get_int(value, "skipped", 0));
 	if (jv_get_int(value, "ignored", 0))
 		buf_printf(text, "[%lld ignored by Git %s not shown; set all to see them]\n",

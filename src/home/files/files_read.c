@@ -4,6 +4,8 @@
  * what a cut line left over); either says how much there is in all and where to go on. Whether a file is text is
  * decided by its bytes, never by its name, and binary bytes reach a model only as base64 that it asked for.
  */
+#include <errno.h>
+
 #include "base/clock.h"
 #include "base/utf8.h"
 #include "home/files/files.h"
@@ -12,7 +14,7 @@
 static int refuse_binary(struct wpath path, uint64_t size, struct err *err)
 {
 	return err_set(err, ERR_UNSUPPORTED,
-		       "read %.*s: the file is binary (%llu bytes, a NUL byte or no UTF-8); read it with encoding "
+		       "read %.*s: the file is binary (%llu bytes, not UTF-8 or with NUL bytes); read it with encoding "
 		       "\"base64\", or ask file_info about it",
 		       STR_ARG(path.s), (unsigned long long)size);
 }
@@ -221,10 +223,19 @@ int tool_read_file(struct call *call, const struct jv *args, struct outcome *ret
 	struct wpath path;
 	uint64_t number;
 	bool is_past;
-	int r = arg_file(call, args, "path", &path, err);
+	int r = arg_written_file(call, args, "path", &path, err);
 
 	if (r == 0)
 		r = arg_revision(call, args, "at_revision", &number, &is_past, err);
+	if (r)
+		return r;
+	if (!is_past) {
+		r = read_any(call, args, path, ret, err);
+		if (r != -ERR_DENIED || err->sys != ELOOP)
+			return r;
+	}
+	/* of the past, or through a symbolic link: what counts is the file that the path leads to */
+	r = arg_file(call, args, "path", &path, err);
 	if (r)
 		return r;
 	return is_past ? read_at(call, args, path, number, ret, err) : read_any(call, args, path, ret, err);

@@ -6,6 +6,7 @@
  */
 #include "find/find.h"
 #include "home/files/files.h"
+#include "home/files/files_commands.h"
 
 bool files_use_ignore(struct call *call, const struct jv *args)
 {
@@ -25,14 +26,14 @@ static int arg_pattern(const struct jv *args, struct str *ret, struct err *err)
 
 /* --- hints: why a search found nothing --- */
 
-static bool glob_again(struct call *call, struct glob_req req, struct str pattern, bool use_ignore,
+static bool glob_again(struct store *files, struct ctx *ctx, struct glob_req req, struct str pattern, bool use_ignore,
 		       struct glob_result *ret)
 {
 	struct err ignored;
 
 	req.pattern = pattern;
 	req.use_ignore = use_ignore;
-	return find_glob(call->files, call->ctx, &req, NULL, NULL, ret, &ignored) == 0 && ret->total > 0;
+	return find_glob(files, ctx, &req, NULL, NULL, ret, &ignored) == 0 && ret->total > 0;
 }
 
 /* The pattern with every '[' as itself: "[id].tsx" is a name that some frameworks use. */
@@ -49,23 +50,29 @@ static struct str without_classes(struct arena *arena, struct str pattern)
 	return buf_str(&b);
 }
 
-/* For a pattern that found nothing: what would. May put files into `found`. */
-static struct str glob_hint(struct call *call, const struct glob_req *req, struct glob_result *found)
+struct str files_glob_hint(struct store *files, struct ctx *ctx, const struct glob_req *req, const char *all,
+			   struct glob_result *found)
 {
-	struct arena *arena = call->ctx->arena;
+	struct arena *arena = ctx->arena;
 	struct glob_result other;
 	struct str deep = arena_printf(arena, "**/%.*s", STR_ARG(req->pattern));
+	bool is_name = str_find_char(req->pattern, '/') == req->pattern.len;
 
 	if (str_find_char(req->pattern, '[') < req->pattern.len &&
-	    glob_again(call, *req, without_classes(arena, req->pattern), req->use_ignore, found))
+	    glob_again(files, ctx, *req, without_classes(arena, req->pattern), req->use_ignore, found))
 		return STR_NONE;
-	if (str_find_char(req->pattern, '/') == req->pattern.len &&
-	    glob_again(call, *req, deep, req->use_ignore, &other))
+	if (is_name && glob_again(files, ctx, *req, deep, req->use_ignore, &other))
 		return arena_printf(arena, "this pattern matches names at the top only; %.*s matches %llu file%s",
 				    STR_ARG(deep), (unsigned long long)other.total, plural(other.total));
-	if (req->use_ignore && glob_again(call, *req, req->pattern, false, &other))
-		return arena_printf(arena, "%llu file%s that .gitignore leaves out match%s; set all to see them",
-				    (unsigned long long)other.total, plural(other.total), other.total == 1 ? "es" : "");
+	if (req->use_ignore && glob_again(files, ctx, *req, req->pattern, false, &other))
+		return arena_printf(arena, "%llu file%s that .gitignore leaves out match%s; %s to see them",
+				    (unsigned long long)other.total, plural(other.total), other.total == 1 ? "es" : "",
+				    all);
+	if (req->use_ignore && is_name && glob_again(files, ctx, *req, deep, false, &other))
+		return arena_printf(arena,
+				    "%.*s matches %llu file%s that .gitignore leaves out; use that pattern and %s to "
+				    "see them",
+				    STR_ARG(deep), (unsigned long long)other.total, plural(other.total), all);
 	return STR_NONE;
 }
 
@@ -112,7 +119,7 @@ int tool_glob(struct call *call, const struct jv *args, struct outcome *ret, str
 	if (r)
 		return r;
 	if (!found.total)
-		hint = glob_hint(call, &req, &found);
+		hint = files_glob_hint(call->files, call->ctx, &req, "set all", &found);
 	paths = jv_array(arena);
 	for (size_t i = 0; i < found.count; i++)
 		jv_push(arena, paths, jv_str(arena, found.paths[i]));

@@ -27,7 +27,7 @@ static const struct tool tools[] = {
 		.args =
 			"path: directory (default: the root)\n"
 			"depth int>=1: levels to descend, 1 to 20 (default 1)\n"
-			"details bool: give size, time and version of each file\n"
+			"details bool: show size, time and version of each file\n"
 			"limit int>=1: number of entries (default 1000, at most 10000)\n"
 			ALL CURSOR,
 		.result =
@@ -41,8 +41,8 @@ static const struct tool tools[] = {
 		.name = "read_file", .title = "Read a file",
 		.traits = RO | TOOL_BASICS | TOOL_FIRST, .call = tool_read_file, .render = render_read_file,
 		.description =
-			"Reads text by lines (offset, limit) or any file by bytes (byte_offset, byte_limit), and tells "
-			"the total and where to continue. Lines over 2000 bytes are cut, with the byte offset of the rest. "
+			"Reads text by lines (offset, limit) or any file by bytes (byte_offset, byte_limit), and says "
+			"how much there is. Lines over 2000 bytes are cut, with the byte offset of the rest. "
 			"Images and sounds are shown. Other binary files need encoding base64.",
 		.args =
 			PATH
@@ -173,7 +173,7 @@ static const struct tool tools[] = {
 		.name = "clear_files", .title = "Delete all files", .traits = TOOL_DESTRUCTIVE | TOOL_IDEMPOTENT,
 		.needs = "delete_file",
 		.call = tool_clear_files, .render = render_removed,
-		.description = "Deletes everything under the tool root and tells how many files there were.",
+		.description = "Deletes everything below the root and reports how many files there were.",
 		.result = "path!; removed! int",
 	},
 	{
@@ -219,7 +219,7 @@ static const struct tool tools[] = {
 	{
 		.name = "file_info", .title = "Describe a file", .traits = RO | TOOL_BASIC_FILES, .call = tool_file_info,
 		.render = render_file_info,
-		.description = "Gives a file's size, time, version, type, number of lines, and the best way to read it.",
+		.description = "Shows a file's size, time, version, type, number of lines, and the best way to read it.",
 		.args = "path!: path from the tool root, for example notes/plan.md",
 		.result =
 			"path!; size! int; version!; kind!; modified; is_binary bool; line_count int; line_count_at_least int; "
@@ -228,7 +228,7 @@ static const struct tool tools[] = {
 	{
 		.name = "exists", .title = "Test whether a path exists", .traits = RO, .call = tool_exists,
 		.render = render_exists,
-		.description = "Tells whether there is a file or a directory at a path.",
+		.description = "Says whether there is a file or a directory at a path.",
 		.args = "path!: path from the tool root, for example notes/plan.md",
 		.result = "path!; exists! bool; kind; version",
 	},

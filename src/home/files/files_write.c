@@ -5,6 +5,7 @@
  * slip. `create` is the default because the costly mistake of a model is to overwrite what it has not seen.
  */
 #include "home/files/files.h"
+#include "store/stores.h"
 #include "workspace/own_dir.h"
 #include "workspace/past.h"
 
@@ -14,7 +15,9 @@ static int arg_content(struct call *call, const struct jv *args, struct wpath pa
 
 	if (str_is(jv_get_str(args, "encoding"), "base64")) {
 		if (!base64_decode(call->ctx->arena, content, &content))
-			return err_set(err, ERR_INVALID, "write %.*s: the content is not base64 (RFC 4648, padded)",
+			return err_set(err, ERR_INVALID,
+				       "write %.*s: the content is not base64 (RFC 4648, padded); encode it again, or "
+				       "write text without encoding",
 				       STR_ARG(path.s));
 	}
 	if (content.len > TOOL_FILE_MAX)
@@ -75,11 +78,24 @@ static int overwrite(struct call *call, const struct jv *args, struct wpath path
 	return r ? r : written(call, path, &stat, STR("overwritten"), content, ret);
 }
 
+/* Where a file may be made. "notes/" is meant as a directory, and would become a file. */
+static int arg_new_file(struct call *call, const struct jv *args, struct wpath *ret, struct err *err)
+{
+	struct str text = jv_get_str(args, "path");
+	int r = arg_file(call, args, "path", ret, err);
+
+	if (r == 0 && str_ends(text, STR("/")))
+		return err_set(err, ERR_INVALID,
+			       "write " ERR_PATH ": a name that ends in '/' is a directory's; add the name of the file",
+			       STR_ARG(text));
+	return r;
+}
+
 int tool_write_file(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
 {
 	struct str mode = jv_get_str(args, "mode"), content;
 	struct wpath path;
-	int r = arg_file(call, args, "path", &path, err);
+	int r = arg_new_file(call, args, &path, err);
 
 	if (r == 0)
 		r = arg_content(call, args, path, &content, err);
@@ -101,11 +117,18 @@ int tool_append_file(struct call *call, const struct jv *args, struct outcome *r
 {
 	struct wpath path;
 	struct str content;
-	int r = arg_file(call, args, "path", &path, err);
+	int r = arg_new_file(call, args, &path, err);
 
 	if (r == 0)
 		r = arg_content(call, args, path, &content, err);
 	return r ? r : append(call, args, path, content, ret, err);
+}
+
+static struct str written_words(struct str action)
+{
+	return str_is(action, "appended")      ? STR("appended to")
+	       : str_is(action, "overwritten") ? STR("replaced")
+					       : action;
 }
 
 void render_written(const struct jv *args, const struct jv *value, struct buf *text)
@@ -114,7 +137,7 @@ void render_written(const struct jv *args, const struct jv *value, struct buf *t
 	int64_t size = jv_get_int(value, "size", 0);
 
 	(void)args;
-	buf_add(text, jv_get_str(value, "action"));
+	buf_add(text, written_words(jv_get_str(value, "action")));
 	buf_char(text, ' ');
 	buf_add(text, jv_get_str(value, "path"));
 	buf_printf(text, " (%lld line%s, %lld byte%s; the file has %lld byte%s, version %.*s)", (long long)lines,
@@ -130,8 +153,10 @@ static void tell_content(struct call *call, struct wpath path, struct outcome *r
 	struct err ignored;
 
 	if (store_list(call->files, call->ctx, path, &req, &page, &ignored) == 0)
-		ret->detail = arena_printf(call->ctx->arena, "The directory holds %zu file%s%s.", page.count,
-					   plural(page.count), page.next.ptr ? " and more" : "");
+		ret->detail = page.count
+				      ? arena_printf(call->ctx->arena, "The directory holds %zu file%s%s.", page.count,
+						     plural(page.count), page.next.ptr ? " and more" : "")
+				      : STR("The directory holds no files.");
 }
 
 /* A symbolic link of a directory of the person's own: it is removed, and not what it leads to. */
@@ -145,18 +170,37 @@ static bool is_own_link(struct call *call, struct str text, struct wpath *ret_pa
 	       past_visible(call->ws, *ret_path, &err) == 0;
 }
 
-static int delete_link(struct call *call, struct wpath path, struct outcome *ret, struct err *err)
+static int delete_link(struct call *call, struct wpath path, struct str target, struct outcome *ret, struct err *err)
 {
 	struct arena *arena = call->ctx->arena;
-	int r = own_dir_unlink(arena, workspace_own_dir(call->ws), path, err);
+	int r = store_guard_check_change(call->files, path, err);
 
+	if (r == 0)
+		r = own_dir_unlink(arena, workspace_own_dir(call->ws), path, err);
 	if (r)
 		return r;
 	ret->value = jv_object(arena);
 	jv_set_str(arena, ret->value, "path", path.s);
 	jv_set_int(arena, ret->value, "removed", 0);
-	ret->text = arena_printf(arena, "removed the symbolic link %.*s; what it led to is untouched", STR_ARG(path.s));
+	ret->text = arena_printf(arena,
+				 "removed the symbolic link %.*s -> %.*s; what it led to is untouched, and undo "
+				 "does not bring the link back",
+				 STR_ARG(path.s), STR_ARG(target));
 	return 0;
+}
+
+/* A directory of the person's own may hold nothing that a store knows, only links and empty directories. */
+static int remove_path(struct call *call, struct wpath path, enum store_kind kind, struct store_cond cond,
+		       uint64_t *ret_count, uint64_t *ret_links, struct err *err)
+{
+	struct str root = workspace_own_dir(call->ws);
+	int r = store_remove(call->files, call->ctx, path, kind == STORE_DIR, cond, ret_count, err);
+
+	if (kind != STORE_DIR || !root.len || (r && r != -ERR_NOT_FOUND))
+		return r;
+	if (r)
+		*ret_count = 0;
+	return own_dir_drop(call->ctx->arena, root, path, ret_links) ? 0 : r;
 }
 
 int tool_delete_file(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
@@ -166,11 +210,11 @@ int tool_delete_file(struct call *call, const struct jv *args, struct outcome *r
 	struct store_stat stat;
 	struct wpath path;
 	struct str target;
-	uint64_t count;
+	uint64_t count, links = 0;
 	int r;
 
 	if (is_own_link(call, jv_get_str(args, "path"), &path, &target))
-		return delete_link(call, path, ret, err);
+		return delete_link(call, path, target, ret, err);
 	r = arg_path(call, args, "path", &path, err);
 	if (r == 0 && wpath_is_root(path))
 		return err_set(err, ERR_INVALID, "delete: the path is the root; clear_files removes everything");
@@ -186,16 +230,21 @@ int tool_delete_file(struct call *call, const struct jv *args, struct outcome *r
 	if (stat.kind == STORE_DIR && jv_get_str(args, "if_version").ptr)
 		return err_set(err, ERR_INVALID, "delete %.*s: a directory has no version; leave out if_version",
 			       STR_ARG(path.s));
-	r = store_remove(call->files, call->ctx, path, recursive, arg_cond(args), &count, err);
+	r = remove_path(call, path, stat.kind, arg_cond(args), &count, &links, err);
 	if (r && err->kind == ERR_CONFLICT)
 		explain_conflict(call, path, ret);
 	if (r)
 		return r;
-	if (stat.kind == STORE_DIR && workspace_own_dir(call->ws).len)
-		own_dir_drop(arena, workspace_own_dir(call->ws), path);
 	ret->value = jv_object(arena);
 	jv_set_str(arena, ret->value, "path", path.s);
 	jv_set_int(arena, ret->value, "removed", (int64_t)count);
+	if (links)
+		ret->text =
+			arena_printf(arena,
+				     "removed %.*s (%llu file%s); undo does not bring back the %llu symbolic link%s "
+				     "in it",
+				     STR_ARG(path.s), (unsigned long long)count, plural(count),
+				     (unsigned long long)links, plural(links));
 	return 0;
 }
 
@@ -220,8 +269,11 @@ void render_removed(const struct jv *args, const struct jv *value, struct buf *t
 	int64_t n = jv_get_int(value, "removed", 0);
 
 	(void)args;
-	buf_printf(text, "removed %.*s (%lld file%s)", STR_ARG(jv_get_str(value, "path")), (long long)n,
-		   plural((uint64_t)n));
+	if (str_is(jv_get_str(value, "path"), "/"))
+		buf_printf(text, "removed everything (%lld file%s)", (long long)n, plural((uint64_t)n));
+	else
+		buf_printf(text, "removed %.*s (%lld file%s)", STR_ARG(jv_get_str(value, "path")), (long long)n,
+			   plural((uint64_t)n));
 }
 
 static int two_paths(struct call *call, const struct jv *args, struct wpath *from, struct wpath *to, struct err *err)
@@ -258,15 +310,31 @@ static int moved(struct call *call, struct str action, struct wpath from, struct
 	return 0;
 }
 
-/* A directory without files, which no store knows. */
-static int move_bare(struct call *call, struct wpath from, struct wpath to, struct store_stat *ret, struct err *err)
+/* What no store knows: a symbolic link, or a directory without files. */
+static int move_on_disk(struct call *call, struct wpath from, struct wpath to, struct store_stat *ret, struct err *err)
 {
 	struct arena *arena = call->ctx->arena;
 	struct str root = workspace_own_dir(call->ws);
-	int r = wpath_is_root(wpath_parent(to)) ? 0 : own_dir_make(arena, root, wpath_parent(to), err);
+	int r = store_guard_check_change(call->files, from, err);
 
+	if (r == 0)
+		r = store_guard_check_change(call->files, to, err);
+	if (r == 0 && !wpath_is_root(wpath_parent(to)))
+		r = own_dir_make(arena, root, wpath_parent(to), err);
 	*ret = (struct store_stat){.kind = STORE_DIR, .version = STR("")};
 	return r ? r : own_dir_rename(arena, root, from, to, err);
+}
+
+/* A link goes only where nothing is: no history would keep what it replaces. */
+static int move_link(struct call *call, struct wpath from, struct wpath to, struct outcome *ret, struct err *err)
+{
+	struct store_stat stat;
+	int r = move_on_disk(call, from, to, &stat, err);
+
+	stat.kind = STORE_FILE;
+	if (r == -ERR_EXISTS)
+		return err_set(err, ERR_EXISTS, "\"%.*s\" exists already; choose another name", STR_ARG(to.s));
+	return moved(call, STR("moved"), from, to, &stat, r, ret, err);
 }
 
 int tool_move_file(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)
@@ -278,17 +346,14 @@ int tool_move_file(struct call *call, const struct jv *args, struct outcome *ret
 
 	if (is_own_link(call, jv_get_str(args, "from"), &from, &target)) {
 		r = arg_file(call, args, "to", &to, err);
-		if (r == 0)
-			r = own_dir_rename(call->ctx->arena, workspace_own_dir(call->ws), from, to, err);
-		stat.version = STR("");
-		return moved(call, STR("moved"), from, to, &stat, r, ret, err);
+		return r ? r : move_link(call, from, to, ret, err);
 	}
 	r = two_paths(call, args, &from, &to, err);
 	if (r)
 		return r;
 	r = store_move(call->files, call->ctx, from, to, arg_cond(args), target_cond(args), &stat, err);
 	if (r == -ERR_NOT_FOUND && own_dir_is_bare(call->ctx->arena, workspace_own_dir(call->ws), from))
-		r = move_bare(call, from, to, &stat, err);
+		r = move_on_disk(call, from, to, &stat, err);
 	else if (r == 0 && stat.kind == STORE_DIR && workspace_own_dir(call->ws).len)
 		own_dir_follow(call->ctx->arena, workspace_own_dir(call->ws), from, to);
 	return moved(call, STR("moved"), from, to, &stat, r, ret, err);

@@ -127,7 +127,7 @@ static int grep_request(struct cli *cli, struct grep_req *req, struct err *err)
 	};
 	req->include = args_each(arena, &cli->args, "include", &req->include_count);
 	req->exclude = args_each(arena, &cli->args, "exclude", &req->exclude_count);
-	r = cli_open(cli, CLI_READS, err);
+	r = cli_open_files(cli, CLI_READS, err);
 	return r ? r : cli_path(cli, args_operand(&cli->args, 1), &req->path, err);
 }
 
@@ -148,7 +148,7 @@ int run_grep(struct cli *cli, struct err *err)
 	p.off = output_tone(p.out, TONE_PLAIN);
 	buf_init(&p.json, cli->ctx.arena, SIZE_MAX / 4);
 	cli_show_progress(cli, "searched");
-	r = find_grep(workspace_files(cli->ws), &cli->ctx, &req, cli->json ? emit_json : emit_line, &p, &result, err);
+	r = find_grep(cli_files(cli), &cli->ctx, &req, cli->json ? emit_json : emit_line, &p, &result, err);
 	if (cli->out.gone || cli->out.sys)
 		return 0;
 	cli->status = r == 0 && p.printed == 0 ? 1 : 0;
@@ -175,12 +175,28 @@ static int emit_path(void *arg, struct str path, struct err *err)
 	return go_on(p, err);
 }
 
+/* Nothing matched: a name with brackets is found as it is written, and a hint says what else would match. */
+static void find_differently(struct cli *cli, struct glob_req req, struct printer *p)
+{
+	struct glob_result found = {0};
+	struct err ignored;
+	struct str hint;
+
+	req.limit = LIST_LIMIT_MAX;
+	hint = files_glob_hint(cli_files(cli), &cli->ctx, &req, "give --all", &found);
+
+	for (size_t i = 0; i < found.count; i++)
+		emit_path(p, found.paths[i], &ignored);
+	if (hint.len && !cli->json)
+		fprintf(stderr, "hint: %.*s\n", STR_ARG(hint));
+}
+
 int run_find(struct cli *cli, struct err *err)
 {
 	struct printer p = {.cli = cli, .out = &cli->out};
 	struct glob_req req = {.pattern = cli->args.operands[0], .limit = UINT64_MAX};
 	struct glob_result result = {0};
-	int r = cli_open(cli, CLI_READS, err);
+	int r = cli_open_files(cli, CLI_READS, err);
 
 	if (r == 0)
 		r = cli_path(cli, args_operand(&cli->args, 1), &req.path, err);
@@ -190,9 +206,11 @@ int run_find(struct cli *cli, struct err *err)
 	req.use_ignore = workspace_files_are_own(cli->ws) && !args_has(&cli->args, "all");
 	buf_init(&p.json, cli->ctx.arena, SIZE_MAX / 4);
 	cli_show_progress(cli, "looked at");
-	r = find_glob(workspace_files(cli->ws), &cli->ctx, &req, emit_path, &p, &result, err);
+	r = find_glob(cli_files(cli), &cli->ctx, &req, emit_path, &p, &result, err);
 	if (cli->out.gone || cli->out.sys)
 		return 0;
+	if (r == 0 && p.printed == 0)
+		find_differently(cli, req, &p);
 	cli->status = r == 0 && p.printed == 0 ? 1 : 0;
 	return r;
 }

@@ -20,6 +20,9 @@ struct media_job {
 bool media_is_on(struct workspace *ws, const char *key);
 /* ERR_UNSUPPORTED: agent.yaml names no program; ERR_UNAVAILABLE: it failed, with what it said; ERR_TIMEOUT. */
 int media_run(struct workspace *ws, struct ctx *ctx, const struct media_job *job, struct str *ret, struct err *err);
+/* Markdown as a PDF, by Chromium (home/browser/print.h). The title is that of the first heading, or the file's name. */
+int media_print(struct workspace *ws, struct ctx *ctx, struct wpath source, struct str markdown, struct str theme,
+		struct str *ret, struct err *err);
 /* The words of a sound file. Empty: none are configured, or the tool is denied. */
 int media_transcribe(struct workspace *ws, struct ctx *ctx, struct str name, struct str bytes, struct str *ret,
 		     struct err *err);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* text_to_speech, speech_to_text and markdown_to_pdf. */
 #include "base/clock.h"
+#include "home/browser/browser.h"
 #include "home/media/media.h"
 #include "tool/call.h"
 #include "tool/family.h"
@@ -17,7 +18,7 @@ static bool can_transcribe(struct workspace *ws)
 
 static bool can_print(struct workspace *ws)
 {
-	return media_is_on(ws, "pdf");
+	return media_is_on(ws, "pdf") || browser_is_on(ws);
 }
 
 static int write_result(struct call *call, struct wpath path, struct str bytes, struct outcome *ret, struct err *err)
@@ -88,8 +89,10 @@ static int tool_markdown_to_pdf(struct call *call, const struct jv *args, struct
 	path.s = arena_printf(arena, "%.*s.pdf", STR_ARG(path.s));
 	if (jv_get(args, "output_path"))
 		r = arg_file(call, args, "output_path", &path, err);
-	if (r == 0)
+	if (r == 0 && media_is_on(call->ws, "pdf"))
 		r = media_run(call->ws, call->ctx, &job, &bytes, err);
+	else if (r == 0)
+		r = media_print(call->ws, call->ctx, source, job.bytes, job.theme, &bytes, err);
 	if (r == 0 && !str_starts(bytes, STR("%PDF-")))
 		r = err_set(err, ERR_UNAVAILABLE, "what the program of media.pdf wrote to {out} is not a PDF");
 	return r ? r : write_result(call, path, bytes, ret, err);
@@ -126,12 +129,12 @@ static const struct tool tools[] = {
 	 .args = "file_path!: path from the tool root",
 	 .result = "text!: what is said"},
 	{.name = "markdown_to_pdf", .title = "Markdown to PDF", .traits = TOOL_LONG, .call = tool_markdown_to_pdf,
-	 .render = render_file, .available = can_print, .setup = "set media.pdf in agent.yaml", .needs = "read_file write_file",
+	 .render = render_file, .available = can_print, .setup = "set media.pdf or browser.enabled in agent.yaml", .needs = "read_file write_file",
 	 .description = "Makes a PDF of a Markdown file.",
 	 .args =
 		"source_path!: the Markdown file\n"
 		"output_path: file to write (default: the same name with .pdf)\n"
-		"theme minimal|professional|technical: how it looks, where the program knows themes (default minimal)",
+		"theme minimal|professional|technical: how it looks, where the program of media.pdf knows themes (default minimal)",
 	 .result = FILE_RESULT},
 	{0},
 };
@@ -139,6 +142,7 @@ static const struct tool tools[] = {
 
 const struct family media_family = {
 	.name = "media",
-	.about = "Speech and PDF, by programs that agent.yaml names. Each tool is offered when its program is set.",
+	.about = "Speech and PDF, by programs that agent.yaml names; PDF also by Chromium. Each tool is offered when "
+		 "its program is set.",
 	.tools = tools,
 };

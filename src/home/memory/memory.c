@@ -173,7 +173,7 @@ static int check_times(const struct memory_save *save, struct err *err)
 			       "\"%.*s\" is not a valid time; write 2026-11-15 or 2026-11-15T09:30:00Z",
 			       STR_ARG(utf8_first(from == INT64_MIN && save->from.len ? save->from : save->until, 60)));
 	if (from >= until)
-		return err_set(err, ERR_INVALID, "valid_until must be after valid_from");
+		return err_set(err, ERR_INVALID, "valid_until must be after valid_from; correct one of them");
 	return 0;
 }
 
@@ -239,39 +239,74 @@ static int check_superseded(struct saving *s, struct err *err)
 	for (const struct jv_member *m = jv_first(s->save->supersedes); r == 0 && m; m = m->next)
 		if (!is_among(s->superseded, jv_str_of(m->value)))
 			r = err_set(err, ERR_NOT_FOUND,
-				    "there is no fact \"%.*s\" to supersede; memory_search gives ids",
+				    "there is no fact \"%.*s\" to supersede; memory_search shows ids",
 				    STR_ARG(utf8_first(jv_str_of(m->value), 80)));
 	return r;
 }
 
-static int to_ledger(struct saving *s, struct str *ret_path, struct err *err)
+/* The day's ledger, and what this save adds to it. */
+struct ledger {
+	struct wpath path;
+	struct str day, text;
+	bool exists;
+};
+
+static int ledger_prepare(struct saving *s, struct ledger *ret, struct err *err)
 {
 	struct arena *arena = s->ctx->arena;
-	struct store_cond absent = {.kind = STORE_ABSENT}, any = {0};
-	struct store *home = workspace_home(s->ws);
-	struct str now = workspace_time(s->ws, arena, clock_real_ns()), day = memory_day(arena, s->ws, 0);
-	struct wpath path = {arena_printf(arena, "memory/%.*s.md", STR_ARG(day))};
+	struct str now = workspace_time(s->ws, arena, clock_real_ns());
 	struct buf text;
 	int r;
 
+	ret->day = memory_day(arena, s->ws, 0);
+	ret->path = (struct wpath){arena_printf(arena, "memory/%.*s.md", STR_ARG(ret->day))};
 	buf_init(&text, arena, FACT_FILE_MAX);
 	buf_printf(&text, "\n## %s — %.*s\n\n", s->save->ledger_only ? "Memory Flush" : "Memory Save", STR_ARG(now));
 	for (size_t i = 0; i < s->count; i++)
 		if (s->marks[i])
 			memory_write_fact(&text, s->texts[i], s->marks[i]);
-	*ret_path = path.s;
-	r = store_stat(home, s->ctx, path, NULL, err);
-	if (r == -ERR_NOT_FOUND) { /* in one step: a save is in the history with all of its facts or not at all */
-		r = store_write(home, s->ctx, path,
-				arena_printf(arena, "# %.*s\n%.*s", STR_ARG(day), STR_ARG(buf_str(&text))), absent,
-				NULL, err);
+	ret->text = buf_str(&text);
+	r = store_stat(workspace_home(s->ws), s->ctx, ret->path, NULL, err);
+	ret->exists = r == 0;
+	return r == -ERR_NOT_FOUND ? 0 : r;
+}
+
+#define SUPERSEDED_BYTES 200 /* that the mark of a fact grows by, at most */
+
+/* Is there room for both files? A save that fails at the quota must not leave its facts in the ledger alone. What
+   MEMORY.md gets is not longer than what the ledger gets, which has a heading. */
+static int check_room(struct saving *s, const struct ledger *ledger, struct str memory, struct err *err)
+{
+	struct quota_need need = {.bytes = ledger->text.len, .changes = 1, .files = !ledger->exists};
+
+	if (!ledger->exists)
+		need.bytes += STR("# \n").len + ledger->day.len;
+	if (!s->save->ledger_only) {
+		need.bytes += ledger->text.len;
+		need.changes++;
+		need.files += !memory.ptr;
+		if (jv_count(s->superseded)) { /* it is written again as a whole */
+			need.bytes += memory.len + SUPERSEDED_BYTES * jv_count(s->superseded);
+			need.replaced = memory.len;
+		}
+	}
+	return store_quota_check(workspace_home(s->ws), s->ctx, need, err);
+}
+
+static int to_ledger(struct saving *s, const struct ledger *ledger, struct err *err)
+{
+	struct store_cond absent = {.kind = STORE_ABSENT}, any = {0};
+	struct store *home = workspace_home(s->ws);
+
+	if (!ledger->exists) { /* in one step: a save is in the history with all of its facts or not at all */
+		struct str text =
+			arena_printf(s->ctx->arena, "# %.*s\n%.*s", STR_ARG(ledger->day), STR_ARG(ledger->text));
+		int r = store_write(home, s->ctx, ledger->path, text, absent, NULL, err);
+
 		if (r != -ERR_EXISTS)
 			return r;
-		r = 0;
 	}
-	if (r)
-		return r;
-	return store_append(home, s->ctx, path, buf_str(&text), any, NULL, err);
+	return store_append(home, s->ctx, ledger->path, ledger->text, any, NULL, err);
 }
 
 /* The line of a fact that gives way. */
@@ -337,7 +372,8 @@ static int to_memory(struct saving *s, struct err *err)
 	for (size_t i = 0; i < s->count; i++)
 		if (s->marks[i])
 			jv_push(s->ctx->arena, ids, jv_str(s->ctx->arena, jv_get_str(s->marks[i], "id")));
-	return memory_trim(s->ws, s->ctx, ids, err);
+	r = memory_trim(s->ws, s->ctx, ids, err);
+	return r == -ERR_QUOTA ? 0 : r; /* the facts are saved; what is over the budget stays until there is room */
 }
 
 static struct jv *report_saved(struct saving *s, const struct jv *known, struct str ledger)
@@ -392,14 +428,15 @@ static struct jv *give_marks(struct saving *s, const struct parts *parts)
 int memory_save(struct workspace *ws, struct ctx *ctx, const struct memory_save *save, struct jv **ret, struct err *err)
 {
 	struct saving s = {.ws = ws, .ctx = ctx, .save = save, .superseded = jv_array(ctx->arena)};
-	struct str ledger = STR_NONE, bytes;
+	struct ledger ledger = {0};
+	struct str bytes;
 	struct parts parts;
 	struct jv *known;
 	int r = memory_split(ctx->arena, save->content, &s.texts, &s.count, err);
 
 	s.trust = save->trust && save->trust < save->caller ? save->trust : save->caller;
 	if (r == 0 && save->trust > save->caller)
-		r = err_set(err, ERR_DENIED, "trust \"%s\" cannot be given by you; \"%s\" is the most",
+		r = err_set(err, ERR_DENIED, "you cannot give the trust \"%s\"; the most that you can give is \"%s\"",
 			    memory_trust_name(save->trust), memory_trust_name(save->caller));
 	if (r == 0)
 		r = check_times(save, err);
@@ -412,12 +449,16 @@ int memory_save(struct workspace *ws, struct ctx *ctx, const struct memory_save 
 	memory_parse(ctx->arena, bytes, &parts);
 	known = give_marks(&s, &parts);
 	if (jv_count(known) < s.count) {
-		r = to_ledger(&s, &ledger, err);
+		r = ledger_prepare(&s, &ledger, err);
+		if (r == 0)
+			r = check_room(&s, &ledger, bytes, err);
+		if (r == 0)
+			r = to_ledger(&s, &ledger, err);
 		if (r == 0 && !save->ledger_only)
 			r = to_memory(&s, err);
 	}
 	if (r == 0)
-		*ret = report_saved(&s, known, ledger);
+		*ret = report_saved(&s, known, ledger.path.s);
 	return r;
 }
 

@@ -271,7 +271,8 @@ static int rewrite(struct workspace *ws, struct ctx *ctx, rewrite_fn make, void 
 		buf_init(&dropped, ctx->arena, 2 * FACT_FILE_MAX);
 		r = make(arg, &parts, &after, &dropped, err);
 		if (r == 0 && after.overflow)
-			r = err_set(err, ERR_TOO_LARGE, "MEMORY.md would be larger than %zu bytes",
+			r = err_set(err, ERR_TOO_LARGE,
+				    "MEMORY.md would be larger than %zu bytes; merge more facts into one",
 				    (size_t)FACT_FILE_MAX);
 		*ret_after = after.len ? buf_str(&after) : STR("");
 		if (r || (bytes.ptr && str_eq(bytes, *ret_after)))
@@ -662,7 +663,9 @@ static int merge(void *arg, const struct parts *now, struct buf *after, struct b
 		return r;
 	keep_or_drop(m, now, used, &whole, dropped);
 	if (whole.overflow)
-		return err_set(err, ERR_TOO_LARGE, "MEMORY.md would be larger than %zu bytes", (size_t)FACT_FILE_MAX);
+		return err_set(err, ERR_TOO_LARGE,
+			       "MEMORY.md would be larger than %zu bytes; merge more facts into one",
+			       (size_t)FACT_FILE_MAX);
 	memory_parse(arena, buf_str(&whole), &new_parts);
 	m->dropped += fit(arena, &new_parts, memory_budget(m->ws), NULL, after, dropped);
 	return 0;

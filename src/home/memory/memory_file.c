@@ -380,7 +380,7 @@ int memory_split(struct arena *arena, struct str content, struct str **ret, size
 	int r = 0;
 
 	if (!utf8_valid(content))
-		return err_set(err, ERR_INVALID, "the content is not UTF-8 text");
+		return err_set(err, ERR_INVALID, "the content is not UTF-8 text; write it as UTF-8");
 	*ret = ARENA_ARRAY(arena, struct str, FACTS_SAVE_MAX);
 	*ret_count = 0;
 	while (r == 0 && content.len) {

@@ -128,7 +128,7 @@ static int find_facts(struct forgetting *f, struct err *err)
 		for (size_t i = 0; r == 0 && i < count; i++)
 			r = look_in(f, files[i], pass == 0, err);
 	if (r == 0 && !f->text_count)
-		r = err_set(err, ERR_NOT_FOUND, "there is no fact \"%.*s\"; memory_search gives ids", STR_ARG(f->id));
+		r = err_set(err, ERR_NOT_FOUND, "there is no fact \"%.*s\"; memory_search shows ids", STR_ARG(f->id));
 	return r;
 }
 
@@ -417,14 +417,16 @@ int memory_forget(struct workspace *ws, struct ctx *ctx, struct str id, struct s
 	if ((id.len > 0) == (text.len > 0))
 		return err_set(err, ERR_INVALID, "name the fact by its id, or by its words");
 	if (text.len > FACT_TEXT_MAX || !utf8_valid(text) || (text.len && !memory_normal(arena, text).len))
-		return err_set(err, ERR_INVALID, "these are not the words of a fact");
+		return err_set(err, ERR_INVALID, "text must be the exact words of a fact, in UTF-8; or give its id");
 	if (text.len)
 		add_text(&f, memory_normal(arena, text));
 	r = find_facts(&f, err);
 	if (r == 0)
 		r = forget_in(&f, err);
 	if (r == 0 && !jv_count(f.files) && !jv_count(f.forks) && !f.past.contents && !f.past.left && !f.past.waiting)
-		r = err_set(err, ERR_NOT_FOUND, "neither memory nor its past has these words as a fact");
+		r = err_set(
+			err, ERR_NOT_FOUND,
+			"there is no fact with exactly these words, now or earlier; memory_search finds similar ones");
 	if (r == 0)
 		r = find_mentions(&f, &mentions, err);
 	if (r)

@@ -168,10 +168,12 @@ static void render_forgotten(const struct jv *args, const struct jv *value, stru
 	const struct jv *past = jv_get(value, "history");
 
 	(void)args;
-	buf_printf(text, "forgotten; receipt %.*s: %zu file%s changed, %lld earlier contents of %lld revisions removed",
+	buf_printf(text,
+		   "forgotten; receipt %.*s: %zu file%s changed, %lld earlier content%s of %lld revision%s removed",
 		   STR_ARG(jv_get_str(value, "receipt")), jv_count(jv_get(value, "files")),
 		   plural(jv_count(jv_get(value, "files"))), (long long)jv_get_int(past, "contents", 0),
-		   (long long)jv_get_int(past, "revisions", 0));
+		   plural((uint64_t)jv_get_int(past, "contents", 0)), (long long)jv_get_int(past, "revisions", 0),
+		   plural((uint64_t)jv_get_int(past, "revisions", 0)));
 	if (!jv_get_bool(past, "covered", false))
 		buf_printf(text, "\nthe history is not fully covered: %.*s", STR_ARG(jv_get_str(past, "why")));
 	for (const struct jv_member *m = jv_first(jv_get(value, "mentions")); m; m = m->next)
@@ -210,7 +212,7 @@ static const struct tool native[] = {
 		.name = "memory_search", .title = "Search memory", .traits = RO | TOOL_BASIC, .call = tool_memory_search,
 		.render = render_matches,
 		.description =
-			"Finds facts in MEMORY.md and the daily ledgers, best first, in any language and despite misspellings: "
+			"Finds facts in MEMORY.md and the daily ledgers, best first, despite misspellings: "
 			"any word may match, a \"quoted phrase\" must occur, and a -word must not. Finds only facts that "
 			"apply now, unless all is set.",
 		.args =
@@ -246,7 +248,7 @@ static const struct tool native[] = {
 		.name = "memory_consolidate", .title = "Consolidate memory", .call = tool_memory_consolidate,
 		.render = render_consolidated,
 		.description =
-			"Without text: gives what to merge (the facts of MEMORY.md and new ledger entries, with ids) and a "
+			"Without text: returns what to merge (the facts of MEMORY.md and new ledger entries, with ids) and a "
 			"basis. With text and that basis: replaces MEMORY.md with the merged facts, each a bullet that ends "
 			"with the ids it comes from: - fact [m-… m-…]. Trust is never raised; facts that people wrote, or that "
 			"were saved in the meantime, are kept.",
@@ -263,7 +265,7 @@ static const struct tool native[] = {
 		.name = "memory_forget", .title = "Forget", .traits = TOOL_DESTRUCTIVE | TOOL_LONG,
 		.call = tool_memory_forget, .render = render_forgotten,
 		.description =
-			"Erases a fact from MEMORY.md, ledgers, archives, history and the index, and gives a receipt of what "
+			"Erases a fact from MEMORY.md, ledgers, archives, history and the index, and returns a receipt of what "
 			"was removed, without the words. Tools cannot erase what a person wrote.",
 		.args =
 			"id: the fact's id\n"

@@ -13,7 +13,6 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "home/board/board.h"
 #include "home/timeline/outside.h"
 #include "revisions/revisions.h"
 #include "sandbox/fuse/fuse.h"
@@ -136,7 +135,6 @@ static void *follow(void *arg)
 /* The files as tools see them; of a task with mounts, those too. */
 static int choose_files(struct served *s, struct ctx *ctx, struct err *err)
 {
-	struct board_ref ref;
 	struct store_stat stat;
 	struct store *files = workspace_files(s->ws);
 	uint64_t number;
@@ -146,9 +144,9 @@ static int choose_files(struct served *s, struct ctx *ctx, struct err *err)
 		r = past_revision(s->ws, ctx, s->opts->at, &number, err);
 		if (r == 0)
 			s->past = workspace_files_at(s->ws, number, &files);
-	} else if (board_bound_item(s->ws, ctx, &ref) && board_task_is_mounted(s->ws, ctx, ref)) {
-		r = board_task_open(s->ws, ctx, ref, &s->task, err);
-		files = s->task;
+	} else {
+		r = family_files(s->ws, ctx, &s->task, err);
+		files = s->task ? s->task : files;
 	}
 	if (r)
 		return r;
@@ -175,6 +173,9 @@ static int check_place(struct served *s, struct ctx *ctx, struct err *err)
 {
 	struct str places[] = {workspace_dir(s->ws), workspace_own_dir(s->ws)}, dir = str_of(s->opts->dir);
 
+	if (str_is(dir, "/"))
+		return err_set(err, ERR_INVALID,
+			       "\"/\" is the root of this machine's files; mount over another directory");
 	for (size_t i = 0; i < COUNT(places); i++) {
 		char *real = places[i].len ? realpath(arena_cstr(ctx->arena, places[i]), NULL) : NULL;
 		bool overlaps = real && (is_within(dir, str_of(real)) || is_within(str_of(real), dir));

@@ -29,6 +29,8 @@ static int find_dir(struct cli *cli, struct str text, const char **ret, struct e
 	const char *given = arena_cstr(cli->ctx.arena, text);
 	char *copy = (char *)arena_cstr(cli->ctx.arena, text), *slash, *real;
 
+	if (!*given)
+		return err_set(err, ERR_INVALID, "the name of the directory is empty");
 	while (strlen(copy) > 1 && copy[strlen(copy) - 1] == '/')
 		copy[strlen(copy) - 1] = 0;
 	slash = strrchr(copy, '/');
@@ -69,6 +71,9 @@ static int clear_dir(struct cli *cli, const char **dir, struct err *err)
 	case FUSE_NOT_OURS:
 		break;
 	}
+	if (stat(*dir, &st) != 0 && errno == ENOENT)
+		return err_set(err, ERR_NOT_FOUND,
+			       "there is no directory \"%s\" to mount over; make it first: mkdir %s", *dir, *dir);
 	if (stat(*dir, &st) != 0)
 		return err_sys(err, errno, "cannot mount over \"%s\"", *dir);
 	if (!S_ISDIR(st.st_mode))

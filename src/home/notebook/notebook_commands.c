@@ -23,6 +23,10 @@ static int run_note(struct cli *cli, struct err *err)
 		r = input_read(cli->ctx.arena, STDIN_FILENO, NOTE_BODY_MAX, &content, err);
 	if (r)
 		return r;
+	if (!str_trim(cli->args.operands[0]).len)
+		return err_set(err, ERR_INVALID, "a note needs a title, such as 'Rate limits'");
+	if (!str_trim(content).len)
+		return err_set(err, ERR_INVALID, "the note has no text; give it with --content or on standard input");
 	jv_set_str(cli->ctx.arena, args, "content", content);
 	return cli_call(cli, "note", args, err);
 }
@@ -162,12 +166,14 @@ static const struct option notes_options[] = {
 };
 
 const struct command notebook_commands[] = {
-	{"note", "write a note into the notebook", TOPIC_HOME, "TITLE", .run = run_note, .options = note_options,
+	{"note", "write a note into the notebook", TOPIC_HOME, "TITLE", .by_person = true, .run = run_note,
+	 .options = note_options,
 	 .about = "The text comes from standard input, or from --content. The author is --agent. The note is a file\n"
 		  "below notes/ with a slug that no other note has.\n",
 	 .examples = "stead note 'Rate limits' --content 'The API allows 10 calls a second.' --tag api\n  a finding\n"
 		     "stead note 'Use Postgres' --kind decision --agent ann < why.md\n  a decision of ann's\n"},
-	{"notes", "show the notebook, and clean it up", TOPIC_HOME, .actions = actions, .options = notes_options,
+	{"notes", "show the notebook, and clean it up", TOPIC_HOME, .by_person = true, .actions = actions,
+	 .options = notes_options,
 	 .about = "list (the default) shows the last updated notes; show takes a slug or part of a title; archive\n"
 		  "hides a note of --agent; questions lists the open questions. credit records that notes helped\n"
 		  "(with --failed: that they did not), which ranks them higher in searches. prune removes notes\n"

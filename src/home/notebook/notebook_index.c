@@ -282,7 +282,7 @@ int notebook_flush(struct notebook *nb, struct ctx *ctx, struct err *err)
 			return r;
 		if (!index_mark(text, &mine, &number) || (cond.kind == STORE_VERSION && revision >= mine))
 			return 0;
-		r = store_write(workspace_unrecorded(nb->ws), ctx, path, text, cond, NULL, err);
+		r = workspace_write_derived(nb->ws, ctx, path, text, cond, err);
 		if (r != -ERR_CONFLICT && r != -ERR_EXISTS)
 			return r;
 		r = ctx_check(ctx, err);

@@ -34,7 +34,7 @@ static void set_if(struct arena *arena, struct jv *v, const char *key, struct st
 
 static struct str shown_time(struct call *call, int64_t ns)
 {
-	return workspace_time_of(call->ws, call->ctx->arena, note_time(call->ctx->arena, ns));
+	return workspace_time(call->ws, call->ctx->arena, ns);
 }
 
 /* What lists and single notes have in common. */
@@ -326,7 +326,9 @@ int tool_search_notes(struct call *call, const struct jv *args, struct outcome *
 
 	if (jv_get_str(args, "cursor").len &&
 	    (!str_to_i64(jv_get_str(args, "cursor"), &offset) || offset < 0 || offset > SEARCH_DEEPEST))
-		return err_set(err, ERR_INVALID, "search_notes: the cursor is not the next_cursor of a previous page");
+		return err_set(err, ERR_INVALID,
+			       "search_notes: the cursor is not the next_cursor of a previous page; leave it out to "
+			       "start again");
 	read_tags(arena, jv_get(args, "tags"), &query.tags, &query.tag_count);
 	query.offset = (size_t)offset;
 	r = home_search(call->ws, call->ctx, &query, &hits, err);
@@ -542,7 +544,7 @@ static const struct tool tools[] = {
 	{
 		.name = "note", .title = "Write a note", .traits = TOOL_BASIC, .group = "notes", .call = tool_note, .render = render_written,
 		.description =
-			"Adds a note to the notebook that all agents of this workspace share, and gives its slug. Write one "
+			"Adds a note to the notebook that all agents of this workspace share, and returns its slug. Write one "
 			"finding, decision or plan in each note, with a title that others will find.",
 		.args =
 			"title!: what it is about, in one line\n"

@@ -95,7 +95,7 @@ static void remember(uint64_t key, bool active)
 static int read_state(struct workspace *ws, struct ctx *ctx, struct jv **ret, struct err *err)
 {
 	struct str text;
-	int r = store_read(workspace_home(ws), ctx, state_path(ws, ctx), STORE_WHOLE, YAML_LEN_MAX, &text, NULL, err);
+	int r = store_read_file(workspace_home(ws), ctx, state_path(ws, ctx), YAML_LEN_MAX, &text, NULL, err);
 
 	*ret = jv_object(ctx->arena);
 	if (r)
@@ -199,7 +199,9 @@ int plan_write(struct workspace *ws, struct ctx *ctx, struct str content, struct
 	int r;
 
 	if (content.len > TOOL_TEXT_MAX)
-		return err_set(err, ERR_TOO_LARGE, "the plan has more than %zu bytes", TOOL_TEXT_MAX);
+		return err_set(err, ERR_TOO_LARGE,
+			       "the plan has more than %zu bytes; put details into files and name them in the plan",
+			       TOOL_TEXT_MAX);
 	r = store_write(workspace_home(ws), ctx, plan_path(ws, ctx), content, (struct store_cond){0}, NULL, err);
 	return r ? r : plan_look(ws, ctx, false, ret, err);
 }
@@ -280,8 +282,8 @@ static int check_todos(struct workspace *ws, struct ctx *ctx, const struct jv *t
 	size_t running = 0, n = 0;
 
 	if (jv_count(todos) > TODOS_MOST)
-		return err_set(err, ERR_TOO_LARGE, "the list has %zu items, at most %d are kept", jv_count(todos),
-			       TODOS_MOST);
+		return err_set(err, ERR_TOO_LARGE, "the list has %zu items, at most %d are kept; put several into one",
+			       jv_count(todos), TODOS_MOST);
 	for (const struct jv_member *m = jv_first(todos); m; m = m->next) {
 		struct str content = jv_get_str(m->value, "content"), status = jv_get_str(m->value, "status");
 		struct str priority = jv_get_str(m->value, "priority");
@@ -289,7 +291,9 @@ static int check_todos(struct workspace *ws, struct ctx *ctx, const struct jv *t
 
 		n++;
 		if (!str_trim(content).len || content.len > CONTENT_MAX)
-			return err_set(err, ERR_INVALID, "item %zu has no content of 1 to %zu bytes", n, CONTENT_MAX);
+			return err_set(err, ERR_INVALID,
+				       "item %zu has no content of 1 to %zu bytes; say what is to be done", n,
+				       CONTENT_MAX);
 		if (status.len && !is_word(status, statuses))
 			return err_set(err, ERR_INVALID,
 				       "item %zu has the status \"%.*s\"; use pending, in_progress or completed", n,

@@ -154,14 +154,16 @@ static int ask(struct prompt_kept *kept, struct ctx *ctx, struct prompt_news *ne
 	return 0;
 }
 
-static int find_all(struct prompt_kept *kept, struct ctx *ctx, const char *key, struct err *err)
+static int find_all(struct prompt_kept *kept, struct ctx *ctx, const char *key, bool is_alone, struct err *err)
 {
 	int r;
 
 	forget_found(kept);
-	if (!kept->watch_tried && workspace_dir(kept->ws).ptr && !kept->is_unwatched)
-		kept->watch = prompt_watch_new(workspace_dir(kept->ws).ptr);
-	kept->watch_tried = true;
+	if (!kept->watch_tried && !(is_alone && kept->uses == 0)) {
+		if (workspace_dir(kept->ws).ptr && !kept->is_unwatched)
+			kept->watch = prompt_watch_new(workspace_dir(kept->ws).ptr);
+		kept->watch_tried = true;
+	}
 	r = prompt_find_all(&kept->files, kept->ws, ctx, kept->watch, &kept->is_unwatched, err);
 	if (r)
 		return r;
@@ -169,6 +171,8 @@ static int find_all(struct prompt_kept *kept, struct ctx *ctx, const char *key, 
 		prompt_watch_destroy(kept->watch);
 		kept->watch = NULL;
 	}
+	for (size_t i = 0; i < kept->files.count; i++) /* which of them something happened to is not known */
+		kept->files.at[i]->is_doubted = kept->files.at[i]->is_young;
 	kept->found_for = xstrndup(str_of(key));
 	return 0;
 }
@@ -176,7 +180,7 @@ static int find_all(struct prompt_kept *kept, struct ctx *ctx, const char *key, 
 static bool is_current(const struct slot *slot, const struct prompt_files *files, const uint64_t hash[2])
 {
 	for (size_t i = 0; i < files->count; i++)
-		if (files->at[i]->is_young)
+		if (files->at[i]->is_doubted)
 			return false;
 	return slot->arena && slot->hash[0] == hash[0] && slot->hash[1] == hash[1];
 }
@@ -209,7 +213,7 @@ static int refresh(struct prompt_kept *kept, struct ctx *ctx, struct slot *slot,
 	bool found = kept->found_for && strcmp(slot->key, kept->found_for) == 0 &&
 		     prompt_find_changed(&kept->files, kept->ws, ctx, news);
 	uint64_t hash[2];
-	int r = found ? 0 : find_all(kept, ctx, slot->key, err);
+	int r = found ? 0 : find_all(kept, ctx, slot->key, opts->is_alone, err);
 
 	if (r)
 		return r;
@@ -259,7 +263,7 @@ int prompt_assemble(struct workspace *ws, struct ctx *ctx, const struct prompt_o
 {
 	struct prompt_kept *kept = family_state(&prompt_family, ws);
 	uint64_t max = opts->max_tokens ? opts->max_tokens : workspace_config(ws)->prompt_tokens;
-	struct prompt_opts used = {.max_tokens = max, .set = opts->set};
+	struct prompt_opts used = {.max_tokens = max, .set = opts->set, .is_alone = opts->is_alone};
 	struct actor own = workspace_actor(ws);
 	struct buf key;
 	int r;

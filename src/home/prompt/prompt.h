@@ -22,6 +22,7 @@ extern const char *const prompt_class_names[PROMPT_CLASSES];
 struct prompt_opts {
 	uint64_t max_tokens;       /* 0: what agent.yaml says (prompt.max_tokens), or 16000 */
 	const struct toolset *set; /* the tools that the agent has; NULL: all native ones that configuration allows */
+	bool is_alone;             /* the workspace was opened for it: changes are watched from the second prompt on */
 };
 
 /* A section, or one of its files, in the text. */

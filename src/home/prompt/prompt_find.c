@@ -261,6 +261,7 @@ static bool look_again(struct prompt_file *file, struct workspace *ws, struct ct
 	if (store_stat(workspace_home(ws), ctx, (struct wpath){str_of(file->path)}, &stat, &ignored) ||
 	    stat.kind != STORE_FILE)
 		return false;
+	file->is_doubted = file->is_young;
 	if (!file->is_given && !str_is(stat.version, file->version)) {
 		free(file->version);
 		file->version = xstrndup(stat.version);

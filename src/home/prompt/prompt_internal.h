@@ -70,8 +70,10 @@ struct prompt_file {
 	uint64_t bytes;
 	bool is_given; /* by `find`: never read */
 	bool is_read;
-	bool is_young; /* read so soon after its last change that the next one may leave the version as it is */
-	char *text;    /* escaped; of a list: its lines */
+	bool is_young;   /* read so soon after its last change that the next one may leave the version as it is */
+	bool is_doubted; /* it was read young, and something may have happened to it since: the version decides nothing
+			  */
+	char *text;      /* escaped; of a list: its lines */
 	size_t len;
 	uint64_t cost;
 	struct prompt_shown shown;

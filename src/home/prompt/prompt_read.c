@@ -11,7 +11,7 @@
 /* Of the end of a ledger: more than the usual budget has room for. */
 #define LEDGER_READ (256 * KIB)
 /* A change within the clock tick of the one before may leave the version as it was: what was read that early is read
-   once more when something happens. */
+   once more when something happens to it. */
 #define YOUNG_NS INT64_C(50000000)
 
 /* Without blank lines at both ends, and with one newline after it; all blank: nothing. */
@@ -92,6 +92,7 @@ static int read_file(struct prompt_file *f, const struct prompt_section *s, stru
 	f->shown.room = 0;
 	f->cost = prompt_cost_of(s, (struct str){f->text, f->len});
 	f->is_read = true;
+	f->is_doubted = false;
 	set(&f->problem, r ? err_text(read->ctx->arena, &problem) : STR_NONE);
 	return 0;
 }
@@ -120,7 +121,7 @@ int prompt_read_files(struct prompt_files *files, struct workspace *ws, struct c
 		for (; r == 0 && n < files->count && files->at[n]->section == i; n++) {
 			struct prompt_file *f = files->at[n];
 
-			if (f->is_given || (f->is_read && !f->is_young && !again))
+			if (f->is_given || (f->is_read && !f->is_doubted && !again))
 				continue;
 			r = read_file(f, s->section, &read, err);
 			s->changed = true;

@@ -62,8 +62,8 @@ static const struct tool native[] = {
 		.name = "assemble_prompt", .title = "Assemble the prompt", .traits = RO, .call = tool_assemble_prompt,
 		.render = render_prompt,
 		.description =
-			"Gives the system prompt of the workspace: identity, knowledge, skills, memory, notes, tasks and plan, "
-			"within a token budget. What changes least comes first; breakpoints tell where a prompt cache may end.",
+			"Returns the system prompt of the workspace: identity, knowledge, skills, memory, notes, tasks and plan, "
+			"within a token budget. What changes least comes first; breakpoints show where a prompt cache may end.",
 		.args =
 			"session: the session whose plan it includes (default: the session of the call)\n"
 			"max_tokens int>=1: token budget, 1000 to 50000 (default: prompt.max_tokens of agent.yaml)",
@@ -71,7 +71,7 @@ static const struct tool native[] = {
 			"text!: the prompt\n"
 			"tokens! int; max_tokens! int\n"
 			"sections! [{name!; class!; tokens! int; bytes! int; tokens_whole int; sources; cut}]: in order; cut "
-			"tells what is missing\n"
+			"says what is missing\n"
 			"breakpoints! [{class!; after!; bytes! int; tokens! int}]: where each class of sections ends, in bytes "
 			"and tokens from the start\n"
 			"problems [str]: files that could not be used",

@@ -15,8 +15,9 @@
 
 #define LOG       "schedules/log.jsonl"
 #define STATE_MAX (64 * KIB)
-#define LATE      60  /* a due time that is later than this was missed, for MISFIRE_SKIP */
-#define CATCH_UP  100 /* the most due times that MISFIRE_ALL makes up for */
+#define LATE      60 /* a due time that is later than this was missed, for MISFIRE_SKIP */
+/* The most missed due times that are counted: two years of one every minute, which take half a second. */
+#define COUNTED_MAX 1000000
 
 static struct wpath state_path(struct arena *arena, struct str id)
 {
@@ -42,7 +43,7 @@ static int parse_state(struct arena *arena, struct str text, struct schedule_sta
 		return 0;
 	r = jv_parse(arena, text, &v, err);
 	if (r)
-		return err_prefix(err, "the state of the schedule cannot be read");
+		return r;
 	*ret = (struct schedule_state){
 		.last_due = instant(v, "last_due"),
 		.paused = jv_get_bool(v, "paused", false),
@@ -76,7 +77,10 @@ int schedule_state_read(struct workspace *ws, struct ctx *ctx, struct str id, st
 	struct str text;
 	int r = workspace_read(ctx, workspace_home(ws), state_path(ctx->arena, id).s.ptr, STATE_MAX, &text, err);
 
-	return r ? r : parse_state(ctx->arena, text, ret, err);
+	if (r == 0 && parse_state(ctx->arena, text, ret, err) != 0)
+		return err_prefix(err, "%.*s cannot be read; remove it, and the schedule begins again",
+				  STR_ARG(state_path(ctx->arena, id).s));
+	return r;
 }
 
 /* `change` gets the state as it is and says whether to write it. */
@@ -161,7 +165,7 @@ struct schedule_due schedule_look(const struct schedule *schedule, const struct 
 	if (schedule->misfire == MISFIRE_SKIP && schedule->grace < LATE)
 		most = schedule->grace;
 	oldest = now - most;
-	/* What is too late is only counted, and only so far: after a year of rest nobody wants to wait for a number. */
+	/* What is too late is only counted, and only so far: nobody wants to wait for a number. */
 	while (schedule_next(schedule, after, &t) && t.at <= now) {
 		bool in_time = t.at >= oldest;
 
@@ -171,7 +175,7 @@ struct schedule_due schedule_look(const struct schedule *schedule, const struct 
 		due.passed = t.at;
 		if (in_time)
 			due.due = t.at;
-		if (!in_time && due.missed >= CATCH_UP && t.at < oldest - 1)
+		if (!in_time && due.missed >= COUNTED_MAX && t.at < oldest - 1)
 			after = oldest - 1;
 		else
 			after = t.at;
@@ -224,7 +228,7 @@ int schedule_claim(struct workspace *ws, struct ctx *ctx, const struct schedule 
 	int r = take_step(ws, ctx, schedule->id, &step, err);
 
 	if (r == 0 && !step.done)
-		return err_set(err, ERR_CONFLICT, "the schedule \"%.*s\" runs elsewhere",
+		return err_set(err, ERR_CONFLICT, "the schedule \"%.*s\" runs elsewhere; wait until it has ended",
 			       STR_ARG(utf8_first(schedule->id, 60)));
 	if (r == 0 && due->missed) {
 		struct jv *record = jv_object(ctx->arena);

@@ -16,24 +16,26 @@
 #include "tool/schema_text.h"
 #include "workspace/workspace_parts.h"
 
-#define DIR           "crons"
-#define GRACE_DEFAULT 300
-#define TASKS_DEFAULT 50
-#define EVERY_DEFAULT 300
-#define EVERY_LEAST   60
-#define EVERY_MOST    31536000 /* a year */
-#define ENTRIES_MAX   1000
+#define DIR            "crons"
+#define GRACE_DEFAULT  300
+#define TASKS_DEFAULT  50
+#define EVERY_DEFAULT  300
+#define EVERY_LEAST    60
+#define EVERY_MOST     31536000 /* a year */
+#define ENTRIES_MAX    1000
+#define NAME_MAX_BYTES 100
 
 /* --- declarations --- */
 
-static const char file_schema[] = "name str>=1\n"
-				  "schedule! str>=1\n"
-				  "enabled bool\n"
-				  "prompt! str>=1\n"
-				  "timezone str>=1\n"
-				  "output {channel!; chat_id int or str; target_id int or str}\n"
-				  "misfire once|skip|all\n"
-				  "grace_seconds int>=0";
+static const char file_schema[] =
+	"name str>=1\n"
+	"schedule! str>=1\n"
+	"enabled bool\n"
+	"prompt! str>=1\n"
+	"timezone str>=1\n"
+	"output {channel!; chat_id int or str; target_id int or str; delivery channel|agent|both}\n"
+	"misfire once|skip|all\n"
+	"grace_seconds int>=0<=315360000";
 
 static enum misfire misfire_of(struct str word)
 {
@@ -45,7 +47,22 @@ static int check_file(struct arena *arena, const struct jv *document, struct err
 	struct jv *schema;
 	int r = schema_text_parse(arena, file_schema, &schema, err);
 
+	if (r == 0 && document->type == JV_NULL)
+		return err_set(err, ERR_INVALID, "the file is empty; it needs \"schedule\" and \"prompt\"");
 	return r ? r : schema_check(schema, document, "schedule", err);
+}
+
+/* A name is part of the names of sessions and files, and is shown in lists of one line each. */
+static int check_name(struct str name, struct err *err)
+{
+	bool is_plain = true;
+
+	for (size_t i = 0; i < name.len; i++)
+		is_plain &= (unsigned char)name.ptr[i] >= ' ' && name.ptr[i] != 0x7f;
+	if (is_plain && name.len <= NAME_MAX_BYTES)
+		return 0;
+	return err_set(err, ERR_INVALID, "the name \"%.*s\" is not allowed; give one of at most %d bytes in one line",
+		       STR_ARG(utf8_first(str_first(name, str_find_char(name, '\n')), 40)), NAME_MAX_BYTES);
 }
 
 int schedule_parse(struct arena *arena, struct str name, struct str text, struct str zone_name, struct schedule *ret,
@@ -73,6 +90,10 @@ int schedule_parse(struct arena *arena, struct str name, struct str text, struct
 	if (r)
 		return err_prefix(err, "line %u", jv_get(document, "schedule")->line);
 	r = zone_open(arena, s.zone_name, &s.zone, err);
+	if (r && jv_get(document, "timezone"))
+		return err_prefix(err, "line %u", jv_get(document, "timezone")->line);
+	if (r == 0)
+		r = check_name(s.id, err);
 	if (r == 0)
 		*ret = s;
 	return r;
@@ -133,6 +154,10 @@ static void add_file(struct reading *reading, struct wpath path)
 	int r = store_read(workspace_home(reading->ws), reading->ctx, path, STORE_WHOLE, YAML_LEN_MAX, &text, NULL,
 			   &err);
 
+	if (r == -ERR_TOO_LARGE)
+		err_set(&err, ERR_TOO_LARGE,
+			"the file has more than %d bytes; put what is long into a file that the prompt names",
+			(int)YAML_LEN_MAX);
 	if (r == 0)
 		r = schedule_parse(arena, str_first(name, str_rfind_char(name, '.')), text,
 				   workspace_config(reading->ws)->timezone, &schedule, &err);
@@ -348,7 +373,7 @@ static int parse_run_at(struct workspace *ws, struct arena *arena, struct str te
 	if (!clock_parse(text, &ns))
 		return err_set(err, ERR_INVALID,
 			       "run_at \"%.*s\" is not a valid time; write it as 2026-11-30T09:00, or with Z or an "
-			       "offset at its end",
+			       "offset at its end, and with a year from 1970 to 2261",
 			       STR_ARG(utf8_first(text, 60)));
 	*ret = is_instant ? ns / NS_PER_S : zone_instants(zone, ns / NS_PER_S).at[0];
 	if (*ret <= now)

@@ -30,7 +30,7 @@ struct schedule {
 	int64_t first;    /* the time of SCHEDULE_ONCE, the first time of SCHEDULE_INTERVAL */
 	int64_t interval; /* seconds */
 	struct str prompt;
-	const struct jv *output; /* {channel, chat_id | target_id}; NULL: to nobody */
+	const struct jv *output; /* {channel, chat_id | target_id, delivery}; NULL: to nobody */
 	enum misfire misfire;
 	int64_t grace; /* a run that is later than this many seconds does not start */
 };

@@ -251,7 +251,7 @@ int search_plan(struct arena *arena, const struct words_view *view, struct str t
 	struct str piece, rest = text;
 
 	if (text.len > SEARCH_TEXT_MAX)
-		return err_set(err, ERR_INVALID, "search: the question has %zu bytes; at most %zu are taken", text.len,
+		return err_set(err, ERR_INVALID, "search: the query has %zu bytes; at most %zu are allowed", text.len,
 			       SEARCH_TEXT_MAX);
 	*ret = (struct search_plan){.clauses = ARENA_ARRAY(arena, struct words_clause, SEARCH_WORDS_MAX)};
 	for (size_t i = 0; i < words_view_count(view); i++)
@@ -259,7 +259,7 @@ int search_plan(struct arena *arena, const struct words_view *view, struct str t
 	while (next_piece(&p, &rest, &piece))
 		take_piece(&p, piece);
 	if (p.too_many)
-		return err_set(err, ERR_INVALID, "search: the question has more than %d words; ask for less at once",
+		return err_set(err, ERR_INVALID, "search: the query has more than %d words; use fewer",
 			       SEARCH_WORDS_MAX);
 	return 0;
 }

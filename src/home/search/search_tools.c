@@ -42,7 +42,8 @@ static int take_cursor(struct str text, size_t *ret, struct err *err)
 	if (!text.len)
 		return 0;
 	if (text.ptr[0] != 'o' || !str_to_i64(str_from(text, 1), &n) || n < 0 || n > SEARCH_OFFSET_MAX)
-		return err_set(err, ERR_INVALID, "search: the cursor does not belong to this question");
+		return err_set(err, ERR_INVALID,
+			       "search: the cursor does not belong to this query; leave it out to start again");
 	*ret = (size_t)n;
 	return 0;
 }

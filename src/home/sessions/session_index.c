@@ -220,8 +220,7 @@ static void write_index(struct agent_index *a)
 	buf_init(&text, arena, JSON_LEN_MAX);
 	jv_write_pretty(&text, a->index);
 	if (!text.overflow && wpath_join(arena, workspace_part(a->ws), a->file, &path, &ignored) == 0)
-		(void)store_write(workspace_unrecorded(a->ws), a->ctx, path, buf_str(&text), (struct store_cond){0},
-				  NULL, &ignored);
+		(void)workspace_write_derived(a->ws, a->ctx, path, buf_str(&text), (struct store_cond){0}, &ignored);
 }
 
 /* --- all logs --- */

@@ -72,7 +72,10 @@ static int entry_line(struct ctx *ctx, const struct jv *entry, struct buf *lines
 	buf_init(&text, arena, JSON_LEN_MAX);
 	jv_write(&text, line);
 	if (text.overflow)
-		return err_set(err, ERR_TOO_LARGE, "an entry of a session has more than %zu bytes", JSON_LEN_MAX);
+		return err_set(
+			err, ERR_TOO_LARGE,
+			"an entry of a session has more than %zu bytes; append it in parts, or park it as an artifact",
+			JSON_LEN_MAX);
 	buf_add(lines, buf_str(&text));
 	buf_char(lines, '\n');
 	*ret = line;
@@ -114,19 +117,42 @@ static int append_lines(struct workspace *ws, struct ctx *ctx, struct session_re
 	return r ? r : store_append(home, ctx, path, lines, (struct store_cond){0}, NULL, err);
 }
 
-int session_append_all(struct workspace *ws, struct ctx *ctx, struct session_ref ref, const struct jv *entries,
-		       struct jv **ret_entries, struct err *err)
+static int all_lines(struct ctx *ctx, struct session_ref ref, const struct jv *entries, struct buf *lines,
+		     struct jv *written, struct err *err)
 {
-	struct jv *written = jv_array(ctx->arena), *line = NULL;
-	struct buf lines;
+	struct jv *line = NULL;
 	int r = check_ref(ref, err);
 
-	buf_init(&lines, ctx->arena, SIZE_MAX / 2);
+	buf_init(lines, ctx->arena, SIZE_MAX / 2);
 	for (const struct jv_member *m = jv_first(entries); m && r == 0; m = m->next) {
-		r = entry_line(ctx, m->value, &lines, &line, err);
+		r = entry_line(ctx, m->value, lines, &line, err);
 		if (r == 0)
 			jv_push(ctx->arena, written, line);
 	}
+	return r;
+}
+
+int session_replace(struct workspace *ws, struct ctx *ctx, struct session_ref ref, const struct jv *entries,
+		    struct err *err)
+{
+	struct str head = head_line(ws, ctx->arena, ref);
+	struct buf lines;
+	int r = all_lines(ctx, ref, entries, &lines, jv_array(ctx->arena), err);
+
+	if (r)
+		return r;
+	return store_write(workspace_home(ws), ctx, log_path(ws, ctx, ref),
+			   arena_printf(ctx->arena, "%.*s%.*s", STR_ARG(head), STR_ARG(buf_str(&lines))),
+			   (struct store_cond){0}, NULL, err);
+}
+
+int session_append_all(struct workspace *ws, struct ctx *ctx, struct session_ref ref, const struct jv *entries,
+		       struct jv **ret_entries, struct err *err)
+{
+	struct jv *written = jv_array(ctx->arena);
+	struct buf lines;
+	int r = all_lines(ctx, ref, entries, &lines, written, err);
+
 	if (r == 0 && lines.len)
 		r = append_lines(ws, ctx, ref, buf_str(&lines), err);
 	if (r == 0)
@@ -197,12 +223,18 @@ static int no_session(struct workspace *ws, struct ctx *ctx, struct session_ref 
 	size_t len = 0;
 
 	if (session_list(ws, ctx, ref.agent, 10, &list, &total, err) == 0)
-		for (const struct jv_member *m = jv_first(list); m && len < 120; m = m->next)
-			len += (size_t)snprintf(names + len, sizeof(names) - len, "%s%.*s", len ? ", " : "",
-						STR_ARG(utf8_first(jv_get_str(m->value, "session"), 40)));
+		for (const struct jv_member *m = jv_first(list); m && len < 120; m = m->next) {
+			struct str agent = jv_get_str(m->value, "agent");
+			bool is_own = str_eq(agent, agent_of(ws, ref.agent));
+
+			len += (size_t)snprintf(names + len, sizeof(names) - len, "%s%.*s%s%.*s", len ? ", " : "",
+						STR_ARG(utf8_first(jv_get_str(m->value, "session"), 40)),
+						is_own ? "" : " of the agent ",
+						STR_ARG(is_own ? STR("") : utf8_first(agent, 40)));
+		}
 	return err_set(err, ERR_NOT_FOUND, "agent \"%.*s\" has no session \"%.*s\"; %s%s",
 		       STR_ARG(utf8_first(agent_of(ws, ref.agent), 60)), STR_ARG(utf8_first(ref.session, 60)),
-		       len ? "it has " : "it has none", names);
+		       len ? "there is " : "there is none yet", names);
 }
 
 int session_history(struct workspace *ws, struct ctx *ctx, struct session_ref ref, uint64_t before, size_t count,
@@ -327,7 +359,8 @@ int session_state_set(struct workspace *ws, struct ctx *ctx, struct session_ref 
 	buf_init(&text, ctx->arena, JSON_LEN_MAX);
 	jv_write_pretty(&text, state);
 	if (text.overflow)
-		return err_set(err, ERR_TOO_LARGE, "the state has more than %zu bytes", JSON_LEN_MAX);
+		return err_set(err, ERR_TOO_LARGE, "the state has more than %zu bytes; keep large parts in files",
+			       JSON_LEN_MAX);
 	r = store_write(workspace_home(ws), ctx, state_path(ws, ctx, ref), buf_str(&text), cond, &stat, err);
 	if (r == 0)
 		*ret_version = stat.version;
@@ -436,18 +469,41 @@ static bool sum_line(void *arg, const struct jsonl_line *line)
 	return true;
 }
 
+static int sum_agent(struct workspace *ws, struct ctx *ctx, struct wpath dir, struct sum *sum, struct err *err)
+{
+	struct jsonl_back back = {.visit = sum_line, .arg = sum};
+	struct wpath path = {arena_printf(ctx->arena, "%.*s/token_usage.jsonl", STR_ARG(dir.s))};
+
+	return jsonl_read_back(workspace_home(ws), ctx, path, &back, err);
+}
+
+static int sum_agents(struct workspace *ws, struct ctx *ctx, struct sum *sum, struct err *err)
+{
+	struct store_list_req req = {.limit = 1000};
+	struct store_page page = {0};
+	int r;
+
+	do {
+		r = store_list(workspace_home(ws), ctx, (struct wpath){STR("agents")}, &req, &page, err);
+		for (size_t i = 0; r == 0 && i < page.count; i++)
+			if (page.entries[i].stat.kind == STORE_DIR)
+				r = sum_agent(ws, ctx, page.entries[i].path, sum, err);
+		req.after = page.next;
+	} while (r == 0 && page.next.ptr);
+	return r == -ERR_NOT_FOUND ? 0 : r;
+}
+
 int usage_sum(struct workspace *ws, struct ctx *ctx, struct str agent, int64_t since_ns, struct jv **ret_sum,
 	      struct err *err)
 {
 	struct sum s = {
 		ctx->arena,           since_ns, jv_object(ctx->arena), jv_object(ctx->arena), jv_object(ctx->arena),
 		jv_object(ctx->arena)};
-	struct jsonl_back back = {.visit = sum_line, .arg = &s};
 	int r;
 
 	count_in(ctx->arena, s.all, NULL);
-	r = jsonl_read_back(workspace_home(ws), ctx, session_agent_path(ws, ctx, agent, "token_usage.jsonl"), &back,
-			    err);
+	r = agent.len ? sum_agent(ws, ctx, wpath_parent(session_agent_path(ws, ctx, agent, "x")), &s, err)
+		      : sum_agents(ws, ctx, &s, err);
 	jv_set(ctx->arena, s.all, "by_model", s.by_model);
 	jv_set(ctx->arena, s.all, "by_session", s.by_session);
 	jv_set(ctx->arena, s.all, "by_day", s.by_day);

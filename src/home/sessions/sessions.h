@@ -31,6 +31,10 @@ int session_append(struct workspace *ws, struct ctx *ctx, struct session_ref ref
 int session_append_all(struct workspace *ws, struct ctx *ctx, struct session_ref ref, const struct jv *entries,
 		       struct jv **ret_entries, struct err *err);
 
+/* Makes a log of these entries alone, in place of the one that is there: for a fork in which they are to be others. */
+int session_replace(struct workspace *ws, struct ctx *ctx, struct session_ref ref, const struct jv *entries,
+		    struct err *err);
+
 /* {agent, session, started_at, last_active_at, entries, messages, bytes, title} of the newest `most`, the newest first.
    agent empty: of all. *ret_total: how many there are. */
 int session_list(struct workspace *ws, struct ctx *ctx, struct str agent, uint64_t most, struct jv **ret_list,
@@ -69,8 +73,8 @@ int usage_add(struct workspace *ws, struct ctx *ctx, struct session_ref ref, con
 /* Whether one of the newest lines has this value of "turn". */
 int usage_has(struct workspace *ws, struct ctx *ctx, struct session_ref ref, struct str turn, bool *ret_has,
 	      struct err *err);
-/* Sums since `since_ns`: {input_tokens, output_tokens, total_tokens, llm_calls, cost_usd?, by_model: {…}, by_session:
-   {…}, by_day: {"2026-11-15": …}}. */
+/* Sums since `since_ns`, of one agent or, if `agent` is empty, of all: {input_tokens, output_tokens, total_tokens,
+   llm_calls, cost_usd?, by_model: {…}, by_session: {…}, by_day: {"2026-11-15": …}}. */
 int usage_sum(struct workspace *ws, struct ctx *ctx, struct str agent, int64_t since_ns, struct jv **ret_sum,
 	      struct err *err);
 

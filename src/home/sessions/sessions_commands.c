@@ -43,7 +43,7 @@ int run_sessions_show(struct cli *cli, struct err *err)
 		session_line(cli->ctx.arena, &text, m->value, SIZE_MAX);
 		buf_char(&text, '\n');
 	}
-	output_add(&cli->out, buf_str(&text));
+	output_words(&cli->out, buf_str(&text));
 	return 0;
 }
 
@@ -146,8 +146,8 @@ static const struct option usage_options[] = {
 
 const struct command sessions_commands[] = {
 	{"usage", "sum up the tokens that were used", TOPIC_HOME, .run = run_usage, .options = usage_options,
-	 .about = "Sums up agents/<agent>/token_usage.jsonl by model. Runtimes add to it with session_append and\n"
-		  "entries of type usage.\n",
+	 .about = "Sums up agents/<agent>/token_usage.jsonl by model, of all agents or of\n"
+		  "--agent. Runtimes add to it with session_append and entries of type usage.\n",
 	 .examples = "stead usage --since 2026-11-15\n  since that day\n"},
 	{0},
 };

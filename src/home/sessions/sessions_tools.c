@@ -21,11 +21,41 @@ static struct session_ref ref_of(const struct jv *args)
 	return (struct session_ref){.agent = jv_get_str(args, "agent"), .session = jv_get_str(args, "session")};
 }
 
+/* What Stead's agent writes between the messages, in words; empty: nothing is known of such an entry. */
+static struct str aside(struct arena *arena, const struct jv *entry)
+{
+	struct str type = jv_get_str(entry, "type"), status = jv_get_str(entry, "status");
+	struct str error = jv_get_str(entry, "error");
+
+	if (str_is(type, "request"))
+		return arena_printf(arena, "%.*s, at revision %lld", STR_ARG(jv_get_str(entry, "model")),
+				    (long long)jv_get_int(entry, "revision", 0));
+	if (str_is(type, "turn"))
+		return arena_printf(arena, "%.*s%s%.*s", STR_ARG(status), error.len ? ": " : "", STR_ARG(error));
+	if (str_is(type, "approval") && str_is(status, "asked"))
+		return arena_printf(arena, "asked for %.*s (%.*s)", STR_ARG(jv_get_str(entry, "name")),
+				    STR_ARG(jv_get_str(entry, "rule")));
+	if (str_is(type, "approval"))
+		return arena_printf(arena, "%.*s by %.*s", STR_ARG(status), STR_ARG(jv_get_str(entry, "by")));
+	if (str_is(type, "compaction"))
+		return jv_get_str(entry, "summary").len ? jv_get_str(entry, "summary")
+							: STR("the conversation begins again");
+	if (str_is(type, "problem"))
+		return jv_get_str(entry, "problem");
+	if (str_is(type, "undone") || str_is(type, "redone"))
+		return STR("the turn before");
+	if (str_is(type, "archive"))
+		return jv_get_str(entry, "conversation_id");
+	return str_is(type, "message") ? STR("(tool calls)") : STR("");
+}
+
 void session_line(struct arena *arena, struct buf *text, const struct jv *entry, size_t most)
 {
 	struct str type = jv_get_str(entry, "type"), role = jv_get_str(entry, "role");
 	struct str words = session_entry_text(arena, entry);
 
+	if (!words.len)
+		words = aside(arena, entry);
 	buf_printf(text, "[%.*s]: ", STR_ARG(role.len ? role : type));
 	buf_add(text, utf8_first(words, most));
 	if (words.len > most)
@@ -55,9 +85,10 @@ static void render_sessions(const struct jv *args, const struct jv *value, struc
 
 	(void)args;
 	for (const struct jv_member *m = jv_first(list); m; m = m->next)
-		buf_printf(text, "%.*s (%.*s, %lld messages, last %.*s): %.*s\n",
+		buf_printf(text, "%.*s (%.*s, %lld message%s, last %.*s): %.*s\n",
 			   STR_ARG(jv_get_str(m->value, "session")), STR_ARG(jv_get_str(m->value, "agent")),
 			   (long long)jv_get_int(m->value, "messages", 0),
+			   plural((uint64_t)jv_get_int(m->value, "messages", 0)),
 			   STR_ARG(jv_get_str(m->value, "last_active_at")), STR_ARG(jv_get_str(m->value, "title")));
 	buf_printf(text, "%lld session%s in all", (long long)jv_get_int(value, "total", 0),
 		   plural((uint64_t)jv_get_int(value, "total", 0)));
@@ -72,7 +103,8 @@ int tool_session_history(struct call *call, const struct jv *args, struct outcom
 	int r;
 
 	if (jv_get_str(args, "cursor").len && (!str_to_i64(jv_get_str(args, "cursor"), &before) || before <= 0))
-		return err_set(err, ERR_INVALID, "the cursor is not the next_cursor of a previous page");
+		return err_set(err, ERR_INVALID,
+			       "the cursor is not the next_cursor of a previous page; leave it out to start again");
 	r = session_history(call->ws, call->ctx, ref_of(args), (uint64_t)before, count ? count : 1,
 			    !jv_get_bool(args, "tools", true), &page, err);
 	if (r)
@@ -158,8 +190,8 @@ static int tool_session_archive(struct call *call, const struct jv *args, struct
 static void render_archive(const struct jv *args, const struct jv *value, struct buf *text)
 {
 	(void)args;
-	buf_printf(text, "archived %lld messages as %.*s", (long long)jv_get_int(value, "messages", 0),
-		   STR_ARG(jv_get_str(value, "path")));
+	buf_printf(text, "archived %lld message%s as %.*s", (long long)jv_get_int(value, "messages", 0),
+		   plural((uint64_t)jv_get_int(value, "messages", 0)), STR_ARG(jv_get_str(value, "path")));
 }
 
 static int tool_session_state(struct call *call, const struct jv *args, struct outcome *ret, struct err *err)

@@ -47,10 +47,11 @@ static int check_name(struct str name, struct err *err)
 {
 	if (skill_name_ok(name))
 		return 0;
-	return err_set(err, ERR_INVALID,
-		       "the skill name \"%.*s\" is not allowed; use 1 to 64 small letters, digits, '-', '_' and '.', "
-		       "beginning with a letter or digit",
-		       STR_ARG(utf8_first(name, 80)));
+	return err_set(
+		err, ERR_INVALID,
+		"the skill name \"%.*s\" is not allowed; use 1 to 64 lower-case letters, digits, '-', '_' and '.', "
+		"beginning with a letter or digit",
+		STR_ARG(utf8_first(name, 80)));
 }
 
 static int exists(struct ctx *ctx, struct store *store, struct wpath path, bool *ret, struct err *err)
@@ -285,7 +286,8 @@ static int write_support(struct work *w, struct str file, struct str content, st
 	if (r == 0)
 		r = store_list(w->home, w->ctx, w->draft, &req, &page, err);
 	if (r == 0 && page.count >= SKILL_FILES_MAX)
-		r = err_set(err, ERR_TOO_LARGE, "the skill has %d files already", SKILL_FILES_MAX);
+		r = err_set(err, ERR_TOO_LARGE, "the skill has %d files already; remove some, or make another skill",
+			    SKILL_FILES_MAX);
 	if (r == 0)
 		r = wpath_join(w->ctx->arena, w->draft, relative, &path, err);
 	return r ? r : store_write(w->home, w->ctx, path, content, (struct store_cond){0}, NULL, err);

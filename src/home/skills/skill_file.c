@@ -168,7 +168,7 @@ static int take_name(struct arena *arena, struct str dir_name, struct skill *ski
 	if (!str_eq(name, dir_name) && dir_name.len)
 		warn(arena, skill, "the name \"%.*s\" is not that of the directory", STR_ARG(name));
 	if (!name_is_by_the_book(name))
-		warn(arena, skill, "a name should have small letters, digits and single hyphens between them");
+		warn(arena, skill, "a name should have lower-case letters, digits and single hyphens between them");
 	skill->name = name;
 	return 0;
 }
@@ -249,6 +249,8 @@ int skill_check(struct arena *arena, struct str name, struct str text, struct er
 		return err_set(err, ERR_INVALID, "the description in SKILL.md must have 1 to %d characters",
 			       DESCRIPTION_POINTS);
 	if (!str_trim(fm.body).len)
-		return err_set(err, ERR_INVALID, "SKILL.md has no instructions after its head");
+		return err_set(
+			err, ERR_INVALID,
+			"SKILL.md has no instructions after its head; write what to do after the second \"---\"");
 	return 0;
 }

@@ -128,7 +128,8 @@ static int refuse(const struct search *s, bool all, struct err *err)
 			err, ERR_NOT_FOUND,
 			"the text to replace is not there, not even with other blanks; load the file and copy it");
 	if (s->count >= MATCHES_MAX)
-		return err_set(err, ERR_TOO_LARGE, "the text to replace occurs %d times or more", MATCHES_MAX);
+		return err_set(err, ERR_TOO_LARGE, "the text to replace occurs %d times or more; add lines around it",
+			       MATCHES_MAX);
 	if (s->count > 1 && !all)
 		return err_set(err, ERR_INVALID,
 			       "the text to replace occurs %zu times; add lines around it, or set replace_all",
@@ -145,9 +146,9 @@ int skill_patch(struct arena *arena, struct str text, struct str old_text, struc
 	int r;
 
 	if (!str_trim(old_text).len)
-		return err_set(err, ERR_INVALID, "old_string is empty");
+		return err_set(err, ERR_INVALID, "old_string is empty; give the text to replace");
 	if (str_eq(old_text, new_text))
-		return err_set(err, ERR_INVALID, "old_string and new_string are the same");
+		return err_set(err, ERR_INVALID, "old_string and new_string are the same; nothing would change");
 	s.found = ARENA_ARRAY(arena, struct match, MATCHES_MAX);
 	find_exact(&s);
 	while (!s.count && s.level < BLANKS && s.work < WORK_MAX) {
@@ -165,7 +166,9 @@ int skill_patch(struct arena *arena, struct str text, struct str old_text, struc
 	}
 	buf_add(&out, str_from(text, done));
 	if (out.overflow || out.len > SKILL_FILE_MAX)
-		return err_set(err, ERR_TOO_LARGE, "the file would have more than %zu bytes", SKILL_FILE_MAX);
+		return err_set(err, ERR_TOO_LARGE,
+			       "the file would have more than %zu bytes; move parts of it to references/",
+			       SKILL_FILE_MAX);
 	*ret_text = buf_str(&out);
 	*ret_level = level_names[s.level];
 	return 0;

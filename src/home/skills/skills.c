@@ -30,6 +30,7 @@ struct gather {
 	struct strmap *places; /* name -> place in the list + 1 */
 	size_t cap;
 	struct str only; /* load the directory of this name and no other; empty: all */
+	size_t seen;     /* directories with a SKILL.md, good or not */
 };
 
 static void problem(struct gather *g, const struct layer *layer, struct str path, struct str text)
@@ -88,6 +89,7 @@ static int load_one(struct gather *g, const struct layer *layer, struct wpath di
 		return 0; /* a directory that is not a skill */
 	if (r == -ERR_CANCELLED || r == -ERR_TIMEOUT)
 		return r;
+	g->seen++;
 	if (r == 0)
 		r = skill_parse(ctx->arena, wpath_name(dir), text, &skill, err);
 	if (r) {
@@ -155,6 +157,7 @@ static int load_place(struct gather *g, const struct skills_repository *repo, st
 	struct layer layer = {.source = source};
 	struct str late = STR("");
 	struct store *store;
+	size_t before = g->seen;
 	int r = skills_git_is(repo->url) ? skills_git_open(g->ctx, repo, &store, &late, err)
 					 : open_place(g, repo->url, &store, err);
 
@@ -165,6 +168,10 @@ static int load_place(struct gather *g, const struct skills_repository *repo, st
 		g->out->opened[g->out->opened_count++] = layer.store;
 		r = load_layer(g, &layer, err);
 	}
+	if (r == 0 && g->seen == before && !g->only.len && skills_git_is(repo->url))
+		problem(g, &layer, STR(""),
+			STR("none of its directories has a SKILL.md; name the one that holds the skills with "
+			    "\"path\""));
 	if (r == 0 || r == -ERR_CANCELLED)
 		return r;
 	problem(g, &layer, STR(""), err_text(g->ctx->arena, err));
@@ -356,7 +363,7 @@ void skills_check(struct workspace *ws, struct ctx *ctx, const struct findings *
 		finding_error(findings, "skills", &err, "correct `skills` in agent.yaml");
 		return;
 	}
-	finding_problems(findings, "skills", skills.problems, "correct the file; it is left out until then");
+	finding_problems(findings, "skills", skills.problems, "correct it; it is left out until then");
 	if (skills.count)
 		finding_add(findings, "skills", arena_printf(ctx->arena, "%zu can be loaded", skills.count), NULL);
 	skills_close(&skills);

@@ -43,9 +43,13 @@ static void render_list(const struct jv *args, const struct jv *value, struct bu
 	for (const struct jv_member *m = jv_first(jv_get(value, "drafts")); m; m = m->next)
 		buf_printf(text, "\n%.*s (draft, %.*s)", STR_ARG(jv_get_str(m->value, "name")),
 			   STR_ARG(jv_get_str(m->value, "verdict")));
-	for (const struct jv_member *m = jv_first(jv_get(value, "problems")); m; m = m->next)
-		buf_printf(text, "\nleft out: %.*s (%.*s): %.*s", STR_ARG(jv_get_str(m->value, "path")),
-			   STR_ARG(jv_get_str(m->value, "source")), STR_ARG(jv_get_str(m->value, "problem")));
+	for (const struct jv_member *m = jv_first(jv_get(value, "problems")); m; m = m->next) {
+		struct str path = jv_get_str(m->value, "path");
+
+		buf_printf(text, "\nleft out: %.*s%s%.*s%s: %.*s", STR_ARG(path), path.len ? " (" : "",
+			   STR_ARG(jv_get_str(m->value, "source")), path.len ? ")" : "",
+			   STR_ARG(jv_get_str(m->value, "problem")));
+	}
 }
 
 /* --- reading --- */

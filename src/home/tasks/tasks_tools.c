@@ -176,7 +176,7 @@ static int tool_list_tasks(struct call *call, const struct jv *args, struct outc
 static const struct tool native[] = {
 	{
 		.name = "create_task", .title = "Create a task", .traits = TOOL_BASIC, .call = tool_create_task, .render = render_task,
-		.description = "Adds a task to TASKS.yaml, for work that continues after this conversation. Gives its id.",
+		.description = "Adds a task to TASKS.yaml, for work that continues after this conversation. Returns its id.",
 		.args =
 			"description!: what to do\n"
 			"type: research, deployment, batch, monitoring, custom or a word of your own (default custom)\n"

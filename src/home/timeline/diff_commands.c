@@ -169,6 +169,13 @@ static bool find_last_change(struct cli *cli, struct wpath *ret_path, uint64_t *
 	return true;
 }
 
+/* "notes.md", "notes/plan": nobody calls a checkpoint so, and a range has "..". */
+static bool is_like_path(struct str text)
+{
+	return (memchr(text.ptr, '.', text.len) || memchr(text.ptr, '/', text.len)) &&
+	       str_find(text, STR(".."), 0) == SIZE_MAX;
+}
+
 int run_diff(struct cli *cli, struct err *err)
 {
 	struct wpath path;
@@ -181,6 +188,10 @@ int run_diff(struct cli *cli, struct err *err)
 		return diff_fork(cli, fork, err);
 	if (r && find_last_change(cli, &path, &from, &to))
 		return print_diff(cli, cli->ws, path, from, to, false, err);
+	if (r == -ERR_NOT_FOUND && cli->args.operand_count == 1 && is_like_path(cli->args.operands[0]))
+		return err_set(err, ERR_NOT_FOUND,
+			       "diff: no change of \"%.*s\" is known; 'stead history' lists the changes",
+			       STR_ARG(utf8_first(cli->args.operands[0], 200)));
 	return r ? r : print_diff(cli, cli->ws, path, from, to, now, err);
 }
 

@@ -138,6 +138,7 @@ int history_list(struct workspace *ws, struct ctx *ctx, const struct history_req
 	uint64_t head;
 	int r = past_visible(ws, req->path, err);
 
+	q.limit = l.limit + 1; /* the one after them says that there are more */
 	if (r == 0 && !req->as_known)
 		r = history_notice(ws, ctx, req->path, err);
 	if (r == 0)
@@ -224,8 +225,8 @@ int history_checkpoint(struct workspace *ws, struct ctx *ctx, struct str name, s
 
 	if (str_is(name, "head") || str_find(name, STR(".."), 0) != SIZE_MAX || str_find_char(name, '@') < name.len)
 		return err_set(err, ERR_INVALID,
-			       "\"%.*s\" cannot name a checkpoint, because it means something where a revision is "
-			       "written; leave out \"@\" and \"..\", and do not use \"head\"",
+			       "\"%.*s\" cannot name a checkpoint; use a name without \"@\" and \"..\", and other than "
+			       "\"head\"",
 			       STR_ARG(utf8_first(name, 80)));
 	/* other programs' changes are not looked for: a checkpoint must cost the same whatever there is */
 	r = revisions_head(workspace_revisions(ws), ctx, &head, err);

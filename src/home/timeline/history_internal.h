@@ -8,7 +8,7 @@
 #include "store/stores.h"
 
 /* Calls `each` for the revisions of the query, page by page: `r` is good during the call only. It returns 0 to go on,
-   PAST_ENOUGH to end, or an error. The query's limit is not used. */
+   PAST_ENOUGH to end, or an error. The query's limit is what the caller is likely to look at; 0: it is not known. */
 #define PAST_ENOUGH 1
 typedef int (*past_fn)(void *arg, const struct revision *r, struct err *err);
 int past_each(struct workspace *ws, struct ctx *ctx, struct rev_query query, past_fn each, void *arg, struct err *err);

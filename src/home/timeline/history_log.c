@@ -27,7 +27,9 @@ int past_each_in(struct store *log, struct ctx *ctx, struct rev_query query, pas
 	bool more = true;
 	int r = 0;
 
-	for (query.limit = PAGE_FIRST; r == 0 && more; query.limit = query.limit < PAGE ? query.limit * 2 : PAGE) {
+	query.until_damage = true;
+	query.limit = query.limit && query.limit < PAGE_FIRST ? query.limit : PAGE_FIRST;
+	for (; r == 0 && more; query.limit = query.limit < PAGE ? query.limit * 2 : PAGE) {
 		ARENA_SCOPE struct arena *page = arena_new();
 		struct ctx c = *ctx;
 		struct revision *found;

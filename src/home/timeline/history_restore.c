@@ -8,8 +8,10 @@
  * a writer who comes between is a conflict and not a loss. What goes is removed before what comes back is written: a
  * file may have to make room for a directory of its name, and the other way round.
  *
- * On disk the changes are made as groups (store_group): one append to the log for all of them, and a kill leaves none
- * of them half made. In a remote store several threads make them one by one.
+ * The changes are made as groups (store_group): on disk one append to the log for all of them, so that a kill leaves
+ * none of them half made; on Redis and PostgreSQL one step for some hundred of them. There the store checks the
+ * conditions, and no file is looked at before. In other remote stores, and through layers that know no groups, several
+ * threads make them one by one.
  */
 #include <pthread.h>
 
@@ -288,6 +290,7 @@ struct gathering {
 	struct ctx ctx;     /* its arena has the group */
 	struct ctx one;     /* for a single step */
 	size_t most;        /* steps of a group */
+	bool in_steps;      /* the store makes a group in one step with its records */
 	struct store_group_item *items;
 	size_t count;
 	uint64_t bytes;
@@ -306,6 +309,15 @@ static int make_gathered(struct gathering *g, struct err *err)
 	g->count = 0;
 	g->bytes = 0;
 	return r;
+}
+
+/* The same for a group that the store makes in one step, which checks the condition itself: without a look. */
+static int group_cond(struct gathering *g, const struct step *s, struct store_cond *ret, struct err *err)
+{
+	if (!g->in_steps || (s->now->exists && !s->now->version.len))
+		return step_cond(g->m->ws, &g->one, s, ret, err);
+	*ret = (struct store_cond){.kind = s->now->exists ? STORE_VERSION : STORE_ABSENT, .version = s->now->version};
+	return 0;
 }
 
 static int gather_step(struct gathering *g, const struct step *s, struct err *err)
@@ -330,7 +342,7 @@ static int gather_step(struct gathering *g, const struct step *s, struct err *er
 	item = &g->items[g->count];
 	*item = (struct store_group_item){.op = s->then->exists ? STORE_OP_WRITE : STORE_OP_REMOVE, .path = s->shown};
 	arena_reset(g->one.arena);
-	r = step_cond(g->m->ws, &g->one, s, &item->cond, err);
+	r = group_cond(g, s, &item->cond, err);
 	item->cond.version = arena_str(g->ctx.arena, item->cond.version);
 	if (r == 0 && s->then->exists) {
 		item->source = source = ARENA_NEW(g->ctx.arena, struct source);
@@ -347,6 +359,7 @@ static void make_groups(struct making *m)
 	ARENA_SCOPE struct arena *one = arena_new();
 	struct gathering g = {.m = m, .ctx = *m->ctx, .one = *m->ctx};
 
+	g.in_steps = workspace_is_remote(m->ws);
 	g.most = m->steps->count <= WHOLE_MAX ? m->steps->count : GROUP_MAX;
 	g.ctx.arena = arena;
 	g.one.arena = one;
@@ -371,6 +384,24 @@ static void make_each(struct making *m)
 	pthread_mutex_destroy(&m->lock);
 }
 
+/* True when every layer between the door of the steps and their log passes a group on, and the log makes it in one
+   step. */
+static bool knows_groups(struct workspace *ws, const struct steps *steps)
+{
+	for (size_t i = 0; i < steps->count; i++) {
+		const struct step *s = step_at(steps, i);
+		const struct store *door = door_of(ws, s), *log = step_log(ws, s);
+
+		if (i && s->is_home == step_at(steps, i - 1)->is_home)
+			continue;
+		while (door && door != log && door->ops->group)
+			door = door->inner;
+		if (door != log || !revisions_makes_groups(step_log(ws, s)))
+			return false;
+	}
+	return true;
+}
+
 int steps_make(struct workspace *ws, struct ctx *ctx, const struct steps *steps, struct err *err)
 {
 	struct making m = {.ws = ws, .ctx = ctx, .steps = steps};
@@ -378,7 +409,7 @@ int steps_make(struct workspace *ws, struct ctx *ctx, const struct steps *steps,
 
 	if (r)
 		return r;
-	if (workspace_is_remote(ws))
+	if (workspace_is_remote(ws) && !knows_groups(ws, steps))
 		make_each(&m);
 	else
 		make_groups(&m);
@@ -436,7 +467,9 @@ static int check_known(struct workspace *ws, struct ctx *ctx, struct wpath path,
 		return r;
 	r = store_stat(workspace_files(ws), ctx, path, NULL, err);
 	if (r == -ERR_NOT_FOUND)
-		return err_set(err, ERR_NOT_FOUND, "\"%.*s\" is not there and has no history", STR_ARG(path.s));
+		return err_set(err, ERR_NOT_FOUND,
+			       "\"%.*s\" is not there and has no history; history lists the paths that changed",
+			       STR_ARG(path.s));
 	return r;
 }
 

@@ -298,7 +298,7 @@ void render_checkpoint(const struct jv *args, const struct jv *value, struct buf
 		buf_printf(text, "%.*s  revision %lld  %.*s\n", STR_ARG(jv_get_str(m->value, "checkpoint")),
 			   (long long)jv_get_int(m->value, "revision", 0), STR_ARG(jv_get_str(m->value, "time")));
 	if (jv_count(list) == 0)
-		buf_lit(text, "[no checkpoints; set name to make one]");
+		buf_lit(text, "[no checkpoints; give a name to make one]");
 	end_text(text);
 }
 

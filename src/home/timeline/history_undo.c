@@ -192,7 +192,7 @@ static int nothing_left(const struct undo *u, bool any, struct err *err)
 			any ? "nothing to redo: every undone change has been redone, or something has changed since "
 			      "the undo"
 			    : "nothing to redo: nothing was undone");
-	return err_set(err, ERR_NOT_FOUND, "nothing has been changed that is not undone, so there is nothing to undo");
+	return err_set(err, ERR_NOT_FOUND, "there is nothing left to undo");
 }
 
 /* The newest call that is in effect, or, to redo, the undo that nothing was changed after. */

@@ -749,7 +749,8 @@ static int check_fork(struct merge *m, struct err *err)
 	if (r)
 		return r;
 	if (!is_fork)
-		return err_set(err, ERR_INVALID, "\"%.*s\" is not a fork, so it cannot be merged; make one with: fork",
+		return err_set(err, ERR_INVALID,
+			       "\"%.*s\" is not a fork, so it cannot be merged; the tool fork makes one",
 			       STR_ARG(name));
 	if (!str_eq(m->info.parent, workspace_name(m->ws)))
 		return err_set(err, ERR_INVALID, "\"%.*s\" is a fork of \"%.*s\", not of \"%.*s\"; merge it there",
@@ -787,7 +788,8 @@ static int merge_fork(struct merge *m, struct jv **ret, struct err *err)
 		return err_set(
 			err, ERR_CONFLICT,
 			"merge: %zu of the fork's files conflict%s with \"%.*s\", so nothing was merged; merge the "
-			"others alone (partial), or say which side to prefer; after resolving by hand, ours",
+			"rest with partial, or settle the conflicts with prefer; after resolving them by hand, prefer "
+			"ours",
 			conflicts, conflicts == 1 ? "s" : "", STR_ARG(m->info.parent));
 	return 0;
 }

@@ -14,6 +14,7 @@
 #include "home/timeline/history.h"
 #include "home/timeline/history_tools.h"
 #include "sandbox/snapshot.h"
+#include "tool/call.h"
 #include "workspace/fork.h"
 #include "workspace/gc.h"
 #include "workspace/workspace_parts.h"
@@ -140,6 +141,8 @@ static int run_history(struct cli *cli, struct err *err)
 	}
 	if (cli->json)
 		output_add(&cli->out, printed ? STR("\n]\n") : STR("]\n"));
+	else if (r == 0 && !printed && cli->out.to_terminal)
+		output_add(&cli->out, STR("no such change is known\n"));
 	return r;
 }
 
@@ -343,8 +346,11 @@ static int run_drop(struct cli *cli, struct err *err)
 {
 	int r = 0;
 
-	for (size_t i = 0; i < cli->args.operand_count && r == 0; i++)
+	for (size_t i = 0; i < cli->args.operand_count && r == 0; i++) {
 		r = fork_drop(cli->ws, &cli->ctx, cli->args.operands[i], err);
+		if (r == 0 && !cli->json)
+			output_printf(&cli->out, "removed the fork '%.*s'\n", STR_ARG(cli->args.operands[i]));
+	}
 	return r;
 }
 
@@ -363,6 +369,21 @@ static int sweep_sandboxes(struct cli *cli, struct jv *report, struct err *err)
 	return r;
 }
 
+static void say_kept(struct cli *cli, const struct jv *report, bool dry_run)
+{
+	struct arena *arena = cli->ctx.arena;
+	int64_t dropped = jv_get_int(report, "dropped", 0), first = jv_get_int(report, "first", 0);
+	int64_t head = jv_get_int(report, "head", 0);
+
+	output_printf(&cli->out, "%s %lld revision%s and %.*s\n", dry_run ? "would free" : "freed", (long long)dropped,
+		      plural((uint64_t)dropped), STR_ARG(output_size(arena, (uint64_t)jv_get_int(report, "freed", 0))));
+	if (head < first)
+		output_printf(&cli->out, "kept: no revisions, nothing was changed yet\n");
+	else
+		output_printf(&cli->out, "kept: revisions %lld to %lld, %.*s\n", (long long)first, (long long)head,
+			      STR_ARG(output_size(arena, (uint64_t)jv_get_int(report, "bytes", 0))));
+}
+
 static int run_gc(struct cli *cli, struct err *err)
 {
 	bool dry_run = args_has(&cli->args, "dry-run");
@@ -375,12 +396,7 @@ static int run_gc(struct cli *cli, struct err *err)
 		r = sweep_sandboxes(cli, report, err);
 	if (r || cli_json(cli, report))
 		return r;
-	output_printf(&cli->out, "%s %lld revisions and %.*s\n", dry_run ? "would free" : "freed",
-		      (long long)jv_get_int(report, "dropped", 0),
-		      STR_ARG(output_size(arena, (uint64_t)jv_get_int(report, "freed", 0))));
-	output_printf(&cli->out, "kept: revisions %lld to %lld, %.*s\n", (long long)jv_get_int(report, "first", 0),
-		      (long long)jv_get_int(report, "head", 0),
-		      STR_ARG(output_size(arena, (uint64_t)jv_get_int(report, "bytes", 0))));
+	say_kept(cli, report, dry_run);
 	if (jv_get_int(report, "waiting", 0))
 		output_printf(&cli->out, "another %.*s can be freed when it is a minute old\n",
 			      STR_ARG(output_size(arena, (uint64_t)jv_get_int(report, "waiting", 0))));
@@ -508,11 +524,10 @@ const struct command timeline_commands[] = {
 		     "stead merge try-it --json | jq '.conflicts[].path'\n  conflicts, for a script\n"},
 	{"drop", "remove a fork and what it changed", TOPIC_HISTORY, "FORK...", .by_person = true, .opens = CLI_READS,
 	 .run = run_drop, .complete = COMPLETE_WORKSPACE,
-	 .about = "Removes forks of this workspace, with everything that was changed in them and not merged. This "
-		  "cannot\n"
-		  "be undone. Workspaces that are not forks are never removed.\n",
+	 .about = "Removes forks of this workspace, with everything that was changed in them and not merged. This\n"
+		  "cannot be undone. Workspaces that are not forks are never removed.\n",
 	 .examples = "stead drop try-it\n  a fork that is no longer needed\n"},
-	{"gc", "remove history that is no longer to be kept", TOPIC_HISTORY, .opens = CLI_READS, .run = run_gc,
+	{"gc", "remove history beyond the limits of agent.yaml", TOPIC_HISTORY, .opens = CLI_READS, .run = run_gc,
 	 .options = gc_options,
 	 .about = "agent.yaml says under 'history' how much is kept: revisions, age_days and bytes. The oldest\n"
 		  "revisions beyond that are removed, except those that a checkpoint or a fork needs; the files\n"

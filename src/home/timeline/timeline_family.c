@@ -100,7 +100,7 @@ static const struct tool tools[] = {
 		.name = "changes", .title = "Follow changes", .group = "history", .traits = TOOL_READS_ONLY | TOOL_LONG,
 		.call = tool_changes, .render = render_changes,
 		.description =
-			"Gives the changes after a revision, oldest first, and the revision to pass to the next call, so that "
+			"Lists the changes after a revision, oldest first, and the revision to pass to the next call, so that "
 			"none is missed or repeated. With wait_ms it waits for the first change.",
 		.args =
 			"since_revision: the last revision already seen (default 0)" A_REVISION "\n"

@@ -44,13 +44,14 @@ struct heard {
 	struct cancel stop; /* it prints too much */
 };
 
-static void hear(void *arg, bool is_stderr, struct str bytes)
+static bool hear(void *arg, bool is_stderr, struct str bytes)
 {
 	struct heard *h = arg;
 
 	buf_add(is_stderr ? &h->said : &h->out, is_stderr ? str_first(bytes, SAID_MAX - h->said.len) : bytes);
 	if (h->out.overflow)
 		atomic_store(&h->stop.requested, true);
+	return true;
 }
 
 /* What it said, as one line that fits into a message. */

@@ -203,7 +203,8 @@ static int write_first_free(struct workspace *ws, struct ctx *ctx, struct str di
 		if (r != -ERR_EXISTS)
 			return r;
 	}
-	return err_set(err, ERR_EXISTS, "%.*s has %d files named like %.*s", STR_ARG(dir), NAMES_MAX, STR_ARG(name));
+	return err_set(err, ERR_EXISTS, "%.*s has %d files named like %.*s; give this one another name", STR_ARG(dir),
+		       NAMES_MAX, STR_ARG(name));
 }
 
 /* --- text of it --- */

@@ -20,7 +20,7 @@ static int upload_one(struct cli *cli, struct str file, struct jv **ret, struct 
 	if (fd < 0 || fstat(fd, &st) != 0)
 		return err_sys(err, errno, "upload %.*s", STR_ARG(file));
 	if (!S_ISREG(st.st_mode))
-		return err_set(err, ERR_INVALID, "upload %.*s: this is not a regular file", STR_ARG(file));
+		return err_set(err, ERR_INVALID, "upload %.*s: this is not a regular file; name a file", STR_ARG(file));
 	upload.source = input_source(&input);
 	upload.size = (uint64_t)st.st_size;
 	if (upload_save(cli->ws, &cli->ctx, &upload, ret, err))

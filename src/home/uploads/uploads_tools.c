@@ -11,7 +11,7 @@ static int save_bytes(struct call *call, const struct jv *args, struct outcome *
 	struct upload upload = {.name = jv_get_str(args, "name"), .mime = jv_get_str(args, "mime")};
 
 	if (!base64_decode(call->ctx->arena, jv_get_str(args, "content"), &upload.source.bytes))
-		return err_set(err, ERR_INVALID, "content is not base64");
+		return err_set(err, ERR_INVALID, "content is not base64; encode the bytes of the file in base64");
 	upload.size = upload.source.bytes.len;
 	return upload_save(call->ws, call->ctx, &upload, &ret->value, err);
 }
@@ -89,7 +89,7 @@ static const struct tool native[] = {
 		.needs = "read_file",
 		.render = render_saved,
 		.description =
-			"Saves a file that somebody sent, under a safe name and today's date, and extracts its text if a "
+			"Saves a file that someone sent, under a safe name and today's date, and extracts its text if a "
 			"converter for its type is configured.",
 		.args =
 			"name: the sender's name for the file\n"

@@ -3,6 +3,7 @@
 #ifndef STEAD_HOME_WEB_H
 #define STEAD_HOME_WEB_H
 
+#include "tool/family.h"
 #include "workspace/workspace.h"
 
 struct web_page {
@@ -21,6 +22,8 @@ int web_fetch(struct workspace *ws, struct ctx *ctx, struct str url, struct web_
 	      struct err *err);
 
 bool web_search_is_on(struct workspace *ws);
+/* What doctor reports: a search service that cannot be asked as it is configured. */
+void web_check(struct workspace *ws, struct ctx *ctx, const struct findings *findings);
 /* Results as [{title, url, snippet}], at most `count`. */
 int web_search(struct workspace *ws, struct ctx *ctx, struct str query, size_t count, struct jv **ret, struct err *err);
 

@@ -71,6 +71,22 @@ static int push(void *arg, const void *bytes, size_t len, struct err *err)
 	return err_set(err, ERR_TOO_LARGE, "the page is larger than %zu bytes", WEB_PAGE_MAX);
 }
 
+/* No compression was asked for. What is compressed all the same is refused before a byte of it is read: a few of them
+   can stand for any number. */
+static int check_head(void *arg, int status, const struct http_header *headers, size_t count, struct err *err)
+{
+	(void)arg;
+	(void)status;
+	for (size_t i = 0; i < count; i++)
+		if (str_is(headers[i].name, "content-encoding") && headers[i].value.len &&
+		    !str_eq_nocase(headers[i].value, STR("identity")))
+			return err_set(err, ERR_UNSUPPORTED,
+				       "the server sent the page compressed (%.*s), which was not asked for; it was "
+				       "not read; fetch another page",
+				       STR_ARG(utf8_first(headers[i].value, 40)));
+	return 0;
+}
+
 static int get(struct http *http, const struct reach *reach, struct ctx *ctx, const struct url *url, struct body *body,
 	       struct http_response *ret, struct err *err)
 {
@@ -85,6 +101,7 @@ static int get(struct http *http, const struct reach *reach, struct ctx *ctx, co
 				   .headers = headers,
 				   .header_count = COUNT(headers),
 				   .push = push,
+				   .head = check_head,
 				   .arg = body};
 	int r = reach_resolve(reach, ctx, url->host, url->port, &addresses, err);
 

@@ -156,6 +156,15 @@ static int check_status(int status, struct err *err)
 	return err_set(err, ERR_UNAVAILABLE, "the search service answered %d", status);
 }
 
+void web_check(struct workspace *ws, struct ctx *ctx, const struct findings *findings)
+{
+	struct provider provider;
+	struct err err;
+
+	if (section_of(ws) && read_provider(ctx->arena, section_of(ws), &provider, &err))
+		finding_error(findings, "web", &err, "correct agent.yaml; web_search fails until then");
+}
+
 int web_search(struct workspace *ws, struct ctx *ctx, struct str query, size_t count, struct jv **ret, struct err *err)
 {
 	const struct jv *section = section_of(ws);

@@ -109,7 +109,7 @@ static const struct tool tools[] = {
 	{.name = "web_search", .title = "Search the web", .traits = RO | TOOL_OPEN_WORLD | TOOL_LONG, .call = tool_web_search,
 	 .render = render_web_results, .available = web_search_is_on,
 	 .setup = "set web.search in agent.yaml",
-	 .description = "Searches the web; gives titles, URLs and the text found, best first.",
+	 .description = "Searches the web; returns titles, URLs and the text found, best first.",
 	 .args =
 		"query!: words to search for\n"
 		"max_results int>=1: number of results (default 5, at most 10)",
@@ -144,4 +144,5 @@ const struct family web_family = {
 	.about = "Pages and search services of the web. Each tool is offered when agent.yaml sets it up.",
 	.tools = tools,
 	.commands = commands,
+	.check = web_check,
 };
