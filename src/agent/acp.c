@@ -254,7 +254,10 @@ static void session_drop(struct acp *acp, struct acp_session *s)
 static const char *stop_reason(int r, const struct agent_result *result, const struct err *err)
 {
 	if (r == 0)
-		return result->cut ? "max_tokens" : result->redirected ? "cancelled" : "end_turn";
+		return result->cut          ? "max_tokens"
+		       : result->refused    ? "refusal"
+		       : result->redirected ? "cancelled"
+					    : "end_turn";
 	return err->kind == ERR_CANCELLED ? "cancelled" : err->kind == ERR_QUOTA ? "max_turn_requests" : NULL;
 }
 

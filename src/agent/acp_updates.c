@@ -309,15 +309,25 @@ static int do_undo(struct acp_session *s, struct ctx *ctx, struct str *ret, stru
 	return r;
 }
 
+static int do_redo(struct acp_session *s, struct ctx *ctx, struct str *ret, struct err *err)
+{
+	struct jv *report;
+	int r = agent_redo(s->agent, ctx, s->id, &report, err);
+
+	*ret = STR("The turn that was taken back last is there again, with its changes.");
+	return r;
+}
+
 static int do_status(struct acp_session *s, struct ctx *ctx, struct str *ret, struct err *err)
 {
 	struct jv *v;
 	int r = agent_status(s->agent, ctx, s->id, &v, err);
 
 	if (r == 0)
-		*ret = arena_printf(ctx->arena, "Model %.*s, %lld turns, about %lld of %lld tokens.",
+		*ret = arena_printf(ctx->arena, "Model %.*s, %lld turn%s, about %lld of %lld tokens.",
 				    STR_ARG(jv_get_str(v, "model")), (long long)jv_get_int(v, "turns", 0),
-				    (long long)jv_get_int(v, "tokens", 0), (long long)jv_get_int(v, "window", 0));
+				    jv_get_int(v, "turns", 0) == 1 ? "" : "s", (long long)jv_get_int(v, "tokens", 0),
+				    (long long)jv_get_int(v, "window", 0));
 	return r;
 }
 
@@ -328,6 +338,7 @@ static const struct {
 	{"compact", "Replace the older part of the conversation by a summary", do_compact},
 	{"new", "Begin again; what was said is archived", do_new},
 	{"undo", "Take the last turn back, with the changes of its calls", do_undo},
+	{"redo", "Bring back the turn that was taken back last", do_redo},
 	{"status", "Show model, turns and tokens", do_status},
 };
 
@@ -352,7 +363,7 @@ bool acp_command(struct acp_session *s, struct ctx *ctx, struct str line, struct
 	struct str says = STR_NONE;
 
 	for (size_t i = 0; i < COUNT(commands); i++)
-		if (line.ptr[0] == '/' && str_is(str_from(line, 1), commands[i].name)) {
+		if (str_starts(line, STR("/")) && str_is(str_from(line, 1), commands[i].name)) {
 			*ret = commands[i].run(s, ctx, &says, err);
 			if (*ret == 0)
 				acp_send_text(s, "agent_message_chunk", says);

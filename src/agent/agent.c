@@ -223,7 +223,7 @@ static int ask_model(struct run *run, struct ctx *ctx, struct model_answer *answ
 {
 	struct agent *agent = run->agent;
 	struct str parts[PROMPT_CLASSES];
-	struct prompt_opts opts = {0};
+	struct prompt_opts opts = {.is_alone = run->in->once};
 	struct model_request request = {.system = parts, .tools = offered_tools(run), .delta = take_delta, .arg = run};
 	struct prompt prompt;
 	int r = prompt_assemble(agent->ws, ctx, &opts, &prompt, err);
@@ -237,7 +237,7 @@ static int ask_model(struct run *run, struct ctx *ctx, struct model_answer *answ
 	request.system_count = agent->prompt.len ? 1 : prompt_parts(&prompt, parts);
 	if (agent->prompt.len)
 		parts[0] = agent->prompt;
-	request.messages = transcript_messages(ctx->arena, run->entries);
+	request.messages = transcript_messages(ctx->arena, run->entries, !run->is_blind);
 	request.answered = transcript_answers(run->entries, model_label(run_model(run)->model));
 	return model_ask(run_model(run)->model, ctx, &request, answer, err);
 }
@@ -266,8 +266,8 @@ static bool falls_back(struct run *run, const struct err *err)
 	run->model_at++;
 	why = arena_printf(run->ctx->arena, "%.*s failed (%.*s); %.*s answers in its place", STR_ARG(from),
 			   STR_ARG(err_text(run->ctx->arena, err)), STR_ARG(model_label(run_model(run)->model)));
-	take_delta(run, MODEL_AGAIN, why);
 	report(run, why);
+	take_delta(run, MODEL_AGAIN, STR("another model is asked"));
 	return true;
 }
 
@@ -286,6 +286,10 @@ static int ask(struct run *run, struct err *err)
 	do
 		r = ask_model(run, &ctx, &answer, err);
 	while (r && falls_back(run, err));
+	if (r == -ERR_INVALID && !run->is_blind && transcript_has_pictures(run->entries)) {
+		run->is_blind = true; /* a model that only reads */
+		r = ask_model(run, &ctx, &answer, err);
+	}
 	if (r == -ERR_TOO_LARGE && !run->compacted && run->agent->compacts) {
 		run->compacted = true;
 		if (compact_now(run, COMPACT_TOO_LONG, &ignored) == 0)
@@ -368,9 +372,9 @@ static bool is_final(struct err *err)
 static int too_many(struct run *run, struct err *err)
 {
 	err_set(err, ERR_QUOTA,
-		"the turn was ended after %llu calls of the model; say how to go on, or raise model.max_turns in "
+		"the turn was ended after %llu call%s of the model; say how to go on, or raise model.max_turns in "
 		"agent.yaml",
-		(unsigned long long)run->agent->max_turns);
+		(unsigned long long)run->agent->max_turns, run->agent->max_turns == 1 ? "" : "s");
 	return end_failed(run, "limit", err);
 }
 
@@ -382,7 +386,9 @@ static int check_tree(struct run *run, struct err *err)
 
 	if (!tree || !most || atomic_load(&tree->tokens) < most)
 		return 0;
-	err_set(err, ERR_QUOTA, "the subagents of this conversation have used the %llu tokens of subagents.max_tokens",
+	err_set(err, ERR_QUOTA,
+		"the subagents of this conversation have used the %llu tokens of subagents.max_tokens; do the rest "
+		"yourself",
 		(unsigned long long)most);
 	return -ERR_QUOTA;
 }
@@ -519,9 +525,50 @@ static void fill_result(struct run *run, struct agent_result *ret)
 	ret->model = jv_get_str(state.answer, "model");
 	ret->redirected = run->redirected;
 	ret->cut = str_is(jv_get_str(state.answer, "stop"), "cut");
+	ret->refused = str_is(jv_get_str(state.answer, "stop"), "refused");
 	ret->steps = transcript_steps(arena, run->entries, ret->turn, &ret->usage, &ret->model_calls);
 	ret->waiting = run->waiting ? approval_pending(arena, run->entries) : NULL;
 	ret->duration_ms = (clock_monotonic_ns() - run->started_ns) / NS_PER_MS;
+}
+
+/* Finishes, or closes, the turn that was cut off. `text`: the message that waits for it; empty: none. */
+static int finish_open(struct run *run, const struct turn_state *state, struct str text, struct err *err)
+{
+	struct str said = transcript_said(state->message);
+	struct agent_event event = {.kind = AGENT_NOTE};
+	int r;
+
+	run->recovering = run->resumed = true;
+	if (run->in->drops_open && text.len) {
+		r = drop_open(run, state, err);
+		run->resumed = false;
+		return r;
+	}
+	event.text = arena_printf(run->ctx->arena, "the message before was cut off and is finished first: %.*s",
+				  STR_ARG(utf8_first(str_first(said, str_find_char(said, '\n')), 80)));
+	if (text.len && run->in->event)
+		run->in->event(run->in->arg, &event);
+	r = go_on(run, err);
+	run->resumed = false;
+	event.text = STR("now the new message");
+	if (r == 0 && !run->waiting && text.len && run->in->event)
+		run->in->event(run->in->arg, &event);
+	return r;
+}
+
+/* There is no text and nothing to finish; the answer of the last turn is given, if it has one. */
+static int check_answered(const struct run *run, const struct turn_state *state, struct err *err)
+{
+	struct str session = utf8_first(run->ref.session, 60), why = jv_get_str(state->end, "error");
+
+	if (!state->message)
+		return err_set(err, ERR_NOT_FOUND, "session \"%.*s\" has no turn to finish; say something",
+			       STR_ARG(session));
+	if (run->in->text.len || str_is(jv_get_str(state->end, "status"), "done"))
+		return 0;
+	return err_set(err, ERR_NOT_FOUND, "the last turn of session \"%.*s\" has ended without an answer%s%.*s%s",
+		       STR_ARG(session), why.len ? " (" : "; say something", STR_ARG(utf8_first(why, 250)),
+		       why.len ? ")" : "");
 }
 
 static int run_turn(struct run *run, void *arg, struct err *err)
@@ -532,19 +579,19 @@ static int run_turn(struct run *run, void *arg, struct err *err)
 	int r = 0;
 
 	transcript_state(run->entries, &state);
-	if (state.message &&
-	    (run->in->once || (run->in->key.len && str_eq(jv_get_str(state.message, "key"), run->in->key))))
-		text = STR_NONE;
 	ret->resumed = state.message && !state.end;
-	if (ret->resumed) {
-		run->recovering = run->resumed = true;
-		r = run->in->drops_open && text.len ? drop_open(run, &state, err) : go_on(run, err);
-		run->resumed = false;
-	} else if (!text.len && !state.message) {
-		return err_set(err, ERR_NOT_FOUND, "session \"%.*s\" has no turn to finish; say something",
-			       STR_ARG(utf8_first(run->ref.session, 60)));
-	}
-	if (r == 0 && !run->waiting && text.len && !(ret->resumed && str_eq(transcript_said(state.message), text))) {
+	if (state.message &&
+	    (run->in->once || (run->in->key.len && str_eq(jv_get_str(state.message, "key"), run->in->key)) ||
+	     (ret->resumed && str_eq(transcript_said(state.message), text))))
+		text = STR_NONE;
+	if (ret->resumed)
+		r = finish_open(run, &state, text, err);
+	else if (!text.len)
+		r = check_answered(run, &state, err);
+	if (r)
+		return r;
+	ret->unsaid = run->waiting && text.len;
+	if (!run->waiting && text.len) {
 		begin_turn(run);
 		r = go_on(run, err);
 	}
@@ -563,6 +610,21 @@ static struct session_ref ref_of(struct agent *agent, const struct agent_turn *t
 	if (!ref.session.len)
 		ref.session = actor.agent.len ? actor.agent : STR("default");
 	return ref;
+}
+
+/* The end of the turn's own time, in the words of who set it. */
+static int tell_limit(const struct agent *agent, struct err *err)
+{
+	if (agent->kin.end_ns)
+		err_set(err, ERR_TIMEOUT, "the time that this task may take is over");
+	else
+		err_set(err, ERR_TIMEOUT,
+			"the turn took longer than the %.6g s of model.timeout_seconds in agent.yaml; run again, it "
+			"goes "
+			"on where it was",
+			(double)agent->timeout_ns / NS_PER_S);
+	err->retryable = true;
+	return -ERR_TIMEOUT;
 }
 
 /* Reads the session and calls `act`, which may write to it; `reads`: it does not, so a turn may be running. */
@@ -589,6 +651,8 @@ static int in_session(struct agent *agent, struct ctx *ctx, const struct agent_t
 	r = session_recent(agent->ws, &own, run.ref, AGENT_ENTRIES_MAX, &run.entries, err);
 	if (r == 0)
 		r = act(&run, arg, err);
+	if (r == -ERR_TIMEOUT && own.deadline_ns != ctx->deadline_ns && clock_monotonic_ns() >= own.deadline_ns)
+		r = tell_limit(agent, err);
 	if (lease)
 		turn_lease_give(lease, &run);
 	return r;
@@ -671,16 +735,15 @@ static int act_status(struct run *run, void *arg, struct err *err)
 	struct arena *arena = run->ctx->arena;
 	struct jv *v = jv_object(arena), **ret = arg;
 	struct turn_state state;
-	int64_t turns = 0;
+	int64_t turns;
 
 	(void)err;
 	transcript_state(run->entries, &state);
-	for (const struct jv_member *m = jv_first(run->entries); m; m = m->next)
-		turns += str_is(jv_get_str(m->value, "type"), "turn");
+	turns = (int64_t)transcript_turns(arena, run->entries, NULL);
 	jv_set_str(arena, v, "session", arena_str(arena, run->ref.session));
 	jv_set_str(arena, v, "model", arena_str(arena, model_label(run_model(run)->model)));
 	jv_set_int(arena, v, "turns", turns);
-	jv_set_int(arena, v, "messages", (int64_t)jv_count(transcript_messages(arena, run->entries)));
+	jv_set_int(arena, v, "messages", (int64_t)jv_count(transcript_messages(arena, run->entries, false)));
 	jv_set_int(arena, v, "tokens", (int64_t)compact_tokens(run));
 	jv_set_int(arena, v, "window", (int64_t)run->agent->window);
 	jv_set_bool(arena, v, "open", state.message && !state.end);
@@ -718,6 +781,8 @@ struct jv *agent_event_value(struct arena *arena, const struct agent_event *even
 		jv_set(arena, v, "input", (struct jv *)event->input);
 	else
 		jv_set_str(arena, v, "text", event->text);
+	if (event->kind == AGENT_ASK && event->text.len)
+		jv_set_str(arena, v, "rule", event->text);
 	if (event->is_error)
 		jv_set_bool(arena, v, "is_error", true);
 	return v;
@@ -734,9 +799,13 @@ struct jv *agent_result_value(struct arena *arena, const struct agent_result *re
 	jv_set_str(arena, v, "model", result->model);
 	if (result->cut)
 		jv_set_bool(arena, v, "cut", true);
+	if (result->refused)
+		jv_set_bool(arena, v, "refused", true);
 	jv_set_bool(arena, v, "resumed", result->resumed);
 	if (result->waiting)
 		jv_set(arena, v, "waiting", result->waiting);
+	if (result->unsaid)
+		jv_set_bool(arena, v, "unsaid", true);
 	jv_set(arena, v, "steps", result->steps);
 	jv_set(arena, v, "usage", usage);
 	jv_set_int(arena, v, "duration_ms", result->duration_ms);

@@ -27,6 +27,10 @@ struct agent_host_tool {
 	void *arg;
 };
 
+#define AGENT_TOOL_NAME_MAX ((size_t)64)
+/* Whether every provider takes it as the name of a tool: letters, digits, "_" and "-". */
+bool agent_is_tool_name(struct str name);
+
 /* Empty fields: as agent.yaml says. */
 struct agent_opts {
 	struct str model;                    /* provider:model */
@@ -42,6 +46,8 @@ struct agent_opts {
 /* `ws` is borrowed and must outlive it. An agent may run turns of several sessions at once. */
 int agent_open(struct workspace *ws, const struct agent_opts *opts, struct agent **ret_agent, struct err *err);
 void agent_close(struct agent *agent); /* NULL is allowed */
+/* Whether agent.yaml names the model "provider:model", as its model or as a fallback. */
+bool agent_names_model(struct workspace *ws, struct str model);
 
 enum agent_event_kind {
 	AGENT_TEXT,     /* of the answer, as it comes */
@@ -63,7 +69,7 @@ struct agent_event {
 
 /* The name of its kind: "text", "call", … */
 const char *agent_event_name(const struct agent_event *event);
-/* {event, text? , id?, name?, input?, is_error?} */
+/* {event, text? , id?, name?, input?, rule?, is_error?} */
 struct jv *agent_event_value(struct arena *arena, const struct agent_event *event);
 
 enum agent_verdict { AGENT_LATER, AGENT_YES, AGENT_NO };
@@ -96,8 +102,10 @@ struct agent_result {
 	struct str session, turn; /* turn: the id of the user's message */
 	struct str answer, model;
 	bool cut;           /* the answer reached its limit of tokens */
+	bool refused;       /* the provider declined to answer */
 	bool resumed;       /* a turn that was cut off was finished */
 	bool redirected;    /* `is_over` has ended it */
+	bool unsaid;        /* the text was not taken: a call of the turn before waits for approval */
 	struct jv *waiting; /* calls that need approval: [{id, name, input?, rule, expires_at}]; NULL: the turn ended */
 	struct jv *steps;   /* [{step, model, text?, calls?: [{id, name, input, output, is_error}], usage}] */
 	struct model_usage usage;
@@ -111,7 +119,8 @@ struct agent_result {
  *
  * ERR_CONFLICT: another process runs a turn of this session. ERR_QUOTA: the turn has made as many calls of the model as
  * model.max_turns allows; it is closed. ERR_TIMEOUT: model.timeout_seconds; the turn goes on when it is run again, as
- * after every failure that may pass. ERR_NOT_FOUND: no text, and the session has no turn.
+ * after every failure that may pass. ERR_NOT_FOUND: no text, and the session has no turn, or its last one ended without
+ * an answer.
  */
 int agent_run(struct agent *agent, struct ctx *ctx, const struct agent_turn *turn, struct agent_result *ret,
 	      struct err *err);
@@ -147,5 +156,13 @@ int agent_status(struct agent *agent, struct ctx *ctx, struct str session, struc
 bool agent_wait(struct agent *agent, const struct ctx *ctx, struct str session);
 /* {session, turn, answer, model, steps, usage, …} */
 struct jv *agent_result_value(struct arena *arena, const struct agent_result *result);
+
+/* Stops a turn that another process runs, on this machine or another: asks for it in the store, and waits until the
+   turn has ended. *ret_ran: there was one. ERR_TIMEOUT: it did not end by the deadline of `ctx`. */
+int agent_stop(struct workspace *ws, struct ctx *ctx, struct str session, bool *ret_ran, struct err *err);
+/* Whether any process runs a turn of the session. */
+int agent_turn_runs(struct workspace *ws, struct ctx *ctx, struct str session, bool *ret_runs, struct err *err);
+/* For the process that runs a turn of the session: whether somebody asks to stop it. */
+bool agent_stop_asked(struct workspace *ws, struct ctx *ctx, struct str session);
 
 #endif

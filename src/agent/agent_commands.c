@@ -31,7 +31,7 @@ static int read_text(struct cli *cli, struct str *ret, struct err *err)
 		r = input_read(cli->ctx.arena, STDIN_FILENO, TOOL_TEXT_MAX, &text, err);
 	text = str_trim(text);
 	if (r == 0 && !utf8_valid(text))
-		return err_set(err, ERR_INVALID, "run: the text is not UTF-8");
+		return err_set(err, ERR_INVALID, "run: the text is not UTF-8; save it as UTF-8");
 	if (r == 0 && !text.len && !args_has(&cli->args, "resume"))
 		return err_set(err, ERR_INVALID, "run: say what to do: stead run \"TEXT\", or --resume");
 	if (r == 0 && text.len && args_has(&cli->args, "resume"))
@@ -52,11 +52,12 @@ static void print_result(struct cli *cli, struct show *show, const struct agent_
 		show_waiting(cli, result);
 	} else if (!cli->json) {
 		if (!streamed || !show->begun)
-			output_add(&cli->out, result->answer);
+			output_words(&cli->out, result->answer);
 		if (result->answer.len == 0 || result->answer.ptr[result->answer.len - 1] != '\n')
 			output_add(&cli->out, STR("\n"));
-		if (result->cut)
-			fprintf(stderr, "stead: the answer was cut at model.max_tokens\n");
+		show->begun = false;
+		output_flush(&cli->out);
+		show_shortfall(result);
 	}
 }
 
@@ -69,9 +70,9 @@ static int run_turn(struct cli *cli, struct str session, struct str text, bool s
 	struct show show = {.cli = cli};
 	struct agent_turn turn = {.session = session,
 				  .text = text,
-				  .event = !streams    ? NULL
-					   : cli->json ? print_event
-						       : show_event,
+				  .event = cli->json ? (streams ? print_event : NULL)
+					   : streams ? show_event
+						     : show_note,
 				  .approve = cli->json ? NULL : show_approve,
 				  .fill = cli->json ? NULL : show_fill,
 				  .arg = &show};
@@ -86,8 +87,7 @@ static int run_turn(struct cli *cli, struct str session, struct str text, bool s
 		print_result(cli, &show, &result, streams);
 	if (r == 0 && result.waiting)
 		cli->status = exit_code_of(ERR_DENIED);
-	else
-		show_end_line(&show);
+	show_end_line(&show);
 	output_flush(&cli->out);
 	if (r == 0 && !agent_wait(agent, &(struct ctx){.arena = cli->ctx.arena}, turn.session))
 		fprintf(stderr, "stead: background tasks go on with the next run of this session\n");
@@ -173,8 +173,12 @@ static int decide(struct cli *cli, bool approves, struct err *err)
 	int r = agent_decide(cli->ws, &cli->ctx, &decision, err);
 
 	if (r == 0)
-		output_printf(&cli->out, "%s; 'stead run --resume --session %.*s' goes on\n",
-			      approves ? "approved" : "denied", STR_ARG(decision.session));
+		output_printf(&cli->out, "%s; 'stead run --resume%.*s' goes on\n", approves ? "approved" : "denied",
+			      STR_ARG(show_place(cli, decision.session)));
+	if (r == -ERR_NOT_FOUND)
+		cli->hint =
+			"'stead approvals --session NAME' lists the calls of a session; 'stead sessions' shows their "
+			"names";
 	return r;
 }
 
@@ -224,7 +228,8 @@ static const struct option chat_options[] = {
 static const struct option replay_options[] = {
 	{"from", 0, "STEP", .min = 1, .max = 1000000,
 	 .help = "begin with this call of the model (default: 1, the first)"},
-	{"model", 'm', "MODEL", .env = "STEAD_MODEL", .help = "another model (default: the recorded answers)"},
+	{"model", 'm', "MODEL", .env = "STEAD_MODEL",
+	 .help = "another model (default: the recorded answers, or that of agent.yaml after a change)"},
 	{"base-url", 0, "URL", .help = "a server that speaks as the provider does"},
 	{"prompt", 0, "FILE", .help = "another system prompt, from a file of the host"},
 	{"set-result", 0, "STEP=FILE",
@@ -233,50 +238,6 @@ static const struct option replay_options[] = {
 };
 
 const struct command agent_commands[] = {
-	{"sessions", "list, show, resume, extend and archive conversations", TOPIC_HOME, .actions = session_actions,
-	 .options = sessions_options,
-	 .about = "A session is a log with one JSON object per line, which is never shortened. 'append' adds such\n"
-		  "lines from standard input: what a runtime of your own says and does. 'archive' writes the\n"
-		  "messages since the last archive to memory/conversations/, as Markdown and JSON. 'resume' finishes\n"
-		  "a turn that was cut off, and prints its answer. 'merge' brings the turns that a session had in a\n"
-		  "fork to its end here. --agent chooses whose sessions.\n",
-	 .examples = "stead sessions\n  all sessions, the newest first\n"
-		     "echo '{\"type\":\"message\",\"role\":\"user\",\"content\":\"hello\"}' | stead sessions append "
-		     "chat-1\n"
-		     "  add a message\n"
-		     "stead sessions show chat-1\n  the end of a session\n"
-		     "stead sessions resume chat-1\n  finish its last turn\n"
-		     "stead sessions merge chat-1 draft\n  what was said in the fork 'draft' goes on here\n"},
-	{"replay", "run a conversation again from one of its steps, and compare", TOPIC_AGENT, .operands = "SESSION...",
-	 .opens = CLI_WRITES, .run = run_replay, .options = replay_options,
-	 .about =
-		 "Forks the workspace as it was at that step and runs on there, with another model, prompt or result\n"
-		 "of a tool. Prints what differs: answers, tool calls, files, tokens. Without a change the recorded\n"
-		 "answers give the same transcript and files. Steps are counted through the session. Several sessions\n"
-		 "are compared in a table, with the sum in its last row. Exit code 1: something differs.\n",
-	 .examples =
-		 "stead replay report\n  the same again; nothing should differ\n"
-		 "stead replay report --from 3 --model openai:gpt-4.1\n  what another model does from step 3 on\n"
-		 "stead replay monday tuesday --model openai:gpt-4.1\n  the same over several sessions, as a table\n"},
-	{"acp", "be the agent of an editor, over the Agent Client Protocol", TOPIC_AGENT, .run = run_acp,
-	 .options = chat_options,
-	 .about = "Speaks the Agent Client Protocol on standard input and output; editors start it. The agent works in "
-		  "the\n"
-		  "directory that the editor has open, with a history of its own that can be undone, unless "
-		  "--workspace\n"
-		  "names a workspace. Its sessions survive the editor. docs/agent.md has the settings for editors.\n",
-	 .examples = "stead acp --model anthropic:claude-sonnet-4-5\n  the command for an editor's list of agents\n"},
-	{"chat", "talk to the agent in the terminal", TOPIC_AGENT, .run = run_chat, .options = chat_options,
-	 .about =
-		 "Each line is a message; the answer is printed as it comes, with the tool calls on the way. A line\n"
-		 "that begins with '/' is a command: /new (the conversation begins again; the old one is archived),\n"
-		 "/compact (replace the older part by a summary), /undo (take the last turn back, with the changes\n"
-		 "of its calls), /redo (bring it back), /fork [NAME] (copy the workspace with this conversation),\n"
-		 "/status, /help, /exit.\n"
-		 "@path in a message attaches a file. Ctrl-C ends the turn that runs, Ctrl-D the chat. Lines may also\n"
-		 "come from a pipe.\n",
-	 .examples = "stead chat -w research\n  go on with the conversation of this workspace\n"
-		     "stead chat --session ideas --model ollama:qwen3\n  another conversation, with a local model\n"},
 	{"run", "let the agent answer a message, with the tools of the workspace", TOPIC_AGENT, .operands = "[TEXT]",
 	 .run = run_run, .options = run_options,
 	 .about = "The agent gets the workspace's prompt, its tools, and the conversation of the session (--session;\n"
@@ -294,6 +255,36 @@ const struct command agent_commands[] = {
 		     "stead run --session report --resume\n  finish a turn that was cut off\n"
 		     "stead run --model openai:qwen3 --base-url http://127.0.0.1:8080/v1 \"Hello\"\n"
 		     "  with a local server\n"},
+	{"chat", "talk to the agent in the terminal", TOPIC_AGENT, .run = run_chat, .options = chat_options,
+	 .about =
+		 "Each line is a message; the answer is printed as it comes, with the tool calls on the way. A line\n"
+		 "that begins with '/' is a command: /new (the conversation begins again; the old one is archived),\n"
+		 "/compact (replace the older part by a summary), /undo (take the last turn back, with the changes\n"
+		 "of its calls), /redo (bring it back), /fork [NAME] (copy the workspace with this conversation),\n"
+		 "/status, /help, /exit.\n"
+		 "@path in a message attaches a file. Ctrl-C ends the turn that runs, Ctrl-D the chat. Lines may also\n"
+		 "come from a pipe.\n",
+	 .examples = "stead chat -w research\n  go on with the conversation of this workspace\n"
+		     "stead chat --session ideas --model ollama:qwen3\n  another conversation, with a local model\n"},
+	{"approvals", "list calls that wait for approval, and decide on them", TOPIC_AGENT, .actions = approval_actions,
+	 .about =
+		 "Where policy or approval_gates of agent.yaml asks for it, a person must approve a call before it is\n"
+		 "made. On a terminal 'run' and 'chat' ask at once; otherwise the turn is suspended, and its calls "
+		 "are\n"
+		 "listed here. A decision is for one call with its exact arguments. --session names the session.\n",
+	 .examples = "stead approvals --session report\n  what waits there\n"
+		     "stead approvals approve 6f1c22d09a3b-7.1 --session report\n  allow that call\n"},
+	{"workflow", "run steps that people have written down, each done by an agent", TOPIC_AGENT,
+	 .actions = workflow_actions, .options = workflow_options,
+	 .about = "A workflow is a file, workflows/NAME.yaml: steps in order or at the same time, with conditions on "
+		  "the\n"
+		  "results of others, each done by an agent in a session of its own; or a team with a coordinator.\n"
+		  "'run' prints the result. INPUT '-' is read from standard input. A run that was cut off is finished\n"
+		  "by 'resume'; steps that are done are not done again. docs/workflows.md has the form of the file.\n",
+	 .examples = "stead workflow\n  the workflows of this workspace\n"
+		     "stead workflow run report \"solar power in Chile\"\n  run one with an input\n"
+		     "stead workflow runs\n  runs, the newest first\n"
+		     "stead workflow resume 6f1c22d09a3b\n  go on with a run that was cut off\n"},
 	{"agents", "show the tasks that were given to subagents", TOPIC_AGENT, .actions = child_actions,
 	 .about = "A task that an agent gives to a subagent has a record: what it is, whether it has ended, and the\n"
 		  "report. Tasks of a process that was killed go on with the next turn of their session (--session).\n",
@@ -308,24 +299,38 @@ const struct command agent_commands[] = {
 		 "outside of the workspace, and is renewed by itself; 'logout' forgets it.\n",
 	 .examples = "stead servers -w research\n  the servers of a workspace\n"
 		     "stead servers login tracker\n  let the agent use a server that wants a login\n"},
-	{"workflow", "run steps that people have written down, each done by an agent", TOPIC_AGENT,
-	 .actions = workflow_actions, .options = workflow_options,
-	 .about = "A workflow is a file, workflows/NAME.yaml: steps in order or at the same time, with conditions on "
+	{"replay", "run a conversation again from one of its steps, and compare", TOPIC_AGENT, .operands = "SESSION...",
+	 .opens = CLI_WRITES, .run = run_replay, .options = replay_options,
+	 .about = "Forks the workspace as it was at that step and runs on there, with another model, prompt or result\n"
+		  "of a tool. Prints what differs: answers, tool calls, files, tokens. Without a change the recorded\n"
+		  "answers give the same transcript and files; with one a model answers. Steps are counted through\n"
+		  "the session. Several sessions are compared in a table, with the sum in its last row. Exit code 1:\n"
+		  "something differs.\n",
+	 .examples =
+		 "stead replay report\n  the same again; nothing should differ\n"
+		 "stead replay report --from 3 --model openai:gpt-4.1\n  what another model does from step 3 on\n"
+		 "stead replay monday tuesday --model openai:gpt-4.1\n  the same over several sessions, as a table\n"},
+	{"acp", "be the agent of an editor, over the Agent Client Protocol", TOPIC_AGENT, .run = run_acp,
+	 .options = chat_options,
+	 .about = "Speaks the Agent Client Protocol on standard input and output; editors start it. The agent works in "
 		  "the\n"
-		  "results of others, each done by an agent in a session of its own; or a team with a coordinator.\n"
-		  "'run' prints the result. INPUT '-' is read from standard input. A run that was cut off is finished\n"
-		  "by 'resume'; steps that are done are not done again. docs/workflows.md has the form of the file.\n",
-	 .examples = "stead workflow\n  the workflows of this workspace\n"
-		     "stead workflow run report \"solar power in Chile\"\n  run one with an input\n"
-		     "stead workflow runs\n  runs, the newest first\n"
-		     "stead workflow resume 6f1c22d09a3b\n  go on with a run that was cut off\n"},
-	{"approvals", "list calls that wait for approval, and decide on them", TOPIC_AGENT, .actions = approval_actions,
-	 .about =
-		 "Where policy or approval_gates of agent.yaml asks for it, a person must approve a call before it is\n"
-		 "made. On a terminal 'run' and 'chat' ask at once; otherwise the turn is suspended, and its calls "
-		 "are\n"
-		 "listed here. A decision is for one call with its exact arguments. --session names the session.\n",
-	 .examples = "stead approvals --session report\n  what waits there\n"
-		     "stead approvals approve 6f1c22d09a3b-7.1 --session report\n  allow that call\n"},
+		  "directory that the editor has open, with a history of its own that can be undone, unless "
+		  "--workspace\n"
+		  "names a workspace. Its sessions survive the editor. docs/agent.md has the settings for editors.\n",
+	 .examples = "stead acp --model anthropic:claude-sonnet-4-5\n  the command for an editor's list of agents\n"},
+	{"sessions", "list, show, resume, extend and archive conversations", TOPIC_HOME, .actions = session_actions,
+	 .options = sessions_options,
+	 .about = "A session is a log with one JSON object per line, which is never shortened. 'append' adds such\n"
+		  "lines from standard input: what a runtime of your own says and does. 'archive' writes the\n"
+		  "messages since the last archive to memory/conversations/, as Markdown and JSON. 'resume' finishes\n"
+		  "a turn that was cut off, and prints its answer. 'merge' brings the turns that a session had in a\n"
+		  "fork to its end here. --agent chooses whose sessions.\n",
+	 .examples = "stead sessions\n  all sessions, the newest first\n"
+		     "echo '{\"type\":\"message\",\"role\":\"user\",\"content\":\"hello\"}' | stead sessions append "
+		     "chat-1\n"
+		     "  add a message\n"
+		     "stead sessions show chat-1\n  the end of a session\n"
+		     "stead sessions resume chat-1\n  finish its last turn\n"
+		     "stead sessions merge chat-1 draft\n  what was said in the fork 'draft' goes on here\n"},
 	{0},
 };

@@ -43,15 +43,19 @@ struct kin {
 	uint64_t max_turns;     /* 0: as agent.yaml says */
 	struct tool_filter filters[SUBAGENT_DEPTH_MAX];
 	size_t filter_count;
-	struct servers *servers;  /* those of its parent; NULL: its own */
-	bool is_step;             /* of a workflow */
-	const struct jv *members; /* of the team that it coordinates; NULL: it has none */
+	struct servers *servers;   /* those of its parent; NULL: its own */
+	bool is_step;              /* of a workflow */
+	const struct jv *members;  /* of the team that it coordinates; NULL: it has none */
+	struct recorded *recorded; /* it runs in a replay of this; NULL: it does not */
 };
 
 /* A tool of the agent that is neither the workspace's nor a server's. */
 struct agent_tool {
 	struct tool_info info;
-	bool runs_along; /* at the same time as its neighbours, although it does not only read */
+	bool runs_along;   /* at the same time as its neighbours, although it does not only read */
+	bool ends_itself;  /* what it starts has a time limit of its own */
+	bool is_of_agents; /* it starts other agents, or says what they have done */
+	bool names_server; /* its argument "server" is the MCP server that it asks */
 	/* ctx->actor.call_id is the id of the call. The model gets an error as the result. */
 	int (*call)(const struct agent_tool *tool, struct run *run, struct ctx *ctx, const struct jv *args,
 		    struct str *ret_text, struct err *err);
@@ -99,6 +103,7 @@ struct run {
 	bool compacted;     /* after the model said that the conversation is too long */
 	bool resumed;       /* the turn was begun by another process, which died or gave up */
 	bool recovering;    /* the same, and its last calls are not settled yet */
+	bool is_blind;      /* the model has refused a request with pictures of tools */
 	bool redirected;    /* in->is_over has ended it */
 	int64_t started_ns;
 };
@@ -162,12 +167,18 @@ struct turn_state {
 
 /* Of the last turn. */
 void transcript_state(const struct jv *entries, struct turn_state *ret);
-/* The conversation for the model. */
 /* {turn: true} for those that the user took back. */
 struct jv *transcript_undone(struct arena *arena, const struct jv *entries);
-struct jv *transcript_messages(struct arena *arena, const struct jv *entries);
+/* The conversation for the model. Pictures that tools have given follow the results of their answer, or are left out.
+ */
+struct jv *transcript_messages(struct arena *arena, const struct jv *entries, bool shows_pictures);
+/* True: a tool has given a picture. */
+bool transcript_has_pictures(const struct jv *entries);
 /* What the user said in this message. */
 struct str transcript_said(const struct jv *message);
+/* How many turns have ended before the entry `until` (NULL: all), those that are a summary now included and those that
+ * were taken back left out. */
+uint64_t transcript_turns(struct arena *arena, const struct jv *entries, const struct jv *until);
 /* The last compaction; NULL: none. */
 const struct jv *transcript_compaction(const struct jv *entries);
 /* How many answers of this model the entries have. */
@@ -195,7 +206,7 @@ struct approval {
 	const struct jv *input;
 	bool hides_args;
 };
-enum approval_state { APPROVAL_WAITING, APPROVAL_GIVEN, APPROVAL_REFUSED };
+enum approval_state { APPROVAL_WAITING, APPROVAL_GIVEN, APPROVAL_REFUSED, APPROVAL_EXPIRED /* refused by nobody */ };
 /* Looks for a decision, and asks if there is none yet. */
 int approval_ask(struct run *run, const struct approval *ask, enum approval_state *ret, struct err *err);
 struct jv *approval_pending(struct arena *arena, const struct jv *entries);

@@ -40,10 +40,10 @@ static int queue_question(struct run *run, const struct approval *ask, struct er
 
 	jv_set_str(arena, entry, "call", ask->call);
 	jv_set_str(arena, entry, "status", STR("asked"));
-	jv_set_str(arena, entry, "name", ask->name);
+	jv_set_str(arena, entry, "name", arena_str(arena, ask->name)); /* the answer may outlive the agent */
 	if (!ask->hides_args)
 		jv_set(arena, entry, "input", (struct jv *)ask->input);
-	jv_set_str(arena, entry, "rule", ask->rule);
+	jv_set_str(arena, entry, "rule", arena_str(arena, ask->rule));
 	jv_set_str(arena, entry, "expires_at", clock_format_utc(arena, until));
 	journal_queue(run, entry);
 	return journal_flush(run, err);
@@ -64,9 +64,10 @@ static enum approval_state state_of(const struct jv *entry)
 {
 	struct str status = jv_get_str(entry, "status");
 
-	return str_is(status, "approved") ? APPROVAL_GIVEN
-	       : str_is(status, "denied") ? APPROVAL_REFUSED
-					  : APPROVAL_WAITING;
+	return str_is(status, "approved")                   ? APPROVAL_GIVEN
+	       : !str_is(status, "denied")                  ? APPROVAL_WAITING
+	       : str_is(jv_get_str(entry, "by"), "timeout") ? APPROVAL_EXPIRED
+							    : APPROVAL_REFUSED;
 }
 
 static bool is_expired(const struct jv *entry)
@@ -80,14 +81,15 @@ int approval_ask(struct run *run, const struct approval *ask, enum approval_stat
 {
 	const struct jv *entry = find_entry(run->entries, ask->call);
 	enum agent_verdict verdict = AGENT_LATER;
-	struct agent_event event = {.kind = AGENT_ASK, .id = ask->call, .name = ask->name, .input = ask->input};
+	struct agent_event event = {
+		.kind = AGENT_ASK, .text = ask->rule, .id = ask->call, .name = ask->name, .input = ask->input};
 	int r = entry ? 0 : queue_question(run, ask, err);
 
 	*ret = state_of(entry);
 	if (r || *ret != APPROVAL_WAITING)
 		return r;
 	if (entry && is_expired(entry)) {
-		*ret = gates_approve_late(run->agent->gates) ? APPROVAL_GIVEN : APPROVAL_REFUSED;
+		*ret = gates_approve_late(run->agent->gates) ? APPROVAL_GIVEN : APPROVAL_EXPIRED;
 		queue_decision(run, ask->call, *ret == APPROVAL_GIVEN, STR("timeout"));
 		return 0;
 	}

@@ -24,10 +24,12 @@ static const struct {
 
 static const char *image_type(struct str path)
 {
-	for (size_t i = 0; i < COUNT(images); i++)
-		if (path.len > 5 &&
-		    str_eq_nocase(str_from(path, path.len - strlen(images[i].ending)), str_of(images[i].ending)))
+	for (size_t i = 0; i < COUNT(images); i++) {
+		size_t len = strlen(images[i].ending);
+
+		if (path.len > len && str_eq_nocase(str_from(path, path.len - len), str_of(images[i].ending)))
 			return images[i].type;
+	}
 	return NULL;
 }
 
@@ -40,18 +42,23 @@ static struct str first_lines(struct str text, size_t lines)
 	return str_first(text, i);
 }
 
-static struct jv *text_block(struct arena *arena, struct str path, struct str bytes)
+static struct jv *text_block(struct arena *arena, struct str path, struct str bytes, uint64_t size)
 {
 	struct jv *block = jv_object(arena);
 	struct str shown = first_lines(bytes, LINES_MAX);
+	bool is_binary = bytes.len && memchr(bytes.ptr, 0, bytes.len); /* no text has a NUL */
 	struct buf text;
 
 	buf_init(&text, arena, 8 * MIB);
 	buf_lit(&text, "<attached_file path=\"");
 	prompt_escape_line(&text, path, PATH_LEN_MAX);
 	buf_lit(&text, "\">\n");
-	prompt_escape(&text, shown);
-	if (shown.len < bytes.len)
+	if (is_binary)
+		buf_printf(&text, "[a binary file of %llu bytes, whose content is not shown]",
+			   (unsigned long long)size);
+	else
+		prompt_escape(&text, shown);
+	if (shown.len < bytes.len && !is_binary)
 		buf_printf(&text, "\n[the file goes on after line %d]", LINES_MAX);
 	buf_lit(&text, "\n</attached_file>");
 	jv_set_str(arena, block, "type", STR("text"));
@@ -90,7 +97,7 @@ static struct jv *attach(struct run *run, struct str name)
 		return NULL;
 	if (type)
 		return bytes.len <= IMAGE_MAX ? image_block(arena, type, bytes) : NULL;
-	return text_block(arena, path.s, bytes);
+	return text_block(arena, path.s, bytes, stat.size);
 }
 
 /* A name after '@': up to a blank, without what ends a sentence; it has one of "/.~". */

@@ -13,17 +13,20 @@
 
 #include "agent/agent_internal.h"
 #include "agent/policy.h"
+#include "agent/recorded.h"
 #include "agent/servers.h"
 #include "base/clock.h"
 #include "base/limits.h"
 #include "home/artifacts/artifacts.h"
+#include "home/exec/exec.h"
 #include "home/plans/plans.h"
 #include "revisions/revisions.h"
 #include "text/schema.h"
 #include "tool/coerce.h"
 
 #define TOOL_SECONDS 120.0
-#define SHOWN_MAX    20 /* changes that are named to the model after a kill */
+#define PICTURE_MAX  (READ_MEDIA_MAX / 3 * 4 + 4) /* bytes of base64 */
+#define SHOWN_MAX    20                           /* changes that are named to the model after a kill */
 
 struct job {
 	struct run *run;
@@ -35,7 +38,9 @@ struct job {
 	struct str call_id;  /* in the revisions */
 	struct arena *arena; /* of the call */
 	struct str text;
+	struct jv *picture; /* for the model, with the text; NULL: none */
 	bool is_error;
+	bool is_given; /* it has its result from a recording */
 	struct gate gate;
 	pthread_t thread;
 };
@@ -59,14 +64,43 @@ static void show(const struct job *job, enum agent_event_kind kind)
 		in->event(in->arg, &event);
 }
 
+/* Commands, subagents, custom tools and servers have limits of their own, which may be longer than TOOL_SECONDS. */
+static int64_t limit_ns(const struct job *job)
+{
+	int64_t usual = settings_ns(NULL, TOOL_SECONDS), own;
+
+	if (job->tool->traits & TOOL_RUNS || (job->own && job->own->ends_itself))
+		return INT64_MAX / 2;
+	own = job->remote ? mcp_client_timeout_ns(job->remote->client) : 0;
+	return own > usual ? own : usual;
+}
+
 static int64_t deadline_of(const struct job *job)
 {
 	const struct jv *timeouts = job->run->agent->timeouts;
 	const struct jv *own = jv_get_key(jv_get(timeouts, "overrides"), jv_get_str(job->block, "name"));
-	int64_t at = clock_monotonic_ns() + settings_ns(own ? own : jv_get(timeouts, "default_seconds"), TOOL_SECONDS);
-	int64_t turn = job->run->ctx->deadline_ns;
+	const struct jv *wanted = own ? own : jv_get(timeouts, "default_seconds");
+	int64_t may_take = wanted ? settings_ns(wanted, TOOL_SECONDS) : limit_ns(job);
+	int64_t now = clock_monotonic_ns(), turn = job->run->ctx->deadline_ns;
 
-	return turn && turn < at ? turn : at;
+	return turn && turn - now < may_take ? turn : now + may_take;
+}
+
+/* Of the kinds that every provider takes; NULL: it is not one of them. */
+static struct jv *picture_of(struct arena *arena, const struct media *media)
+{
+	static const char *const kinds[] = {"image/png", "image/jpeg", "image/gif", "image/webp"};
+	struct str name = wpath_name((struct wpath){media->path});
+	struct jv *picture = jv_object(arena);
+
+	for (size_t i = 0; i < COUNT(kinds); i++)
+		if (str_is(media->mime, kinds[i]) && media->data.len <= PICTURE_MAX) {
+			jv_set_str(arena, picture, "name", name.len ? name : STR("picture"));
+			jv_set_str(arena, picture, "media_type", media->mime);
+			jv_set_str(arena, picture, "data", media->data);
+			return picture;
+		}
+	return NULL;
 }
 
 static int call_server(struct job *job, struct ctx *ctx, struct err *err)
@@ -74,8 +108,15 @@ static int call_server(struct job *job, struct ctx *ctx, struct err *err)
 	struct server_host own = {.run = job->run, .server = mcp_client_name(job->remote->client)};
 	struct mcp_host host = server_host(&own);
 
-	return mcp_client_call(job->remote->client, ctx, job->remote->name, input_of(job), &host, &job->text,
-			       &job->is_error, err);
+	struct mcp_result result;
+	int r = mcp_client_call(job->remote->client, ctx, job->remote->name, input_of(job), &host, &result, err);
+
+	if (r)
+		return r;
+	job->text = result.text;
+	job->is_error = result.is_error;
+	job->picture = picture_of(job->arena, &(struct media){result.mime, result.image, job->tool->name});
+	return 0;
 }
 
 /* What goes beyond the workspace's own tools is checked, refused while planning, and parked, as theirs is there. */
@@ -103,6 +144,50 @@ static void park(struct job *job, struct ctx *ctx)
 	(void)artifacts_offload(artifacts, ctx, job->tool->name, input_of(job), &job->text, &ignored);
 }
 
+/* A call that was given up while it ran elsewhere: the model must not take it for one that was not made. */
+static bool is_unsure(const struct job *job, const struct err *err)
+{
+	unsigned traits = job->tool->traits;
+
+	return (err->kind == ERR_TIMEOUT || (err->kind == ERR_UNAVAILABLE && job->remote)) &&
+	       traits & TOOL_OPEN_WORLD && !(traits & (TOOL_READS_ONLY | TOOL_IDEMPOTENT));
+}
+
+/* True: the job has the result that the same call had in the conversation that is replayed. */
+static bool is_recorded(struct job *job)
+{
+	struct recorded *recorded = job->run->agent->kin.recorded;
+	const struct jv *result =
+		recorded ? recorded_take(recorded, jv_get_str(job->block, "name"), input_of(job)) : NULL;
+
+	if (!result)
+		return false;
+	job->text = jv_get_str(result, "output");
+	job->is_error = jv_get_bool(result, "is_error", false);
+	job->picture = (struct jv *)jv_get(result, "picture");
+	return true;
+}
+
+/* In a replay nothing outside of its fork happens again. */
+static bool take_recorded(struct job *job)
+{
+	struct recorded *recorded = job->run->agent->kin.recorded;
+	bool is_of_agents = job->own && job->own->is_of_agents;
+
+	if (!recorded || !(is_of_agents ? recorded_covers_agents(recorded) : job->tool->traits & TOOL_OPEN_WORLD))
+		return false;
+	if (is_recorded(job))
+		return true;
+	if (job->tool->traits & TOOL_READS_ONLY)
+		return false;
+	job->is_error = true;
+	job->text = arena_printf(job->arena,
+				 "%.*s was not called: it acts outside of the workspace, this is a replay, and the "
+				 "recording has no call of it with these arguments",
+				 STR_ARG(job->tool->name));
+	return true;
+}
+
 static void *job_run(void *arg)
 {
 	struct job *job = arg;
@@ -111,6 +196,8 @@ static void *job_run(void *arg)
 	struct tool_result result;
 	struct err err;
 
+	if (job->is_given)
+		return NULL;
 	ctx.arena = job->arena;
 	ctx.actor.call_id = job->call_id;
 	ctx.deadline_ns = deadline_of(job);
@@ -118,7 +205,8 @@ static void *job_run(void *arg)
 		job->is_error = false;
 		if (call_outside(job, &ctx, &err) != 0) {
 			job->is_error = true;
-			job->text = err_text(job->arena, &err);
+			job->text = arena_printf(job->arena, "%.*s%s", STR_ARG(err_text(job->arena, &err)),
+						 is_unsure(job, &err) ? "; it may or may not have taken effect" : "");
 		} else if (!job->is_error) {
 			park(job, &ctx);
 		}
@@ -131,10 +219,15 @@ static void *job_run(void *arg)
 	}
 	job->is_error = result.is_error;
 	job->text = result.text;
+	job->picture = picture_of(job->arena, &result.media);
 	return NULL;
 }
 
 /* --- what was begun and not finished --- */
+
+#define OUTCOME_UNKNOWN                                                                                                \
+	"the outcome is unknown: the process was interrupted during this call, and it may or may not have taken "      \
+	"effect"
 
 /* The revision before the last request of the turn: calls of its answer are after it. */
 static uint64_t revision_before(const struct run *run)
@@ -166,9 +259,17 @@ static int look_up(struct job *job, struct buf *text, bool *ret_made, struct err
 	return r;
 }
 
+/* A program that changed no file may still have done something elsewhere. */
+static int may_have_acted(struct job *job, bool *ret, struct err *err)
+{
+	*ret = false;
+	return job->tool->traits & TOOL_RUNS ? exec_reaches_out(job->run->agent->ws, job->run->ctx, ret, err) : 0;
+}
+
 /* *ret_known: the call is settled; otherwise it has to be made. */
 static int recover(struct job *job, bool *ret_known, struct err *err)
 {
+	bool outside = job->tool->traits & TOOL_OPEN_WORLD;
 	struct buf text;
 	int r = 0;
 
@@ -176,14 +277,16 @@ static int recover(struct job *job, bool *ret_known, struct err *err)
 	if (job->tool->traits & TOOL_READS_ONLY)
 		return 0;
 	buf_init(&text, job->run->ctx->arena, 64 * KIB);
-	if (!(job->tool->traits & TOOL_OPEN_WORLD)) {
+	if (!outside) {
 		buf_lit(&text, "done: the process was interrupted after this call had changed what is below; if it "
 			       "changes more than that, look before you go on:");
 		r = look_up(job, &text, ret_known, err);
-	} else if (!(job->tool->traits & TOOL_IDEMPOTENT)) {
-		buf_lit(&text,
-			"the outcome is unknown: the process was interrupted during this call, and it may or may "
-			"not have taken effect; find out before you repeat it");
+		if (r == 0 && !*ret_known)
+			r = may_have_acted(job, &outside, err);
+	}
+	if (r == 0 && outside && !(job->tool->traits & TOOL_IDEMPOTENT)) {
+		buf_clear(&text);
+		buf_lit(&text, OUTCOME_UNKNOWN "; find out before you repeat it");
 		*ret_known = job->is_error = true;
 	}
 	job->text = buf_str(&text);
@@ -191,6 +294,14 @@ static int recover(struct job *job, bool *ret_known, struct err *err)
 }
 
 /* --- in groups --- */
+
+/* The MCP server that the call goes to; empty: none. */
+static struct str server_of(const struct job *job)
+{
+	if (job->remote)
+		return mcp_client_name(job->remote->client);
+	return job->own && job->own->names_server ? jv_get_str(input_of(job), "server") : STR_NONE;
+}
 
 static void job_init(struct job *job, struct run *run, const struct turn_state *state, size_t index)
 {
@@ -210,13 +321,19 @@ static void job_init(struct job *job, struct run *run, const struct turn_state *
 	if (job->own || job->remote)
 		job->tool = job->own ? &job->own->info : &job->remote->info;
 	if (job->tool)
-		job->gate = gates_decide(run->agent->gates, job->tool, input_of(job));
+		job->gate = gates_decide(run->agent->gates, job->tool, server_of(job), input_of(job));
 }
 
 static bool may_run_along(const struct job *job)
 {
 	return job->tool && (job->tool->traits & TOOL_READS_ONLY || (job->own && job->own->runs_along)) &&
 	       !jv_get(job->block, "input_error") && job->gate.effect == GATE_ALLOW;
+}
+
+/* What a call reads may be the work of a subagent that was called before it. */
+static bool runs_with(const struct job *first, const struct job *job)
+{
+	return may_run_along(job) && !((first->tool->traits ^ job->tool->traits) & TOOL_READS_ONLY);
 }
 
 static void queue_intent(struct job *job)
@@ -242,6 +359,8 @@ static void queue_result(struct job *job)
 	jv_set_str(arena, entry, "toolCallId", jv_get_str(job->block, "id"));
 	jv_set_str(arena, entry, "name", jv_get_str(job->block, "name"));
 	jv_set_str(arena, entry, "output", job->text);
+	if (job->picture)
+		jv_set(arena, entry, "picture", jv_copy(arena, job->picture));
 	if (job->is_error)
 		jv_set_bool(arena, entry, "is_error", true);
 	journal_queue(job->run, entry);
@@ -267,13 +386,15 @@ static int pass_gate(struct job *job, bool *ret_refused, struct err *err)
 	if (r)
 		return r;
 	job->run->waiting = state == APPROVAL_WAITING;
-	*ret_refused = job->is_error = state == APPROVAL_REFUSED;
+	*ret_refused = job->is_error = state == APPROVAL_REFUSED || state == APPROVAL_EXPIRED;
 	if (*ret_refused)
 		job->text = arena_printf(job->run->ctx->arena,
 					 "%.*s was not called: %s (%.*s); do not try to get the same "
 					 "effect in another way",
 					 STR_ARG(job->tool->name),
-					 job->gate.effect == GATE_DENY ? "it is denied" : "its approval was refused",
+					 job->gate.effect == GATE_DENY ? "it is denied"
+					 : state == APPROVAL_EXPIRED   ? "nobody approved it in time"
+								       : "its approval was refused",
 					 STR_ARG(job->gate.rule));
 	return 0;
 }
@@ -286,7 +407,14 @@ static bool is_settled(struct job *job)
 
 	if (job->tool && !why.len)
 		return false;
+	if (!job->tool && is_recorded(job)) /* of a server, a program or tools/ that had it then */
+		return true;
 	job->is_error = true;
+	if (!job->tool && job->has_intent) { /* of a program, a server or tools/, which had it when the call began */
+		job->text = arena_printf(arena, OUTCOME_UNKNOWN "; the tool \"%.*s\" is no longer there",
+					 STR_ARG(utf8_first(jv_get_str(job->block, "name"), 100)));
+		return true;
+	}
 	job->text = job->tool ? arena_printf(arena, "%.*s was not called: its arguments are not valid JSON (%.*s)",
 					     STR_ARG(job->tool->name), STR_ARG(why))
 			      : arena_printf(arena, "there is no tool \"%.*s\"; use one of those that are offered",
@@ -298,8 +426,10 @@ static void run_jobs(struct job *jobs, size_t count)
 {
 	bool threaded[AGENT_THREADS_MAX] = {0};
 
-	for (size_t i = 0; i < count; i++)
+	for (size_t i = 0; i < count; i++) {
 		jobs[i].arena = arena_new();
+		jobs[i].is_given = take_recorded(&jobs[i]);
+	}
 	for (size_t i = 1; i < count; i++)
 		threaded[i] = pthread_create(&jobs[i].thread, NULL, job_run, &jobs[i]) == 0;
 	for (size_t i = 0; i < count; i++)
@@ -355,7 +485,7 @@ static int run_next(struct run *run, const struct turn_state *state, size_t inde
 	if (!known && may_run_along(&jobs[0]))
 		for (; index < state->call_count && count < AGENT_THREADS_MAX && !state->calls[index].result; index++) {
 			job_init(&jobs[count], run, state, index);
-			if (!may_run_along(&jobs[count]))
+			if (!runs_with(&jobs[0], &jobs[count]))
 				break;
 			count++;
 		}

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * `stead chat`: turns of one session, line by line. On a terminal libedit edits the line and remembers the ones before
- * it; without that library, or with input from a pipe, a line is read as it comes. Ctrl-C during a turn cancels that
- * turn; its steps are in the log, and it can go on later.
+ * it, and what was said in the session before; without that library, or with input from a pipe, a line is read as it
+ * comes. Ctrl-C during a turn stops that turn; its steps are in the log.
  */
 #include <signal.h>
 #include <stdatomic.h>
@@ -10,11 +10,14 @@
 #include <unistd.h>
 
 #include "agent/agent_commands.h"
+#include "agent/agent_internal.h"
 #include "agent/show.h"
 #include "base/clock.h"
 #include "base/limits.h"
 #include "net/dynlib.h"
 #include "workspace/fork.h"
+
+#define RECALLED 500 /* entries of the session that are looked through for lines of before */
 
 struct chat {
 	struct cli *cli;
@@ -47,8 +50,7 @@ static bool has_edit(void)
 	       dynlib_load("libedit.so.2", "libedit2", entries, COUNT(entries), &ignored) == 0;
 }
 
-/* The next line, with free(); NULL at the end. */
-static char *next_line(bool edits)
+static char *read_line(bool edits)
 {
 	char *line = NULL;
 	size_t cap = 0;
@@ -65,6 +67,39 @@ static char *next_line(bool edits)
 		return line;
 	free(line);
 	return NULL;
+}
+
+/* The next line, with free(); NULL at the end. Ctrl-C drops what was typed, as it does in a shell. */
+static char *next_line(bool edits)
+{
+	char *line;
+
+	atomic_store(&interrupted.requested, false);
+	while (!(line = read_line(edits)) && isatty(STDIN_FILENO) && atomic_load(&interrupted.requested)) {
+		atomic_store(&interrupted.requested, false);
+		clearerr(stdin);
+		fputc('\n', stderr);
+	}
+	return line;
+}
+
+/* What the person has said before in this session can be called up again. */
+static void recall(struct chat *chat)
+{
+	struct session_ref ref = {.agent = workspace_actor(chat->cli->ws).agent,
+				  .session = agent_session_of(chat->cli)};
+	struct session_page page;
+	struct err ignored;
+
+	if (session_history(chat->cli->ws, &chat->cli->ctx, ref, 0, RECALLED, true, &page, &ignored) != 0)
+		return;
+	for (const struct jv_member *m = jv_first(page.entries); m; m = m->next)
+		if (str_is(jv_get_str(m->value, "role"), "user")) {
+			struct str said = transcript_said(m->value);
+
+			if (said.len && str_find_char(said, '\n') == said.len)
+				edit.add_history(arena_cstr(chat->cli->ctx.arena, said));
+		}
 }
 
 /* --- commands --- */
@@ -89,6 +124,21 @@ static int do_compact(struct chat *chat, struct str rest, struct err *err)
 	return r;
 }
 
+static const char *plural(long long count)
+{
+	return count == 1 ? "" : "s";
+}
+
+static void print_changes(struct chat *chat, const char *what, const struct jv *report)
+{
+	long long count = jv_get_int(report, "changes", 0);
+
+	if (count)
+		output_printf(&chat->cli->out, "%s, with %lld change%s of files\n", what, count, plural(count));
+	else
+		output_printf(&chat->cli->out, "%s; it changed no files\n", what);
+}
+
 static int do_undo(struct chat *chat, struct str rest, struct err *err)
 {
 	struct jv *report;
@@ -96,8 +146,7 @@ static int do_undo(struct chat *chat, struct str rest, struct err *err)
 
 	(void)rest;
 	if (r == 0)
-		output_printf(&chat->cli->out, "took back the last turn and %lld changes of files\n",
-			      (long long)jv_get_int(report, "changes", 0));
+		print_changes(chat, "took back the last turn", report);
 	return r;
 }
 
@@ -108,8 +157,7 @@ static int do_redo(struct chat *chat, struct str rest, struct err *err)
 
 	(void)rest;
 	if (r == 0)
-		output_printf(&chat->cli->out, "brought back the turn and %lld changes of files\n",
-			      (long long)jv_get_int(report, "changes", 0));
+		print_changes(chat, "brought back the turn", report);
 	return r;
 }
 
@@ -124,8 +172,9 @@ static int do_fork(struct chat *chat, struct str rest, struct err *err)
 	int r = fork_create(ws, &chat->cli->ctx, name, FORK_AT_HEAD, &report, err);
 
 	if (r == 0)
-		output_printf(&chat->cli->out, "made the workspace %.*s; go on there with 'stead chat -w %.*s'\n",
-			      STR_ARG(name), STR_ARG(name));
+		output_printf(&chat->cli->out, "made the workspace %.*s; go on there with 'stead chat -w %.*s%s%.*s'\n",
+			      STR_ARG(name), STR_ARG(name), chat->session.len ? " --session " : "",
+			      STR_ARG(chat->session));
 	return r;
 }
 
@@ -140,10 +189,10 @@ static int do_status(struct chat *chat, struct str rest, struct err *err)
 		return r;
 	tokens = jv_get_int(v, "tokens", 0);
 	window = jv_get_int(v, "window", 1);
-	output_printf(&chat->cli->out, "session %.*s, model %.*s, %lld turns, about %lld of %lld tokens (%lld %%)%s\n",
+	output_printf(&chat->cli->out, "session %.*s, model %.*s, %lld turn%s, about %lld of %lld tokens (%lld %%)%s\n",
 		      STR_ARG(jv_get_str(v, "session")), STR_ARG(jv_get_str(v, "model")),
-		      (long long)jv_get_int(v, "turns", 0), tokens, window, 100 * tokens / window,
-		      jv_get_bool(v, "open", false) ? "; the last turn was cut off" : "");
+		      (long long)jv_get_int(v, "turns", 0), plural(jv_get_int(v, "turns", 0)), tokens, window,
+		      100 * tokens / window, jv_get_bool(v, "open", false) ? "; the last turn was cut off" : "");
 	return 0;
 }
 
@@ -182,6 +231,16 @@ static int do_help(struct chat *chat, struct str rest, struct err *err)
 
 /* --- turns --- */
 
+/* The person did not want the rest of it, so it is closed and does not go on with the next message. */
+static int stop_turn(struct chat *chat, struct err *err)
+{
+	bool was_open;
+
+	atomic_store(&interrupted.requested, false);
+	fprintf(stderr, "[stopped]\n");
+	return agent_drop(chat->agent, &chat->cli->ctx, chat->session, &was_open, err);
+}
+
 static int take_turn(struct chat *chat, struct str text, struct err *err)
 {
 	struct show show = {.cli = chat->cli};
@@ -195,8 +254,12 @@ static int take_turn(struct chat *chat, struct str text, struct err *err)
 	int r = agent_run(chat->agent, &chat->cli->ctx, &turn, &result, err);
 
 	show_end_line(&show);
+	if (r == -ERR_CANCELLED && atomic_load(&interrupted.requested))
+		return stop_turn(chat, err);
 	if (r == 0 && result.waiting)
 		show_waiting(chat->cli, &result);
+	else if (r == 0)
+		show_shortfall(&result);
 	return r;
 }
 
@@ -219,16 +282,25 @@ static int take_line(struct chat *chat, struct str line, struct err *err)
 		if (str_is(word, commands[i].name))
 			return commands[i].run(chat, str_trim(str_from(line, word.len)), err);
 	if (!utf8_valid(line))
-		return err_set(err, ERR_INVALID, "the line is not UTF-8 text");
+		return err_set(err, ERR_INVALID, "the line is not UTF-8 text; type it again");
 	if (looks_like_command(word))
 		return err_set(err, ERR_INVALID, "there is no command \"%.*s\"; /help lists them", STR_ARG(word));
 	return take_turn(chat, line, err);
 }
 
+static bool chat_edits(struct chat *chat)
+{
+	bool edits = has_edit();
+
+	if (edits)
+		recall(chat);
+	return edits;
+}
+
 /* An error ends its line, not the chat; from a pipe it ends the program, so that a script notices. */
 static int talk(struct chat *chat, struct err *err)
 {
-	bool edits = has_edit(), person = isatty(STDIN_FILENO);
+	bool edits = chat_edits(chat), person = isatty(STDIN_FILENO);
 	struct arena *arena = chat->cli->ctx.arena;
 	char *line;
 	int r = 0;
@@ -237,7 +309,6 @@ static int talk(struct chat *chat, struct err *err)
 		struct str text = str_trim(str_of(line));
 
 		chat->cli->ctx.arena = arena_new();
-		atomic_store(&interrupted.requested, false);
 		r = text.len ? take_line(chat, text, err) : 0;
 		output_flush(&chat->cli->out);
 		if (r && person)

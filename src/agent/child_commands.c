@@ -21,10 +21,13 @@ static int run_list(struct cli *cli, struct err *err)
 		jv_push(cli->ctx.arena, list, m->value);
 	if (cli_json(cli, list))
 		return 0;
-	for (const struct jv_member *m = jv_first(list); m; m = m->next)
+	for (const struct jv_member *m = jv_first(list); m; m = m->next) {
+		struct str task = jv_get_str(m->value, "task");
+
 		output_printf(&cli->out, "%.*s  %-9.*s  %.*s  %.*s\n", STR_ARG(jv_get_str(m->value, "taskId")),
 			      STR_ARG(jv_get_str(m->value, "status")), STR_ARG(jv_get_str(m->value, "subAgentId")),
-			      STR_ARG(utf8_first(jv_get_str(m->value, "task"), 60)));
+			      STR_ARG(utf8_first(str_first(task, str_find_char(task, '\n')), 60)));
+	}
 	if (!jv_count(list))
 		output_add(&cli->out, STR("this session has given no tasks to subagents\n"));
 	return 0;
@@ -59,7 +62,8 @@ static int run_output(struct cli *cli, struct err *err)
 	if (!record_has_ended(record))
 		return err_set(err, ERR_UNAVAILABLE, "task %.*s has no result yet; it is %.*s",
 			       STR_ARG(jv_get_str(record, "taskId")), STR_ARG(jv_get_str(record, "status")));
-	output_printf(&cli->out, "%.*s\n", STR_ARG(why.len ? why : jv_get_str(record, "result")));
+	output_words(&cli->out,
+		     arena_printf(cli->ctx.arena, "%.*s\n", STR_ARG(why.len ? why : jv_get_str(record, "result"))));
 	return 0;
 }
 

@@ -149,7 +149,7 @@ static int call_send(const struct agent_tool *tool, struct run *run, struct ctx 
 
 	(void)tool;
 	if (!key.len == !label.len)
-		return err_set(err, ERR_INVALID, "give either agent_key or label");
+		return err_set(err, ERR_INVALID, "give either agent_key or label, not both");
 	r = children_send(run, ctx, key.len ? key : label, jv_get_str(args, "message"), &record, err);
 	if (r == 0 && wait_ns > 0)
 		r = wait_for_one(run, ctx, wait_ns, &record, err);
@@ -267,7 +267,7 @@ static int call_wait(const struct agent_tool *tool, struct run *run, struct ctx 
 		add_outcome(&text, m->value, true, TASK_RESULT_MAX / 4);
 		buf_lit(&text, "\n");
 	}
-	*ret_text = text.len ? buf_str(&text) : STR("no task has ended");
+	*ret_text = text.len ? buf_str(&text) : jv_count(list) ? STR("no task has ended") : STR("no task is running");
 	return 0;
 }
 
@@ -398,6 +398,8 @@ static int add(struct agent *agent, const struct child_tool *t, struct str name,
 	struct agent_tool tool = {
 		.info = {.name = name, .title = name, .description = description, .traits = t->traits},
 		.runs_along = !(t->traits & TOOL_READS_ONLY) && t->call != call_cancel,
+		.ends_itself = true,
+		.is_of_agents = true,
 		.call = t->call};
 	int r = schema_text_parse(agent->arena, t->args ? t->args : "", &schema, err);
 
@@ -432,7 +434,8 @@ int child_tools_add(struct agent *agent, struct err *err)
 	for (size_t i = 0; i < COUNT(tools) && r == 0; i++)
 		if (str_is(dialect, tools[i].dialect))
 			r = add(agent, &tools[i], str_of(tools[i].name), str_of(tools[i].description), err);
-	if (r == 0 && str_is(dialect, "omnicoreagent"))
+	if (r == 0 && str_is(dialect, "omnicoreagent") &&
+	    !tool_list_has_builtin_of(workspace_config(agent->ws)->tools_deny, STR("spawn_subagents")))
 		r = add_team(agent, err);
 	return r;
 }

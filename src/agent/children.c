@@ -76,10 +76,10 @@ static int check_limits(const struct addition *a, const struct jv *tasks, struct
 			"without subagents",
 			jv_count(tasks), (unsigned long long)a->limits.max_tasks);
 	if (a->limits.max_tokens && tokens >= a->limits.max_tokens)
-		return err_set(
-			err, ERR_QUOTA,
-			"the subagents of this conversation have used %llu tokens, and subagents.max_tokens is %llu",
-			(unsigned long long)tokens, (unsigned long long)a->limits.max_tokens);
+		return err_set(err, ERR_QUOTA,
+			       "the subagents of this conversation have used %llu tokens, and subagents.max_tokens is "
+			       "%llu; do the rest yourself",
+			       (unsigned long long)tokens, (unsigned long long)a->limits.max_tokens);
 	return 0;
 }
 
@@ -205,7 +205,9 @@ static int declaration_of(struct run *run, struct ctx *ctx, struct str id, struc
 		return 0;
 	r = subagent_get(crew_workspace(run->agent->kin.crew), ctx, id, ret, err);
 	if (r == 0 && str_is(jv_get_str(*ret, "mode"), "primary"))
-		return err_set(err, ERR_DENIED, "\"%.*s\" is declared with mode: primary and cannot be a subagent",
+		return err_set(err, ERR_DENIED,
+			       "\"%.*s\" is declared with mode: primary and cannot be a subagent; list_subagents shows "
+			       "the others",
 			       STR_ARG(utf8_first(id, 64)));
 	return r;
 }
@@ -218,7 +220,9 @@ static int check_team(const struct run *run, struct str id, struct err *err)
 	for (const struct jv_member *m = jv_first(members); m; m = m->next)
 		if (str_eq(jv_str_of(m->value), id))
 			return 0;
-	return members ? err_set(err, ERR_DENIED, "\"%.*s\" is not a member of the team", STR_ARG(utf8_first(id, 64)))
+	return members ? err_set(err, ERR_DENIED,
+				 "\"%.*s\" is not a member of the team; give the task to one of its members",
+				 STR_ARG(utf8_first(id, 64)))
 		       : 0;
 }
 

@@ -124,7 +124,7 @@ struct crew *crew_of(struct workspace *ws)
 {
 	static const char key;
 
-	return workspace_slot(ws, &key, crew_open, crew_close);
+	return workspace_thread_slot(ws, &key, crew_open, crew_close);
 }
 
 struct workspace *crew_workspace(struct crew *crew)
@@ -171,6 +171,7 @@ static struct child *child_new(struct crew *crew, struct agent *parent, const st
 	c->kin = (struct kin){.crew = crew,
 			      .top = c->records.top,
 			      .depth = (unsigned)jv_get_int(c->record, "depth", 1),
+			      .recorded = parent->kin.recorded,
 			      .filter_count = parent->kin.filter_count};
 	for (size_t i = 0; i < parent->kin.filter_count; i++)
 		c->kin.filters[i] = (struct tool_filter){agent_keep(c->arena, parent->kin.filters[i].only),

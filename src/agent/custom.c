@@ -13,11 +13,11 @@
 #include <stdlib.h>
 
 #include "agent/custom_packages.h"
-#include "agent/custom_workers.h"
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/limits.h"
 #include "home/exec/exec.h"
+#include "home/exec/workers.h"
 #include "text/schema.h"
 
 #define HEAD_LINES   20
@@ -104,7 +104,6 @@ static int run_job(struct workspace *ws, struct ctx *ctx, const struct custom_to
 		   struct str input, struct sandbox_result *ret, struct err *err)
 {
 	struct sandbox_job job;
-	int64_t left_ms = ctx->deadline_ns ? (ctx->deadline_ns - clock_monotonic_ns()) / NS_PER_MS : INT64_MAX;
 	int r = exec_job(ws, ctx, &job, err);
 
 	*ret = (struct sandbox_result){0};
@@ -113,8 +112,6 @@ static int run_job(struct workspace *ws, struct ctx *ctx, const struct custom_to
 	job.argv = argv;
 	job.input = input;
 	job.limits.timeout_ms = tool->rights.timeout_s ? tool->rights.timeout_s * 1000 : job.limits.timeout_ms;
-	if (left_ms < job.limits.timeout_ms)
-		job.limits.timeout_ms = left_ms > 1 ? left_ms : 1;
 	job.limits.output = TOOL_TEXT_MAX;
 	job.answer_max = tool->is_python ? TOOL_TEXT_MAX : 0;
 	if (tool->rights.files == FILES_NONE)
@@ -128,10 +125,10 @@ static int run_job(struct workspace *ws, struct ctx *ctx, const struct custom_to
 		return -(int)err->kind;
 	r = tool->is_python ? custom_packages(ws, ctx, &job, err) : 0;
 	if (r == 0 && tool->is_warm)
-		job.worker = custom_worker_take(ws, ctx, &job, tool->path, tool->source);
+		job.worker = exec_worker_take(ws, ctx, &job, tool->path, tool->source, true);
 	if (r == 0)
 		r = exec_run(ws, ctx, &job, ret, err);
-	custom_worker_give(ws, job.worker);
+	exec_worker_give(ws, job.worker);
 	return r;
 }
 
@@ -141,7 +138,8 @@ static int failed_run(const struct custom_tool *tool, struct arena *arena, const
 	struct str said = str_trim(sandbox_clean(arena, result->said.text));
 
 	if (result->timed_out)
-		return err_set(err, ERR_TIMEOUT, "%.*s was stopped at its time limit", STR_ARG(tool->path));
+		return err_set(err, ERR_TIMEOUT, "%.*s was stopped at its time limit; ask for less at once",
+			       STR_ARG(tool->path));
 	return err_set(err, ERR_INVALID, "%.*s failed with exit code %d%s%.*s", STR_ARG(tool->path), result->exit_code,
 		       said.len ? ": " : "", STR_ARG(utf8_first(said, 300)));
 }
@@ -318,20 +316,28 @@ static bool name_ok(struct str name)
 	return true;
 }
 
+/* A tool that may reach a host acts outside of the workspace, whatever it may do with the files. */
+static unsigned traits_of(const struct rights *rights)
+{
+	if (rights->net.len)
+		return TOOL_OPEN_WORLD;
+	return rights->files == FILES_WRITE ? 0 : TOOL_READS_ONLY | TOOL_IDEMPOTENT;
+}
+
 /* Adds one, from {name, description, input_schema}. */
 static int add_tool(struct finding *f, const struct custom_tool *custom, const struct jv *says, struct err *err)
 {
 	struct arena *arena = f->agent->arena;
 	struct custom_tool *kept = ARENA_NEW(arena, struct custom_tool);
 	struct str name = arena_str(arena, jv_get_str(says, "name"));
-	struct agent_tool tool = {
-		.info = {.name = name,
-			 .title = name,
-			 .description = arena_str(arena, jv_get_str(says, "description")),
-			 .input_schema = agent_keep(arena, jv_get(says, "input_schema")),
-			 .traits = custom->rights.files == FILES_WRITE ? 0 : TOOL_READS_ONLY | TOOL_IDEMPOTENT},
-		.call = custom->is_python ? call_python : call_program,
-		.arg = kept};
+	struct agent_tool tool = {.info = {.name = name,
+					   .title = name,
+					   .description = arena_str(arena, jv_get_str(says, "description")),
+					   .input_schema = agent_keep(arena, jv_get(says, "input_schema")),
+					   .traits = traits_of(&custom->rights)},
+				  .ends_itself = true,
+				  .call = custom->is_python ? call_python : call_program,
+				  .arg = kept};
 
 	*kept = *custom;
 	if (!name_ok(name))

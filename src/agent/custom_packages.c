@@ -68,6 +68,7 @@ static int install(struct workspace *ws, struct ctx *ctx, const struct sandbox_j
 	struct sandbox_result result;
 	struct sandbox_job job;
 	struct str said;
+	size_t at;
 	int r = exec_job(ws, ctx, &job, err);
 
 	if (r)
@@ -88,6 +89,8 @@ static int install(struct workspace *ws, struct ctx *ctx, const struct sandbox_j
 	sandbox_result_release(&result);
 	if (result.exit_code == 0 && !said.len)
 		return 0;
+	at = str_rfind_char(said, '\n'); /* pip gives the reason last, after its warnings */
+	said = at < said.len ? str_from(said, at + 1) : said;
 	return err_set(err, ERR_UNAVAILABLE,
 		       "the packages of " REQUIREMENTS " cannot be installed from " WHEELS ": %.*s",
 		       STR_ARG(utf8_first(said, 300)));

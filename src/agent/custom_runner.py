@@ -2,9 +2,8 @@
 # Runs in the sandbox: describes or calls the tools of one file of tools/. Standard input is one JSON object,
 # {"file", "source", "call"?, "args"?}; the answer, one more, goes to descriptor 3.
 #
-# With the argument "worker", standard input is the source, and descriptor 3 is a socket: what the source imports is
-# imported, and each packet on the socket brings the descriptors of a call, which a fork of this process makes. The
-# source itself runs in that fork, so no call finds anything of another one.
+# With the argument "worker", standard input is the source: what it imports is imported, and worker.py waits for calls. The
+# source itself runs in the process of a call, so no call finds anything of another one.
 import sys
 
 sys.path[:] = [p for p in sys.path if p]  # files of the workspace are not code of a tool: agents write them
@@ -154,45 +153,12 @@ def import_all(statements):
                 import_all(getattr(s, part, []))
 
 
-def open_streams():
-    sys.stdin = sys.__stdin__ = open(0, closefd=False)
-    sys.stdout = sys.__stdout__ = open(1, "w", closefd=False)
-    sys.stderr = sys.__stderr__ = open(2, "w", buffering=1, errors="backslashreplace", closefd=False)
-    if "numpy.random" in sys.modules:  # the random module does this by itself
-        sys.modules["numpy.random"].seed()
-
-
-def wait_for_calls():
-    """Returns in the process of a call."""
-    import atexit, gc, socket, threading
-
-    del sys.argv[1:]
+def prepare():
     sys.dont_write_bytecode = True
     try:
         import_all(compile(sys.stdin.read(), "tool", "exec", 0x400).body)  # as a tree
     except SyntaxError:
         pass
-    talk = socket.socket(fileno=3)
-    gc.collect()
-    gc.freeze()
-    talk.send(b"r")
-    while True:
-        data, fds, _, _ = socket.recv_fds(talk, 16, 4)
-        if not data:
-            os._exit(0)
-        pid = os.fork()
-        if pid == 0:
-            talk.detach()
-            os.setsid()
-            for number, fd in enumerate(fds):
-                os.dup2(fd, number)
-                os.close(fd)
-            return
-        for fd in fds:
-            os.close(fd)
-        _, status, used = os.wait4(pid, 0)
-        cpu = int((used.ru_utime + used.ru_stime) * 1e6)
-        talk.send(b"x %d %d %d" % (status, cpu, used.ru_maxrss * 1024))
 
 
 def end():
@@ -209,9 +175,8 @@ def end():
 
 offer_modules()
 if sys.argv[1:] == ["worker"]:
-    wait_for_calls()
+    wait_for_calls(prepare)
     os.chdir(os.environ["OPENPAW_WORKSPACE_PATH"])
-    open_streams()
     call()
     end()
 call()

@@ -54,7 +54,8 @@ static int add_rule(struct gates *g, const struct jv *v, struct err *err)
 	int r;
 
 	if (g->count == RULES_MAX)
-		return err_set(err, ERR_TOO_LARGE, "agent.yaml: policy.rules has more than %d rules", RULES_MAX);
+		return err_set(err, ERR_TOO_LARGE, "agent.yaml: policy.rules has more than %d rules; remove some",
+			       RULES_MAX);
 	rule->effect = effect_of(jv_get_str(v, "effect"));
 	rule->id = jv_get_str(v, "id");
 	rule->arguments = jv_get(v, "arguments");
@@ -182,42 +183,56 @@ static bool places_match(const struct gate_rule *rule, bool hosts, const struct 
 	return rule->effect == GATE_ALLOW ? seen > 0 && fit == seen : fit > 0;
 }
 
-/* Tools of a server have its name before theirs. */
-static bool server_matches(const struct gate_rule *rule, struct str tool)
+/* In a text that is not a path, '/' is a character like any other. */
+static struct str without_slashes(struct arena *arena, struct str text)
 {
-	size_t end = str_find(tool, STR("__"), 0);
+	struct str copy = arena_str(arena, text);
 
-	return end != SIZE_MAX && glob_match(rule->server, str_first(tool, end));
+	for (size_t i = 0; i < copy.len; i++)
+		if (copy.ptr[i] == '/')
+			((char *)copy.ptr)[i] = ' ';
+	return copy;
 }
 
+static bool text_matches(struct arena *arena, struct str pattern, struct str text)
+{
+	const struct glob *glob;
+	struct err ignored;
+
+	return glob_compile(arena, pattern, GLOB_NOCASE, &glob, &ignored) == 0 && glob_match(glob, text);
+}
+
+/* "*" in a rule that asks or denies matches any text, so that a '/' in a command does not open the gate. */
 static bool arguments_match(const struct gate_rule *rule, const struct jv *input)
 {
 	ARENA_SCOPE struct arena *arena = arena_new();
 
 	for (const struct jv_member *m = jv_first(rule->arguments); m; m = m->next) {
 		const struct jv *v = jv_get_key(input, m->key);
-		const struct glob *glob;
+		struct str pattern = jv_str_of(m->value);
 		struct buf text;
-		struct err ignored;
 
-		if (!v || glob_compile(arena, jv_str_of(m->value), GLOB_NOCASE, &glob, &ignored) != 0)
+		if (!v)
 			return false;
 		buf_init(&text, arena, JSON_LEN_MAX);
 		if (v->type == JV_STR)
 			buf_add(&text, v->u.s);
 		else
 			jv_write(&text, v);
-		if (!glob_match(glob, buf_str(&text)))
+		if (!text_matches(arena, pattern, buf_str(&text)) &&
+		    (rule->effect == GATE_ALLOW ||
+		     !text_matches(arena, without_slashes(arena, pattern), without_slashes(arena, buf_str(&text)))))
 			return false;
 	}
 	return true;
 }
 
-static bool concerns(const struct gate_rule *rule, const struct tool_info *tool, const struct jv *input)
+static bool concerns(const struct gate_rule *rule, const struct tool_info *tool, struct str server,
+		     const struct jv *input)
 {
 	if (rule->tool && !glob_match(rule->tool, tool->name))
 		return false;
-	if (rule->server && !server_matches(rule, tool->name))
+	if (rule->server && (!server.len || !glob_match(rule->server, server)))
 		return false;
 	if (rule->path && !places_match(rule, false, input))
 		return false;
@@ -235,7 +250,8 @@ static struct gate by_mode(const struct gates *gates, const struct tool_info *to
 	return (struct gate){.effect = GATE_ALLOW};
 }
 
-struct gate gates_decide(const struct gates *gates, const struct tool_info *tool, const struct jv *input)
+struct gate gates_decide(const struct gates *gates, const struct tool_info *tool, struct str server,
+			 const struct jv *input)
 {
 	const struct jv *gated = jv_get_key(gates->gated, tool->name);
 	bool is_gated = gated && jv_get_bool(gated, "require_approval", true);
@@ -246,7 +262,7 @@ struct gate gates_decide(const struct gates *gates, const struct tool_info *tool
 	for (size_t i = 0; i < gates->count; i++) {
 		const struct gate_rule *rule = &gates->rules[i];
 
-		if ((!found.rule.len || rule->effect > found.effect) && concerns(rule, tool, input)) {
+		if ((!found.rule.len || rule->effect > found.effect) && concerns(rule, tool, server, input)) {
 			found.effect = rule->effect;
 			found.rule = rule->id;
 		}

@@ -22,7 +22,8 @@ struct gates;
 /* ERR_INVALID: a pattern is not valid. What the document points to must outlive it. */
 int gates_new(const struct jv *document, struct gates **ret_gates, struct err *err);
 void gates_destroy(struct gates *gates);
-struct gate gates_decide(const struct gates *gates, const struct tool_info *tool, const struct jv *input);
+struct gate gates_decide(const struct gates *gates, const struct tool_info *tool, struct str server,
+			 const struct jv *input);
 /* How long a question waits for an answer, and whether the call is made without one. */
 int64_t gates_wait_ns(const struct gates *gates);
 bool gates_approve_late(const struct gates *gates);

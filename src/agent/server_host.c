@@ -92,7 +92,7 @@ static int pass(struct server_host *h, struct ctx *ctx, const char *what, const 
 	struct run *run = h->run;
 	struct str name = arena_printf(ctx->arena, "%.*s__%s", STR_ARG(h->server), what);
 	struct tool_info info = {.name = name, .traits = TOOL_OPEN_WORLD};
-	struct gate gate = gates_decide(run->agent->gates, &info, params);
+	struct gate gate = gates_decide(run->agent->gates, &info, h->server, params);
 	struct agent_event event = {.kind = AGENT_ASK, .text = gate.rule, .name = name, .input = params};
 
 	if (gate.effect == GATE_ALLOW)
@@ -189,7 +189,7 @@ static int elicit(struct server_host *h, struct ctx *ctx, const struct jv *param
 	enum agent_verdict verdict = AGENT_NO;
 	struct jv *values = NULL;
 
-	if (gates_decide(h->run->agent->gates, &info, params).effect != GATE_DENY)
+	if (gates_decide(h->run->agent->gates, &info, h->server, params).effect != GATE_DENY)
 		verdict = ask_person(h, ctx, params, &values);
 	note_form(h->run, h->server, jv_get_str(params, "message"), actions[verdict]);
 	*ret = jv_object(ctx->arena);

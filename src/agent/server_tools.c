@@ -125,6 +125,7 @@ void server_tools_add(struct agent *agent)
 		has_some = has_some || mcp_client_offers(client, "resources") || mcp_client_offers(client, "prompts");
 	for (size_t i = 0; has_some && i < COUNT(tools); i++) {
 		struct agent_tool tool = {.call = tools[i].call,
+					  .names_server = true,
 					  .info = {.name = str_of(tools[i].name),
 						   .title = str_of(tools[i].name),
 						   .description = str_of(tools[i].description),

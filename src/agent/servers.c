@@ -123,21 +123,40 @@ static void add_tool(struct servers *s, struct listing *l, struct mcp_client *cl
 		.name = tool->name};
 }
 
+/* A schema that a provider would refuse, and with it every request that has the tool. */
+static bool is_for_object(const struct jv *schema)
+{
+	const struct jv *properties = jv_get(schema, "properties");
+
+	return schema && schema->type == JV_OBJECT && str_is(jv_get_str(schema, "type"), "object") &&
+	       (!properties || properties->type == JV_OBJECT);
+}
+
 static void add_tools(struct servers *s, struct listing *l, struct ctx *ctx, struct member *member,
 		      void (*report)(void *arg, struct str sentence), void *arg)
 {
-	for (size_t i = 0; i < member->count; i++) {
-		struct str name = offered_name(s->arena, member->name, member->tools[i].name);
+	const char *why = NULL;
+	struct str first = STR_NONE;
+	size_t left_out = 0;
 
-		if (!name.ptr || find(l, name))
-			report(arg,
-			       arena_printf(ctx->arena,
-					    "the tool \"%.*s\" of the MCP server \"%.*s\" is left out: its name "
-					    "is too long, or another tool has it",
-					    STR_ARG(utf8_first(member->tools[i].name, 80)), STR_ARG(member->name)));
-		else
-			add_tool(s, l, member->client, name, &member->tools[i]);
+	for (size_t i = 0; i < member->count; i++) {
+		const struct mcp_tool *tool = &member->tools[i];
+		struct str name = offered_name(s->arena, member->name, tool->name);
+		const char *reason = !name.ptr || find(l, name)     ? "its name is too long, or another tool has it"
+				     : !is_for_object(tool->schema) ? "its input schema is not one of an object"
+								    : NULL;
+
+		if (!reason)
+			add_tool(s, l, member->client, name, tool);
+		else if (left_out++ == 0)
+			why = reason, first = utf8_first(tool->name, 80);
 	}
+	if (left_out)
+		report(arg,
+		       arena_printf(ctx->arena, "the tool \"%.*s\" of the MCP server \"%.*s\" is left out%s: %s",
+				    STR_ARG(first), STR_ARG(member->name),
+				    left_out == 1 ? "" : arena_printf(ctx->arena, " (and %zu more)", left_out - 1).ptr,
+				    why));
 }
 
 /* True: its tools are not those of before. */

@@ -112,6 +112,7 @@ static int run_show(struct cli *cli, struct err *err)
 
 	if (r)
 		return r;
+	mcp_client_show_errors(client);
 	r = show(cli, client, err);
 	output_flush(&cli->out); /* it has names of the client */
 	mcp_client_destroy(client);

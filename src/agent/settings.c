@@ -142,6 +142,23 @@ int settings_model(struct workspace *ws, const struct agent_opts *opts, struct m
 	return r ? r : model_open(&set, ret, err);
 }
 
+/* A limit in dollars counts with prices: without one it would hold nothing back. Models that need no key cost nothing.
+ */
+static int check_price(const struct agent *agent, const struct model *model, const struct jv *price, struct err *err)
+{
+	const struct jv *spend = jv_get(workspace_config(agent->ws)->document, "spend");
+	struct str label = model_label(model), provider, name;
+
+	if (price || (!jv_get(spend, "max_usd_per_run") && !jv_get(spend, "max_usd_per_day")) ||
+	    !model_split(label, &provider, &name) || !model_key_name(provider))
+		return 0;
+	return err_set(
+		err, ERR_INVALID,
+		"the limit of spend in agent.yaml is in US dollars, and the price of \"%.*s\" is not known; write "
+		"\"price\" next to the model, with 0 if it costs nothing",
+		STR_ARG(utf8_first(label, 100)));
+}
+
 static int add_model(struct agent *agent, const struct agent_opts *opts, const struct jv *price, struct err *err)
 {
 	struct agent_model *m = &agent->models[agent->model_count];
@@ -151,15 +168,51 @@ static int add_model(struct agent *agent, const struct agent_opts *opts, const s
 		return r;
 	m->prices = read_prices(price);
 	agent->model_count++;
-	return 0;
+	return check_price(agent, m->model, price, err);
+}
+
+/* Whether a section of agent.yaml, or one of its fallbacks, is about the model "provider:name". */
+static bool is_about(const struct jv *section, struct str provider, struct str name)
+{
+	struct model_settings set = {0};
+	struct err ignored;
+
+	return section && read_section(section, &set, &ignored) == 0 && str_eq(set.provider, provider) &&
+	       str_eq(set.name, name);
+}
+
+/* What agent.yaml says about a model; NULL: it does not name it. */
+static const struct jv *find_section(const struct jv *model, struct str wanted)
+{
+	struct str provider, name;
+
+	if (!model_split(wanted, &provider, &name))
+		return NULL;
+	if (is_about(model, provider, name))
+		return model;
+	for (const struct jv_member *m = jv_first(jv_get(model, "fallback")); m; m = m->next)
+		if (is_about(m->value, provider, name))
+			return m->value;
+	return NULL;
+}
+
+bool agent_names_model(struct workspace *ws, struct str model)
+{
+	return find_section(jv_get(workspace_config(ws)->document, "model"), model) != NULL;
 }
 
 int settings_models(struct agent *agent, const struct agent_opts *opts, struct err *err)
 {
 	const struct jv *model = jv_get(workspace_config(agent->ws)->document, "model");
-	bool is_configured = !opts->model.len; /* another model has neither its prices nor its substitutes */
-	int r = add_model(agent, opts, is_configured ? jv_get(model, "price") : NULL, err);
+	bool is_configured = !opts->model.len; /* a model that was chosen has no substitutes */
+	const struct jv *section = is_configured ? model : find_section(model, opts->model);
 	const struct jv_member *m = is_configured ? jv_first(jv_get(model, "fallback")) : NULL;
+	struct agent_opts first = *opts;
+	int r;
+
+	if (section && section != model && !first.base_url.len)
+		first.base_url = jv_get_str(section, "base_url");
+	r = add_model(agent, &first, jv_get(section, "price"), err);
 
 	for (; m && r == 0 && agent->model_count < AGENT_MODELS_MAX; m = m->next) {
 		struct agent_opts other = {.model = m->value->type == JV_STR ? m->value->u.s

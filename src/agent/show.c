@@ -35,8 +35,8 @@ enum agent_verdict show_approve(void *arg, const struct agent_event *event, int6
 	buf_init(&input, arena, JSON_LEN_MAX);
 	if (event->input)
 		jv_write(&input, event->input);
-	fprintf(stderr, "allow %.*s %.*s? [y/N] ", STR_ARG(event->name),
-		STR_ARG(utf8_first(buf_str(&input), ASKED_MAX)));
+	fprintf(stderr, "allow %.*s %.*s? [y/N] ", STR_ARG(output_shown(arena, event->name)),
+		STR_ARG(output_shown(arena, utf8_first(buf_str(&input), ASKED_MAX))));
 	if (poll(&in, 1, wait_ns / NS_PER_MS < INT32_MAX ? (int)(wait_ns / NS_PER_MS) : -1) <= 0 ||
 	    !fgets(answer, sizeof(answer), stdin)) {
 		fprintf(stderr, "\n");
@@ -70,7 +70,7 @@ static struct jv *typed_value(struct arena *arena, const struct jv *property, st
 }
 
 /* The words that a value may be. */
-static void print_words(const struct jv *property)
+static void print_words(struct arena *arena, const struct jv *property)
 {
 	const struct jv *items = jv_get(property, "items"), *of = items ? items : property;
 	const struct jv *words = jv_get(of, "enum");
@@ -78,7 +78,8 @@ static void print_words(const struct jv *property)
 	const char *mark = " (";
 
 	for (const struct jv_member *m = jv_first(words ? words : titled); m; m = m->next, mark = "|")
-		fprintf(stderr, "%s%.*s", mark, STR_ARG(jv_str_of(words ? m->value : jv_get(m->value, "const"))));
+		fprintf(stderr, "%s%.*s", mark,
+			STR_ARG(output_shown(arena, jv_str_of(words ? m->value : jv_get(m->value, "const")))));
 	if (mark[0] == '|')
 		fputs(")", stderr);
 }
@@ -95,9 +96,10 @@ static bool ask_value(struct arena *arena, const struct jv_member *property, str
 	buf_init(&shown, arena, 64 * KIB);
 	if (usual)
 		jv_write(&shown, usual);
-	fprintf(stderr, "  %.*s", STR_ARG(utf8_first(title.len ? title : property->key, 100)));
-	print_words(property->value);
-	fprintf(stderr, "%s%.*s: ", usual ? ", usually " : "", STR_ARG(utf8_first(buf_str(&shown), 200)));
+	fprintf(stderr, "  %.*s", STR_ARG(output_shown(arena, utf8_first(title.len ? title : property->key, 100))));
+	print_words(arena, property->value);
+	fprintf(stderr, "%s%.*s: ", usual ? ", usually " : "",
+		STR_ARG(output_shown(arena, utf8_first(buf_str(&shown), 200))));
 	if (!fgets(answer, sizeof(answer), stdin))
 		return false;
 	line = str_trim(arena_str(arena, str_of(answer)));
@@ -116,7 +118,8 @@ enum agent_verdict show_fill(void *arg, const struct agent_event *event, const s
 	if (!isatty(STDIN_FILENO) || !isatty(STDERR_FILENO))
 		return AGENT_LATER;
 	show_end_line(arg);
-	fprintf(stderr, "%.*s asks: %.*s\n", STR_ARG(event->name), STR_ARG(utf8_first(event->text, ASKED_MAX)));
+	fprintf(stderr, "%.*s asks: %.*s\n", STR_ARG(output_shown(arena, event->name)),
+		STR_ARG(output_shown(arena, utf8_first(event->text, ASKED_MAX))));
 	for (const struct jv_member *m = jv_first(jv_get(schema, "properties")); m; m = m->next)
 		if (!ask_value(arena, m, values))
 			return AGENT_LATER;
@@ -135,34 +138,37 @@ static void print_call(struct show *show, const struct agent_event *event)
 	show_end_line(show);
 	buf_init(&input, arena, JSON_LEN_MAX);
 	jv_write(&input, event->input);
-	fprintf(stderr, "[%.*s %.*s]\n", STR_ARG(event->name), STR_ARG(utf8_first(buf_str(&input), INPUT_SHOWN)));
+	fprintf(stderr, "[%.*s %.*s]\n", STR_ARG(output_shown(arena, event->name)),
+		STR_ARG(output_shown(arena, utf8_first(buf_str(&input), INPUT_SHOWN))));
 }
 
 void show_event(void *arg, const struct agent_event *event)
 {
+	ARENA_SCOPE struct arena *arena = arena_new();
+	struct str text = output_shown(arena, event->text);
 	struct show *show = arg;
 
 	switch (event->kind) {
 	case AGENT_TEXT:
 		show->begun = true;
-		output_add(&show->cli->out, event->text);
+		output_words(&show->cli->out, event->text);
 		output_flush(&show->cli->out);
 		break;
 	case AGENT_AGAIN:
 		show_end_line(show);
-		fprintf(stderr, "[again: %.*s]\n", STR_ARG(event->text));
+		fprintf(stderr, "[again: %.*s]\n", STR_ARG(text));
 		break;
 	case AGENT_NOTE:
 		show_end_line(show);
-		fprintf(stderr, "[%.*s]\n", STR_ARG(event->text));
+		fprintf(stderr, "[%.*s]\n", STR_ARG(text));
 		break;
 	case AGENT_CALL:
 		print_call(show, event);
 		break;
 	case AGENT_RESULT:
 		if (event->is_error)
-			fprintf(stderr, "[%.*s failed: %.*s]\n", STR_ARG(event->name),
-				STR_ARG(utf8_first(str_first(event->text, str_find_char(event->text, '\n')), 200)));
+			fprintf(stderr, "[%.*s failed: %.*s]\n", STR_ARG(output_shown(arena, event->name)),
+				STR_ARG(utf8_first(str_first(text, str_find_char(text, '\n')), 200)));
 		break;
 	case AGENT_THINKING:
 	case AGENT_ASK:
@@ -170,14 +176,44 @@ void show_event(void *arg, const struct agent_event *event)
 	}
 }
 
+void show_note(void *arg, const struct agent_event *event)
+{
+	ARENA_SCOPE struct arena *arena = arena_new();
+
+	(void)arg;
+	if (event->kind == AGENT_NOTE)
+		fprintf(stderr, "stead: %.*s\n", STR_ARG(output_shown(arena, event->text)));
+}
+
+struct str show_place(struct cli *cli, struct str session)
+{
+	struct str workspace = cli_setting(cli, "workspace");
+
+	return arena_printf(cli->ctx.arena, "%s%.*s --session %.*s", workspace.len ? " -w " : "", STR_ARG(workspace),
+			    STR_ARG(session));
+}
+
+void show_shortfall(const struct agent_result *result)
+{
+	const char *why = result->cut           ? "the answer was cut at model.max_tokens"
+			  : result->refused     ? "the provider declined to answer; say it in another way"
+			  : !result->answer.len ? "the model ended the turn with an empty answer"
+						: NULL;
+
+	if (why && !result->redirected)
+		fprintf(stderr, "stead: %s\n", why);
+}
+
 void show_waiting(struct cli *cli, const struct agent_result *result)
 {
+	struct str place = show_place(cli, result->session);
+
 	output_flush(&cli->out);
 	for (const struct jv_member *m = jv_first(result->waiting); m; m = m->next)
 		fprintf(stderr,
-			"stead: a call of %.*s waits for approval; decide with 'stead approvals approve %.*s' or 'deny "
-			"%.*s' "
-			"and --session %.*s\n",
-			STR_ARG(jv_get_str(m->value, "name")), STR_ARG(jv_get_str(m->value, "id")),
-			STR_ARG(jv_get_str(m->value, "id")), STR_ARG(result->session));
+			"stead: a call of %.*s waits for approval; decide with 'stead approvals approve %.*s%.*s', or "
+			"'deny' in place of 'approve'\n",
+			STR_ARG(jv_get_str(m->value, "name")), STR_ARG(jv_get_str(m->value, "id")), STR_ARG(place));
+	if (result->unsaid)
+		fprintf(stderr, "stead: that call belongs to the message before; say this one again after it\n");
 }

@@ -42,7 +42,7 @@ static int read_day(struct run *run, struct err *err)
 	struct session_ref ref;
 	struct workspace *ws = spend_place(run, &ref);
 	struct jv *sum;
-	int r = usage_sum(ws, run->ctx, ref.agent, now_ns - now_ns % DAY_NS, &sum, err);
+	int r = usage_sum(ws, run->ctx, STR_NONE, now_ns - now_ns % DAY_NS, &sum, err);
 
 	if (r)
 		return r;
@@ -75,8 +75,9 @@ static int over_usd(const struct jv *spend, const char *key, double spent, struc
 	double most = settings_real(jv_get(spend, key), 0);
 
 	return most > 0 && spent >= most
-		       ? err_set(err, ERR_QUOTA, "%.4f US dollars are spent, and spend.%s in agent.yaml is %.4f", spent,
-				 key, most)
+		       ? err_set(err, ERR_QUOTA,
+				 "%.4f US dollars are spent, and spend.%s in agent.yaml is %.4f; raise it to go on",
+				 spent, key, most)
 		       : 0;
 }
 
@@ -85,7 +86,8 @@ static int over_tokens(const struct jv *spend, const char *key, uint64_t spent, 
 	int64_t most = jv_get_int(spend, key, 0);
 
 	return most > 0 && spent >= (uint64_t)most
-		       ? err_set(err, ERR_QUOTA, "%llu tokens are used, and spend.%s in agent.yaml is %lld",
+		       ? err_set(err, ERR_QUOTA,
+				 "%llu tokens are used, and spend.%s in agent.yaml is %lld; raise it to go on",
 				 (unsigned long long)spent, key, (long long)most)
 		       : 0;
 }

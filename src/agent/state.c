@@ -23,7 +23,7 @@ int state_save(struct run *run, struct err *err)
 	jv_set_str(arena, state, "session_id", run->ref.session);
 	jv_set_str(arena, state, "user_id", workspace_actor(ws).user);
 	jv_set_str(arena, state, "summary", summary.len ? summary : STR(""));
-	jv_set(arena, state, "context", transcript_messages(arena, run->entries));
+	jv_set(arena, state, "context", transcript_messages(arena, run->entries, false));
 	jv_set_str(arena, state, "reply_id", run->turn);
 	jv_set_int(arena, state, "cur_iter", (int64_t)run->step);
 	jv_set_bool(arena, state, "shutdown_interrupted", false);

@@ -22,11 +22,12 @@ bool names_match(const struct jv *patterns, struct str name)
 	return false;
 }
 
-/* What reaches people or acts later is not for subagents: their parent decides about it. */
+/* What reaches people, acts later or belongs to one chat is not for subagents: their parent decides about it. */
 static bool is_for_the_top(struct str name)
 {
-	static const char *const names[] = {"send_message",     "send_file",        "schedule_at", "schedule_every",
-					    "cancel_scheduled", "request_followup", "notify_user", "ask_user"};
+	static const char *const names[] = {"send_message",   "send_file",        "schedule_at",
+					    "schedule_every", "cancel_scheduled", "request_followup",
+					    "notify_user",    "ask_user",         "browse_channel_history"};
 
 	for (size_t i = 0; i < COUNT(names); i++)
 		if (str_is(name, names[i]))
@@ -52,15 +53,27 @@ bool agent_may_call(const struct agent *agent, struct str name)
 	return !settings_is_for_runtimes(name) && passes_filters(agent, name);
 }
 
+static bool lists_tool(const struct jv *list, struct str name)
+{
+	return names_match(list, name) || tool_list_has_builtin_of(list, name);
+}
+
+static bool is_wanted(const struct config *config, struct str name)
+{
+	if (lists_tool(config->tools_deny, name))
+		return false;
+	if (jv_count(config->tools_allow) && !lists_tool(config->tools_allow, name))
+		return false;
+	return !config->builtins_allow || !tool_is_of_builtin(name) || lists_tool(config->builtins_allow, name);
+}
+
 int agent_tool_add(struct agent *agent, const struct agent_tool *tool, struct err *err)
 {
-	const struct config *config = workspace_config(agent->ws);
 	struct str name = tool->info.name;
 
 	if (toolset_find(agent->set, name) || agent_tool_find(agent, name))
 		return err_set(err, ERR_EXISTS, "there is another tool \"%.*s\"", STR_ARG(name));
-	if (names_match(config->tools_deny, name) ||
-	    (jv_count(config->tools_allow) && !names_match(config->tools_allow, name)) || !passes_filters(agent, name))
+	if (!is_wanted(workspace_config(agent->ws), name) || !passes_filters(agent, name))
 		return 0;
 	ARENA_ROOM(agent->arena, agent->own, agent->own_count, agent->own_cap);
 	agent->own[agent->own_count++] = *tool;
@@ -78,13 +91,30 @@ static int call_host(const struct agent_tool *tool, struct run *run, struct ctx 
 	return host->call(host->arg, ctx, args, ret_text, err);
 }
 
+bool agent_is_tool_name(struct str name)
+{
+	for (size_t i = 0; i < name.len; i++) {
+		char c = name.ptr[i];
+
+		if (!(c >= 'a' && c <= 'z') && !(c >= 'A' && c <= 'Z') && !(c >= '0' && c <= '9') && c != '_' &&
+		    c != '-')
+			return false;
+	}
+	return name.len && name.len <= AGENT_TOOL_NAME_MAX;
+}
+
 static int add_host_tool(struct agent *agent, const struct agent_host_tool *given, struct err *err)
 {
 	struct agent_host_tool *host = ARENA_NEW(agent->arena, struct agent_host_tool);
 	unsigned traits = given->reads_only ? TOOL_READS_ONLY | TOOL_IDEMPOTENT : TOOL_OPEN_WORLD;
 	struct agent_tool tool = {.call = call_host, .arg = host};
-	int r = schema_compile(given->schema, err);
+	int r;
 
+	if (!agent_is_tool_name(given->name))
+		return err_set(err, ERR_INVALID,
+			       "the name of the tool \"%.*s\" is not 1 to %zu letters, digits, \"_\" and \"-\"",
+			       STR_ARG(utf8_first(given->name, AGENT_TOOL_NAME_MAX)), AGENT_TOOL_NAME_MAX);
+	r = schema_compile(given->schema, err);
 	if (r)
 		return err_prefix(err, "the schema of the tool \"%.*s\"", STR_ARG(utf8_first(given->name, 64)));
 	*host = *given;

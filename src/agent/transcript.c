@@ -100,6 +100,8 @@ struct making {
 	struct arena *arena;
 	struct jv *list, *message; /* the last of the list; NULL: none */
 	struct jv *open;           /* ids of calls of the last answer that have no result yet */
+	struct jv *pictures;       /* of the results of the last answer; NULL: they are left out */
+	struct jv *begun;          /* members: ids of those of them whose call was begun */
 };
 
 static struct jv *content_of(struct making *m, const char *role)
@@ -124,6 +126,24 @@ static void add_text(struct making *m, const char *role, struct str text)
 	jv_push(m->arena, content_of(m, role), block);
 }
 
+/* After the results: nothing may come between those, and not every provider takes a picture in one. */
+static void add_pictures(struct making *m)
+{
+	for (const struct jv_member *p = m->pictures ? jv_first(m->pictures) : NULL; p; p = p->next) {
+		struct jv *block = jv_object(m->arena), *source = jv_object(m->arena);
+
+		jv_set_str(m->arena, source, "type", STR("base64"));
+		jv_set_str(m->arena, source, "media_type", jv_get_str(p->value, "media_type"));
+		jv_set_str(m->arena, source, "data", jv_get_str(p->value, "data"));
+		jv_set_str(m->arena, block, "type", STR("image"));
+		jv_set(m->arena, block, "source", source);
+		add_text(m, "user", arena_printf(m->arena, "[%.*s:]", STR_ARG(jv_get_str(p->value, "name"))));
+		jv_push(m->arena, content_of(m, "user"), block);
+	}
+	if (m->pictures)
+		m->pictures = jv_array(m->arena);
+}
+
 static void add_result(struct making *m, struct str id, struct str text, bool is_error)
 {
 	struct jv *block = jv_object(m->arena);
@@ -136,13 +156,27 @@ static void add_result(struct making *m, struct str id, struct str text, bool is
 	jv_push(m->arena, content_of(m, "user"), block);
 }
 
+static struct str why_open(struct making *m, struct str id, size_t index)
+{
+	if (jv_get_key(m->begun, id))
+		return STR("the outcome is unknown: the turn was ended during this call, and it may or may not have "
+			   "taken effect");
+	if (index >= AGENT_CALLS_MAX)
+		return arena_printf(m->arena, "this call was not made: one answer may have %d calls; ask for it again",
+				    AGENT_CALLS_MAX);
+	return STR("this call was not made: the turn ended before it");
+}
+
 /* A turn that ended before its calls ran: the model must not find a call without a result. */
 static void close_calls(struct making *m)
 {
-	for (const struct jv_member *id = jv_first(m->open); id; id = id->next)
+	size_t index = 0;
+
+	for (const struct jv_member *id = jv_first(m->open); id; id = id->next, index++)
 		if (id->value->type == JV_STR)
-			add_result(m, id->value->u.s, STR("this call was not made: the turn ended before it"), true);
+			add_result(m, id->value->u.s, why_open(m, id->value->u.s, index), true);
 	m->open = NULL;
+	add_pictures(m);
 }
 
 static void add_answer(struct making *m, const struct jv *entry)
@@ -159,6 +193,7 @@ static void add_answer(struct making *m, const struct jv *entry)
 	if (str_is(jv_get_str(m->message, "role"), "assistant"))
 		m->message = NULL; /* another answer, perhaps over another protocol */
 	m->open = jv_array(m->arena);
+	m->begun = jv_object(m->arena);
 	for (const struct jv_member *b = jv_first(content); b; b = b->next) {
 		jv_push(m->arena, content_of(m, "assistant"), b->value);
 		if (is_type(b->value, "tool_use"))
@@ -176,6 +211,8 @@ static void take_result(struct making *m, const struct jv *entry)
 		if (o->value->type == JV_STR && str_eq(o->value->u.s, id)) {
 			*o->value = (struct jv){.type = JV_NULL};
 			add_result(m, id, jv_get_str(entry, "output"), jv_get_bool(entry, "is_error", false));
+			if (m->pictures && jv_get(entry, "picture"))
+				jv_push(m->arena, m->pictures, (struct jv *)jv_get(entry, "picture"));
 			return;
 		}
 }
@@ -205,9 +242,29 @@ struct jv *transcript_undone(struct arena *arena, const struct jv *entries)
 	return turns;
 }
 
-struct jv *transcript_messages(struct arena *arena, const struct jv *entries)
+uint64_t transcript_turns(struct arena *arena, const struct jv *entries, const struct jv *until)
 {
-	struct making m = {.arena = arena, .list = jv_array(arena)};
+	const struct jv *undone = transcript_undone(arena, entries);
+	uint64_t count = (uint64_t)jv_get_int(transcript_compaction(entries), "turns", 0);
+
+	for (const struct jv_member *m = jv_first(entries); m && m->value != until; m = m->next)
+		count += is_type(m->value, "turn") && !jv_get_key(undone, jv_get_str(m->value, "turn"));
+	return count;
+}
+
+bool transcript_has_pictures(const struct jv *entries)
+{
+	const struct jv_member *m = jv_first(entries);
+
+	while (m && !jv_get(m->value, "picture"))
+		m = m->next;
+	return m;
+}
+
+struct jv *transcript_messages(struct arena *arena, const struct jv *entries, bool shows_pictures)
+{
+	struct making m = {
+		.arena = arena, .list = jv_array(arena), .pictures = shows_pictures ? jv_array(arena) : NULL};
 	struct str summary = jv_get_str(transcript_compaction(entries), "summary");
 	const struct jv *undone = transcript_undone(arena, entries);
 
@@ -223,6 +280,8 @@ struct jv *transcript_messages(struct arena *arena, const struct jv *entries)
 			add_user(&m, e->value);
 		else if (is_message(e->value, "assistant"))
 			add_answer(&m, e->value);
+		else if (is_type(e->value, "tool_use") && m.begun)
+			jv_set_key(arena, m.begun, jv_get_str(e->value, "toolCallId"), jv_bool(arena, true));
 		else if (is_type(e->value, "tool_result"))
 			take_result(&m, e->value);
 	}

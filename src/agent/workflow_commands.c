@@ -16,11 +16,13 @@ static int run_list(struct cli *cli, struct err *err)
 	if (r || cli_json(cli, v))
 		return r;
 	for (const struct jv_member *m = jv_first(jv_get(v, "workflows")); m; m = m->next)
-		output_printf(&cli->out, "%.*s\t%lld steps\t%.*s\n", STR_ARG(jv_get_str(m->value, "name")),
+		output_printf(&cli->out, "%.*s\t%lld step%s\t%.*s\n", STR_ARG(jv_get_str(m->value, "name")),
 			      (long long)jv_get_int(m->value, "steps", 0),
+			      jv_get_int(m->value, "steps", 0) == 1 ? "" : "s",
 			      STR_ARG(jv_get_str(m->value, "description")));
 	for (const struct jv_member *m = jv_first(jv_get(v, "problems")); m; m = m->next)
-		fprintf(stderr, "stead: %.*s\n", STR_ARG(jv_get_str(m->value, "problem")));
+		fprintf(stderr, "stead: %.*s\n",
+			STR_ARG(output_shown(cli->ctx.arena, jv_get_str(m->value, "problem"))));
 	if (!jv_count(jv_get(v, "workflows")) && !jv_count(jv_get(v, "problems")))
 		output_add(&cli->out, STR("there are no workflows; write one to workflows/NAME.yaml\n"));
 	return 0;
@@ -35,6 +37,8 @@ static int run_show(struct cli *cli, struct err *err)
 		return r;
 	if (jv_get_str(v, "description").len)
 		output_printf(&cli->out, "%.*s\n", STR_ARG(jv_get_str(v, "description")));
+	if (jv_get_str(v, "input").len)
+		output_printf(&cli->out, "input: %.*s\n", STR_ARG(jv_get_str(v, "input")));
 	for (const struct jv_member *m = jv_first(jv_get(v, "steps")); m; m = m->next) {
 		const char *mark = " after ";
 
@@ -84,19 +88,19 @@ static int go_on(struct cli *cli, struct str id, struct err *err)
 	struct str status;
 	int r = workflow_run(cli->ws, &cli->ctx, id, &opts, &record, err);
 
-	if (r) {
+	if (r && r != -ERR_NOT_FOUND)
 		cli->hint =
 			arena_printf(cli->ctx.arena,
 				     "nothing is lost: 'stead workflow resume %.*s' goes on with the steps that are "
 				     "not done",
 				     STR_ARG(id))
 				.ptr;
+	if (r)
 		return r;
-	}
 	status = jv_get_str(record, "status");
 	jv_remove(record, "definition");
 	if (!cli_json(cli, record) && str_is(status, "done"))
-		output_printf(&cli->out, "%.*s\n", STR_ARG(jv_get_str(record, "answer")));
+		output_words(&cli->out, arena_printf(cli->ctx.arena, "%.*s\n", STR_ARG(jv_get_str(record, "answer"))));
 	if (str_is(status, "waiting")) {
 		print_waiting(record);
 		cli->status = exit_code_of(ERR_DENIED);
@@ -119,7 +123,7 @@ static int run_run(struct cli *cli, struct err *err)
 	if (str_is(input, "-"))
 		r = input_read(cli->ctx.arena, STDIN_FILENO, TOOL_TEXT_MAX, &input, err);
 	if (r == 0 && !utf8_valid(input))
-		r = err_set(err, ERR_INVALID, "workflow: the input is not UTF-8");
+		r = err_set(err, ERR_INVALID, "workflow: the input is not UTF-8; save it as UTF-8");
 	if (r == 0)
 		r = workflow_begin(cli->ws, &cli->ctx, cli->args.operands[0], str_trim(input), STR_NONE, &record, err);
 	if (r)
@@ -146,11 +150,14 @@ static int run_runs(struct cli *cli, struct err *err)
 
 		for (const struct jv_member *s = jv_first(jv_get(m->value, "steps")); s; s = s->next)
 			ended += jv_get(s->value, "endedAt") || str_is(jv_get_str(s->value, "status"), "skipped");
-		output_printf(&cli->out, "%.*s\t%.*s\t%.*s\t%zu of %zu steps\t%.*s\n",
+		output_printf(&cli->out, "%.*s\t%.*s\t%.*s\t%zu of %zu step%s\t%.*s\n",
 			      STR_ARG(jv_get_str(m->value, "id")), STR_ARG(jv_get_str(m->value, "workflow")),
 			      STR_ARG(jv_get_str(m->value, "status")), ended, jv_count(jv_get(m->value, "steps")),
+			      jv_count(jv_get(m->value, "steps")) == 1 ? "" : "s",
 			      STR_ARG(jv_get_str(m->value, "begunAt")));
 	}
+	if (!jv_count(list))
+		output_add(&cli->out, STR("no runs\n"));
 	return 0;
 }
 

@@ -174,7 +174,7 @@ static int read_step(struct reading *r, const struct jv *given, struct jv **ret_
 	if (e)
 		return e;
 	if (!is_id(id))
-		return refuse(r->err, given, "a step needs an id of small letters, digits, '-' and '_'");
+		return refuse(r->err, given, "a step needs an id of lower-case letters, digits, '-' and '_'");
 	if (has_step(r, id))
 		return refuse(r->err, given, "there are two steps \"%.*s\"", STR_ARG(id));
 	if (!str_trim(jv_get_str(given, "task")).len)
@@ -298,7 +298,7 @@ int workflow_get(struct workspace *ws, struct ctx *ctx, struct str name, struct 
 	int r = wpath_parse(arena_printf(ctx->arena, "workflows/%.*s.yaml", STR_ARG(name)), &path, err);
 
 	if (r == 0 && str_find_char(name, '/') < name.len)
-		r = err_set(err, ERR_INVALID, "the name of a workflow has no '/'");
+		r = err_set(err, ERR_INVALID, "the name of a workflow has no '/'; use letters, digits and '-'");
 	if (r == 0)
 		r = store_read(workspace_home(ws), ctx, path, STORE_WHOLE, YAML_LEN_MAX, &text, NULL, err);
 	if (r == -ERR_NOT_FOUND)

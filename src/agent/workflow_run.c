@@ -97,6 +97,9 @@ int workflow_begin(struct workspace *ws, struct ctx *ctx, struct str name, struc
 	r = workflow_get(ws, ctx, name, &definition, err);
 	if (r)
 		return r;
+	if (jv_get_str(definition, "input").len && !input.len)
+		return err_set(err, ERR_INVALID, "workflow \"%.*s\" needs an input: %.*s", STR_ARG(name),
+			       STR_ARG(utf8_first(jv_get_str(definition, "input"), 200)));
 	if (!id.len)
 		id = str_first(sha256_hex(arena, call_id_new(arena)), 12);
 	for (const struct jv_member *m = jv_first(jv_get(definition, "steps")); m; m = m->next) {

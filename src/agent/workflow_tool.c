@@ -40,6 +40,7 @@ int workflow_tool_add(struct agent *agent, struct err *err)
 	ARENA_SCOPE struct arena *arena = arena_new();
 	struct ctx ctx = {.arena = arena};
 	struct agent_tool tool = {.call = call_workflow,
+				  .ends_itself = true,
 				  .info = {.name = STR("run_workflow"),
 					   .title = STR("Run a workflow"),
 					   .traits = TOOL_OPEN_WORLD | TOOL_IDEMPOTENT}};

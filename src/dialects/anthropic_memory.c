@@ -468,5 +468,6 @@ static const struct tool tools[] = {
 const struct dialect dialect_anthropic_memory = {
 	.name = "anthropic-memory",
 	.root = "memories",
+	.top = "/memories",
 	.tools = tools,
 };

@@ -376,7 +376,7 @@ static const struct tool tools[] = {
 	 .description = "Lists a directory with sizes.",
 	 .args = "path: directory (default .)"},
 	{.name = "bash", .title = "Run a command", .group = "exec", .acts_as = "execute",
-	 .traits = TOOL_LONG | TOOL_DESTRUCTIVE, .call = loom_bash,
+	 .traits = TOOL_LONG | TOOL_DESTRUCTIVE | TOOL_RUNS, .call = loom_bash,
 	 .description = "Runs a command with bash in a sandbox that sees the files, and no network.",
 	 .args =
 		"command!: the command\n"

@@ -513,13 +513,13 @@ static const struct tool tools[] = {
 	 .traits = RO, .call = tool_list_artifacts, .render = render_list_artifacts,
 	 .description = "Lists offloaded tool responses, newest first."},
 	{.name = "execute", .title = "Run a command", .group = "exec", .acts_as = "execute",
-	 .traits = TOOL_LONG | TOOL_DESTRUCTIVE | TOOL_PARKS, .call = omni_execute,
+	 .traits = TOOL_LONG | TOOL_DESTRUCTIVE | TOOL_RUNS | TOOL_PARKS, .call = omni_execute,
 	 .description = "Runs a shell command in a sandbox that sees the workspace at /workspace, and no network.",
 	 .args =
 		"command!: the command, for sh\n"
 		"timeout int>=1: seconds (default 60, at most 180)"},
 	{.name = "run_skill_script", .title = "Run a skill's script", .group = "code", .acts_as = "run_skill_script",
-	 .traits = TOOL_LONG | TOOL_DESTRUCTIVE, .call = omni_run_skill_script,
+	 .traits = TOOL_LONG | TOOL_DESTRUCTIVE | TOOL_RUNS, .call = omni_run_skill_script,
 	 .description = "Runs a script of a skill in the sandbox, over the workspace.",
 	 .args =
 		"skill_name!: the skill\n"

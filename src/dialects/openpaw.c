@@ -434,6 +434,7 @@ static const struct tool tools[] = {
 		"query!: words to find\n"
 		"limit int>=1: number of passages (default 5, at most 20)"},
 	{.same_as = "send_message"}, {.same_as = "send_file"}, {.same_as = "request_followup"},
+	{.same_as = "browse_channel_history"},
 	{.same_as = "text_to_speech"}, {.same_as = "speech_to_text"}, {.same_as = "markdown_to_pdf"},
 	{.same_as = "browser_navigate"}, {.same_as = "browser_snapshot"}, {.same_as = "browser_click"}, {.same_as = "browser_type"},
 	{.same_as = "browser_select"}, {.same_as = "browser_scroll"}, {.same_as = "browser_back"}, {.same_as = "browser_screenshot"},
@@ -443,7 +444,7 @@ static const struct tool tools[] = {
 	 .description = "Searches the web; gives titles, URLs and the text found, best first.",
 	 .args = "query!: words to search for"},
 	{.name = "shell", .title = "Run a command", .group = "exec", .acts_as = "execute",
-	 .traits = TOOL_LONG | TOOL_DESTRUCTIVE, .call = paw_shell,
+	 .traits = TOOL_LONG | TOOL_DESTRUCTIVE | TOOL_RUNS, .call = paw_shell,
 	 .description = "Runs a shell command in a sandbox that sees the workspace, and no network.",
 	 .args =
 		"command!: the command, for sh\n"

@@ -207,7 +207,9 @@ static int wacht_list(struct call *call, const struct jv *args, struct outcome *
 	jv_set_str(arena, mapped, "path", path.s);
 	jv_set_bool(arena, mapped, "details", true);
 	r = tool_ls(call, mapped, &listed, err);
-	if (r)
+	if (r == -ERR_NOT_FOUND && board_dir_is_fixed(path))
+		listed.value = jv_object(arena);
+	else if (r)
 		return r;
 	for (const struct jv_member *m = jv_first(jv_get(listed.value, "entries")); m; m = m->next) {
 		struct jv *e = jv_object(arena);
@@ -255,23 +257,26 @@ static int wacht_execute(struct call *call, const struct jv *args, struct outcom
 				 .timeout_s = jv_get_int(args, "timeout_seconds", 600),
 				 .timeout_max_s = SANDBOX_SECONDS_MAX,
 				 .at = "/task"};
-	struct board_ref ref;
+	struct buf remarks;
 	struct jv *ran;
-	int r = 0;
+	int r = exec_call(call, &what, &ran, err);
 
-	if (board_bound_item(call->ws, call->ctx, &ref) && board_task_is_mounted(call->ws, call->ctx, ref))
-		r = board_task_open(call->ws, call->ctx, ref, &what.files, err);
-	if (r == 0)
-		r = exec_call(call, &what, &ran, err);
-	store_destroy(what.files);
 	if (r)
 		return r;
+	buf_init(&remarks, arena, MIB);
+	jv_remove(ran, "stdout_artifact"); /* no tool of this system reads one */
+	jv_remove(ran, "stderr_artifact");
+	exec_remarks(ran, &remarks);
 	ret->value = jv_object(arena);
 	jv_set_bool(arena, ret->value, "success", jv_get_int(ran, "exit_code", 1) == 0);
 	jv_set_str(arena, ret->value, "tool", STR("execute_command"));
 	jv_set_str(arena, ret->value, "stdout", jv_get_str(ran, "stdout"));
 	jv_set_str(arena, ret->value, "stderr", jv_get_str(ran, "stderr"));
 	jv_set_int(arena, ret->value, "exit_code", jv_get_int(ran, "exit_code", 1));
+	if (jv_get_bool(ran, "truncated", false))
+		jv_set_bool(arena, ret->value, "truncated", true);
+	if (remarks.len)
+		jv_set_str(arena, ret->value, "remarks", buf_str(&remarks));
 	if (!jv_get_bool(ran, "saved", true))
 		jv_set_str(arena, ret->value, "problem", jv_get_str(ran, "problem"));
 	return 0;
@@ -504,12 +509,12 @@ static const struct tool tools[] = {
 	 .args = "url!: http:// or https://"},
 	{.same_as = "call_function"},
 	{.name = "execute_command", .title = "Run a command", .group = "exec", .acts_as = "execute",
-	 .traits = TOOL_LONG | TOOL_DESTRUCTIVE, .call = wacht_execute,
+	 .traits = TOOL_LONG | TOOL_DESTRUCTIVE | TOOL_RUNS, .call = wacht_execute,
 	 .description = "Runs a shell command in a sandbox that sees the task's files at /task, and no network.",
 	 .args =
 		"command!: the command, for sh\n"
 		"timeout_seconds int>=1: default 600, at most 1800",
-	 .result = "success! bool; tool!; stdout!; stderr!; exit_code! int; problem"},
+	 .result = "success! bool; tool!; stdout!; stderr!; exit_code! int; truncated bool; remarks; problem"},
 	{0},
 };
 /* clang-format on */
@@ -517,5 +522,6 @@ static const struct tool tools[] = {
 const struct dialect dialect_wacht = {
 	.name = "wacht",
 	.root = "task:default",
+	.top = "/task",
 	.tools = tools,
 };

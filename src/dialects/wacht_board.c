@@ -14,12 +14,32 @@
 extern const struct family board_family;
 
 /* A native tool of boards, called with mapped arguments. */
-static int native(struct call *call, const char *name, const struct jv *args, struct outcome *ret, struct err *err)
+/* The board that is meant when none is named: that of the lane which the connection is bound to. */
+static struct str own_board(struct call *call)
 {
+	struct board_caller caller;
+	struct err ignored;
+
+	if (board_caller(call->ws, call->ctx, STR(""), STR(""), &caller, &ignored) != 0)
+		return STR("");
+	return caller.board;
+}
+
+static int native(struct call *call, const char *name, struct jv *args, struct outcome *ret, struct err *err)
+{
+	struct str board = jv_get_str(args, "board").len ? STR("") : own_board(call);
+
+	if (board.len)
+		jv_set_str(call->ctx->arena, args, "board", board);
 	for (const struct tool *tool = board_family.tools; tool->name; tool++)
 		if (str_is(str_of(name), tool->name))
 			return tool->call(call, args, ret, err);
 	return err_set(err, ERR_INTERNAL, "there is no tool %s", name);
+}
+
+static bool names_item(const struct jv *args)
+{
+	return jv_get_str(args, "board_item_id").len || jv_get_str(args, "task_key").len;
 }
 
 bool wacht_item(struct call *call, const struct jv *args, struct board_ref *ret)
@@ -31,6 +51,8 @@ bool wacht_item(struct call *call, const struct jv *args, struct board_ref *ret)
 		*ret = (struct board_ref){0};
 	if (id.len || key.len)
 		ret->ref = id.len ? id : key;
+	if (ret->ref.len && !ret->board.len)
+		ret->board = own_board(call);
 	return ret->ref.len > 0;
 }
 
@@ -81,7 +103,7 @@ static int over_thread(struct call *call, const struct jv *args, wacht_tool tool
 			    "the path \"%.*s\" belongs to a thread, and this connection is bound to none; use /task/…",
 			    STR_ARG(utf8_first(jv_get_str(args, "path"), 150)));
 	if (r == 0)
-		r = board_thread_open(call->ws, call->ctx, STR(""), caller.thread_id, &inner.files, err);
+		r = board_thread_open(call->ws, call->ctx, caller.board, caller.thread_id, &inner.files, err);
 	if (r)
 		return r;
 	jv_set_str(arena, mapped, "path", path.s);
@@ -102,6 +124,8 @@ int wacht_over_task(struct call *call, const struct jv *args, wacht_tool tool, s
 		return over_thread(call, args, tool, ret, err);
 	if (!wacht_item(call, args, &ref))
 		return tool(call, args, ret, err);
+	if (call->files != workspace_files(call->ws) && !names_item(args))
+		return tool(call, args, ret, err); /* the task of this connection, which is open */
 	r = board_task_open(call->ws, call->ctx, ref, &inner.files, err);
 	if (r)
 		return r;

@@ -40,9 +40,19 @@ struct mcp_client *mcp_client_new(struct str name, const struct jv *server)
 	return c;
 }
 
+void mcp_client_show_errors(struct mcp_client *c)
+{
+	c->shows_errors = true;
+}
+
 struct str mcp_client_name(const struct mcp_client *c)
 {
 	return c->name;
+}
+
+int64_t mcp_client_timeout_ns(const struct mcp_client *c)
+{
+	return jv_get_int(c->server, "timeout_ms", 30000) * NS_PER_MS;
 }
 
 bool mcp_is_stdio(const struct mcp_client *c)
@@ -108,7 +118,7 @@ static void show_progress(struct flight *f, const struct jv *params)
 	struct arena *arena = f->ctx->arena;
 	const struct jv *done = jv_get(params, "progress"), *total = jv_get(params, "total");
 	struct str message = utf8_first(jv_get_str(params, "message"), 200);
-	int64_t at = clock_monotonic_ns() + jv_get_int(f->c->server, "timeout_ms", 30000) * NS_PER_MS;
+	int64_t at = clock_monotonic_ns() + mcp_client_timeout_ns(f->c);
 	struct buf text;
 
 	if (!f->id || jv_get_int(params, "progressToken", -1) != f->id)
@@ -243,6 +253,17 @@ static struct ctx with_timeout(struct mcp_client *c, const struct ctx *ctx, cons
 	return own;
 }
 
+/* The end of such a time, with the key of tools.json that sets it. */
+static int tell_timeout(struct mcp_client *c, const char *key, struct err *err)
+{
+	bool is_start = strcmp(key, "initialization_timeout_ms") == 0;
+
+	return err_set(
+		err, ERR_TIMEOUT, "the MCP server \"%.*s\" did not %s within %.6g s; %s in tools.json allows it more",
+		STR_ARG(c->name), is_start ? "start" : "answer", (double)jv_get_int(c->server, key, 30000) / 1000,
+		is_start ? "initializationTimeout" : "timeout");
+}
+
 /* One exchange; *f has how it went. */
 static int request_once(struct flight *f, struct jv *params, const struct jv **ret_result, struct err *err)
 {
@@ -260,7 +281,7 @@ static int request_once(struct flight *f, struct jv *params, const struct jv **r
 		return 0;
 	why = jv_get_str(jv_get(f->answer, "error"), "message");
 	return err_set(err, ERR_INVALID, "the MCP server \"%.*s\" refused %.*s: %.*s", STR_ARG(f->c->name),
-		       STR_ARG(f->method), STR_ARG(utf8_first(why, 300)));
+		       STR_ARG(f->method), STR_ARG(why.len ? utf8_first(why, 300) : STR("it gives no reason")));
 }
 
 /* Answers to what a modern server needs before it goes on. */
@@ -447,6 +468,8 @@ static int start(struct mcp_client *c, struct ctx *ctx, struct err *err)
 		c->http = http_new(&opts);
 	if (r == 0)
 		r = greet(c, &own, err);
+	if (r == -ERR_TIMEOUT && own.deadline_ns != ctx->deadline_ns)
+		r = tell_timeout(c, "initialization_timeout_ms", err);
 	if (r) {
 		mcp_drop(c);
 		c->era = MCP_UNKNOWN;
@@ -480,6 +503,8 @@ static int request(struct mcp_client *c, struct ctx *ctx, const struct mcp_host 
 		set_host(c, host);
 		r = rounds(&f, params, ret_result, err);
 		set_host(c, NULL);
+		if (r == -ERR_TIMEOUT && own.deadline_ns != ctx->deadline_ns)
+			r = tell_timeout(c, "timeout_ms", err);
 		if (!(r == -ERR_UNAVAILABLE && !c->started && (f.session_lost || !f.was_sent || may_repeat)))
 			break;
 	}
@@ -504,6 +529,7 @@ static int list_all(struct mcp_client *c, struct ctx *ctx, const char *method, c
 {
 	struct jv *all = jv_array(ctx->arena);
 	const struct jv *cursor = NULL;
+	struct str last;
 
 	for (size_t page = 0; page < MCP_CLIENT_PAGES_MAX; page++) {
 		struct jv *params = jv_object(ctx->arena);
@@ -519,9 +545,10 @@ static int list_all(struct mcp_client *c, struct ctx *ctx, const char *method, c
 			if (jv_count(all) < MCP_CLIENT_TOOLS_MAX)
 				jv_push(ctx->arena, all, m->value);
 		*ret_ttl = jv_get_int(result, "ttlMs", -1);
+		last = jv_str_of(cursor);
 		cursor = jv_get(result, "nextCursor");
-		if (!cursor || cursor->type != JV_STR)
-			break;
+		if (!cursor || cursor->type != JV_STR || (page && str_eq(jv_str_of(cursor), last)))
+			break; /* a server that gives the same cursor again would do so for ever */
 	}
 	*ret = all;
 	return 0;
@@ -663,14 +690,28 @@ static void add_block(struct buf *text, const struct jv *block)
 
 static struct str result_text(struct arena *arena, const struct jv *result)
 {
+	const struct jv *content = jv_get(result, "content");
 	struct buf text;
 
-	buf_init(&text, arena, TOOL_TEXT_MAX);
-	for (const struct jv_member *m = jv_first(jv_get(result, "content")); m; m = m->next)
+	buf_init(&text, arena, JSON_LEN_MAX); /* of a whole answer: a large one is for the agent to store */
+	for (const struct jv_member *m = jv_first(content); m && content->type == JV_ARRAY; m = m->next)
 		add_block(&text, m->value);
 	if (!text.len && jv_get(result, "structuredContent"))
 		jv_write(&text, jv_get(result, "structuredContent"));
+	if (!text.len && content && content->type != JV_ARRAY) /* not as the protocol says, but it may be useful */
+		jv_write(&text, content);
 	return text.len ? buf_str(&text) : STR("");
+}
+
+/* The first one; the text names them all. */
+static void find_image(const struct jv *content, struct mcp_result *ret)
+{
+	for (const struct jv_member *m = jv_first(content); m && content->type == JV_ARRAY && !ret->image.len;
+	     m = m->next)
+		if (str_is(jv_get_str(m->value, "type"), "image")) {
+			ret->image = jv_get_str(m->value, "data");
+			ret->mime = jv_get_str(m->value, "mimeType");
+		}
 }
 
 static bool is_repeatable(const struct mcp_client *c, struct str tool)
@@ -682,7 +723,7 @@ static bool is_repeatable(const struct mcp_client *c, struct str tool)
 }
 
 int mcp_client_call(struct mcp_client *c, struct ctx *ctx, struct str tool, const struct jv *args,
-		    const struct mcp_host *host, struct str *ret_text, bool *ret_is_error, struct err *err)
+		    const struct mcp_host *host, struct mcp_result *ret, struct err *err)
 {
 	struct jv *params = jv_object(ctx->arena);
 	const struct jv *result;
@@ -695,8 +736,9 @@ int mcp_client_call(struct mcp_client *c, struct ctx *ctx, struct str tool, cons
 	pthread_mutex_unlock(&c->lock);
 	if (r)
 		return r;
-	*ret_text = result_text(ctx->arena, result);
-	*ret_is_error = jv_get_bool(result, "isError", false);
+	*ret = (struct mcp_result){.text = result_text(ctx->arena, result),
+				   .is_error = jv_get_bool(result, "isError", false)};
+	find_image(jv_get(result, "content"), ret);
 	return 0;
 }
 
@@ -714,7 +756,7 @@ int mcp_client_read(struct mcp_client *c, struct ctx *ctx, struct str uri, const
 	pthread_mutex_unlock(&c->lock);
 	if (r)
 		return r;
-	buf_init(&text, ctx->arena, TOOL_TEXT_MAX);
+	buf_init(&text, ctx->arena, JSON_LEN_MAX);
 	for (const struct jv_member *m = jv_first(jv_get(result, "contents")); m; m = m->next) {
 		if (text.len)
 			buf_char(&text, '\n');
@@ -744,7 +786,7 @@ int mcp_client_prompt(struct mcp_client *c, struct ctx *ctx, struct str name, co
 	pthread_mutex_unlock(&c->lock);
 	if (r)
 		return r;
-	buf_init(&text, ctx->arena, TOOL_TEXT_MAX);
+	buf_init(&text, ctx->arena, JSON_LEN_MAX);
 	for (const struct jv_member *m = jv_first(jv_get(result, "messages")); m; m = m->next) {
 		if (text.len)
 			buf_char(&text, '\n');

@@ -19,7 +19,11 @@ struct mcp_client;
 struct mcp_client *mcp_client_new(struct str name, const struct jv *server);
 /* Ends the server's process, or the session with it. NULL is allowed. */
 void mcp_client_destroy(struct mcp_client *client);
+/* What the server's process writes to its standard error is seen on that of Stead. Before the first request. */
+void mcp_client_show_errors(struct mcp_client *client);
 struct str mcp_client_name(const struct mcp_client *client);
+/* How long one request may take: timeout of tools.json. */
+int64_t mcp_client_timeout_ns(const struct mcp_client *client);
 
 /* Who is there for the server while a request runs. Everything is called on the thread of the request. */
 struct mcp_host {
@@ -43,10 +47,16 @@ int mcp_client_tools(struct mcp_client *client, struct ctx *ctx, const struct mc
 		     struct err *err);
 /* True: mcp_client_tools() would ask the server. */
 bool mcp_client_is_stale(struct mcp_client *client, struct ctx *ctx);
-/* Calls a tool. *ret_text: the text of its result, in ctx->arena; *ret_is_error: the tool says that it failed. `host`
-   may be NULL. */
+/* What a tool gave, in the arena of the call. */
+struct mcp_result {
+	struct str text;        /* what is not text is named in it */
+	struct str image, mime; /* the first picture, in base64, as the server sent it; empty: there is none */
+	bool is_error;          /* the tool says that it failed */
+};
+
+/* Calls a tool. `host` may be NULL. */
 int mcp_client_call(struct mcp_client *client, struct ctx *ctx, struct str tool, const struct jv *args,
-		    const struct mcp_host *host, struct str *ret_text, bool *ret_is_error, struct err *err);
+		    const struct mcp_host *host, struct mcp_result *ret, struct err *err);
 
 /* Whether the server has said that it offers "resources" or "prompts". */
 bool mcp_client_offers(struct mcp_client *client, const char *what);

@@ -143,7 +143,9 @@ static int take_body(void *arg, const void *bytes, size_t len, struct err *err)
 	if (a->is_stream)
 		return sse_feed(&a->sse, str_n(bytes, len), err);
 	buf_add(&a->body, str_n(bytes, len));
-	return 0;
+	return a->body.overflow ? err_set(err, ERR_TOO_LARGE, "the MCP server \"%.*s\" answered with more than %zu MiB",
+					  STR_ARG(a->f->c->name), MCP_ANSWER_MAX / MIB)
+				: 0;
 }
 
 /* --- requests --- */
@@ -298,9 +300,13 @@ int mcp_http_exchange(struct flight *f, struct str body, struct err *err)
 		return str_starts(str_of(err->msg), STR("the MCP server")) || err->kind == ERR_UNAUTHENTICATED
 			       ? r
 			       : err_prefix(err, "the MCP server \"%.*s\"", STR_ARG(c->name));
-	return !f->id || f->answer
-		       ? 0
-		       : err_set(err, ERR_UNAVAILABLE, "the MCP server \"%.*s\" gave no answer", STR_ARG(c->name));
+	if (!f->id || f->answer)
+		return 0;
+	return a.body.len ? err_set(err, ERR_UNAVAILABLE,
+				    "the MCP server \"%.*s\" did not answer as MCP says; check its url in tools.json",
+				    STR_ARG(c->name))
+			  : err_set(err, ERR_UNAVAILABLE, "the MCP server \"%.*s\" gave no answer; check that it works",
+				    STR_ARG(c->name));
 }
 
 void mcp_http_end(struct mcp_client *c)

@@ -38,6 +38,7 @@ struct mcp_client {
 	/* stdio */
 	pid_t pid; /* 0: none */
 	int to;
+	bool shows_errors; /* its standard error is that of Stead; else nobody reads it */
 	struct rpc_reader from;
 	bool is_silent; /* a request has timed out, and nothing has come since */
 	/* HTTP */

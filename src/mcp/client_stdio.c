@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/limits.h"
+#include "base/sigpipe.h"
 #include "mcp/client_internal.h"
 
 #define LOOK_MS  25
@@ -38,13 +39,13 @@ static size_t fill_env(struct arena *arena, const struct jv *env, char **out)
 
 /* Runs in the child: only what is safe after fork(). */
 __attribute__((noreturn)) static void become(char *const *argv, char *const *env, const char *cwd, const int *in,
-					     const int *out)
+					     const int *out, bool shows_errors)
 {
-	int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+	int errors = shows_errors ? 2 : open("/dev/null", O_WRONLY | O_CLOEXEC);
 
 	setsid();
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (dup2(in[0], 0) < 0 || dup2(out[1], 1) < 0 || dup2(null, 2) < 0 || (cwd && chdir(cwd) != 0))
+	if (dup2(in[0], 0) < 0 || dup2(out[1], 1) < 0 || dup2(errors, 2) < 0 || (cwd && chdir(cwd) != 0))
 		_exit(127);
 	execvpe(argv[0], argv, env);
 	_exit(127);
@@ -70,7 +71,7 @@ int mcp_process_start(struct mcp_client *c, struct err *err)
 	}
 	c->pid = fork();
 	if (c->pid == 0)
-		become(argv, env, cwd, in, out);
+		become(argv, env, cwd, in, out, c->shows_errors);
 	close(in[0]);
 	close(out[1]);
 	c->to = in[1];
@@ -127,8 +128,9 @@ bool mcp_process_is_gone(struct mcp_client *c)
 static int ended(struct mcp_client *c, struct err *err)
 {
 	mcp_drop(c);
-	return err_set(err, ERR_UNAVAILABLE, "the MCP server \"%.*s\" ended; check its command in tools.json",
-		       STR_ARG(c->name));
+	return err_set(err, ERR_UNAVAILABLE,
+		       "the MCP server \"%.*s\" ended; check its command in tools.json with 'stead servers show %.*s'",
+		       STR_ARG(c->name), STR_ARG(c->name));
 }
 
 static int wait_for(struct mcp_client *c, struct ctx *ctx, int fd, short events, struct err *err)
@@ -148,7 +150,7 @@ int mcp_stdio_send(struct mcp_client *c, struct ctx *ctx, struct str line, struc
 	int r = 0;
 
 	while (line.len && r == 0) {
-		ssize_t n = write(c->to, line.ptr, line.len);
+		ssize_t n = sigpipe_write(c->to, line.ptr, line.len);
 
 		if (n < 0 && errno != EAGAIN && errno != EINTR)
 			return ended(c, err);
@@ -205,6 +207,9 @@ static int read_answer(struct flight *f, struct err *err)
 		}
 		if (got == RPC_LINE)
 			r = mcp_take(f, line, mcp_stdio_send, err);
+		if (got == RPC_TOO_LONG) /* it may have been the answer, which will not come again */
+			r = err_set(err, ERR_TOO_LARGE, "the MCP server \"%.*s\" answered with more than %zu MiB",
+				    STR_ARG(c->name), MCP_ANSWER_MAX / MIB);
 		if (r)
 			return r;
 	}

@@ -203,9 +203,15 @@ static struct request *lead(struct server *s, struct arena **arena)
 	for (;;) {
 		switch (rpc_reader_next(&s->reader, &line)) {
 		case RPC_NEED_MORE:
+			if (s->helper.given) {
+				helper_join(s);
+				helper_give(s); /* of what it left */
+				continue;
+			}
 			out_flush(&s->out);
 			if (!atomic_load(&s->out.broken)) {
 				rpc_reader_fill(&s->reader);
+				helper_give(s);
 				continue;
 			}
 			break;
@@ -218,6 +224,7 @@ static struct request *lead(struct server *s, struct arena **arena)
 			req = server_take(s, arena, line);
 			if (!req)
 				continue;
+			helper_stop(s);
 			out_flush(&s->out);
 			if (hand_over(s, req))
 				return req;

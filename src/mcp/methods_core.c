@@ -29,6 +29,28 @@ static void advise(struct buf *b, const struct toolset *set, const char *tools, 
 		b->len = start;
 }
 
+/* The tools for files, in every dialect's words. */
+#define FILE_TOOLS                                                                                                     \
+	"ls list_files list_directory read_file read edit_file edit write_file write overwrite_file grep grep_files "  \
+	"search_files glob glob_files find memory"
+
+static void describe_paths(const struct server *s, struct buf *b)
+{
+	const char *top = toolset_top(s->set);
+
+	if (workspace_files_are_own(s->ws))
+		buf_printf(b, "Files of the directory %.*s. ", STR_ARG(workspace_files_place(s->ws)));
+	else
+		buf_printf(b, "Files of the workspace \"%.*s\", which last between conversations. ",
+			   STR_ARG(workspace_name(s->ws)));
+	if (top)
+		buf_printf(b, "Paths begin with %s. ", top);
+	else if (workspace_files_are_own(s->ws))
+		buf_lit(b, "Paths are relative to it; absolute paths below it work too. ");
+	else
+		buf_lit(b, "Paths are relative to its root. ");
+}
+
 /* Clients that load tools when they are needed show a model only their names and this. */
 static struct str instructions(struct request *req)
 {
@@ -36,22 +58,14 @@ static struct str instructions(struct request *req)
 	struct buf b;
 
 	buf_init(&b, req->arena, 16 * 1024);
-	if (workspace_files_are_own(s->ws))
-		buf_printf(&b,
-			   "Files of the directory %.*s. Paths are relative to it; absolute paths below it work too. ",
-			   STR_ARG(workspace_files_place(s->ws)));
-	else
-		buf_printf(
-			&b,
-			"Files of the workspace \"%.*s\", which last between conversations. Paths are relative to its "
-			"root. ",
-			STR_ARG(workspace_name(s->ws)));
-	advise(&b, s->set, "ls read_file edit_file write_file grep glob", "Work with $. ");
+	describe_paths(s, &b);
+	advise(&b, s->set, FILE_TOOLS, "Work with $. ");
 	advise(&b, s->set, "history diff undo restore", "Every change is kept and can be taken back: $. ");
 	advise(&b, s->set, "memory_save memory_search", "Facts that should outlast the conversation: $. ");
 	advise(&b, s->set, "note search_notes", "Findings that other agents share: $. ");
-	advise(&b, s->set, "create_task list_tasks", "Work that goes on later: $. ");
-	advise(&b, s->set, "list_skills load_skill", "Instructions that people prepared: $. ");
+	advise(&b, s->set, "create_task create_project_task list_tasks get_project_task",
+	       "Work that goes on later: $. ");
+	advise(&b, s->set, "list_skills load_skill load_skill_through_path", "Instructions that people prepared: $. ");
 	advise(&b, s->set, "search", "$ looks through all of this at once. ");
 	buf_lit(&b, "Wait for the answer to a change before a call that depends on it.");
 	return buf_str(&b);

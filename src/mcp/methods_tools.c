@@ -350,6 +350,13 @@ bool tools_call_apart(struct request *req)
 	return (tool->traits & TOOL_LONG) || req->server->remote;
 }
 
+bool tools_call_is_quick(struct request *req)
+{
+	const struct tool_info *tool = toolset_find(req->server->set, jv_get_str(req->params, "name"));
+
+	return tool && (tool->traits & TOOL_READS_ONLY) && !(tool->traits & TOOL_LONG) && !req->server->remote;
+}
+
 int mcp_check_session(const struct toolset *set, const struct ctx *ctx, struct str name, struct err *err)
 {
 	const char *enter = toolset_name_of(set, STR("plan_enter"));

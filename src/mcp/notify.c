@@ -325,7 +325,8 @@ void method_listen(struct request *req)
 	if (!watch_all(req, sub, jv_get(wanted, "resourceSubscriptions"), paths)) {
 		subscription_destroy(&s->subs, &s->subs.first);
 	} else if (!req->in_flight && !flights_add(s, req)) {
-		reply_error(req, RPC_INTERNAL, NULL, "%d requests are open already", MCP_IN_FLIGHT_MAX);
+		reply_error(req, RPC_INTERNAL, NULL, "%d requests are open already; wait for one to end",
+			    MCP_IN_FLIGHT_MAX);
 		subscription_destroy(&s->subs, &s->subs.first);
 	} else if (atomic_load(&req->cancel.requested)) {
 		flights_remove(s, req);

@@ -25,7 +25,9 @@ void out_init(struct out *out, int fd)
 	pthread_mutex_init(&out->lock, NULL);
 	buf_init(&out->buf, NULL, OUT_MAX);
 	out->fd = fd;
-	(void)fcntl(fd, F_SETPIPE_SZ, (int)PIPE_ROOM); /* refused for anything but a pipe, and past the user's limit */
+	if (fd >= 0)
+		(void)fcntl(fd, F_SETPIPE_SZ,
+			    (int)PIPE_ROOM); /* refused for anything but a pipe, and past the user's limit */
 	atomic_init(&out->broken, false);
 }
 
@@ -66,7 +68,7 @@ struct buf *out_begin(struct out *out)
 
 void out_end(struct out *out, bool now)
 {
-	if (out->buf.len && (now || out->buf.len >= FLUSH_AT))
+	if (!out->collects && out->buf.len && (now || out->buf.len >= FLUSH_AT))
 		write_all(out);
 	pthread_mutex_unlock(&out->lock);
 }

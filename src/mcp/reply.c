@@ -21,7 +21,7 @@ struct buf *reply_begin(struct request *req)
 	req->urgent = req->in_flight;
 	if (!flights_remove(req->server, req))
 		return NULL;
-	buf = out_begin(&req->server->out);
+	buf = out_begin(req->out);
 	req->reply_start = buf->len;
 	buf_lit(buf, "{\"jsonrpc\":\"2.0\",\"id\":");
 	jv_write(buf, req->id);
@@ -58,7 +58,7 @@ void reply_end(struct request *req, struct buf *buf, size_t members)
 		buf->overflow = false;
 		rpc_write_error(buf, req->id, &error);
 	}
-	out_end(&req->server->out, req->urgent);
+	out_end(req->out, req->urgent);
 }
 
 void reply_value(struct request *req, const struct jv *result)
@@ -93,9 +93,10 @@ void reply_error(struct request *req, int code, const struct jv *data, const cha
 	n = vsnprintf(message, sizeof(message), fmt, ap);
 	va_end(ap);
 	error.message = utf8_first(str_n(message, n < 0 ? 0 : (size_t)n), sizeof(message) - 1);
-	s->error_code = code;
-	rpc_write_error(out_begin(&s->out), req->id, &error);
-	out_end(&s->out, urgent);
+	if (!req->out->collects) /* that is another thread's */
+		s->error_code = code;
+	rpc_write_error(out_begin(req->out), req->id, &error);
+	out_end(req->out, urgent);
 }
 
 void reply_store_error(struct request *req, struct str uri, const struct err *err)

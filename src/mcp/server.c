@@ -7,12 +7,11 @@
  * server/discover and fall back to initialize on the same pipe, and no order of messages can confuse the server. The
  * only state of a legacy session is which of the older result forms it understands, and its subscriptions.
  */
-#include <errno.h>
-#include <signal.h>
 #include <time.h>
 
 #include "base/clock.h"
 #include "base/hash.h"
+#include "base/sigpipe.h"
 #include "mcp/server.h"
 
 #define META         "io.modelcontextprotocol/"
@@ -166,18 +165,27 @@ static bool resolve(struct request *req, struct str name)
 	return false;
 }
 
-/* Returns the request when it is to run outside the lead. *ret_kept: it was answered and stays open. */
-static struct request *handle_request(struct server *s, struct arena *arena, const struct rpc_message *msg,
-				      bool *ret_kept)
+static struct request *request_new(struct server *s, struct arena *arena, struct out *out,
+				   const struct rpc_message *msg)
 {
 	struct request *req = ARENA_NEW(arena, struct request);
 
 	*req = (struct request){.server = s,
+				.out = out,
 				.arena = arena,
 				.id = msg->id,
 				.params = msg->params,
 				.form = s->legacy_form,
 				.client = s->client};
+	return req;
+}
+
+/* Returns the request when it is to run outside the lead. *ret_kept: it was answered and stays open. */
+static struct request *handle_request(struct server *s, struct arena *arena, const struct rpc_message *msg,
+				      bool *ret_kept)
+{
+	struct request *req = request_new(s, arena, &s->out, msg);
+
 	if (flights_has(s, req->id)) {
 		reply_error(req, RPC_INVALID_REQUEST, NULL, "the id of this request is still in use by an earlier one");
 		return NULL;
@@ -223,6 +231,29 @@ void server_refuse_long_line(struct server *s)
 	refuse_line(s, NULL, RPC_INVALID_REQUEST, str_of(err.msg));
 }
 
+static bool is_call(const struct rpc_message *msg)
+{
+	return msg->kind == RPC_REQUEST && str_is(msg->method, "tools/call");
+}
+
+bool server_take_quick(struct server *s, struct arena *arena, struct out *out, struct str line)
+{
+	struct rpc_message msg;
+	struct request *req;
+	bool kept = false;
+	struct err err;
+
+	if (rpc_parse(arena, line, &msg, &err) || !is_call(&msg) || flights_has(s, msg.id))
+		return false;
+	req = request_new(s, arena, out, &msg);
+	if (!tools_call_is_quick(req))
+		return false;
+	req->ret_kept = &kept;
+	if (resolve(req, msg.method))
+		req->method->run(req);
+	return true;
+}
+
 struct request *server_take(struct server *s, struct arena **arena, struct str line)
 {
 	struct request *req = NULL;
@@ -234,6 +265,8 @@ struct request *server_take(struct server *s, struct arena **arena, struct str l
 	if (str_trim(line).len == 0)
 		return NULL;
 	code = rpc_parse(*arena, line, &msg, &err);
+	if (code || !is_call(&msg))
+		helper_stop(s);
 	if (code)
 		refuse_line(s, msg.id, code, str_of(err.msg));
 	else if (msg.kind == RPC_REQUEST)
@@ -257,6 +290,7 @@ static void server_init(struct server *s, struct workspace *ws, struct toolset *
 	out_init(&s->out, out_fd);
 	pthread_mutex_init(&s->flights.lock, NULL);
 	crew_init(s);
+	helper_init(s);
 	pthread_mutex_init(&s->order.lock, NULL);
 	pthread_mutex_init(&s->subs.lock, NULL);
 	pthread_mutex_init(&s->follower.lock, NULL);
@@ -265,6 +299,7 @@ static void server_init(struct server *s, struct workspace *ws, struct toolset *
 
 static void server_release(struct server *s)
 {
+	helper_release(s);
 	follow_end(s);
 	subs_release(s);
 	out_flush(&s->out);
@@ -284,22 +319,15 @@ int mcp_serve_stdio(struct workspace *ws, struct toolset *set, const struct mcp_
 		    struct err *err)
 {
 	struct server *s = xcalloc(1, sizeof(*s));
-	sigset_t pipe_set, before;
+	struct sigpipe held;
 
 	(void)err;
-	/* a peer that went away is an error of write(2), not a signal; only the threads of this server are touched */
-	sigemptyset(&pipe_set);
-	sigaddset(&pipe_set, SIGPIPE);
-	pthread_sigmask(SIG_BLOCK, &pipe_set, &before);
+	sigpipe_hold(&held); /* the threads of this server take it over */
 	server_init(s, ws, set, opts, in_fd, out_fd);
 	client_set_session(&s->client, random_u64());
 	crew_run(s);
 	server_release(s);
-	if (!sigismember(&before, SIGPIPE)) {
-		while (sigtimedwait(&pipe_set, NULL, &(struct timespec){0}) < 0 && errno == EINTR)
-			continue;
-	}
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	sigpipe_release(&held);
 	free(s);
 	return 0;
 }

@@ -3,7 +3,7 @@
  * Inside the MCP server: what its files share. One `struct server` per connection.
  *
  * Locks, in the order in which they may be taken: `subs.lock`, then `flights.lock` or `out.lock`. `crew.lock`,
- * `order.lock` and `follower.lock` are taken alone. None but the last is held while a store is asked.
+ * `order.lock`, `helper.lock` and `follower.lock` are taken alone. None but the last is held while a store is asked.
  */
 #ifndef STEAD_MCP_SERVER_H
 #define STEAD_MCP_SERVER_H
@@ -31,6 +31,7 @@ struct out {
 	struct buf buf;
 	int fd;
 	atomic_bool broken; /* the peer is gone: nothing more is written */
+	bool collects;      /* nothing is ever written: whoever owns it takes the lines out */
 	mcp_push push;      /* gets the lines in place of fd; NULL: fd */
 	void *push_arg;
 };
@@ -61,6 +62,20 @@ struct crew {
 	pthread_cond_t done; /* a call ended after the input had */
 	unsigned running;    /* calls outside the lead: queued, held back or running */
 	unsigned finished;   /* counts calls that ended */
+};
+
+/* The second thread for quick calls; see helper.c. What is not under the lock is the leader's. */
+struct helper {
+	enum { HELPER_NEW, HELPER_STARTED, HELPER_NONE } state;
+	pthread_t thread;
+	bool given; /* lines, which were not taken back */
+	size_t end; /* of the reader's bytes before they were given */
+	pthread_mutex_t lock;
+	pthread_cond_t wake, done;
+	bool busy, began, ends;
+	atomic_bool wanted; /* the leader wants back what is left */
+	struct str lines;   /* its part of the reader's bytes; when it is done, what it left */
+	struct out out;     /* its answers; the leader's when it is done */
 };
 
 /* Changes in flight, by the paths that they change; see order.c. */
@@ -132,6 +147,7 @@ struct server {
 	struct out out;
 	struct flights flights;
 	struct crew crew;
+	struct helper helper;
 	struct order order;
 	struct subs subs;
 	struct follower follower;
@@ -141,6 +157,7 @@ struct server {
 /* One request, in its own arena. */
 struct request {
 	struct server *server;
+	struct out *out; /* where the reply goes */
 	struct arena *arena;
 	const struct method *method;
 	const struct jv *id, *params;
@@ -175,6 +192,8 @@ struct method {
 /* server.c: answers the message in `line`, or returns a request that is to run outside the reading thread; the request
    then owns *arena, which becomes NULL. */
 struct request *server_take(struct server *s, struct arena **arena, struct str line);
+/* Answers the message in `line`, to `out`, if it is a quick call of a tool; false: nothing was done. */
+bool server_take_quick(struct server *s, struct arena *arena, struct out *out, struct str line);
 void server_refuse_long_line(struct server *s);
 struct ctx request_ctx(struct request *req);
 /* Takes the name in a clientInfo. */
@@ -185,6 +204,15 @@ void client_set_session(struct client *client, uint64_t number);
 void crew_init(struct server *s);
 void crew_run(struct server *s);
 void crew_release(struct server *s);
+
+/* helper.c. Gives a part of what was just read to the helper, if that pays. */
+void helper_give(struct server *s);
+/* Lets nothing run at the same time as what the caller does next. */
+void helper_stop(struct server *s);
+/* Stops the helper, and takes its answers and the lines that it left. The leader's own have been read. */
+void helper_join(struct server *s);
+void helper_init(struct server *s);
+void helper_release(struct server *s);
 
 /* order.c. Notes the path, an argument of a call that changes it. */
 void order_add(struct request *req, struct str path);
@@ -238,6 +266,8 @@ void method_prompts_list(struct request *req);
 void method_prompts_get(struct request *req);
 void method_tools_call(struct request *req);
 bool tools_call_apart(struct request *req);
+/* True when the call only reads, and is answered at once. */
+bool tools_call_is_quick(struct request *req);
 void tool_cache_release(struct tool_cache *cache);
 void method_resources_list(struct request *req);
 void method_templates_list(struct request *req);

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* An answer while it arrives, whatever the protocol: blocks that grow, and their one form at the end. */
+#include "base/hex.h"
 #include "base/limits.h"
 #include "model/model_internal.h"
+
+#define WORD_MAX ((size_t)64) /* of a name or an id, with every provider */
 
 struct block *answer_block(struct answer *s, int64_t index, enum block_kind kind)
 {
@@ -28,7 +31,8 @@ int answer_add(struct answer *s, struct block *b, struct str text, struct err *e
 	s->bytes += text.len;
 	if (!b || s->bytes > MODEL_ANSWER_MAX)
 		return err_set(err, ERR_TOO_LARGE,
-			       "the answer of \"%.*s\" has more than %zu MiB or %d parts; it is not usable",
+			       "the answer of \"%.*s\" has more than %zu MiB, more than %d parts, or parts out of "
+			       "order; it is not usable",
 			       STR_ARG(s->model->label), MODEL_ANSWER_MAX / MIB, ANSWER_BLOCKS_MAX);
 	buf_add(&b->text, text);
 	if (s->req->delta && text.len && (b->kind == BLOCK_TEXT || b->kind == BLOCK_THINKING))
@@ -36,10 +40,76 @@ int answer_add(struct answer *s, struct block *b, struct str text, struct err *e
 	return 0;
 }
 
+/* --- characters in two halves --- */
+
+/* The UTF-16 unit of the escape at `at`; 0: there is no such escape. */
+static unsigned unit_at(struct str data, size_t at)
+{
+	unsigned unit = 0;
+
+	if (at + 6 > data.len || data.ptr[at] != '\\' || data.ptr[at + 1] != 'u')
+		return 0;
+	for (size_t i = at + 2; i < at + 6; i++) {
+		int digit = hex_digit(data.ptr[i]);
+
+		if (digit < 0)
+			return 0;
+		unit = unit << 4 | (unsigned)digit;
+	}
+	return unit;
+}
+
+static bool is_high(unsigned unit)
+{
+	return unit >= 0xD800 && unit < 0xDC00;
+}
+
+static bool is_low(unsigned unit)
+{
+	return unit >= 0xDC00 && unit < 0xE000;
+}
+
+/*
+ * Servers that cut their text between UTF-16 units put half of a surrogate pair at the end of one delta and the other
+ * half at the start of the next. The first half is kept back until the second comes, before anything is parsed: our
+ * strings are UTF-8, which has no such halves. Every other half is left for the parser to refuse.
+ */
+static struct str join_halves(struct answer *s, struct str data)
+{
+	unsigned first = s->half;
+	size_t done = 0, step;
+	struct buf joined;
+
+	if (str_find(data, STR("\\ud"), 0) == SIZE_MAX && str_find(data, STR("\\uD"), 0) == SIZE_MAX)
+		return data;
+	buf_init(&joined, s->arena, data.len * 2);
+	for (size_t i = 0; i < data.len; i += step) {
+		unsigned unit = unit_at(data, i);
+
+		step = data.ptr[i] != '\\' ? 1 : unit ? 6 : 2;
+		if (is_high(unit) && is_low(unit_at(data, i + 6))) {
+			step = 12;
+		} else if (is_high(unit) && i + 6 < data.len && data.ptr[i + 6] == '"') {
+			buf_add(&joined, str_n(data.ptr + done, i - done));
+			done = i + 6;
+			s->half = unit;
+		} else if (is_low(unit) && first && i && data.ptr[i - 1] == '"') {
+			buf_add(&joined, str_n(data.ptr + done, i - done));
+			buf_printf(&joined, "\\u%04x", first);
+			done = i;
+		}
+	}
+	if (done == 0)
+		return data;
+	buf_add(&joined, str_n(data.ptr + done, data.len - done));
+	return buf_str(&joined);
+}
+
 int answer_parse(struct answer *s, struct str data, struct jv **ret, struct err *err)
 {
 	struct err why;
 
+	data = join_halves(s, data);
 	if (jv_parse(s->arena, data, ret, &why) == 0 && (*ret)->type == JV_OBJECT)
 		return 0;
 	err_set(err, ERR_UNAVAILABLE, "the stream of \"%.*s\" has an event that is not JSON", STR_ARG(s->model->label));
@@ -55,13 +125,28 @@ static struct jv *typed(struct arena *arena, const char *type)
 	return v;
 }
 
-static struct jv *call_block(struct arena *arena, const struct block *b, size_t index)
+/* The id of the call. Results are told apart by it, so one that an earlier call has, too, gets a number. */
+static struct str call_id(const struct answer *s, size_t index)
+{
+	struct str own = s->blocks[index].id;
+	struct str id = own.len ? own : arena_printf(s->arena, "call_%zu", index);
+
+	for (size_t i = 0; i < index; i++)
+		if (s->blocks[i].kind == BLOCK_CALL && str_eq(s->blocks[i].id, id)) {
+			id = arena_printf(s->arena, "%.*s_%zu", STR_ARG(own), index);
+			i = SIZE_MAX; /* the new one may be there as well */
+			own = id;
+		}
+	return s->blocks[index].id = id;
+}
+
+static struct jv *call_block(struct arena *arena, const struct block *b, struct str id)
 {
 	struct jv *v = typed(arena, "tool_use"), *input = NULL;
 	struct str text = str_trim(buf_str(&b->text));
 	struct err why;
 
-	jv_set_str(arena, v, "id", b->id.len ? b->id : arena_printf(arena, "call_%zu", index));
+	jv_set_str(arena, v, "id", id);
 	jv_set_str(arena, v, "name", b->name);
 	if (text.len == 0) {
 		jv_set(arena, v, "input", jv_object(arena));
@@ -76,9 +161,10 @@ static struct jv *call_block(struct arena *arena, const struct block *b, size_t 
 	return v;
 }
 
-static struct jv *block_value(struct answer *s, const struct block *b, size_t index)
+static struct jv *block_value(struct answer *s, size_t index)
 {
 	struct arena *arena = s->arena;
+	const struct block *b = &s->blocks[index];
 	struct jv *v = NULL;
 
 	switch (b->kind) {
@@ -98,7 +184,7 @@ static struct jv *block_value(struct answer *s, const struct block *b, size_t in
 		return jv_copy(arena, b->item);
 	case BLOCK_CALL:
 		/* Cut off in the middle of its arguments: it must not run. */
-		return s->stop == MODEL_CUT && b->open ? NULL : call_block(arena, b, index);
+		return s->stop == MODEL_CUT && b->open ? NULL : call_block(arena, b, call_id(s, index));
 	case BLOCK_ITEM:
 		v = typed(arena, "reasoning");
 		jv_set(arena, v, "item", jv_copy(arena, b->item));
@@ -111,7 +197,7 @@ void answer_finish(struct answer *s, struct model_answer *ret)
 {
 	*ret = (struct model_answer){.content = jv_array(s->arena), .stop = s->stop, .usage = s->usage, .id = s->id};
 	for (size_t i = 0; i < s->count; i++) {
-		struct jv *v = block_value(s, &s->blocks[i], i);
+		struct jv *v = block_value(s, i);
 
 		if (v)
 			jv_push(s->arena, ret->content, v);
@@ -131,6 +217,28 @@ struct str blocks_text(struct arena *arena, const struct jv *content, const char
 		buf_add(&text, jv_get_str(m->value, "text"));
 	}
 	return text.len ? buf_str(&text) : STR("");
+}
+
+struct str call_word(struct arena *arena, struct str word)
+{
+	struct str cut = str_first(word, WORD_MAX);
+	char *text = (char *)arena_str(arena, cut.len ? cut : STR("unknown")).ptr;
+	size_t len = cut.len ? cut.len : strlen("unknown");
+
+	for (size_t i = 0; i < len; i++) {
+		char c = text[i];
+
+		if (!(c >= 'a' && c <= 'z') && !(c >= 'A' && c <= 'Z') && !(c >= '0' && c <= '9') && c != '-')
+			text[i] = '_';
+	}
+	return str_n(text, len);
+}
+
+uint64_t token_count(const struct jv *usage, const char *key, uint64_t fallback)
+{
+	int64_t count = jv_get_int(usage, key, -1);
+
+	return count < 0 ? fallback : (uint64_t)count;
 }
 
 struct str call_arguments(struct arena *arena, const struct jv *block)

@@ -53,10 +53,14 @@ static bool is_sendable(const struct jv *block, bool own)
 
 static struct jv *clean_block(struct arena *arena, const struct jv *block)
 {
+	static const char *const words[] = {"id", "name", "tool_use_id"};
 	struct jv *copy = jv_copy(arena, block);
 
 	jv_remove(copy, "input_text");
 	jv_remove(copy, "input_error");
+	for (size_t i = 0; i < COUNT(words); i++)
+		if (jv_get(block, words[i]))
+			jv_set_str(arena, copy, words[i], call_word(arena, jv_get_str(block, words[i])));
 	return copy;
 }
 
@@ -154,10 +158,10 @@ static void take_usage(struct answer *s, const struct jv *usage)
 	struct model_usage *u = &s->usage;
 	uint64_t plain = u->input - u->cache_read - u->cache_write;
 
-	plain = (uint64_t)jv_get_int(usage, "input_tokens", (int64_t)plain);
-	u->cache_read = (uint64_t)jv_get_int(usage, "cache_read_input_tokens", (int64_t)u->cache_read);
-	u->cache_write = (uint64_t)jv_get_int(usage, "cache_creation_input_tokens", (int64_t)u->cache_write);
-	u->output = (uint64_t)jv_get_int(usage, "output_tokens", (int64_t)u->output);
+	plain = token_count(usage, "input_tokens", plain);
+	u->cache_read = token_count(usage, "cache_read_input_tokens", u->cache_read);
+	u->cache_write = token_count(usage, "cache_creation_input_tokens", u->cache_write);
+	u->output = token_count(usage, "output_tokens", u->output);
 	u->input = plain + u->cache_read + u->cache_write;
 }
 

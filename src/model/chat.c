@@ -41,7 +41,7 @@ static void add_assistant(struct arena *arena, const struct jv *content, struct 
 			continue;
 		call = jv_object(arena);
 		function = jv_object(arena);
-		jv_set_str(arena, function, "name", jv_get_str(b->value, "name"));
+		jv_set_str(arena, function, "name", call_word(arena, jv_get_str(b->value, "name")));
 		jv_set_str(arena, function, "arguments", call_arguments(arena, b->value));
 		jv_set_str(arena, call, "id", jv_get_str(b->value, "id"));
 		jv_set_str(arena, call, "type", STR("function"));
@@ -206,9 +206,9 @@ static int take_choice(struct answer *s, const struct jv *choice, struct err *er
 
 static void take_usage(struct answer *s, const struct jv *usage)
 {
-	s->usage.input = (uint64_t)jv_get_int(usage, "prompt_tokens", 0);
-	s->usage.output = (uint64_t)jv_get_int(usage, "completion_tokens", 0);
-	s->usage.cache_read = (uint64_t)jv_get_int(jv_get(usage, "prompt_tokens_details"), "cached_tokens", 0);
+	s->usage.input = token_count(usage, "prompt_tokens", 0);
+	s->usage.output = token_count(usage, "completion_tokens", 0);
+	s->usage.cache_read = token_count(jv_get(usage, "prompt_tokens_details"), "cached_tokens", 0);
 }
 
 static int take_event(struct answer *s, struct str event, struct str data, struct err *err)

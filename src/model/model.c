@@ -85,6 +85,11 @@ static int unknown_provider(struct str name, struct err *err)
 		       STR_ARG(utf8_first(name, 60)), list);
 }
 
+int model_check_provider(struct str provider, struct err *err)
+{
+	return find_provider(provider) ? 0 : unknown_provider(provider, err);
+}
+
 /* --- addresses --- */
 
 static bool is_private(struct str host)
@@ -324,8 +329,11 @@ int model_refusal(const struct model *m, struct arena *arena, int status, struct
 			"environment",
 			STR_ARG(m->label), status ? " (HTTP 401)" : "", m->key_name ? m->key_name : "the key");
 	else if (status)
-		err_set(err, kind, "\"%.*s\" answered with HTTP %d%s%.*s", STR_ARG(m->label), status,
-			text.len ? ": " : "", STR_ARG(text));
+		err_set(err, kind, "\"%.*s\" answered with HTTP %d%s%.*s%s", STR_ARG(m->label), status,
+			text.len ? ": " : "", STR_ARG(text),
+			status == 404       ? "; check the base URL and the name of the model"
+			: status / 100 == 3 ? "; check the base URL, since redirections are not followed"
+					    : "");
 	else
 		err_set(err, kind, "\"%.*s\" ended its answer with an error%s%.*s", STR_ARG(m->label),
 			text.len ? ": " : "", STR_ARG(text));
@@ -531,6 +539,17 @@ static bool drops_sampling(const struct model *m, struct attempt *a)
 	return a->without_sampling;
 }
 
+/* Why it is not asked again, although it could be. */
+static void tell_pause(struct arena *arena, int64_t pause_ms, struct err *err)
+{
+	struct str why = err_text(arena, err);
+	bool retryable = err->retryable;
+
+	err_set(err, err->kind, "%.*s; it is to be asked again in %lld s, and this turn may not take that long",
+		STR_ARG(utf8_first(why, 340)), (long long)((pause_ms + 999) / 1000));
+	err->retryable = retryable;
+}
+
 static int prepare_retry(struct model *m, struct ctx *ctx, const struct model_request *req, struct attempt *a,
 			 unsigned attempt, struct err *err)
 {
@@ -542,8 +561,11 @@ static int prepare_retry(struct model *m, struct ctx *ctx, const struct model_re
 	if (attempt > m->set.retries || !may_retry(a, err))
 		return -(int)err->kind;
 	pause = pause_of(m, &a->response, attempt);
-	if (ctx->deadline_ns && clock_monotonic_ns() + pause * NS_PER_MS >= ctx->deadline_ns)
+	if (ctx->deadline_ns && clock_monotonic_ns() + pause * NS_PER_MS >= ctx->deadline_ns) {
+		if (server_pause_ms(&a->response) > 0)
+			tell_pause(ctx->arena, pause, err);
 		return -(int)err->kind; /* there is no time left for it */
+	}
 	if (req->delta)
 		req->delta(req->arg, MODEL_AGAIN, err_text(ctx->arena, err));
 	if (wait_ms(ctx, pause, &ended) != 0) {

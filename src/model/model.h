@@ -32,6 +32,8 @@ bool model_split(struct str text, struct str *ret_provider, struct str *ret_name
 /* The variable that has the provider's key; NULL: it needs none, or is not known. */
 const char *model_key_name(struct str provider);
 
+/* ERR_INVALID with the names of all: there is no such provider. */
+int model_check_provider(struct str provider, struct err *err);
 /* Copies what it needs of the settings. ERR_INVALID: the provider is not known, or the URL is not one to send a key to.
    ERR_NOT_FOUND: the file of a recording. */
 int model_open(const struct model_settings *settings, struct model **ret_model, struct err *err);

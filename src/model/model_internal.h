@@ -52,7 +52,8 @@ struct answer {
 	struct str id;
 	enum model_stop stop;
 	struct model_usage usage;
-	bool done; /* the end of the answer came */
+	unsigned half; /* the first half of a surrogate pair whose second is in a later event; 0: none */
+	bool done;     /* the end of the answer came */
 };
 
 /* The block at `index`, made when it is the next one. NULL: the index is not one that can be, or there are too many. */
@@ -71,6 +72,11 @@ void answer_finish(struct answer *s, struct model_answer *ret);
 
 /* Text of the blocks of a message, joined by newlines. */
 struct str blocks_text(struct arena *arena, const struct jv *content, const char *type);
+/* The name of a tool or the id of a call as providers accept them. A model may have invented another one, and to send
+   that back would make every further request of the conversation fail. */
+struct str call_word(struct arena *arena, struct str word);
+/* A count of tokens that a server states; what is not one is `fallback`. */
+uint64_t token_count(const struct jv *usage, const char *key, uint64_t fallback);
 /* The arguments of a tool_use as the model wrote them. */
 struct str call_arguments(struct arena *arena, const struct jv *block);
 /* "data:image/png;base64,…" of an image block. */

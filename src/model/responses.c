@@ -51,13 +51,13 @@ static void add_block(struct arena *arena, struct jv *list, const struct jv *blo
 		jv_push(arena, list, jv_copy(arena, jv_get(block, "item")));
 	} else if (str_is(type, "tool_use")) {
 		item = item_of(arena, "function_call");
-		jv_set_str(arena, item, "call_id", jv_get_str(block, "id"));
-		jv_set_str(arena, item, "name", jv_get_str(block, "name"));
+		jv_set_str(arena, item, "call_id", call_word(arena, jv_get_str(block, "id")));
+		jv_set_str(arena, item, "name", call_word(arena, jv_get_str(block, "name")));
 		jv_set_str(arena, item, "arguments", call_arguments(arena, block));
 		jv_push(arena, list, item);
 	} else if (str_is(type, "tool_result")) {
 		item = item_of(arena, "function_call_output");
-		jv_set_str(arena, item, "call_id", jv_get_str(block, "tool_use_id"));
+		jv_set_str(arena, item, "call_id", call_word(arena, jv_get_str(block, "tool_use_id")));
 		jv_set_str(arena, item, "output", jv_get_str(block, "content"));
 		jv_push(arena, list, item);
 	}
@@ -149,12 +149,15 @@ static int take_whole(struct answer *s, const struct jv *response, struct err *e
 	for (const struct jv_member *m = jv_first(jv_get(response, "output")); m && r == 0; m = m->next)
 		r = take_item(s, m->value, err);
 	s->req = req;
-	s->usage.input = (uint64_t)jv_get_int(usage, "input_tokens", 0);
-	s->usage.output = (uint64_t)jv_get_int(usage, "output_tokens", 0);
-	s->usage.cache_read = (uint64_t)jv_get_int(jv_get(usage, "input_tokens_details"), "cached_tokens", 0);
-	s->stop = str_is(why, "max_output_tokens") ? MODEL_CUT
-		  : str_is(why, "content_filter")  ? MODEL_REFUSED
-						   : MODEL_DONE;
+	s->usage.input = token_count(usage, "input_tokens", 0);
+	s->usage.output = token_count(usage, "output_tokens", 0);
+	s->usage.cache_read = token_count(jv_get(usage, "input_tokens_details"), "cached_tokens", 0);
+	if (str_is(why, "content_filter"))
+		s->stop = MODEL_REFUSED;
+	else if (str_is(why, "max_output_tokens") || str_is(jv_get_str(response, "status"), "incomplete"))
+		s->stop = MODEL_CUT; /* not every server gives the reason */
+	else
+		s->stop = MODEL_DONE;
 	s->done = true;
 	return r;
 }
