@@ -162,8 +162,8 @@ int conversations_each(struct workspace *ws, struct ctx *ctx,
 
 	if (r == -ERR_NOT_FOUND)
 		return 0;
-	if (r == 0)
-		r = jv_parse(ctx->arena, text, &all, err);
+	if (r == 0 && jv_parse(ctx->arena, text, &all, err) != 0)
+		return err_prefix(err, FILE_NAME);
 	for (const struct jv_member *m = r ? NULL : jv_first(all); m; m = m->next)
 		each(arg, m->key, session_of(ctx->arena, m->key, jv_get_str(m->value, "conversation_id")));
 	return r;

@@ -10,13 +10,16 @@
  */
 #include "runner/desk.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "agent/agent.h"
 #include "base/clock.h"
+#include "base/hash.h"
 #include "base/limits.h"
 #include "base/sha256.h"
+#include "home/channels/chat_log.h"
 #include "home/channels/followups.h"
 #include "home/channels/outbox.h"
 #include "home/sessions/sessions.h"
@@ -32,8 +35,10 @@
 #define SHOW_GROUP_NS (3500 * NS_PER_MS)
 #define SHOW_WAIT_NS  (3 * NS_PER_S) /* a partial answer that takes longer to send is left out */
 #define STACK_SIZE    (1024 * KIB)
+#define RETRY_NS      (5 * NS_PER_S) /* after the channels could not be had */
 #define PART_NS       (5 * NS_PER_S) /* for what is said and archived at the end */
 #define ARGS_SHOWN    ((size_t)500)  /* of a call that needs an approval */
+#define NOTE_SHOWN    ((size_t)2000) /* of what a schedule said, for the agent of the chat */
 
 struct turn {
 	struct desk *desk;
@@ -62,6 +67,19 @@ void desk_problem(struct desk *desk, struct str what, struct str text)
 
 	if (desk->opts.event)
 		desk->opts.event(desk->opts.arg, &event);
+}
+
+void desk_looked(struct desk *desk, enum desk_source source, int r, struct ctx *ctx, const struct err *err)
+{
+	static const char *const names[DESK_SOURCES] = {"outbox", "inbox", "follow-ups"};
+	uint64_t hash;
+
+	if (atomic_load(&desk->stop.requested))
+		return;
+	hash = r ? hash_u64(err_text(ctx->arena, err), 0) | 1 : 0;
+	if (hash && hash != desk->told[source])
+		desk_problem(desk, str_of(names[source]), err_text(ctx->arena, err));
+	desk->told[source] = hash;
 }
 
 static void tell(struct desk *desk, enum runner_event_kind kind, struct str what, struct str text, bool is_error)
@@ -104,6 +122,22 @@ int64_t desk_ttl_minutes(struct desk *desk, bool is_group)
 struct str desk_chat(struct arena *arena, const struct channel *channel, const struct channel_message *message)
 {
 	return arena_printf(arena, "%.*s:%.*s", STR_ARG(channel->name), STR_ARG(message->chat));
+}
+
+/* What the agent said in a group goes into its log. A failure hurts nothing else. */
+static void log_own(struct desk *desk, struct ctx *ctx, struct str channel, struct str chat, struct str text,
+		    struct str file)
+{
+	struct chat_line line = {.channel = channel,
+				 .chat = chat,
+				 .name = workspace_name(desk->ws),
+				 .text = text,
+				 .file = file,
+				 .is_bot = true};
+	struct err err = {0};
+
+	if (chat_log_exists(desk->ws, ctx, channel, chat) && chat_log_add(desk->ws, ctx, &line, &err) != 0)
+		desk_problem(desk, channel, err_text(ctx->arena, &err));
 }
 
 /* lifecycle.KEY of agent.yaml */
@@ -149,6 +183,37 @@ static int send_item(struct sending *s, struct channel *channel, const struct ou
 	return r ? r : channel->ops->send_file(channel, s->ctx, origin, item->file_name, bytes, item->text, err);
 }
 
+/* What a schedule said in a chat without the agent of the chat: a person may answer to it. */
+static int note_item(struct sending *s, const struct outbox_item *item, struct err *err)
+{
+	struct arena *arena = s->ctx->arena;
+	struct str chat = arena_printf(arena, "%.*s:%.*s", STR_ARG(item->channel), STR_ARG(item->chat));
+	struct str at = clock_format_seconds(arena, clock_real_ns() / NS_PER_S);
+
+	return queue_note(s->desk->queue, s->ctx, chat,
+			  arena_printf(arena, "[said in this chat by %.*s, %.*s:]\n%.*s\n[end]", STR_ARG(item->by),
+				       STR_ARG(at), STR_ARG(utf8_first(str_trim(item->text), NOTE_SHOWN))),
+			  err);
+}
+
+/* A turn of the agent of the chat, whose answer goes there. */
+static int give_agent(struct sending *s, const struct outbox_item *item, struct jv *origin, struct err *err)
+{
+	struct arena *arena = s->ctx->arena;
+	struct queue_message m = {
+		.id = item->id,
+		.session = arena_printf(arena, "%.*s:%.*s", STR_ARG(item->channel), STR_ARG(item->chat)),
+		.text = arena_printf(arena,
+				     "[from %.*s; nobody in this chat has read it. Your answer is sent "
+				     "here:]\n%.*s",
+				     STR_ARG(item->by), STR_ARG(item->text)),
+		.origin = origin,
+		.is_system = true};
+	enum queue_result result;
+
+	return queue_put(s->desk->queue, s->ctx, &m, clock_monotonic_ns(), &result, err);
+}
+
 /* False: it stays, because it may succeed later. */
 static bool try_item(void *arg, const struct outbox_item *item)
 {
@@ -158,10 +223,17 @@ static bool try_item(void *arg, const struct outbox_item *item)
 	struct err err = {0};
 	int r;
 
-	if (channel)
+	if (channel && item->is_for_agent)
+		r = give_agent(s, item, origin, &err);
+	else if (channel)
 		r = send_item(s, channel, item, &err);
 	else
 		r = err_set(&err, ERR_NOT_FOUND, "there is no channel \"%.*s\"", STR_ARG(item->channel));
+	if (r == 0 && !item->is_for_agent) {
+		log_own(s->desk, s->ctx, item->channel, item->chat, item->text, item->file_name);
+		if (item->by.len && note_item(s, item, &err) != 0)
+			desk_problem(s->desk, item->channel, err_text(s->ctx->arena, &err));
+	}
 	if (r == 0)
 		return true;
 	if (r == -ERR_CANCELLED || r == -ERR_TIMEOUT || r == -ERR_UNAVAILABLE || r == -ERR_RATE_LIMITED)
@@ -177,8 +249,7 @@ static void empty_outbox(struct desk *desk, struct ctx *ctx)
 	struct err err = {0};
 
 	pthread_mutex_lock(&desk->outbox);
-	if (outbox_each(desk->ws, ctx, try_item, &sending, &err) != 0 && !atomic_load(&desk->stop.requested))
-		desk_problem(desk, STR("outbox"), err_text(ctx->arena, &err));
+	desk_looked(desk, DESK_OUTBOX, outbox_each(desk->ws, ctx, try_item, &sending, &err), ctx, &err);
 	pthread_mutex_unlock(&desk->outbox);
 }
 
@@ -225,6 +296,22 @@ static int on_message(void *arg, struct channel *channel, struct ctx *ctx, const
 	    queue_waiting(desk->queue, m.session) > 0)
 		interrupt(desk, m.session);
 	return r;
+}
+
+static void on_heard(void *arg, struct channel *channel, struct ctx *ctx, const struct channel_heard *heard)
+{
+	struct desk *desk = arg;
+	struct chat_line line = {.channel = channel->name,
+				 .chat = heard->chat,
+				 .id = heard->id,
+				 .user = heard->sender,
+				 .name = heard->name,
+				 .text = heard->text,
+				 .file = heard->file};
+	struct err err = {0};
+
+	if (chat_log_add(desk->ws, ctx, &line, &err) != 0)
+		desk_problem(desk, channel->name, err_text(ctx->arena, &err));
 }
 
 static void on_problem(void *arg, struct channel *channel, struct str text)
@@ -323,6 +410,9 @@ static void answer(struct turn *t, struct str text)
 		r = t->channel->ops->send(t->channel, &t->ctx, t->batch.origin, text, NULL, NULL, &err);
 	if (r)
 		desk_problem(t->desk, t->batch.session, err_text(t->arena, &err));
+	else
+		log_own(t->desk, &t->ctx, t->channel->name, str_from(t->batch.session, t->channel->name.len + 1), text,
+			STR_NONE);
 }
 
 static int compact(struct turn *t, const struct conversation *c, struct err *err)
@@ -386,10 +476,12 @@ static int converse(struct turn *t, const struct conversation *c, struct err *er
 		return r;
 	if (c->summary.len && text.len)
 		conversation_began(t->desk->ws, &t->ctx, t->batch.session, err);
-	if (result.waiting)
+	if (result.waiting) {
 		ask_people(t, result.waiting);
-	else if (!result.redirected)
+		desk_wait_for_answer(t->desk, t->batch.session, result.waiting);
+	} else if (!result.redirected) {
 		answer(t, result.answer);
+	}
 	tell(t->desk, RUNNER_ENDED, t->batch.session,
 	     result.waiting      ? STR("waits for an approval")
 	     : result.redirected ? STR("redirected")
@@ -582,15 +674,37 @@ static void show_typing(struct desk *desk, struct ctx *ctx)
 		waiting[i].channel->ops->typing(waiting[i].channel, ctx, waiting[i].origin);
 }
 
+/* Chats and requests are found by the name of their channel. */
+static bool name_is_taken(struct desk *desk, size_t index)
+{
+	struct str name = channel_config_name(channel_config(desk->ws, index));
+
+	for (size_t i = 0; i < index; i++)
+		if (str_eq(channel_config_name(channel_config(desk->ws, i)), name))
+			return true;
+	return false;
+}
+
 static void open_channels(struct desk *desk, struct arena *arena)
 {
-	const struct jv *config;
+	const struct jv *config, *document = workspace_config(desk->ws)->document;
 
+	if (jv_get(document, "channel") && jv_count(jv_get(document, "channels")))
+		desk_problem(
+			desk, STR("channels"),
+			STR("agent.yaml has \"channel\" and \"channels\", and only the first one is used; move it into "
+			    "the list"));
 	for (size_t i = 0; (config = channel_config(desk->ws, i)) && i < DESK_CHANNELS_MAX; i++) {
 		struct channel *channel;
 		struct err err = {0};
 		int r;
 
+		if (name_is_taken(desk, i)) {
+			desk_problem(desk, channel_config_name(config),
+				     STR("another channel has this name, so this one is not opened; give each one a "
+					 "\"name\" of its own"));
+			continue;
+		}
 		pthread_mutex_lock(&desk->lock); /* what it receives at once is answered when it is in the list */
 		r = channel_open(desk->ws, config, &desk->events, &channel, &err);
 		if (r == 0)
@@ -601,20 +715,35 @@ static void open_channels(struct desk *desk, struct arena *arena)
 	}
 }
 
+/* Once a day: old days of the logs go. */
+static void cut_logs(struct desk *desk, struct ctx *ctx)
+{
+	int64_t day = clock_real_ns() / (86400 * NS_PER_S);
+	struct err err = {0};
+
+	if (day == desk->cut_day)
+		return;
+	desk->cut_day = day;
+	if (chat_log_cut(desk->ws, ctx, clock_real_ns(), &err) != 0)
+		desk_problem(desk, STR("channel_log"), err_text(ctx->arena, &err));
+}
+
 /* Runs until it is stopped or the lease is lost. */
 static void work(struct desk *desk, struct ctx *ctx, struct lease *lease)
 {
 	int64_t renewed = clock_monotonic_ns(), shown = renewed;
 	struct err err = {0};
 
+	cut_logs(desk, ctx);
 	open_channels(desk, ctx->arena);
-	if (notifies(desk, "notify_startup", false))
+	if (!desk->opts.is_reload && notifies(desk, "notify_startup", false))
 		notify_all(desk, STR("Online again."), false);
 	empty_outbox(desk, ctx);
+	desk_find_waiting(desk, ctx);
 	atomic_store(&desk->has_mail, true);
 	while (!atomic_load(&desk->stop.requested)) {
 		uint64_t mark = queue_mark(desk->queue);
-		int64_t next = INT64_MAX, now;
+		int64_t next = INT64_MAX, expires = desk_resume_expired(desk, ctx), now;
 
 		if (atomic_exchange(&desk->has_mail, false)) {
 			desk_take_inbox(desk, ctx);
@@ -635,9 +764,11 @@ static void work(struct desk *desk, struct ctx *ctx, struct lease *lease)
 			desk_start_followups(desk, ctx);
 			empty_outbox(desk, ctx);
 			show_typing(desk, ctx);
+			cut_logs(desk, ctx);
 			shown = now;
 			arena_reset(ctx->arena);
 		}
+		next = next < expires ? next : expires;
 		next = next < now + LOOK_NS ? next : now + LOOK_NS;
 		queue_wait(desk->queue, mark, next);
 	}
@@ -655,11 +786,12 @@ static void put_away(struct desk *desk)
 	while (desk->turns)
 		pthread_cond_wait(&desk->ended, &desk->lock);
 	pthread_mutex_unlock(&desk->lock);
-	if (atomic_load(&desk->stop.requested))
+	if (atomic_load(&desk->stop.requested) && !desk->reloads)
 		notify_all(desk, notifies(desk, "notify_shutdown", false) ? STR("Going offline.") : STR_NONE, true);
 	for (size_t i = 0; i < desk->channel_count; i++)
 		desk->channels[i]->ops->close(desk->channels[i]);
 	desk->channel_count = 0;
+	desk_forget_waits(desk);
 	pthread_mutex_lock(&desk->lock);
 	desk->queue = NULL;
 	pthread_mutex_unlock(&desk->lock);
@@ -667,24 +799,40 @@ static void put_away(struct desk *desk)
 	atomic_store(&desk->leaves, false);
 }
 
-static void hold(struct desk *desk, struct ctx *ctx, struct lease *lease)
+static int hold(struct desk *desk, struct ctx *ctx, struct lease *lease, struct err *err)
 {
 	struct queue_opts opts = queue_settings(desk->ws);
 	struct ctx last = {.arena = ctx->arena};
 	struct queue *queue;
-	struct err err = {0};
+	struct err ignored;
+	int r = queue_open(desk->ws, ctx, &opts, &queue, err);
 
-	if (queue_open(desk->ws, ctx, &opts, &queue, &err) != 0) {
-		desk_problem(desk, STR("queue"), err_text(ctx->arena, &err));
-	} else {
+	if (r == 0) {
 		pthread_mutex_lock(&desk->lock);
 		desk->queue = queue;
 		pthread_mutex_unlock(&desk->lock);
 		work(desk, ctx, lease);
 		put_away(desk);
 	}
-	lease_release(lease, &last, &err);
+	lease_release(lease, &last, &ignored);
 	lease_destroy(lease);
+	return r;
+}
+
+/* Tells why the channels cannot be had, once, and waits before the next try. */
+static void rest(struct desk *desk, struct str why, uint64_t *told)
+{
+	struct timespec until = clock_timespec(clock_monotonic_ns() + RETRY_NS);
+	uint64_t hash = hash_u64(why, 0);
+
+	if (hash != *told)
+		desk_problem(desk, STR("channels"), why);
+	*told = hash;
+	pthread_mutex_lock(&desk->lock);
+	while (!atomic_load(&desk->stop.requested) &&
+	       pthread_cond_timedwait(&desk->ended, &desk->lock, &until) != ETIMEDOUT)
+		continue;
+	pthread_mutex_unlock(&desk->lock);
 }
 
 static void *desk_thread(void *arg)
@@ -692,8 +840,9 @@ static void *desk_thread(void *arg)
 	ARENA_SCOPE struct arena *arena = arena_new();
 	struct desk *desk = arg;
 	struct ctx ctx = {.arena = arena, .cancel = &desk->stop, .actor = workspace_actor(desk->ws)};
-	struct store *leases = workspace_leases_new(desk->ws);
+	struct store *leases = workspace_brief_leases_new(desk->ws);
 	struct str holder = arena_printf(desk->arena, "%d-%016llx", (int)getpid(), (unsigned long long)random_u64());
+	uint64_t told = 0;
 	struct lease_want want = {.name = STR(LEASE_NAME), .holder = holder, .ttl_ns = LEASE_NS, .wait_ns = LEASE_NS};
 
 	while (!atomic_load(&desk->stop.requested)) {
@@ -702,9 +851,11 @@ static void *desk_thread(void *arg)
 		int r = lease_acquire(leases, &ctx, &want, &lease, &err); /* ends soon after a cancel */
 
 		if (r == 0)
-			hold(desk, &ctx, lease);
+			r = hold(desk, &ctx, lease, &err);
+		if (r == 0)
+			told = 0;
 		else if (r != -ERR_CONFLICT && r != -ERR_CANCELLED)
-			desk_problem(desk, STR("channels"), err_text(arena, &err));
+			rest(desk, err_text(arena, &err), &told);
 		arena_reset(arena);
 	}
 	store_destroy(leases);
@@ -732,6 +883,7 @@ int desk_open(const struct desk_opts *opts, struct desk **ret, struct err *err)
 	struct arena *arena = arena_new();
 	struct desk *desk = ARENA_NEW(arena, struct desk);
 	struct workspace_opts where;
+	pthread_condattr_t attr;
 	int r, sys = 0;
 
 	*desk = (struct desk){.arena = arena, .opts = *opts};
@@ -739,9 +891,13 @@ int desk_open(const struct desk_opts *opts, struct desk **ret, struct err *err)
 	desk->opts.workspace = arena_str(arena, opts->workspace);
 	desk->opts.model = arena_str(arena, opts->model);
 	desk->opts.base_url = arena_str(arena, opts->base_url);
-	desk->events = (struct channel_events){.receive = on_message, .problem = on_problem, .arg = desk};
+	desk->events =
+		(struct channel_events){.receive = on_message, .heard = on_heard, .problem = on_problem, .arg = desk};
 	pthread_mutex_init(&desk->lock, NULL);
-	pthread_cond_init(&desk->ended, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&desk->ended, &attr);
+	pthread_condattr_destroy(&attr);
 	pthread_mutex_init(&desk->outbox, NULL);
 	where = (struct workspace_opts){
 		.store_url = desk->opts.store_url, .name = desk->opts.workspace, .relaxed = opts->relaxed};
@@ -768,7 +924,15 @@ void desk_close(struct desk *desk)
 	pthread_mutex_lock(&desk->lock);
 	if (desk->queue)
 		queue_wake(desk->queue);
+	pthread_cond_broadcast(&desk->ended);
 	pthread_mutex_unlock(&desk->lock);
 	pthread_join(desk->thread, NULL);
 	desk_free(desk);
+}
+
+void desk_close_for_reload(struct desk *desk)
+{
+	if (desk)
+		desk->reloads = true;
+	desk_close(desk);
 }

@@ -15,6 +15,7 @@ struct desk_opts {
 	struct str store_url, workspace;
 	struct str model, base_url; /* as in runner_opts */
 	bool relaxed;
+	bool is_reload; /* it was closed for a reload: chats are not told that it opens */
 	void (*event)(void *arg, const struct runner_event *event);
 	void *arg;
 };
@@ -26,6 +27,8 @@ int desk_open(const struct desk_opts *opts, struct desk **ret, struct err *err);
 /* Closes the channels, cancels the turns and waits for them; what was cut off goes on with the next opening. NULL is
    allowed. */
 void desk_close(struct desk *desk);
+/* The same, because it is opened again at once with other settings: chats are not told, and nothing is archived. */
+void desk_close_for_reload(struct desk *desk);
 /* Something was put into the inbox of a workspace: the desks of this process that have it look at once. */
 void desks_notice(struct str workspace);
 

@@ -4,6 +4,7 @@
 #include "agent/agent.h"
 #include "base/clock.h"
 #include "home/sessions/sessions.h"
+#include "home/tasks/tasks.h"
 #include "runner/conversations.h"
 #include "runner/desk_internal.h"
 
@@ -30,7 +31,7 @@ static int run_help(const struct asked *a, struct err *err)
 			  "works\n"
 			  "/model PROVIDER:MODEL|reset: the model of this chat\n"
 			  "/approve ID, /deny ID: decide about a call that waits for it\n"
-			  "/status: model, conversation, what waits, tokens of today\n"
+			  "/status: model, conversation, what waits, active tasks, tokens of today\n"
 			  "/help: this list"));
 }
 
@@ -99,6 +100,21 @@ static struct str configured_model(const struct asked *a)
 	return provider.len ? arena_printf(a->ctx->arena, "%.*s:%.*s", STR_ARG(provider), STR_ARG(name)) : name;
 }
 
+/* Sets an agent up with the model, without asking it anything. */
+static int check_model(const struct asked *a, const struct conversation *c, struct err *err)
+{
+	struct agent_opts opts = {.model = c->model, .base_url = a->desk->opts.base_url};
+	struct workspace *ws = NULL;
+	struct agent *agent = NULL;
+	int r = workspace_open_for(a->desk->ws, STR_NONE, STR_NONE, c->session, &ws, err);
+
+	if (r == 0)
+		r = agent_open(ws, &opts, &agent, err);
+	agent_close(agent);
+	workspace_close(ws);
+	return r;
+}
+
 static int run_model(const struct asked *a, struct err *err)
 {
 	struct str args = a->message->command_args;
@@ -109,6 +125,9 @@ static int run_model(const struct asked *a, struct err *err)
 		c.model = str_is(args, "reset") ? STR_NONE : args;
 		if (c.model.len && str_find_char(args, ':') == args.len)
 			return say(a, STR("Write PROVIDER:MODEL, or reset."));
+		if (c.model.len && check_model(a, &c, err) != 0)
+			return say(a, arena_printf(a->ctx->arena, "That model cannot be used: %.*s",
+						   STR_ARG(err_text(a->ctx->arena, err))));
 		r = conversation_set_model(a->desk->ws, a->ctx, a->chat, c.model, err);
 	}
 	if (r)
@@ -117,25 +136,64 @@ static int run_model(const struct asked *a, struct err *err)
 				   STR_ARG(c.model.len ? c.model : configured_model(a))));
 }
 
+/* "2 turns, 3 % of 200000 tokens"; "(unknown)" when the model cannot be set up. */
+static struct str context_of(const struct asked *a, const struct conversation *c)
+{
+	struct desk *desk = a->desk;
+	struct agent_opts opts = {.model = c->model.len ? c->model : desk->opts.model, .base_url = desk->opts.base_url};
+	struct workspace *ws = NULL;
+	struct agent *agent = NULL;
+	struct jv *status = NULL;
+	struct err ignored;
+	int64_t turns, tokens, window;
+
+	if (workspace_open_for(desk->ws, STR_NONE, STR_NONE, c->session, &ws, &ignored) == 0 &&
+	    agent_open(ws, &opts, &agent, &ignored) == 0)
+		(void)agent_status(agent, a->ctx, c->session, &status, &ignored);
+	agent_close(agent);
+	workspace_close(ws);
+	if (!status)
+		return STR("(unknown)");
+	turns = jv_get_int(status, "turns", 0);
+	tokens = jv_get_int(status, "tokens", 0);
+	window = jv_get_int(status, "window", 1);
+	return arena_printf(a->ctx->arena, "%lld turn%s, about %lld %% of %lld tokens", (long long)turns,
+			    turns == 1 ? "" : "s", (long long)(100 * tokens / window), (long long)window);
+}
+
+static int active_tasks(const struct asked *a, int64_t *ret, struct err *err)
+{
+	struct jv *tasks = NULL;
+	int r = tasks_list(a->desk->ws, a->ctx, STR_NONE, STR_NONE, &tasks, err);
+
+	*ret = 0;
+	for (const struct jv_member *m = r ? NULL : jv_first(tasks); m; m = m->next)
+		*ret += task_is_active(m->value);
+	return r;
+}
+
 static int run_status(const struct asked *a, struct err *err)
 {
 	int64_t day = clock_real_ns() / (86400 * NS_PER_S) * (86400 * NS_PER_S);
 	struct arena *arena = a->ctx->arena;
 	struct jv *usage = NULL;
 	struct conversation c;
+	int64_t tasks = 0;
 	int r = conversation_now(a->desk->ws, a->ctx, a->chat, 0, &c, err);
 
+	if (r == 0)
+		r = active_tasks(a, &tasks, err);
 	if (r == 0)
 		r = usage_sum(a->desk->ws, a->ctx, STR_NONE, day, &usage, err);
 	if (r)
 		return r;
 	return say(a, arena_printf(arena,
-				   "workspace: %.*s\nmodel: %.*s\nconversation: %.*s\nqueue: %s, %zu waiting\ntokens "
-				   "today: %lld",
+				   "workspace: %.*s\nmodel: %.*s\nconversation: %.*s\ncontext: %.*s\nqueue: %s, %zu "
+				   "waiting\ntasks: %lld active\ntokens today: %lld",
 				   STR_ARG(workspace_name(a->desk->ws)),
 				   STR_ARG(c.model.len ? c.model : configured_model(a)), STR_ARG(c.id),
-				   queue_mode_name(queue_mode_of(a->desk->queue, a->chat)),
-				   queue_waiting(a->desk->queue, a->chat),
+				   STR_ARG(context_of(a, &c)), queue_mode_name(queue_mode_of(a->desk->queue, a->chat)),
+				   queue_waiting(a->desk->queue, a->chat), (long long)tasks,
 				   (long long)jv_get_int(usage, "total_tokens", 0)));
 }
 

@@ -84,8 +84,7 @@ void desk_take_inbox(struct desk *desk, struct ctx *ctx)
 	r = inbox_each(desk->ws, ctx, take_item, &taking, &err);
 	if (r == 0 && !taking.is_stuck)
 		r = inbox_sweep(desk->ws, ctx, clock_real_ns() / NS_PER_S, &err);
-	if (r && !atomic_load(&desk->stop.requested))
-		desk_problem(desk, STR("inbox"), err_text(ctx->arena, &err));
+	desk_looked(desk, DESK_INBOX, r, ctx, &err);
 }
 
 /* --- turns that agents asked for --- */
@@ -116,7 +115,7 @@ void desk_start_followups(struct desk *desk, struct ctx *ctx)
 	struct taking taking = {desk, ctx, false};
 	struct err err = {0};
 
-	if (followups_each(desk->ws, ctx, clock_real_ns() / NS_PER_S, start_followup, &taking, &err) != 0 &&
-	    !atomic_load(&desk->stop.requested))
-		desk_problem(desk, STR("follow-ups"), err_text(ctx->arena, &err));
+	int r = followups_each(desk->ws, ctx, clock_real_ns() / NS_PER_S, start_followup, &taking, &err);
+
+	desk_looked(desk, DESK_FOLLOWUPS, r, ctx, &err);
 }

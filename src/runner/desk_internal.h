@@ -12,6 +12,9 @@
 
 struct turn;
 
+/* What is looked at every few seconds, and may not work for long. */
+enum desk_source { DESK_OUTBOX, DESK_INBOX, DESK_FOLLOWUPS, DESK_SOURCES };
+
 struct desk {
 	struct arena *arena; /* of the options */
 	struct desk_opts opts;
@@ -22,13 +25,17 @@ struct desk {
 	size_t channel_count;
 	struct cancel stop;
 	atomic_bool leaves; /* its turns are cut off, to go on later */
+	bool reloads;       /* it is closed to be opened again; set before `stop` */
 	pthread_t thread;
-	pthread_mutex_t lock;   /* turns and channels */
-	pthread_cond_t ended;   /* a turn */
-	struct turn *turns;     /* that run */
-	pthread_mutex_t outbox; /* held while what waits is sent */
-	atomic_bool has_mail;   /* something was put into the inbox */
-	struct desk *next;      /* of this process: desk_inbox.c */
+	pthread_mutex_t lock;        /* turns and channels */
+	pthread_cond_t ended;        /* a turn */
+	struct turn *turns;          /* that run */
+	struct desk_wait *waits;     /* for answers of people: desk_waits.c */
+	pthread_mutex_t outbox;      /* held while what waits is sent */
+	uint64_t told[DESK_SOURCES]; /* hash of what was reported last of each; 0: it works */
+	int64_t cut_day;             /* since 1970, on which old days of the logs of chats were removed */
+	atomic_bool has_mail;        /* something was put into the inbox */
+	struct desk *next;           /* of this process: desk_inbox.c */
 };
 
 /* The channel that `origin` of a message names; NULL: it is not open. */
@@ -37,6 +44,8 @@ struct channel *desk_channel(struct desk *desk, const struct jv *origin);
 void desk_say(struct desk *desk, struct ctx *ctx, const struct jv *origin, struct str text,
 	      const struct channel_button *buttons);
 void desk_problem(struct desk *desk, struct str what, struct str text);
+/* The result of a look: a problem is reported when it is another than that of the last look. */
+void desk_looked(struct desk *desk, enum desk_source source, int r, struct ctx *ctx, const struct err *err);
 int64_t desk_ttl_minutes(struct desk *desk, bool is_group);
 /* The session of the queue for a chat of a channel. */
 struct str desk_chat(struct arena *arena, const struct channel *channel, const struct channel_message *message);
@@ -57,6 +66,14 @@ struct jv *desk_origin(struct arena *arena, struct str channel, struct str chat)
 /* Texts of messages that Stead puts into the queue itself. */
 #define COMPACT_TEXT "/compact"
 #define RESUME_TEXT  "/resume" /* a call of the open turn was approved or denied */
+
+/* desk_waits.c: a turn of the chat waits for approvals ([{id, expires_at}]); it goes on when they have expired. */
+void desk_wait_for_answer(struct desk *desk, struct str chat, const struct jv *waiting);
+/* Those of an earlier process. */
+void desk_find_waiting(struct desk *desk, struct ctx *ctx);
+/* Lets turns go on whose questions have expired; when the next one expires, in monotonic time, or INT64_MAX. */
+int64_t desk_resume_expired(struct desk *desk, struct ctx *ctx);
+void desk_forget_waits(struct desk *desk);
 
 /* The short form of an approval's id, for buttons and people. */
 struct str desk_approval_id(struct arena *arena, struct str call);

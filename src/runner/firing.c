@@ -52,23 +52,44 @@ static int find_schedule(struct run *run, struct err *err)
 
 /* --- the agent --- */
 
+/* The names of the tools that were called, each once. */
+static struct jv *tools_used(struct arena *arena, const struct jv *steps)
+{
+	struct jv *names = jv_array(arena);
+
+	for (const struct jv_member *s = jv_first(steps); s; s = s->next)
+		for (const struct jv_member *c = jv_first(jv_get(s->value, "calls")); c; c = c->next) {
+			struct str name = jv_get_str(c->value, "name");
+			const struct jv_member *m = jv_first(names);
+
+			while (m && !str_eq(jv_str_of(m->value), name))
+				m = m->next;
+			if (!m)
+				jv_push(arena, names, jv_str(arena, name));
+		}
+	return names;
+}
+
 static void add_usage(struct run *run, const struct agent_result *result)
 {
 	struct arena *arena = run->ctx->arena;
 	struct jv *record = run->record;
 
-	jv_set_int(arena, record, "duration_ms", result->duration_ms);
 	jv_set_int(arena, record, "input_tokens", (int64_t)result->usage.input);
 	jv_set_int(arena, record, "output_tokens", (int64_t)result->usage.output);
 	jv_set_int(arena, record, "total_tokens", (int64_t)(result->usage.input + result->usage.output));
 	jv_set_int(arena, record, "llm_calls", (int64_t)result->model_calls);
+	jv_set(arena, record, "tools_used", tools_used(arena, result->steps));
 	jv_set_str(arena, record, "response", utf8_first(result->answer, RESPONSE_MAX));
 }
 
 static int ask(struct run *run, struct agent_result *ret, struct err *err)
 {
 	struct agent_opts opts = {.model = run->firing->model, .base_url = run->firing->base_url};
-	struct agent_turn turn = {.session = run->session, .text = run->prompt, .once = true};
+	struct agent_turn turn = {.session = run->session,
+				  .text = run->prompt,
+				  .once = true,
+				  .kind = str_is(run->firing->schedule, HEARTBEAT_ID) ? STR("heartbeat") : STR("cron")};
 	struct agent *agent;
 	int r = agent_open(run->ws, &opts, &agent, err);
 
@@ -77,6 +98,16 @@ static int ask(struct run *run, struct agent_result *ret, struct err *err)
 	r = agent_run(agent, run->ctx, &turn, ret, err);
 	agent_close(agent);
 	return r;
+}
+
+/* Nobody is there who could be asked. People read the log, or the chat that gets the answer. */
+static struct str waiting_text(const struct run *run, const struct jv *waiting)
+{
+	return arena_printf(
+		run->ctx->arena,
+		"the call of \"%.*s\" waits for an approval; 'stead approvals --session %.*s' shows it, and "
+		"after the decision 'stead run --resume --session %.*s' goes on",
+		STR_ARG(jv_get_str(jv_at(waiting, 0), "name")), STR_ARG(run->session), STR_ARG(run->session));
 }
 
 /* True: it ended without a result that could be recorded, and goes on later. */
@@ -93,45 +124,62 @@ static int run_agent(struct run *run, struct err *err)
 
 	if (goes_on(r))
 		return r;
-	jv_set_str(arena, run->record, "outcome", r ? STR("error") : STR("ran"));
+	jv_set_str(arena, run->record, "outcome", r || result.waiting ? STR("error") : STR("ran"));
 	jv_set_str(arena, run->record, "session", run->session);
 	if (r)
 		jv_set_str(arena, run->record, "error", err_text(arena, err));
-	else
+	else if (result.waiting)
+		jv_set_str(arena, run->record, "error", waiting_text(run, result.waiting));
+	if (r == 0)
 		add_usage(run, &result);
 	return 0;
 }
 
 /* --- the two kinds --- */
 
-/* The answer goes to the chat that `output` names. If that cannot be, the log says so: it must not seem to have
-   reached anybody. */
+/* The answer goes to the chat that `output` names, to its agent, or to both. If that cannot be, the log says so: it
+   must not seem to have reached anybody. */
 static int deliver(struct run *run, const struct jv *output, struct err *err)
 {
 	struct arena *arena = run->ctx->arena;
 	const struct jv *id = jv_get(output, "chat_id") ? jv_get(output, "chat_id") : jv_get(output, "target_id");
-	struct outbox_item item = {.channel = jv_get_str(output, "channel"), .chat = jv_str_of(id)};
+	struct str delivery = jv_get_str(output, "delivery"), name = jv_get_str(output, "channel");
+	struct outbox_item item = {.channel = channels_find(run->ws, name),
+				   .chat = jv_str_of(id),
+				   .is_for_agent = str_is(delivery, "agent")};
 
+	if (!str_is(delivery, "channel"))
+		item.by = str_is(run->schedule.id, HEARTBEAT_ID)
+				  ? STR("the heartbeat")
+				  : arena_printf(arena, "the schedule \"%.*s\"", STR_ARG(run->schedule.id));
 	item.text = jv_get_str(run->record, jv_get(run->record, "error") ? "error" : "response");
 	if (id && id->type == JV_INT)
 		item.chat = arena_printf(arena, "%lld", (long long)id->u.i);
-	if (!item.channel.len || !item.text.len)
+	if (!name.len || !item.text.len)
 		return 0;
-	if (item.chat.len && channels_has(run->ws, item.channel))
+	if (item.chat.len && item.channel.len)
 		return outbox_put(run->ws, run->ctx, &item, err);
 	jv_set_str(arena, run->record, "undelivered",
 		   arena_printf(arena, "%s \"%.*s\"; the answer is only in this log",
 				item.chat.len ? "agent.yaml has no channel" : "output has no chat_id for",
-				STR_ARG(utf8_first(item.channel, 60))));
+				STR_ARG(utf8_first(name, 60))));
 	return 0;
+}
+
+static void set_duration(struct run *run, int64_t began_ns)
+{
+	jv_set_int(run->ctx->arena, run->record, "duration_ms", (clock_monotonic_ns() - began_ns) / NS_PER_MS);
 }
 
 static int run_schedule(struct run *run, struct err *err)
 {
+	int64_t began_ns = clock_monotonic_ns();
 	int r = find_schedule(run, err);
 
 	if (r == 0)
 		r = run_agent(run, err);
+	if (r == 0)
+		set_duration(run, began_ns);
 	if (r == 0)
 		r = deliver(run, run->schedule.output, err);
 	if (r == 0 && run->firing->by_hand)
@@ -142,8 +190,10 @@ static int run_schedule(struct run *run, struct err *err)
 static int beat(struct run *run, struct workspace *whole, struct err *err)
 {
 	struct arena *arena = run->ctx->arena;
+	int64_t began_ns = clock_monotonic_ns();
 	struct str reason;
 	uint64_t tasks;
+	bool is_ok;
 	int r = heartbeat_check(whole, run->ctx, run->firing->due, &reason, &run->prompt, &tasks, err);
 
 	if (r)
@@ -155,14 +205,15 @@ static int beat(struct run *run, struct workspace *whole, struct err *err)
 		r = run_agent(run, err);
 		if (r)
 			return r;
-		if (heartbeat_is_ok(jv_get_str(run->record, "response")))
+		is_ok = heartbeat_is_ok(jv_get_str(run->record, "response"));
+		if (is_ok)
 			jv_set_str(arena, run->record, "outcome", STR("heartbeat_ok"));
-		else
-			r = deliver(run, jv_get(jv_get(workspace_config(run->ws)->document, "heartbeat"), "output"),
-				    err);
+		if (!is_ok || !heartbeat_keeps_ok(run->ws))
+			r = deliver(run, heartbeat_output(run->ws, arena), err);
 		if (r)
 			return r;
 	}
+	set_duration(run, began_ns);
 	jv_set_int(arena, run->record, "task_count", (int64_t)tasks);
 	return heartbeat_log(whole, run->ctx, run->record, err);
 }
@@ -182,12 +233,17 @@ static int run_heartbeat(struct run *run, struct err *err)
 	return r ? r : schedule_ended(run->ws, run->ctx, &run->schedule, run->firing->due, NULL, err);
 }
 
+/* The same for every try of a due time, so that the next one goes on with it. A run by hand is not repeated, and its
+   time is not a due time: it has a session of its own, also when another one begins in the same second. */
 static struct str session_name(struct arena *arena, const struct firing *firing)
 {
 	struct civil c = civil_of(firing->due);
+	struct str name = arena_printf(arena, "%.*s-%04lld%02d%02dT%02d%02d%02dZ", STR_ARG(firing->schedule),
+				       (long long)c.year, c.month, c.day, c.hour, c.minute, c.second);
 
-	return arena_printf(arena, "%.*s-%04lld%02d%02dT%02d%02d%02dZ", STR_ARG(firing->schedule), (long long)c.year,
-			    c.month, c.day, c.hour, c.minute, c.second);
+	if (!firing->by_hand)
+		return name;
+	return arena_printf(arena, "%.*s-%08llx", STR_ARG(name), (unsigned long long)(random_u64() >> 32));
 }
 
 int firing_run(struct ctx *ctx, const struct firing *firing, struct jv **ret, struct err *err)

@@ -8,17 +8,21 @@
  */
 #include "runner/heartbeat.h"
 
+#include "agent/agent.h"
 #include "base/clock.h"
 #include "base/limits.h"
 #include "home/tasks/tasks.h"
 #include "home/timeline/history.h"
 #include "revisions/revisions.h"
+#include "runner/conversations.h"
 #include "workspace/workspace_parts.h"
 
-#define LOG           "heartbeat_log.jsonl"
-#define EVERY_DEFAULT 30
-#define FEED_PAGE     1000
-#define FEED_PAGES    100
+#define LOG             "heartbeat_log.jsonl"
+#define EVERY_DEFAULT   30
+#define FEED_PAGE       1000
+#define FEED_PAGES      100
+#define CHATS_LOOKED_AT 100
+#define NOTHING_CHANGED "nothing has changed since the last heartbeat"
 
 static const struct jv *settings(struct workspace *ws)
 {
@@ -45,6 +49,32 @@ bool heartbeat_schedule(struct workspace *ws, struct arena *arena, struct schedu
 	if (zone_open(arena, ret->zone_name, &ret->zone, &ignored) != 0)
 		(void)zone_open(arena, STR("UTC"), &ret->zone, &ignored);
 	return true;
+}
+
+const struct jv *heartbeat_output(struct workspace *ws, struct arena *arena)
+{
+	const struct jv *s = settings(ws), *given = jv_get(s, "output"), *id = jv_get(given, "chat_id");
+	struct jv *output;
+	struct str channel = jv_get_str(given, "channel"), delivery = jv_get_str(s, "delivery");
+
+	if (!given && !jv_get(s, "target_id"))
+		return NULL;
+	if (!id)
+		id = jv_get(given, "target_id") ? jv_get(given, "target_id") : jv_get(s, "target_id");
+	if (!channel.len)
+		channel = jv_get_str(s, "target_channel");
+	output = jv_object(arena);
+	jv_set_str(arena, output, "channel", channel.len ? channel : STR("telegram"));
+	if (id)
+		jv_set(arena, output, "chat_id", jv_copy(arena, id));
+	if (delivery.len)
+		jv_set_str(arena, output, "delivery", delivery);
+	return output;
+}
+
+bool heartbeat_keeps_ok(struct workspace *ws)
+{
+	return jv_get_bool(settings(ws), "suppress_ok", true);
 }
 
 /* --- hours --- */
@@ -92,11 +122,44 @@ static int check_hours(struct workspace *ws, struct ctx *ctx, int64_t due, struc
 	return r;
 }
 
+/* --- turns --- */
+
+struct turns {
+	struct workspace *ws;
+	struct ctx *ctx;
+	size_t left; /* chats that are still looked at */
+	struct str reason;
+};
+
+static void look_at_turn(void *arg, struct str chat, struct str session)
+{
+	struct turns *turns = arg;
+	struct err ignored;
+	bool runs = false;
+
+	if (turns->reason.len || !turns->left)
+		return;
+	turns->left--;
+	if (agent_turn_runs(turns->ws, turns->ctx, session, &runs, &ignored) == 0 && runs)
+		turns->reason = arena_printf(turns->ctx->arena, "the agent is answering in the chat %.*s",
+					     STR_ARG(utf8_first(chat, 80)));
+}
+
+/* Somebody who talks to the agent is not disturbed, and the agent is not in two places at once. */
+static int check_turns(struct workspace *ws, struct ctx *ctx, struct str *reason, struct err *err)
+{
+	struct turns turns = {ws, ctx, CHATS_LOOKED_AT, STR_NONE};
+	int r = conversations_each(ws, ctx, look_at_turn, &turns, err);
+
+	*reason = turns.reason;
+	return r;
+}
+
 /* --- changes --- */
 
 static bool is_own_record(struct str path)
 {
-	static const char *const own[] = {"agents/", "schedules/", "memory/", "artifacts/", ".stead/"};
+	static const char *const own[] = {"agents/", "schedules/", "memory/", "artifacts/", "channels/", ".stead/"};
 
 	if (str_is(path, LOG) || str_is(path, SCHEDULES_DYNAMIC))
 		return true;
@@ -106,8 +169,13 @@ static bool is_own_record(struct str path)
 	return false;
 }
 
-/* The revision up to which the last heartbeat looked is in its last line of the log. */
-static int last_revision(struct workspace *ws, struct ctx *ctx, uint64_t *ret, struct err *err)
+/* What the last heartbeat saw, from its line of the log. */
+struct seen {
+	uint64_t revision; /* 0: there was none */
+	struct str file;   /* the version of HEARTBEAT.md; empty: it was not noted */
+};
+
+static int last_seen(struct workspace *ws, struct ctx *ctx, struct seen *ret, struct err *err)
 {
 	struct str text;
 	struct store_stat stat;
@@ -116,7 +184,7 @@ static int last_revision(struct workspace *ws, struct ctx *ctx, uint64_t *ret, s
 	size_t end;
 	int r = store_stat(workspace_home(ws), ctx, (struct wpath){STR(LOG)}, &stat, err);
 
-	*ret = 0;
+	*ret = (struct seen){0};
 	if (r)
 		return r == -ERR_NOT_FOUND ? 0 : r;
 	r = store_read(workspace_home(ws), ctx, (struct wpath){STR(LOG)},
@@ -127,18 +195,39 @@ static int last_revision(struct workspace *ws, struct ctx *ctx, uint64_t *ret, s
 	text = str_trim(text);
 	end = str_rfind_char(text, '\n');
 	if (jv_parse(ctx->arena, end < text.len ? str_from(text, end + 1) : text, &v, &ignored) == 0)
-		*ret = (uint64_t)jv_get_int(v, "revision", 0);
+		*ret = (struct seen){(uint64_t)jv_get_int(v, "revision", 0), jv_get_str(v, "file_version")};
 	return 0;
+}
+
+/* People change HEARTBEAT.md with an editor, and then history does not know. "-": there is none. */
+static struct str file_version(struct workspace *ws, struct ctx *ctx)
+{
+	struct store_stat stat;
+	struct err ignored;
+
+	if (store_stat(workspace_home(ws), ctx, (struct wpath){STR("HEARTBEAT.md")}, &stat, &ignored) != 0)
+		return STR("-");
+	return arena_str(ctx->arena, stat.version);
+}
+
+static int look_now(struct workspace *ws, struct ctx *ctx, struct seen *ret, struct err *err)
+{
+	ret->file = file_version(ws, ctx);
+	return revisions_head(workspace_revisions(ws), ctx, &ret->revision, err);
 }
 
 static int check_changes(struct workspace *ws, struct ctx *ctx, struct str *reason, struct err *err)
 {
+	struct seen seen;
 	uint64_t since;
 	int r;
 
 	if (!str_is(jv_get_str(settings(ws), "when"), "changed"))
 		return 0;
-	r = last_revision(ws, ctx, &since, err);
+	r = last_seen(ws, ctx, &seen, err);
+	if (r || (seen.file.len && !str_eq(seen.file, file_version(ws, ctx))))
+		return r;
+	since = seen.revision;
 	for (int page = 0; r == 0 && since && page < FEED_PAGES; page++) {
 		struct jv *feed;
 
@@ -150,7 +239,7 @@ static int check_changes(struct workspace *ws, struct ctx *ctx, struct str *reas
 				return 0;
 		since = (uint64_t)jv_get_int(feed, "next", 0);
 		if (!jv_get_bool(feed, "more", false)) {
-			*reason = STR("nothing has changed since the last heartbeat");
+			*reason = STR(NOTHING_CHANGED);
 			return 0;
 		}
 	}
@@ -213,6 +302,8 @@ int heartbeat_check(struct workspace *ws, struct ctx *ctx, int64_t due, struct s
 		*ret_reason = STR("HEARTBEAT.md is empty and there is no active task");
 	if (r == 0 && !ret_reason->len)
 		r = check_changes(ws, ctx, ret_reason, err);
+	if (r == 0 && !ret_reason->len)
+		r = check_turns(ws, ctx, ret_reason, err);
 	return r;
 }
 
@@ -224,19 +315,25 @@ bool heartbeat_is_ok(struct str answer)
 int heartbeat_log(struct workspace *ws, struct ctx *ctx, struct jv *record, struct err *err)
 {
 	struct arena *arena = ctx->arena;
+	struct str reason = jv_get_str(record, "reason");
 	struct jv *v = jv_object(arena);
+	struct seen seen;
 	struct buf line;
-	uint64_t head;
-	int r = revisions_head(workspace_revisions(ws), ctx, &head,
-			       err); /* the next one looks at what comes after it */
+	int r;
 
+	/* The next one looks at what comes after it. One that was skipped for another reason has not looked. */
+	if (reason.len && !str_is(reason, NOTHING_CHANGED))
+		r = last_seen(ws, ctx, &seen, err);
+	else
+		r = look_now(ws, ctx, &seen, err);
 	if (r)
 		return r;
 	jv_set_str(arena, v, "timestamp", clock_format_utc(arena, clock_real_ns()));
 	jv_set_str(arena, v, "workspace", workspace_name(ws));
 	for (const struct jv_member *m = jv_first(record); m; m = m->next)
 		jv_set_key(arena, v, m->key, m->value);
-	jv_set_int(arena, v, "revision", (int64_t)head);
+	jv_set_int(arena, v, "revision", (int64_t)seen.revision);
+	jv_set_str(arena, v, "file_version", seen.file);
 	buf_init(&line, arena, MIB);
 	jv_write(&line, v);
 	buf_char(&line, '\n');

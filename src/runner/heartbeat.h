@@ -16,6 +16,10 @@ bool heartbeat_schedule(struct workspace *ws, struct arena *arena, struct schedu
 /* Why there is nothing to do at `due`, or STR_NONE with the prompt in *ret_prompt and the number of active tasks. */
 int heartbeat_check(struct workspace *ws, struct ctx *ctx, int64_t due, struct str *ret_reason, struct str *ret_prompt,
 		    uint64_t *ret_tasks, struct err *err);
+/* Where the answer goes: {channel, chat_id, delivery}, in `arena`; NULL: to nobody. */
+const struct jv *heartbeat_output(struct workspace *ws, struct arena *arena);
+/* Whether an answer of HEARTBEAT_OK is kept from the chat. */
+bool heartbeat_keeps_ok(struct workspace *ws);
 /* "HEARTBEAT_OK" and nothing else. */
 bool heartbeat_is_ok(struct str answer);
 /* Adds a line with the time and the workspace to the log. */

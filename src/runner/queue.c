@@ -17,9 +17,10 @@
 #include "base/limits.h"
 #include "store/jsonl.h"
 
-#define DIR      "channels/queue"
-#define SEEN_MAX 64
-#define KEPT_MAX ((size_t)80) /* characters of a dropped message in the line about it */
+#define DIR       "channels/queue"
+#define SEEN_MAX  64
+#define KEPT_MAX  ((size_t)80)   /* characters of a dropped message in the line about it */
+#define NOTES_MAX ((size_t)8192) /* of all notes that wait for the next batch */
 
 struct message {
 	char *id, *text, *origin; /* origin as JSON; NULL: none */
@@ -38,7 +39,10 @@ struct session {
 	enum queue_mode mode; /* QUEUE_MODES: the configured one */
 	char *seen[SEEN_MAX]; /* a ring */
 	size_t seen_count;
-	char *dropped; /* a line for the next batch; NULL: nothing was dropped */
+	/* What the next batch of people begins with; NULL: nothing. */
+	char *dropped; /* a line about messages that were dropped */
+	char *notes;   /* what was said in the chat without the agent of the session */
+	char *told;    /* what the taken batch begins with */
 	struct session *next;
 };
 
@@ -118,6 +122,8 @@ static void session_free(struct session *s)
 	for (size_t i = 0; i < SEEN_MAX; i++)
 		free(s->seen[i]);
 	free(s->dropped);
+	free(s->notes);
+	free(s->told);
 	free(s->name);
 	free(s->path);
 	free(s);
@@ -172,6 +178,26 @@ static enum queue_mode mode_of(const struct queue *q, const struct session *s)
 	return s && s->mode < QUEUE_MODES ? s->mode : q->opts.mode;
 }
 
+/* `text` is malloc'd, or NULL. */
+static void set_text(char **place, char *text)
+{
+	free(*place);
+	*place = text;
+}
+
+/* What the next batch of people begins with; empty: nothing. */
+static struct str beginning(struct arena *arena, const struct session *s)
+{
+	struct buf text;
+
+	buf_init(&text, arena, 2 * NOTES_MAX);
+	if (s->notes)
+		buf_printf(&text, "%s\n\n", s->notes);
+	if (s->dropped)
+		buf_printf(&text, "[earlier messages were dropped because too many were waiting: %s]\n\n", s->dropped);
+	return buf_str(&text);
+}
+
 /* --- the log --- */
 
 static void apply_put(struct session *s, const struct jv *put)
@@ -204,8 +230,7 @@ static void apply_done(struct session *s, uint64_t n)
 	}
 	s->taken = 0;
 	s->was_taken = false;
-	free(s->dropped);
-	s->dropped = NULL;
+	set_text(&s->told, NULL);
 }
 
 /* Where the oldest message of a person is that waits and is not part of a taken batch. */
@@ -231,10 +256,33 @@ static void apply_drop(struct session *s, const struct jv *line)
 	s->count--;
 	see(s, str_of(m->id));
 	message_free(m);
-	if (kept.len) {
-		free(s->dropped);
-		s->dropped = xstrndup(kept);
-	}
+	if (kept.len)
+		set_text(&s->dropped, xstrndup(kept));
+}
+
+/* What the turn begins with is its own from now on; what comes while it runs waits for the next one. A message of Stead
+   itself, such as a command, is taken as it is. */
+static void apply_take(struct session *s, size_t count)
+{
+	ARENA_SCOPE struct arena *arena = arena_new();
+
+	s->taken = count;
+	if (!s->first || s->first->is_system)
+		return;
+	set_text(&s->told, xstrndup(beginning(arena, s)));
+	set_text(&s->dropped, NULL);
+	set_text(&s->notes, NULL);
+}
+
+/* The newest are kept. */
+static void apply_note(struct session *s, struct str note)
+{
+	ARENA_SCOPE struct arena *arena = arena_new();
+	struct str all = note;
+
+	if (s->notes && strlen(s->notes) + note.len < NOTES_MAX)
+		all = arena_printf(arena, "%s\n\n%.*s", s->notes, STR_ARG(note));
+	set_text(&s->notes, xstrndup(all));
 }
 
 /* Each line changes the state in one way, whether it is read or has just been written. */
@@ -247,8 +295,10 @@ static void apply(struct session *s, const struct jv *line)
 		apply_put(s, put);
 	if (jv_get(line, "drop"))
 		apply_drop(s, line);
+	if (jv_get(line, "note"))
+		apply_note(s, jv_get_str(line, "note"));
 	if (jv_get(line, "take"))
-		s->taken = (size_t)jv_get_int(line, "take", 0);
+		apply_take(s, (size_t)jv_get_int(line, "take", 0));
 	if (jv_get(line, "done"))
 		apply_done(s, (uint64_t)jv_get_int(line, "done", 0));
 	if (mode.len && !queue_mode_parse(mode, &s->mode))
@@ -291,6 +341,8 @@ static int compact(struct queue *q, struct ctx *ctx, struct session *s, struct e
 	jv_set(ctx->arena, line, "seen", seen);
 	if (s->mode < QUEUE_MODES)
 		jv_set_str(ctx->arena, line, "mode", str_of(queue_mode_name(s->mode)));
+	if (s->notes)
+		jv_set_str(ctx->arena, line, "note", str_of(s->notes));
 	buf_init(&text, ctx->arena, MIB);
 	jv_write(&text, line);
 	buf_char(&text, '\n');
@@ -471,6 +523,18 @@ int queue_put(struct queue *q, struct ctx *ctx, const struct queue_message *mess
 	return r;
 }
 
+int queue_note(struct queue *q, struct ctx *ctx, struct str session, struct str note, struct err *err)
+{
+	struct jv *line = jv_object(ctx->arena);
+	int r;
+
+	jv_set_str(ctx->arena, line, "note", utf8_first(note, NOTES_MAX / 2));
+	pthread_mutex_lock(&q->lock);
+	r = record(q, ctx, session_get(q, ctx->arena, session), line, err);
+	pthread_mutex_unlock(&q->lock);
+	return r;
+}
+
 /* --- taking --- */
 
 /* How many of the first messages make one turn: those that were taken before; else events alone, people together. */
@@ -496,8 +560,10 @@ static int fill_batch(const struct session *s, struct ctx *ctx, size_t count, st
 	int r = 0;
 
 	buf_init(&text, ctx->arena, TOOL_FILE_MAX);
-	if (s->dropped)
-		buf_printf(&text, "[earlier messages were dropped because too many were waiting: %s]\n\n", s->dropped);
+	if (s->taken && s->told)
+		buf_add(&text, str_of(s->told));
+	else if (!s->taken && m && !m->is_system)
+		buf_add(&text, beginning(ctx->arena, s));
 	for (size_t i = 0; i < count && m; i++, m = m->next) {
 		if (i)
 			buf_lit(&text, "\n\n");

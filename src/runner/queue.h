@@ -41,7 +41,7 @@ struct queue_message {
 struct queue_batch {
 	struct str session;
 	struct str id;           /* of its last message: the same batch has the same id after a restart */
-	struct str text;         /* of all its messages, with a line on dropped ones */
+	struct str text;         /* of all its messages, after notes and a line on dropped ones */
 	const struct jv *origin; /* of its last message */
 	size_t count;
 	bool is_again; /* it was taken before, by a process that died */
@@ -60,6 +60,9 @@ enum queue_result { QUEUE_ADDED, QUEUE_SEEN, QUEUE_REFUSED };
 /* QUEUE_SEEN: the session has had a message with this id. QUEUE_REFUSED: it is full, and the policy is QUEUE_NEW. */
 int queue_put(struct queue *queue, struct ctx *ctx, const struct queue_message *message, int64_t now_ns,
 	      enum queue_result *ret, struct err *err);
+/* A text that the next batch of people begins with: something was said in the chat that the agent does not know. It
+   starts no turn. */
+int queue_note(struct queue *queue, struct ctx *ctx, struct str session, struct str note, struct err *err);
 /* The next batch whose time has come, in ctx->arena; false: there is none before *ret_next_ns (INT64_MAX: until a
    message arrives or a turn ends). The session is busy until queue_done() or queue_release(). */
 int queue_take(struct queue *queue, struct ctx *ctx, int64_t now_ns, struct queue_batch *ret, bool *ret_taken,

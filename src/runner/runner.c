@@ -27,6 +27,7 @@
 #include "runner/desk.h"
 #include "runner/heartbeat.h"
 #include "runner/reservations.h"
+#include "workspace/place.h"
 #include "workspace/workspace_parts.h"
 
 #define LOOKERS        2
@@ -55,6 +56,8 @@ struct resident {
 	atomic_bool is_over;  /* that run has ended */
 	struct desk *desk;    /* NULL: it has no channels */
 	uint64_t settings;    /* hash of the versions of the files that the desk was opened with */
+	uint64_t told;        /* hash of the problems that the last look found: the same ones are reported once */
+	unsigned failures;    /* looks in a row that could not be made */
 };
 
 /* A run that waits for its thread, or a workspace in which something is due. */
@@ -79,8 +82,9 @@ struct runner {
 	struct resident **all; /* every one */
 	size_t all_count, room;
 	struct reservations *reservations;
-	struct workspace *anchor; /* on a server: the first one that was opened; the others share its connections */
-	int64_t collected;        /* the second in which those that are due were last collected */
+	struct workspace *anchor;    /* on a server: the first one that was opened; the others share its connections */
+	_Atomic uint64_t deployment; /* version of stead.yaml and the .env file next to it */
+	int64_t collected;           /* the second in which those that are due were last collected */
 	struct pending *first, **last;
 	unsigned running;
 	bool stops;
@@ -345,6 +349,10 @@ static void enqueue(struct runner *runner, struct pending *pending)
 
 /* --- looking at a workspace --- */
 
+struct problem {
+	struct str what, text;
+};
+
 struct look {
 	struct runner *runner;
 	struct resident *resident;
@@ -352,11 +360,34 @@ struct look {
 	struct ctx *ctx;
 	int64_t now;  /* what is due by then is looked for */
 	int64_t real; /* the present */
+	int64_t over; /* when the first run of another process may be taken over; ZONE_NEVER: there is none */
 	bool failed;  /* in part */
 	struct slot *slots;
 	size_t slot_count, slot_room;
 	struct pending *runs, **runs_end; /* that are to be made */
+	struct problem *problems;
+	size_t problem_count, problem_room;
 };
+
+static void add_problem(struct look *look, struct str what, struct str text)
+{
+	ARENA_ROOM(look->ctx->arena, look->problems, look->problem_count, look->problem_room);
+	look->problems[look->problem_count++] = (struct problem){what, text};
+}
+
+/* A file stays wrong until somebody corrects it: what the last look told is not told again. */
+static void tell_problems(struct look *look)
+{
+	uint64_t hash = 0;
+
+	for (size_t i = 0; i < look->problem_count; i++)
+		hash = hash * 31 + hash_u64(look->problems[i].what, 0) + hash_u64(look->problems[i].text, 1);
+	if (hash != look->resident->told)
+		for (size_t i = 0; i < look->problem_count; i++)
+			tell_problem(look->runner, look->resident->name, look->problems[i].what,
+				     look->problems[i].text);
+	look->resident->told = hash;
+}
 
 static void add_run(struct look *look, struct str schedule, int64_t due)
 {
@@ -449,6 +480,8 @@ static int look_at(struct look *look, const struct schedule *schedule, struct er
 		look->resident->is_elsewhere = true;
 		if (look->real - state.claimed >= RELOOK_S) /* its process may be gone; if not, this run ends at once */
 			add_run(look, schedule->id, state.running);
+		else if (state.claimed <= look->real && state.claimed + RELOOK_S < look->over)
+			look->over = state.claimed + RELOOK_S;
 	}
 	due = find_due(look, schedule, &state, &is_elsewhere);
 	if (due.passed) {
@@ -472,12 +505,11 @@ static void look_failed(struct look *look, struct str what, const struct err *er
 {
 	look->failed = true;
 	if (err->kind != ERR_CANCELLED)
-		tell_problem(look->runner, look->resident->name, what, err_text(look->ctx->arena, err));
+		add_problem(look, what, err_text(look->ctx->arena, err));
 }
 
 static int look_inside(struct look *look, struct err *err)
 {
-	struct runner *runner = look->runner;
 	struct resident *resident = look->resident;
 	struct schedule heartbeat;
 	struct schedules all;
@@ -491,7 +523,7 @@ static int look_inside(struct look *look, struct err *err)
 	atomic_store(&resident->has_more, false);
 	atomic_store(&resident->is_over, false);
 	for (const struct jv_member *m = jv_first(all.problems); m; m = m->next)
-		tell_problem(runner, resident->name, jv_get_str(m->value, "path"), jv_get_str(m->value, "problem"));
+		add_problem(look, jv_get_str(m->value, "path"), jv_get_str(m->value, "problem"));
 	for (size_t i = 0; i < all.count; i++)
 		if (look_at(look, &all.list[i], err) != 0)
 			look_failed(look, all.list[i].id, err);
@@ -513,7 +545,7 @@ static uint64_t files_hash(struct runner *runner, struct ctx *ctx, struct str na
 	struct store_page page = {0};
 	struct store_stat stat;
 	struct err ignored;
-	uint64_t hash = 1;
+	uint64_t hash = atomic_load(&runner->deployment);
 
 	for (size_t i = 0; i < COUNT(files); i++)
 		if (store_stat(runner->base, ctx,
@@ -530,33 +562,66 @@ static uint64_t files_hash(struct runner *runner, struct ctx *ctx, struct str na
 	return hash | 1;
 }
 
+/* Changes with the settings of channels; 0: they cannot be seen now. */
+static uint64_t settings_hash(struct look *look)
+{
+	uint64_t version;
+	struct err ignored;
+
+	if (workspace_settings_version(look->ws, look->ctx, &version, &ignored) != 0)
+		return 0;
+	return (version * 31 + atomic_load(&look->runner->deployment)) | 1;
+}
+
 /* Channels are opened when there are some, and again when their settings have changed. */
 static void tend_desk(struct look *look)
 {
-	static const char *const files[] = {"agent.yaml", ".env"};
 	struct runner *runner = look->runner;
 	struct resident *resident = look->resident;
+	bool is_reload = resident->desk != NULL, is_wanted = desk_is_wanted(look->ws);
 	struct desk_opts opts = {.store_url = runner->opts.store_url,
 				 .workspace = resident->name,
 				 .model = runner->opts.model,
 				 .base_url = runner->opts.base_url,
 				 .relaxed = runner->opts.relaxed,
+				 .is_reload = is_reload,
 				 .event = runner->opts.event,
 				 .arg = runner->opts.arg};
-	struct store_stat stat;
+	uint64_t hash = settings_hash(look);
 	struct err err = {0};
-	uint64_t hash = 1;
 
-	for (size_t i = 0; i < COUNT(files); i++)
-		if (store_stat(workspace_home(look->ws), look->ctx, (struct wpath){str_of(files[i])}, &stat, &err) == 0)
-			hash = hash * 31 + hash_u64(stat.version, 0) + i;
-	if (hash == resident->settings)
+	if (hash == 0 || hash == resident->settings)
 		return;
 	resident->settings = hash;
-	desk_close(resident->desk);
+	desk_close_for_reload(resident->desk);
 	resident->desk = NULL;
-	if (desk_is_wanted(look->ws) && desk_open(&opts, &resident->desk, &err) != 0)
-		tell_problem(runner, resident->name, STR("channels"), err_text(look->ctx->arena, &err));
+	if (is_wanted && desk_open(&opts, &resident->desk, &err) != 0) {
+		resident->settings = 0;
+		look_failed(look, STR("channels"), &err);
+	} else if (is_reload) {
+		tell(runner,
+		     &(struct runner_event){.kind = RUNNER_CHANGED,
+					    .workspace = resident->name,
+					    .what = STR("channels"),
+					    .text = is_wanted ? STR("opened again with the changed settings")
+							      : STR("closed, because the settings have none now")});
+	}
+}
+
+/* When it is looked at next. A look that could not be made is repeated after a second, two, four and so on, because
+   what is in its way may last. */
+static void set_wake(struct look *l, bool has_failed)
+{
+	struct resident *resident = l->resident;
+
+	resident->failures = has_failed ? resident->failures + 1 : 0;
+	resident->wake = l->real + RELOOK_S;
+	if (has_failed && resident->failures <= 6)
+		resident->wake = l->real + (1 << (resident->failures - 1));
+	else if (!has_failed && resident->due < resident->wake)
+		resident->wake = resident->due > l->real ? resident->due : l->real + 1;
+	if (!has_failed && l->over < resident->wake)
+		resident->wake = l->over;
 }
 
 /* Opens the workspace and looks inside. *ret_ws: the workspace, for the first run of l->runs; else NULL. */
@@ -568,6 +633,7 @@ static void look_open(struct look *l, uint64_t files, struct workspace **ret_ws)
 	int r = open_workspace(runner, resident->name, &l->ws, &err);
 
 	l->runs_end = &l->runs;
+	l->over = ZONE_NEVER;
 	*ret_ws = NULL;
 	if (r == 0) {
 		tend_desk(l);
@@ -579,11 +645,10 @@ static void look_open(struct look *l, uint64_t files, struct workspace **ret_ws)
 			workspace_close(l->ws);
 	}
 	resident->files = r || l->failed ? 0 : files;
-	resident->wake = l->real + RELOOK_S;
 	if (r && r != -ERR_CANCELLED && err.detail != DETAIL_NO_WORKSPACE)
-		tell_problem(runner, resident->name, STR_NONE, err_text(l->ctx->arena, &err));
-	if (resident->due < resident->wake)
-		resident->wake = resident->due > l->real ? resident->due : l->real + 1;
+		add_problem(l, STR_NONE, err_text(l->ctx->arena, &err));
+	tell_problems(l);
+	set_wake(l, r != 0);
 }
 
 static void give_back(struct runner *runner, struct resident *resident)
@@ -805,13 +870,28 @@ static struct work await(struct runner *runner)
 	return (struct work){0};
 }
 
-/* Once a minute: new workspaces, and what other runners have reserved. */
+/* A changed stead.yaml concerns every workspace. */
+static void look_at_deployment(struct runner *runner)
+{
+	ARENA_SCOPE struct arena *arena = arena_new();
+	uint64_t version = place_version(arena, runner->opts.store_url);
+
+	if (atomic_exchange(&runner->deployment, version) == version)
+		return;
+	pthread_mutex_lock(&runner->lock);
+	for (size_t i = 0; i < runner->count; i++)
+		runner->heap[i]->wake = 0;
+	pthread_mutex_unlock(&runner->lock);
+}
+
+/* Once a minute: settings of the deployment, new workspaces, and what other runners have reserved. */
 static void look_around(struct runner *runner)
 {
 	ARENA_SCOPE struct arena *arena = arena_new();
 	struct ctx ctx = {.arena = arena, .cancel = &runner->cancel};
 	struct err err;
 
+	look_at_deployment(runner);
 	if (!runner->opts.count && list_workspaces(runner, &err) != 0)
 		tell_problem(runner, STR_NONE, STR_NONE, err_text(arena, &err));
 	if (reservations_refresh(runner->reservations, &ctx, &err) != 0 && err.kind != ERR_CANCELLED)
@@ -853,26 +933,31 @@ static struct str own_name(struct arena *arena)
 	return arena_printf(arena, "%s %ld %08x", host, (long)getpid(), (unsigned)random_u64());
 }
 
+static int find_workspace(struct runner *runner, struct ctx *ctx, struct str name, struct err *err)
+{
+	struct store *home = store_prefix_new(store_share(runner->base), (struct wpath){name});
+	bool exists = false;
+	int r = workspace_name_ok(name) ? workspace_exists(ctx, home, &exists, err) : workspace_bad_name(name, err);
+
+	store_destroy(home);
+	if (r == 0 && !exists)
+		r = err_set(err, ERR_NOT_FOUND, "there is no workspace \"%.*s\"; make it with: stead init %.*s",
+			    STR_ARG(name), STR_ARG(name));
+	if (r == 0)
+		add_resident(runner, name, 0);
+	return r;
+}
+
 static int find_workspaces(struct runner *runner, struct err *err)
 {
 	ARENA_SCOPE struct arena *arena = arena_new();
 	struct ctx ctx = {.arena = arena};
+	int r = 0;
 
-	for (size_t i = 0; i < runner->opts.count; i++) {
-		struct store *home = store_prefix_new(store_share(runner->base), (struct wpath){runner->opts.names[i]});
-		bool exists = false;
-		int r = workspace_name_ok(runner->opts.names[i]) ? workspace_exists(&ctx, home, &exists, err)
-								 : workspace_bad_name(runner->opts.names[i], err);
-
-		store_destroy(home);
-		if (r == 0 && !exists)
-			r = err_set(err, ERR_NOT_FOUND, "there is no workspace \"%.*s\"; make it with: stead init %.*s",
-				    STR_ARG(runner->opts.names[i]), STR_ARG(runner->opts.names[i]));
-		if (r)
-			return r;
-		add_resident(runner, runner->opts.names[i], 0);
-	}
-	return runner->opts.count ? 0 : list_workspaces(runner, err);
+	for (size_t i = 0; r == 0 && i < runner->opts.count; i++)
+		if (!strmap_find(runner->names, runner->opts.names[i])) /* else it is named twice */
+			r = find_workspace(runner, &ctx, runner->opts.names[i], err);
+	return r || runner->opts.count ? r : list_workspaces(runner, err);
 }
 
 static void release(struct runner *runner)

@@ -22,7 +22,8 @@ enum runner_event_kind {
 	RUNNER_QUEUED,  /* a due time: it is reserved for this runner, and waits because too many others run */
 	RUNNER_STARTED, /* a run */
 	RUNNER_ENDED,   /* a run; `text` is its answer or its error */
-	RUNNER_PROBLEM, /* a workspace or a file that cannot be used */
+	RUNNER_CHANGED, /* changed settings hold from now on; `text` says for what */
+	RUNNER_PROBLEM, /* a workspace or a file that cannot be used; the same one is reported once */
 };
 
 struct runner_event {

@@ -15,10 +15,8 @@
 static struct str json_line(struct arena *arena, const struct runner_event *event)
 {
 	static const char *const kinds[] = {
-		[RUNNER_QUEUED] = "queued",
-		[RUNNER_STARTED] = "started",
-		[RUNNER_ENDED] = "ended",
-		[RUNNER_PROBLEM] = "problem",
+		[RUNNER_QUEUED] = "queued",   [RUNNER_STARTED] = "started", [RUNNER_ENDED] = "ended",
+		[RUNNER_CHANGED] = "changed", [RUNNER_PROBLEM] = "problem",
 	};
 	struct jv *v = jv_object(arena);
 	struct buf line;
@@ -75,7 +73,9 @@ static void print_status(struct cli *cli, const struct jv *v)
 		output_printf(&cli->out, "  next     %.*s, %.*s\n", STR_ARG(jv_get_str(m->value, "schedule")),
 			      STR_ARG(jv_get_str(m->value, "local")));
 	for (const struct jv_member *m = jv_first(jv_get(v, "recent")); m; m = m->next) {
-		struct str why = jv_get_str(m->value, jv_get(m->value, "error") ? "error" : "reason");
+		struct str why = jv_get_str(m->value, jv_get(m->value, "error")    ? "error"
+						      : jv_get(m->value, "reason") ? "reason"
+										   : "undelivered");
 
 		output_printf(&cli->out, "  recent   %.*s, %.*s: %.*s%s%.*s\n",
 			      STR_ARG(jv_get_str(m->value, "schedule")), STR_ARG(jv_get_str(m->value, "timestamp")),

@@ -42,15 +42,23 @@ static void print_time(struct cli *cli, const struct jv *time)
 	output_printf(&cli->out, "\n");
 }
 
-/* The zone of --zone, else that of the workspace. */
+/* The zone of --zone, else that of the workspace. Without -w and without a workspace of the default name: UTC, so that
+   an expression can be looked at anywhere. */
 static int chosen_zone(struct cli *cli, struct str *ret_name, struct err *err)
 {
 	int r = 0;
 
 	*ret_name = args_get(&cli->args, "zone");
-	if (!ret_name->len)
+	if (ret_name->len)
+		return 0;
+	if (!cli->ws)
 		r = cli_open(cli, CLI_READS, err);
-	if (r == 0 && !ret_name->len)
+	if (r && err->detail == DETAIL_NO_WORKSPACE && !cli_setting(cli, "workspace").len) {
+		*ret_name = STR("UTC");
+		cli->hint = NULL;
+		return 0;
+	}
+	if (r == 0)
 		*ret_name = workspace_config(cli->ws)->timezone;
 	return r;
 }
@@ -65,9 +73,37 @@ static int start_time(struct cli *cli, const struct zone *zone, int64_t *ret, st
 	if (from.len && !clock_parse(from, &ns))
 		return err_set(err, ERR_INVALID,
 			       "--from \"%.*s\" is not a valid time; write 2026-03-01, 2026-03-01T09:00 or "
-			       "2026-03-01T09:00:00Z",
+			       "2026-03-01T09:00:00Z, with a year from 1970 to 2261",
 			       STR_ARG(utf8_first(from, 60)));
 	*ret = !from.len || is_instant ? ns / NS_PER_S : zone_instants(zone, ns / NS_PER_S).at[0];
+	return 0;
+}
+
+/* `text` is an expression, or the name of a schedule that has one; *ret_zone is that schedule's, else empty. */
+static int find_expression(struct cli *cli, struct str *text, struct cron *ret, struct str *ret_zone, struct err *err)
+{
+	const struct schedule *schedule;
+	struct schedules all;
+	struct err ignored;
+	int r = cron_parse(*text, ret, err);
+
+	*ret_zone = STR_NONE;
+	if (r == 0 || !text->len || text->ptr[0] == '@' || str_find_char(*text, ' ') < text->len)
+		return r;
+	if (cli_open(cli, CLI_READS, &ignored) != 0 || schedules_read(cli->ws, &cli->ctx, &all, &ignored) != 0) {
+		cli->hint = NULL; /* it was not the workspace that was wrong */
+		return r;
+	}
+	r = schedule_find(&all, *text, &schedule, err);
+	if (r)
+		return r;
+	if (schedule->kind != SCHEDULE_CRON)
+		return err_set(err, ERR_INVALID,
+			       "\"%.*s\" has no expression; 'stead schedule list' shows when it runs next",
+			       STR_ARG(utf8_first(*text, 60)));
+	*text = schedule->expression;
+	*ret = schedule->cron;
+	*ret_zone = schedule->zone_name;
 	return 0;
 }
 
@@ -79,9 +115,9 @@ static int run_schedule_next(struct cli *cli, struct err *err)
 	const struct zone *zone;
 	struct cron cron;
 	int64_t from = 0;
-	int r = cron_parse(expression, &cron, err);
+	int r = find_expression(cli, &expression, &cron, &zone_name, err);
 
-	if (r == 0)
+	if (r == 0 && (!zone_name.len || args_has(&cli->args, "zone")))
 		r = chosen_zone(cli, &zone_name, err);
 	if (r == 0)
 		r = zone_open(arena, zone_name, &zone, err);
@@ -169,7 +205,7 @@ static int run_schedule_run(struct cli *cli, struct err *err)
 
 static const struct action actions[] = {
 	{"list", NULL, .opens = CLI_READS, .run = run_schedule_list},
-	{"next", "EXPRESSION", .run = run_schedule_next},
+	{"next", "EXPRESSION|NAME", .run = run_schedule_next},
 	{"run", "NAME", .opens = CLI_WRITES, .run = run_schedule_run},
 	{"pause", "NAME", .opens = CLI_WRITES, .run = run_schedule_pause},
 	{"resume", "NAME", .opens = CLI_WRITES, .run = run_schedule_resume},
@@ -177,7 +213,7 @@ static const struct action actions[] = {
 };
 
 static const struct option options[] = {
-	{"zone", 0, "ZONE", .help = "next: the time zone (default: that of the workspace)"},
+	{"zone", 0, "ZONE", .help = "next: the time zone (default: that of the schedule or the workspace, else UTC)"},
 	{"from", 0, "TIME", .help = "next: the times after this one (default: now)"},
 	{"count", 'n', "N", .help = "next: how many times (default: 10)", .min = 1, .max = 1000},
 	{"model", 'm', "MODEL", .env = "STEAD_MODEL", .help = "run: PROVIDER:MODEL (default: model of agent.yaml)"},
@@ -186,14 +222,15 @@ static const struct option options[] = {
 };
 
 const struct command schedule_commands[] = {
-	{"schedule", "show what runs when, preview an expression, run or pause a schedule", TOPIC_AGENT,
+	{"schedule", "show what runs when, the next times of an expression, run or pause a schedule", TOPIC_AGENT,
 	 .actions = actions, .options = options,
 	 .about = "Schedules are prompts that the agent gets at set times. You declare them as crons/NAME.yaml (name,\n"
 		  "schedule, prompt); the agent adds its own with schedule_at and schedule_every. An expression has\n"
 		  "five fields: minute, hour, day of month, month, day of week (0 and 7 are Sunday).\n"
-		  "'next' shows the times of any expression, and what changes of the clocks do to them. A job at a\n"
-		  "time of day runs once a day: right after the change when its time is skipped, and the first time\n"
-		  "when its time occurs twice. A job at an interval (* in the minute or hour) keeps its rhythm.\n",
+		  "'next' shows the times of any expression, or of a schedule by its name, and what changes of the\n"
+		  "clocks do to them. A job at a time of day runs once a day: right after the change when its time is\n"
+		  "skipped, and the first time when its time occurs twice. A job at an interval (* in the minute or\n"
+		  "hour) keeps its rhythm.\n",
 	 .examples =
 		 "stead schedule\n  all schedules and their next run\n"
 		 "stead schedule next '30 2 * * *' --zone America/New_York --from 2026-03-07\n"

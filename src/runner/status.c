@@ -71,8 +71,8 @@ static int add_schedule(struct gather *g, const struct schedule *schedule, struc
 
 static bool add_line(void *arg, const struct jsonl_line *line)
 {
-	static const char *const kept[] = {"timestamp", "schedule", "outcome",    "reason",
-					   "error",     "session",  "duration_ms"};
+	static const char *const kept[] = {"timestamp", "schedule",    "outcome",     "reason", "error",
+					   "session",   "duration_ms", "undelivered", "count"};
 	struct gather *g = arg;
 	struct arena *arena = g->ctx->arena;
 	struct jv *v = jv_object(arena);
@@ -114,6 +114,8 @@ static int add_rest(struct gather *g, struct jv *value, struct err *err)
 		return r;
 	jv_set_int(arena, today, "llm_calls", jv_get_int(usage, "llm_calls", 0));
 	jv_set_int(arena, today, "total_tokens", jv_get_int(usage, "total_tokens", 0));
+	if (jv_get(usage, "cost_usd"))
+		jv_set(arena, today, "cost_usd", jv_copy(arena, jv_get(usage, "cost_usd")));
 	jv_set_int(arena, value, "conversations", conversations);
 	jv_set(arena, value, "today", today);
 	return 0;

@@ -7,7 +7,7 @@
 
 /* What the workspace does by itself, in ctx->arena: {workspace, running: [{schedule, due, since, by}], next:
    [{schedule, at, local}], recent: [{timestamp, schedule, outcome, …}], conversations, today: {llm_calls,
-   total_tokens}, problems?}. At most five of each list, the nearest first. */
+   total_tokens, cost_usd?}, problems?}. At most five of each list, the nearest first. */
 int runner_status(struct workspace *ws, struct ctx *ctx, struct jv **ret, struct err *err);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What an administrator and a payer ask for: tokens, and the use of tokens of models.
+ * What an administrator and a payer ask for: tokens, the use of tokens of models, and what agents do by themselves.
  *
  * A token can be made and revoked over HTTP only by who may use all workspaces, and never for a user whom its maker may
  * not act as: otherwise a token would be a way to more than it was given for.
@@ -9,6 +9,7 @@
 #include "base/hex.h"
 #include "base/limits.h"
 #include "home/sessions/sessions.h"
+#include "runner/status.h"
 #include "server/server_internal.h"
 #include "text/schema.h"
 #include "tool/schema_text.h"
@@ -36,6 +37,18 @@ void run_usage(struct exchange *x)
 		answer_error(x, &err);
 	else
 		answer_json(x, 200, sum);
+}
+
+void run_status(struct exchange *x)
+{
+	struct ctx ctx = exchange_ctx(x);
+	struct jv *v;
+	struct err err;
+
+	if (runner_status(call_of(x)->tenant->ws, &ctx, &v, &err) != 0)
+		answer_error(x, &err);
+	else
+		answer_json(x, 200, v);
 }
 
 static int check_admin(const struct grant *grant, struct err *err)

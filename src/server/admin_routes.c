@@ -14,7 +14,6 @@
 
 #define LIMIT_DEFAULT 50
 #define LIMIT_MAX     1000
-#define ABORT_S       10
 
 static struct str session_of(struct exchange *x)
 {
@@ -42,15 +41,17 @@ static void answer_result(struct exchange *x, int r, const struct jv *value, con
 static int find_session(struct exchange *x, struct jv **ret, struct err *err)
 {
 	struct workspace *ws = call_of(x)->tenant->ws;
-	struct session_ref ref = {.session = session_of(x)};
+	struct session_ref ref;
 	struct ctx ctx = exchange_ctx(x);
 	struct session_page page;
 	struct jv *list;
 	uint64_t total;
-	int r = session_history(ws, &ctx, ref, 0, 1, false, &page, err); /* its error names the sessions */
+	int r = exchange_session(x, &ref, err);
 
 	if (r == 0)
-		r = session_list(ws, &ctx, STR_NONE, LIMIT_MAX, &list, &total, err);
+		r = session_history(ws, &ctx, ref, 0, 1, false, &page, err); /* its error names the sessions */
+	if (r == 0)
+		r = session_list(ws, &ctx, ref.agent, LIMIT_MAX, &list, &total, err);
 	if (r)
 		return r;
 	*ret = jv_object(x->arena);
@@ -77,7 +78,7 @@ void run_admin_session(struct exchange *x)
 
 void run_admin_messages(struct exchange *x)
 {
-	struct session_ref ref = {.session = session_of(x)};
+	struct session_ref ref;
 	struct ctx ctx = exchange_ctx(x);
 	uint64_t limit = LIMIT_DEFAULT, before = 0;
 	struct jv *v = jv_object(x->arena);
@@ -87,6 +88,8 @@ void run_admin_messages(struct exchange *x)
 
 	if (r == 0)
 		r = query_number(x->arena, x->query, "before", INT64_MAX, &before, &err);
+	if (r == 0)
+		r = exchange_session(x, &ref, &err);
 	if (r == 0)
 		r = session_history(call_of(x)->tenant->ws, &ctx, ref, before, limit ? limit : 1, true, &page, &err);
 	if (r == 0) {
@@ -166,16 +169,15 @@ static int act_compact(struct exchange *x, struct ctx *ctx, struct agent *agent,
 	return r ? r : agent_status(agent, ctx, ctx->actor.session, ret, err);
 }
 
-/* A turn that runs here ends; one that was cut off does not go on with the next message. */
+/* A turn that runs ends, on whichever server; one that was cut off does not go on with the next message. */
 static int act_abort(struct exchange *x, struct ctx *ctx, struct agent *agent, struct jv **ret, struct err *err)
 {
-	struct web_call *call = call_of(x);
 	struct jv *v = jv_object(x->arena);
-	bool ran = turns_cancel(call->serve->turns, call->tenant, ctx->actor.session,
-				clock_real_ns() + ABORT_S * NS_PER_S);
-	bool was_open = false;
-	int r = agent_drop(agent, ctx, ctx->actor.session, &was_open, err);
+	bool ran = false, was_open = false;
+	int r = exchange_stop_turn(x, ctx->actor.session, &ran, err);
 
+	if (r == 0)
+		r = agent_drop(agent, ctx, ctx->actor.session, &was_open, err);
 	jv_set_bool(x->arena, v, "aborted", ran || was_open);
 	*ret = v;
 	return r;

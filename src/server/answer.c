@@ -25,11 +25,22 @@ static const char *title_of(int status)
 		int status;
 		const char *title;
 	} titles[] = {
-		{400, "Bad Request"},         {401, "Unauthorized"},          {403, "Forbidden"},
-		{404, "Not Found"},           {405, "Method Not Allowed"},    {409, "Conflict"},
-		{412, "Precondition Failed"}, {413, "Content Too Large"},     {416, "Range Not Satisfiable"},
-		{429, "Too Many Requests"},   {500, "Internal Server Error"}, {501, "Not Implemented"},
-		{503, "Service Unavailable"}, {504, "Gateway Timeout"},       {507, "Insufficient Storage"},
+		{400, "Bad Request"},
+		{401, "Unauthorized"},
+		{403, "Forbidden"},
+		{404, "Not Found"},
+		{405, "Method Not Allowed"},
+		{409, "Conflict"},
+		{412, "Precondition Failed"},
+		{413, "Content Too Large"},
+		{415, "Unsupported Media Type"},
+		{416, "Range Not Satisfiable"},
+		{429, "Too Many Requests"},
+		{500, "Internal Server Error"},
+		{501, "Not Implemented"},
+		{503, "Service Unavailable"},
+		{504, "Gateway Timeout"},
+		{507, "Insufficient Storage"},
 	};
 
 	for (size_t i = 0; i < COUNT(titles); i++)

@@ -24,7 +24,8 @@ static void form_release(struct form *form)
 	body_unmap(&form->body);
 }
 
-/* A plain field: text, or JSON where it is an object, a list, a number or a flag by the tool's schema. */
+/* A plain field: text, or JSON where it is an object, a list, a number or a flag by the tool's schema. A field of a
+   list may also be there several times, once for each text in it. */
 static int take_field(struct exchange *x, const struct jv *schema, const struct part *part, struct jv *fields,
 		      struct err *err)
 {
@@ -35,7 +36,13 @@ static int take_field(struct exchange *x, const struct jv *schema, const struct 
 
 	if (!utf8_valid(key) || !utf8_valid(text))
 		return err_set(err, ERR_INVALID, "a field of the form is not UTF-8");
-	if (property && !str_is(jv_get_str(property, "type"), "string"))
+	if (str_is(jv_get_str(property, "type"), "array") && !str_starts(str_trim(text), STR("["))) {
+		const struct jv *before = jv_get_key(fields, key);
+		struct jv *list = before && before->type == JV_ARRAY ? (struct jv *)before : jv_array(x->arena);
+
+		jv_push(x->arena, list, value);
+		value = list;
+	} else if (property && !str_is(jv_get_str(property, "type"), "string"))
 		r = jv_parse(x->arena, text, &value, err);
 	if (r)
 		return err_prefix(err, "the field \"%.*s\"", STR_ARG(utf8_first(key, 60)));
@@ -64,9 +71,22 @@ static int form_read(struct exchange *x, const char *tool, struct form *ret, str
 		else if (ret->parts[i].bytes.len > BOARD_ATTACHMENT_MAX)
 			r = err_set(err, ERR_TOO_LARGE, "an attachment has at most %zu bytes",
 				    (size_t)BOARD_ATTACHMENT_MAX);
-		else if (!str_is(ret->parts[i].name, "attachments"))
+		else if (!str_is(ret->parts[i].name, "attachments") && !str_is(ret->parts[i].name, "files"))
 			r = err_set(err, ERR_INVALID, "files are sent in the field \"attachments\"");
 	}
+	return r;
+}
+
+int body_fields(struct exchange *x, const char *tool, struct jv **ret, struct err *err)
+{
+	struct form form;
+	int r = form_read(x, tool, &form, err);
+
+	for (size_t i = 0; r == 0 && i < form.count; i++)
+		if (form.parts[i].filename.ptr)
+			r = err_set(err, ERR_INVALID, "this address takes no files; send the fields alone");
+	*ret = form.fields;
+	form_release(&form);
 	return r;
 }
 

@@ -304,8 +304,7 @@ int exchange_download(struct exchange *x, const struct download *what, struct er
 		answer_pack(x, what->path, what->is_zip);
 		return 0;
 	}
-	if (!what->is_shown)
-		exchange_add_header(x, "Content-Disposition", disposition(x->arena, wpath_name(what->path)));
+	call_of(x)->is_attachment = !what->is_shown;
 	return exchange_get_file(x, what->path, err);
 }
 

@@ -468,6 +468,7 @@ static int watcher_new(struct exchange *x, const struct watcher *like, struct wa
 static int parse_since(struct exchange *x, struct ctx *ctx, uint64_t *ret, struct err *err)
 {
 	struct str last = exchange_header(x, "Last-Event-ID"), since;
+	uint64_t head;
 	bool found;
 	int64_t n;
 	int r = query_get(x->arena, x->query, "since", &since, &found, err);
@@ -483,7 +484,13 @@ static int parse_since(struct exchange *x, struct ctx *ctx, uint64_t *ret, struc
 	if (!str_to_i64(since, &n) || n < 0)
 		return err_set(err, ERR_INVALID, "\"since\" and Last-Event-ID must be the number of a revision");
 	*ret = (uint64_t)n;
-	return 0;
+	r = n ? revisions_head(log_of(call_of(x)->tenant, exchange_item(x)), ctx, &head, err) : 0;
+	/* Of a workspace that was replaced, such as by an older copy: who waited would miss all until then. */
+	if (n && r == 0 && *ret > head)
+		r = err_set(err, ERR_NOT_FOUND,
+			    "there is no revision %llu, the newest is %llu; begin again without \"since\"",
+			    (unsigned long long)n, (unsigned long long)head);
+	return r;
 }
 
 static int parse_watch(struct exchange *x, struct watcher *ret, bool *ret_polls, struct err *err)

@@ -179,11 +179,15 @@ static struct str http_date(struct arena *arena, int64_t real_ns)
 
 static void describe_file(struct exchange *x, struct wpath path, const struct store_stat *stat)
 {
+	bool is_kept = call_of(x)->route->run != run_wacht_download;
+
+	if (call_of(x)->is_attachment)
+		exchange_add_header(x, "Content-Disposition", disposition(x->arena, wpath_name(path)));
 	exchange_add_header(x, "ETag", etag(x->arena, stat->version));
 	exchange_add_header(x, "Last-Modified", http_date(x->arena, stat->mtime_ns));
 	exchange_add_header(x, "Content-Type", str_of(content_type(wpath_name(path))));
 	exchange_add_header(x, "Accept-Ranges", STR("bytes"));
-	exchange_add_header(x, "Cache-Control", STR("private, no-cache"));
+	exchange_add_header(x, "Cache-Control", is_kept ? STR("private, no-cache") : STR("no-store"));
 	/* a page in a workspace must not act with the rights of who looks at it */
 	exchange_add_header(x, "Content-Security-Policy", STR("sandbox; default-src 'none'"));
 }
@@ -360,7 +364,8 @@ static int condition_of(struct exchange *x, struct wpath path, struct store_cond
 	if (r && r != -ERR_NOT_FOUND)
 		return r;
 	if (r || !etag_matches(match, stat.version, false))
-		return err_set(err, ERR_CONFLICT, "the file has none of the versions that If-Match names");
+		return err_set(err, ERR_CONFLICT,
+			       "the file has none of the versions that If-Match names; read it again");
 	ret->version = stat.version;
 	return 0;
 }

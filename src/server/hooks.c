@@ -39,8 +39,8 @@ static int check(struct exchange *x, struct str workspace, struct str channel, s
 			       "more than %d seconds off",
 			       CHANNEL_REPLAY_S);
 	r = jv_parse(x->arena, post.body, &body, err);
-	if (r == 0 && body->type != JV_OBJECT)
-		r = err_set(err, ERR_INVALID, "the body must be a JSON object");
+	if (r == 0)
+		r = channel_check_body(call->tenant->ws, channel, x->arena, body, err);
 	*ret = (struct inbox_item){.channel = channel, .id = receipt.id, .until = receipt.until, .body = body};
 	return r;
 }

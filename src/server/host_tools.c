@@ -11,9 +11,8 @@
 #include "base/clock.h"
 #include "base/limits.h"
 
-#define TOOLS_MAX    ((size_t)64)
-#define NAME_LEN_MAX ((size_t)64)
-#define SLICE_NS     (100 * NS_PER_MS) /* between looks at a turn that is cancelled */
+#define TOOLS_MAX ((size_t)64)
+#define SLICE_NS  (100 * NS_PER_MS) /* between looks at a turn that is cancelled */
 
 struct waiting {
 	struct waiting *next;
@@ -87,18 +86,6 @@ static int call_client(void *arg, struct ctx *ctx, const struct jv *args, struct
 	return r;
 }
 
-static bool is_name(struct str name)
-{
-	for (size_t i = 0; i < name.len; i++) {
-		unsigned char c = (unsigned char)name.ptr[i];
-
-		if (!(c >= 'a' && c <= 'z') && !(c >= 'A' && c <= 'Z') && !(c >= '0' && c <= '9') && c != '_' &&
-		    c != '-')
-			return false;
-	}
-	return name.len && name.len <= NAME_LEN_MAX;
-}
-
 static int read_tool(struct arena *arena, struct host_tools *host, const struct jv *v, struct err *err)
 {
 	static const char *const known[] = {"name", "description", "input_schema", "reads_only"};
@@ -111,11 +98,11 @@ static int read_tool(struct arena *arena, struct host_tools *host, const struct 
 		for (size_t i = 0; i < COUNT(known); i++)
 			ok |= str_is(m->key, known[i]);
 	}
-	if (!ok || !is_name(jv_get_str(v, "name")) || !jv_get_str(v, "description").len)
+	if (!ok || !agent_is_tool_name(jv_get_str(v, "name")) || !jv_get_str(v, "description").len)
 		return err_set(err, ERR_INVALID,
 			       "a tool is {\"name\": 1 to %zu letters, digits, \"_\" and \"-\", \"description\", "
 			       "\"input_schema\": a JSON Schema, \"reads_only\": false or true}",
-			       NAME_LEN_MAX);
+			       AGENT_TOOL_NAME_MAX);
 	*call = (struct host_call){host, arena_str(arena, jv_get_str(v, "name"))};
 	host->tools[host->count++] =
 		(struct agent_host_tool){.name = call->name,

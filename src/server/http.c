@@ -15,11 +15,11 @@
  *
  * What the library does not bound is bounded here: once a second one thread looks at all connections and cuts off those
  * whose head does not come, whose body comes too slowly, or whose client has gone in the middle of a request. The
- * library's own timeout starts again with every byte.
+ * library's own timeout starts again with every byte. The same thread cancels work that is of no use without its
+ * client.
  */
 #include "server/http.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <microhttpd.h>
@@ -38,7 +38,9 @@
 #include "base/env.h"
 #include "base/hex.h"
 #include "base/limits.h"
+#include "command/output.h"
 #include "net/dynlib.h"
+#include "server/listen.h"
 #include "server/pool.h"
 
 #define HEADERS_MAX     100
@@ -127,7 +129,9 @@ struct exchange_inside {
 	struct conn *conn;
 	struct exchange *next, **slot; /* of those that are under way */
 	bool begun, checked, submitted, chunked;
+	bool is_unclear;  /* where the request ends, so nothing that follows it is looked at */
 	atomic_uint pins; /* who still works on a suspended exchange */
+	bool for_client;  /* under httpd.lock: it is cancelled when its client goes */
 	struct buf body;
 	struct err body_err; /* kind 0: none */
 	uint64_t discarded;
@@ -261,6 +265,16 @@ void exchange_answer_file(struct exchange *x, int status, int fd, uint64_t offse
 void exchange_park(struct exchange *x)
 {
 	atomic_fetch_add(&x->inside->pins, 1);
+}
+
+void exchange_park_for_client(struct exchange *x)
+{
+	struct httpd *h = x->inside->httpd;
+
+	exchange_park(x);
+	pthread_mutex_lock(&h->lock);
+	x->inside->for_client = true;
+	pthread_mutex_unlock(&h->lock);
 }
 
 void exchange_resume(struct exchange *x)
@@ -445,7 +459,8 @@ static enum MHD_Result send_answer(struct exchange *x)
 	for (size_t i = 0; i < x->answer_header_count; i++)
 		api.add_header(response, x->answer_headers[i].name.ptr, x->answer_headers[i].value.ptr);
 	/* a body that was not read to its end must not be taken for the next request */
-	if (atomic_load(&x->inside->httpd->stopping) || (!x->inside->submitted && announces_body(x)))
+	if (atomic_load(&x->inside->httpd->stopping) || x->inside->is_unclear ||
+	    (!x->inside->submitted && announces_body(x)))
 		api.add_header(response, "Connection", "close");
 	result = api.queue(x->inside->connection, (unsigned)x->status, response);
 	api.destroy_response(response);
@@ -503,6 +518,12 @@ static void spool(struct exchange *x, struct str bytes)
 		err_sys(&in->body_err, errno, "the body of the request cannot be stored");
 }
 
+static int body_too_large(struct exchange *x, struct err *err)
+{
+	return err_set(err, ERR_TOO_LARGE, "the body of this request may have at most %.*s",
+		       STR_ARG(output_size(x->arena, x->body_max)));
+}
+
 /* False: the client sends on although the body is refused already. */
 static bool take_body(struct exchange *x, struct str bytes)
 {
@@ -515,8 +536,7 @@ static bool take_body(struct exchange *x, struct str bytes)
 	}
 	x->body_size += bytes.len;
 	if (x->body_size > x->body_max) {
-		err_set(&in->body_err, ERR_TOO_LARGE, "the body of this request may have at most %llu bytes",
-			(unsigned long long)x->body_max);
+		body_too_large(x, &in->body_err);
 		return true;
 	}
 	in_memory = atomic_load(&in->httpd->body_memory);
@@ -566,23 +586,50 @@ static size_t count_header(const struct exchange *x, const char *name)
 	return n;
 }
 
+/* A name with a blank at its end is another header to the library, and the same one to some proxies. */
+static bool is_token(struct str name)
+{
+	static const bool chars[256] = {
+		['0' ... '9'] = true, ['a' ... 'z'] = true, ['A' ... 'Z'] = true, ['!'] = true,  ['#'] = true,
+		['$'] = true,         ['%'] = true,         ['&'] = true,         ['\''] = true, ['*'] = true,
+		['+'] = true,         ['-'] = true,         ['.'] = true,         ['^'] = true,  ['_'] = true,
+		['`'] = true,         ['|'] = true,         ['~'] = true,
+	};
+
+	for (size_t i = 0; i < name.len; i++)
+		if (!chars[(unsigned char)name.ptr[i]])
+			return false;
+	return name.len > 0;
+}
+
 /* What two programs on the way of a request could understand differently is refused. */
 static int check_framing(struct exchange *x, struct err *err)
 {
+	static const char *const once[] = {"Host",   "Content-Length", "Transfer-Encoding", "Content-Type",
+					   "Origin", "Authorization",  "Stead-User"};
 	struct str length = exchange_header(x, "Content-Length"), coding = exchange_header(x, "Transfer-Encoding");
 	int64_t size = 0;
 
 	if (x->header_count == HEADERS_MAX)
 		return err_set(err, ERR_INVALID, "a request may have at most %d headers", HEADERS_MAX - 1);
-	if (count_header(x, "Content-Length") > 1 || count_header(x, "Transfer-Encoding") > 1 ||
-	    count_header(x, "Host") > 1 || (length.ptr && coding.ptr))
-		return err_set(err, ERR_INVALID, "the headers of the request contradict each other");
+	for (size_t i = 0; i < x->header_count; i++)
+		if (!is_token(x->headers[i].name))
+			return err_set(err, ERR_INVALID,
+				       "\"%.*s\" is not a valid name of a header; there may be no blank before the ':'",
+				       STR_ARG(utf8_first(x->headers[i].name, 40)));
+	for (size_t i = 0; i < COUNT(once); i++)
+		if (count_header(x, once[i]) > 1)
+			return err_set(err, ERR_INVALID, "the request has the header %s more than once", once[i]);
+	if (length.ptr && coding.ptr)
+		return err_set(err, ERR_INVALID, "the request has both Content-Length and Transfer-Encoding");
 	if (coding.ptr && !str_eq_nocase(coding, STR("chunked")))
 		return err_set(err, ERR_UNSUPPORTED, "the only transfer coding is \"chunked\"");
 	if (length.ptr && (!str_to_i64(length, &size) || size < 0))
 		return err_set(err, ERR_INVALID, "the Content-Length of the request is not a number");
 	if (x->path.len == 0 || x->path.ptr[0] != '/')
 		return err_set(err, ERR_INVALID, "the target of a request must begin with '/'");
+	if (str_find_char(x->path, ' ') < x->path.len || str_find_char(x->query, ' ') < x->query.len)
+		return err_set(err, ERR_INVALID, "the target of the request has a blank; write it as %%20");
 	return 0;
 }
 
@@ -597,8 +644,7 @@ static int check_body(struct exchange *x, struct err *err)
 	if (!x->body_max && (size || x->inside->chunked))
 		return err_set(err, ERR_INVALID, "a %.*s request has no body here", STR_ARG(utf8_first(x->method, 20)));
 	if ((uint64_t)size > x->body_max)
-		return err_set(err, ERR_TOO_LARGE, "the body of this request may have at most %llu bytes",
-			       (unsigned long long)x->body_max);
+		return body_too_large(x, err);
 	return 0;
 }
 
@@ -638,7 +684,9 @@ static enum MHD_Result go_on(struct exchange *x)
 	x->inside->checked = true;
 	if (!x->answered && check_body(x, &err) != 0)
 		x->inside->httpd->opts.refuse(x, &err);
-	return x->answered ? send_answer(x) : MHD_YES;
+	/* Without a body to come, the answer is given at the next call: the library closes the connection after an
+	   answer to the head alone. */
+	return x->answered && announces_body(x) ? send_answer(x) : MHD_YES;
 }
 
 static void begin_job(void *arg)
@@ -694,6 +742,7 @@ static enum MHD_Result begin(struct exchange *x, struct MHD_Connection *connecti
 		err.retryable = true;
 		in->httpd->opts.refuse(x, &err);
 	} else if (check_framing(x, &err) != 0) {
+		in->is_unclear = true;
 		in->httpd->opts.refuse(x, &err);
 	} else if (!in->httpd->opts.begin(x, false)) {
 		return suspend(x, begin_job);
@@ -753,6 +802,10 @@ static void *on_target(void *cls, const char *uri, struct MHD_Connection *connec
 
 	x->path = str_first(target, mark);
 	x->query = str_from(target, mark + 1);
+	/* The library parses the query next, which nobody asks it for. When its parameters do not fit into its memory,
+	   it neither answers nor closes. The text is its buffer, so it is cut off here. */
+	if (x->query.len)
+		((char *)uri)[mark + 1] = '\0';
 	x->inside->connection = connection;
 	x->inside->conn = info->socket_context;
 	return x;
@@ -854,6 +907,15 @@ static bool is_cut_off(struct conn *c)
 	return before && c->has_ended;
 }
 
+/* A suspended connection is not looked at by the library, so nobody else sees that its client has closed it. */
+static void cancel_if_alone(struct exchange *x)
+{
+	struct pollfd fd = {.fd = x->inside->conn->fd, .events = POLLRDHUP};
+
+	if (x->inside->for_client && poll(&fd, 1, 0) > 0)
+		atomic_store(&x->cancel.requested, true);
+}
+
 static void *watch_connections(void *arg)
 {
 	struct httpd *h = arg;
@@ -868,6 +930,8 @@ static void *watch_connections(void *arg)
 		for (struct conn *c = h->conns; c; c = c->next)
 			if (is_too_slow(c, now, h->opts.head_s) || is_cut_off(c))
 				shutdown(c->fd, SHUT_RDWR);
+		for (struct exchange *x = h->active; x; x = x->inside->next)
+			cancel_if_alone(x);
 	}
 	pthread_mutex_unlock(&h->lock);
 	return NULL;
@@ -925,61 +989,6 @@ static void stop_accepting(struct httpd *h)
 
 /* --- start and stop --- */
 
-static int parse_address(const struct httpd_opts *opts, struct sockaddr_storage *ret, socklen_t *ret_len,
-			 struct err *err)
-{
-	struct sockaddr_in *v4 = (struct sockaddr_in *)ret;
-	struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)ret;
-	char host[64] = "";
-
-	memset(ret, 0, sizeof(*ret));
-	if (opts->host.len < sizeof(host))
-		memcpy(host, opts->host.ptr, opts->host.len);
-	if (str_is(opts->host, "localhost"))
-		stpcpy(host, "127.0.0.1");
-	if (inet_pton(AF_INET, host, &v4->sin_addr) == 1) {
-		v4->sin_family = AF_INET;
-		v4->sin_port = htons(opts->port);
-		*ret_len = sizeof(*v4);
-		return 0;
-	}
-	if (inet_pton(AF_INET6, host, &v6->sin6_addr) == 1) {
-		v6->sin6_family = AF_INET6;
-		v6->sin6_port = htons(opts->port);
-		*ret_len = sizeof(*v6);
-		return 0;
-	}
-	return err_set(err, ERR_INVALID, "\"%.*s\" is not a numeric address to listen on",
-		       STR_ARG(utf8_first(opts->host, 80)));
-}
-
-static int open_listener(struct httpd *h, struct err *err)
-{
-	struct sockaddr_storage address;
-	socklen_t len;
-	char shown[64];
-	int on = 1, r = parse_address(&h->opts, &address, &len, err);
-
-	if (r)
-		return r;
-	h->listen_fd = socket(address.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (h->listen_fd < 0)
-		return err_sys(err, errno, "no socket can be made");
-	setsockopt(h->listen_fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-	if (bind(h->listen_fd, (struct sockaddr *)&address, len) < 0 || listen(h->listen_fd, SOMAXCONN) < 0)
-		return err_set(err, errno == EADDRINUSE ? ERR_EXISTS : err_kind_of_errno(errno),
-			       "cannot listen on %.*s port %u: %s", STR_ARG(h->opts.host), h->opts.port,
-			       errno == EADDRINUSE ? "another program uses it; choose another port, or 0 for a free one"
-						   : strerrordesc_np(errno));
-	len = sizeof(address);
-	getsockname(h->listen_fd, (struct sockaddr *)&address, &len);
-	getnameinfo((struct sockaddr *)&address, len, shown, sizeof(shown), NULL, 0, NI_NUMERICHOST);
-	snprintf(h->url, sizeof(h->url), address.ss_family == AF_INET6 ? "http://[%s]:%u" : "http://%s:%u", shown,
-		 ntohs(address.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&address)->sin6_port
-						     : ((struct sockaddr_in *)&address)->sin_port));
-	return 0;
-}
-
 /* As many connections as there may be descriptors, less what the rest of the program needs. */
 static unsigned connection_limit(void)
 {
@@ -1011,7 +1020,7 @@ static int start_daemon(struct httpd *h, struct err *err)
 		HTTP_REQUEST_HEAD_MAX, MHD_OPTION_CONNECTION_MEMORY_INCREMENT, 4 * KIB, MHD_OPTION_URI_LOG_CALLBACK,
 		on_target, h, MHD_OPTION_UNESCAPE_CALLBACK, keep_escapes, h, MHD_OPTION_NOTIFY_COMPLETED, on_completed,
 		h, MHD_OPTION_NOTIFY_CONNECTION, on_connection, h, MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1,
-		MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_END);
+		MHD_OPTION_STRICT_FOR_CLIENT, 0, MHD_OPTION_END);
 	return h->daemon ? 0 : err_set(err, ERR_INTERNAL, "libmicrohttpd cannot be started");
 }
 
@@ -1049,7 +1058,7 @@ int httpd_start(const struct httpd_opts *opts, struct httpd **ret_httpd, struct 
 	pthread_condattr_destroy(&attr);
 	r = api_load(err);
 	if (r == 0)
-		r = open_listener(h, err);
+		r = listen_open(h->opts.host, h->opts.port, &h->listen_fd, h->url, sizeof(h->url), err);
 	if (r == 0)
 		r = start_daemon(h, err);
 	if (r == 0)

@@ -42,7 +42,7 @@ struct httpd_opts {
 	void *arg; /* exchange.arg */
 };
 
-#define HTTP_ANSWER_HEADERS 16
+#define HTTP_ANSWER_HEADERS 20
 
 struct exchange_header {
 	struct str name, value;
@@ -60,7 +60,7 @@ struct exchange {
 	char peer[48];
 	char id[65]; /* of this request, for logs: the client's or a new one */
 	int64_t started_ns;
-	struct cancel cancel; /* set when the server stops */
+	struct cancel cancel; /* set when the server stops, and by exchange_park_for_client() */
 	/* Set by begin(). */
 	uint64_t body_max; /* 0: a body is refused */
 	bool is_quick;
@@ -111,6 +111,9 @@ void exchange_answer_file(struct exchange *x, int status, int fd, uint64_t offse
 
 /* Called in run() on a worker: the answer is given later, from any thread, and then exchange_resume() is called. */
 void exchange_park(struct exchange *x);
+/* The same for work that is of no use without its client: exchange.cancel is set within a second or two after the
+   client has closed its connection. */
+void exchange_park_for_client(struct exchange *x);
 void exchange_resume(struct exchange *x);
 
 /* An answer that is written piece by piece, from any thread. */

@@ -242,7 +242,8 @@ static struct session *session_find(struct exchange *x)
 
 	pthread_mutex_lock(&d->lock);
 	s = id.len == ID_LEN ? *session_slot(d, id) : NULL;
-	if (s && (s->tenant != call->tenant || !str_is(call->grant.id.len ? call->grant.id : STR(""), s->grant)))
+	if (s &&
+	    (!tenant_is(s->tenant, call->tenant) || !str_is(call->grant.id.len ? call->grant.id : STR(""), s->grant)))
 		s = NULL;
 	if (s)
 		s->refs++;

@@ -8,6 +8,7 @@
 #include "text/jv.h"
 
 #define META_VERSION "io.modelcontextprotocol/protocolVersion"
+#define MODERN       "2026-07-28"
 #define META_CAPS    "io.modelcontextprotocol/clientCapabilities"
 
 static bool is_legacy_version(struct str version)
@@ -63,6 +64,10 @@ const char *mcp_headers_wrong(struct arena *arena, const struct mcp_headers *hea
 	const struct jv *version = jv_get(jv_get(msg->params, "_meta"), META_VERSION);
 	struct str name;
 
+	if (!version && headers->version.ptr && !str_is(str_trim(headers->version), MODERN) &&
+	    !is_legacy_version(str_trim(headers->version)))
+		return "this version of the protocol is not served: MCP-Protocol-Version is 2026-07-28, or after "
+		       "initialize one from 2024-11-05 to 2025-11-25";
 	if (!headers->method.ptr)
 		return "the header Mcp-Method is missing; it must be the method of the request";
 	if (!str_eq(str_trim(headers->method), msg->method))

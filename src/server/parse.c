@@ -168,7 +168,8 @@ int target_path(struct arena *arena, struct str raw, struct wpath *ret, struct e
 	struct str text = percent_decode(arena, raw);
 
 	if (!text.ptr || memchr(text.ptr, 0, text.len))
-		return err_set(err, ERR_INVALID, "the path of the target is not encoded correctly");
+		return err_set(err, ERR_INVALID,
+			       "the path of the target is not encoded correctly; percent-encode it as UTF-8");
 	return wpath_parse(text, ret, err);
 }
 

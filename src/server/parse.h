@@ -18,7 +18,7 @@ struct str origin_host(struct str origin);
 /* A parameter of a query, decoded, in the arena. False: the query does not have it. */
 int query_get(struct arena *arena, struct str query, const char *name, struct str *ret, bool *ret_found,
 	      struct err *err);
-/* The same as a number in [min, max], or `fallback`. */
+/* The same as a number up to max; *ret is left as it is if the query does not have it. */
 int query_number(struct arena *arena, struct str query, const char *name, uint64_t max, uint64_t *ret, struct err *err);
 /* "true", "1" or nothing after the name; "false" or "0". */
 int query_flag(struct arena *arena, struct str query, const char *name, bool *ret, struct err *err);

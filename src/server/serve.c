@@ -16,10 +16,9 @@
 #include "workspace/workspace_parts.h"
 
 #define WORKERS      16
-#define SWEEP_S      15
+#define SWEEP_S      5
 #define IDLE_S       60
 #define USER_LEN_MAX 200
-#define TOKENS_OWN   "-" /* in place of the name of a workspace, which cannot be one */
 
 struct ctx exchange_ctx(struct exchange *x)
 {
@@ -77,8 +76,11 @@ static int check_names(const struct serve *s, struct exchange *x, struct err *er
 		return err_set(err, ERR_DENIED,
 			       "this server is not called \"%.*s\"; start it with --host %.*s if it should be",
 			       STR_ARG(utf8_first(name, 80)), STR_ARG(utf8_first(name, 80)));
-	if (origin.ptr && !str_eq_nocase(origin_host(origin), host) &&
-	    !is_listed(s->opts.origins, s->opts.origin_count, origin))
+	if (!origin.ptr)
+		return 0;
+	if (is_listed(s->opts.origins, s->opts.origin_count, origin))
+		cors_allow(x, origin);
+	else if (!str_eq_nocase(origin_host(origin), host))
 		return err_set(err, ERR_DENIED,
 			       "pages of \"%.*s\" may not use this server; start it with --origin if they should",
 			       STR_ARG(utf8_first(origin, 100)));
@@ -111,6 +113,14 @@ static void find_own_workspace(struct web_call *call)
 		jv_count(call->grant.workspaces) == 1 ? jv_str_of(jv_at(call->grant.workspaces, 0)) : STR("default");
 }
 
+static bool has_control(struct str text)
+{
+	for (size_t i = 0; i < text.len; i++)
+		if ((unsigned char)text.ptr[i] < ' ' || text.ptr[i] == 0x7f)
+			return true;
+	return false;
+}
+
 static int authorize(struct exchange *x, struct err *err)
 {
 	struct web_call *call = call_of(x);
@@ -120,14 +130,17 @@ static int authorize(struct exchange *x, struct err *err)
 		return err_set(err, ERR_DENIED, "this token has the access \"%s\", and this needs \"%s\"",
 			       access_name(call->grant.access), access_name(call->route->access));
 	find_own_workspace(call);
-	if (call->workspace.ptr && !workspace_name_ok(call->workspace))
-		return workspace_bad_name(call->workspace, err);
+	if (call->workspace.ptr && !workspace_name_ok(call->workspace)) {
+		struct str name = percent_decode(x->arena, call->workspace);
+
+		return workspace_bad_name(name.ptr ? name : call->workspace, err);
+	}
 	if (call->workspace.ptr && !grant_covers_workspace(&call->grant, call->workspace))
 		return err_set(err, ERR_DENIED, "this token is not for the workspace \"%.*s\"",
 			       STR_ARG(call->workspace));
 	user = percent_decode(x->arena, user);
-	if (user.len > USER_LEN_MAX || (user.len && !utf8_valid(user)))
-		return err_set(err, ERR_INVALID, "the header Stead-User must be text of at most %d bytes",
+	if (user.len > USER_LEN_MAX || (user.len && !utf8_valid(user)) || has_control(user))
+		return err_set(err, ERR_INVALID, "the header Stead-User must be text of one line and at most %d bytes",
 			       USER_LEN_MAX);
 	return call->workspace.ptr || call->route->of_thread ? grant_user(&call->grant, user, &call->user, err) : 0;
 }
@@ -172,19 +185,12 @@ static bool route_matches(const struct route *route, struct str path, struct web
 	return rest.len == 0 && (path.len == 1 || !str_ends(path, STR("/")));
 }
 
-/* Names under which clients of other systems know routes. */
 static struct str route_path(struct exchange *x)
 {
-	static const char *const names[][2] = {
-		{"/ai/projects/", "/ai/actor-projects/"},
-		{"/ai/threads/", "/ai/actor-project-threads/"},
-		{"/v1/admin/", "/v1/workspaces/" TOKENS_OWN "/admin/"},
-	};
-
-	for (size_t i = 0; i < COUNT(names); i++)
-		if (str_starts(x->path, str_of(names[i][0])))
-			return arena_printf(x->arena, "%s%.*s", names[i][1],
-					    STR_ARG(str_from(x->path, strlen(names[i][0]))));
+	for (const struct route_name *one = route_names; one->name; one++)
+		if (str_starts(x->path, str_of(one->name)))
+			return arena_printf(x->arena, "%s%.*s", one->path,
+					    STR_ARG(str_from(x->path, strlen(one->name))));
 	return x->path;
 }
 
@@ -193,6 +199,70 @@ static bool is_served(const struct serve *s, const struct route *route)
 	return !s->opts.hooks_only || route->run == run_hook || route->run == run_health;
 }
 
+/* A project of Wacht has one board. A workspace may have several: "research" is its board "main", and "research:drafts"
+   is another. */
+static void split_project(struct exchange *x, struct web_call *call)
+{
+	struct str project = percent_decode(x->arena, call->workspace);
+	size_t colon = str_find_char(project, ':');
+
+	if (!str_starts(str_of(call->route->path), STR("/ai/actor-projects/")) || colon == project.len)
+		return;
+	call->workspace = str_first(project, colon);
+	call->board = str_from(project, colon + 1);
+}
+
+/* Where GET can be asked for, so can HEAD: the library leaves the body out. */
+static bool route_takes(const struct route *route, struct str method)
+{
+	return str_is(method, route->method) ||
+	       (str_is(method, "HEAD") && str_is(str_of(route->method), "GET") && !route->is_get_only);
+}
+
+/* "GET, HEAD", … of what has the form of the target. */
+static void add_allowed(struct buf *allowed, const struct route *route)
+{
+	static const char *const methods[] = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"};
+
+	for (size_t i = 0; i < COUNT(methods); i++) {
+		if (!route_takes(route, str_of(methods[i])) ||
+		    str_find(buf_str(allowed), str_of(methods[i]), 0) < allowed->len)
+			continue;
+		buf_printf(allowed, "%s%s", allowed->len ? ", " : "", methods[i]);
+	}
+}
+
+/* No route takes the method of the request. */
+static int refuse_method(struct exchange *x, struct buf *allowed, struct err *err)
+{
+	if (!allowed->len)
+		return err_set(err, ERR_NOT_FOUND,
+			       "there is nothing at this address; /openapi.json lists what there is");
+	buf_lit(allowed, ", OPTIONS");
+	err_set(err, ERR_UNSUPPORTED, "this address takes %.*s", STR_ARG(buf_str(allowed)));
+	if (str_is(x->method, "OPTIONS")) {
+		answer_options(x, buf_str(allowed));
+		return -(int)err->kind;
+	}
+	exchange_add_header(x, "Allow", buf_str(allowed));
+	answer_problem(x, 405, err, NULL);
+	return -(int)err->kind;
+}
+
+static void take_route(struct exchange *x, const struct route *route, const struct web_call *names)
+{
+	struct web_call *call = call_of(x);
+
+	call->route = route;
+	call->workspace = names->workspace;
+	call->board = names->board;
+	call->item = names->item;
+	call->thread = names->thread;
+	call->rest = names->rest;
+	split_project(x, call);
+}
+
+/* The route of just this method comes before that of GET. */
 static int find_route(struct exchange *x, struct err *err)
 {
 	struct web_call *call = call_of(x), tried = {0};
@@ -203,26 +273,16 @@ static int find_route(struct exchange *x, struct err *err)
 	for (const struct route *route = routes; route->path; route++) {
 		if (!route_matches(route, path, &tried) || !is_served(call->serve, route))
 			continue;
-		if (str_is(x->method, route->method)) {
-			call->route = route;
-			call->workspace = tried.workspace;
-			call->board = tried.board;
-			call->item = tried.item;
-			call->thread = tried.thread;
-			call->rest = tried.rest;
-			return 0;
+		if (!route_takes(route, x->method)) {
+			add_allowed(&allowed, route);
+			continue;
 		}
-		if (allowed.len)
-			buf_lit(&allowed, ", ");
-		buf_add(&allowed, str_of(route->method));
+		if (!call->route || str_is(x->method, route->method))
+			take_route(x, route, &tried);
+		if (str_is(x->method, route->method))
+			return 0;
 	}
-	if (!allowed.len)
-		return err_set(err, ERR_NOT_FOUND,
-			       "there is nothing at this address; /openapi.json lists what there is");
-	exchange_add_header(x, "Allow", buf_str(&allowed));
-	err_set(err, ERR_UNSUPPORTED, "this address takes %.*s", STR_ARG(buf_str(&allowed)));
-	answer_problem(x, 405, err, NULL);
-	return -(int)err->kind;
+	return call->route ? 0 : refuse_method(x, &allowed, err);
 }
 
 static void set_up(struct exchange *x)
@@ -235,6 +295,18 @@ static void set_up(struct exchange *x)
 	exchange_add_header(x, "X-Content-Type-Options", STR("nosniff"));
 }
 
+/* Bytes in a coding would be stored, or read, as what they are not. */
+static int check_coding(struct exchange *x, struct err *err)
+{
+	struct str coding = exchange_header(x, "Content-Encoding");
+
+	if (!coding.len || str_eq_nocase(coding, STR("identity")))
+		return 0;
+	err_set(err, ERR_UNSUPPORTED, "a body is taken as it is; send it without Content-Encoding");
+	answer_problem(x, 415, err, NULL);
+	return -(int)err->kind;
+}
+
 /* The checks that come before the token. */
 static int check_head(struct exchange *x, struct err *err)
 {
@@ -243,6 +315,8 @@ static int check_head(struct exchange *x, struct err *err)
 
 	if (r == 0)
 		r = find_route(x, err);
+	if (r == 0)
+		r = check_coding(x, err);
 	if (r == 0)
 		r = query_check(x->query, call->route->query ? call->route->query : "", err);
 	return r;
@@ -351,6 +425,7 @@ static void *sweep(void *arg)
 			break;
 		pthread_mutex_unlock(&s->lock);
 		mcp_doors_tick(s->doors);
+		tenants_renew(s->tenants);
 		tenants_sweep(s->tenants, IDLE_S * NS_PER_S);
 		links_sweep(s->links);
 		lists_sweep(s->lists);

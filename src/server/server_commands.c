@@ -62,9 +62,42 @@ static int start_agents(struct cli *cli, struct runner **ret, struct err *err)
 	return args_has(&cli->args, "agents") ? runner_start(&opts, ret, err) : 0;
 }
 
-static int run_serve(struct cli *cli, struct err *err)
+/* A name with a port, and an origin with a '/' at its end, would never be what a client sends. */
+static int read_names(struct cli *cli, struct serve_opts *opts, struct err *err)
 {
 	struct arena *arena = cli->ctx.arena;
+	struct str *hosts = args_each(arena, &cli->args, "host", &opts->host_count);
+	struct str *origins = args_each(arena, &cli->args, "origin", &opts->origin_count);
+
+	for (size_t i = 0; i < opts->host_count; i++) {
+		struct str name = host_name(hosts[i]);
+
+		if (!name.len)
+			return err_set(err, ERR_INVALID, "--host is \"%.*s\"; give a name, such as stead.example.org",
+				       STR_ARG(utf8_first(hosts[i], 80)));
+		hosts[i] = name;
+	}
+	for (size_t i = 0; i < opts->origin_count; i++) {
+		struct str origin = origins[i];
+		size_t host = str_find(origin, STR("://"), 0);
+
+		if (str_ends(origin, STR("/")))
+			origin.len--;
+		if (host == SIZE_MAX || host + 3 >= origin.len ||
+		    str_find_char(str_from(origin, host + 3), '/') != origin.len - host - 3)
+			return err_set(
+				err, ERR_INVALID,
+				"--origin is \"%.*s\"; give the origin of the pages, such as https://app.example.org",
+				STR_ARG(utf8_first(origins[i], 80)));
+		origins[i] = origin;
+	}
+	opts->hosts = hosts;
+	opts->origins = origins;
+	return 0;
+}
+
+static int run_serve(struct cli *cli, struct err *err)
+{
 	struct serve_opts opts = {.store_url = cli_setting(cli, "store"),
 				  .is_open = args_has(&cli->args, "open"),
 				  .relaxed = args_has(&cli->args, "relaxed"),
@@ -77,8 +110,9 @@ static int run_serve(struct cli *cli, struct err *err)
 	sigset_t signals;
 	int r;
 
-	opts.hosts = args_each(arena, &cli->args, "host", &opts.host_count);
-	opts.origins = args_each(arena, &cli->args, "origin", &opts.origin_count);
+	r = read_names(cli, &opts, err);
+	if (r)
+		return r;
 	r = toolset_choice_check(opts.tools.sets, err);
 	if (r)
 		return err_prefix(err, "--tools");
@@ -211,6 +245,8 @@ static int run_token_list(struct cli *cli, struct err *err)
 		return r;
 	for (const struct jv_member *m = jv_first(list); m; m = m->next)
 		print_token(cli, m->value);
+	if (!jv_count(list) && cli->out.to_terminal)
+		output_add(&cli->out, STR("no tokens; make one with 'stead token create'\n"));
 	return 0;
 }
 
@@ -262,7 +298,7 @@ const struct command server_commands[] = {
 	 .options = token_options,
 	 .about = "A token says which workspaces its holder may use, as which users, and for what: read; write,\n"
 		  "which includes read; or admin, which also makes workspaces and sees the server's numbers. It\n"
-		  "is shown once; the store keeps a hash. A server refuses a revoked token after a second.\n",
+		  "is shown once; the store keeps a hash. A server refuses a revoked token within a second.\n",
 	 .examples =
 		 "stead token create ci --for research --access read --expires 30\n  for one workspace, for 30 days\n"
 		 "stead token revoke 0f1e2d3c4b5a6978\n  end it\n"},

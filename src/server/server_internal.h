@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 
 #include "home/board/board.h"
+#include "home/sessions/sessions.h"
 #include "server/events.h"
 #include "server/gate.h"
 #include "server/http.h"
@@ -35,10 +36,19 @@ struct route {
 	const char *tool;
 	const char *member; /* of the result that is the answer; NULL: all of it */
 	bool of_task;       /* it works on the files of a board's item: web_call.task is open */
+	bool is_get_only;   /* HEAD would begin a stream, or use up a link */
 	bool of_thread;     /* the same with the files of a thread; where the target names no workspace, it is found */
 };
 extern const struct route routes[];
 #define ROUTES_MAX 160
+
+#define TOKENS_OWN "-" /* in place of the name of a workspace, which cannot be one */
+/* Other names under which clients know routes: a target that begins with `name` is that of `path` and the rest. */
+struct route_name {
+	const char *name, *path;
+	const char *form; /* what `path` is in the table of routes */
+};
+extern const struct route_name route_names[];
 
 /* Numbers of one route. */
 #define TIME_BUCKETS 8
@@ -87,6 +97,8 @@ struct web_call {
 	struct gate_place *place;     /* what it takes of its token's limits; NULL: nothing */
 	const struct list_text *list; /* the answer, when it is one that was kept */
 	unsigned retry_s;             /* for Retry-After; 0: a second */
+	bool is_cors;                 /* it comes from a page of another origin, which is allowed */
+	bool is_attachment;           /* the file that it asks for is to be saved, not shown */
 };
 static inline struct web_call *call_of(struct exchange *x)
 {
@@ -103,8 +115,14 @@ struct board_ref exchange_item(struct exchange *x);
 /* thread_places.c: the workspaces of threads, for targets that name only the thread. */
 struct thread_places *thread_places_new(void);
 void thread_places_destroy(struct thread_places *places);
+/* The thread is in the workspace of this request. */
+void thread_places_keep(struct exchange *x, struct str thread);
 /* Sets the workspace, the user and the tenant of the call: where the thread is, among what the token is for. */
 int exchange_find_thread(struct exchange *x, struct err *err);
+
+/* cors.c: the answer may be read by a page of that origin; an answer to OPTIONS, with the methods of the address. */
+void cors_allow(struct exchange *x, struct str origin);
+void answer_options(struct exchange *x, struct str methods);
 
 /* answer.c */
 int http_status(enum err_kind kind);
@@ -129,6 +147,8 @@ int body_map(struct exchange *x, struct body_view *ret, struct err *err);
 void body_unmap(struct body_view *view);
 /* The same as a JSON object; none counts as {}. */
 int body_json(struct exchange *x, struct jv **ret, struct err *err);
+/* board_routes.c: the same, or the fields of a form, which are of the types that the tool's arguments have. */
+int body_fields(struct exchange *x, const char *tool, struct jv **ret, struct err *err);
 
 /* "200 application/json …": the status of success. */
 int route_status(const struct route *route);
@@ -181,6 +201,8 @@ void run_wacht_delegate(struct exchange *x);
 void run_wacht_list(struct exchange *x);
 void run_wacht_download(struct exchange *x);
 /* A thread with the members that clients of Wacht know. */
+/* {data, limit, has_more, next_cursor?} */
+void answer_wacht_page(struct exchange *x, const struct jv *data, uint64_t limit, struct str next);
 struct jv *wacht_thread_view(struct exchange *x, const struct jv *thread);
 void run_thread(struct exchange *x);
 void run_thread_update(struct exchange *x);
@@ -195,6 +217,7 @@ void run_ready(struct exchange *x);
 void run_metrics(struct exchange *x);
 void run_openapi(struct exchange *x);
 void run_usage(struct exchange *x);
+void run_status(struct exchange *x);
 void run_token_list(struct exchange *x);
 void run_token_create(struct exchange *x);
 void run_token_revoke(struct exchange *x);
@@ -212,6 +235,7 @@ void run_tool_call(struct exchange *x);
 void run_sessions(struct exchange *x);
 void run_messages(struct exchange *x);
 void run_message(struct exchange *x);
+void run_session_replay(struct exchange *x);
 void run_approvals(struct exchange *x);
 void run_approval_decide(struct exchange *x);
 void run_host_calls(struct exchange *x);
@@ -235,11 +259,18 @@ void turns_end(struct turns *turns);
 void turns_destroy(struct turns *turns);
 /* Cancels the turn of a session, and waits for its end until then (real time). False: none runs in this process. */
 bool turns_cancel(struct turns *turns, const struct tenant *tenant, struct str session, int64_t until_ns);
+/* The session that the target names, of the agent that the query names. */
+int exchange_session(struct exchange *x, struct session_ref *ret, struct err *err);
+/* Ends a turn of the session, whichever server runs it, and waits for its end. *ret_ran: there was one. */
+int exchange_stop_turn(struct exchange *x, struct str session, bool *ret_ran, struct err *err);
 /* True when a turn of the session runs in this process. */
 bool turns_has(struct turns *turns, const struct tenant *tenant, struct str session);
 /* Starts a turn of the session that is a thread, and answers at once, or with a stream if the client wants one. The
    thread's record says how it goes. */
 void start_thread_turn(struct exchange *x, struct str thread, struct str text);
+/* Runs a replay as turns run, and answers with its report. `opts` is in the arena of the exchange. */
+struct replay_opts;
+void start_replay(struct exchange *x, const struct replay_opts *opts);
 /* For the forms of Wacht: a directory as {exists, entries, files, mounts, has_more, next_cursor?}. */
 void answer_wacht_list(struct exchange *x, const struct file_list *list, const struct jv *mounts);
 

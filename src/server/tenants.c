@@ -13,7 +13,9 @@
 #include "base/hash.h"
 #include "base/limits.h"
 
-#define BUCKETS 1024
+#define BUCKETS        1024
+#define LOOK_NS        (2 * NS_PER_S)  /* a look takes at most */
+#define LOOK_REMOTE_NS (30 * NS_PER_S) /* a look at settings on a server costs three requests */
 
 struct house {
 	struct house *next;
@@ -21,7 +23,11 @@ struct house {
 	struct workspace *ws;                                    /* without a user; NULL: not open yet */
 	struct toolset *set, *reading, *offers, *offers_reading; /* as in struct tenant */
 	pthread_mutex_t opening;
-	unsigned refs; /* who opens it, and each tenant */
+	uint64_t settings;  /* their versions when it was opened */
+	int64_t looked_ns;  /* when they were compared last */
+	bool is_old;        /* they have changed since, and it is no longer in the table */
+	unsigned refs;      /* who opens it or looks at it, and each tenant */
+	struct house *look; /* the next that is to be looked at */
 };
 
 struct tenants {
@@ -31,7 +37,8 @@ struct tenants {
 	struct toolset_choice choice;
 	struct house *houses[BUCKETS];
 	struct tenant *tenants[BUCKETS];
-	uint64_t count; /* of tenants */
+	struct tenant *old; /* of houses whose settings have changed: nobody gets them any longer */
+	uint64_t count;     /* of tenants */
 };
 
 struct tenants *tenants_new(const struct workspace_opts *like, const struct toolset_choice *choice)
@@ -118,8 +125,17 @@ static struct house *house_unref(struct tenants *t, struct house *house)
 {
 	if (--house->refs)
 		return NULL;
-	*house_slot(t, house->name) = house->next;
+	if (!house->is_old)
+		*house_slot(t, house->name) = house->next;
 	return house;
+}
+
+static int settings_of(struct workspace *ws, int64_t deadline_ns, uint64_t *ret, struct err *err)
+{
+	ARENA_SCOPE struct arena *arena = arena_new();
+	struct ctx ctx = {.arena = arena, .deadline_ns = deadline_ns};
+
+	return workspace_settings_version(ws, &ctx, ret, err);
 }
 
 static struct house *house_ref(struct tenants *t, struct str name)
@@ -139,29 +155,42 @@ static struct house *house_ref(struct tenants *t, struct str name)
 	return house;
 }
 
+/* A workspace as the server opens it. */
+static int open_named(struct tenants *t, struct str name, struct workspace **ret, int64_t deadline_ns, struct err *err)
+{
+	struct workspace_opts opts = t->like;
+
+	opts.name = name;
+	opts.deadline_ns = deadline_ns;
+	return workspace_open(&opts, ret, err);
+}
+
 /* house.opening is held. */
 static int house_open(struct tenants *t, struct house *house, struct err *err)
 {
-	struct workspace_opts opts = t->like;
+	int64_t deadline = clock_monotonic_ns() + SERVER_OPEN_MS * NS_PER_MS;
 	struct workspace *ws;
 	int r;
 
 	if (house->ws)
 		return 0;
-	opts.name = house->name;
-	opts.deadline_ns = clock_monotonic_ns() + SERVER_OPEN_MS * NS_PER_MS;
-	r = workspace_open(&opts, &ws, err);
+	r = open_named(t, house->name, &ws, deadline, err);
 	if (r && err->detail == DETAIL_NO_WORKSPACE) /* clients are not told where the store is */
 		return err_set(err, ERR_NOT_FOUND, "there is no workspace \"%.*s\"; GET /v1/workspaces lists them",
 			       STR_ARG(house->name));
 	if (r)
 		return r;
-	r = house_open_tools(t, house, ws, err);
+	r = settings_of(ws, deadline, &house->settings, err);
+	if (r == 0)
+		r = house_open_tools(t, house, ws, err);
 	if (r) {
 		workspace_close(ws);
 		return r;
 	}
+	pthread_mutex_lock(&t->lock);
+	house->looked_ns = clock_monotonic_ns();
 	house->ws = ws;
+	pthread_mutex_unlock(&t->lock);
 	return 0;
 }
 
@@ -208,6 +237,15 @@ static void tenant_close(struct tenant *tenant)
 	free(tenant);
 }
 
+/* tenants.lock is held. */
+static void put_in_table(struct tenants *t, struct tenant *tenant)
+{
+	struct tenant **slot = tenant->house->is_old ? &t->old : tenant_slot(t, tenant->house->name, tenant->user);
+
+	tenant->next = tenant->house->is_old ? t->old : NULL;
+	*slot = tenant;
+}
+
 int tenants_get(struct tenants *t, struct str name, struct str user, struct tenant **ret, struct err *err)
 {
 	struct house *house = house_ref(t, name);
@@ -227,7 +265,7 @@ int tenants_get(struct tenants *t, struct str name, struct str user, struct tena
 		pthread_mutex_lock(&t->lock);
 		if (r == 0) {
 			tenant->refs = 1;
-			*tenant_slot(t, name, user) = tenant;
+			put_in_table(t, tenant);
 			house->refs++;
 			t->count++;
 		}
@@ -262,29 +300,118 @@ void tenants_put(struct tenants *t, struct tenant *tenant)
 	pthread_mutex_unlock(&t->lock);
 }
 
-/* Takes those that are idle out of the table, as a list. */
-static struct tenant *take_idle(struct tenants *t, int64_t idle_ns)
+bool tenant_is(const struct tenant *a, const struct tenant *b)
+{
+	return a == b || (str_eq(a->house->name, b->house->name) && str_eq(a->user, b->user));
+}
+
+/* Those that are open and due for a look, as a list with a reference to each. */
+static struct house *list_to_look(struct tenants *t)
 {
 	int64_t now = clock_monotonic_ns();
-	struct tenant *list = NULL;
+	struct house *list = NULL;
 
 	pthread_mutex_lock(&t->lock);
+	for (size_t i = 0; i < BUCKETS; i++)
+		for (struct house *house = t->houses[i]; house; house = house->next)
+			if (house->ws && (now - house->looked_ns >= LOOK_REMOTE_NS ||
+					  store_can(workspace_home(house->ws), STORE_LOCAL))) {
+				house->refs++;
+				house->look = list;
+				list = house;
+			}
+	pthread_mutex_unlock(&t->lock);
+	return list;
+}
+
+/* Takes the house and its tenants out of the tables. tenants.lock is held. */
+static void make_old(struct tenants *t, struct house *house)
+{
+	*house_slot(t, house->name) = house->next;
+	house->is_old = true;
 	for (size_t i = 0; i < BUCKETS; i++) {
 		struct tenant **slot = &t->tenants[i];
 
 		while (*slot) {
 			struct tenant *tenant = *slot;
 
-			if (tenant->refs || now - tenant->used_ns < idle_ns) {
+			if (tenant->house != house) {
 				slot = &tenant->next;
 				continue;
 			}
 			*slot = tenant->next;
-			tenant->next = list;
-			list = tenant;
-			t->count--;
+			put_in_table(t, tenant);
 		}
 	}
+}
+
+/* False: with these settings nobody could work, so those who do go on with the old ones. */
+static bool can_open(struct tenants *t, struct house *house)
+{
+	struct workspace *ws;
+	struct err err;
+
+	if (open_named(t, house->name, &ws, clock_monotonic_ns() + LOOK_NS, &err) != 0)
+		return false;
+	workspace_close(ws);
+	return true;
+}
+
+void tenants_renew(struct tenants *t)
+{
+	struct house *list = list_to_look(t);
+	bool answers = true; /* what does not answer would hold up the rest */
+
+	while (list) {
+		struct house *house = list;
+		bool has_changed = false;
+		uint64_t settings;
+		struct err err;
+
+		list = house->look;
+		answers = answers && settings_of(house->ws, clock_monotonic_ns() + LOOK_NS, &settings, &err) == 0;
+		if (answers && settings != house->settings) {
+			has_changed = can_open(t, house);
+			house->settings = settings;
+		}
+		pthread_mutex_lock(&t->lock);
+		house->looked_ns = clock_monotonic_ns();
+		if (has_changed)
+			make_old(t, house);
+		house = house_unref(t, house);
+		pthread_mutex_unlock(&t->lock);
+		if (house)
+			house_close(house);
+	}
+}
+
+/* Moves those that are idle from one list to another. tenants.lock is held. */
+static void take_idle_of(struct tenants *t, struct tenant **slot, int64_t until_ns, struct tenant **list)
+{
+	while (*slot) {
+		struct tenant *tenant = *slot;
+
+		if (tenant->refs || tenant->used_ns > until_ns) {
+			slot = &tenant->next;
+			continue;
+		}
+		*slot = tenant->next;
+		tenant->next = *list;
+		*list = tenant;
+		t->count--;
+	}
+}
+
+/* Takes those that are idle out of the table, as a list. */
+static struct tenant *take_idle(struct tenants *t, int64_t idle_ns)
+{
+	int64_t until = clock_monotonic_ns() - idle_ns;
+	struct tenant *list = NULL;
+
+	pthread_mutex_lock(&t->lock);
+	for (size_t i = 0; i < BUCKETS; i++)
+		take_idle_of(t, &t->tenants[i], until, &list);
+	take_idle_of(t, &t->old, until, &list);
 	pthread_mutex_unlock(&t->lock);
 	return list;
 }

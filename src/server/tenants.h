@@ -37,6 +37,11 @@ int tenants_get(struct tenants *tenants, struct str name, struct str user, struc
 /* Another owner of the same tenant; each calls tenants_put(). */
 struct tenant *tenants_share(struct tenants *tenants, struct tenant *tenant);
 void tenants_put(struct tenants *tenants, struct tenant *tenant);
+/* Of the same workspace and user. One of them may have been opened before settings changed. */
+bool tenant_is(const struct tenant *a, const struct tenant *b);
+/* Looks for changed settings (agent.yaml, tools.json, .env) of the workspaces that are open. What is asked for from
+   then on is opened again; who has a tenant keeps it, with the settings that it was opened with. */
+void tenants_renew(struct tenants *tenants);
 /* Closes what was not used for `idle_ns`. */
 void tenants_sweep(struct tenants *tenants, int64_t idle_ns);
 /* The owner of the work for a workspace. */

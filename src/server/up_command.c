@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "command/cli.h"
+#include "model/model.h"
 #include "runner/runner.h"
 #include "server/parse.h"
 #include "server/serve.h"
@@ -74,6 +75,20 @@ static void stop_listener(struct serve *serve)
 		_exit(0);
 }
 
+/* A model that no workspace can use would fail with each message. */
+static int check_model(struct str text, struct err *err)
+{
+	struct str provider, name;
+
+	if (!text.len)
+		return 0;
+	if (!model_split(text, &provider, &name))
+		return err_set(err, ERR_INVALID,
+			       "up: --model \"%.*s\" is not PROVIDER:MODEL, such as anthropic:claude-sonnet-4-5",
+			       STR_ARG(utf8_first(text, 60)));
+	return model_check_provider(provider, err);
+}
+
 static int run_up(struct cli *cli, struct err *err)
 {
 	struct show show = {.cli = cli, .lock = PTHREAD_MUTEX_INITIALIZER};
@@ -87,12 +102,18 @@ static int run_up(struct cli *cli, struct err *err)
 	struct runner *runner;
 	sigset_t signals;
 	bool all = args_has(&cli->args, "all");
-	int signal, r;
+	int signal, r = check_model(opts.model, err);
 
+	if (r)
+		return r;
 	if (all && names.len)
 		return err_set(err, ERR_INVALID, "up: --all runs every workspace; leave out -w");
 	if (!all && !str_is(names, "all") && !str_is(names, "*"))
 		opts.names = split_names(cli->ctx.arena, names.len ? names : STR("default"), &opts.count);
+	if (opts.names && !opts.count)
+		return err_set(err, ERR_INVALID,
+			       "up: -w \"%.*s\" names no workspace; give names separated by commas, or --all",
+			       STR_ARG(utf8_first(names, 60)));
 	sigemptyset(&signals);
 	sigaddset(&signals, SIGINT);
 	sigaddset(&signals, SIGTERM);
@@ -104,11 +125,13 @@ static int run_up(struct cli *cli, struct err *err)
 		stop_listener(serve);
 		return r;
 	}
+	pthread_mutex_lock(&show.lock); /* the first events are being printed already */
 	if (!cli->json)
 		output_printf(&cli->out, "running %s; Ctrl-C stops\n",
 			      opts.count ? arena_cstr(cli->ctx.arena, names.len ? names : STR("default"))
 					 : "all workspaces");
 	output_flush(&cli->out);
+	pthread_mutex_unlock(&show.lock);
 	while (sigwait(&signals, &signal) != 0)
 		continue;
 	runner_stop(runner);
@@ -132,11 +155,9 @@ const struct command up_commands[] = {
 	{"up", "run channels, schedules and heartbeats until it is stopped", TOPIC_AGENT, .run = run_up,
 	 .options = up_options,
 	 .about = "Runs the channels, the schedules (crons/, and those that agents made) and the heartbeats of\n"
-		  "workspaces in the foreground. -w takes names separated by commas, or all. A due time runs once, "
-		  "however "
-		  "many of these\n"
-		  "processes share a store. A run that is cut off goes on when one of them starts again.\n"
-		  "A changed agent.yaml or crons/ is noticed within a minute.\n",
+		  "workspaces in the foreground. -w takes names separated by commas, or all. A due time runs\n"
+		  "once, however many of these processes share a store. A run that is cut off goes on when one of\n"
+		  "them starts again. A changed agent.yaml, .env, crons/ or stead.yaml is noticed within a minute.\n",
 	 .examples =
 		 "stead up -w research\n  one workspace\nstead up --all --store disk:/srv/agents\n  all of a store\n"
 		 "stead up --all --listen 127.0.0.1:7777\n  with channels that services post to\n"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The board as clients of Wacht know it: /ai/actor-projects/{project}/board/…, and the same below /ai/projects/. A
- * project is a workspace, its board is "main". The routes are the same tools and files as those below /v1, with the
- * names and the forms of answers that those clients expect: an item by itself, and pages as {data, limit, has_more,
- * next_cursor}.
+ * project is a workspace with its board "main", or "WORKSPACE:BOARD". The routes are the same tools and files as those
+ * below /v1, with the names and the forms of answers that those clients expect: an item by itself, and pages as {data,
+ * limit, has_more, next_cursor}.
  */
 #include "base/clock.h"
 #include "base/limits.h"
@@ -15,6 +15,8 @@ static struct jv *item_only(struct exchange *x, struct jv *args)
 {
 	struct board_ref ref = exchange_item(x);
 
+	if (ref.board.len)
+		jv_set_str(x->arena, args, "board", ref.board);
 	if (ref.ref.len)
 		jv_set_str(x->arena, args, "item", ref.ref);
 	return args;
@@ -43,7 +45,7 @@ static int page_args(struct exchange *x, struct jv *args, uint64_t *ret_limit, s
 	return r;
 }
 
-static void answer_page(struct exchange *x, const struct jv *data, uint64_t limit, struct str next)
+void answer_wacht_page(struct exchange *x, const struct jv *data, uint64_t limit, struct str next)
 {
 	struct jv *v = jv_object(x->arena);
 
@@ -65,17 +67,12 @@ static void run_pages(struct exchange *x, const char *tool, const char *key)
 	if (page_args(x, args, &limit, &err) != 0)
 		answer_error(x, &err);
 	else if (exchange_call_tool(x, tool, item_only(x, args), &result))
-		answer_page(x, jv_get(result, key), limit, jv_get_str(result, "next_cursor"));
+		answer_wacht_page(x, jv_get(result, key), limit, jv_get_str(result, "next_cursor"));
 }
 
 void run_wacht_board(struct exchange *x)
 {
 	answer_member(x, "get_board", jv_object(x->arena), "board");
-}
-
-void run_wacht_items(struct exchange *x)
-{
-	run_pages(x, "list_items", "items");
 }
 
 void run_wacht_item(struct exchange *x)
@@ -86,18 +83,6 @@ void run_wacht_item(struct exchange *x)
 void run_wacht_comments(struct exchange *x)
 {
 	run_pages(x, "list_comments", "comments");
-}
-
-void run_wacht_threads(struct exchange *x)
-{
-	struct jv *list = jv_array(x->arena);
-	const struct jv *result;
-
-	if (!exchange_call_tool(x, "list_threads", jv_object(x->arena), &result))
-		return;
-	for (const struct jv_member *m = jv_first(jv_get(result, "threads")); m; m = m->next)
-		jv_push(x->arena, list, wacht_thread_view(x, m->value));
-	answer_page(x, list, BOARD_THREADS_MAX, STR(""));
 }
 
 /* A cursor of assignments is the id of the last one. */
@@ -125,7 +110,7 @@ void run_wacht_assignments(struct exchange *x)
 		}
 		jv_push(x->arena, data, m->value);
 	}
-	answer_page(x, data, limit, next);
+	answer_wacht_page(x, data, limit, next);
 }
 
 /* --- changes --- */
@@ -155,7 +140,7 @@ void run_wacht_thread_create(struct exchange *x)
 	struct jv *args;
 	struct err err = {0};
 
-	if (body_json(x, &args, &err) != 0) {
+	if (body_fields(x, "create_thread", &args, &err) != 0) {
 		answer_error(x, &err);
 		return;
 	}
@@ -165,8 +150,10 @@ void run_wacht_thread_create(struct exchange *x)
 		       purpose ? (struct jv *)purpose : jv_str(x->arena, STR("conversation")));
 	jv_remove(args, "thread_purpose");
 	jv_remove(args, "agent_id");
-	if (exchange_call_tool(x, "create_thread", args, &result))
-		answer_json(x, 201, wacht_thread_view(x, jv_get(result, "thread")));
+	if (!exchange_call_tool(x, "create_thread", item_only(x, args), &result))
+		return;
+	thread_places_keep(x, jv_get_str(jv_get(result, "thread"), "id"));
+	answer_json(x, 201, wacht_thread_view(x, jv_get(result, "thread")));
 }
 
 void run_wacht_delegate(struct exchange *x)
@@ -175,7 +162,7 @@ void run_wacht_delegate(struct exchange *x)
 	struct str lane;
 	struct err err = {0};
 
-	if (body_json(x, &args, &err) != 0) {
+	if (body_fields(x, "delegate_item", &args, &err) != 0) {
 		answer_error(x, &err);
 		return;
 	}
@@ -236,6 +223,8 @@ void run_wacht_list(struct exchange *x)
 	struct err err = {0};
 	int r = exchange_list_files(x, &list, &err);
 
+	if (r == -ERR_NOT_FOUND && board_dir_is_fixed(list.path))
+		r = 0;
 	if (r == 0)
 		r = board_item_get(call_of(x)->tenant->ws, &ctx, exchange_item(x), &item, &err);
 	if (r)
@@ -250,10 +239,9 @@ void run_wacht_download(struct exchange *x)
 	struct err err = {0};
 	int r = query_path(x, &path, &err);
 
-	if (r == 0) {
-		exchange_add_header(x, "Content-Disposition", disposition(x->arena, wpath_name(path)));
+	call_of(x)->is_attachment = true;
+	if (r == 0)
 		r = exchange_get_file(x, path, &err);
-	}
 	if (r)
 		answer_error(x, &err);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Threads as clients of Wacht know them: /ai/actor-project-threads/{thread}, and the same below /ai/threads/. A thread
- * is a lane of the board "main" (thread_places.c finds the workspace), its conversation is the session that has its id,
+ * is a lane of a board (thread_places.c finds it), its conversation is the session that has its id,
  * and its filesystem is what the dialect `wacht` shows to its agent as /workspace and /uploads.
  *
  * A run is answered before it has begun, as those clients expect; the messages and the thread's status tell how it
@@ -18,7 +18,6 @@
 #define LIMIT_DEFAULT 50
 #define LIMIT_MAX     100
 #define PAGE          200 /* entries that are looked at together */
-#define CANCEL_S      10
 #define FILES_MAX     20
 
 static struct str thread_of(struct exchange *x)
@@ -32,6 +31,16 @@ static void set_missing(struct arena *arena, struct jv *v, const char *key, stru
 		jv_set(arena, v, key, value);
 }
 
+/* As serve.c reads it: a workspace, or one of its other boards. */
+static struct str project_name(struct exchange *x)
+{
+	const struct web_call *call = call_of(x);
+
+	if (!call->board.len || str_is(call->board, BOARD_DEFAULT))
+		return call->workspace;
+	return arena_printf(x->arena, "%.*s:%.*s", STR_ARG(call->workspace), STR_ARG(call->board));
+}
+
 struct jv *wacht_thread_view(struct exchange *x, const struct jv *thread)
 {
 	struct web_call *call = call_of(x);
@@ -43,7 +52,7 @@ struct jv *wacht_thread_view(struct exchange *x, const struct jv *thread)
 	jv_set_str(arena, v, "thread_purpose", purpose);
 	jv_set_str(arena, v, "thread_kind", purpose);
 	jv_set_str(arena, v, "thread_visibility", is_public ? STR("user_facing") : STR("internal"));
-	jv_set_str(arena, v, "project_id", call->workspace);
+	jv_set_str(arena, v, "project_id", project_name(x));
 	jv_set_str(arena, v, "actor_id", call->user.len ? call->user : STR(""));
 	jv_set_str(arena, v, "deployment_id", STR(""));
 	jv_set_int(arena, v, "next_event_sequence", 0);
@@ -58,7 +67,7 @@ static void answer_thread(struct exchange *x)
 	struct jv *thread;
 	struct err err = {0};
 
-	if (board_thread_get(call_of(x)->tenant->ws, &ctx, STR(""), thread_of(x), &thread, &err) != 0)
+	if (board_thread_get(call_of(x)->tenant->ws, &ctx, call_of(x)->board, thread_of(x), &thread, &err) != 0)
 		answer_error(x, &err);
 	else
 		answer_json(x, 200, wacht_thread_view(x, thread));
@@ -75,12 +84,13 @@ void run_thread_update(struct exchange *x)
 	struct jv *args;
 	struct err err = {0};
 
-	if (body_json(x, &args, &err) != 0) {
+	if (body_fields(x, "update_thread", &args, &err) != 0) {
 		answer_error(x, &err);
 		return;
 	}
 	jv_remove(args, "agent_id");
 	jv_set_str(x->arena, args, "thread_id", thread_of(x));
+	jv_set_str(x->arena, args, "board", call_of(x)->board);
 	if (exchange_call_tool(x, "update_thread", args, &result))
 		answer_thread(x);
 }
@@ -222,7 +232,8 @@ static int find_spans(struct exchange *x, struct str item_id, struct search *s, 
 	struct ctx ctx = exchange_ctx(x);
 	const struct jv *all;
 	struct jv *item;
-	int r = board_item_get(call_of(x)->tenant->ws, &ctx, (struct board_ref){.ref = item_id}, &item, err);
+	int r = board_item_get(call_of(x)->tenant->ws, &ctx, (struct board_ref){call_of(x)->board, item_id}, &item,
+			       err);
 
 	if (r)
 		return r;
@@ -295,7 +306,8 @@ static int add_file(struct exchange *x, const struct jv *file, struct buf *text,
 	if (!name.len || !base64_decode(x->arena, content, &bytes))
 		return err_set(err, ERR_INVALID, "a file is {\"name\", \"content\"}, with its bytes as base64");
 	source.bytes = bytes.ptr ? bytes : STR("");
-	r = board_thread_attach(call_of(x)->tenant->ws, &ctx, STR(""), thread_of(x), name, &source, &path, err);
+	r = board_thread_attach(call_of(x)->tenant->ws, &ctx, call_of(x)->board, thread_of(x), name, &source, &path,
+				err);
 	if (r == 0)
 		buf_printf(text, "\n%.*s", STR_ARG(path));
 	return r;
@@ -368,12 +380,14 @@ static void run_cancel(struct exchange *x)
 	struct ctx ctx = exchange_ctx(x);
 	struct jv *v = jv_object(x->arena), *thread;
 	struct err err = {0};
-	bool ran = turns_cancel(call->serve->turns, call->tenant, thread_of(x), clock_real_ns() + CANCEL_S * NS_PER_S);
-	int r = board_thread_get(call->tenant->ws, &ctx, STR(""), thread_of(x), &thread, &err);
+	bool ran = false;
+	int r = exchange_stop_turn(x, thread_of(x), &ran, &err);
 
-	if (r == 0 && !ran && str_is(jv_get_str(thread, "status"), "running"))
-		r = err_set(&err, ERR_CONFLICT,
-			    "the thread runs on another server, or its server ended; a new message goes on with it");
+	if (r == 0)
+		r = board_thread_get(call->tenant->ws, &ctx, call->board, thread_of(x), &thread, &err);
+	if (r == 0 && !ran && str_is(jv_get_str(thread, "status"), "running")) /* its server was killed */
+		r = board_thread_note(call->tenant->ws, &ctx, call->board, thread_of(x), STR("interrupted"),
+				      STR("the server that ran it ended"), &err);
 	if (r) {
 		answer_error(x, &err);
 		return;

@@ -17,12 +17,14 @@ static const struct kind {
 		    struct channel **ret, struct err *err);
 	int (*check)(const struct jv *config, struct arena *arena, const struct channel_post *post,
 		     struct channel_receipt *ret, struct err *err);
+	int (*check_body)(struct arena *arena, const struct jv *body, struct err *err); /* NULL: any object will do */
 } kinds[] = {
 	{"telegram",
 	 "token base_url allowed_users allowed_groups allow_all mention_required triggers user_aliases "
-	 "context_messages webhook_url webhook_secret",
-	 telegram_open, telegram_check},
-	{"webhook", "url secret allowed_users allowed_groups allow_all user_aliases", webhook_open, webhook_check},
+	 "context_messages channel_log webhook_url webhook_secret",
+	 telegram_open, telegram_check, NULL},
+	{"webhook", "url secret allowed_users allowed_groups allow_all user_aliases channel_log", webhook_open,
+	 webhook_check, webhook_check_body},
 };
 
 const struct jv *channel_config(struct workspace *ws, size_t index)
@@ -83,18 +85,41 @@ int channel_open(struct workspace *ws, const struct jv *config, const struct cha
 	return kind->open(ws, config, events, ret, err);
 }
 
-int channel_check(struct workspace *ws, struct str name, struct arena *arena, const struct channel_post *post,
-		  struct channel_receipt *ret, struct err *err)
+/* The kind of the channel of this name, and its settings; NULL: there is none. */
+static const struct kind *find_channel(struct workspace *ws, struct str name, const struct jv **ret_config)
 {
 	const struct jv *config;
 
 	for (size_t i = 0; (config = channel_config(ws, i)); i++) {
 		const struct kind *kind = kind_of(type_of(config));
 
+		*ret_config = config;
 		if (kind && str_eq(channel_config_name(config), name))
-			return kind->check(config, arena, post, ret, err);
+			return kind;
 	}
-	return err_set(err, ERR_NOT_FOUND, "there is no channel \"%.*s\"", STR_ARG(utf8_first(name, 64)));
+	return NULL;
+}
+
+int channel_check(struct workspace *ws, struct str name, struct arena *arena, const struct channel_post *post,
+		  struct channel_receipt *ret, struct err *err)
+{
+	const struct jv *config;
+	const struct kind *kind = find_channel(ws, name, &config);
+
+	if (!kind)
+		return err_set(err, ERR_NOT_FOUND, "there is no channel \"%.*s\"", STR_ARG(utf8_first(name, 64)));
+	return kind->check(config, arena, post, ret, err);
+}
+
+int channel_check_body(struct workspace *ws, struct str name, struct arena *arena, const struct jv *body,
+		       struct err *err)
+{
+	const struct jv *config;
+	const struct kind *kind = find_channel(ws, name, &config);
+
+	if (body->type != JV_OBJECT)
+		return err_set(err, ERR_INVALID, "the body must be a JSON object");
+	return kind && kind->check_body ? kind->check_body(arena, body, err) : 0;
 }
 
 /* The words of speech, also as a file next to it. */

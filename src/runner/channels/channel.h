@@ -30,7 +30,16 @@ struct channel_button {
 	const char *label, *command, *args;
 };
 
+/* What somebody said in a group that the agent may see. */
+struct channel_heard {
+	struct str chat, id;     /* of the message, as the service numbers them */
+	struct str sender, name; /* as the service knows them, and as the agent calls them */
+	struct str text, file;   /* file: its name; empty: none */
+};
+
 struct channel_events {
+	/* For each such message, before `receive`, and also for those that are not for the agent. */
+	void (*heard)(void *arg, struct channel *channel, struct ctx *ctx, const struct channel_heard *heard);
 	/* Called on the channel's threads. The message counts as delivered when this returns 0; otherwise it comes
 	   again. */
 	int (*receive)(void *arg, struct channel *channel, struct ctx *ctx, const struct channel_message *message,
@@ -42,7 +51,8 @@ struct channel_events {
 
 struct channel_ops {
 	const char *type;
-	/* Sends Markdown, in as many messages as it takes. *ret_message (may be NULL): what channel_edit needs. */
+	/* Sends Markdown, in as many messages as it takes. With `ret_message` only the first of them, for `edit`, which
+	   sends the others with the last edit. */
 	int (*send)(struct channel *channel, struct ctx *ctx, const struct jv *origin, struct str markdown,
 		    const struct channel_button *buttons, struct jv **ret_message, struct err *err);
 	/* Replaces what was sent; what does not fit follows in further messages when `is_last`. NULL: it cannot, and
@@ -96,6 +106,9 @@ struct channel_receipt {
    ERR_UNAUTHENTICATED: it does not; ERR_NOT_FOUND: no channel of that name takes requests. */
 int channel_check(struct workspace *ws, struct str name, struct arena *arena, const struct channel_post *post,
 		  struct channel_receipt *ret, struct err *err);
+/* Whether the channel can do anything with the body of a request that was accepted. ERR_INVALID says what is wrong. */
+int channel_check_body(struct workspace *ws, struct str name, struct arena *arena, const struct jv *body,
+		       struct err *err);
 /* Whether a secret that was sent is the right one; takes as long whatever differs. */
 bool channel_secret_is(struct str given, struct str secret);
 
@@ -103,6 +116,7 @@ int webhook_open(struct workspace *ws, const struct jv *config, const struct cha
 		 struct channel **ret, struct err *err);
 int webhook_check(const struct jv *config, struct arena *arena, const struct channel_post *post,
 		  struct channel_receipt *ret, struct err *err);
+int webhook_check_body(struct arena *arena, const struct jv *body, struct err *err);
 int telegram_check(const struct jv *config, struct arena *arena, const struct channel_post *post,
 		   struct channel_receipt *ret, struct err *err);
 int telegram_open(struct workspace *ws, const struct jv *config, const struct channel_events *events,

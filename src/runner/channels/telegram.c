@@ -13,6 +13,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/hash.h"
 #include "base/limits.h"
 #include "base/utf8.h"
 #include "home/uploads/uploads.h"
@@ -24,6 +25,7 @@
 #define BASE_URL     "https://api.telegram.org"
 #define POLL_SECONDS 25
 #define AGAIN_MS     5000 /* after a poll that failed */
+#define OFFSET_DAYS  6    /* for which the service surely goes on counting its updates */
 #define TYPING_NS    (2 * NS_PER_S)
 #define LINE_MAX     ((size_t)500) /* of a message that is kept for a mention */
 
@@ -46,6 +48,7 @@ struct telegram {
 	struct telegram_rules rules;
 	char me_name[64];
 	int64_t offset;
+	int64_t moved;        /* second in which the offset was last moved; 0: not known */
 	atomic_bool is_ready; /* the rules are set */
 	size_t context_max;
 	struct chat *chats;
@@ -80,16 +83,22 @@ static int read_state(struct telegram *t, struct ctx *ctx, struct err *err)
 
 	if (r == -ERR_NOT_FOUND)
 		return 0;
-	if (r == 0)
-		r = jv_parse(ctx->arena, bytes, &state, err);
-	if (r == 0)
+	if (r == 0 && jv_parse(ctx->arena, bytes, &state, err) != 0)
+		return err_prefix(err, "%.*s", STR_ARG(state_path(t, ctx->arena).s));
+	if (r == 0) {
+		int64_t ns = 0;
+
 		t->offset = jv_get_int(state, "offset", 0);
+		t->moved = clock_parse(jv_get_str(state, "at"), &ns) ? ns / NS_PER_S : 0;
+	}
 	return r;
 }
 
 static int write_state(struct telegram *t, struct ctx *ctx, struct err *err)
 {
-	struct str text = arena_printf(ctx->arena, "{\"offset\":%lld}\n", (long long)t->offset);
+	struct str at = clock_format_seconds(ctx->arena, t->moved);
+	struct str text =
+		arena_printf(ctx->arena, "{\"offset\":%lld,\"at\":\"%.*s\"}\n", (long long)t->offset, STR_ARG(at));
 
 	return store_write(workspace_home(t->ws), ctx, state_path(t, ctx->arena), text, (struct store_cond){0}, NULL,
 			   err);
@@ -172,12 +181,31 @@ static struct jv *origin_of(struct arena *arena, const struct telegram_update *u
 	return origin;
 }
 
+static struct str chat_name(struct arena *arena, const struct telegram_update *u)
+{
+	return u->thread ? arena_printf(arena, "%lld:%lld", (long long)u->chat, (long long)u->thread)
+			 : arena_printf(arena, "%lld", (long long)u->chat);
+}
+
+static void hear(struct telegram *t, struct ctx *ctx, const struct telegram_update *u)
+{
+	struct arena *arena = ctx->arena;
+	struct channel_heard heard = {.chat = chat_name(arena, u),
+				      .id = arena_printf(arena, "%lld", (long long)u->message),
+				      .sender = arena_printf(arena, "%lld", (long long)u->sender),
+				      .name = u->sender_name,
+				      .text = u->text,
+				      .file = u->file.len ? u->file_name : STR_NONE};
+
+	if (u->is_group && !u->callback.len && !u->command.len)
+		t->events->heard(t->events->arg, &t->channel, ctx, &heard);
+}
+
 static int deliver(struct telegram *t, struct ctx *ctx, const struct telegram_update *u, struct err *err)
 {
 	struct channel_message m = {
 		.id = arena_printf(ctx->arena, "%lld", (long long)u->update),
-		.chat = u->thread ? arena_printf(ctx->arena, "%lld:%lld", (long long)u->chat, (long long)u->thread)
-				  : arena_printf(ctx->arena, "%lld", (long long)u->chat),
+		.chat = chat_name(ctx->arena, u),
 		.sender = u->sender_name,
 		.command = u->command,
 		.command_args = u->command_args,
@@ -239,6 +267,7 @@ static int take_update(struct telegram *t, struct ctx *ctx, const struct jv *upd
 					(long long)u.chat, (long long)u.moved_to));
 		return 0;
 	}
+	hear(t, ctx, &u);
 	if (!u.is_for_me && jv_get_bool(t->config, "mention_required", false)) {
 		remember(t, ctx->arena, &u);
 		return 0;
@@ -259,7 +288,10 @@ static int take_updates(struct telegram *t, struct ctx *ctx, const struct jv *up
 	}
 	if (jv_count(updates)) {
 		struct err other;
-		int w = write_state(t, ctx, &other);
+		int w;
+
+		t->moved = clock_real_ns() / NS_PER_S;
+		w = write_state(t, ctx, &other);
 
 		if (r == 0 && w) {
 			*err = other;
@@ -311,11 +343,20 @@ static int get_me(struct telegram *t, struct ctx *ctx, struct err *err)
 	return 0;
 }
 
+/* After a week without updates the service may begin to count again at any number, also a lower one, and an offset
+   would drop what it has. It keeps nothing for so long, so no update is taken twice. */
+static void forget_old_offset(struct telegram *t)
+{
+	if (t->moved && clock_real_ns() / NS_PER_S - t->moved > OFFSET_DAYS * 86400)
+		t->offset = 0;
+}
+
 static int poll_once(struct telegram *t, struct ctx *ctx, struct err *err)
 {
 	struct jv *params = jv_object(ctx->arena), *kinds = jv_array(ctx->arena), *updates = NULL;
 	int r;
 
+	forget_old_offset(t);
 	jv_push(ctx->arena, kinds, jv_str(ctx->arena, STR("message")));
 	jv_push(ctx->arena, kinds, jv_str(ctx->arena, STR("callback_query")));
 	jv_set_int(ctx->arena, params, "offset", t->offset);
@@ -331,17 +372,22 @@ static void *listen(void *arg)
 	struct telegram *t = arg;
 	struct ctx ctx = {.arena = arena, .cancel = &t->stop, .actor = workspace_actor(t->ws)};
 	struct err err = {0}, waiting;
+	uint64_t told = 0; /* hash of the problem that was reported last: the same one is reported once */
 	int r = read_state(t, &ctx, &err);
 
 	while (!atomic_load(&t->stop.requested)) {
 		if (r == 0)
 			r = atomic_load(&t->is_ready) ? poll_once(t, &ctx, &err) : get_me(t, &ctx, &err);
-		if (r == 0)
+		if (r == 0) {
 			atomic_store(&t->is_ready, true);
+			told = 0;
+		}
 		if (r == 0 && posts_to(t).len)
 			break; /* from now on they are posted */
 		if (r && !atomic_load(&t->stop.requested)) {
-			problem(t, err_text(arena, &err));
+			if (hash_u64(err_text(arena, &err), 0) != told)
+				problem(t, err_text(arena, &err));
+			told = hash_u64(err_text(arena, &err), 0);
 			if (r == -ERR_UNAUTHENTICATED)
 				break; /* it will not get better by itself */
 			channel_pause(&ctx, AGAIN_MS, &waiting);
@@ -479,11 +525,11 @@ static int telegram_send(struct channel *channel, struct ctx *ctx, const struct 
 	if (buttons)
 		jv_set(ctx->arena, params, "reply_markup", keyboard(ctx->arena, buttons));
 	r = post(t, ctx, "sendMessage", params, piece, &sent, err);
-	if (r == 0 && ret_message) {
-		*ret_message = jv_object(ctx->arena);
-		jv_set_int(ctx->arena, *ret_message, "message", jv_get_int(sent, "message_id", 0));
-	}
-	return r ? r : send_pieces(t, ctx, origin, rest, err);
+	if (r || !ret_message)
+		return r ? r : send_pieces(t, ctx, origin, rest, err);
+	*ret_message = jv_object(ctx->arena);
+	jv_set_int(ctx->arena, *ret_message, "message", jv_get_int(sent, "message_id", 0));
+	return 0;
 }
 
 static int telegram_edit(struct channel *channel, struct ctx *ctx, const struct jv *origin, const struct jv *message,
@@ -576,9 +622,12 @@ static int check_ids(const struct jv *list, struct err *err)
 	for (const struct jv_member *m = jv_first(list); m; m = m->next) {
 		int64_t n;
 
-		if (m->value->type != JV_INT && !str_to_i64(jv_str_of(m->value), &n))
+		if (m->value->type == JV_STR && !str_to_i64(m->value->u.s, &n))
 			return err_set(err, ERR_INVALID, "\"%.*s\" is not the number of a user or a group of Telegram",
-				       STR_ARG(jv_str_of(m->value)));
+				       STR_ARG(utf8_first(m->value->u.s, 60)));
+		if (m->value->type != JV_STR && m->value->type != JV_INT)
+			return err_set(err, ERR_INVALID,
+				       "allowed_users or allowed_groups has a number that is too large for Telegram");
 	}
 	return 0;
 }
@@ -595,8 +644,8 @@ int telegram_open(struct workspace *ws, const struct jv *config, const struct ch
 		return -(int)err->kind;
 	if (!jv_str_of(token).len || !token->from_env)
 		return err_set(err, ERR_INVALID,
-			       "the channel \"%.*s\" has no token from .env; write token: ${TELEGRAM_TOKEN} and set "
-			       "TELEGRAM_TOKEN there",
+			       "the channel \"%.*s\" has no token from .env; write token: ${TELEGRAM_BOT_TOKEN} and "
+			       "set TELEGRAM_BOT_TOKEN there",
 			       STR_ARG(channel_config_name(config)));
 	if (jv_get_str(config, "webhook_url").len &&
 	    (!secret || !secret->from_env || !is_secret_token(jv_str_of(secret))))

@@ -155,6 +155,42 @@ static bool admits(struct webhook *w, struct arena *arena, const struct channel_
 	       (m->is_group && lists(arena, jv_get(w->config, "allowed_groups"), m->chat));
 }
 
+/* Who sends what to which chat. `chat` is that of the sender if the body names none. */
+struct said {
+	struct str sender, chat, text;
+};
+
+static int read_said(struct arena *arena, const struct jv *body, struct said *ret, struct err *err)
+{
+	const struct jv *text = jv_get(body, "text"), *files = jv_get(body, "files");
+	struct said said = {name_of(arena, jv_get(body, "sender")), name_of(arena, jv_get(body, "chat")),
+			    str_trim(jv_str_of(text))};
+
+	if (!said.chat.len)
+		said.chat = said.sender;
+	if (!is_name(said.sender) || !is_name(said.chat))
+		return err_set(err, ERR_INVALID,
+			       "\"%s\" must be a name of at most %zu letters, digits and \"-_.@+\" that begins with a "
+			       "letter or digit",
+			       is_name(said.sender) ? "chat" : "sender", NAME_MAX_LEN);
+	if ((text && text->type != JV_STR && text->type != JV_NULL) ||
+	    (files && files->type != JV_ARRAY && files->type != JV_NULL))
+		return err_set(err, ERR_INVALID, "\"text\" must be a string, and \"files\" a list");
+	if (said.text.len && memchr(said.text.ptr, 0, said.text.len))
+		return err_set(err, ERR_INVALID, "\"text\" has a NUL character; leave it out");
+	if (!said.text.len && !jv_count(files))
+		return err_set(err, ERR_INVALID, "the message is empty; it needs \"text\" or \"files\"");
+	*ret = said;
+	return 0;
+}
+
+int webhook_check_body(struct arena *arena, const struct jv *body, struct err *err)
+{
+	struct said ignored;
+
+	return read_said(arena, body, &ignored, err);
+}
+
 static void add_files(struct webhook *w, struct ctx *ctx, const struct jv *files, struct buf *text)
 {
 	for (const struct jv_member *m = jv_first(files); m; m = m->next) {
@@ -182,31 +218,26 @@ static void read_command(struct str text, struct channel_message *m)
 	m->command_args = str_trim(str_from(text, end));
 }
 
-static int refuse_body(struct webhook *w, const char *why)
-{
-	w->events->problem(w->events->arg, &w->channel, str_of(why));
-	return 0; /* it would be the same the next time */
-}
-
 static int webhook_take(struct channel *channel, struct ctx *ctx, struct str id, const struct jv *body, struct err *err)
 {
 	struct webhook *w = as_webhook(channel);
 	struct arena *arena = ctx->arena;
-	struct str sender = name_of(arena, jv_get(body, "sender")), said = str_trim(jv_get_str(body, "text"));
-	struct str alias = jv_str_of(jv_get_key(jv_get(w->config, "user_aliases"), sender));
+	struct channel_message m = {.id = id, .is_group = jv_get_bool(body, "group", false)};
 	struct jv *origin = jv_object(arena);
-	struct channel_message m = {.id = id,
-				    .chat = name_of(arena, jv_get(body, "chat")),
-				    .sender = alias.len ? alias : sender,
-				    .is_group = jv_get_bool(body, "group", false),
-				    .origin = origin};
+	struct str sender, alias;
+	struct said said;
 	struct buf text;
 
-	if (!m.chat.len)
-		m.chat = sender;
-	if (!is_name(m.chat) || !is_name(sender) || !(said.len || jv_count(jv_get(body, "files"))))
-		return refuse_body(w, "a request was dropped: it must have a sender and a chat of at most 100 letters, "
-				      "digits and \"-_.@+\", and a text or files");
+	if (read_said(arena, body, &said, err) != 0) { /* it would be the same the next time */
+		w->events->problem(w->events->arg, channel,
+				   arena_printf(arena, "a request was dropped: %.*s", STR_ARG(err_text(arena, err))));
+		return 0;
+	}
+	sender = said.sender;
+	alias = jv_str_of(jv_get_key(jv_get(w->config, "user_aliases"), sender));
+	m.chat = said.chat;
+	m.sender = alias.len ? alias : sender;
+	m.origin = origin;
 	if (!admits(w, arena, &m, sender)) {
 		w->events->problem(w->events->arg, channel,
 				   arena_printf(arena,
@@ -216,12 +247,20 @@ static int webhook_take(struct channel *channel, struct ctx *ctx, struct str id,
 		return 0;
 	}
 	jv_set_str(arena, origin, "chat", m.chat);
-	read_command(said, &m);
+	read_command(said.text, &m);
+	if (m.is_group && !m.command.len)
+		w->events->heard(w->events->arg, channel, ctx,
+				 &(struct channel_heard){.chat = m.chat,
+							 .id = id,
+							 .sender = sender,
+							 .name = m.sender,
+							 .text = said.text,
+							 .file = jv_get_str(jv_at(jv_get(body, "files"), 0), "name")});
 	buf_init(&text, arena, 4 * MIB);
 	add_files(w, ctx, jv_get(body, "files"), &text);
 	if (m.is_group)
 		buf_printf(&text, "%.*s: ", STR_ARG(m.sender));
-	buf_add(&text, said);
+	buf_add(&text, said.text);
 	m.text = buf_str(&text);
 	return w->events->receive(w->events->arg, channel, ctx, &m, err);
 }
