@@ -36,6 +36,7 @@ static int show_all(struct cli *cli, struct store *leases, struct err *err)
 	struct store_list_req req = {.limit = 1000};
 	struct jv *list = jv_array(cli->ctx.arena);
 	struct store_page page;
+	bool none = true;
 
 	do {
 		int r = store_list(leases, &cli->ctx, WPATH_ROOT, &req, &page, err);
@@ -46,12 +47,14 @@ static int show_all(struct cli *cli, struct store *leases, struct err *err)
 			r = lease_show(leases, &cli->ctx, page.entries[i].path.s, &info, err);
 			if (r == 0)
 				print_info(cli, &info, list);
+			none = none && r;
 		}
 		if (r)
 			return r;
 		req.after = page.next;
 	} while (page.next.ptr);
-	cli_json(cli, list);
+	if (!cli_json(cli, list) && none)
+		output_add(&cli->out, STR("no leases\n"));
 	return 0;
 }
 

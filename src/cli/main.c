@@ -52,6 +52,7 @@ int main(int argc, char **argv)
 	}
 	if (cli.set)
 		toolset_destroy(cli.set);
+	store_destroy(cli.task);
 	if (cli.ws)
 		workspace_close(cli.ws);
 	if (r == 0 && (r = output_close(&cli.out, &err)) != 0)

@@ -155,6 +155,11 @@ static int run_call(struct cli *cli, struct err *err)
 	if (info) /* an unknown name fails below, with the nearest one */
 		r = collect_args(cli, info->input_schema, args, err);
 	report_progress_of(cli, info);
+	if (info && info->traits & TOOL_STAYS)
+		return err_set(err, ERR_UNSUPPORTED,
+			       "what %.*s starts ends with the process that started it, and this one ends now; run the "
+			       "command with `stead exec`, or call the tool over `stead mcp` or `stead serve`",
+			       STR_ARG(info->name));
 	if (r == 0)
 		r = toolset_call(cli->set, &cli->ctx, cli->args.operands[0], args, &result, err);
 	return r ? r : cli_print_result(cli, &result, err);

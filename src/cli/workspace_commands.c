@@ -2,7 +2,29 @@
 /* Workspaces and the schemas of their configuration: init, list, schema. */
 #include "cli/commands.h"
 #include "command/cli.h"
+#include "model/model.h"
 #include "workspace/place.h"
+
+/* The command that most people type next; it finds the workspace where this one made it. */
+static void print_next(struct cli *cli, const struct init_opts *opts)
+{
+	bool is_told = args_has(&cli->args, "path") || args_has(&cli->args, "store");
+	struct str option = STR("");
+
+	if (is_told)
+		option = arena_printf(cli->ctx.arena, " --store %.*s", STR_ARG(opts->store_url));
+	else if (args_has(&cli->args, "config"))
+		option = arena_printf(cli->ctx.arena, " -c %.*s", STR_ARG(args_get(&cli->args, "config")));
+
+	if (opts->channel.len)
+		output_printf(&cli->out,
+			      "next: fill in the channel in agent.yaml and its secret in .env, then: stead up -w "
+			      "%.*s%.*s\n",
+			      STR_ARG(opts->name), STR_ARG(option));
+	else
+		output_printf(&cli->out, "next: stead mcp --print-config -w %.*s%.*s\n", STR_ARG(opts->name),
+			      STR_ARG(option));
+}
 
 static int run_init(struct cli *cli, struct err *err)
 {
@@ -12,13 +34,16 @@ static int run_init(struct cli *cli, struct err *err)
 		.model = args_get(&cli->args, "model"),
 		.channel = args_get(&cli->args, "channel"),
 	};
+	struct str provider, model;
 	struct jv *report;
-	int r;
+	int r = 0;
 
 	if (args_has(&cli->args, "path"))
 		opts.store_url = arena_printf(cli->ctx.arena, "disk:%.*s", STR_ARG(args_get(&cli->args, "path")));
-	r = workspace_init(&cli->ctx, &opts, &report, err);
-
+	if (model_split(opts.model, &provider, &model)) /* else agent.yaml is refused, which says what a model is */
+		r = model_check_provider(provider, err);
+	if (r == 0)
+		r = workspace_init(&cli->ctx, &opts, &report, err);
 	if (r)
 		return r;
 	if (cli_json(cli, report))
@@ -27,7 +52,7 @@ static int run_init(struct cli *cli, struct err *err)
 		      STR_ARG(jv_get_str(report, "place")));
 	for (const struct jv_member *m = jv_first(jv_get(report, "written")); m; m = m->next)
 		output_printf(&cli->out, "  %.*s\n", STR_ARG(jv_str_of(m->value)));
-	output_printf(&cli->out, "next: stead mcp --print-config -w %.*s\n", STR_ARG(opts.name));
+	print_next(cli, &opts);
 	return 0;
 }
 

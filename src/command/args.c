@@ -185,6 +185,7 @@ int args_parse(struct arena *arena, const struct command *const *list, int argc,
 			r = parse_letters(&p, str_from(text, 1), err);
 		if (r)
 			return r;
+		options_ended |= ret_args->operand_count && ret_args->command->runs_operands;
 	}
 	return 0;
 }

@@ -7,6 +7,7 @@
 #include "base/fatal.h"
 #include "base/hash.h"
 #include "tool/family.h"
+#include "tool/offered.h"
 #include "workspace/spec.h"
 #include "workspace/workspace_parts.h"
 
@@ -95,7 +96,7 @@ static int open_workspace(struct cli *cli, struct workspace_opts *opts, enum cli
 			       STR_ARG(utf8_first(opts->files_dir, 200)));
 	if (is_own)
 		opts->name = directory_workspace(cli->ctx.arena, opts->files_dir);
-	opts->create = use == CLI_SERVES || is_fleeting(opts->store_url) ||
+	opts->create = use == CLI_SERVES || is_fleeting(opts->store_url) || (use == CLI_CHANGES && is_own) ||
 		       (use == CLI_WRITES && (is_own || !opts->name.len || str_is(opts->name, "default")));
 	r = workspace_open(opts, ret_ws, err);
 	if (r != -ERR_NOT_FOUND || use != CLI_READS || !is_own)
@@ -150,8 +151,8 @@ int cli_open(struct cli *cli, enum cli_use use, struct err *err)
 		cli->ctx.actor.call_id = call_id_new(cli->ctx.arena); /* one command is one call, and one undo */
 		return check_root(cli, cli_setting(cli, "root"), err);
 	}
-	if (r == -ERR_NOT_FOUND && !opts.files_dir.len)
-		cli->hint = "'stead list' shows the workspaces there are, 'stead init NAME' makes one";
+	if (r == -ERR_NOT_FOUND && !opts.files_dir.len && !err->sys)
+		cli->hint = "'stead list' shows the workspaces there are";
 	return r;
 }
 
@@ -164,9 +165,8 @@ struct toolset_choice cli_choice(const struct cli *cli)
 int cli_choose_tools(struct cli *cli, struct toolset **ret_offered, struct err *err)
 {
 	struct toolset_choice choice = cli_choice(cli);
-	int r = toolset_choose(cli->set, &choice, ret_offered, err);
 
-	return r ? err_prefix(err, "--tools") : 0;
+	return toolset_choose(cli->set, &choice, ret_offered, err);
 }
 
 int cli_open_tools(struct cli *cli, struct str dialect, struct err *err)
@@ -223,12 +223,22 @@ void cli_print_list(struct cli *cli, const char *tool, const char *key, struct j
 	print_text(cli, cli_render(cli, tool, value));
 }
 
+/* Another sentence for the same error. `text` is not part of it. */
+static void err_reword(struct err *err, struct str text)
+{
+	text = utf8_first(text, sizeof(err->msg) - 1);
+	memcpy(err->msg, text.ptr, text.len);
+	err->msg[text.len] = '\0';
+}
+
 int cli_print_result(struct cli *cli, const struct tool_result *result, struct err *err)
 {
 	struct str text = result->text;
 
 	if (result->is_error) {
 		*err = result->err;
+		if (cli->set) /* what to do is said in the names of the dialect */
+			err_reword(err, offered_advice(cli->ctx.arena, cli->set, str_of(result->err.msg)));
 		cli->detail = str_trim(result->detail);
 		return -(int)err->kind;
 	}
@@ -345,8 +355,9 @@ int cli_run(struct cli *cli, struct err *err)
 void cli_speak_commands(const struct cli *cli, struct err *err)
 {
 	static const char *const words[][2] = {
+		{"list the tools to see what there is", "'stead tools' lists them"}, /* the one for `call`, too */
 		{"list_notes", "'stead notes'"},
-		{"search_notes", "'stead notes search'"},
+		{"search_notes", "'stead search --area notes'"},
 		{"read_note", "notes show"},
 		{"knowledge_list", "'stead knowledge'"},
 		{"memory_search", "'stead memory search'"},
@@ -355,7 +366,26 @@ void cli_speak_commands(const struct cli *cli, struct err *err)
 		{"list_skills", "'stead skills'"},
 		{"session_list", "'stead sessions'"},
 		{"list_subagents", "'stead subagents'"},
+		{"list_items", "'stead board'"},
+		{"get_item", "'stead board show'"},
+		{"unarchive_item", "'stead board unarchive'"},
+		{"list_boards", "'stead board boards'"},
+		{"list_threads", "'stead board threads'"},
+		{"list_comments", "'stead board comments'"},
+		{"a result_summary", "a --summary"},
+		{"artifact, such as [{\"path\":\"/task/artifacts/summary.md\"}]",
+		 "--artifact, such as --artifact artifacts/summary.md"},
+		{"list_scheduled", "'stead schedule'"},
 		{"clear_files", "'stead call clear_files'"},
+		{"insert_file", "'stead call insert_file'"},
+		{"the tool fork makes one", "'stead fork' makes one"},
+		{"tools cannot read or change it; ask the user if you need something from it",
+		 "Stead neither shows nor changes it; use an editor"},
+		{"the tool \"web_fetch\"", "'stead web fetch'"},
+		{"the tool \"web_search\"", "'stead web search'"},
+		{"\"from\" is empty", "the path is empty"},
+		{"\"to\" is empty", "the new path is empty"},
+		{"write a bullet for each fact", "give the text, as in: stead memory save 'The launch is on 3 March.'"},
 		{"set recursive", "give -r"},
 		{"set overwrite", "give --force"},
 		{"set replace_all", "give --all"},
@@ -363,15 +393,15 @@ void cli_speak_commands(const struct cli *cli, struct err *err)
 	struct str text = arena_str(cli->ctx.arena, str_of(err->msg));
 	size_t at;
 
-	if (!cli->args.command || strcmp(cli->args.command->name, "call") == 0)
+	size_t count = cli->args.command && strcmp(cli->args.command->name, "call") == 0 ? 1 : COUNT(words);
+
+	if (!cli->args.command)
 		return;
-	for (size_t i = 0; i < COUNT(words); i++)
+	for (size_t i = 0; i < count; i++)
 		if ((at = str_find(text, str_of(words[i][0]), 0)) != SIZE_MAX)
 			text = arena_printf(cli->ctx.arena, "%.*s%s%.*s", (int)at, text.ptr, words[i][1],
 					    STR_ARG(str_from(text, at + strlen(words[i][0]))));
-	text = utf8_first(text, sizeof(err->msg) - 1);
-	memcpy(err->msg, text.ptr, text.len);
-	err->msg[text.len] = '\0';
+	err_reword(err, text);
 }
 
 int cli_hint(struct cli *cli, int r, enum err_kind kind, const char *text)
@@ -379,6 +409,18 @@ int cli_hint(struct cli *cli, int r, enum err_kind kind, const char *text)
 	if (r == -(int)kind)
 		cli->hint = text;
 	return r;
+}
+
+int cli_open_files(struct cli *cli, enum cli_use use, struct err *err)
+{
+	int r = cli_open(cli, use, err);
+
+	return r || cli->task ? r : family_files(cli->ws, &cli->ctx, &cli->task, err);
+}
+
+struct store *cli_files(struct cli *cli)
+{
+	return cli->task ? cli->task : workspace_files(cli->ws);
 }
 
 int cli_path(struct cli *cli, struct str text, struct wpath *ret, struct err *err)

@@ -21,6 +21,7 @@ struct cli {
 	struct str detail;    /* lines that follow the sentence of an error */
 	const char *hint;     /* how an error is avoided on the command line; NULL: none */
 	struct workspace *ws; /* closed by main() */
+	struct store *task;   /* what a task shows as its files; NULL: they are those of the workspace. The same */
 	struct toolset *set;
 };
 
@@ -47,6 +48,10 @@ int cli_foreign_place(struct arena *arena, struct str dialect, struct str *store
    writes; a missing workspace of another name only by a command that serves it. What a command reads of a directory
    whose workspace does not exist is empty. ERR_INVALID, ERR_NOT_FOUND: a dialect or a root that does not exist. */
 int cli_open(struct cli *cli, enum cli_use use, struct err *err);
+/* The same for a command over the files: those of a task have what is mounted into it. ERR_NOT_FOUND: there is no such
+   task. */
+int cli_open_files(struct cli *cli, enum cli_use use, struct err *err);
+struct store *cli_files(struct cli *cli);
 /* The workspace that the options name, else that of a directory of the host, for commands that open several. The caller
    closes it. */
 int cli_open_dir(struct cli *cli, struct str dir, struct workspace **ret_ws, struct err *err);

@@ -40,8 +40,9 @@ struct option {
 struct cli;
 
 /* What the workspace is opened for. CLI_CLOSED: the function opens it itself (cli_open), or needs none. CLI_READS is
-   also for commands that change only what is there already: no workspace is made for it. */
-enum cli_use { CLI_CLOSED, CLI_READS, CLI_WRITES, CLI_SERVES };
+   also for commands that change only what is there already: no workspace is made for it. CLI_CHANGES is for
+   those that change files: only the workspace of a directory (--files) is made, which may have files without it. */
+enum cli_use { CLI_CLOSED, CLI_READS, CLI_CHANGES, CLI_WRITES, CLI_SERVES };
 
 /* Both commands and actions either run a function or call a tool. */
 struct action {
@@ -74,6 +75,7 @@ struct command {
 	int (*run)(struct cli *cli, struct err *err);
 	const char *tool, *args;
 	const struct action *actions; /* the first is the default; NULL: the command does one thing */
+	bool runs_operands;           /* they are a program: what follows the first of them is its own */
 	bool by_person;               /* a person changes files with it, unless --agent is given (workspace/rights.h) */
 	enum complete complete;       /* of operands */
 	const char *words;            /* what operands can be completed to; NULL: see `complete` */

@@ -65,7 +65,7 @@ int input_read(struct arena *arena, int fd, size_t max, struct str *ret, struct 
 		b.len += n;
 	}
 	if (b.len > max)
-		return err_set(err, ERR_TOO_LARGE, "the input is larger than %zu bytes", max);
+		return err_set(err, ERR_TOO_LARGE, "the input is larger than %zu bytes; split it", max);
 	*ret = b.len ? buf_str(&b) : STR("");
 	return 0;
 }

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "base/buf.h"
 #include "base/clock.h"
 #include "base/limits.h"
 
@@ -92,6 +93,43 @@ bool output_add(struct output *out, struct str s)
 	if (out->to_terminal && s.len && s.ptr[s.len - 1] == '\n')
 		output_flush(out);
 	return !out->gone && !out->sys;
+}
+
+/* The bytes of a control character at `at`, C0, DEL or C1, but not of a newline or a tab; 0: there is none. */
+static size_t control_at(struct str s, size_t at)
+{
+	unsigned char c = (unsigned char)s.ptr[at];
+
+	if ((c < ' ' && c != '\n' && c != '\t') || c == 0x7f)
+		return 1;
+	return c == 0xc2 && at + 1 < s.len && ((unsigned char)s.ptr[at + 1] & 0xe0) == 0x80 ? 2 : 0;
+}
+
+struct str output_shown(struct arena *arena, struct str s)
+{
+	struct buf shown;
+	size_t done = 0, n;
+
+	buf_init(&shown, arena, s.len * 3 + 1);
+	for (size_t i = 0; i < s.len; i += n ? n : 1) {
+		n = control_at(s, i);
+		if (!n)
+			continue;
+		buf_add(&shown, str_n(s.ptr + done, i - done));
+		buf_lit(&shown, "\xef\xbf\xbd");
+		done = i + n;
+	}
+	if (done == 0)
+		return s;
+	buf_add(&shown, str_from(s, done));
+	return buf_str(&shown);
+}
+
+bool output_words(struct output *out, struct str s)
+{
+	ARENA_SCOPE struct arena *arena = arena_new();
+
+	return output_add(out, out->to_terminal ? output_shown(arena, s) : s);
 }
 
 struct str format_u64(uint64_t n, char room[20])
