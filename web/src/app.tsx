@@ -31,6 +31,7 @@ export const screens: Screen[] = [
 	{ name: "board", title: "Board", icon: "board", key: "b", load: () => import("./screens/board.tsx").then((m) => m.Board) },
 	{ name: "tasks", title: "Tasks", icon: "task", key: "t", load: () => import("./screens/tasks.tsx").then((m) => m.Tasks) },
 	{ name: "sessions", title: "Sessions", icon: "chat", key: "c", load: () => import("./screens/sessions.tsx").then((m) => m.Sessions) },
+	{ name: "activity", title: "Activity", icon: "pulse", key: "a", load: () => import("./screens/activity.tsx").then((m) => m.Activity) },
 	{ name: "forks", title: "Forks", icon: "fork", key: "k", load: () => import("./screens/forks.tsx").then((m) => m.Forks) },
 	{ name: "usage", title: "Usage", icon: "chart", key: "u", load: () => import("./screens/usage.tsx").then((m) => m.UsageScreen) },
 	{ name: "settings", title: "Settings", icon: "settings", key: ",", load: () => import("./screens/settings.tsx").then((m) => m.Settings) },

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Columns of cards. A card is moved by dragging it, or by keyboard: Alt with the left or right arrow.
+// Columns of cards. A card is moved by dragging it, by keyboard (Alt with the left or right arrow), or by choosing a column.
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import { Badge } from "./ui.tsx";
@@ -18,6 +18,21 @@ export interface Card {
 	label: string;
 	href?: string;
 	content: ComponentChildren;
+}
+
+/** Where nothing can be dragged, such as on a phone, and for those who would rather choose. */
+function Move({ card, columns, onMove }: { card: Card; columns: Column[]; onMove: (card: Card, column: Column) => void }) {
+	const choose = (select: HTMLSelectElement) => {
+		const column = columns.find((one) => one.key === select.value);
+		select.value = "";
+		if (column) onMove(card, column);
+	};
+	return (
+		<select class="card-move" aria-label={`Move “${card.label}” to`} title="Move to another column" onChange={(event) => choose(event.currentTarget)}>
+			<option value="" hidden>Move</option>
+			{columns.filter((one) => one.key !== card.column && !one.closed).map((one) => <option key={one.key} value={one.key}>{one.title}</option>)}
+		</select>
+	);
 }
 
 export function Columns({ label, columns, cards, onMove }: { label: string; columns: Column[]; cards: Card[]; onMove?: (card: Card, column: Column) => void }) {
@@ -50,6 +65,7 @@ export function Columns({ label, columns, cards, onMove }: { label: string; colu
 							{own.map((card) => (
 								<li key={card.id} class={dragged === card.id ? "board-card dragged" : "board-card"} draggable={!!onMove} onKeyDown={(event) => onKeyDown(event, card)}
 									onDragStart={(event) => { setDragged(card.id); event.dataTransfer?.setData("text/plain", card.id); }} onDragEnd={() => setDragged(null)}>
+									{onMove && <Move card={card} columns={columns} onMove={onMove} />}
 									{card.href ? <a class="card-link" href={card.href} draggable={false}>{card.content}</a> : <div tabIndex={0} role="group" aria-label={card.label}>{card.content}</div>}
 								</li>
 							))}

@@ -43,6 +43,9 @@ export function day(time: string | number | Date): string {
 
 export const clock = (time: string | number | Date): string => new Date(time).toLocaleTimeString("en", { hour: "2-digit", minute: "2-digit", hour12: false });
 
+/** A value as text: a text as it is, everything else as JSON. */
+export const textOf = (value: unknown): string => (typeof value === "string" ? value : JSON.stringify(value, null, 2));
+
 export const baseName = (path: string): string => path.slice(path.lastIndexOf("/") + 1);
 export const parentOf = (path: string): string => (path.includes("/") ? path.slice(0, path.lastIndexOf("/")) : "");
 export const joinPath = (dir: string, name: string): string => (dir ? `${dir}/${name}` : name);

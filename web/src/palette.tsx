@@ -95,7 +95,7 @@ export function Palette() {
 		<dialog ref={dialog} class="palette" aria-label="Command palette" onClose={close} onClick={(event) => event.target === dialog.current && close()}>
 			<div class="palette-input">
 				<Icon name="search" />
-				<input autofocus value={text} placeholder="Search files, notes, memory and conversations, or type a command" role="combobox" aria-expanded="true" aria-controls="palette-list"
+				<input autofocus value={text} placeholder="Search everything, or type a command" role="combobox" aria-expanded="true" aria-controls="palette-list"
 					aria-label="Search or command" aria-activedescendant={`entry-${chosen}`} spellcheck={false} onInput={(event) => setText(event.currentTarget.value)} onKeyDown={onKeyDown} />
 			</div>
 			<div class="palette-list" id="palette-list" role="listbox" aria-label="Results" ref={list}>

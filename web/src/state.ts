@@ -172,7 +172,7 @@ export function dismiss(id: number): void {
 
 function show(toast: Omit<Toast, "id">, ms: number): Toast {
 	const made = { ...toast, id: ++lastToast };
-	toasts.value = [...toasts.value.slice(-2), made];
+	toasts.value = [...toasts.value.filter((other) => other.text !== made.text || other.undo).slice(-2), made];
 	setTimeout(() => dismiss(made.id), ms);
 	return made;
 }
@@ -245,11 +245,19 @@ effect(() => {
 	if (!name) return;
 	const control = (following = new AbortController());
 	void (async () => {
+		let wasLive = false;
+		const onState = (on: boolean) => {
+			live.value = on && !control.signal.aborted;
+			wasLive ||= live.value;
+		};
 		try {
-			for await (const change of stead.workspace(name).events({ signal: control.signal, onState: (on) => (live.value = on && !control.signal.aborted) }))
+			for await (const change of stead.workspace(name).events({ signal: control.signal, onState }))
 				for (const listener of [...listeners]) listener(change);
 		} catch (error) {
-			if (!(error instanceof SteadError && (error.status === 404 || error.status === 401))) console.error(error);
+			const status = error instanceof SteadError ? error.status : 0;
+			/* Its history was shortened, or it was replaced by an older copy. */
+			if (wasLive && (status === 404 || status === 410)) failed(new Error("What changed in the meantime is no longer known. Load the page again to see what is there now."));
+			else if (status !== 404 && status !== 401) console.error(error);
 		}
 	})();
 });

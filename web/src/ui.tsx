@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The parts that every screen is made of.
+import { signal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { useCallback, useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { Icon, type IconName } from "./icons.tsx";
@@ -78,11 +79,13 @@ export function useDebounced<T>(value: T, ms: number): T {
 	return late;
 }
 
-/** Grey lines in place of what is loading. They show up late, so that what is quick does not flicker. */
-export function Skeleton({ lines = 6 }: { lines?: number }) {
+/** Grey lines in place of what is loading. They show up late, so that what is quick does not flicker; `slow` says why it
+    takes long, if it does. */
+export function Skeleton({ lines = 6, slow }: { lines?: number; slow?: string }) {
 	return (
 		<div class="skeleton" role="status" aria-label="Loading">
 			{Array.from({ length: lines }, (_, i) => <span key={i} class={`w${(i * 7) % 4}`} />)}
+			{slow && <p class="hint slow">{slow}</p>}
 		</div>
 	);
 }
@@ -170,19 +173,31 @@ export function Choice<T extends string>({ label, value, options, onChange }: { 
 
 /** A dialog in the browser's own top layer: it keeps the focus, and Escape closes it. */
 export function Dialog({ title, onClose, children, wide }: { title: string; onClose: () => void; children: ComponentChildren; wide?: boolean }) {
-	const ref = useRef<HTMLDialogElement>(null);
+	const ref = useRef<HTMLDialogElement>(null), pressedOutside = useRef(false), [id] = useState(() => Symbol());
+	useLayoutEffect(() => {
+		dialogs.value = [...dialogs.value, id];
+		return () => {
+			dialogs.value = dialogs.value.filter((other) => other !== id);
+		};
+	}, []);
+	/* The backdrop is the dialog too, and so is its padding. */
+	const isOutside = ({ target, clientX: x, clientY: y }: MouseEvent) => {
+		const box = ref.current?.getBoundingClientRect();
+		return !!box && target === ref.current && (x < box.left || x > box.right || y < box.top || y > box.bottom);
+	};
 	useLayoutEffect(() => {
 		const dialog = ref.current;
 		if (dialog && !dialog.open) dialog.showModal();
 	}, []);
 	return (
 		<dialog ref={ref} class={wide ? "dialog wide" : "dialog"} aria-label={title} onClose={onClose}
-			onClick={(event) => event.target === ref.current && ref.current?.close()}>
+			onMouseDown={(event) => { pressedOutside.current = isOutside(event); }} onClick={(event) => pressedOutside.current && isOutside(event) && ref.current?.close()}>
 			<div class="dialog-head">
 				<h2>{title}</h2>
 				<Button kind="quiet" icon="close" label="Close" onClick={() => ref.current?.close()} />
 			</div>
 			{children}
+			{dialogs.value.at(-1) === id && <ToastList />}
 		</dialog>
 	);
 }
@@ -238,6 +253,8 @@ export function Menu({ label, icon = "more", items }: { label: string; icon?: Ic
 			if (!ref.current?.contains(event.target as Node)) setOpen(false);
 		};
 		document.addEventListener("pointerdown", close);
+		const box = ref.current?.querySelector<HTMLElement>("[role=menu]"), left = box?.getBoundingClientRect().left ?? 0;
+		if (box && left < 8) box.style.right = `${left - 8}px`; /* it would begin outside of the screen */
 		ref.current?.querySelector<HTMLElement>("[role=menuitem]")?.focus();
 		return () => document.removeEventListener("pointerdown", close);
 	}, [open]);
@@ -272,7 +289,14 @@ export function Menu({ label, icon = "more", items }: { label: string; icon?: Ic
 
 /* --- messages --- */
 
+/* Behind an open dialog nothing can be reached or is read out, so the topmost dialog has the messages. */
+const dialogs = signal<symbol[]>([]);
+
 export function Toasts() {
+	return dialogs.value.length ? null : <ToastList />;
+}
+
+function ToastList() {
 	return (
 		<div class="toasts" role="status" aria-live="polite">
 			{toasts.value.map((toast) => (
@@ -308,9 +332,10 @@ export function VirtualList({ count, height, row, label, role = "list", onKeyDow
 	useLayoutEffect(() => {
 		const box = ref.current;
 		if (!box || reveal === undefined || reveal < 0) return;
-		const top = reveal * height;
-		if (top < box.scrollTop) box.scrollTop = top;
-		else if (top + height > box.scrollTop + box.clientHeight) box.scrollTop = top + height - box.clientHeight;
+		const top = reveal * height, end = top + height - box.clientHeight, isNear = Math.abs(top - box.scrollTop) < 2 * box.clientHeight;
+		/* What is far away comes to the middle, with what is around it. */
+		if (top < box.scrollTop) box.scrollTop = isNear ? top : top - box.clientHeight / 2;
+		else if (end > box.scrollTop) box.scrollTop = isNear ? end : top - box.clientHeight / 2;
 	}, [reveal]);
 	const first = Math.max(0, Math.floor(view.top / height) - 8), last = Math.min(count, Math.ceil((view.top + view.size) / height) + 8);
 	const rows = [];
@@ -320,6 +345,24 @@ export function VirtualList({ count, height, row, label, role = "list", onKeyDow
 			<div class="virtual-space" role="presentation" style={{ height: `${count * height}px` }}>
 				<div class="virtual-rows" role="presentation" style={{ transform: `translateY(${first * height}px)` }}>{rows}</div>
 			</div>
+		</div>
+	);
+}
+
+/* --- files of a form --- */
+
+/** Chooses files, and shows their names. Works by keyboard as any input does. */
+export function FilePicker({ name, label = "Attach files" }: { name: string; label?: string }) {
+	const [names, setNames] = useState<string[]>([]), input = useRef<HTMLInputElement>(null);
+	useEffect(() => {
+		const form = input.current?.form, clear = () => setNames([]);
+		form?.addEventListener("reset", clear);
+		return () => form?.removeEventListener("reset", clear);
+	}, []);
+	return (
+		<div class="file-picker">
+			<label class="button"><Icon name="upload" /><span>{label}</span><input ref={input} class="visually-hidden" type="file" name={name} multiple onChange={(event) => setNames([...(event.currentTarget.files ?? [])].map((file) => file.name))} /></label>
+			<span class="hint" aria-live="polite">{names.join(", ")}</span>
 		</div>
 	);
 }

@@ -144,7 +144,7 @@ export interface Operations {
 		method: "GET";
 		url: "/v1/workspaces/{workspace}/sessions/{session}/messages";
 		path: { workspace: string; session: string };
-		query: { limit?: number; before?: string };
+		query: { limit?: number; before?: number; agent?: string };
 		headers: { "Stead-User"?: string };
 	};
 	/** Says something to the agent ({"text", "tools"?}; empty: finish a turn that was cut off), and gives its answer, or with Accept: text/event-stream everything as it happens. The turn goes on when the client is gone. tools are the client's own; it answers their calls. */
@@ -183,6 +183,14 @@ export interface Operations {
 	answer_call: {
 		method: "POST";
 		url: "/v1/workspaces/{workspace}/sessions/{session}/calls";
+		path: { workspace: string; session: string };
+		query: {  };
+		headers: { "Stead-User"?: string };
+	};
+	/** Runs a conversation again from one of its steps, in a fork, and compares: {"from"?, "model"?, "prompt"?, "set_result"?: {"STEP" or "STEP.CALL": text}}. It ends when the client goes. */
+	replay_session: {
+		method: "POST";
+		url: "/v1/workspaces/{workspace}/sessions/{session}/replay";
 		path: { workspace: string; session: string };
 		query: {  };
 		headers: { "Stead-User"?: string };
@@ -248,7 +256,7 @@ export interface Operations {
 		method: "GET";
 		url: "/v1/workspaces/{workspace}/revisions";
 		path: { workspace: string };
-		query: { path?: string; since?: number; until?: string; user?: string; agent?: string; session?: string; call?: string; limit?: number };
+		query: { path?: string; since?: string; until?: string; user?: string; agent?: string; session?: string; call?: string; limit?: number };
 		headers: { "Stead-User"?: string };
 	};
 	/** The differences between two revisions. */
@@ -256,7 +264,7 @@ export interface Operations {
 		method: "GET";
 		url: "/v1/workspaces/{workspace}/diff";
 		path: { workspace: string };
-		query: { path?: string; from?: string; to?: string };
+		query: { path?: string; from: string; to?: string };
 		headers: { "Stead-User"?: string };
 	};
 	/** Makes a path what it was after a revision. */
@@ -304,7 +312,7 @@ export interface Operations {
 		method: "GET";
 		url: "/v1/workspaces/{workspace}/notes/{slug_or_title}";
 		path: { workspace: string; slug_or_title: string };
-		query: { version?: string; versions?: boolean; offset?: string };
+		query: { version?: number; versions?: boolean; offset?: number };
 		headers: { "Stead-User"?: string };
 	};
 	/** What is remembered, with its sources. */
@@ -312,7 +320,7 @@ export interface Operations {
 		method: "GET";
 		url: "/v1/workspaces/{workspace}/memory";
 		path: { workspace: string };
-		query: { all?: boolean; trust?: string };
+		query: { all?: boolean; trust?: "outside" | "agent" | "document" | "person" };
 		headers: { "Stead-User"?: string };
 	};
 	/** Saves facts. */
@@ -328,7 +336,7 @@ export interface Operations {
 		method: "GET";
 		url: "/v1/workspaces/{workspace}/search";
 		path: { workspace: string };
-		query: { query?: string; area?: string; kind?: string; tags?: string; author?: string; since?: number; until?: string; under?: string; mode?: string; exact?: boolean; archived?: boolean; limit?: number; cursor?: string };
+		query: { query: string; area?: string; kind?: string; tags?: string; author?: string; since?: string; until?: string; under?: string; mode?: "auto" | "text" | "semantic"; exact?: boolean; archived?: boolean; limit?: number; cursor?: string };
 		headers: { "Stead-User"?: string };
 	};
 	/** The prompt that the workspace makes for its agent. */
@@ -336,7 +344,7 @@ export interface Operations {
 		method: "GET";
 		url: "/v1/workspaces/{workspace}/prompt";
 		path: { workspace: string };
-		query: { session?: string; max_tokens?: string };
+		query: { session?: string; max_tokens?: number };
 		headers: { "Stead-User"?: string };
 	};
 	/** The task boards of the workspace. */
@@ -368,7 +376,7 @@ export interface Operations {
 		method: "GET";
 		url: "/v1/workspaces/{workspace}/boards/{board}/items";
 		path: { workspace: string; board: string };
-		query: { status?: string; thread_id?: string; child_of?: string; archived?: boolean; scheduled?: boolean; limit?: number; cursor?: string };
+		query: { status?: "pending" | "available" | "claimed" | "in_progress" | "completed" | "blocked" | "needs_clarification" | "rejected" | "failed" | "cancelled" | "waiting_for_children"; thread_id?: string; child_of?: string; archived?: boolean; scheduled?: boolean; limit?: number; cursor?: string };
 		headers: { "Stead-User"?: string };
 	};
 	/** Creates an item. Files are sent as a form, in the field "attachments". */
@@ -688,7 +696,15 @@ export interface Operations {
 		method: "GET";
 		url: "/v1/workspaces/{workspace}/usage";
 		path: { workspace: string };
-		query: { agent?: string; since?: number };
+		query: { agent?: string; since?: string };
+		headers: { "Stead-User"?: string };
+	};
+	/** What the agent does by itself: what runs, what is next, what happened, and the tokens of today. */
+	status: {
+		method: "GET";
+		url: "/v1/workspaces/{workspace}/status";
+		path: { workspace: string };
+		query: {  };
 		headers: { "Stead-User"?: string };
 	};
 	/** The tokens of this server, without their secrets. */
@@ -728,7 +744,7 @@ export interface Operations {
 		method: "GET";
 		url: "/v1/workspaces/{workspace}/admin/sessions/{session}";
 		path: { workspace: string; session: string };
-		query: {  };
+		query: { agent?: string };
 		headers: { "Stead-User"?: string };
 	};
 	/** The last messages of a conversation, in order. */
@@ -736,7 +752,7 @@ export interface Operations {
 		method: "GET";
 		url: "/v1/workspaces/{workspace}/admin/sessions/{session}/messages";
 		path: { workspace: string; session: string };
-		query: { limit?: number; before?: string };
+		query: { limit?: number; before?: number; agent?: string };
 		headers: { "Stead-User"?: string };
 	};
 	/** The to-do list of a conversation. */
@@ -824,7 +840,7 @@ export interface Operations {
 		method: "GET";
 		url: "/ai/actor-projects/{workspace}/board/items";
 		path: { workspace: string };
-		query: { limit?: number; cursor?: string };
+		query: { limit?: number; cursor?: string; status?: string; include_archived?: boolean; archived_only?: boolean };
 		headers: { "Stead-User"?: string };
 	};
 	/** Creates an item; files in the field "attachments" of a form. */
@@ -848,7 +864,7 @@ export interface Operations {
 		method: "GET";
 		url: "/ai/actor-projects/{workspace}/board/items/{item}";
 		path: { workspace: string; item: string };
-		query: {  };
+		query: { include_archived?: boolean };
 		headers: { "Stead-User"?: string };
 	};
 	/** Changes an item. */
@@ -864,7 +880,7 @@ export interface Operations {
 		method: "GET";
 		url: "/ai/actor-projects/{workspace}/board/items/{item}/assignments";
 		path: { workspace: string; item: string };
-		query: { limit?: number; cursor?: string };
+		query: { limit?: number; cursor?: string; include_archived?: boolean };
 		headers: { "Stead-User"?: string };
 	};
 	/** A directory of the item's /task. */
@@ -872,7 +888,7 @@ export interface Operations {
 		method: "GET";
 		url: "/ai/actor-projects/{workspace}/board/items/{item}/filesystem";
 		path: { workspace: string; item: string };
-		query: { path?: string; recursive?: boolean; limit?: number; cursor?: string };
+		query: { path?: string; recursive?: boolean; limit?: number; cursor?: string; include_archived?: boolean };
 		headers: { "Stead-User"?: string };
 	};
 	/** The beginning of a file of /task to show it. */
@@ -880,7 +896,7 @@ export interface Operations {
 		method: "GET";
 		url: "/ai/actor-projects/{workspace}/board/items/{item}/filesystem/file";
 		path: { workspace: string; item: string };
-		query: { path?: string };
+		query: { path?: string; include_archived?: boolean };
 		headers: { "Stead-User"?: string };
 	};
 	/** The bytes of a file of /task, as an attachment. */
@@ -888,7 +904,7 @@ export interface Operations {
 		method: "GET";
 		url: "/ai/actor-projects/{workspace}/board/items/{item}/filesystem/download";
 		path: { workspace: string; item: string };
-		query: { path?: string };
+		query: { path?: string; include_archived?: boolean };
 		headers: { "If-Match"?: string; "If-None-Match"?: string; Range?: string; "If-Range"?: string; "Stead-User"?: string };
 	};
 	/** Takes an item off the board and frees the space of its files. */
@@ -936,7 +952,7 @@ export interface Operations {
 		method: "GET";
 		url: "/ai/actor-projects/{workspace}/board/items/{item}/comments";
 		path: { workspace: string; item: string };
-		query: { limit?: number; cursor?: string };
+		query: { limit?: number; cursor?: string; include_archived?: boolean };
 		headers: { "Stead-User"?: string };
 	};
 	/** Adds a comment. */
@@ -952,7 +968,7 @@ export interface Operations {
 		method: "GET";
 		url: "/ai/actor-projects/{workspace}/threads";
 		path: { workspace: string };
-		query: {  };
+		query: { limit?: number; cursor?: string; q?: string; include_archived?: boolean; archived_only?: boolean };
 		headers: { "Stead-User"?: string };
 	};
 	/** Creates a lane. */
@@ -1094,6 +1110,7 @@ export const routes = {
 	decide_approval: ["POST", "/v1/workspaces/{workspace}/sessions/{session}/approvals"],
 	list_calls: ["GET", "/v1/workspaces/{workspace}/sessions/{session}/calls"],
 	answer_call: ["POST", "/v1/workspaces/{workspace}/sessions/{session}/calls"],
+	replay_session: ["POST", "/v1/workspaces/{workspace}/sessions/{session}/replay"],
 	events: ["GET", "/v1/workspaces/{workspace}/events"],
 	preview_file: ["GET", "/v1/workspaces/{workspace}/preview"],
 	download: ["GET", "/v1/workspaces/{workspace}/download"],
@@ -1157,6 +1174,7 @@ export const routes = {
 	notify_user: ["POST", "/v1/workspaces/{workspace}/boards/{board}/notices"],
 	read_notices: ["POST", "/v1/workspaces/{workspace}/boards/{board}/notices/read"],
 	usage: ["GET", "/v1/workspaces/{workspace}/usage"],
+	status: ["GET", "/v1/workspaces/{workspace}/status"],
 	list_tokens: ["GET", "/v1/tokens"],
 	create_token: ["POST", "/v1/tokens"],
 	revoke_token: ["DELETE", "/v1/tokens/{name}"],
@@ -1290,7 +1308,7 @@ export interface Tools {
 			lines_written: number;
 		};
 	};
-	/** Takes an item off the board and frees the space of its files. unarchive_item takes it back. */
+	/** Takes an item off the board and frees the space of its files. unarchive_item brings it back. */
 	archive_item: {
 		args: {
 			/** its id or key */
@@ -1381,7 +1399,7 @@ export interface Tools {
 			journal?: string;
 		};
 	};
-	/** Gives the system prompt of the workspace: identity, knowledge, skills, memory, notes, tasks and plan, within a token budget. What changes least comes first; breakpoints tell where a prompt cache may end. */
+	/** Returns the system prompt of the workspace: identity, knowledge, skills, memory, notes, tasks and plan, within a token budget. What changes least comes first; breakpoints show where a prompt cache may end. */
 	assemble_prompt: {
 		args: {
 			/** the session whose plan it includes (default: the session of the call) */
@@ -1394,7 +1412,7 @@ export interface Tools {
 			text: string;
 			tokens: number;
 			max_tokens: number;
-			/** in order; cut tells what is missing */
+			/** in order; cut says what is missing */
 			sections: Array<{
 				name: string;
 				class: string;
@@ -1463,7 +1481,7 @@ export interface Tools {
 			task: Record<string, unknown>;
 		};
 	};
-	/** Gives the changes after a revision, oldest first, and the revision to pass to the next call, so that none is missed or repeated. With wait_ms it waits for the first change. */
+	/** Lists the changes after a revision, oldest first, and the revision to pass to the next call, so that none is missed or repeated. With wait_ms it waits for the first change. */
 	changes: {
 		args: {
 			/** the last revision already seen (default 0): a number, a checkpoint or head */
@@ -1517,7 +1535,7 @@ export interface Tools {
 			cited_slugs: Array<string>;
 		};
 	};
-	/** Deletes everything under the tool root and tells how many files there were. */
+	/** Deletes everything below the root and reports how many files there were. */
 	clear_files: {
 		args: Record<string, never>;
 		result: {
@@ -1525,7 +1543,7 @@ export interface Tools {
 			removed: number;
 		};
 	};
-	/** Adds a comment. A user's comment stops who works on the item until the coordinator has decided. */
+	/** Adds a comment. A user's comment pauses work on the item until the coordinator has decided. */
 	comment_item: {
 		args: {
 			body: string;
@@ -1567,7 +1585,7 @@ export interface Tools {
 			kind: string;
 		};
 	};
-	/** Puts a task on a board. It gets a filesystem of its own, /task, with the brief in TASK.md. Gives its id and key. */
+	/** Puts a task on a board. It gets its own filesystem, /task, with the brief in TASK.md. Returns its id and key. */
 	create_item: {
 		args: {
 			/** what is to be done */
@@ -1578,9 +1596,9 @@ export interface Tools {
 			priority?: "urgent" | "high" | "neutral" | "low";
 			/** default pending */
 			status?: "pending" | "available" | "blocked" | "needs_clarification";
-			/** the item that this one is a part of */
+			/** the item that it is a part of */
 			child_of?: string;
-			/** what must be true of files when the task is completed; matches: a regular expression that a line must match; command: runs in /task, sandboxed, and must exit with 0 */
+			/** what must be true of files at completion; matches: a regular expression of a line; command: runs in /task, sandboxed, must exit with 0 */
 			checks?: Array<{
 				path?: string;
 				min_size?: number;
@@ -1588,7 +1606,7 @@ export interface Tools {
 				matches?: string;
 				command?: string;
 			}>;
-			/** stores to show below /task; the key is a path in a store of boards.mounts */
+			/** stores shown below /task; key: a path in a store of boards.mounts */
 			mounts?: Array<{
 				mount_path: string;
 				s3_relative_key?: string;
@@ -1596,13 +1614,15 @@ export interface Tools {
 				mode?: "ro" | "rw";
 				description?: string;
 			}>;
-			/** anything else to keep with it */
+			/** anything else */
 			metadata?: Record<string, unknown>;
-			/** it is on the board from next_run_at on; interval: and a new one each interval_seconds */
+			/** interval: a new item every interval_seconds from next_run_at on */
 			schedule_kind?: "once" | "interval";
 			/** such as 2026-11-30T09:00:00Z */
 			next_run_at?: string;
 			interval_seconds?: number;
+			/** default parallel; skip: no new item while one is open */
+			overlap?: "parallel" | "skip";
 			/** default main */
 			board?: string;
 		};
@@ -1611,7 +1631,7 @@ export interface Tools {
 			journal?: string;
 		};
 	};
-	/** Adds a task to TASKS.yaml, for work that continues after this conversation. Gives its id. */
+	/** Adds a task to TASKS.yaml, for work that continues after this conversation. Returns its id. */
 	create_task: {
 		args: {
 			/** what to do */
@@ -1768,14 +1788,14 @@ export interface Tools {
 			matched_crlf?: boolean;
 		};
 	};
-	/** Runs a shell command in a sandbox that sees the files and nothing else: no other files, no network but the hosts that agent.yaml allows. Files that it changes are kept; what it leaves running is killed when it ends. */
+	/** Runs a shell command in a sandbox that sees the files and nothing else, and no network but the hosts that agent.yaml allows. Files that it changes are kept; what it leaves running is killed when it ends. */
 	execute: {
 		args: {
 			/** the command, for sh */
 			command: string;
 			/** relative directory to run it in (default: the root of the files) */
 			working_directory?: string;
-			/** seconds until it is killed (default 120, at most 1800) */
+			/** seconds until it is killed (default 120) */
 			timeout?: number;
 			/** its standard input (default: empty) */
 			input?: string;
@@ -1792,6 +1812,7 @@ export interface Tools {
 			signal?: number;
 			timed_out: boolean;
 			out_of_memory?: boolean;
+			out_of_disk?: boolean;
 			duration_ms: number;
 			cpu_ms?: number;
 			memory_peak?: number;
@@ -1813,12 +1834,13 @@ export interface Tools {
 			}>;
 			changed_files: number;
 			excluded?: number;
+			left_out?: string;
 			saved: boolean;
 			problem?: string;
 			revision?: number;
 		};
 	};
-	/** Tells whether there is a file or a directory at a path. */
+	/** Says whether there is a file or a directory at a path. */
 	exists: {
 		args: {
 			/** path from the tool root, for example notes/plan.md */
@@ -1831,7 +1853,7 @@ export interface Tools {
 			version?: string;
 		};
 	};
-	/** Gives a file's size, time, version, type, number of lines, and the best way to read it. */
+	/** Shows a file's size, time, version, type, number of lines, and the best way to read it. */
 	file_info: {
 		args: {
 			/** path from the tool root, for example notes/plan.md */
@@ -1864,7 +1886,7 @@ export interface Tools {
 			revision: number;
 		};
 	};
-	/** Shows a board and how many of its items have which status. */
+	/** Shows a board and how many of its items have each status. */
 	get_board: {
 		args: {
 			/** default main */
@@ -2290,7 +2312,7 @@ export interface Tools {
 		args: {
 			/** the number from start_job */
 			job: number;
-			/** first byte of the output to give (default 0) */
+			/** first byte of the output (default 0) */
 			offset?: number;
 		};
 		result: {
@@ -2299,6 +2321,12 @@ export interface Tools {
 			exit_code?: number;
 			saved?: boolean;
 			problem?: string;
+			signal?: number;
+			timed_out?: boolean;
+			out_of_memory?: boolean;
+			out_of_disk?: boolean;
+			duration_ms?: number;
+			left_out?: string;
 			changes?: Array<{
 				path: string;
 				outcome: string;
@@ -2332,7 +2360,7 @@ export interface Tools {
 			next?: string;
 		};
 	};
-	/** Lists parked results, newest first, with the tool that gave them and their size. */
+	/** Lists parked results, newest first, with the tool that returned them and their size. */
 	list_artifacts: {
 		args: {
 			/** number of results (default 50, at most 500) */
@@ -2394,9 +2422,9 @@ export interface Tools {
 			thread_id?: string;
 			/** only parts of the item with this id */
 			child_of?: string;
-			/** those in the archive */
+			/** only archived items */
 			archived?: boolean;
-			/** those whose time has not come */
+			/** only items whose time has not come */
 			scheduled?: boolean;
 			/** default 50 */
 			limit?: number;
@@ -2477,9 +2505,9 @@ export interface Tools {
 	/** Lists notices for the user, or for a lane, newest first. */
 	list_notices: {
 		args: {
-			/** of this lane (default: the user's) */
+			/** notices for this lane (default: the user's) */
 			thread_id?: string;
-			/** only those that are not marked as read */
+			/** only unread notices */
 			unread?: boolean;
 			/** default 50 */
 			limit?: number;
@@ -2706,7 +2734,7 @@ export interface Tools {
 			path?: string;
 			/** levels to descend, 1 to 20 (default 1) */
 			depth?: number;
-			/** give size, time and version of each file */
+			/** show size, time and version of each file */
 			details?: boolean;
 			/** number of entries (default 1000, at most 10000) */
 			limit?: number;
@@ -2738,7 +2766,7 @@ export interface Tools {
 			next_cursor?: string;
 		};
 	};
-	/** Without text: gives what to merge (the facts of MEMORY.md and new ledger entries, with ids) and a basis. With text and that basis: replaces MEMORY.md with the merged facts, each a bullet that ends with the ids it comes from: - fact [m-… m-…]. Trust is never raised; facts that people wrote, or that were saved in the meantime, are kept. */
+	/** Without text: returns what to merge (the facts of MEMORY.md and new ledger entries, with ids) and a basis. With text and that basis: replaces MEMORY.md with the merged facts, each a bullet that ends with the ids it comes from: - fact [m-… m-…]. Trust is never raised; facts that people wrote, or that were saved in the meantime, are kept. */
 	memory_consolidate: {
 		args: {
 			/** the new MEMORY.md: headings and bullets with their ids */
@@ -2795,7 +2823,7 @@ export interface Tools {
 			consolidated_at?: string;
 		};
 	};
-	/** Erases a fact from MEMORY.md, ledgers, archives, history and the index, and gives a receipt of what was removed, without the words. Tools cannot erase what a person wrote. */
+	/** Erases a fact from MEMORY.md, ledgers, archives, history and the index, and returns a receipt of what was removed, without the words. Tools cannot erase what a person wrote. */
 	memory_forget: {
 		args: {
 			/** the fact's id */
@@ -2908,7 +2936,7 @@ export interface Tools {
 			ledger?: string;
 		};
 	};
-	/** Finds facts in MEMORY.md and the daily ledgers, best first, in any language and despite misspellings: any word may match, a "quoted phrase" must occur, and a -word must not. Finds only facts that apply now, unless all is set. */
+	/** Finds facts in MEMORY.md and the daily ledgers, best first, despite misspellings: any word may match, a "quoted phrase" must occur, and a -word must not. Finds only facts that apply now, unless all is set. */
 	memory_search: {
 		args: {
 			/** words */
@@ -3001,7 +3029,7 @@ export interface Tools {
 			kind: string;
 		};
 	};
-	/** Adds a note to the notebook that all agents of this workspace share, and gives its slug. Write one finding, decision or plan in each note, with a title that others will find. */
+	/** Adds a note to the notebook that all agents of this workspace share, and returns its slug. Write one finding, decision or plan in each note, with a title that others will find. */
 	note: {
 		args: {
 			/** what it is about, in one line */
@@ -3052,12 +3080,12 @@ export interface Tools {
 			};
 		};
 	};
-	/** Stores a large result as an artifact and gives its id and a preview. A small one is given back unchanged, unless always is set. */
+	/** Stores a large result as an artifact and returns its id and a preview. A small one is returned unchanged, unless always is set. */
 	park_result: {
 		args: {
 			/** the result */
 			content: string;
-			/** the tool that gave it (default result) */
+			/** the tool that returned it (default result) */
 			tool_name?: string;
 			/** the arguments of that tool */
 			args?: Record<string, unknown>;
@@ -3098,7 +3126,7 @@ export interface Tools {
 			content?: string;
 		};
 	};
-	/** Reads the plan of this session and tells whether plan mode is on. */
+	/** Reads the plan of this session and says whether plan mode is on. */
 	plan_read: {
 		args: Record<string, never>;
 		result: {
@@ -3191,7 +3219,7 @@ export interface Tools {
 			}>;
 		};
 	};
-	/** Reads text by lines (offset, limit) or any file by bytes (byte_offset, byte_limit), and tells the total and where to continue. Lines over 2000 bytes are cut, with the byte offset of the rest. Images and sounds are shown. Other binary files need encoding base64. */
+	/** Reads text by lines (offset, limit) or any file by bytes (byte_offset, byte_limit), and says how much there is. Lines over 2000 bytes are cut, with the byte offset of the rest. Images and sounds are shown. Other binary files need encoding base64. */
 	read_file: {
 		args: {
 			/** path from the tool root, for example notes/plan.md */
@@ -3266,7 +3294,7 @@ export interface Tools {
 	/** Reads the end of an item's journal: what each lane handed over. */
 	read_journal: {
 		args: {
-			/** all of it */
+			/** the whole journal */
 			whole?: boolean;
 			/** its id or key */
 			item: string;
@@ -3434,7 +3462,7 @@ export interface Tools {
 			revision: number;
 		};
 	};
-	/** Runs code in a sandbox that sees the files and nothing else. If the code defines run(input), it is called and its JSON result is given; else the value of the last expression is shown. Figures of matplotlib are saved in artifacts/ and shown. Files that it changes are kept. */
+	/** Runs code in a sandbox that sees the files and nothing else. If the code defines run(input), it is called and its JSON result is returned; else the value of the last expression is shown. Figures of matplotlib are saved in artifacts/ and shown. Files that it changes are kept. */
 	run_code: {
 		args: {
 			/** the code */
@@ -3474,6 +3502,7 @@ export interface Tools {
 			signal?: number;
 			timed_out: boolean;
 			out_of_memory?: boolean;
+			out_of_disk?: boolean;
 			duration_ms: number;
 			cpu_ms?: number;
 			memory_peak?: number;
@@ -3495,6 +3524,7 @@ export interface Tools {
 			}>;
 			changed_files: number;
 			excluded?: number;
+			left_out?: string;
 			saved: boolean;
 			problem?: string;
 			revision?: number;
@@ -3522,6 +3552,7 @@ export interface Tools {
 			signal?: number;
 			timed_out: boolean;
 			out_of_memory?: boolean;
+			out_of_disk?: boolean;
 			duration_ms: number;
 			cpu_ms?: number;
 			memory_peak?: number;
@@ -3543,12 +3574,13 @@ export interface Tools {
 			}>;
 			changed_files: number;
 			excluded?: number;
+			left_out?: string;
 			saved: boolean;
 			problem?: string;
 			revision?: number;
 		};
 	};
-	/** Saves a file that somebody sent, under a safe name and today's date, and extracts its text if a converter for its type is configured. */
+	/** Saves a file that someone sent, under a safe name and today's date, and extracts its text if a converter for its type is configured. */
 	save_upload: {
 		args: {
 			/** the sender's name for the file */
@@ -3838,7 +3870,7 @@ export interface Tools {
 	/** Creates a task board, or changes its title and description. */
 	set_board: {
 		args: {
-			/** small letters, digits, '-' and '_' */
+			/** lower-case letters, digits, '-' and '_' */
 			board: string;
 			title?: string;
 			description?: string;
@@ -3885,7 +3917,7 @@ export interface Tools {
 			note: string;
 		};
 	};
-	/** Starts a shell command in the background, in the same sandbox as execute, and gives its number for wait_job. Its changes are kept when it has ended. Jobs end with this server. */
+	/** Starts a shell command in the background, in the same sandbox as execute, and returns its number for wait_job. Its changes are kept when it has ended. Jobs end with this server. */
 	start_job: {
 		args: {
 			/** the command, for sh */
@@ -3914,7 +3946,7 @@ export interface Tools {
 			journal?: string;
 		};
 	};
-	/** Reads the last lines of a parked result and tells how many come before them. */
+	/** Reads the last lines of a parked result and says how many come before them. */
 	tail_artifact: {
 		args: {
 			/** its id, or the first characters of it if they are unique */
@@ -4032,7 +4064,7 @@ export interface Tools {
 				kind?: string;
 				note?: string;
 			}>;
-			/** one line, at most 200 characters; so are the next two */
+			/** one line of at most 200 characters, as are the next two */
 			findings?: string;
 			cautions?: string;
 			next?: string;
@@ -4063,7 +4095,7 @@ export interface Tools {
 				kind?: string;
 				note?: string;
 			}>;
-			/** one line, at most 200 characters; so are the next two */
+			/** one line of at most 200 characters, as are the next two */
 			findings?: string;
 			cautions?: string;
 			next?: string;
@@ -4072,7 +4104,7 @@ export interface Tools {
 			description?: string;
 			/** default neutral */
 			priority?: "urgent" | "high" | "neutral" | "low";
-			/** what must be true of files when the task is completed; matches: a regular expression that a line must match; command: runs in /task, sandboxed, and must exit with 0 */
+			/** what must be true of files at completion; matches: a regular expression of a line; command: runs in /task, sandboxed, must exit with 0 */
 			checks?: Array<{
 				path?: string;
 				min_size?: number;
@@ -4080,7 +4112,7 @@ export interface Tools {
 				matches?: string;
 				command?: string;
 			}>;
-			/** stores to show below /task; the key is a path in a store of boards.mounts */
+			/** stores shown below /task; key: a path in a store of boards.mounts */
 			mounts?: Array<{
 				mount_path: string;
 				s3_relative_key?: string;
@@ -4090,7 +4122,7 @@ export interface Tools {
 			}>;
 			/** replaces what is kept with it */
 			metadata?: Record<string, unknown>;
-			/** on the board from now on, and no more of it */
+			/** put it on the board now, and end its schedule */
 			clear_schedule?: boolean;
 			/** its id or key */
 			item: string;
@@ -4164,7 +4196,7 @@ export interface Tools {
 			note?: string;
 		};
 	};
-	/** Changes a lane: its description, or its status. */
+	/** Changes the description or the status of a lane. */
 	update_thread: {
 		args: {
 			thread_id: string;
@@ -4187,14 +4219,14 @@ export interface Tools {
 			};
 		};
 	};
-	/** Waits until a job has ended, or for timeout seconds, and gives what it printed from an offset on. One call is enough: it returns as soon as the job has ended. */
+	/** Waits until a job has ended, or for timeout seconds, and returns what it printed from an offset on. One call is enough: it returns as soon as the job has ended. */
 	wait_job: {
 		args: {
 			/** the number from start_job */
 			job: number;
-			/** first byte of the output to give (default 0) */
+			/** first byte of the output (default 0) */
 			offset?: number;
-			/** seconds to wait (default 60); 0 gives the output at once */
+			/** seconds to wait (default 60); 0 returns the output at once */
 			timeout?: number;
 		};
 		result: {
@@ -4203,6 +4235,12 @@ export interface Tools {
 			exit_code?: number;
 			saved?: boolean;
 			problem?: string;
+			signal?: number;
+			timed_out?: boolean;
+			out_of_memory?: boolean;
+			out_of_disk?: boolean;
+			duration_ms?: number;
+			left_out?: string;
 			changes?: Array<{
 				path: string;
 				outcome: string;
@@ -4214,7 +4252,7 @@ export interface Tools {
 			printed: number;
 		};
 	};
-	/** Tells a lane when an item is completed, blocked or cancelled, as a notice. No events: no longer. */
+	/** Tells a lane when an item is completed, blocked or cancelled, as a notice. An empty list ends this. */
 	watch_item: {
 		args: {
 			events: Array<"completed" | "blocked" | "cancelled" | "failed" | "rejected">;

@@ -4,7 +4,7 @@ import { useEffect, useState } from "preact/hooks";
 import { Icon, iconOf } from "../icons.tsx";
 import { currentWorkspace, go, href, isNarrow, may, mayTry, onChange, route } from "../state.ts";
 import { Button, Empty, Menu, Show, Skeleton, useLoad, useReloadOnChange, VirtualList } from "../ui.tsx";
-import { actorName, ago, baseName, count, fullTime, parentOf, plural } from "../format.ts";
+import { actorName, ago, baseName, fullTime, parentOf, plural } from "../format.ts";
 import { filesActions } from "./actions.ts";
 import { treeOf, type Node, type Tree } from "./tree.ts";
 import { FileView } from "./viewer.tsx";
@@ -71,7 +71,6 @@ function TreePanel({ tree, selected }: { tree: Tree; selected: string }) {
 		<section class="tree" aria-label="Files" onDragOver={(event) => event.preventDefault()} onDrop={(event) => drop(event, "")}>
 			<header class="tree-head">
 				<h1>Files</h1>
-				{tree.root.children && <span class="hint">{count(rows.length)}</span>}
 				<span class="spring" />
 				{writable && <Button kind="quiet" icon="upload" label="Upload files" onClick={() => filesActions.pick(dir)} />}
 				{writable && <Button kind="quiet" icon="plus" label="New file" onClick={() => filesActions.ask({ kind: "new", dir })} />}

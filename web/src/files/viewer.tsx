@@ -280,12 +280,13 @@ export function FileView({ path }: { path: string }) {
 		setGone(!change.after);
 		if (change.after) opened.reload();
 	}), [path]);
+	const isMissing = gone || (opened.error instanceof SteadError && opened.error.status === 404);
 	const bar = (data: Opened | undefined, extra?: ComponentChildren) => (
 		<header class="file-head">
 			{isNarrow.value && <a class="button quiet only-icon" href={href("files")} aria-label="Back to the files"><Icon name="back" /></a>}
 			<div class="head-text">
 				<h2 title={path}>{parentOf(path) && <span class="path">{parentOf(path)}/</span>}{baseName(path)}</h2>
-				<p class="sub">{data ? <>{size(data.size)} · <span title={fullTime(data.modified)}>changed {ago(data.modified)}</span></> : "\u00a0"}</p>
+				<p class="sub">{data ? <>{size(data.size)} · <span title={fullTime(data.modified)}>changed {ago(data.modified)}</span></> : isMissing ? "not here" : "\u00a0"}</p>
 			</div>
 			<div class="head-actions">
 				{extra}
@@ -299,7 +300,7 @@ export function FileView({ path }: { path: string }) {
 			</div>
 		</header>
 	);
-	if (gone || (opened.error instanceof SteadError && opened.error.status === 404))
+	if (isMissing)
 		return (
 			<section class="file-pane" aria-label="File">
 				{bar(undefined)}

@@ -3,7 +3,7 @@
 import { useState } from "preact/hooks";
 import { Columns, type Card, type Column } from "../columns.tsx";
 import { attempt, currentWorkspace, done, failed, go, href, may, route } from "../state.ts";
-import { Badge, Button, Dialog, Empty, Head, Show, useLoad, useRefresh } from "../ui.tsx";
+import { Badge, Button, Dialog, Empty, FilePicker, Head, Show, useLoad, useRefresh } from "../ui.tsx";
 import { ago, plural } from "../format.ts";
 import { boardApi, columnOf, statusTone, type Item } from "./board_api.ts";
 import { CompleteForm, ItemView, ReasonForm } from "./item.tsx";
@@ -43,13 +43,16 @@ function NewItem({ board, onDone, onClose }: { board: string; onDone: () => void
 				<label class="field"><span>Title</span><input name="title" required autofocus autocomplete="off" /></label>
 				<label class="field"><span>Brief: what is to be done, and what for</span><textarea name="description" rows={5} /></label>
 				<label class="field"><span>Files that must be there at the end, one per line</span><textarea name="checks" rows={2} class="short" placeholder="artifacts/report.md" /></label>
-				<label class="field"><span>Files for the agent</span><input type="file" name="files" multiple /></label>
+				<div class="field"><span>Files for the agent</span><FilePicker name="files" /></div>
 				<label class="field"><span>Priority</span><select name="priority">{["neutral", "low", "high", "urgent"].map((one) => <option key={one}>{one}</option>)}</select></label>
 				<div class="row end"><Button kind="quiet" onClick={onClose}>Cancel</Button><Button kind="main" type="submit">Add</Button></div>
 			</form>
 		</Dialog>
 	);
 }
+
+/** The status that the title of a column says already. */
+const usual: Record<string, string> = { todo: "pending", doing: "in_progress", done: "completed" };
 
 function cardOf(item: Item, board: string): Card {
 	const result = item.deliverables.at(-1);
@@ -60,7 +63,7 @@ function cardOf(item: Item, board: string): Card {
 				<span class="card-title">{item.title}</span>
 				{result && <span class="hint clamp">{result.result_summary}</span>}
 				<span class="card-meta">
-					<Badge tone={statusTone(item.status)}>{item.status.replaceAll("_", " ")}</Badge>
+					{item.status !== usual[columnOf(item.status)] && <Badge tone={statusTone(item.status)}>{item.status.replaceAll("_", " ")}</Badge>}
 					{item.priority !== "neutral" && <Badge tone={itemPriority[item.priority]}>{item.priority}</Badge>}
 					{item.pending_question && <Badge tone="amber" icon="question">asks</Badge>}
 					{item.pending_approval && <Badge tone="amber" icon="key">wants approval</Badge>}
@@ -91,7 +94,7 @@ export function Board() {
 	const add = may("create_item") && <Button kind="main" icon="plus" onClick={() => setAdding(true)}>Item</Button>;
 	return (
 		<div class="screen full">
-			<Head title="Board" sub="Work for agents, with files of its own and results that are checked. Drag a card, or press Alt with an arrow key."
+			<Head title="Board" sub={<>Work for agents, with files of its own and results that are checked.<span class="by-keys"> Drag a card, or press Alt with an arrow key.</span></>}
 				actions={<>
 					{(boards.data?.length ?? 0) > 1 && <label><span class="visually-hidden">Board</span><select class="select" value={board} onChange={(event) => go(href("board", "", { board: event.currentTarget.value }))}>{boards.data?.map((one) => <option key={one.id} value={one.id}>{one.title}</option>)}</select></label>}
 					{add}

@@ -94,6 +94,9 @@ export function boardApi(ws: Workspace, board: string) {
 		async files(item: string, signal?: AbortSignal): Promise<Entry[]> {
 			return (await stead.json<{ entries: Entry[] }>("list_item_files", { path: of(item), query: { recursive: true, limit: 1000 }, signal })).entries;
 		},
+		/** Writes a file that is not there yet. */
+		add: (item: string, file: string, content: Blob) => stead.send("write_item_file", { path: { ...of(item), path: file }, headers: { "If-None-Match": "*" }, body: content }),
+		remove: (item: string, file: string) => stead.send("delete_item_file", { path: { ...of(item), path: file } }),
 		fileUrl: (item: string, file: string) => stead.address("read_item_file", { ...of(item), path: file }),
 		link: (item: string, file: string, options = {}) => stead.link("create_item_link", of(item), file, options),
 		/** The first bytes of a file. */

@@ -6,8 +6,8 @@ import { Icon, iconOf } from "../icons.tsx";
 import { Markdown } from "../markdown.tsx";
 import { kindByName, placeIn, playerLink } from "../files/viewer.tsx";
 import { attempt, currentWorkspace, done, failed, hasToken, href, may, SteadError } from "../state.ts";
-import { Badge, Button, Dialog, Empty, Menu, Show, useLoad } from "../ui.tsx";
-import { ago, baseName, fullTime, size } from "../format.ts";
+import { Badge, Button, Dialog, Empty, FilePicker, Menu, Show, useLoad } from "../ui.tsx";
+import { ago, baseName, fullTime, plural, size } from "../format.ts";
 import { boardApi, columnOf, statusTone, type BoardApi, type Item, type Question } from "./board_api.ts";
 
 const inTask = (path: string) => path.replace(/^\/?task\//, "").replace(/^\/+/, "");
@@ -58,7 +58,7 @@ export function CompleteForm({ api, id, onDone, onClose }: { api: BoardApi; id: 
 						return (
 							<fieldset class="field"><legend>Files that are the result</legend>
 								{own.map((one) => <label key={one.path} class="check-label"><input type="checkbox" name="artifact" value={one.path} defaultChecked={one.path.startsWith("artifacts/")} /> <span class="path">{one.path}</span></label>)}
-								{!own.length && <p class="hint">There is no file yet. A result is at least one file: let an agent write it to artifacts/, or upload it below Files.</p>}
+								{!own.length && <p class="hint">There is no file yet. A result is at least one file: let an agent write it to artifacts/, or add it with Add results.</p>}
 							</fieldset>
 						);
 					}}
@@ -147,6 +147,32 @@ function FileLink({ item, api, path, onOpen }: { item: string; api: BoardApi; pa
 	);
 }
 
+/** Puts files of a person among the results. */
+function AddFiles({ id, api, onDone }: { id: string; api: BoardApi; onDone: () => void }) {
+	const [busy, setBusy] = useState(false);
+	const add = async (input: HTMLInputElement) => {
+		const added: string[] = [];
+		setBusy(true);
+		try {
+			for (const file of input.files ?? []) {
+				await api.add(id, `artifacts/${file.name}`, file);
+				added.push(`artifacts/${file.name}`);
+			}
+		} catch (error) {
+			failed(error);
+		}
+		input.value = "";
+		setBusy(false);
+		if (added.length) done(`Added ${added.length === 1 ? added[0] : plural(added.length, "file")}`, () => Promise.all(added.map((path) => api.remove(id, path))).then(onDone));
+		onDone();
+	};
+	return (
+		<div class="file-picker">
+			<label class="button small"><Icon name="upload" /><span>{busy ? "Adding…" : "Add results"}</span><input class="visually-hidden" type="file" multiple disabled={busy} onChange={(event) => void add(event.currentTarget)} /></label>
+		</div>
+	);
+}
+
 const TEXT_MAX = 1_000_000, PICTURE_MAX = 50_000_000;
 
 function FileDialog({ item, api, path, onClose }: { item: string; api: BoardApi; path: string; onClose: () => void }) {
@@ -179,7 +205,7 @@ function Results({ item, api, onOpen }: { item: Item; api: BoardApi; onOpen: (pa
 					<p class="hint">{one.by_agent_name && `${one.by_agent_name} · `}<span title={fullTime(one.at)}>{ago(one.at)}</span></p>
 					<ul>{one.artifacts.map((file) => <li key={file.path}><FileLink item={item.id} api={api} path={inTask(file.path)} onOpen={onOpen} /><span class="hint">{file.size_bytes !== undefined && size(file.size_bytes)} {file.note}</span>{file.sha256 && <code class="sum" title={`SHA-256 ${file.sha256}`}>{file.sha256.slice(0, 12)}</code>}</li>)}</ul>
 					{(one.checks?.length ?? 0) > 0 && <ul class="checks">{one.checks?.map((check, i) => <li key={i} class={check.ok ? "green" : "red"}><Icon name={check.ok ? "check" : "close"} />{check.command ? <code>{check.command}</code> : <>{baseName(check.path ?? "")} {checkWords[check.check] ?? check.check}</>}{check.detail && ` (${check.detail})`}</li>)}</ul>}
-					{(["findings", "cautions", "next"] as const).map((key) => one[key] && <p key={key} class="hint"><strong>{key}</strong> {one[key]}</p>)}
+					{(["findings", "cautions", "next"] as const).map((key) => one[key] && <p key={key} class="hint"><strong class="label">{key}</strong>{one[key]}</p>)}
 				</article>
 			))}
 		</>
@@ -207,8 +233,8 @@ function Comments({ id, api, turn }: { id: string; api: BoardApi; turn: number }
 			</Show>
 			{may("comment_item") && (
 				<form class="stack comment-form" onSubmit={submit}>
-					<label class="field"><span>Your comment stops who works on it, and they read it first</span><textarea name="body" required rows={3} class="short" /></label>
-					<div class="row"><label class="grow"><span class="visually-hidden">Files</span><input type="file" name="files" multiple /></label><Button kind="main" type="submit">Comment</Button></div>
+					<label class="field"><span>Your comment (it stops the agent that works on this, which then reads it first)</span><textarea name="body" required rows={3} class="short" /></label>
+					<div class="row"><FilePicker name="files" /><Button kind="main" type="submit">Comment</Button></div>
 				</form>
 			)}
 		</section>
@@ -290,11 +316,12 @@ export function ItemView({ id, board }: { id: string; board: string }) {
 							</div>
 							<aside class="stack wide-gap" aria-label="Details">
 								<section><h2>Files</h2>
-									<Show of={files} lines={3}>{(list) => { const own = list.filter((one) => one.kind === "file"); return own.length ? <ul class="item-files">{own.map((one) => <li key={one.path}><FileLink item={id} api={api} path={one.path} onOpen={setOpen} /></li>)}</ul> : <p class="hint">No files yet.</p>; }}</Show></section>
+									<Show of={files} lines={3}>{(list) => { const own = list.filter((one) => one.kind === "file"); return own.length ? <ul class="item-files">{own.map((one) => <li key={one.path}><FileLink item={id} api={api} path={one.path} onOpen={setOpen} /></li>)}</ul> : <p class="hint">No files yet.</p>; }}</Show>
+									{may("item_write") && !item.archived_at && <AddFiles id={id} api={api} onDone={reload} />}</section>
 								{(item.checks?.length ?? 0) > 0 && <section><h2>Checks</h2><ul class="checks">{item.checks?.map((check, i) => <li key={i}><Icon name="flag" /><span><span class="path">{check.path}</span> {check.command ? <code>{check.command}</code> : check.min_size ? `has at least ${size(check.min_size)}` : check.matches ? `matches ${check.matches}` : check.json_schema ? "fits its schema" : "exists"}</span></li>)}</ul></section>}
 								{item.mounts.length > 0 && <section><h2>Mounts</h2><ul class="checks">{item.mounts.map((mount) => <li key={mount.mount_path}><Icon name="link" /><span><span class="path">{mount.mount_path}</span> {mount.mode === "rw" ? "can be written" : "read-only"} {mount.description}</span></li>)}</ul></section>}
 								{(item.assignments?.length ?? 0) > 0 && <section><h2>Assignments</h2><ul class="checks">{item.assignments?.map((one) => <li key={one.id}><Icon name="move" /><span>{one.role} <Badge tone={statusTone(one.status)}>{one.status}</Badge> {one.result_summary}</span></li>)}</ul></section>}
-								<section><h2>Journal</h2>{journal ? <div class="journal"><Markdown text={journal.replace(/<!--.*?-->/g, "").replace(/^# Journal\n+.*\n+.*\n/, "")} place={placeIn(ws, "")} /></div> : <p class="hint">Each handoff adds an entry.</p>}</section>
+								<section><h2>Journal</h2>{journal ? <div class="journal"><Markdown text={journal.replace(/<!--.*?-->/g, "").replace(/^## \[([^\]]+)\]/gm, (_, time: string) => `## ${fullTime(time)}`).replace(/^# Journal\n+.*\n+.*\n/, "")} place={placeIn(ws, "")} /></div> : <p class="hint">Each handoff adds an entry.</p>}</section>
 							</aside>
 						</div>
 						{form === "complete" && <CompleteForm api={api} id={id} onDone={reload} onClose={() => setForm(null)} />}

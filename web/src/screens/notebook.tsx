@@ -130,7 +130,7 @@ export function Notebook() {
 					</ul>
 				</section>
 			)}
-			{current ? <NotePane key={current} slug={current} onChanged={list.reload} /> : !isNarrow.value && <section class="detail" aria-label="Note"><Empty icon="note" title="No note chosen" /></section>}
+			{current ? <NotePane key={current} slug={current} onChanged={list.reload} /> : !isNarrow.value && <section class="detail" aria-label="Note">{notes.length > 0 && <Empty icon="note" title="No note chosen" text="Choose one on the left." />}</section>}
 			{form && <NoteForm title={form === "question" ? "Ask a question" : "New note"} asking={form === "question"} onDone={(made) => { list.reload(); go(href("notebook", made)); }} onClose={() => setForm(null)} />}
 		</div>
 	);

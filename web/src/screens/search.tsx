@@ -32,7 +32,7 @@ export function Search() {
 				<Choice label="Where to search" value={area} options={areas} onChange={setArea} />
 			</div>
 			{!late && <Empty icon="search" title="Search everything in this workspace" text="Results appear as you type. Misspelt words and other endings are found too." />}
-			{late && !kept && !found.error && <Skeleton />}
+			{late && !kept && !found.error && <Skeleton slow="The first search reads all files of the workspace. Those that follow are fast." />}
 			{found.error && <Empty icon="alert" title="The search failed" text={found.error.message} />}
 			{late && kept && !found.error && (
 				hits.length ? (

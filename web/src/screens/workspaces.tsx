@@ -3,12 +3,12 @@
 import { useState } from "preact/hooks";
 import { Icon } from "../icons.tsx";
 import { done, go, hasToken, href, loadWorkspaces, setToken, stead, tokenWanted, workspaces } from "../state.ts";
-import { Ask, Button, Empty, Skeleton } from "../ui.tsx";
+import { Ask, Button, Empty, Skeleton, useLoad } from "../ui.tsx";
 import { plural } from "../format.ts";
 
 export function Workspaces() {
 	const [asking, setAsking] = useState(false), [filter, setFilter] = useState("");
-	const all = workspaces.value;
+	const all = workspaces.value, forks = useLoad(`forks ${all?.length ?? 0}`, async () => new Map((await stead.workspaces({ forks: true })).map((one) => [one.name, one.fork_of])));
 	const shown = (all ?? []).filter(({ name }) => name.includes(filter.toLowerCase()));
 	const create = async (name: string) => {
 		const made = await stead.createWorkspace(name);
@@ -43,7 +43,7 @@ export function Workspaces() {
 					<li key={name}>
 						<a class="card link" href={href("files", "", {}, name)}>
 							<span class="mark" aria-hidden="true">{name.slice(0, 1).toUpperCase()}</span>
-							<strong>{name}</strong>
+							<span class="card-name"><strong>{name}</strong>{forks.data?.get(name) && <small>fork of {forks.data.get(name)}</small>}</span>
 							<Icon name="chevron" />
 						</a>
 					</li>
