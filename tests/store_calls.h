@@ -17,7 +17,9 @@ struct work {
 	size_t entries; /* of lists */
 	size_t parses;  /* of YAML */
 };
-static struct work work;
+/* Of one thread: what a worker does in the background, such as the sweep of the index every few seconds, is not part of
+   a call. */
+static _Thread_local struct work work;
 
 /* NOLINTBEGIN: the names are the linker's */
 #define DOOR(ret, name, ...)                                                                                           \

@@ -137,22 +137,33 @@ static void stub_stop(struct stub_server *s)
 		sched_yield();
 }
 
-/* `s` must outlive the test function (static): the server is stopped when the test ends. */
-static void stub_start(struct stub_server *s,
-		       void (*answer)(void *arg, const struct stub_request *req, struct buf *out), void *arg)
+/* At an address of one's own; the port 0 is a free one. */
+static void stub_start_at(struct stub_server *s, const char *address, uint16_t port,
+			  void (*answer)(void *arg, const struct stub_request *req, struct buf *out), void *arg)
 {
-	struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
-	socklen_t len = sizeof(a);
+	struct sockaddr_in v4 = {.sin_family = AF_INET, .sin_port = htons(port)};
+	struct sockaddr_in6 v6 = {.sin6_family = AF_INET6, .sin6_port = htons(port)};
+	bool is_v6 = inet_pton(AF_INET6, address, &v6.sin6_addr) == 1;
+	struct sockaddr *a = is_v6 ? (struct sockaddr *)&v6 : (struct sockaddr *)&v4;
+	socklen_t len = is_v6 ? sizeof(v6) : sizeof(v4);
 
+	CHECK(is_v6 || inet_pton(AF_INET, address, &v4.sin_addr) == 1);
 	memset(s, 0, sizeof(*s));
 	s->answer = answer;
 	s->arg = arg;
-	s->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	CHECK(s->fd >= 0 && bind(s->fd, (struct sockaddr *)&a, sizeof(a)) == 0 && listen(s->fd, 64) == 0);
-	CHECK(getsockname(s->fd, (struct sockaddr *)&a, &len) == 0);
-	s->port = ntohs(a.sin_port);
+	s->fd = socket(a->sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	CHECK(s->fd >= 0 && bind(s->fd, a, len) == 0 && listen(s->fd, 64) == 0);
+	CHECK(getsockname(s->fd, a, &len) == 0);
+	s->port = ntohs(is_v6 ? v6.sin6_port : v4.sin_port);
 	CHECK(pthread_create(&s->thread, NULL, stub_accept, s) == 0);
 	test_defer(stub_stop, s);
+}
+
+/* `s` must outlive the test function (static): the server is stopped when the test ends. */
+__attribute__((unused)) static void
+stub_start(struct stub_server *s, void (*answer)(void *arg, const struct stub_request *req, struct buf *out), void *arg)
+{
+	stub_start_at(s, "127.0.0.1", 0, answer, arg);
 }
 
 /* An answer with a body. `headers` end with "\r\n" each. */

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Bundles of any size need the same memory. */
-#include <sys/resource.h>
-
 #include "admin/bundle.h"
 #include "base/limits.h"
+#include "memory_use.h"
 #include "temp_dir.h"
 #include "test.h"
 
@@ -36,14 +35,6 @@ static int pull_file(void *arg, void *buf, size_t cap, size_t *ret_len, struct e
 	return 0;
 }
 
-static long peak_kib(void)
-{
-	struct rusage usage;
-
-	getrusage(RUSAGE_SELF, &usage);
-	return usage.ru_maxrss;
-}
-
 static void trip_of(uint64_t size)
 {
 	struct endless endless = {size};
@@ -57,18 +48,17 @@ static void trip_of(uint64_t size)
 	struct workspace *ws;
 	struct jv *report;
 	struct err err;
-	long before;
 
 	opts.store_url = arena_printf(arena, "disk:%s", temp_dir_new());
 	CHECK_OK(workspace_open(&opts, &ws, &err), err);
-	before = peak_kib();
+	memory_peak_begin();
 	CHECK_OK(store_write_stream(workspace_files(ws), &ctx, (struct wpath){STR("big")}, &from, any, NULL, &err),
 		 err);
 	CHECK_OK(bundle_export(ws, &ctx, &sink, &report, &err), err);
 	rewind(file);
 	source = (struct source){.pull = pull_file, .arg = file};
 	CHECK_OK(bundle_import(&ctx, opts.store_url, &source, STR("two"), &report, &err), err);
-	CHECK(peak_kib() - before < 24 * 1024);
+	CHECK(memory_peak_kib() < 24 * 1024);
 	fclose(file);
 	workspace_close(ws);
 	arena_destroy(arena);

@@ -108,6 +108,21 @@ check "a directory that has a store in it is refused with the right one" "[2] di
 check "a directory that is not a store is refused" "[2] is not a store of workspaces" \
 	"$("$stead" copy "disk:$home/plain" "disk:$home/none" 2>err.txt; echo "[$?] $(grep -o 'is not a store of workspaces' err.txt)")"
 check "and nothing is made at the destination" no "$([ -e none ] && echo yes || echo no)"
+at "disk:$home/lost" init one >/dev/null
+head -c 100000 /dev/zero | at "disk:$home/lost" write -w one big.bin >/dev/null
+at "disk:$home/lost" rm -w one big.bin >/dev/null
+rm -r lost/one/.stead/rev/blobs
+check "a copy says which contents it cannot have" "missing: 1 content of the history, lost here before; \`stead fsck\` names them" \
+	"$("$stead" copy "disk:$home/lost" "disk:$home/lost-copy" | grep ^missing)"
+check "and so does a bundle" 1 "$(at "disk:$home/lost" export -w one lost.tar --json | grep -c '"missing": 1')"
+at "disk:$home/hurt" init one >/dev/null
+head -c 100000 /dev/zero | at "disk:$home/hurt" write -w one big.bin >/dev/null
+at "disk:$home/hurt" rm -w one big.bin >/dev/null
+for blob in $(find hurt/one/.stead/rev/blobs -type f); do printf x | dd of="$blob" conv=notrunc status=none; done
+check "a damaged content is not put into a bundle" "[14] sets it aside, then export again, no" \
+	"$(at "disk:$home/hurt" export -w one hurt.tar 2>err.txt; echo "[$?] $(grep -o 'sets it aside.*' err.txt), $([ -e hurt.tar ] && echo yes || echo no)")"
+check "and not copied" "[14] sets it aside, then copy again" \
+	"$("$stead" copy "disk:$home/hurt" "disk:$home/hurt-copy" 2>err.txt; echo "[$?] $(grep -o 'sets it aside.*' err.txt)")"
 if command -v script >/dev/null; then # it is drawn from half a second on, so there has to be something to do
 	at "disk:$home/many" init one >/dev/null
 	(mkdir -p many/one/files && cd many/one/files && seq 4000 | split -a 4 -l 1)

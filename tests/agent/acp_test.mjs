@@ -2,7 +2,7 @@
 // `stead acp` with the official SDK of the Agent Client Protocol as the editor.
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { Readable, Writable } from "node:stream";
@@ -59,6 +59,20 @@ test("a prompt is answered, and its calls are shown and work in the project", as
     assert.equal(c.seen[1].locations[0].path, join(c.project, "a.txt"));
     assert.equal(c.seen[2].status, "completed");
     assert.equal(c.seen[3].content.text, "Done.");
+  });
+});
+
+test("a turn that was taken back is brought back with its file", async (_, dir) => {
+  await connect(dir, [[use("1", "write_file", { path: "a.txt", content: "hello" })], "Done."], async (c) => {
+    const { sessionId } = await c.agent.request("session/new", { cwd: c.project, mcpServers: [] });
+    const file = join(c.project, "a.txt"), say = (words) => c.agent.request("session/prompt", { sessionId, prompt: text(words) });
+    await say("Write it");
+    await say("/undo");
+    assert.ok(!existsSync(file));
+    await say("/redo");
+    assert.equal(readFileSync(file, "utf8"), "hello");
+    await say("/status");
+    assert.match(c.seen.at(-1).content.text, / 1 turn, /);
   });
 });
 

@@ -225,6 +225,29 @@ TEST(what_agent_yaml_says_of_the_model_reaches_the_server)
 	CHECK_STR(result.model, STR("openai:some-model"));
 }
 
+TEST(a_model_sees_the_picture_that_it_reads_and_one_that_refuses_pictures_gets_the_text)
+{
+	const char *const answers[] = {
+		STUB_STREAM
+		"data: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"index\":0,\"id\":\"a\",\"function\":{\"name\":"
+		"\"read_file\",\"arguments\":\"{\\\"path\\\":\\\"p.png\\\"}\"}}]},\"finish_reason\":\"tool_calls\"}]}"
+		"\n\n",
+		"HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 2\r\n\r\n{}", CHAT_ANSWER, NULL};
+	struct stub *stub = stub_start(answers);
+	struct agent_result result;
+	struct bench b;
+	struct err err;
+
+	bench_open_disk(&b, "");
+	set_config(&b, arena_printf(b.arena, "model: {model: 'openai:m', base_url: '%s'}\n", stub->url).ptr);
+	put(&b, "p.png", STR("\x89PNG\r\n\x1a\n123"));
+	CHECK_OK(say(&b, STR_NONE, "Look", &result, &err), err);
+	stub_join(stub);
+	CHECK_STR(result.answer, STR("ok"));
+	CHECK_HAS(buf_str(&stub->requests[1]), STR("{\"url\":\"data:image/png;base64,iVBORw0KGgoxMjM=\"}"));
+	CHECK(str_find(buf_str(&stub->requests[2]), STR("base64,"), 0) == SIZE_MAX);
+}
+
 TEST(a_turn_ends_by_its_time_limit)
 {
 	struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -243,8 +266,72 @@ TEST(a_turn_ends_by_its_time_limit)
 				ntohs(at.sin_port))
 			   .ptr);
 	CHECK_ERR(say(&b, STR_NONE, "Hi", &result, &err), err, ERR_TIMEOUT);
+	CHECK_HAS(str_of(err.msg), STR("longer than the 0.1 s of model.timeout_seconds"));
+	CHECK(err.retryable);
 	close(silent);
 	CHECK_INT(count_entries(&b, "turn"), 0); /* it is open, and goes on later */
+}
+
+/* A log whose last answer asked for `count` calls, of which the first was begun; `more` entries follow. */
+static void write_log(struct bench *b, size_t count, const char *more)
+{
+	static const char *const head =
+		"[{'type':'message','turn':'t','role':'user','content':'Go'},"
+		"{'type':'request','turn':'t','step':1,'model':'m','revision':0},"
+		"{'type':'message','id':'answer','turn':'t','role':'assistant','step':1,'content':[";
+	struct jv *entries, *written;
+	struct buf text;
+	struct err err;
+
+	buf_init(&text, b->arena, (size_t)1 << 20);
+	buf_add(&text, str_of(head));
+	for (size_t i = 0; i < count; i++)
+		buf_printf(&text, "%s{'type':'tool_use','id':'c%zu','name':'weather','input':{}}", i ? "," : "", i);
+	buf_printf(&text, "]},{'type':'tool_use','turn':'t','toolCallId':'c0','name':'weather','call':'answer.1'}%s]",
+		   more);
+	CHECK_OK(jv_parse(b->arena, quoted(b->arena, arena_cstr(b->arena, buf_str(&text))), &entries, &err), err);
+	CHECK_OK(session_append_all(b->ws, &b->ctx, (struct session_ref){.session = STR("s")}, entries, &written, &err),
+		 err);
+}
+
+TEST(a_call_that_was_begun_by_a_tool_that_is_gone_has_an_unknown_outcome)
+{
+	static const char *const answers[] = {"'done'", NULL};
+	struct agent_result result;
+	const struct jv *calls;
+	struct bench b;
+	struct err err;
+
+	bench_open_disk(&b, "");
+	write_log(&b, 2, "");
+	CHECK_OK(say(&b, recording(b.arena, answers), "Go", &result, &err), err);
+	calls = jv_get(jv_at(result.steps, 0), "calls");
+	CHECK_STARTS(jv_get_str(jv_at(calls, 0), "output"), STR("the outcome is unknown"));
+	CHECK_STARTS(jv_get_str(jv_at(calls, 1), "output"), STR("there is no tool \"weather\""));
+}
+
+TEST(the_model_learns_why_calls_of_a_turn_that_was_ended_have_no_result)
+{
+	const char *answers[] = {STUB_STREAM "data: {\"choices\":[{\"delta\":{\"content\":\"ok\"},"
+					     "\"finish_reason\":\"stop\"}]}\n\n",
+				 NULL};
+	struct stub *stub = stub_start(answers);
+	struct agent_result result;
+	struct bench b;
+	struct err err;
+	struct str sent;
+
+	bench_open_disk(&b, "");
+	set_config(&b, arena_printf(b.arena, "model: {model: 'openai:m', base_url: '%s'}\n", stub->url).ptr);
+	write_log(&b, 130, ",{'type':'turn','turn':'t','status':'dropped'}");
+	CHECK_OK(say(&b, STR_NONE, "Hi", &result, &err), err);
+	stub_join(stub);
+	sent = buf_str(&stub->requests[0]);
+	CHECK_HAS(sent, STR("\"tool_call_id\":\"c0\",\"content\":\"the outcome is unknown"));
+	CHECK_HAS(sent,
+		  STR("\"tool_call_id\":\"c1\",\"content\":\"this call was not made: the turn ended before it\""));
+	CHECK_HAS(sent, STR("\"tool_call_id\":\"c129\",\"content\":\"this call was not made: one answer may have 128 "
+			    "calls; ask for it again\""));
 }
 
 /* What the server may keep: everything up to the first class of the prompt that changes with a turn. */

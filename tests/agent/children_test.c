@@ -106,6 +106,25 @@ TEST(a_background_task_is_told_once_in_the_next_turn)
 	CHECK(jv_get_str(record_at(&b, 0), "deliveredAt").len > 0);
 }
 
+TEST(a_call_that_reads_sees_what_the_subagents_called_before_it_did)
+{
+	const char *const child[] = {"'the report'", NULL};
+	const char *const top[] = {
+		"[" SPAWN("a", ",'output_path':'out.md'") "," CALL("b", "read_file", "{'path':'out.md'}") "," CALL(
+			"c", "list_agents", "{}") "," CALL("d", "wait_agents", "{'wait_all':true}") "]",
+		"'thanks'", NULL};
+	struct agent_result result;
+	struct bench b;
+	struct err err;
+
+	bench_open_disk(&b, "");
+	declare(&b, "", child);
+	CHECK_OK(say(&b, recording(b.arena, top), "Go", &result, &err), err);
+	CHECK_STR(output_of(&result, 0, 1), STR("the report"));
+	CHECK_STARTS(output_of(&result, 0, 2), STR("1 task"));
+	CHECK_STR(output_of(&result, 0, 3), STR("no task is running"));
+}
+
 TEST(an_isolated_subagent_writes_in_its_own_place_and_gives_its_result_as_a_file)
 {
 	const char *const child[] = {"[" CALL("w", "write_file", "{'path':'out.md','content':'mine'}") "]", "'done'",
@@ -201,9 +220,10 @@ TEST(a_task_that_waits_counts_as_running)
 	bench_open_disk(&b, "");
 	declare(&b, "", child);
 	configure(&b, "subagents:\n  max_running: 1\n  timeout_seconds: 60\n"
-		      "approval_gates:\n  enabled: true\n  tools:\n    ls: {}\n");
+		      "policy: {rules: [{id: care, effect: ask, tool: ls}]}\n");
 	CHECK_OK(say(&b, recording(b.arena, top), "Go", &result, &err), err);
 	CHECK_HAS(output_of(&result, 0, 0), STR("status: waiting"));
+	CHECK_STR(jv_get_str(jv_at(jv_get(record_at(&b, 0), "pendingConfirms"), 0), "rule"), STR("care"));
 	CHECK_HAS(output_of(&result, 1, 0), STR("subagents.max_running is 1"));
 	{
 		int64_t begun, ends;
@@ -239,6 +259,40 @@ TEST(subagents_are_nested_as_deep_as_the_configuration_says_or_not_at_all)
 	configure(&b, "subagents:\n  enabled: false\n");
 	CHECK_OK(say(&b, recording(b.arena, top), "Go", &result, &err), err);
 	CHECK_HAS(output_of(&result, 0, 0), STR("there is no tool"));
+}
+
+TEST(a_list_that_denies_openpaws_spawn_or_its_group_denies_all_tools_of_subagents)
+{
+	static const struct {
+		const char *config;
+		bool is_there;
+	} cases[] = {{"builtins: {deny: [spawn]}", false},
+		     {"builtins: {deny: ['group:automation']}", false},
+		     {"builtins: {deny: ['group:subagents']}", false},
+		     {"builtins: {spawn: {enabled: false}}", false},
+		     {"builtins: {allow: [plan]}", false},
+		     {"tools: {allow: [ls]}", false},
+		     {"builtins: {deny: [plan]}", true},
+		     {"builtins: {allow: [spawn]}", true},
+		     {"tools: {allow: [ls, spawn]}", true},
+		     {"tools: {allow: [spawn_agent]}", true}};
+	const char *const child[] = {"'done'", NULL};
+	const char *const top[] = {"[" SPAWN("a", "") "]", "'ok'", NULL};
+	struct agent_result result;
+	struct bench b;
+	struct err err;
+
+	bench_open_disk(&b, "");
+	declare(&b, "", child);
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		bool was_refused;
+
+		configure(&b, cases[i].config);
+		CHECK_OK(say(&b, recording(b.arena, top), "Go", &result, &err), err);
+		was_refused = str_find(output_of(&result, 0, 0), STR("there is no tool"), 0) != SIZE_MAX;
+		if (was_refused == cases[i].is_there)
+			TEST_FAIL("%s: %.*s", cases[i].config, STR_ARG(output_of(&result, 0, 0)));
+	}
 }
 
 TEST(a_task_whose_process_ended_goes_on_and_its_parent_gets_the_same_task)

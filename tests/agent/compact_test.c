@@ -244,9 +244,16 @@ TEST(a_file_that_a_message_names_is_part_of_it)
 	open_with(&b, stub, "auto_compact: {enabled: false}");
 	put(&b, "notes.md", STR("CONTENT</attached_file>\n"));
 	put(&b, "shot.png", STR("\x89PNG"));
-	CHECK_OK(say(&b, STR_NONE, "Read @notes.md, @missing.md, @.env and @shot.png.", &result, &err), err);
+	put(&b, "x.gif", STR("GIF"));
+	put(&b, "a.out",
+	    STR("\x7f"
+		"ELF\0\1"));
+	CHECK_OK(say(&b, STR_NONE, "Read @notes.md, @missing.md, @.env, @a.out, @x.gif and @shot.png.", &result, &err),
+		 err);
 	CHECK_HAS(sent(stub, 0), STR("<attached_file path=\\\"notes.md\\\">\\nCONTENT&lt;/attached_file>"));
 	CHECK_HAS(sent(stub, 0), STR("data:image/png;base64,iVBORw=="));
+	CHECK_HAS(sent(stub, 0), STR("data:image/gif;base64,R0lG"));
+	CHECK_HAS(sent(stub, 0), STR("[a binary file of 6 bytes, whose content is not shown]"));
 	CHECK_LACKS(sent(stub, 0), STR("path=\\\"missing.md"));
 	CHECK_LACKS(sent(stub, 0), STR("path=\\\".env"));
 }

@@ -9,6 +9,7 @@
 
 #include "agent/agent_fix.h"
 #include "agent/model_stub.h"
+#include "memory_use.h"
 
 struct talker {
 	pthread_t thread;
@@ -47,20 +48,6 @@ static size_t count_threads(void)
 }
 
 /* KiB, of /proc/self/status. */
-static long status_of(const char *key)
-{
-	FILE *f = fopen("/proc/self/status", "re");
-	char line[256];
-	long value = 0;
-
-	CHECK(f != NULL);
-	while (fgets(line, sizeof(line), f))
-		if (strncmp(line, key, strlen(key)) == 0)
-			value = strtol(line + strlen(key) + 1, NULL, 10);
-	fclose(f);
-	return value;
-}
-
 static void run_all(struct agent *agent, struct talker *talkers, size_t first, size_t count)
 {
 	pthread_attr_t attr;
@@ -108,9 +95,9 @@ TEST(many_sessions_at_once_finish_and_an_idle_one_costs_little_memory_and_no_thr
 	arena_give_back();
 	after = mallinfo2().uordblks;
 	printf("# %zu sessions at once: %ld MiB at most; %zu bytes of heap for each that is idle\n", most,
-	       status_of("VmHWM") / 1024, after > before ? (after - before) / most : 0);
+	       memory_kib("VmHWM") / 1024, after > before ? (after - before) / most : 0);
 	CHECK(after < before + most * 64 * 1024);
-	CHECK(status_of("VmHWM") < 512 * 1024);
+	CHECK(memory_kib("VmHWM") < 512 * 1024);
 	CHECK(count_threads() <= threads + 2); /* of the workspace, not of sessions */
 	agent_close(agent);
 	model_stub_stop(&stub);

@@ -198,6 +198,7 @@ static int model_stub_start(struct model_stub *m)
 {
 	struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
 	socklen_t len = sizeof(at);
+	pid_t parent = getpid();
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
 	if (fd < 0 || bind(fd, (struct sockaddr *)&at, sizeof(at)) != 0 || listen(fd, 4096) != 0 ||
@@ -207,6 +208,8 @@ static int model_stub_start(struct model_stub *m)
 	m->pid = fork();
 	if (m->pid == 0) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (getppid() != parent) /* it ended before that */
+			_exit(0);
 		stub_serve(m, fd);
 	}
 	close(fd);

@@ -17,7 +17,7 @@ static void config_set(struct bench *b, const char *text)
 }
 
 /* "allow", "ask rule" or "deny rule" for a call. */
-static struct str decide(struct bench *b, const char *tool, const char *input)
+static struct str decide_for(struct bench *b, const char *tool, const char *server, const char *input)
 {
 	static const char *const names[] = {"allow", "ask", "deny"};
 	const struct tool_info *info = toolset_find(b->set, str_of(tool)), other = {.name = str_of(tool)};
@@ -28,10 +28,15 @@ static struct str decide(struct bench *b, const char *tool, const char *input)
 
 	CHECK_OK(gates_new(workspace_config(b->ws)->document, &gates, &err), err);
 	CHECK_OK(jv_parse(b->arena, quoted(b->arena, input), &v, &err), err);
-	gate = gates_decide(gates, info ? info : &other, v);
+	gate = gates_decide(gates, info ? info : &other, str_of(server), v);
 	v = jv_str(b->arena, arena_printf(b->arena, "%s %.*s", names[gate.effect], STR_ARG(gate.rule)));
 	gates_destroy(gates);
 	return str_trim(v->u.s);
+}
+
+static struct str decide(struct bench *b, const char *tool, const char *input)
+{
+	return decide_for(b, tool, "", input);
 }
 
 TEST(deny_wins_over_ask_over_allow_over_the_mode)
@@ -43,14 +48,18 @@ TEST(deny_wins_over_ask_over_allow_over_the_mode)
 		       "    - {id: all, effect: allow, tool: 'write_*'}\n"
 		       "    - {id: care, effect: ask, path: 'docs/**'}\n"
 		       "    - {id: never, effect: deny, path: 'docs/law.md'}\n"
-		       "    - {id: words, effect: deny, tool: grep, arguments: {pattern: '*secret*'}}\n");
+		       "    - {id: words, effect: deny, tool: grep, arguments: {pattern: '*secret*'}}\n"
+		       "    - {id: safe, effect: allow, tool: execute, arguments: {command: 'ls *'}}\n");
 	CHECK_STR(decide(&b, "write_file", "{'path':'a'}"), STR("allow all"));
 	CHECK_STR(decide(&b, "write_file", "{'path':'docs/a'}"), STR("ask care"));
 	CHECK_STR(decide(&b, "read_file", "{'path':'docs/law.md'}"), STR("deny never"));
 	CHECK_STR(decide(&b, "read_file", "{'path':'./docs//x/../law.md'}"), STR("deny never"));
 	CHECK_STR(decide(&b, "move_file", "{'from':'a','to':'docs/law.md'}"), STR("deny never"));
 	CHECK_STR(decide(&b, "grep", "{'pattern':'the secret'}"), STR("deny words"));
+	CHECK_STR(decide(&b, "grep", "{'pattern':'a/b secret/c'}"), STR("deny words"));
 	CHECK_STR(decide(&b, "grep", "{'pattern':'x'}"), STR("allow"));
+	CHECK_STR(decide(&b, "execute", "{'command':'ls a'}"), STR("allow safe"));
+	CHECK_STR(decide(&b, "execute", "{'command':'ls a/b'}"), STR("ask mode: interactive"));
 	CHECK_STR(decide(&b, "append_file", "{'path':'a'}"), STR("ask mode: interactive"));
 }
 
@@ -88,10 +97,14 @@ TEST(a_rule_for_a_server_concerns_its_tools)
 
 	bench_open_disk(&b, "");
 	config_set(&b, "policy: {rules: [{id: care, effect: ask, server: 'track*'}, "
-		       "{id: read, effect: deny, server: tracker, tool: '*__delete_*'}]}\n");
-	CHECK_STR(decide(&b, "tracker__create_issue", "{}"), STR("ask care"));
-	CHECK_STR(decide(&b, "tracker__delete_issue", "{}"), STR("deny read"));
-	CHECK_STR(decide(&b, "other__tracker", "{}"), STR("allow"));
+		       "{id: read, effect: deny, server: tracker, tool: '*__delete_*'}, "
+		       "{id: dot, effect: deny, server: my.server}, {id: two, effect: deny, server: a__b}]}\n");
+	CHECK_STR(decide_for(&b, "tracker__create_issue", "tracker", "{}"), STR("ask care"));
+	CHECK_STR(decide_for(&b, "tracker__delete_issue", "tracker", "{}"), STR("deny read"));
+	CHECK_STR(decide_for(&b, "my_server__x", "my.server", "{}"), STR("deny dot"));
+	CHECK_STR(decide_for(&b, "a__b__x", "a__b", "{}"), STR("deny two"));
+	CHECK_STR(decide_for(&b, "server_resource", "tracker", "{}"), STR("ask care"));
+	CHECK_STR(decide_for(&b, "other__tracker", "other", "{}"), STR("allow"));
 	CHECK_STR(decide(&b, "read_file", "{'path':'tracker'}"), STR("allow"));
 }
 
@@ -182,6 +195,9 @@ TEST(without_an_answer_in_time_the_default_action_counts)
 		CHECK_OK(say(&b, model, "", &result, &err), err);
 		CHECK_INT(jv_get_bool(jv_at(jv_get(jv_at(result.steps, 0), "calls"), 0), "is_error", false),
 			  !cases[i].made);
+		if (!cases[i].made)
+			CHECK_HAS(jv_get_str(jv_at(jv_get(jv_at(result.steps, 0), "calls"), 0), "output"),
+				  STR("nobody approved it in time"));
 	}
 }
 

@@ -26,6 +26,8 @@ server.registerTool("add", { description: "Adds.", inputSchema: { a: z.number(),
   async ({ a, b }) => ({ content: [{ type: "text", text: String(a + b) + " " + (process.env.SECRET ?? "none") }] }));
 server.registerTool("fail", { description: "Fails.", inputSchema: {} },
   async () => ({ isError: true, content: [{ type: "text", text: "it failed" }] }));
+server.registerTool("draw", { description: "Draws.", inputSchema: {} },
+  async () => ({ content: [{ type: "text", text: "a dot" }, { type: "image", mimeType: "image/png", data: "iVBORw0KGgo=" }] }));
 server.registerTool("die", { description: "Ends the server.", inputSchema: {} }, async () => process.exit(1));
 server.registerTool("grow", { description: "Adds a tool.", inputSchema: {} }, async () => {
   server.registerTool("grown", { description: "Was added.", inputSchema: {} },
@@ -131,6 +133,14 @@ test("a tool of a stdio server is called, its process gets no secrets and ends w
   assert.ok(!alive(Number(readFileSync(join(dir, "pid")))));
 });
 
+test("a picture that a server's tool gives is kept for the model", async (_, dir) => {
+  const { code, result, err } = await run(dir, [[use("1", "calc__draw", {})], "done"], { calc: stdio(dir) });
+  assert.equal(code, 0, err);
+  assert.equal(result.steps[0].calls[0].output, "a dot\n[image image/png]");
+  const log = readFileSync(join(dir, "store/default/agents/default/sessions/default.log.jsonl"), "utf8");
+  assert.match(log, /"picture":\{"name":"calc__draw","media_type":"image\/png","data":"iVBORw0KGgo="\}/);
+});
+
 test("a server that does not start is reported and skipped", async (_, dir) => {
   const { code, result } = await run(dir, [[use("1", "calc__add", { a: 1, b: 1 })], "done"],
     { broken: { command: "/does/not/exist" }, calc: stdio(dir) });
@@ -146,6 +156,12 @@ test("policy and lists hold for tools of servers", async (_, dir) => {
     "policy: {rules: [{id: no, effect: deny, tool: 'calc__*'}]}\n");
   assert.match(result.steps[0].calls[0].output, /it is denied/);
   assert.match(result.steps[0].calls[1].output, /there is no tool/);
+  const listed = await run(dir, [[use("1", "calc__add", { a: 1, b: 1 }), use("2", "calc__fail", {}), use("3", "calc__slow", {})], "done"],
+    { calc: stdio(dir) }, "tools: {deny: ['calc__f*']}\ntool_timeouts: {overrides: {calc__slow: 0.2}}\n");
+  const outputs = listed.result.steps[0].calls.map((call) => call.output);
+  assert.equal(outputs[0], "2 none", listed.err);
+  assert.match(outputs[1], /there is no tool/);
+  assert.match(outputs[2], /ran out of time/);
 });
 
 test("a tool of a server over streamable HTTP is called", async (_, dir) => {
@@ -261,6 +277,62 @@ test("a form of a server is cancelled when nobody is there", async (_, dir) => {
   assert.equal(result.steps[0].calls[0].output, '{"action":"cancel"}');
   const log = readFileSync(join(dir, "store/default/agents/default/sessions/default.log.jsonl"), "utf8");
   assert.match(log, /"type":"elicitation".*"server":"calc".*"action":"cancel"/);
+});
+
+// A server that keeps to the framing of the protocol and to nothing else.
+const ODD = `
+const say = (value) => process.stdout.write(JSON.stringify({ jsonrpc: "2.0", ...value }) + "\\n");
+const tool = (name, inputSchema) => ({ name, description: "d", inputSchema: inputSchema ?? { type: "object" } });
+const calls = { large: { content: [{ type: "text", text: "z".repeat(3_000_000) }] }, bare: { content: "text alone" } };
+require("node:readline").createInterface({ input: process.stdin }).on("line", (line) => {
+  const { id, method, params } = JSON.parse(line);
+  if (method === "initialize") say({ id, result: { protocolVersion: "2025-06-18", capabilities: { tools: {} }, serverInfo: { name: "odd", version: "1" } } });
+  else if (method === "tools/list") say({ id, result: { nextCursor: "again", tools: ["large", "bare", "refused", "huge", "silent"].map((name) => tool(name)).concat(tool("broken", { type: "objekt", properties: 7 })) } });
+  else if (method !== "tools/call") id !== undefined && say({ id, error: { code: -32601, message: "no" } });
+  else if (params.name === "refused") say({ id, error: { code: "x" } });
+  else if (params.name === "huge") say({ id, result: { content: [{ type: "text", text: "z".repeat(17_000_000) }] } });
+  else if (calls[params.name]) say({ id, result: calls[params.name] });
+});
+`;
+
+test("nothing of a server that does not keep to the protocol is lost without a word", async (_, dir) => {
+  writeFileSync(join(dir, "odd.cjs"), ODD);
+  const { result, err } = await run(dir, [["large", "bare", "refused", "huge", "silent", "broken"].map((name) => use(name, `odd__${name}`, {})), "done"],
+    { odd: { command: process.execPath, args: [join(dir, "odd.cjs")], timeout: "PT1.5S" } });
+  const outputs = result.steps[0].calls.map((call) => call.output);
+  assert.match(outputs[0], /OFFLOADED[\s\S]*3000000 bytes/, err);
+  assert.equal(outputs[1], '"text alone"');
+  assert.match(outputs[2], /refused tools\/call: it gives no reason/);
+  assert.match(outputs[3], /answered with more than 16 MiB/);
+  assert.match(outputs[4], /did not answer within 1.5 s; timeout in tools.json allows it more; it may or may not have taken effect$/);
+  assert.match(outputs[5], /there is no tool/);
+  const log = readFileSync(join(dir, "store/default/agents/default/sessions/default.log.jsonl"), "utf8");
+  assert.equal(log.match(/"type":"problem"/g).length, 1, "one sentence for all tools that are left out");
+  assert.match(log, /left out \(and 6 more\)/);
+});
+
+test("over HTTP, an answer that is too large and a page in place of an answer are told apart", async (_, dir) => {
+  const http = createServer(async (req, res) => {
+    let body = "";
+    for await (const chunk of req) body += chunk;
+    const { id, method } = JSON.parse(body || "{}"), say = (result) => res.writeHead(200, { "content-type": "application/json" }).end(JSON.stringify({ jsonrpc: "2.0", id, result }));
+    if (req.url === "/page") res.writeHead(200, { "content-type": "text/html" }).end("<p>Hello</p>");
+    else if (method === "initialize") say({ protocolVersion: "2025-06-18", capabilities: { tools: {} }, serverInfo: { name: "x", version: "1" } });
+    else if (method === "tools/list") say({ tools: [{ name: "huge", inputSchema: { type: "object" } }] });
+    else if (method === "tools/call") say({ content: [{ type: "text", text: "z".repeat(17_000_000) }] });
+    else res.writeHead(req.method === "POST" && id === undefined ? 202 : 405).end();
+  });
+  await new Promise((yes) => http.listen(0, "127.0.0.1", yes));
+  const at = `http://127.0.0.1:${http.address().port}`;
+  try {
+    const { result, err } = await run(dir, [[use("1", "web__huge", {})], "done"], { page: { url: `${at}/page` }, web: { url: `${at}/mcp`, protocolVersion: "2025-06-18" } });
+    assert.match(result.steps[0].calls[0].output, /answered with more than 16 MiB/, err);
+    const log = readFileSync(join(dir, "store/default/agents/default/sessions/default.log.jsonl"), "utf8");
+    assert.match(log, /"problem":"the MCP server \\"page\\" did not answer as MCP says/);
+  } finally {
+    http.closeAllConnections();
+    http.close();
+  }
 });
 
 test("both eras of the protocol are spoken, found out or pinned", async (_, dir) => {

@@ -69,6 +69,53 @@ TEST(a_limit_of_a_run_or_a_day_ends_the_turn)
 	}
 }
 
+TEST(the_limit_of_a_day_counts_what_all_agents_of_the_workspace_have_used)
+{
+	struct agent_result result;
+	struct jv *usage, *sum;
+	struct bench b;
+	struct err err;
+
+	bench_open_disk(&b, "");
+	configure(&b, "", recording(b.arena, two_steps), "spend:\n  max_tokens_per_day: 30\n");
+	usage = jv_object(b.arena);
+	jv_set_int(b.arena, usage, "input_tokens", 30);
+	CHECK_OK(usage_add(b.ws, &b.ctx, (struct session_ref){STR("writer"), STR("x")}, usage, &err), err);
+	CHECK_ERR(say(&b, STR_NONE, "Go", &result, &err), err, ERR_QUOTA);
+	CHECK_OK(usage_sum(b.ws, &b.ctx, STR_NONE, 0, &sum, &err), err);
+	CHECK_INT(jv_get_int(sum, "total_tokens", 0), 30);
+	CHECK_OK(usage_sum(b.ws, &b.ctx, STR("default"), 0, &sum, &err), err);
+	CHECK_INT(jv_get_int(sum, "total_tokens", -1), 0);
+}
+
+TEST(a_limit_in_dollars_needs_the_price_of_a_model_that_costs_something)
+{
+	static const struct {
+		const char *price, *model;
+		bool is_refused;
+	} cases[] = {{"", "openai:m", true},
+		     {"", "ollama:m", false},
+		     {"  price: {input: 0, output: 0}\n", "openai:m", false},
+		     {"  fallback: [\"openai:other\"]\n", "ollama:m", true}};
+
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		struct agent_opts opts = {0};
+		struct agent *agent = NULL;
+		struct bench b;
+		struct err err;
+		int r;
+
+		setenv("OPENAI_API_KEY", "k", 1);
+		bench_open_disk(&b, "");
+		configure(&b, cases[i].price, str_of(cases[i].model), "spend:\n  max_usd_per_day: 1\n");
+		r = agent_open(b.ws, &opts, &agent, &err);
+		CHECK_INT(r, cases[i].is_refused ? -ERR_INVALID : 0);
+		if (r)
+			CHECK_HAS(str_of(err.msg), STR("is not known"));
+		agent_close(agent);
+	}
+}
+
 TEST(another_model_answers_when_one_fails)
 {
 	const char *const one[] = {"[" CALL("a", "ls", "{}") "]", NULL};

@@ -178,7 +178,7 @@ test("a file that is wrong is reported with its line and hurts no other", async 
     put(dir, "workflows/wrong.yaml", text);
     const { code, text: out, err } = await stead(dir, ["workflow", "list"]).end;
     assert.equal(code, 0, err);
-    assert.match(out, /^good\t1 steps/);
+    assert.match(out, /^good\t1 step\t/);
     assert.match(err, message);
   }
 });

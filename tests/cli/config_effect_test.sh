@@ -50,7 +50,7 @@ proved durability tests/workspace/workspace_test.c the_quota_of_agent_yaml_bound
 effect quota.bytes 'quota: {bytes: 4}' 'quota: {bytes: 5}' 'stead write a --content 12345'
 effect quota.files 'quota: {files: 1}' 'quota: {files: 2}' 'stead write a --content 1; stead write b --content 1 | cut -c1-20'
 effect quota.file_size 'quota: {file_size: 4}' 'quota: {file_size: 5}' 'stead write a --content 12345'
-effect quota.user.bytes 'quota: {user: {bytes: 4}}' 'quota: {user: {bytes: 5}}' 'stead write --user ann a --content 12345'
+effect quota.user.bytes 'quota: {user: {bytes: 516}}' 'quota: {user: {bytes: 517}}' 'stead write --user ann a --content 12345'
 effect quota.user.files 'quota: {user: {files: 1}}' 'quota: {user: {files: 2}}' \
 	'stead write --user ann a --content 1; stead write --user ann b --content 1 | cut -c1-20'
 write='for i in 1 2 3 4 5 6; do stead write a --mode overwrite --content $i$(head -c 9000 /dev/zero | tr "\0" $i); done >/dev/null'
@@ -70,6 +70,7 @@ effect heartbeat.enabled 'heartbeat: {enabled: true}' 'heartbeat: {enabled: fals
 effect heartbeat.active_hours 'heartbeat: {enabled: true, active_hours: "08:00-09:00"}' 'heartbeat: {enabled: true, active_hours: "09:01-07:59"}' \
 	"export STEAD_TEST_CLOCK_NS=1772352000000000000; $beat"
 proved heartbeat.interval_minutes tests/runner/runner_test.c the_heartbeat_is_due_at_multiples_of_its_interval
+proved heartbeat.suppress_ok tests/runner/runner_test.c an_answer_of_heartbeat_ok_is_sent_only_if_that_is_wanted
 proved heartbeat.when tests/runner/runner_test.c a_heartbeat_on_changes
 effect builtins.cron.enabled 'builtins: {cron: {enabled: true}}' 'builtins: {cron: {enabled: false}}' 'stead tools'
 effect builtins.cron.config.max_tasks 'builtins: {cron: {config: {max_tasks: 0}}}' 'builtins: {cron: {config: {max_tasks: 1}}}' \
@@ -117,6 +118,7 @@ effect sandbox.env.NAME 'sandbox: {env: {NAME: one}}' 'sandbox: {env: {NAME: two
 effect sandbox.paths 'sandbox: {paths: [/var/log]}' 'name: x' "stead exec -- ls -d /var/log | grep -c '^/'"
 effect sandbox.exclude 'sandbox: {exclude: ["*.tmp"]}' 'sandbox: {exclude: ["*.bak"]}' 'sh "echo 1 >a.tmp" >/dev/null; stead ls'
 effect code.interpreters.NAME 'code: {interpreters: {NAME: [echo, one]}}' 'code: {interpreters: {NAME: [echo, two]}}' 'stead call run_code language=NAME code=x'
+proved code.preload tests/home/code/code_test.c modules_to_preload
 fn() { printf 'code: {functions: {NAME: {code: "%s", %s}}}' "$2" "$1"; }
 effect code.functions.NAME.code "$(fn 'runtime: python' 'def run(i): return 1')" "$(fn 'runtime: python' 'def run(i): return 2')" 'stead call call_function function=NAME'
 effect code.functions.NAME.runtime "$(fn 'runtime: sh' 'echo 1 >&3')" "$(fn 'runtime: python' 'echo 1 >&3')" 'stead call call_function function=NAME'
@@ -218,6 +220,9 @@ effect browser.timeout_seconds 'browser: {enabled: true, program: /bin/cat, time
 desk=tests/runner/desk_test.c
 proved heartbeat.output.channel tests/runner/runner_test.c the_answer_of_a_heartbeat_goes_to_its_chat
 proved heartbeat.output.chat_id tests/runner/runner_test.c the_answer_of_a_heartbeat_goes_to_its_chat
+for key in output.target_id target_channel target_id delivery; do
+	proved heartbeat.$key tests/runner/runner_test.c the_answer_of_a_heartbeat_goes_where_the_words_of_openpaw_say
+done
 for key in type token base_url; do proved channel.$key $desk 'scene_open(struct scene'; done
 proved channel.name $desk two_channels_have_names
 proved channels $desk two_channels_have_names
@@ -227,6 +232,9 @@ proved channel.allowed_users $desk an_empty_list_admits_nobody
 proved channel.allow_all $desk everybody_may_talk
 for key in allowed_groups mention_required triggers user_aliases user_aliases.NAME context_messages; do
 	proved channel.$key $desk in_a_group_a_mention_counts
+done
+for key in channel_log channel_log.enabled channel_log.retention_days; do
+	proved channel.$key tests/home/channels/channels_test.c the_log_of_a_chat_ends
 done
 proved queue.mode $desk interrupt_stops_the_running_turn
 proved queue.debounce_ms $desk collected_messages_are_one_turn

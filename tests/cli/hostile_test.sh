@@ -49,6 +49,15 @@ refuses "an empty path" 2 cat ''
 refuses "an empty workspace name of another case" 2 -w X ls
 refuses "JSON that nests too deep" 2 call ls "$(printf '[%.0s' {1..1000})"
 refuses "a directory of one's own that is missing" 3 ls --files "$home/none"
+refuses "a memory limit in no unit" 2 exec --memory 1x true
+refuses "an empty memory limit" 2 exec --memory '' true
+refuses "a memory limit that no program fits into" 2 exec --memory 1000 true
+refuses "a variable without a name" 2 exec --env =1 true
+refuses "a name that cannot be a variable" 2 exec --env 'a b=1' true
+refuses "a session that is not named" 2 exec --keep session true
+refuses "a job that would end with the command" 9 call start_job 'command=sleep 1'
+refuses "a mount over nothing" 2 mount ''
+refuses "nothing to drop" 2 sandbox drop
 refuses "JSON errors too" 2 --json "$escape"
 
 head -c 50000000 /dev/urandom >big

@@ -44,6 +44,8 @@ git() { command git -c user.name=Test -c user.email=test@example.com -c init.def
 mkdir m1 m2
 check "it says where it is mounted" "mounted at $home/m1; to end it: stead umount $home/m1" "$("$stead" mount m1)"
 
+check "the root directory is not mounted over" "2" "$("$stead" mount / 2>err; echo $?)"
+
 # --- what programs write is in the workspace
 echo hello >m1/a.txt
 check "a file that a program closed can be read by another command" "hello" "$("$stead" cat a.txt)"
@@ -126,6 +128,12 @@ check "what is mounted into a task is an ordinary file" "same" "$(cmp m2/source/
 check "which cannot be changed" "refused refused" "$(echo x 2>/dev/null >>m2/source/input.bin && echo changed || echo refused) $(
 	echo x 2>/dev/null >m2/source/new && echo made || echo refused)"
 cp m2/source/input.bin m2/copy.bin && "$stead" umount m2
+check "a command with the task as its root sees it" "same" "$("$stead" exec --root "task:$item" cat /task/source/input.bin | cmp - other-store/input.bin && echo same)"
+check "and so do the commands over files" "source/ 1 same" "$("$stead" ls --root "task:$item" | grep source) $(
+	"$stead" find --root "task:$item" '*.bin' source | wc -l) $("$stead" cat --root "task:$item" source/input.bin | cmp - other-store/input.bin && echo same)"
+check "nothing is written below what is mounted" "6" "$(echo x | "$stead" write --root "task:$item" source/new 2>/dev/null; echo $?)"
+check "what it would change there cannot be held" "9" "$("$stead" exec --root "task:$item" --hold true 2>/dev/null; echo $?)"
+check "a task that does not exist is not mounted" "3" "$("$stead" mount --root task:TASK-1 m2 2>/dev/null; echo $?)"
 check "a command of a check reads it too" "0" "$("$stead" board complete "$item" --artifact copy.bin --summary 'The input was compared with its copy.' >complete.txt 2>&1
 	echo $?)"
 
@@ -147,5 +155,19 @@ check "a killed process leaves a mount that does not answer" "1" "$(until_is 1 s
 check "which the next mount replaces" "kept" "$("$stead" mount m1 >/dev/null && cat m1/kept)"
 kill -KILL "$(pid_of m1)"
 check "and which umount removes" "0 " "$("$stead" umount m1; echo $? "$(pid_of m1)")"
+
+# --- a user, through fusermount3. The device is open to users in a mount namespace of its own.
+as_user() { # what a shell of the user "nobody" does
+	unshare -m sh -c '{ [ -e fuse ] || mknod -m 666 fuse c 10 229; } && mount --bind fuse /dev/fuse && exec "$@"' sh \
+		env HOME="$home/user" STEAD_STORE="disk:$home/user/ws" setpriv --reuid 65534 --regid 65534 --clear-groups sh -c "$1" 2>&1
+}
+if [ "$(id -u)" = 0 ] && [ -u "$(command -v fusermount3)" ] && id nobody >/dev/null 2>&1 && unshare -m true 2>/dev/null; then
+	cp "$stead" user-stead
+	mkdir user user/m9 && chown -R 65534:65534 user && chmod 755 "$home" user-stead
+	check "a user mounts, writes and unmounts" "one two 0 2" "$(as_user 'cd user; s=../user-stead; echo one | $s write a >/dev/null
+		$s mount m9 >/dev/null && cat m9/a && echo two >m9/b && $s umount m9 && $s cat b && echo $? $($s ls | wc -l)' | paste -sd' ')"
+	check "what fusermount3 refuses is in the message" "1" "$(as_user 'cd user; ../user-stead mount /proc' | grep -c 'fusermount3 refused to mount "/proc" (.*proc')"
+	rm -f fuse
+fi
 echo "1..$number"
 [ $failures = 0 ]

@@ -57,6 +57,9 @@ check "the secret is nowhere in the workspace but in .env" "$home/.env" "$(grep 
 configure <<<"sandbox: {secrets: [{name: API_KEY, host: api.test}]}"
 check "doctor names a secret whose host is not allowed" 1 \
 	"$("$stead" doctor 2>&1 | grep -c 'API_KEY is granted to api.test, which sandbox.network does not allow')"
+echo "API_KEY=short" >"$home/.env"
+check "doctor names a secret that is too short" 1 "$("$stead" doctor 2>&1 | grep -c 'API_KEY must have 8 to')"
+cp "$dir/env" "$home/.env"
 configure <<<"sandbox: {$allowed, network_bytes: 100}"
 check "sandbox.network_bytes bounds what is moved" 1 \
 	"$("$stead" exec -- curl -s http://plain.test/ 2>&1 >/dev/null | grep -c 'sandbox.network_bytes raises the limit')"

@@ -49,6 +49,23 @@ for line in one two; do
 	stead call --dialect openpaw write_file file_path=log.md content="$line"$'\n' >/dev/null
 done
 is "openpaw: write_file appends to a file that exists" "one two" "$(tr '\n' ' ' <agent_workspaces/my_agent/log.md | sed 's/ $//')"
+cat >agent_workspaces/my_agent/agent.yaml <<'END'
+name: Ops
+description: Looks after servers
+timezone: America/Denver
+model: {provider: anthropic, model: claude-sonnet-4-5, api_key: "${ANTHROPIC_API_KEY}", temperature: 0.2, max_turns: 20}
+channel: {type: telegram, token: "${TELEGRAM_BOT_TOKEN}", allowed_users: [7], allowed_groups: []}
+queue: {mode: steer, debounce_ms: 200}
+builtins: {allow: [], deny: [elevenlabs]}
+heartbeat:
+  enabled: true
+  interval_minutes: 15
+  active_hours: "08:00-18:00"
+  suppress_ok: true
+  output: {channel: telegram, chat_id: 7}
+END
+is "openpaw: every key of its agent.yaml is accepted" "" \
+	"$(ANTHROPIC_API_KEY=k TELEGRAM_BOT_TOKEN=1:t stead doctor my_agent | grep '^wrong')"
 printf 'builtins:\n  allow: []    # Empty = allow all available\n  deny:\n    - elevenlabs\n' >agent_workspaces/my_agent/agent.yaml
 is "openpaw: its builtins are accepted" "" "$(stead doctor my_agent | grep '^wrong')"
 printf 'builtins:\n  allow:\n    - brave_search  # Enable documentation search\n    - send_message  # Progress updates\n' >agent_workspaces/my_agent/agent.yaml

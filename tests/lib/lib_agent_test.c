@@ -96,3 +96,18 @@ TEST(names_of_the_workspace_are_reserved_and_all_are_named)
 	CHECK_HAS(str_of(error.message), STR("read_file, spawn_agent"));
 	stead_close(stead);
 }
+
+TEST(a_tool_whose_name_no_provider_takes_is_refused)
+{
+	struct stead *stead = open_memory();
+	struct stead_error error = {0};
+	struct stead_tool tool = {
+		.size = sizeof tool, .name = "square root", .description = "x", .input_schema = schema, .call = square};
+	struct stead_agent_options options = {
+		.size = sizeof options, .model = model_that_calls("x"), .tools = &tool, .tool_count = 1};
+	struct stead_agent *agent;
+
+	CHECK_INT(stead_agent_open(stead, &options, &agent, &error), STEAD_INVALID);
+	CHECK_HAS(str_of(error.message), STR("the name of the tool \"square root\" is not 1 to 64 letters"));
+	stead_close(stead);
+}

@@ -6,6 +6,7 @@
 
 #include "base/limits.h"
 #include "lib_fix.h"
+#include "memory_use.h"
 #include "temp_dir.h"
 
 #define STREAM_SIZE ((uint64_t)256 * MIB)
@@ -42,21 +43,6 @@ static int take(void *arg, const void *bytes, size_t count)
 	return s->is_wrong;
 }
 
-/* getrusage() would count what the process was before it became this program. */
-static long peak_kib(void)
-{
-	FILE *f = fopen("/proc/self/status", "r");
-	char line[256];
-	long kib = -1;
-
-	while (f && kib < 0 && fgets(line, sizeof line, f))
-		if (strncmp(line, "VmHWM:", 6) == 0)
-			kib = strtol(line + 6, NULL, 10);
-	if (f)
-		fclose(f);
-	return kib;
-}
-
 TEST(a_stream_of_256_mib_needs_less_than_32_mib)
 {
 	char store[300];
@@ -74,8 +60,8 @@ TEST(a_stream_of_256_mib_needs_less_than_32_mib)
 	CHECK_DONE(stead_read_stream(stead, NULL, "large.bin", &sink, NULL, &error), error);
 	CHECK_INT(out.at, STREAM_SIZE);
 	stead_close(stead);
-	printf("# %ld KiB at its peak\n", peak_kib());
-	CHECK(peak_kib() > 0 && peak_kib() < 32 * 1024);
+	printf("# %ld KiB at its peak\n", memory_kib("VmHWM"));
+	CHECK(memory_kib("VmHWM") < 32 * 1024);
 }
 
 static int hook_output;

@@ -83,11 +83,10 @@ static struct jv *server_of(const char *url, const struct jv *context)
 
 static void call(struct mcp_client *c, struct str tool, const struct jv *args)
 {
-	struct str text;
-	bool is_error;
+	struct mcp_result result;
 	struct err err;
 
-	if (mcp_client_call(c, &ctx, tool, args, &host, &text, &is_error, &err) != 0)
+	if (mcp_client_call(c, &ctx, tool, args, &host, &result, &err) != 0)
 		fprintf(stderr, "%.*s: %s\n", STR_ARG(tool), err.msg);
 }
 

@@ -122,6 +122,30 @@ TEST(the_instructions_name_only_tools_that_are_offered)
 	session_close(&s);
 }
 
+TEST(the_instructions_are_in_the_words_of_the_dialect)
+{
+	static const struct {
+		const char *dialect, *words;
+	} rows[] = {
+		{"openpaw", "overwrite_file, grep_files, glob_files."},
+		{"agentscope", "Work with list_files, read_file"},
+		{"loomflow", "Work with ls, read, edit, write, grep, find."},
+		{"wacht", "Paths begin with /task. Work with list_directory, read_file"},
+		{"anthropic-memory", "Paths begin with /memories. Work with memory."},
+		{"filesystem", "Paths are relative to its root. Work with list_directory"},
+	};
+
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		struct session_how how = {
+			.store_url = STR("memory:"), .sets = "default", .dialect = str_of(rows[i].dialect)};
+		struct session s;
+
+		session_open_how(&s, &how);
+		CHECK_HAS(jv_get_str(jv_get(answer(&s, HELLO), "result"), "instructions"), str_of(rows[i].words));
+		session_close(&s);
+	}
+}
+
 TEST(a_change_has_the_name_and_the_session_of_its_client)
 {
 	struct session s;

@@ -361,6 +361,75 @@ TEST(changes_of_one_path_take_effect_in_the_order_in_which_they_came)
 	session_close(&s);
 }
 
+static struct str content_of(const struct jv *reply)
+{
+	return jv_get_str(jv_get(jv_get(reply, "result"), "structuredContent"), "content");
+}
+
+TEST(many_quick_calls_at_once_are_answered_in_their_order)
+{
+	struct session s;
+	struct buf b;
+
+	session_open(&s);
+	for (int i = 0; i < 8; i++)
+		session_write(&s, arena_printf(s.arena, "f%d.txt", i).ptr, arena_printf(s.arena, "text %d", i).ptr);
+	buf_init(&b, s.arena, 4 * MIB);
+	for (int i = 0; i < 2000; i++) {
+		if (i % 97 == 96) /* looks like a call, and is something else */
+			buf_printf(&b,
+				   "{\"jsonrpc\":\"2.0\",\"id\":%d,\"method\":\"ping\",\"params\":{\"x\":\"tools/"
+				   "call\"}}\n",
+				   i);
+		else
+			buf_printf(&b, CALL("%d", "read_file", "{\"path\":\"f%d.txt\"}") "\n", i, i % 8);
+	}
+	session_send(&s, buf_str(&b));
+	for (int i = 0; i < 2000; i++) {
+		struct jv *reply = session_next(&s);
+
+		CHECK_INT(jv_get_int(reply, "id", -1), i);
+		if (i % 97 != 96)
+			CHECK_STR(content_of(reply), arena_printf(s.arena, "text %d", i % 8));
+	}
+	session_close(&s);
+}
+
+/* Takes the answers to `count` reads, of ids below 1000, and of one change. */
+static void check_reads(struct session *s, int count, struct str content)
+{
+	for (int i = 0; i <= count; i++) {
+		struct jv *reply = session_next(s);
+
+		while (!jv_get(reply, "id"))
+			reply = session_next(s);
+		if (jv_get_int(reply, "id", -1) < 1000)
+			CHECK_STR(content_of(reply), content);
+	}
+}
+
+TEST(reads_that_came_before_a_change_see_the_file_as_it_was)
+{
+	struct session s;
+
+	session_open(&s);
+	session_write(&s, "f.txt", "round 0");
+	for (int round = 1; round < 30; round++) {
+		struct buf b;
+
+		buf_init(&b, s.arena, 1 * MIB);
+		for (int i = 0; i < 60; i++)
+			buf_printf(&b, CALL("%d", "read_file", "{\"path\":\"f.txt\"}") "\n", i);
+		buf_printf(&b,
+			   CALL("1000", "write_file",
+				"{\"path\":\"f.txt\",\"content\":\"round %d\",\"mode\":\"overwrite\"}") "\n",
+			   round);
+		session_send(&s, buf_str(&b));
+		check_reads(&s, 60, arena_printf(s.arena, "round %d", round - 1));
+	}
+	session_close(&s);
+}
+
 /* More than there are threads of any kind. */
 #define WAITING 100
 

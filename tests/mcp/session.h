@@ -40,6 +40,7 @@ static void *session_serve(void *arg)
 struct session_how {
 	struct str store_url, files_dir;
 	const char *sets; /* NULL: all tools, and structured results */
+	struct str dialect;
 };
 
 static void session_open_how(struct session *s, const struct session_how *how)
@@ -54,8 +55,9 @@ static void session_open_how(struct session *s, const struct session_how *how)
 	int in[2], out[2];
 
 	*s = (struct session){.arena = arena_new(), .status = -1, .opts = {.structured = !how->sets}};
+	dialect_opts(how->dialect, &opts);
 	CHECK_OK(workspace_open(&opts, &s->ws, &err), err);
-	CHECK_OK(toolset_new(s->ws, STR(""), &s->all, &err), err);
+	CHECK_OK(toolset_new(s->ws, how->dialect, &s->all, &err), err);
 	CHECK_OK(toolset_choose(s->all, &choice, &s->set, &err), err);
 	CHECK(pipe2(in, O_CLOEXEC) == 0 && pipe2(out, O_CLOEXEC) == 0);
 	s->server_in = in[0];

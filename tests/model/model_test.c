@@ -188,6 +188,105 @@ TEST(chat_calls_without_index_and_id_are_told_apart)
 		      "{\"type\":\"tool_use\",\"id\":\"call_2\",\"name\":\"b\",\"input\":{\"x\":1}}]"));
 }
 
+TEST(calls_with_the_same_id_are_told_apart)
+{
+	const char *const answers[] = {
+		STUB_STREAM "data: {\"choices\":[{\"delta\":{\"tool_calls\":["
+			    "{\"index\":0,\"id\":\"c\",\"function\":{\"name\":\"a\",\"arguments\":\"{}\"}},"
+			    "{\"index\":1,\"id\":\"c\",\"function\":{\"name\":\"a\",\"arguments\":\"{}\"}},"
+			    "{\"index\":2,\"id\":\"c_1\",\"function\":{\"name\":\"a\",\"arguments\":\"{}\"}}]},"
+			    "\"finish_reason\":\"stop\"}]}\n\n",
+		NULL};
+	struct fix f;
+
+	fix_open(&f, "openai", answers);
+	CHECK_OK(ask_with(&f, HELLO), f.err);
+	CHECK_STR(jv_get_str(jv_at(f.answer.content, 0), "id"), STR("c"));
+	CHECK_STR(jv_get_str(jv_at(f.answer.content, 1), "id"), STR("c_1"));
+	CHECK_STR(jv_get_str(jv_at(f.answer.content, 2), "id"), STR("c_1_2"));
+}
+
+#define INVENTED                                                                                                       \
+	"[{\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":\"hello\"}]},"                                   \
+	"{\"role\":\"assistant\",\"content\":["                                                                        \
+	"{\"type\":\"tool_use\",\"id\":\"functions.a:0\",\"name\":\"multi_tool.a b\",\"input\":{}},"                   \
+	"{\"type\":\"tool_use\",\"id\":\"t2\",\"name\":\"\",\"input\":{}}]},"                                          \
+	"{\"role\":\"user\",\"content\":["                                                                             \
+	"{\"type\":\"tool_result\",\"tool_use_id\":\"functions.a:0\",\"content\":\"x\"},"                              \
+	"{\"type\":\"tool_result\",\"tool_use_id\":\"t2\",\"content\":\"x\"}]}]"
+
+TEST(names_and_ids_that_a_model_invented_are_sent_back_as_the_provider_accepts_them)
+{
+	static const struct {
+		const char *provider, *name, *id, *result, *none;
+	} cases[] = {
+		{"anthropic", "\"name\":\"multi_tool_a_b\"", "\"id\":\"functions_a_0\"",
+		 "\"tool_use_id\":\"functions_a_0\"", "\"name\":\"unknown\""},
+		{"openai", "\"name\":\"multi_tool_a_b\"", "\"id\":\"functions.a:0\"",
+		 "\"tool_call_id\":\"functions.a:0\"", "\"name\":\"unknown\""},
+		{"openai-responses", "\"name\":\"multi_tool_a_b\"", "\"call_id\":\"functions_a_0\"",
+		 "\"type\":\"function_call_output\",\"call_id\":\"functions_a_0\"", "\"name\":\"unknown\""},
+	};
+
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		const char *const answers[] = {"HTTP/1.1 404 No\r\ncontent-length: 0\r\n\r\n", NULL};
+		struct fix f;
+
+		fix_open(&f, cases[i].provider, answers);
+		CHECK_ERR(ask_with(&f, INVENTED), f.err, ERR_NOT_FOUND);
+		CHECK_HAS(request(&f, 0), str_of(cases[i].name));
+		CHECK_HAS(request(&f, 0), str_of(cases[i].id));
+		CHECK_HAS(request(&f, 0), str_of(cases[i].result));
+		CHECK_HAS(request(&f, 0), str_of(cases[i].none));
+	}
+}
+
+TEST(tokens_that_cannot_be_are_not_counted)
+{
+	const char *const answers[] = {
+		STUB_STREAM "data: {\"choices\":[{\"delta\":{\"content\":\"x\"},\"finish_reason\":\"stop\"}],"
+			    "\"usage\":{\"prompt_tokens\":-1,\"completion_tokens\":3}}\n\n",
+		NULL};
+	struct fix f;
+
+	fix_open(&f, "openai", answers);
+	CHECK_OK(ask_with(&f, HELLO), f.err);
+	CHECK_INT(f.answer.usage.input, 0);
+	CHECK_INT(f.answer.usage.output, 3);
+}
+
+#define C_DELTA(DELTA) "data: {\"choices\":[{\"delta\":{" DELTA "}}]}\n\n"
+#define C_CALL(TEXT)   C_DELTA("\"tool_calls\":[{\"index\":0,\"function\":{\"arguments\":\"" TEXT "\"}}]")
+#define C_STOP         "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n"
+
+TEST(a_character_whose_halves_are_in_two_events_is_one)
+{
+	const char *const answers[] = {STUB_STREAM C_DELTA("\"content\":\"A \\ud83d\"") C_DELTA("\"role\":null")
+					       C_DELTA("\"content\":\"\\uDE00 \\\\ud83d \\ud83d\\ude01\\uD83D\"")
+						       C_DELTA("\"content\":\"\\ude02\"")
+							       C_CALL("{\\\"a\\\": \\\"\\ud83d") C_CALL("\\ude03\\\"}")
+								       C_STOP,
+				       NULL};
+	struct fix f;
+
+	fix_open(&f, "openai", answers);
+	CHECK_OK(ask_with(&f, HELLO), f.err);
+	CHECK_STR(buf_str(&f.shown), STR("A \xF0\x9F\x98\x80 \\ud83d \xF0\x9F\x98\x81\xF0\x9F\x98\x82"));
+	CHECK_STR(json(&f, jv_get(jv_at(f.answer.content, 1), "input")), STR("{\"a\":\"\xF0\x9F\x98\x83\"}"));
+}
+
+TEST(half_a_character_within_a_text_is_not_json)
+{
+	const char *const answers[] = {STUB_STREAM C_DELTA("\"content\":\"A \\ud83d B\"") C_STOP,
+				       STUB_STREAM C_DELTA("\"content\":\"\\ude00\"") C_STOP,
+				       STUB_STREAM C_DELTA("\"content\":\"whole\"") C_STOP, NULL};
+	struct fix f;
+
+	fix_open(&f, "openai", answers);
+	CHECK_OK(ask_with(&f, HELLO), f.err);
+	CHECK_INT(f.answer.attempts, 3);
+}
+
 TEST(arguments_that_are_not_json_are_kept_and_marked)
 {
 	const char *const answers[] = {
@@ -272,6 +371,7 @@ TEST(a_pause_beyond_the_deadline_is_not_begun)
 	f.ctx.deadline_ns = clock_monotonic_ns() + 60 * NS_PER_S;
 	CHECK_ERR(ask_with(&f, HELLO), f.err, ERR_RATE_LIMITED);
 	CHECK(f.err.retryable);
+	CHECK_HAS(str_of(f.err.msg), STR("asked again in 3600 s"));
 }
 
 TEST(what_will_not_pass_is_not_tried_again)

@@ -441,7 +441,7 @@ TEST(a_refused_connection_was_not_sent_and_works_again_when_the_server_is_back)
 
 TEST(a_server_that_falls_silent_ends_the_request_at_every_stage)
 {
-	struct net *n = net_open((struct http_opts){.stall_ms = 150});
+	struct net *n = net_open((struct http_opts){.stall_ms = 800});
 	static const struct proxy_plan plans[] = {
 		{.fault = PROXY_STALL},
 		{.fault = PROXY_STALL_ANSWER},

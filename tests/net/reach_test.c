@@ -161,11 +161,17 @@ TEST(urls_are_read_strictly)
 		{"http://h:8080?q", "http://h:8080/?q"},
 		{" http://[2001:DB8::1]:81/x ", "http://[2001:db8::1]:81/x"},
 		{"http://h/%41%zz", "http://h/%41%25zz"},
+		{"http://H.example./", "http://h.example/"},
+		{"http://8.8.8.8./", "http://8.8.8.8/"},
+		{"http://3com.example/", "http://3com.example/"},
+		{"http://0xa.b/", "http://0xa.b/"},
 	};
 	static const char *const bad[] = {
 		"ftp://h/",        "h/x",         "http://",       "http://u@h/",      "http://h:0/",
 		"http://h:99999/", "http://h:x/", "http://h\\@x/", "http://a b/",      "http://h\tx/",
-		"http://[::1/",    "http://[x]/", "javascript:1",  "http://\xC3\xA9/", "http://h:-1/"};
+		"http://[::1/",    "http://[x]/", "javascript:1",  "http://\xC3\xA9/", "http://h:-1/",
+		"http://./",       "http://.h/",  "http://a..b/",  "http://h../",      "http://1.2.3.4.5/",
+		"http://h.7/",     "http://0x/"};
 	ARENA_SCOPE struct arena *arena = arena_new();
 	struct err err = {0};
 	struct url url;
@@ -176,6 +182,8 @@ TEST(urls_are_read_strictly)
 	}
 	for (size_t i = 0; i < COUNT(bad); i++)
 		CHECK_ERR(url_parse(arena, str_of(bad[i]), &url, &err), err, ERR_INVALID);
+	CHECK_ERR(url_parse(arena, STR("http://ann:hush@h/"), &url, &err), err, ERR_INVALID);
+	CHECK(!strstr(err.msg, "hush"));
 }
 
 TEST(references_are_resolved_against_their_page)

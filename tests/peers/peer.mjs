@@ -8,7 +8,7 @@ import { join } from "node:path";
 const tests = [];
 
 // run(server, dir, signal): `signal` is aborted when the test has taken `seconds`.
-export function test(name, run, seconds = 30) {
+export function test(name, run, seconds = 100) {
   tests.push({ name, run, seconds });
 }
 

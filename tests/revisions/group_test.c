@@ -9,10 +9,10 @@
 
 #define FILES 8
 
-/* Counts the appends to the log, and ends the process at a change of a file. */
+/* Counts the appends to the log and the lists of it, and ends the process at a change of a file. */
 struct watch {
 	struct store base;
-	int appends;
+	int appends, lists;
 	int left; /* changes until the end; < 0: it does not come */
 };
 
@@ -21,6 +21,7 @@ static int watch_around(struct store *s, struct ctx *ctx, struct store_call *cal
 	struct watch *w = (struct watch *)s;
 
 	w->appends += call->op == STORE_OP_APPEND;
+	w->lists += call->op == STORE_OP_LIST;
 	if ((call->op == STORE_OP_WRITE || call->op == STORE_OP_REMOVE) && w->left-- == 0)
 		_exit(0);
 	return store_forward(s->inner, ctx, call, err);
@@ -140,6 +141,32 @@ TEST(a_group_is_one_append_to_the_log)
 	CHECK_OK(change_all(&r, &group), r.c.err);
 	CHECK_INT(r.log.appends - before, 1);
 	check_new(&r);
+	rig_end(&r);
+}
+
+/* Then the segment that follows does not exist, and whether another process has filled it is asked for each file. */
+TEST(a_group_that_fills_its_segment_does_not_list_the_log_for_each_file)
+{
+	enum { COUNT_OF_FILES = 100, BYTES = 60 * 1024 };
+	struct store_group_item items[COUNT_OF_FILES];
+	struct store_group group = {.items = items, .count = COUNT_OF_FILES};
+	struct source source = {0};
+	struct rig r;
+	int before;
+
+	rig_begin(&r);
+	source.bytes = str_n(arena_alloc(r.c.ctx.arena, BYTES), BYTES);
+	for (int i = 0; i < COUNT_OF_FILES; i++)
+		items[i] = (struct store_group_item){.op = STORE_OP_WRITE,
+						     .path = P(arena_printf(r.c.ctx.arena, "d/%d", i).ptr),
+						     .source = &source,
+						     .cond = ABSENT};
+	put(&r.c, "first", "of the log");
+	before = r.log.lists;
+	CHECK_OK(store_group(r.c.s, &r.c.ctx, &group, &r.c.err), r.c.err);
+	CHECK(r.log.lists - before < 10);
+	put(&r.c, "last", "in the next segment");
+	CHECK_STR(get(&r.c, "last"), STR("in the next segment"));
 	rig_end(&r);
 }
 

@@ -187,6 +187,63 @@ TEST(a_dry_run_tells_the_same_and_changes_nothing)
 	tear_down();
 }
 
+TEST(what_only_history_keeps_is_counted_and_what_is_present_is_not)
+{
+	struct rev_past past = {0};
+
+	set_up();
+	put(rev, "a", str_of(big('1')));
+	CHECK_OK(revisions_past(rev, &ctx, false, &past, &err), err);
+	CHECK_INT(past.bytes, REV_RECORD_BYTES);
+	put(rev, "a", STR("small"));
+	CHECK_OK(store_append(rev, &ctx, P("a"), STR(" and more"), any, NULL, &err), err);
+	CHECK_OK(store_move(rev, &ctx, P("a"), P("b"), any, any, NULL, &err), err);
+	CHECK_OK(revisions_past(rev, &ctx, false, &past, &err), err);
+	CHECK_INT(past.bytes, 4 * REV_RECORD_BYTES + strlen(big('1')));
+	CHECK_OK(store_remove(rev, &ctx, P("b"), false, any, NULL, &err), err);
+	CHECK_OK(revisions_past(rev, &ctx, false, &past, &err), err);
+	CHECK_INT(past.bytes, 4 * REV_RECORD_BYTES + strlen(big('1')) + STR("small and more").len);
+	retain(1);
+	CHECK_OK(revisions_past(rev, &ctx, false, &past, &err), err);
+	CHECK_INT(past.bytes, STR("small and more").len);
+	tear_down();
+}
+
+static struct store *open_with_scratch(void)
+{
+	struct revisions_opts opts = form_opts(REV_FORM);
+	struct store *s;
+
+	opts.scratch = opts.journal ? NULL : store_share(meta_shared);
+	CHECK_OK(store_revisions_open(store_share(inner_shared), store_share(meta_shared), opts, &ctx, &s, &err), err);
+	return s;
+}
+
+TEST(the_sum_of_what_history_keeps_outlives_its_process_and_is_the_same_when_it_is_made_again)
+{
+	struct rev_past past = {0}, stored = {0}, again = {0};
+	struct str text;
+
+	set_up();
+	store_destroy(rev);
+	rev = open_with_scratch();
+	put_numbers("a", 1, 1100);
+	CHECK_OK(revisions_past(rev, &ctx, false, &past, &err), err);
+	put_numbers("a", 1, 10);
+	store_destroy(rev);
+	CHECK_OK(store_read(meta_shared, &ctx, P("past/sum"), STORE_WHOLE, 4096, &text, NULL, &err), err);
+	rev = open_with_scratch();
+	CHECK_OK(revisions_past(rev, &ctx, false, &stored, &err), err);
+	CHECK_INT(stored.stored, 1100);
+	CHECK_OK(revisions_past(rev, &ctx, true, &again, &err), err);
+	CHECK_INT(stored.bytes, again.bytes);
+	retain(5); /* another horizon: the stored sum is not used */
+	stored = (struct rev_past){0};
+	CHECK_OK(revisions_past(rev, &ctx, false, &stored, &err), err);
+	CHECK(stored.bytes < 6 * (REV_RECORD_BYTES + 10));
+	tear_down();
+}
+
 TEST(blobs_go_when_no_kept_revision_needs_them_and_stay_when_one_does)
 {
 	set_up();
@@ -324,35 +381,71 @@ TEST(a_process_that_knows_only_dropped_records_does_not_refer_to_them)
 }
 
 #if REV_FORM == FORM_SEGMENTS
-TEST(whoever_stands_in_a_segment_that_is_gone_finds_the_log_again)
+/* As after a day: segments that have nothing that is kept are removed, lowest first. */
+static void remove_stubs(void)
 {
 	struct store_list_req req = {.recursive = true, .limit = 100};
-	struct store *other;
 	struct store_page page;
+
+	CHECK_OK(store_list(meta_shared, &ctx, P("log"), &req, &page, &err), err);
+	CHECK(page.count >= 3);
+	for (size_t i = 0; i + 2 < page.count; i++)
+		CHECK_OK(store_remove(meta_shared, &ctx, page.entries[i].path, false, any, NULL, &err), err);
+}
+
+/* Another process, which has the log up to `begun`, writes after it went on and was cut. */
+static void write_after_cuts(struct store *other, uint64_t begun)
+{
 	uint64_t head;
 
-	set_up();
-	put_numbers("a", 1, 3);
-	other = open_again();
 	CHECK_OK(revisions_head(other, &ctx, &head, &err), err);
+	CHECK_INT(head, begun);
 	for (int i = 0; i < 4; i++) {
 		put_numbers("a", 1, 20);
 		retain(2);
 	}
-	/* as after a day: segments with nothing left are removed, lowest first */
-	CHECK_OK(store_list(meta_shared, &ctx, P("log"), &req, &page, &err), err);
-	CHECK(page.count >= 3);
-	for (size_t i = 0; i + 1 < page.count && page.entries[i].stat.size < 256; i++)
-		CHECK_OK(store_remove(meta_shared, &ctx, page.entries[i].path, false, any, NULL, &err), err);
+	remove_stubs();
+	CHECK_OK(revisions_head(other, &ctx, &head, &err), err);
+	CHECK_INT(head, begun + 80);
 	put(other, "b", STR("here"));
 	CHECK_OK(revisions_head(other, &ctx, &head, &err), err);
-	CHECK_INT(head, 84);
-	CHECK_STR(at(other, "a", 83), STR("a 20"));
+	CHECK_INT(head, begun + 81);
+	CHECK_STR(at(other, "a", begun + 80), STR("a 20"));
 	store_destroy(other);
 	store_destroy(rev);
 	rev = open_again();
 	CHECK_OK(revisions_head(rev, &ctx, &head, &err), err);
-	CHECK_INT(head, 84);
+	CHECK_INT(head, begun + 81);
+}
+
+TEST(whoever_stands_in_a_segment_that_is_gone_finds_the_log_again)
+{
+	set_up();
+	put_numbers("a", 1, 3);
+	write_after_cuts(open_again(), 3);
+	tear_down();
+}
+
+static uint64_t size_of(const char *path)
+{
+	struct store_stat stat;
+
+	CHECK_OK(store_stat(meta_shared, &ctx, P(path), &stat, &err), err);
+	return stat.size;
+}
+
+TEST(whoever_stands_before_a_segment_that_was_made_and_is_gone_finds_the_log_again)
+{
+	struct str text;
+	int count = 0;
+
+	set_up();
+	text = str_n(memset(arena_alloc(arena, 60 * KIB), 'x', 60 * KIB), 60 * KIB);
+	do
+		put(rev, arena_printf(arena, "large/%d", count++).ptr, text);
+	while (size_of("log/0000000000000001.jsonl") < 4 * MIB);
+	CHECK_INT(count_below("log"), 1); /* it is full, and nothing is in the next one */
+	write_after_cuts(open_again(), (uint64_t)count);
 	tear_down();
 }
 #endif

@@ -12,14 +12,16 @@
 
 static const struct {
 	const char *path;
+	const char *changes;      /* its revisions */
 	const char *at[HEAD + 1]; /* its content after each revision */
 } truth[] = {
-	{"a", {NULL, "one", "one", "two", "two", "two", "two", NULL, NULL, NULL}},
+	{"a", "137", {NULL, "one", "one", "two", "two", "two", "two", NULL, NULL, NULL}},
 	{"b",
+	 "248",
 	 {NULL, NULL, "first", "first", "first,second", "first,second", "first,second", "first,second", "two", "two"}},
-	{"c", {NULL, NULL, NULL, NULL, NULL, "c", "c", "c", "c", "c"}},
-	{"big", {NULL, NULL, NULL, NULL, NULL, NULL, "B", "B", "B", "B"}},
-	{"d", {NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, "d"}},
+	{"c", "5", {NULL, NULL, NULL, NULL, NULL, "c", "c", "c", "c", "c"}},
+	{"big", "6", {NULL, NULL, NULL, NULL, NULL, NULL, "B", "B", "B", "B"}},
+	{"d", "9", {NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, "d"}},
 };
 
 static struct arena *arena;
@@ -34,9 +36,11 @@ struct file {
 static struct file files[16];
 static size_t file_count;
 
+static struct str boot; /* empty: a clean end is not noted */
+
 static struct store *open_over(struct store *inner, struct store *meta)
 {
-	struct revisions_opts opts = {0};
+	struct revisions_opts opts = {.boot_id = boot, .scratch = boot.len ? store_share(meta) : NULL};
 	struct store *rev;
 
 	CHECK_OK(store_revisions_open(store_share(inner), store_share(meta), opts, &ctx, &rev, &err), err);
@@ -114,6 +118,25 @@ static size_t ask(struct store *rev, const char *what)
 	return errors;
 }
 
+/* The list of a path's changes is whole, or an error. */
+static void ask_for_lists(struct store *rev, const char *what)
+{
+	for (size_t p = 0; p < sizeof(truth) / sizeof(truth[0]); p++) {
+		struct rev_query query = {.path = P(truth[p].path)};
+		struct revision *list;
+		char got[HEAD + 1] = "";
+		size_t count;
+
+		if (revisions_query(rev, &ctx, &query, &list, &count, NULL, &err) == -ERR_CORRUPT)
+			continue;
+		for (size_t i = 0; i < count; i++)
+			got[i] = (char)('0' + list[i].number);
+		if (strcmp(got, truth[p].changes) != 0)
+			TEST_FAIL("%s: the changes of \"%s\" are \"%s\", and were \"%s\"", what, truth[p].path, got,
+				  truth[p].changes);
+	}
+}
+
 static void count_damage(void *arg, struct str sentence)
 {
 	(void)sentence;
@@ -130,6 +153,24 @@ static struct store *meta_of(const struct file *list, size_t count)
 	return meta;
 }
 
+/* As a reader does before it looks at the past: a file that is not what its last record says has been changed by
+   another program, or that record was lost. If that is recorded, all answers are asked for again. */
+static void settle(struct store *rev, const char *what)
+{
+	bool any = false;
+
+	for (size_t p = 0; p < sizeof(truth) / sizeof(truth[0]); p++) {
+		bool is_new = false;
+		int r = revisions_settle(rev, &ctx, P(truth[p].path), &is_new, &err);
+
+		if (r != -ERR_CORRUPT)
+			CHECK_OK(r, err);
+		any = any || is_new;
+	}
+	if (any)
+		ask(rev, what);
+}
+
 /* One case: file `at` has other bytes (ptr NULL: it is gone). */
 static void check_case(struct store *inner, size_t at, struct str bytes, const char *what)
 {
@@ -143,14 +184,25 @@ static void check_case(struct store *inner, size_t at, struct str bytes, const c
 	meta = meta_of(changed, file_count);
 	rev = open_over(inner, meta);
 	ask(rev, what);
+	ask_for_lists(rev, what);
+	settle(rev, what);
 	CHECK_OK(revisions_check(rev, &ctx, &check, &err), err);
 	if (!found)
 		TEST_FAIL("%s: the check finds nothing", what);
-	store_destroy(rev);
 	check = (struct rev_check){.found = count_damage, .arg = &left, .repair = true};
+	if (boot.len)
+		CHECK_OK(revisions_check(rev, &ctx, &check, &err), err);
+	store_destroy(rev);
+	if (boot.len == 0)
+		CHECK_OK(revisions_check_files(meta, &ctx, &check, &err), err);
+	found = 0;
+	check = (struct rev_check){.found = count_damage, .arg = &found};
 	CHECK_OK(revisions_check_files(meta, &ctx, &check, &err), err);
+	if (found)
+		TEST_FAIL("%s: after the repair the check finds %zu again", what, found);
 	rev = open_over(inner, meta);
 	ask(rev, arena_printf(arena, "%s, after the repair", what).ptr);
+	settle(rev, arena_printf(arena, "%s, after the repair and a look", what).ptr);
 	put_text(rev, "after", "the repair");
 	store_destroy(rev);
 	store_destroy(meta);
@@ -251,6 +303,32 @@ TEST(lines_that_are_removed_or_swapped_are_found)
 	tear_down(inner);
 }
 
+TEST(a_list_gives_what_comes_before_the_damage)
+{
+	struct store *inner = set_up(), *meta, *rev;
+	struct file changed[16];
+	struct rev_query query = {.newest_first = true, .limit = 100, .until_damage = true};
+	struct revision *list;
+	size_t log = the_log(), starts[64], count;
+	bool more = false;
+
+	memcpy(changed, files, sizeof(changed));
+	line_starts(files[log].bytes, starts);
+	changed[log].bytes = arena_str(arena, files[log].bytes);
+	((char *)changed[log].bytes.ptr)[starts[2] + 20] ^= 1;
+	meta = meta_of(changed, file_count);
+	rev = open_over(inner, meta);
+	CHECK_OK(revisions_query(rev, &ctx, &query, &list, &count, &more, &err), err);
+	CHECK(count > 0 && count < HEAD && list[0].number == HEAD && more);
+	query.until = list[count - 1].number - 1;
+	CHECK_INT(revisions_query(rev, &ctx, &query, &list, &count, &more, &err), -ERR_CORRUPT);
+	query = (struct rev_query){.newest_first = true, .limit = 100};
+	CHECK_INT(revisions_query(rev, &ctx, &query, &list, &count, &more, &err), -ERR_CORRUPT);
+	store_destroy(rev);
+	store_destroy(meta);
+	tear_down(inner);
+}
+
 TEST(a_content_that_is_changed_cut_or_missing_is_found)
 {
 	struct store *inner = set_up();
@@ -268,4 +346,65 @@ TEST(a_content_that_is_changed_cut_or_missing_is_found)
 	check_case(inner, blob, STR(""), "an empty content");
 	check_case(inner, blob, STR_NONE, "a missing content");
 	tear_down(inner);
+}
+
+/* What is cut off leaves a log that looks like one that ends there, but the note of the last clean end says more. */
+TEST(a_log_that_is_cut_after_a_clean_end_is_found)
+{
+	struct store *inner;
+	size_t log, last;
+
+	boot = STR("this boot");
+	inner = set_up();
+	log = the_log();
+	last = str_find(files[log].bytes, STR("{\"rev\":9,"), 0);
+	for (size_t i = 0; i <= last; i += 13)
+		check_case(inner, log, str_first(files[log].bytes, i), arena_printf(arena, "cut at byte %zu", i).ptr);
+	check_case(inner, log, STR_NONE, "a removed log");
+	tear_down(inner);
+	boot = STR_NONE;
+}
+
+TEST(the_notes_of_clean_ends_stay_small_and_the_last_one_names_the_end)
+{
+	struct store *inner = store_memory_new(), *meta = store_memory_new(), *rev;
+	struct store_stat log, note;
+	struct str text, end;
+
+	boot = STR("this boot");
+	arena = arena_new();
+	ctx.arena = arena;
+	for (int i = 0; i < 150; i++) {
+		rev = open_over(inner, meta);
+		put_text(rev, "a", i % 2 ? "one" : "two");
+		store_destroy(rev);
+		CHECK_OK(store_stat(meta, &ctx, P("log/0000000000000001.jsonl"), &log, &err), err);
+		CHECK_OK(store_read(meta, &ctx, P("revisions-clean"), STORE_WHOLE, MIB, &text, &note, &err), err);
+		CHECK(note.size <= 4096);
+		end = arena_printf(arena, "\n%llu\nthis boot\n%d\n", (unsigned long long)log.size, i + 1);
+		CHECK(str_find(text, end, text.len > 80 ? text.len - 80 : 0) != SIZE_MAX);
+	}
+	store_destroy(meta);
+	store_destroy(inner);
+	arena_destroy(arena);
+	boot = STR_NONE;
+}
+
+TEST(nothing_is_claimed_of_a_log_that_was_cut_before_a_restart_of_the_machine)
+{
+	struct store *inner, *meta, *rev;
+	size_t log;
+
+	boot = STR("a boot");
+	inner = set_up();
+	log = the_log();
+	files[log].bytes = str_first(files[log].bytes, str_find(files[log].bytes, STR("{\"rev\":9,"), 0));
+	meta = meta_of(files, file_count);
+	boot = STR("another boot");
+	rev = open_over(inner, meta);
+	put_text(rev, "e", "e");
+	store_destroy(rev);
+	store_destroy(meta);
+	tear_down(inner);
+	boot = STR_NONE;
 }

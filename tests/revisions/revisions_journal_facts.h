@@ -135,4 +135,101 @@ static void replicas_lose_nothing(struct store *(*open_base)(void *arg), void *a
 	free(threads);
 }
 
+/* --- forks --- */
+
+/* A fork of what `server` has below parent/, with its own files below fork/. Owns `server`. */
+static struct store *fork_on(struct store *server)
+{
+	struct store *past = remote_new(store_prefix_new(store_share(server), P("parent")), true);
+	struct store *own = remote_new(store_prefix_new(server, P("fork")), false);
+
+	return store_overlay_new(own, past);
+}
+
+/* One more for the counter. Files of the parent: some replicas change them, some remove them. */
+static void *fork_work(void *arg)
+{
+	struct replica *r = arg;
+
+	for (unsigned i = 0; i < r->rounds && !r->failed; i++) {
+		ARENA_SCOPE struct arena *arena = arena_new();
+		struct ctx ctx = {.arena = arena};
+		struct wpath path = {arena_printf(arena, "d/%u", i)};
+		struct store_stat stat;
+		int bad = count_up(r, &ctx);
+
+		if (bad == 0)
+			bad = store_stat(r->s, &ctx, path, &stat, &r->err);
+		if (bad == 0 && (r->id + i) % 3)
+			bad = store_write(r->s, &ctx, path, arena_printf(arena, "of %u", r->id), VERS(stat.version),
+					  NULL, &r->err);
+		else if (bad == 0)
+			bad = store_remove(r->s, &ctx, path, false, VERS(stat.version), NULL, &r->err);
+		r->failed = bad && bad != -ERR_CONFLICT && bad != -ERR_NOT_FOUND;
+	}
+	return NULL;
+}
+
+/* Each record says what the one before it left, the first one what the parent has, and the last one what is there. */
+static void check_fork_path(struct conf *c, const char *path, const char *in_parent)
+{
+	struct revision *list;
+	size_t count;
+	struct str first;
+
+	CHECK_OK(revisions_query(c->s, &c->ctx, &(struct rev_query){.path = P(path)}, &list, &count, NULL, &c->err),
+		 c->err);
+	for (size_t i = 0; i < count; i++) {
+		CHECK(list[i].op != REV_OUTSIDE);
+		CHECK_INT(list[i].before.exists, i ? list[i - 1].after.exists : 1);
+		CHECK(i == 0 || !list[i].before.exists || list[i].before.hash.w[0] == list[i - 1].after.hash.w[0]);
+	}
+	CHECK(count > 0);
+	CHECK_INT(store_stat(c->s, &c->ctx, P(path), NULL, &c->err) == 0, list[count - 1].after.exists);
+	c->s = store_at_revision_new(c->s, list[0].number - 1);
+	first = get(c, path);
+	store_destroy(c->s);
+	CHECK_STR(first, str_of(in_parent));
+}
+
+/* `count` replicas of one fork at once. `open_server` gives another connection. */
+static void replicas_of_a_fork_agree(struct store *(*open_server)(void *arg), void *arg, unsigned count,
+				     unsigned rounds)
+{
+	struct replica *all = xcalloc(count, sizeof(*all));
+	pthread_t *threads = xcalloc(count, sizeof(*threads));
+	struct conf c = {.s = store_prefix_new(open_server(arg), P("parent")), .ctx = {.arena = arena_new()}};
+	struct store *fork;
+	char path[32];
+
+	put(&c, "count", "0");
+	for (unsigned i = 0; i < rounds; i++) {
+		snprintf(path, sizeof(path), "d/%u", i);
+		put(&c, path, path);
+	}
+	store_destroy(c.s);
+	for (unsigned i = 0; i < count; i++) {
+		all[i] = (struct replica){.s = replica_on(fork_on(open_server(arg))), .id = i, .rounds = rounds};
+		CHECK_INT(pthread_create(&threads[i], NULL, fork_work, &all[i]), 0);
+	}
+	for (unsigned i = 0; i < count; i++) {
+		pthread_join(threads[i], NULL);
+		if (all[i].failed)
+			TEST_FAIL("replica %u: %s", i, all[i].err.msg);
+		store_destroy(all[i].s);
+	}
+	c.s = fork = replica_on(fork_on(open_server(arg)));
+	CHECK_STR(get(&c, "count"), arena_printf(c.ctx.arena, "%u", count * rounds));
+	check_fork_path(&c, "count", "0");
+	for (unsigned i = 0; i < rounds; i++) {
+		snprintf(path, sizeof(path), "d/%u", i);
+		c.s = fork;
+		check_fork_path(&c, path, path);
+	}
+	store_destroy(fork);
+	arena_destroy(c.ctx.arena);
+	free(all);
+	free(threads);
+}
+
 #endif

@@ -434,8 +434,10 @@ static int slow_around(struct store *s, struct ctx *ctx, struct store_call *call
 {
 	struct slow *slow = (struct slow *)s;
 
-	if (!slow->done && (call->op == STORE_OP_MOVE ||
-			    (call->op == STORE_OP_JOURNAL_ADD && call->journal_add->change == JOURNAL_MOVE))) {
+	bool steps = call->op == STORE_OP_JOURNAL_ADD &&
+		     (call->journal_add->change == JOURNAL_MOVE || call->journal_add->change == JOURNAL_GROUP);
+
+	if (!slow->done && (call->op == STORE_OP_MOVE || steps)) {
 		slow->done = true;
 		put(&slow->other->c, slow->path, "by the other");
 	}
@@ -497,6 +499,22 @@ static void overtake_move(const char *from, const char *to, const char *path, st
 	pair_close(&p);
 }
 
+/* A file that another process makes in the target before the step of a directory: nothing is moved. */
+static void overtake_step(void)
+{
+	struct pair p;
+
+	pair_open(&p, "m/d/one");
+	put(&p.r.c, "d/one", "1");
+	put(&p.r.c, "d/two", "2");
+	CHECK_ERR(store_move(p.r.c.s, &p.r.c.ctx, P("d"), P("m/d"), ANY, ANY, NULL, &p.r.c.err), p.r.c.err,
+		  ERR_INVALID);
+	CHECK(p.slow.done);
+	CHECK_STR(tree_in(&p.r, p.r.inner), STR("d/one:1 d/two:2 m/d/one:by the other"));
+	CHECK_STR(tree_at(&p.other, head(&p.other)), tree_in(&p.r, p.r.inner));
+	pair_close(&p);
+}
+
 TEST(a_move_of_which_another_process_replayed_a_half_is_finished)
 {
 	/* in one step there is no half: the other one comes before the move */
@@ -505,7 +523,10 @@ TEST(a_move_of_which_another_process_replayed_a_half_is_finished)
 	overtake_move("d/one", "m/one", "d/one",
 		      one_step ? STR("d/two:2 m/one:by the other") : STR("d/one:by the other d/two:2 m/one:1"));
 	overtake_move("d/one", "m/one", "m/one", one_step ? STR("d/two:2 m/one:1") : STR("d/two:2 m/one:by the other"));
-	overtake_move("d", "m/d", "m/d/one", STR("m/d/one:by the other m/d/two:2"));
+	if (!one_step)
+		overtake_move("d", "m/d", "m/d/one", STR("m/d/one:by the other m/d/two:2"));
+	else
+		overtake_step();
 }
 
 /* The bytes tell nothing here: they were the same before. */
@@ -626,6 +647,97 @@ TEST(work_done_after_the_machine_came_back_is_not_taken_for_damage)
 	CHECK_STR(tree_at(r, 2), STR("a:one two three"));
 	CHECK_STR(tree_at(r, 3), STR("a:one two"));
 	rig_end(r);
+}
+
+/* Two processes start after the machine was restarted. The second one is paused: after it has looked for a note of the
+   boot, or before it makes a file again. Then the first one starts and works. */
+struct second {
+	struct store base;
+	struct rig *first;
+	enum store_op pause;
+	bool done;
+};
+
+static void open_after_boot(struct rig *r, struct store *inner, struct store *scratch)
+{
+	struct revisions_opts opts = {.boot_id = STR("another boot"), .scratch = scratch};
+
+	CHECK_OK(store_revisions_open(inner, store_share(r->meta), opts, &r->c.ctx, &r->c.s, &r->c.err), r->c.err);
+}
+
+static int second_around(struct store *s, struct ctx *ctx, struct store_call *call, struct err *err)
+{
+	struct second *second = (struct second *)s;
+	struct rig *first = second->first;
+	bool pauses = !second->done && call->op == second->pause;
+	bool is_note = pauses && str_is(call->path.s, "revisions-boot");
+	int r = is_note ? store_forward(s->inner, ctx, call, err) : 0;
+
+	if (pauses && (is_note || call->op != STORE_OP_READ)) {
+		second->done = true;
+		open_after_boot(first, store_share(first->inner), store_share(first->meta));
+		if (is_note) {
+			put(&first->c, "new", "of this boot");
+			put(&first->c, "old", "3"); /* brings the note that the first is done */
+		}
+		CHECK_OK(store_remove(is_note ? first->inner : first->c.s, &first->c.ctx, P(is_note ? "new" : "lost"),
+				      false, ANY, NULL, &first->c.err),
+			 first->c.err);
+	}
+	return is_note ? r : store_forward(s->inner, ctx, call, err);
+}
+
+/* The files after both have started; the power cut has taken the file "lost". */
+static struct str start_two(enum store_op pause)
+{
+	static const struct store_ops ops = {.name = "second", .around = second_around, .destroy = slow_destroy};
+	struct cut cut = cut_new();
+	struct rig *r = &cut.r, first, other;
+	struct second second = {.base = {.ops = &ops}, .first = &first, .pause = pause};
+	struct str files;
+
+	test_defer(arena_destroy, r->arena); /* what is returned is in it */
+	put(&r->c, "old", "1");
+	put(&r->c, "lost", "2");
+	on_disk(&cut, "lost", STR_NONE, 0);
+	first = other = (struct rig){.arena = r->arena, .inner = r->inner, .meta = r->meta, .c = {.ctx = r->c.ctx}};
+	second.base.inner = store_share(pause == STORE_OP_READ ? r->meta : r->inner);
+	if (pause == STORE_OP_READ)
+		open_after_boot(&other, store_share(r->inner), &second.base);
+	else
+		open_after_boot(&other, &second.base, store_share(r->meta));
+	CHECK(second.done);
+	files = tree_in(r, r->inner);
+	store_destroy(other.c.s);
+	store_destroy(first.c.s);
+	store_destroy(r->c.s);
+	store_destroy(r->meta);
+	store_destroy(r->inner);
+	return files;
+}
+
+TEST(a_file_of_this_boot_that_a_person_removed_stays_removed)
+{
+	CHECK_STR(start_two(STORE_OP_READ), STR("lost:2 old:3"));
+}
+
+TEST(a_file_that_another_process_brought_back_and_removed_stays_removed)
+{
+	CHECK_STR(start_two(STORE_OP_WRITE), STR("old:1"));
+}
+
+TEST(the_boot_is_noted_before_the_first_record_and_not_by_a_question)
+{
+	struct rig r = rig_new(store_memory_new(), store_memory_new());
+	struct rig asking = {.arena = r.arena, .inner = r.inner, .meta = r.meta, .c = {.ctx = r.c.ctx}};
+	open_after_boot(&asking, store_share(r.inner), store_share(r.meta));
+	CHECK_INT(head(&asking), 0);
+	CHECK_ERR(store_stat(r.meta, &r.c.ctx, P("revisions-boot"), &(struct store_stat){0}, &r.c.err), r.c.err,
+		  ERR_NOT_FOUND);
+	put(&asking.c, "a", "1");
+	CHECK_STR(get(&(struct conf){.s = r.meta, .ctx = r.c.ctx}, "revisions-boot"), STR("another boot"));
+	store_destroy(asking.c.s);
+	rig_end(&r);
 }
 #endif
 

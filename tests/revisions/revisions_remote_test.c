@@ -108,6 +108,79 @@ TEST(a_thousand_changes_are_opened_with_few_requests)
 	store_destroy(memory);
 }
 
+/* Its version tells that it is what it was. What another replica has changed since is found in the log. */
+static void check_past(bool plain)
+{
+	struct store *memory = store_memory_new();
+	struct rig r = rig_on(memory, plain), other = rig_on(memory, plain);
+	struct conf past = {.ctx = r.c.ctx};
+	uint64_t size;
+
+	put(&r.c, "a", "one");
+	put(&r.c, "b", "two");
+	past.s = store_at_revision_new(r.c.s, 2);
+	requests(&r);
+	CHECK_STR(get(&past, "a"), STR("one"));
+	CHECK_INT(requests(&r), 1);
+	size = stat_of(&past, "b").size;
+	CHECK_INT(size, 3);
+	CHECK_INT(requests(&r), 1);
+	put(&other.c, "a", "changed");
+	CHECK_OK(store_remove(other.c.s, &other.c.ctx, P("b"), false, ANY, NULL, &other.c.err), other.c.err);
+	CHECK_STR(get(&past, "a"), STR("one"));
+	CHECK_STR(get(&past, "b"), STR("two"));
+	store_destroy(past.s);
+	rig_end(&other);
+	rig_end(&r);
+	store_destroy(memory);
+}
+
+TEST(an_unchanged_file_of_the_past_is_one_request)
+{
+	check_past(false);
+	check_past(true);
+}
+
+/* The last record until then is done, and nothing that others add changes that. */
+TEST(a_state_that_the_log_tells_for_good_is_no_request)
+{
+	struct store *memory = store_memory_new();
+	struct rig r = rig_on(memory, true);
+	struct rev_state state;
+
+	put(&r.c, "a", "one");
+	put(&r.c, "a", "longer");
+	requests(&r);
+	CHECK_OK(revisions_state(r.c.s, &r.c.ctx, P("a"), 1, &state, &r.c.err), r.c.err);
+	CHECK_INT(state.size, 3);
+	CHECK_OK(revisions_state(r.c.s, &r.c.ctx, P("a"), 2, &state, &r.c.err), r.c.err);
+	CHECK_INT(state.size, 6);
+	CHECK_INT(requests(&r), 0);
+	rig_end(&r);
+	store_destroy(memory);
+}
+
+TEST(changes_by_other_programs_are_noticed_by_lists)
+{
+	struct store *memory = store_memory_new();
+	struct rig r = rig_on(memory, true);
+	uint64_t count;
+
+	for (int i = 0; i < 200; i++)
+		put(&r.c, arena_printf(r.c.ctx.arena, "d%d/f%d", i % 7, i).ptr, "one");
+	CHECK_OK(store_write(memory, &r.c.ctx, P("d3/f10"), STR("two"), ANY, NULL, &r.c.err), r.c.err);
+	CHECK_OK(store_remove(memory, &r.c.ctx, P("d4/f11"), false, ANY, NULL, &r.c.err), r.c.err);
+	requests(&r);
+	CHECK_OK(revisions_notice(r.c.s, &r.c.ctx, WPATH_ROOT, &count, &r.c.err), r.c.err);
+	CHECK_INT(count, 2);
+	CHECK(requests(&r) <= 30);
+	CHECK_OK(revisions_notice(r.c.s, &r.c.ctx, WPATH_ROOT, &count, &r.c.err), r.c.err);
+	CHECK_INT(count, 0);
+	CHECK(requests(&r) <= 5);
+	rig_end(&r);
+	store_destroy(memory);
+}
+
 TEST(a_workspace_is_opened_without_a_request)
 {
 	struct store *memory = store_memory_new();
@@ -157,6 +230,126 @@ TEST(a_file_that_nobody_recorded_is_not_taken_for_what_was_just_made)
 		 r.c.err);
 	CHECK_INT(count, 1);
 	CHECK(list[0].before.exists);
+	rig_end(&r);
+	store_destroy(memory);
+}
+
+/* --- forks --- */
+
+#define LARGE (100 * 1024)
+
+/* A fork, counted, of a parent with a few files. */
+static struct rig fork_rig(struct store *memory, bool plain)
+{
+	struct rig r = {.memory = memory};
+	struct conf parent = {.s = store_prefix_new(store_share(memory), P("parent")), .ctx = {.arena = arena_new()}};
+
+	put(&parent, "d/a", "of the parent");
+	put(&parent, "d/b", "binary \xff");
+	put(&parent, "d/c", "c");
+	CHECK_OK(store_write(parent.s, &parent.ctx, P("large"), str_n(arena_alloc(parent.ctx.arena, LARGE), LARGE), ANY,
+			     NULL, &parent.err),
+		 parent.err);
+	store_destroy(parent.s);
+	r.fault = store_fault_new(store_share(memory));
+	r.c = (struct conf){.s = replica_on(fork_on(plain ? plain_new(r.fault) : r.fault)), .ctx = parent.ctx};
+	put(&r.c, "first", "reads the log");
+	requests(&r);
+	return r;
+}
+
+/* What was there before the newest revision of a path. */
+static struct str before_newest(struct rig *r, const char *path)
+{
+	struct conf then = r->c;
+	struct revision *list;
+	size_t count;
+	struct str was;
+
+	CHECK_OK(revisions_query(r->c.s, &r->c.ctx, &(struct rev_query){.path = P(path)}, &list, &count, NULL,
+				 &r->c.err),
+		 r->c.err);
+	CHECK(count > 0 && list[count - 1].before.exists);
+	then.s = store_at_revision_new(r->c.s, list[count - 1].number - 1);
+	was = get(&then, path);
+	store_destroy(then.s);
+	return was;
+}
+
+static void check_fork_costs(bool plain, const char *want)
+{
+	struct store *memory = store_memory_new();
+	struct rig r = fork_rig(memory, plain);
+	struct conf *c = &r.c;
+	struct buf out;
+	struct str version;
+
+	buf_init(&out, c->ctx.arena, 200);
+	put(c, "d/a", "of the fork");
+	buf_printf(&out, "first %d", (int)requests(&r));
+	put(c, "d/a", "again");
+	buf_printf(&out, ", known %d", (int)requests(&r));
+	version = stat_of(c, "d/b").version;
+	requests(&r);
+	CHECK_OK(store_write(c->s, &c->ctx, P("d/b"), STR("b"), VERS(version), NULL, &c->err), c->err);
+	buf_printf(&out, ", condition %d", (int)requests(&r));
+	put(c, "d/new", "new");
+	buf_printf(&out, ", new %d", (int)requests(&r));
+	put(c, "large", "small");
+	CHECK_STR(buf_str(&out), str_of(want));
+	CHECK_STR(before_newest(&r, "d/b"), STR("binary \xff"));
+	CHECK_INT(before_newest(&r, "large").len, LARGE);
+	rig_end(&r);
+	store_destroy(memory);
+}
+
+TEST(the_first_change_of_a_parents_file_is_two_requests_where_the_store_can)
+{
+	check_fork_costs(false, "first 2, known 1, condition 2, new 2");
+}
+
+TEST(the_first_change_of_a_parents_file_on_plain_objects_is_three_requests)
+{
+	check_fork_costs(true, "first 3, known 2, condition 3, new 3");
+}
+
+TEST(a_condition_in_a_fork_is_refused_before_anything_is_logged)
+{
+	struct store *memory = store_memory_new();
+	struct rig r = fork_rig(memory, false);
+	struct conf *c = &r.c;
+	uint64_t head, now;
+
+	CHECK_OK(revisions_head(c->s, &c->ctx, &head, &c->err), c->err);
+	CHECK_ERR(store_write(c->s, &c->ctx, P("d/a"), STR("x"), ABSENT, NULL, &c->err), c->err, ERR_EXISTS);
+	CHECK_ERR(store_write(c->s, &c->ctx, P("d/a"), STR("x"), VERS(STR("l:other")), NULL, &c->err), c->err,
+		  ERR_CONFLICT);
+	CHECK_ERR(store_write(c->s, &c->ctx, P("d"), STR("x"), ANY, NULL, &c->err), c->err, ERR_INVALID);
+	CHECK_OK(revisions_head(c->s, &c->ctx, &now, &c->err), c->err);
+	CHECK_INT(now, head);
+	rig_end(&r);
+	store_destroy(memory);
+}
+
+TEST(what_another_replica_removed_in_a_fork_does_not_come_back)
+{
+	struct store *memory = store_memory_new();
+	struct rig r = fork_rig(memory, false);
+	struct conf *c = &r.c, other = {.s = replica_on(fork_on(store_share(memory))), .ctx = r.c.ctx};
+	struct str version = stat_of(c, "d/a").version;
+	struct revision *list;
+	size_t count;
+
+	CHECK_OK(store_remove(other.s, &other.ctx, P("d/a"), false, ANY, NULL, &other.err), other.err);
+	CHECK_ERR(store_write(c->s, &c->ctx, P("d/a"), STR("x"), VERS(version), NULL, &c->err), c->err, ERR_CONFLICT);
+	CHECK_GONE(c, "d/a");
+	put(c, "d/a", "new");
+	CHECK_STR(get(&other, "d/a"), STR("new"));
+	CHECK_OK(revisions_query(c->s, &c->ctx, &(struct rev_query){.path = P("d/a")}, &list, &count, NULL, &c->err),
+		 c->err);
+	CHECK_INT(count, 2);
+	CHECK(list[0].before.exists && !list[1].before.exists);
+	store_destroy(other.s);
 	rig_end(&r);
 	store_destroy(memory);
 }
@@ -258,6 +451,22 @@ static struct store *on_disk(void *arg)
 
 	CHECK_OK(store_disk_open(arg, &opts, &s, &err), err);
 	return s;
+}
+
+TEST(eight_replicas_of_a_fork_agree)
+{
+	struct store *memory = store_memory_new();
+
+	replicas_of_a_fork_agree(another_memory, memory, 8, 20);
+	store_destroy(memory);
+}
+
+TEST(eight_replicas_of_a_fork_on_plain_objects_agree)
+{
+	struct store *memory = store_memory_new();
+
+	replicas_of_a_fork_agree(another_plain, memory, 8, 20);
+	store_destroy(memory);
 }
 
 TEST(eight_processes_on_one_journal_lose_nothing_and_double_nothing)

@@ -79,6 +79,11 @@ TEST(eight_replicas_on_a_server_lose_nothing_and_double_nothing)
 	replicas_lose_nothing(server_open, (char *)place_new(), WORKERS, 10);
 }
 
+TEST(six_replicas_of_a_fork_on_a_server_agree)
+{
+	replicas_of_a_fork_agree(server_open, (char *)place_new(), 6, 8);
+}
+
 TEST(eight_processes_on_a_server_lose_nothing_and_double_nothing)
 {
 	char *place = (char *)place_new();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the tests of channels with outside programs share: a model that repeats what it was told, a workspace with an agent.yaml, and
+// What the tests of channels with outside programs share: a model that repeats the message, a workspace with an agent.yaml, and
 // `stead up` in it.
 import { execFileSync, spawn } from "node:child_process";
 import { createServer } from "node:http";

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * `stead up` with a Telegram channel, against a server that answers as Telegram does (with its error codes), and as a
- * model that repeats what it was told. Everything between is real: polling, queue, turns, sessions, uploads.
+ * model that repeats the message. Everything between is real: polling, queue, turns, sessions, uploads.
  */
 #include <sys/stat.h>
 
@@ -456,6 +456,30 @@ TEST(in_a_group_a_mention_counts_and_brings_what_was_said_before)
 	CHECK_INT(c.service.questions, 2);
 }
 
+/* Whether the log of a chat has a text. */
+static bool is_logged(struct scene *c, const char *chat, const char *text)
+{
+	return system(arena_printf(c->arena, "grep -rqsF '%s' %s/store/test/channels/log/telegram/%s", text, c->dir,
+				   chat)
+			      .ptr) == 0;
+}
+
+TEST(what_a_group_says_is_logged_with_the_answers_and_direct_messages_are_not)
+{
+	static struct scene c;
+
+	scene_open(&c, ", allowed_users: [42], allowed_groups: [-5], mention_required: true", AT_ONCE);
+	to_service(&c.service, IN_GROUP(1, "Ann", "not for the agent"));
+	to_service(&c.service, IN_GROUP(1, "Ann", "@Stead_Bot hello"));
+	AWAIT(&c.service, times_sent(&c.service, "hello") == 1);
+	ann_says(&c, "in private");
+	AWAIT(&c.service, was_sent(&c.service, 42, "echo: in private"));
+	test_close(c.desk);
+	CHECK(is_logged(&c, "-5", "\"display_name\":\"Ann\",\"content\":\"not for the agent\""));
+	CHECK(is_logged(&c, "-5", "\"is_bot\":true"));
+	CHECK(!is_logged(&c, "42", "in private"));
+}
+
 TEST(a_long_answer_is_split_within_the_limit_and_its_markup_stays_whole)
 {
 	static struct scene c;
@@ -465,6 +489,43 @@ TEST(a_long_answer_is_split_within_the_limit_and_its_markup_stays_whole)
 	AWAIT(&c.service, was_sent(&c.service, 42, "<b>end</b>"));
 	CHECK(was_sent(&c.service, 42, "int line_599 = 599 &lt; 600;"));
 	CHECK(c.service.sent_count >= 4);
+}
+
+TEST(a_long_answer_that_comes_at_once_after_a_wait_is_sent_once)
+{
+	static struct scene c;
+	int64_t began;
+	size_t ends = 0;
+
+	scene_open(&c, ANN, AT_ONCE);
+	c.service.holds = true;
+	ann_says(&c, "a long one");
+	AWAIT(&c.service, c.service.questions == 1);
+	began = clock_monotonic_ns(); /* what comes later than this is shown before the turn has ended */
+	AWAIT(&c.service, clock_monotonic_ns() - began > 2 * NS_PER_S);
+	pthread_mutex_lock(&c.service.lock);
+	c.service.holds = false;
+	pthread_mutex_unlock(&c.service.lock);
+	AWAIT(&c.service, was_sent(&c.service, 42, "<b>end</b>"));
+	ann_says(&c, "hello");
+	AWAIT(&c.service, was_sent(&c.service, 42, "echo: hello"));
+	for (size_t i = 0; i < c.service.sent_count; i++)
+		ends += strstr(c.service.sent[i].text, "<b>end</b>") != NULL;
+	CHECK_INT(ends, 1);
+}
+
+TEST(a_service_that_counts_its_updates_from_the_start_again_after_weeks_is_heard)
+{
+	static struct scene c;
+
+	scene_open(&c, ANN, AT_ONCE);
+	ann_says(&c, "first");
+	AWAIT(&c.service, was_sent(&c.service, 42, "echo: first"));
+	test_close(c.desk);
+	write_host(&c, "channels/telegram.json", "{\"offset\":900,\"at\":\"2020-01-01T00:00:00Z\"}\n");
+	desk_start(&c);
+	ann_says(&c, "hello");
+	AWAIT(&c.service, was_sent(&c.service, 42, "echo: hello"));
 }
 
 TEST(the_service_may_be_busy_broken_or_used_by_another_program)
@@ -520,8 +581,14 @@ TEST(commands_are_carried_out_at_once_and_unknown_ones_go_to_the_agent)
 	AWAIT(&c.service, was_sent(&c.service, 42, "The mode is now steer"));
 	ann_says(&c, "/status");
 	AWAIT(&c.service, was_sent(&c.service, 42, "model: openai:echo"));
+	CHECK(was_sent(&c.service, 42, "context: 0 turns, about 3 % of 200000 tokens"));
+	CHECK(was_sent(&c.service, 42, "tasks: 0 active"));
 	ann_says(&c, "/model nonsense");
 	AWAIT(&c.service, was_sent(&c.service, 42, "Write PROVIDER:MODEL"));
+	ann_says(&c, "/model nobody:thing");
+	AWAIT(&c.service, was_sent(&c.service, 42, "That model cannot be used: "));
+	ann_says(&c, "/model openai:other");
+	AWAIT(&c.service, was_sent(&c.service, 42, "The model of this chat is openai:other."));
 	CHECK_INT(c.service.questions, 0);
 	ann_says(&c, "/weather");
 	AWAIT(&c.service, was_sent(&c.service, 42, "echo: /weather"));
@@ -664,11 +731,12 @@ TEST(two_channels_have_names_and_sessions_of_their_own)
 		 "followup}\n"
 		 "channels:\n  - {name: one, token: \"${TOKEN}\", base_url: \"http://127.0.0.1:%u\", allowed_users: "
 		 "[42]}\n"
-		 "  - {name: two, token: plain}\n",
+		 "  - {name: two, token: plain}\n  - {name: one, token: \"${TOKEN}\", allowed_users: [42]}\n",
 		 c.service.server.port, c.service.server.port);
 	write_host(&c, "agent.yaml", yaml);
 	desk_start(&c);
 	AWAIT(&c.service, strstr(c.service.problems, "the channel \"two\" has no token from .env") != NULL);
+	AWAIT(&c.service, strstr(c.service.problems, "another channel has this name") != NULL);
 	ann_says(&c, "/status");
 	ann_says(&c, "hello");
 	AWAIT(&c.service, was_sent(&c.service, 42, "echo: hello"));
@@ -761,6 +829,33 @@ TEST(a_call_that_was_denied_after_a_restart_is_not_made)
 	CHECK_INT(c.service.questions, 2);
 }
 
+TEST(a_call_that_nobody_decides_about_is_made_or_not_as_the_default_says)
+{
+	static struct scene c;
+
+	scene_open(&c, ANN,
+		   AT_ONCE "approval_gates: {enabled: true, timeout_seconds: 0.1, default_action: approve, "
+			   "tools: {send_message: {}}}\n");
+	ann_says(&c, "tell");
+	AWAIT(&c.service, was_sent(&c.service, 42, "May the agent call"));
+	AWAIT(&c.service, was_sent(&c.service, 42, "echo: tell"));
+	CHECK_INT(times_sent(&c.service, "I am <b>at it</b>"), 1);
+}
+
+TEST(a_question_that_expires_after_a_restart_is_answered_by_the_default)
+{
+	static struct scene c;
+
+	scene_open(&c, ANN, AT_ONCE "approval_gates: {enabled: true, timeout_seconds: 1, tools: {send_message: {}}}\n");
+	ann_says(&c, "tell");
+	AWAIT(&c.service, was_sent(&c.service, 42, "May the agent call"));
+	test_close(c.desk);
+	desk_start(&c);
+	AWAIT(&c.service, was_sent(&c.service, 42, "echo: tell"));
+	CHECK_INT(times_sent(&c.service, "I am <b>at it</b>"), 0);
+	CHECK_INT(c.service.questions, 2);
+}
+
 TEST(chats_are_told_of_the_start_and_the_stop_and_archived)
 {
 	static struct scene c;
@@ -778,6 +873,112 @@ TEST(chats_are_told_of_the_start_and_the_stop_and_archived)
 	ann_says(&c, "two");
 	AWAIT(&c.service, was_sent(&c.service, 42, "echo: two"));
 	CHECK_INT(c.service.questions, 2);
+}
+
+TEST(chats_are_not_told_of_a_reload)
+{
+	static struct scene c;
+	struct err err = {0};
+
+	scene_open(&c, ANN, AT_ONCE "lifecycle: {notify_startup: true, notify_shutdown: true}\n");
+	test_close(c.desk); /* there is nobody to be told yet */
+	CHECK_OK(desk_open(&c.opts, &c.desk, &err), err);
+	test_defer(desk_close_for_reload, c.desk);
+	ann_says(&c, "one");
+	AWAIT(&c.service, was_sent(&c.service, 42, "echo: one"));
+	test_close(c.desk);
+	c.opts.is_reload = true;
+	desk_start(&c);
+	ann_says(&c, "two");
+	AWAIT(&c.service, was_sent(&c.service, 42, "echo: two"));
+	CHECK_INT(times_sent(&c.service, "line."), 0);
+	CHECK_INT(times_sent(&c.service, "again."), 0);
+}
+
+TEST(channels_that_cannot_be_had_are_told_of_once)
+{
+	static struct scene c;
+	const char *found;
+	char dir[400];
+
+	scene_open(&c, ANN, AT_ONCE);
+	test_close(c.desk);
+	snprintf(dir, sizeof(dir), "rm -rf %s/store/test/channels; mkdir %s/store/test/channels", c.dir, c.dir);
+	CHECK_INT(system(dir), 0);
+	write_host(&c, "channels/queue", "this is not a directory");
+	desk_start(&c);
+	AWAIT(&c.service, strstr(c.service.problems, "\"channels/queue\" is a file"));
+	test_close(c.desk);
+	found = strstr(c.service.problems, "\"channels/queue\" is a file");
+	CHECK(found && !strstr(found + 1, "\"channels/queue\" is a file"));
+}
+
+/* What waits to be sent when the desk opens. */
+static void put_into_outbox(struct scene *c, const char *item)
+{
+	char dir[400];
+
+	test_close(c->desk);
+	snprintf(dir, sizeof(dir), "%s/store/test/channels", c->dir);
+	mkdir(dir, 0700);
+	snprintf(dir, sizeof(dir), "%s/store/test/channels/outbox", c->dir);
+	CHECK(mkdir(dir, 0700) == 0);
+	write_host(c, "channels/outbox/1.json", item);
+	desk_start(c);
+}
+
+TEST(the_agent_of_a_chat_knows_what_a_schedule_said_there)
+{
+	static struct scene c;
+
+	scene_open(&c, ANN, AT_ONCE);
+	put_into_outbox(&c, "{\"channel\":\"telegram\",\"chat\":\"42\",\"text\":\"the disk is full\",\"by\":\"the "
+			    "heartbeat\"}");
+	AWAIT(&c.service, was_sent(&c.service, 42, "the disk is full"));
+	CHECK_INT(c.service.questions, 0);
+	ann_says(&c, "clean it");
+	AWAIT(&c.service, was_sent(&c.service, 42, "echo: [said in this chat by the heartbeat, "));
+	CHECK(was_sent(&c.service, 42, ":]\nthe disk is full\n[end]\n\nclean it"));
+	ann_says(&c, "thanks");
+	AWAIT(&c.service, was_sent(&c.service, 42, "echo: thanks"));
+}
+
+TEST(what_is_for_the_agent_of_a_chat_is_a_turn_and_is_not_sent_itself)
+{
+	static struct scene c;
+
+	scene_open(&c, ANN, AT_ONCE);
+	put_into_outbox(&c, "{\"channel\":\"telegram\",\"chat\":\"42\",\"text\":\"the disk is full\",\"by\":\"the "
+			    "heartbeat\",\"for_agent\":true}");
+	AWAIT(&c.service, was_sent(&c.service, 42, "echo: [from the heartbeat; "));
+	CHECK_INT(times_sent(&c.service, "the disk is full"), 1);
+	CHECK_INT(c.service.questions, 1);
+}
+
+TEST(a_heartbeat_is_skipped_while_the_agent_answers_in_a_chat)
+{
+	static struct scene c;
+	struct firing firing = {.workspace = STR("test"), .schedule = STR("heartbeat"), .due = 1800, .relaxed = true};
+	struct ctx ctx = {0};
+	struct jv *record;
+	struct err err = {0};
+
+	scene_open(&c, ANN, AT_ONCE "heartbeat: {enabled: true}\n");
+	write_host(&c, "HEARTBEAT.md", "Look after the plants every morning.\n");
+	firing.store_url = c.opts.store_url;
+	ctx.arena = c.arena;
+	c.service.holds = true;
+	ann_says(&c, "slow");
+	AWAIT(&c.service, c.service.questions == 1);
+	CHECK_OK(firing_run(&ctx, &firing, &record, &err), err);
+	CHECK_STR(jv_get_str(record, "reason"), STR("the agent is answering in the chat telegram:42"));
+	pthread_mutex_lock(&c.service.lock);
+	c.service.holds = false;
+	pthread_mutex_unlock(&c.service.lock);
+	AWAIT(&c.service, was_sent(&c.service, 42, "echo: slow"));
+	test_close(c.desk); /* the turn has ended */
+	CHECK_OK(firing_run(&ctx, &firing, &record, &err), err);
+	CHECK_STR(jv_get_str(record, "outcome"), STR("ran"));
 }
 
 TEST(what_other_processes_put_into_the_outbox_is_sent_once_and_in_order)

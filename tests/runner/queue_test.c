@@ -182,6 +182,66 @@ TEST(what_does_not_fit_is_dropped_by_the_policy)
 	}
 }
 
+TEST(what_is_dropped_while_a_turn_runs_is_told_with_the_next_one)
+{
+	struct queue_opts opts = {.mode = QUEUE_STEER, .cap = 1, .turns = 4};
+	struct line l;
+
+	line_open(&l, opts);
+	say(&l, "1", "one");
+	CHECK(take(&l));
+	say(&l, "2", "two");
+	say(&l, "3", "three");
+	line_restart(&l);
+	CHECK(take(&l));
+	CHECK_STR(l.batch.text, STR("one"));
+	done(&l);
+	line_restart(&l);
+	CHECK(take(&l));
+	CHECK_STR(l.batch.text, STR("[earlier messages were dropped because too many were waiting: \"two\"]\n\nthree"));
+	done(&l);
+	say(&l, "4", "four");
+	CHECK(take(&l));
+	CHECK_STR(l.batch.text, STR("four"));
+}
+
+static void note(struct line *l, const char *text)
+{
+	struct err err = {0};
+
+	CHECK_OK(queue_note(l->queue, &l->b.ctx, STR("s"), str_of(text), &err), err);
+}
+
+TEST(a_note_starts_no_turn_and_is_told_once_with_the_next_message_of_a_person)
+{
+	struct queue_opts opts = {.mode = QUEUE_STEER, .cap = 20, .turns = 4};
+	struct line l;
+
+	line_open(&l, opts);
+	say(&l, "1", "one");
+	CHECK(take(&l));
+	note(&l, "[a]");
+	note(&l, "[b]");
+	done(&l);
+	line_restart(&l);
+	CHECK(!take(&l));
+	put_as(&l, "s", "2", "/compact", true);
+	CHECK(take(&l));
+	CHECK_STR(l.batch.text, STR("/compact"));
+	done(&l);
+	say(&l, "3", "three");
+	CHECK(take(&l));
+	CHECK_STR(l.batch.text, STR("[a]\n\n[b]\n\nthree"));
+	line_restart(&l);
+	CHECK(take(&l));
+	CHECK_STR(l.batch.text, STR("[a]\n\n[b]\n\nthree"));
+	done(&l);
+	line_restart(&l);
+	say(&l, "4", "four");
+	CHECK(take(&l));
+	CHECK_STR(l.batch.text, STR("four"));
+}
+
 TEST(a_batch_that_was_taken_and_not_finished_comes_again_as_it_was)
 {
 	struct queue_opts opts = {.mode = QUEUE_STEER, .cap = 20, .turns = 4};

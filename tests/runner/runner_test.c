@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "temp_dir.h"
 #include "test.h"
@@ -51,6 +52,7 @@ struct stage {
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
 	int ended, failed;
+	bool may_fail;
 	char last[200];
 };
 
@@ -161,10 +163,10 @@ static void await_ended(struct stage *s, int ended)
 	clock_gettime(CLOCK_REALTIME, &until);
 	until.tv_sec += WAIT_S;
 	pthread_mutex_lock(&s->lock);
-	while (s->ended < ended && !s->failed && r == 0)
+	while (s->ended < ended && (!s->failed || s->may_fail) && r == 0)
 		r = pthread_cond_timedwait(&s->changed, &s->lock, &until);
 	pthread_mutex_unlock(&s->lock);
-	if (s->failed)
+	if (s->failed && !s->may_fail)
 		TEST_FAIL("%s", s->last);
 	if (r)
 		TEST_FAIL("%d of %d runs have ended", s->ended, ended);
@@ -199,7 +201,79 @@ TEST(a_schedule_runs_when_it_is_due)
 	await_ended(&s, 1);
 	runner_stop(runner);
 	CHECK_INT(lines_with(stage_read(&s, "one", "schedules/log.jsonl"), "\"outcome\":\"ran\""), 1);
+	CHECK_INT(lines_with(stage_read(&s, "one", "agents/default/token_usage.jsonl"), "\"invocation_type\":\"cron\""),
+		  1);
 	CHECK_STR(stage_read(&s, "one", "files/runs.txt"), STR("run\n"));
+}
+
+TEST(a_run_leaves_no_lease_behind)
+{
+	struct stage s;
+	struct runner *runner;
+
+	stage_init(&s);
+	stage_put(&s, "one", "crons/minutely.yaml", MINUTELY);
+	runner = stage_start(&s, "one");
+	await_state(&s, "one", "minutely");
+	set_clock(NOON);
+	await_ended(&s, 1);
+	runner_stop(runner);
+	CHECK(access(arena_printf(s.arena, "%s/store/one/.stead/leases", s.dir).ptr, F_OK) != 0);
+}
+
+TEST(a_problem_is_told_once_and_the_workspace_goes_on_when_it_is_solved)
+{
+	struct stage s;
+	struct runner *runner;
+	const char *settings;
+
+	stage_init(&s);
+	s.may_fail = true;
+	settings = arena_printf(s.arena, "%s/store/one/agent.yaml", s.dir).ptr;
+	stage_put(&s, "one", "crons/report.yaml", MINUTELY);
+	stage_put(&s, "other", "crons/report.yaml", MINUTELY);
+	runner = stage_start(&s, NULL);
+	await_state(&s, "one", "report");
+	await_state(&s, "other", "report");
+	write_host(settings, "queue: [\n");
+	for (int minute = 0; minute < 4; minute++) {
+		set_clock(NOON + minute * 60 + 1);
+		await_ended(&s, minute + 1);
+	}
+	CHECK_INT(s.failed, 1);
+	CHECK(strstr(s.last, "agent.yaml line 2"));
+	write_host(settings, "timezone: UTC\n");
+	set_clock(NOON + 5 * 60 + 1);
+	await_ended(&s, 6);
+	CHECK_INT(s.failed, 1);
+	runner_stop(runner);
+}
+
+TEST(a_change_of_the_deployment_is_noticed)
+{
+	struct stage s;
+	struct runner *runner;
+	const char *file;
+
+	stage_init(&s);
+	file = arena_printf(s.arena, "%s/stead.yaml", s.dir).ptr;
+	stage_put(&s, "one", "crons/report.yaml", "schedule: '0 9 * * *'\nprompt: go\n");
+	stage_put(&s, "other", "crons/report.yaml",
+		  "schedule: '0-2 12 * * *'\ntimezone: UTC\nmisfire: all\nprompt: go\n");
+	write_host(file, "workspaces_path: store\ntimezone: UTC\n");
+	s.url = arena_printf(s.arena, "config:%s", file);
+	set_clock(NOON - 600);
+	runner = stage_start(&s, NULL);
+	await_state(&s, "one", "report");
+	await_state(&s, "other", "report");
+	write_host(file, "workspaces_path: store\ntimezone: America/Sao_Paulo\n"); /* 12:00 in UTC */
+	for (int minute = 0; minute < 3; minute++) {
+		set_clock(NOON + minute * 60 + 1);
+		await_ended(&s, minute + 1);
+	}
+	await_ended(&s, 4);
+	CHECK(strstr(stage_read(&s, "one", "schedules/log.jsonl").ptr, "\"due\":\"2026-03-01T12:00:00Z\""));
+	runner_stop(runner);
 }
 
 TEST(two_runners_run_each_due_time_once)
@@ -241,6 +315,25 @@ TEST(a_run_whose_process_died_is_finished_once)
 	runner_stop(runner);
 	CHECK_INT(lines_with(stage_read(&s, "one", "schedules/log.jsonl"), "\"due\":\"2026-03-01T12:00:00Z\""), 1);
 	CHECK_STR(stage_read(&s, "one", "files/runs.txt"), STR("run\n"));
+}
+
+TEST(a_run_is_taken_over_a_minute_after_it_was_claimed)
+{
+	struct stage s;
+	struct runner *runner;
+
+	stage_init(&s);
+	stage_put(&s, "one", "crons/daily.yaml", "schedule: '0 9 * * *'\nprompt: go\n");
+	stage_put(&s, "one", "crons/hourly.yaml", "schedule: '0 * * * *'\nprompt: go\n");
+	stage_put(&s, "one", "schedules/hourly.json",
+		  "{\"last_due\":\"2026-03-01T12:00:00Z\",\"paused\":false,\"running\":\"2026-03-01T12:00:00Z\","
+		  "\"claimed\":\"2026-03-01T12:00:00Z\",\"by\":\"a process that is gone\"}");
+	set_clock(NOON + 30);
+	runner = stage_start(&s, "one");
+	await_state(&s, "one", "daily");
+	set_clock(NOON + 60);
+	await_ended(&s, 1);
+	runner_stop(runner);
 }
 
 TEST(a_due_time_that_was_answered_but_not_recorded_is_not_run_again)
@@ -296,6 +389,55 @@ TEST(a_workspace_that_is_not_there_is_refused)
 }
 
 /* --- heartbeat --- */
+
+TEST(a_workspace_whose_files_are_all_in_the_templates_is_run)
+{
+	struct stage s;
+	struct str names[] = {STR("one")};
+	struct runner *runner;
+	struct err err;
+
+	stage_init(&s);
+	stage_put(&s, "one", "crons/minutely.yaml", MINUTELY);
+	stage_put(&s, "one", ".stead/from-templates", "made");
+	CHECK_INT(system(arena_printf(s.arena,
+				      "cd %s && mkdir t && mv store/one/AGENTS.md store/one/agent.yaml t && "
+				      "echo 'workspaces_path: store\ntemplates: disk:./t' > stead.yaml",
+				      s.dir)
+				 .ptr),
+		  0);
+	s.url = arena_printf(s.arena, "config:%s/stead.yaml", s.dir);
+	CHECK_OK(runner_start(&(struct runner_opts){.store_url = s.url, .names = names, .count = 1}, &runner, &err),
+		 err);
+	runner_stop(runner);
+}
+
+TEST(a_workspace_that_is_named_twice_is_run_once)
+{
+	struct stage s;
+	struct str names[] = {STR("one"), STR("one")};
+	struct runner *runner;
+	struct err err;
+
+	stage_init(&s);
+	s.may_fail = true;
+	stage_put(&s, "one", "crons/bad.yaml", "schedule: never\nprompt: go\n");
+	stage_put(&s, "one", "crons/minutely.yaml", MINUTELY);
+	CHECK_OK(runner_start(&(struct runner_opts){.store_url = s.url,
+						    .names = names,
+						    .count = 2,
+						    .model = s.model,
+						    .relaxed = true,
+						    .event = on_event,
+						    .arg = &s},
+			      &runner, &err),
+		 err);
+	await_state(&s, "one", "minutely");
+	set_clock(NOON);
+	await_ended(&s, 1);
+	runner_stop(runner);
+	CHECK_INT(s.failed, 1);
+}
 
 TEST(active_hours_include_their_bounds_and_may_span_midnight)
 {
@@ -369,6 +511,7 @@ TEST(an_idle_heartbeat_asks_no_model)
 	stage_put(&s, "one", "agent.yaml", "heartbeat: {enabled: true}\n");
 	CHECK_STR(beat(&s, NOON), STR("HEARTBEAT.md is empty and there is no active task"));
 	CHECK_INT(lines_with(stage_read(&s, "one", "heartbeat_log.jsonl"), "\"outcome\":\"skipped\""), 2);
+	CHECK_INT(lines_with(stage_read(&s, "one", "heartbeat_log.jsonl"), "\"duration_ms\":"), 2);
 }
 
 TEST(a_heartbeat_with_a_task_runs_and_is_logged)
@@ -380,7 +523,25 @@ TEST(a_heartbeat_with_a_task_runs_and_is_logged)
 	stage_put(&s, "one", "TASKS.yaml", TASKS);
 	CHECK_STR(beat(&s, NOON), STR("ran"));
 	CHECK_INT(lines_with(stage_read(&s, "one", "heartbeat_log.jsonl"), "\"task_count\":1"), 1);
+	CHECK_INT(lines_with(stage_read(&s, "one", "heartbeat_log.jsonl"), "\"tools_used\":[\"append_file\"]"), 1);
+	CHECK_INT(lines_with(stage_read(&s, "one", "agents/default/token_usage.jsonl"), "\"heartbeat\""), 1);
 	CHECK_STR(stage_read(&s, "one", "files/runs.txt"), STR("run\n"));
+}
+
+TEST(a_run_whose_call_needs_an_approval_is_an_error_that_says_how_to_go_on)
+{
+	struct stage s;
+	struct str log;
+
+	stage_init(&s);
+	stage_put(&s, "one", "agent.yaml",
+		  "heartbeat: {enabled: true}\napproval_gates: {enabled: true, tools: {append_file: {}}}\n");
+	stage_put(&s, "one", "TASKS.yaml", TASKS);
+	CHECK_STR(beat(&s, NOON), STR("error"));
+	log = stage_read(&s, "one", "heartbeat_log.jsonl");
+	CHECK_HAS(log, STR("the call of \\\"append_file\\\" waits for an approval"));
+	CHECK_HAS(log, STR("'stead approvals --session heartbeat-20260301T120000Z'"));
+	CHECK_STR(stage_read(&s, "one", "files/runs.txt"), STR_NONE);
 }
 
 static bool take_item(void *arg, const struct outbox_item *item)
@@ -417,12 +578,67 @@ TEST(the_answer_of_a_heartbeat_goes_to_its_chat)
 	CHECK_STR(item.channel, STR("telegram"));
 	CHECK_STR(item.chat, STR("-5"));
 	CHECK_STR(item.text, STR("done"));
+	CHECK_STR(item.by, STR("the heartbeat"));
+	CHECK(!item.is_for_agent);
+}
+
+TEST(the_answer_of_a_heartbeat_goes_where_the_words_of_openpaw_say)
+{
+	static const struct {
+		const char *yaml;
+		const char *channel, *chat, *by;
+		bool is_for_agent;
+	} rows[] = {
+		{"target_channel: webhook, target_id: room-1", "team", "room-1", "the heartbeat", false},
+		{"target_id: 42", "telegram", "42", "the heartbeat", false},
+		{"output: {channel: telegram, target_id: 42}, delivery: channel", "telegram", "42", "", false},
+		{"output: {channel: team, chat_id: x}, delivery: agent", "team", "x", "the heartbeat", true},
+	};
+	struct stage s;
+
+	stage_init(&s);
+	stage_put(&s, "one", "TASKS.yaml", TASKS);
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		struct outbox_item item;
+
+		stage_put(&s, "one", "agent.yaml",
+			  arena_printf(s.arena,
+				       "channels: [{type: telegram}, {type: webhook, name: team}]\n"
+				       "heartbeat: {enabled: true, %s}\n",
+				       rows[i].yaml)
+				  .ptr);
+		CHECK_STR(beat(&s, NOON + (int64_t)i), STR("ran"));
+		item = stage_outbox(&s);
+		CHECK_STR(item.channel, str_of(rows[i].channel));
+		CHECK_STR(item.chat, str_of(rows[i].chat));
+		CHECK_STR(item.by, str_of(rows[i].by));
+		CHECK_INT(item.is_for_agent, rows[i].is_for_agent);
+	}
+}
+
+TEST(an_answer_of_heartbeat_ok_is_sent_only_if_that_is_wanted)
+{
+	struct stage s;
+
+	stage_init(&s);
+	write_host(arena_printf(s.arena, "%s/recording.jsonl", s.dir).ptr,
+		   "{\"type\":\"message\",\"role\":\"assistant\",\"content\":[{\"type\":\"text\",\"text\":"
+		   "\"HEARTBEAT_OK\"}]}\n");
+	stage_put(&s, "one", "TASKS.yaml", TASKS);
+	stage_put(&s, "one", "agent.yaml", "channel: {type: telegram}\nheartbeat: {enabled: true, target_id: 42}\n");
+	CHECK_STR(beat(&s, NOON), STR("heartbeat_ok"));
+	CHECK_STR(stage_outbox(&s).text, STR_NONE);
+	stage_put(&s, "one", "agent.yaml",
+		  "channel: {type: telegram}\nheartbeat: {enabled: true, target_id: 42, suppress_ok: false}\n");
+	CHECK_STR(beat(&s, NOON + 1), STR("heartbeat_ok"));
+	CHECK_STR(stage_outbox(&s).text, STR("HEARTBEAT_OK"));
 }
 
 TEST(the_answer_of_a_schedule_goes_to_its_chat_or_the_log_says_why_not)
 {
 	struct firing firing = {
 		.workspace = STR("one"), .schedule = STR("daily"), .due = NOON, .by_hand = true, .relaxed = true};
+	struct outbox_item item;
 	struct jv *record;
 	struct err err = {0};
 	struct stage s;
@@ -432,14 +648,35 @@ TEST(the_answer_of_a_schedule_goes_to_its_chat_or_the_log_says_why_not)
 	firing.model = s.model;
 	stage_put(&s, "one", "agent.yaml", "channel: {type: telegram}\n");
 	stage_put(&s, "one", "crons/daily.yaml",
-		  "schedule: '0 9 * * *'\nprompt: x\noutput: {channel: telegram, chat_id: 42}\n");
+		  "schedule: '0 9 * * *'\nprompt: x\noutput: {channel: telegram, chat_id: 42, delivery: both}\n");
 	CHECK_OK(firing_run(&s.ctx, &firing, &record, &err), err);
 	CHECK(!jv_get(record, "undelivered"));
-	CHECK_STR(stage_outbox(&s).chat, STR("42"));
+	item = stage_outbox(&s);
+	CHECK_STR(item.chat, STR("42"));
+	CHECK_STR(item.by, STR("the schedule \"daily\""));
 	stage_put(&s, "one", "agent.yaml", "name: x\n");
 	firing.due++;
 	CHECK_OK(firing_run(&s.ctx, &firing, &record, &err), err);
 	CHECK_HAS(jv_get_str(record, "undelivered"), STR("agent.yaml has no channel \"telegram\""));
+}
+
+TEST(two_runs_by_hand_in_one_second_have_a_session_each)
+{
+	struct firing firing = {
+		.workspace = STR("one"), .schedule = STR("daily"), .due = NOON, .by_hand = true, .relaxed = true};
+	struct jv *first, *second;
+	struct err err = {0};
+	struct stage s;
+
+	stage_init(&s);
+	firing.store_url = s.url;
+	firing.model = s.model;
+	stage_put(&s, "one", "crons/daily.yaml", "schedule: '0 9 * * *'\nprompt: x\n");
+	CHECK_OK(firing_run(&s.ctx, &firing, &first, &err), err);
+	CHECK_OK(firing_run(&s.ctx, &firing, &second, &err), err);
+	CHECK_STR(jv_get_str(second, "outcome"), STR("ran"));
+	CHECK_STR(jv_get_str(second, "response"), STR("done"));
+	CHECK(!str_eq(jv_get_str(first, "session"), jv_get_str(second, "session")));
 }
 
 TEST(an_answer_of_heartbeat_ok_is_exactly_that)
@@ -460,6 +697,38 @@ TEST(a_heartbeat_on_changes_is_skipped_when_nothing_has_changed)
 	CHECK_STR(beat(&s, NOON + 120), STR("nothing has changed since the last heartbeat"));
 	stage_put(&s, "one", "files/new.txt", "x");
 	CHECK_STR(beat(&s, NOON + 180), STR("ran"));
+	stage_put(&s, "one", "channels/queue/telegram~3a42.jsonl", "x");
+	CHECK_STR(beat(&s, NOON + 240), STR("nothing has changed since the last heartbeat"));
+}
+
+TEST(a_heartbeat_on_changes_notices_what_changed_outside_of_its_hours)
+{
+	struct stage s;
+
+	stage_init(&s);
+	stage_put(&s, "one", "agent.yaml", "heartbeat: {enabled: true, when: changed, active_hours: '08:00-13:00'}\n");
+	stage_put(&s, "one", "TASKS.yaml", TASKS);
+	CHECK_STR(beat(&s, NOON), STR("ran"));
+	CHECK_STR(beat(&s, NOON + 1800), STR("nothing has changed since the last heartbeat"));
+	stage_put(&s, "one", "files/news.md", "new");
+	CHECK_STR(beat(&s, NOON + 7200), STR("outside the active hours 08:00-13:00"));
+	CHECK_STR(beat(&s, NOON + 9000), STR("outside the active hours 08:00-13:00"));
+	CHECK_STR(beat(&s, NOON + 86400), STR("ran"));
+	CHECK_STR(beat(&s, NOON + 86400 + 1800), STR("nothing has changed since the last heartbeat"));
+}
+
+TEST(a_heartbeat_on_changes_notices_an_editor_that_history_does_not_know)
+{
+	struct stage s;
+
+	stage_init(&s);
+	stage_put(&s, "one", "agent.yaml", "heartbeat: {enabled: true, when: changed}\n");
+	stage_put(&s, "one", "TASKS.yaml", TASKS);
+	CHECK_STR(beat(&s, NOON), STR("ran"));
+	CHECK_STR(beat(&s, NOON + 60), STR("nothing has changed since the last heartbeat"));
+	write_host(arena_printf(s.arena, "%s/store/one/HEARTBEAT.md", s.dir).ptr, "- look at the inbox\n");
+	CHECK_STR(beat(&s, NOON + 120), STR("ran"));
+	CHECK_STR(beat(&s, NOON + 180), STR("nothing has changed since the last heartbeat"));
 }
 
 /* --- many at once --- */

@@ -97,6 +97,17 @@ test("an empty list admits nobody, and says who asked", (_, dir) =>
     assert.equal(model.asked.length, 0);
   }));
 
+test("a body that is not a message is refused with a sentence", (_, dir) =>
+  scene(dir, ann, async ({ post, up, model, got }) => {
+    const bodies = [[1], { text: "x" }, { sender: "a b", text: "x" }, { sender: "ann", chat: "../x", text: "x" }, { sender: "ann" },
+      { sender: "ann", text: 7 }, { sender: "ann", files: {} }, { sender: "ann", text: "a\0b" }];
+    for (const body of bodies) assert.equal(await post(body), 400, JSON.stringify(body));
+    await post({ sender: "ann", text: "after" });
+    await up.until(said(got, "echo: after"));
+    assert.deepEqual(model.asked.map((a) => a.said), ["after"]);
+    assert.ok(up.events.every((e) => e.event !== "problem"));
+  }));
+
 test("a receiver that is busy or broken gets the message later, under the same id", (_, dir) =>
   scene(dir, ann, async ({ post, got, refused, up }) => {
     await post({ sender: "ann", text: "again" });

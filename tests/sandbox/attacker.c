@@ -4,8 +4,8 @@
  * and "tried N" at the end. What the host has to be attacked with comes as arguments:
  *   attacker SECRET_FILE OUTER_PID TCP_PORT ABSTRACT_NAME SOCKET_PATH SHM_ID [mild|init|engine]
  * "mild" leaves out what would do harm if it succeeded: it never runs unconfined with more than that. "init": process 1
- * is a shell of the tier, which may be seen; "engine": its streams are no terminal either, and calls for one need not
- * be refused.
+ * is a shell of the tier, which may be seen; "engine": its streams are not a terminal either, and calls for one need
+ * not be refused.
  */
 #include <arpa/inet.h>
 #include <dirent.h>

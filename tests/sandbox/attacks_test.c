@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Every attempt of attacker.c, in every tier that isolates, for a root and for a user: none may succeed. */
+#include "base/fd.h"
 #include "worker_fix.h"
 
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <mqueue.h>
 #include <netinet/in.h>
+#include <sched.h>
 #include <stddef.h>
 #include <sys/ipc.h>
 #include <sys/prctl.h>
@@ -69,25 +71,42 @@ static void host_init(struct host *h, const char *dir)
 	test_defer(host_end, h);
 }
 
-static void copy_attacker(const char *to)
+/* The program, opened once and before a process becomes a user that may not reach the build directory. */
+static int attacker(void)
 {
 	const char *from = getenv("STEAD_ATTACKER");
+	static int fd = -1;
+
+	if (fd < 0)
+		fd = open(from ? from : "", O_RDONLY | O_CLOEXEC);
+	CHECK(fd >= 0);
+	return fd;
+}
+
+static void copy_attacker(const char *to)
+{
 	char path[300], bytes[65536];
+	off_t at = 0;
 	ssize_t n;
-	int in = open(from ? from : "", O_RDONLY), out;
+	int out;
 
 	snprintf(path, sizeof path, "%s/attacker", to);
 	out = open(path, O_WRONLY | O_CREAT | O_EXCL, 0755);
-	CHECK(in >= 0 && out >= 0);
-	while ((n = read(in, bytes, sizeof bytes)) > 0)
+	CHECK(out >= 0);
+	for (; (n = pread(attacker(), bytes, sizeof bytes, at)) > 0; at += n)
 		CHECK(write(out, bytes, (size_t)n) == n);
 	CHECK(fchmod(out, 0755) == 0);
-	close(in);
 	close(out);
 }
 
+enum place {
+	ALONE,
+	IN_WORKER,
+	IN_SPARE,
+};
+
 /* Runs the attacker; what it prints is in b->result. */
-static void attempt(struct box *b, enum sandbox_tier tier, bool in_worker)
+static void attempt(struct box *b, enum sandbox_tier tier, enum place place)
 {
 	struct host *host = malloc(sizeof *host);
 	char pid[16], port[16], shm[16];
@@ -105,7 +124,7 @@ static void attempt(struct box *b, enum sandbox_tier tier, bool in_worker)
 	snprintf(pid, sizeof pid, "%d", (int)getpid());
 	snprintf(port, sizeof port, "%d", host->port);
 	snprintf(shm, sizeof shm, "%d", host->shm);
-	if (in_worker) {
+	if (place == IN_WORKER) {
 		char script[2000];
 
 		snprintf(script, sizeof script, "./attacker '%s' %s %s '%s' '%s' %s", argv[1], pid, port, argv[4],
@@ -114,20 +133,49 @@ static void attempt(struct box *b, enum sandbox_tier tier, bool in_worker)
 		ask(b, script);
 		return;
 	}
+	if (place == IN_SPARE) {
+		if (sandbox_spare_open(&b->ctx, &b->job, &b->job.spare, &b->err) != 0)
+			SKIP("%.150s", b->err.msg);
+		test_defer(sandbox_spare_close, b->job.spare);
+	}
 	b->job.argv = argv;
 	CHECK_OK(sandbox_run(&b->ctx, &b->job, &b->result, &b->err), b->err);
+	CHECK(!b->job.spare || sandbox_spare_is_used(b->job.spare));
 }
 
-static void attack(struct box *b, enum sandbox_tier tier, bool in_worker)
+static void attack(struct box *b, enum sandbox_tier tier, enum place place)
 {
-	attempt(b, tier, in_worker);
+	attempt(b, tier, place);
 	CHECK_LACKS(b->result.out.text, STR("open "));
 	CHECK_STARTS(b->result.out.text, STR("tried "));
 	CHECK_INT(b->result.exit_code, 0);
 }
 
-/* The same as a user without rights. The child prints what went wrong, and ends with 1. */
-static void attack_as_user(enum sandbox_tier tier, bool in_worker)
+static void become_user(void)
+{
+	CHECK(setgroups(0, NULL) == 0 && setresgid(NOBODY, NOBODY, NOBODY) == 0 &&
+	      setresuid(NOBODY, NOBODY, NOBODY) == 0 && prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) == 0);
+}
+
+static void write_map(const char *file, const char *text)
+{
+	FD_SCOPE int fd = open(file, O_WRONLY | O_CLOEXEC);
+
+	CHECK(fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text));
+}
+
+/* Root as in a container of a user without rights: it is that user, and there is nobody else. */
+static void become_root_of_a_user(void)
+{
+	become_user();
+	CHECK(unshare(CLONE_NEWUSER) == 0);
+	write_map("/proc/self/setgroups", "deny");
+	write_map("/proc/self/uid_map", "0 65534 1");
+	write_map("/proc/self/gid_map", "0 65534 1");
+}
+
+/* The same as somebody without rights. The child prints what went wrong, and ends with 1. */
+static void attack_as(void (*become)(void), enum sandbox_tier tier, enum place place)
 {
 	static struct box b;
 	int status;
@@ -136,11 +184,11 @@ static void attack_as_user(enum sandbox_tier tier, bool in_worker)
 	if (geteuid() != 0)
 		SKIP("this is not root: the other cases run as a user");
 	fflush(stdout);
+	(void)attacker();
 	pid = fork();
 	if (pid == 0) {
-		CHECK(setgroups(0, NULL) == 0 && setresgid(NOBODY, NOBODY, NOBODY) == 0 &&
-		      setresuid(NOBODY, NOBODY, NOBODY) == 0 && prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) == 0);
-		attack(&b, tier, in_worker);
+		become();
+		attack(&b, tier, place);
 		while (test_scopes[test_depth].cleanups)
 			test_run_cleanup(&test_scopes[test_depth].cleanups);
 		fflush(stdout);
@@ -154,36 +202,83 @@ TEST(nothing_gets_out_of_the_namespaces)
 {
 	static struct box b;
 
-	attack(&b, SANDBOX_NAMESPACES, false);
+	attack(&b, SANDBOX_NAMESPACES, ALONE);
 }
 
 TEST(nothing_gets_out_of_the_namespaces_of_a_user)
 {
-	attack_as_user(SANDBOX_NAMESPACES, false);
+	attack_as(become_user, SANDBOX_NAMESPACES, ALONE);
+}
+
+TEST(nothing_gets_out_of_the_namespaces_of_a_root_without_users)
+{
+	attack_as(become_root_of_a_user, SANDBOX_NAMESPACES, ALONE);
+	attack_as(become_root_of_a_user, SANDBOX_NAMESPACES, IN_WORKER);
+	attack_as(become_root_of_a_user, SANDBOX_BUBBLEWRAP, ALONE);
+}
+
+/* Of the machine's own root there must be another user to run commands as. */
+TEST(a_root_without_users_runs_nothing)
+{
+	static struct box b;
+	int status;
+	pid_t pid;
+
+	if (geteuid() != 0)
+		SKIP("this is not root");
+	box_on_memory(&b, SANDBOX_NAMESPACES);
+	b.job.argv = (const char *const[]){"true", NULL};
+	fflush(stdout);
+	pid = fork();
+	if (pid == 0) {
+		CHECK(unshare(CLONE_NEWUSER) == 0);
+		write_map("/proc/self/uid_map", "0 0 1");
+		for (unsigned tier = SANDBOX_NAMESPACES; tier < SANDBOX_LOCAL; tier++) {
+			b.job.tier = (enum sandbox_tier)tier;
+			if (tier != SANDBOX_CONTAINER)
+				CHECK_INT(sandbox_run(&b.ctx, &b.job, &b.result, &b.err), -ERR_UNSUPPORTED);
+		}
+		CHECK_HAS(str_of(b.err.msg), STR("no command may run as root"));
+		_exit(0);
+	}
+	CHECK(waitpid(pid, &status, 0) == pid);
+	CHECK_INT(status, 0);
 }
 
 TEST(nothing_gets_out_of_a_worker)
 {
 	static struct box b;
 
-	attack(&b, SANDBOX_NAMESPACES, true);
+	attack(&b, SANDBOX_NAMESPACES, IN_WORKER);
 }
 
 TEST(nothing_gets_out_of_a_worker_of_a_user)
 {
-	attack_as_user(SANDBOX_NAMESPACES, true);
+	attack_as(become_user, SANDBOX_NAMESPACES, IN_WORKER);
+}
+
+TEST(nothing_gets_out_of_a_sandbox_made_in_advance)
+{
+	static struct box b;
+
+	attack(&b, SANDBOX_NAMESPACES, IN_SPARE);
+}
+
+TEST(nothing_gets_out_of_a_sandbox_made_in_advance_of_a_user)
+{
+	attack_as(become_user, SANDBOX_NAMESPACES, IN_SPARE);
 }
 
 TEST(nothing_gets_out_of_bubblewrap)
 {
 	static struct box b;
 
-	attack(&b, SANDBOX_BUBBLEWRAP, false);
+	attack(&b, SANDBOX_BUBBLEWRAP, ALONE);
 }
 
 TEST(nothing_gets_out_of_bubblewrap_of_a_user)
 {
-	attack_as_user(SANDBOX_BUBBLEWRAP, false);
+	attack_as(become_user, SANDBOX_BUBBLEWRAP, ALONE);
 }
 
 TEST(nothing_gets_out_of_a_container)
@@ -192,26 +287,26 @@ TEST(nothing_gets_out_of_a_container)
 
 	if (!getenv("STEAD_TEST_IMAGE"))
 		SKIP("no container engine was started");
-	attack(&b, SANDBOX_CONTAINER, false);
+	attack(&b, SANDBOX_CONTAINER, ALONE);
 }
 
 TEST(nothing_gets_out_of_landlock)
 {
 	static struct box b;
 
-	attack(&b, SANDBOX_LANDLOCK, false);
+	attack(&b, SANDBOX_LANDLOCK, ALONE);
 }
 
 TEST(nothing_gets_out_of_landlock_of_a_user)
 {
-	attack_as_user(SANDBOX_LANDLOCK, false);
+	attack_as(become_user, SANDBOX_LANDLOCK, ALONE);
 }
 
 TEST(the_attacks_succeed_where_nothing_is_kept_apart)
 {
 	static struct box b;
 
-	attempt(&b, SANDBOX_LOCAL, false);
+	attempt(&b, SANDBOX_LOCAL, ALONE);
 	CHECK_HAS(b.result.out.text, STR("open read_a_host_file\n"));
 	CHECK_HAS(b.result.out.text, STR("open loopback_of_the_host\n"));
 	CHECK_HAS(b.result.out.text, STR("open abstract_socket_of_the_host\n"));

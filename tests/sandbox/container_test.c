@@ -5,6 +5,8 @@
 #include <fcntl.h>
 #include <stdlib.h>
 
+#include "sandbox/snapshot.h"
+
 static void box_in_container(struct box *b)
 {
 	if (!getenv("STEAD_TEST_IMAGE"))
@@ -33,6 +35,29 @@ TEST(a_command_in_a_container_gives_its_outputs_its_exit_code_and_its_changes)
 	CHECK_STR(content(&b, "changed.txt"), STR("after"));
 	CHECK_STR(content(&b, "dir/deleted.txt"), STR("(absent)"));
 	CHECK_INT(b.result.change_count, 2);
+}
+
+TEST(what_a_container_left_is_found_by_the_next)
+{
+	static const char *const exclude[] = {"node_modules", NULL};
+	static struct sandbox_keep keep;
+	static struct box b;
+
+	box_in_container(&b);
+	keep = (struct sandbox_keep){.store = store_memory_new(),
+				     .dir = {STR("one")},
+				     .cache = arena_printf(b.arena, "%s/c", temp_dir_new()).ptr};
+	test_defer(store_destroy, keep.store);
+	b.job.keep = &keep;
+	b.job.files.exclude = exclude;
+	run(&b, "/bin/busybox mkdir node_modules; echo x > node_modules/f; echo y > ~/g; echo z > ~/gone; echo made > "
+		"file");
+	CHECK_STR(content(&b, "file"), STR("made\n"));
+	run(&b, "cat node_modules/f ~/g; rm ~/gone");
+	CHECK_STR(b.result.out.text, STR("x\ny\n"));
+	CHECK_INT(b.result.change_count, 0);
+	run(&b, "ls ~ node_modules");
+	CHECK_STR(b.result.out.text, STR("/home:\ng\n\nnode_modules:\nf\n"));
 }
 
 TEST(a_container_is_killed_at_its_deadline)

@@ -7,8 +7,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <sys/wait.h>
 
 #include "sandbox_fix.h"
@@ -390,8 +395,8 @@ TEST(a_reader_that_waits_gets_an_error_at_the_deadline_and_at_the_end)
 
 static void box_shown(struct box *b, int files)
 {
-	if (geteuid() != 0 || access("/dev/fuse", R_OK | W_OK) != 0)
-		SKIP("this needs root and /dev/fuse");
+	if (access("/dev/fuse", R_OK | W_OK) != 0)
+		SKIP("this needs a /dev/fuse that may be opened");
 	box_init(b, SANDBOX_NAMESPACES);
 	b->job.files.store = b->store = store_fault_new(store_memory_new());
 	test_defer(store_destroy, b->store);
@@ -399,7 +404,52 @@ static void box_shown(struct box *b, int files)
 		put(b, arena_printf(b->arena, "dir%d/file%d", i % 10, i).ptr, "text\n");
 }
 
-TEST(a_command_sees_a_store_without_a_copy_and_its_changes_come_back)
+/* A user to whom the device is open, as it is on most machines: in a mount namespace of its own. */
+static void become_user(const char *device)
+{
+	CHECK(unshare(CLONE_NEWNS) == 0 && mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
+	      mknod(device, S_IFCHR | 0666, makedev(10, 229)) == 0 && chmod(device, 0666) == 0 &&
+	      mount(device, "/dev/fuse", NULL, MS_BIND, NULL) == 0);
+	CHECK(setgroups(0, NULL) == 0 && setresgid(NOBODY, NOBODY, NOBODY) == 0 &&
+	      setresuid(NOBODY, NOBODY, NOBODY) == 0 && prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) == 0);
+}
+
+static void as_user_with_fuse(void (*fact)(void))
+{
+	char device[300];
+	int status;
+	pid_t pid;
+
+	if (geteuid() != 0 || access("/dev/fuse", R_OK | W_OK) != 0)
+		SKIP("this needs root, who opens /dev/fuse to a user");
+	snprintf(device, sizeof device, "%s/fuse", temp_dir_new());
+	fflush(stdout);
+	pid = fork();
+	if (pid == 0) {
+		become_user(device);
+		fact();
+		while (test_scopes[test_depth].cleanups)
+			test_run_cleanup(&test_scopes[test_depth].cleanups);
+		fflush(stdout);
+		_exit(0);
+	}
+	CHECK(waitpid(pid, &status, 0) == pid);
+	CHECK_INT(status, 0);
+}
+
+#define SHOWN(name)                                                                                                    \
+	static void name##_here(void);                                                                                 \
+	TEST(name)                                                                                                     \
+	{                                                                                                              \
+		name##_here();                                                                                         \
+	}                                                                                                              \
+	TEST(name##_for_a_user)                                                                                        \
+	{                                                                                                              \
+		as_user_with_fuse(name##_here);                                                                        \
+	}                                                                                                              \
+	static void name##_here(void)
+
+SHOWN(a_command_sees_a_store_without_a_copy_and_its_changes_come_back)
 {
 	static struct box b;
 
@@ -414,7 +464,21 @@ TEST(a_command_sees_a_store_without_a_copy_and_its_changes_come_back)
 	CHECK_STR(content(&b, "e/y"), STR("y\n"));
 }
 
-TEST(the_start_of_a_command_asks_as_much_of_many_files_as_of_few)
+SHOWN(a_command_in_a_sandbox_made_in_advance_sees_a_store_without_a_copy)
+{
+	static struct box b;
+
+	box_shown(&b, 300);
+	CHECK_OK(sandbox_spare_open(&b.ctx, &b.job, &b.job.spare, &b.err), b.err);
+	test_defer(sandbox_spare_close, b.job.spare);
+	put(&b, "dir1/file11", "later\n");
+	run(&b, "cat dir1/file11; echo more >>dir1/file11");
+	CHECK(sandbox_spare_is_used(b.job.spare));
+	CHECK_STR(b.result.out.text, STR("later\n"));
+	CHECK_STR(content(&b, "dir1/file11"), STR("later\nmore\n"));
+}
+
+SHOWN(the_start_of_a_command_asks_as_much_of_many_files_as_of_few)
 {
 	uint64_t asked[2];
 
@@ -431,14 +495,15 @@ TEST(the_start_of_a_command_asks_as_much_of_many_files_as_of_few)
 	CHECK_INT(asked[1], asked[0]);
 }
 
-static void change_it(void *arg, bool is_stderr, struct str bytes)
+static bool change_it(void *arg, bool is_stderr, struct str bytes)
 {
 	(void)is_stderr, (void)bytes;
 	put(arg, "dir1/file1", "by another\n");
 	put(arg, "dir2/made", "by another\n");
+	return true;
 }
 
-TEST(what_another_writer_changed_while_the_command_ran_is_a_conflict)
+SHOWN(what_another_writer_changed_while_the_command_ran_is_a_conflict)
 {
 	static struct box b;
 
@@ -452,13 +517,14 @@ TEST(what_another_writer_changed_while_the_command_ran_is_a_conflict)
 	CHECK_INT(b.result.changes[0].outcome, SANDBOX_CONFLICT);
 }
 
-static void stop_it(void *arg, bool is_stderr, struct str bytes)
+static bool stop_it(void *arg, bool is_stderr, struct str bytes)
 {
 	(void)is_stderr, (void)bytes;
 	atomic_store(&((struct cancel *)arg)->requested, true);
+	return true;
 }
 
-TEST(a_command_that_waits_for_a_dead_store_ends_at_its_limit)
+SHOWN(a_command_that_waits_for_a_dead_store_ends_at_its_limit)
 {
 	static struct box b;
 	static struct cancel stop;

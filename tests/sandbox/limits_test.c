@@ -188,8 +188,9 @@ EACH_TIER(eight_gibibytes_of_memory_are_not_to_be_had)
 
 /* --- a Stead that is killed --- */
 
-/* Runs a command and is killed when it makes the N-th call of the kernel. True: it was. */
-static bool killed_at(long call, enum sandbox_tier tier, pid_t *ret)
+/* Runs a command, with `in_advance` in a sandbox that it has made before, and is killed when it makes the N-th call of
+   the kernel. True: it was. */
+static bool killed_at(long call, enum sandbox_tier tier, bool in_advance, pid_t *ret)
 {
 	static struct box b;
 	int status;
@@ -201,7 +202,10 @@ static bool killed_at(long call, enum sandbox_tier tier, pid_t *ret)
 		box_on_memory(&b, tier);
 		put(&b, "file", "x");
 		CHECK(ptrace(PTRACE_TRACEME, 0, NULL, NULL) == 0 && raise(SIGSTOP) == 0);
+		if (in_advance)
+			CHECK_OK(sandbox_spare_open(&b.ctx, &b.job, &b.job.spare, &b.err), b.err);
 		run(&b, "echo changed > file; echo new > new");
+		sandbox_spare_close(b.job.spare);
 		_exit(0);
 	}
 	*ret = pid;
@@ -223,14 +227,14 @@ static bool has_ended(pid_t group)
 	return entries(own_groups(), text) == 0;
 }
 
-static void killed_everywhere(enum sandbox_tier tier)
+static void killed_everywhere(enum sandbox_tier tier, bool in_advance)
 {
 	static struct box b;
 	struct left left;
 	pid_t pid;
 
 	box_on_memory(&b, tier);
-	for (long call = 1; killed_at(call, tier, &pid); call += 17) {
+	for (long call = 1; killed_at(call, tier, in_advance, &pid); call += 17) {
 		for (int tries = 0; tries < 200; tries++) { /* a group is free when its last process is */
 			run(&b, "true");
 			if (has_ended(pid))
@@ -245,15 +249,20 @@ static void killed_everywhere(enum sandbox_tier tier)
 
 TEST(nothing_is_left_of_a_stead_that_was_killed_with_namespaces)
 {
-	killed_everywhere(SANDBOX_NAMESPACES);
+	killed_everywhere(SANDBOX_NAMESPACES, false);
+}
+
+TEST(nothing_is_left_of_a_stead_that_was_killed_with_a_sandbox_made_in_advance)
+{
+	killed_everywhere(SANDBOX_NAMESPACES, true);
 }
 
 TEST(nothing_is_left_of_a_stead_that_was_killed_with_landlock)
 {
-	killed_everywhere(SANDBOX_LANDLOCK);
+	killed_everywhere(SANDBOX_LANDLOCK, false);
 }
 
 TEST(nothing_is_left_of_a_stead_that_was_killed_with_bubblewrap)
 {
-	killed_everywhere(SANDBOX_BUBBLEWRAP);
+	killed_everywhere(SANDBOX_BUBBLEWRAP, false);
 }

@@ -4,6 +4,7 @@
 #define STEAD_TESTS_SANDBOX_FIX_H
 
 #include <grp.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 
 #include "base/limits.h"
@@ -94,5 +95,51 @@ __attribute__((unused)) static const char *outcome(const struct box *b, const ch
 			return sandbox_outcome_name(b->result.changes[i].outcome);
 	return "nothing";
 }
+
+/* The fact for a user without rights. The child prints what went wrong, and ends with 1. */
+__attribute__((unused)) static void box_as_user(void (*fact)(struct box *b))
+{
+	static struct box b;
+	int status;
+	pid_t pid;
+
+	if (geteuid() != 0)
+		SKIP("this is not root: the other cases run as a user");
+	fflush(stdout);
+	pid = fork();
+	if (pid == 0) {
+		CHECK(setgroups(0, NULL) == 0 && setresgid(NOBODY, NOBODY, NOBODY) == 0 &&
+		      setresuid(NOBODY, NOBODY, NOBODY) == 0 && prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) == 0);
+		box_on_disk(&b, SANDBOX_NAMESPACES);
+		fact(&b);
+		while (test_scopes[test_depth].cleanups)
+			test_run_cleanup(&test_scopes[test_depth].cleanups);
+		fflush(stdout);
+		_exit(0);
+	}
+	CHECK(waitpid(pid, &status, 0) == pid);
+	CHECK_INT(status, 0);
+}
+
+/* Each fact for files that are copied, for those of a directory, and for a user without rights. */
+#define FACT(name)                                                                                                     \
+	static void name##_for(struct box *b);                                                                         \
+	TEST(name##_with_a_copy)                                                                                       \
+	{                                                                                                              \
+		static struct box b;                                                                                   \
+		box_on_memory(&b, SANDBOX_NAMESPACES);                                                                 \
+		name##_for(&b);                                                                                        \
+	}                                                                                                              \
+	TEST(name##_with_a_directory)                                                                                  \
+	{                                                                                                              \
+		static struct box b;                                                                                   \
+		box_on_disk(&b, SANDBOX_NAMESPACES);                                                                   \
+		name##_for(&b);                                                                                        \
+	}                                                                                                              \
+	TEST(name##_for_a_user)                                                                                        \
+	{                                                                                                              \
+		box_as_user(name##_for);                                                                               \
+	}                                                                                                              \
+	static void name##_for(struct box *b)
 
 #endif

@@ -50,6 +50,22 @@ TEST(a_signal_and_a_missing_program_have_the_codes_of_a_shell)
 	CHECK_HAS(b.result.said.text, STR("no such program"));
 }
 
+TEST(what_is_dropped_does_not_change_the_files_in_the_tier_local)
+{
+	static struct box b;
+
+	box_on_disk(&b, SANDBOX_LOCAL);
+	put(&b, "kept.txt", "kept");
+	b.job.files.read_only = true;
+	run(&b, "cat kept.txt; rm kept.txt; echo new >made.txt");
+	CHECK_STR(b.result.out.text, STR("kept"));
+	CHECK_STR(content(&b, "kept.txt"), STR("kept"));
+	CHECK_STR(content(&b, "made.txt"), STR("(absent)"));
+	b.job.files.read_only = false;
+	run(&b, "rm kept.txt");
+	CHECK_STR(content(&b, "kept.txt"), STR("(absent)"));
+}
+
 EACH_TIER(files_go_in_and_changes_come_back)
 {
 	static struct box b;
@@ -195,6 +211,22 @@ TEST(a_command_that_deletes_too_much_is_not_believed)
 	CHECK_STR(content(&b, "c"), STR("(absent)"));
 }
 
+TEST(a_program_that_may_not_be_run_is_looked_for_in_the_next_directory)
+{
+	static struct box b;
+
+	box_on_memory(&b, SANDBOX_AUTO);
+	put(&b, "echo", "not a program\n");
+	put(&b, "only-here", "not a program\n");
+	b.job.env = (const char *const[]){"PATH=/workspace:/usr/bin", NULL};
+	b.job.argv = (const char *const[]){"echo", "found", NULL};
+	CHECK_OK(sandbox_run(&b.ctx, &b.job, &b.result, &b.err), b.err);
+	CHECK_STR(b.result.out.text, STR("found\n"));
+	b.job.argv = (const char *const[]){"only-here", NULL};
+	CHECK_OK(sandbox_run(&b.ctx, &b.job, &b.result, &b.err), b.err);
+	CHECK_INT(b.result.exit_code, 126);
+}
+
 /* Another writer, while the command runs: it prints a line, and waits for one, which it gets after the write. */
 struct writer {
 	struct box *b;
@@ -203,17 +235,18 @@ struct writer {
 	bool done;
 };
 
-static void write_now(void *arg, bool is_stderr, struct str bytes)
+static bool write_now(void *arg, bool is_stderr, struct str bytes)
 {
 	struct writer *w = arg;
 
 	(void)is_stderr, (void)bytes;
 	if (w->done)
-		return;
+		return true;
 	w->done = true;
 	put(w->b, w->path, w->text);
 	CHECK(write(w->go, "\n", 1) == 1);
 	close(w->go);
+	return true;
 }
 
 static void run_with_writer(struct box *b, const char *path, const char *text, const char *script)
@@ -314,6 +347,61 @@ TEST(processes_that_multiply_are_bounded_and_end)
 	b.job.limits.processes = 50;
 	run(&b, "f() { setsid sh -c 'sleep 48153' & f; }; f 2>/dev/null; sleep 48153");
 	CHECK_INT(processes_with("48153"), 0);
+}
+
+TEST(a_command_has_as_many_processes_as_it_may_have_and_no_more)
+{
+	static struct box b;
+	int64_t forks = 0;
+
+	box_on_memory(&b, SANDBOX_NAMESPACES);
+	b.job.limits.processes = 20;
+	run(&b, "python3 -c 'import os, time\nn = 0\ntry:\n  while n < 60:\n    if os.fork() == 0: time.sleep(60)\n"
+		"    n += 1\nexcept OSError: pass\nprint(n)'; true");
+	CHECK(str_to_i64(str_trim(b.result.out.text), &forks));
+	CHECK_INT(forks, 18); /* next to the shell and the first Python */
+}
+
+TEST(what_a_command_used_until_it_was_killed_is_in_the_result)
+{
+	static struct box b;
+
+	box_on_memory(&b, SANDBOX_NAMESPACES);
+	b.job.limits.timeout_ms = 1500;
+	run(&b, "(while :; do :; done)");
+	CHECK(b.result.timed_out);
+	CHECK(b.result.cpu_ms > 0);
+}
+
+static void user_is_bounded(struct box *b)
+{
+	enum sandbox_tier have;
+	int64_t most = 0;
+
+	if (sandbox_tier_choose(SANDBOX_LANDLOCK, &have, &b->err) != 0)
+		return;
+	b->job.tier = SANDBOX_LANDLOCK;
+	b->job.limits.processes = 20;
+	run(b, "ulimit -p");
+	CHECK(str_to_i64(str_trim(b->result.out.text), &most));
+	CHECK(most > 20 && most < 4096);
+}
+
+TEST(where_processes_are_counted_by_user_those_that_run_already_are_added_to_the_limit)
+{
+	box_as_user(user_is_bounded);
+}
+
+TEST(git_is_told_to_leave_out_a_configuration_that_landlock_refuses)
+{
+	static struct box b;
+
+	box_on_memory(&b, SANDBOX_LANDLOCK);
+	run(&b, "echo $GIT_CONFIG_NOSYSTEM; git config --list >/dev/null && echo works");
+	CHECK_STR(b.result.out.text, STR("1\nworks\n"));
+	b.job.tier = SANDBOX_NAMESPACES;
+	run(&b, "echo $GIT_CONFIG_NOSYSTEM");
+	CHECK_STR(b.result.out.text, STR("\n"));
 }
 
 TEST(memory_is_bounded)
@@ -502,12 +590,29 @@ TEST(two_owners_have_different_ids_on_the_host)
 
 	if (geteuid() != 0)
 		SKIP("only root can give commands another user");
-	box_on_memory(&b, SANDBOX_LANDLOCK); /* there the id of the host is seen */
-	run(&b, "id -u");
+	box_on_memory(&b, SANDBOX_NAMESPACES);
+	run(&b, "set -- $(cat /proc/self/uid_map); echo $2"); /* the id of the host */
 	first = b.result.out.text;
+	run(&b, "set -- $(cat /proc/self/uid_map); echo $2");
+	CHECK_STR(b.result.out.text, first);
 	b.job.owner = STR("another");
-	run(&b, "id -u");
+	run(&b, "set -- $(cat /proc/self/uid_map); echo $2");
 	CHECK(!str_eq(first, b.result.out.text) && !str_is(first, "0\n"));
+}
+
+TEST(without_namespaces_each_run_is_a_user_of_its_own_so_that_its_processes_are_counted_alone)
+{
+	static struct box b;
+	struct str first;
+
+	if (geteuid() != 0)
+		SKIP("only root can give commands another user");
+	box_on_memory(&b, SANDBOX_LANDLOCK);
+	run(&b, "id -u; echo x >made");
+	first = b.result.out.text;
+	run(&b, "id -u; cat made");
+	CHECK(!str_starts(b.result.out.text, first) && !str_is(first, "0\n"));
+	CHECK_HAS(b.result.out.text, STR("\nx\n"));
 }
 
 TEST(an_unknown_tier_is_refused)

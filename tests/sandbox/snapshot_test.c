@@ -125,7 +125,7 @@ TEST(an_equal_content_is_kept_once_and_an_old_one_goes)
 }
 
 /* Another command of the same sandbox, while one runs. */
-static void run_another(void *arg, bool is_stderr, struct str bytes)
+static bool run_another(void *arg, bool is_stderr, struct str bytes)
 {
 	struct kept_box *k = arg;
 	static const char *const argv[] = {"sh", "-c", "echo other > ~/other; echo other > ~/both", NULL};
@@ -138,6 +138,7 @@ static void run_another(void *arg, bool is_stderr, struct str bytes)
 	job.output = NULL;
 	CHECK_OK(sandbox_run(&k->b.ctx, &job, &result, &err), err);
 	sandbox_result_release(&result);
+	return true;
 }
 
 TEST(commands_at_the_same_time_keep_both_and_the_last_to_end_wins)
@@ -197,15 +198,122 @@ TEST(a_damaged_pack_is_refused_and_can_be_dropped)
 	CHECK_STR(k.b.result.out.text, STR(""));
 }
 
+/* In tiers without layers, where it is copied. */
+#define EACH_COPY(name)                                                                                                \
+	static void name##_in(enum sandbox_tier tier);                                                                 \
+	TEST(name##_with_bubblewrap)                                                                                   \
+	{                                                                                                              \
+		name##_in(SANDBOX_BUBBLEWRAP);                                                                         \
+	}                                                                                                              \
+	TEST(name##_with_landlock)                                                                                     \
+	{                                                                                                              \
+		name##_in(SANDBOX_LANDLOCK);                                                                           \
+	}                                                                                                              \
+	static void name##_in(enum sandbox_tier tier)
+
+static void kept_init_in(struct kept_box *k, enum sandbox_tier tier)
+{
+	enum sandbox_tier have;
+
+	kept_init(k);
+	if (sandbox_tier_choose(tier, &have, &k->b.err) != 0)
+		SKIP("%.150s", k->b.err.msg);
+	k->b.job.tier = tier;
+}
+
+EACH_COPY(a_copy_of_what_one_command_left_is_found_by_the_next)
+{
+	static struct kept_box k;
+
+	kept_init_in(&k, tier);
+	run(&k.b, LEAVE "; mkdir ~/shut; echo z > ~/shut/f; chmod 500 ~/shut; ln -s bin/t ~/l");
+	CHECK_STR(content(&k.b, "file"), STR("kept\n"));
+	CHECK_STR(content(&k.b, "node_modules/a/i.js"), STR("(absent)"));
+	run(&k.b, SHOW "; cat ~/l ~/shut/f; stat -c %a ~/shut");
+	CHECK_STR(k.b.result.out.text, STR("x\ny\n751 1000000000\ny\nz\n500\n"));
+	CHECK_INT(k.b.result.change_count, 0);
+	lose_cache(&k);
+	k.b.job.tier = SANDBOX_NAMESPACES; /* another tier shows the same */
+	run(&k.b, SHOW);
+	CHECK_STR(k.b.result.out.text, STR("x\ny\n751 1000000000\n"));
+	k.keep.dir = (struct wpath){STR("two")};
+	k.b.job.tier = tier;
+	run(&k.b, "ls -A ~; ls");
+	CHECK_STR(k.b.result.out.text, STR("file\n"));
+}
+
+EACH_COPY(what_is_deleted_from_a_copy_stays_so)
+{
+	static struct kept_box k;
+
+	kept_init_in(&k, tier);
+	put(&k.b, "node_modules/own/f", "of the workspace");
+	run(&k.b,
+	    LEAVE "; mkdir -p d/node_modules; echo 1 > d/node_modules/q; touch d/z; echo mine > node_modules/own/f");
+	run(&k.b, "cat node_modules/own/f; rm -r ~/bin node_modules/a node_modules/own; echo f > ~/bin; rm -r d");
+	CHECK_STR(k.b.result.out.text, STR("mine\n"));
+	lose_cache(&k);
+	run(&k.b, "cat ~/bin; find node_modules d 2>/dev/null | sort");
+	CHECK_STR(k.b.result.out.text, STR("f\nnode_modules\nnode_modules/b\nnode_modules/own\n"));
+	CHECK_STR(content(&k.b, "node_modules/own/f"), STR("of the workspace"));
+}
+
+EACH_COPY(a_command_that_changes_nothing_of_its_copy_saves_nothing)
+{
+	static struct kept_box k;
+	struct snapshot_info before, after;
+	struct store *one;
+
+	kept_init_in(&k, tier);
+	put(&k.b, "node_modules/own/f", "of the workspace");
+	one = store_prefix_new(store_share(k.snapshots), k.keep.dir);
+	test_defer(store_destroy, one);
+	run(&k.b, "echo aaaa > ~/f; touch -d @1000000000 ~/f; mkdir node_modules/a; echo b > node_modules/a/x");
+	CHECK_OK(snapshot_show(one, &k.b.ctx, &before, &k.b.err), k.b.err);
+	CHECK_INT(before.files, 2); /* not the one of the store */
+	run(&k.b, "cat ~/f node_modules/*/* > /dev/null; touch ~/c; rm ~/c");
+	CHECK_OK(snapshot_show(one, &k.b.ctx, &after, &k.b.err), k.b.err);
+	CHECK_STR(after.id, before.id);
+	run(&k.b, "echo bbbb > ~/f; touch -d @1000000000 ~/f"); /* as large and as old as before */
+	run(&k.b, "cat ~/f");
+	CHECK_STR(k.b.result.out.text, STR("bbbb\n"));
+}
+
+static void shut_files_are_kept(struct box *b)
+{
+	static struct sandbox_keep keep;
+	enum sandbox_tier have;
+
+	if (sandbox_tier_choose(SANDBOX_LANDLOCK, &have, &b->err) != 0)
+		return;
+	keep = (struct sandbox_keep){.store = store_memory_new(),
+				     .dir = {STR("one")},
+				     .cache = arena_printf(b->arena, "%s/c", temp_dir_new()).ptr};
+	test_defer(store_destroy, keep.store);
+	b->job.keep = &keep;
+	b->job.tier = SANDBOX_LANDLOCK;
+	run(b, "echo x > ~/f; chmod 0 ~/f; mkdir ~/d; echo y > ~/d/g; chmod 300 ~/d");
+	run(b, "stat -c %a ~/f ~/d; chmod 700 ~/f ~/d; cat ~/f ~/d/g");
+	CHECK_STR(b->result.out.text, STR("0\n300\nx\ny\n"));
+	run(b, "cat ~/f ~/d/g");
+	CHECK_STR(b->result.out.text, STR("x\ny\n"));
+}
+
+TEST(a_user_may_keep_what_its_owner_may_not_read)
+{
+	box_as_user(shut_files_are_kept);
+}
+
 TEST(a_tier_that_cannot_keep_anything_refuses_to_run)
 {
 	static struct kept_box k;
 	static const char *const argv[] = {"true", NULL};
 
 	kept_init(&k);
-	k.b.job.tier = SANDBOX_LANDLOCK;
+	k.b.job.tier = SANDBOX_LOCAL;
 	k.b.job.argv = argv;
 	CHECK_INT(sandbox_run(&k.b.ctx, &k.b.job, &k.b.result, &k.b.err), -ERR_UNSUPPORTED);
+	CHECK_HAS(str_of(k.b.err.msg), STR("use another tier"));
 }
 
 /* --- killed at every step --- */

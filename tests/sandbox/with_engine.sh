@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Runs a program with a container engine of its own: with_engine.sh PROGRAM. Podman's service listens on a socket of a temporary
-# directory, and has one image, made of busybox. Where Podman cannot run, the program is told nothing and skips its tests.
+# directory, and has one image, made of busybox. Where Podman cannot run, the program finds no engine in its environment and skips its tests.
 if ! command -v podman >/dev/null || ! command -v runc >/dev/null || [ ! -x /bin/busybox ] || [ "$(id -u)" != 0 ]; then
 	exec "$@"
 fi

@@ -12,6 +12,7 @@ static const char worker_program[] =
 	"while True:\n"
 	"    data, fds, _, _ = socket.recv_fds(talk, 16, 4)\n"
 	"    if not data: os._exit(0)\n"
+	"    if data == b'n': continue\n"
 	"    pid = os.fork()\n"
 	"    if pid == 0:\n"
 	"        talk.detach()\n"

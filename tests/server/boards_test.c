@@ -55,7 +55,7 @@ TEST(files_come_with_items_and_comments)
 		"Content-Type: text/plain\r\n\r\nhello\r\n--xx--\r\n";
 	static const char comment[] =
 		"--xx\r\nContent-Disposition: form-data; name=\"body\"\r\n\r\nsee file\r\n"
-		"--xx\r\nContent-Disposition: form-data; name=\"attachments\"; filename=\"c.txt\"\r\n\r\n"
+		"--xx\r\nContent-Disposition: form-data; name=\"files\"; filename=\"c.txt\"\r\n\r\n"
 		"hi\r\n--xx--\r\n";
 	const char *type = "Content-Type: multipart/form-data; boundary=xx\r\n";
 	const struct jv *item, *file, *list;
@@ -170,6 +170,9 @@ TEST(clients_of_wacht_find_what_they_expect)
 	item = json_of(&s, reply);
 	base = arena_printf(s.arena, WACHT "/%.*s", STR_ARG(jv_get_str(item, "id"))).ptr;
 	front = arena_printf(s.arena, "/ai/projects/demo/board/items/%.*s", STR_ARG(jv_get_str(item, "id"))).ptr;
+	v = json_of(&s, get(&s, arena_printf(s.arena, "%s/filesystem?path=/task/artifacts", front).ptr));
+	CHECK_INT(jv_count(jv_get(v, "entries")), 0);
+	CHECK_STATUS(get(&s, arena_printf(s.arena, "%s/filesystem?path=/task/none", front).ptr), 404);
 	CHECK_STATUS(ask(&s, "PUT", at(&s, item, "/files/artifacts/film.mp4"), NULL, STR("0123456789")), 200);
 	v = json_of(&s, get(&s, arena_printf(s.arena, "%s/filesystem?path=/task/artifacts", front).ptr));
 	CHECK_STR(jv_get_str(jv_at(jv_get(v, "entries"), 0), "name"), STR("film.mp4"));
@@ -181,6 +184,11 @@ TEST(clients_of_wacht_find_what_they_expect)
 	CHECK_STATUS(reply, 206);
 	CHECK_STR(reply.body, STR("234"));
 	CHECK_HAS(head_value(reply.head, "Content-Disposition"), STR("attachment; filename=\"film.mp4\""));
+	CHECK_STR(head_value(reply.head, "Cache-Control"), STR("no-store"));
+	reply = get(&s, arena_printf(s.arena, "%s/filesystem/download?path=none", base).ptr);
+	CHECK_STATUS(reply, 404);
+	CHECK_STR(head_value(reply.head, "Content-Disposition"),
+		  STR_NONE); /* a page shows the sentence, and saves nothing */
 	CHECK_STATUS(get(&s, arena_printf(s.arena, "%s/filesystem/file?path=none", base).ptr), 404);
 	CHECK_STATUS(get(&s, arena_printf(s.arena, "%s/filesystem?path=../x", base).ptr), 400);
 	v = json_of(&s, get(&s, "/ai/projects/demo/board/items?limit=1"));
@@ -190,6 +198,102 @@ TEST(clients_of_wacht_find_what_they_expect)
 		jv_get_str(json_of(&s, ask(&s, "POST", arena_printf(s.arena, "%s/cancel", base).ptr, NULL, STR("{}"))),
 			   "status"),
 		STR("cancelled"));
+}
+
+TEST(a_project_names_a_workspace_and_may_name_one_of_its_boards)
+{
+	static struct site s;
+	const struct jv *item, *v;
+	const char *base;
+
+	site_start(&s, true);
+	CHECK_STATUS(ask(&s, "PUT", "/v1/workspaces/demo/boards/drafts", NULL, STR("{\"title\":\"Drafts\"}")), 200);
+	item = json_of(&s,
+		       ask(&s, "POST", "/ai/actor-projects/demo:drafts/board/items", NULL, STR("{\"title\":\"One\"}")));
+	base = arena_printf(s.arena, "/ai/projects/demo%%3Adrafts/board/items/%.*s", STR_ARG(jv_get_str(item, "id")))
+		       .ptr;
+	CHECK_STATUS(get(&s, base), 200);
+	CHECK_STATUS(get(&s, arena_printf(s.arena, "%s/filesystem", base).ptr), 200);
+	CHECK_STATUS(ask(&s, "POST", arena_printf(s.arena, "%s/comments", base).ptr, NULL, STR("{\"body\":\"x\"}")),
+		     201);
+	v = json_of(&s, get(&s, "/ai/actor-projects/demo:drafts/board/items"));
+	CHECK_INT((int64_t)jv_count(jv_get(v, "data")), 1);
+	v = json_of(&s, get(&s, WACHT));
+	CHECK_INT((int64_t)jv_count(jv_get(v, "data")), 0);
+	CHECK_STR(jv_get_str(json_of(&s, get(&s, "/ai/actor-projects/demo:drafts/board")), "title"), STR("Drafts"));
+	CHECK_STATUS(get(&s, "/ai/actor-projects/demo:none/board/items"), 404);
+}
+
+/* "title title …" of a page. */
+static struct str titles_of(struct site *s, const char *target)
+{
+	const struct jv *page = json_of(s, get(s, target));
+	struct buf text;
+
+	buf_init(&text, s->arena, 4096);
+	for (const struct jv_member *m = jv_first(jv_get(page, "data")); m; m = m->next) {
+		buf_add(&text, jv_get_str(m->value, "title"));
+		buf_char(&text, ' ');
+	}
+	return buf_str(&text);
+}
+
+TEST(clients_of_wacht_list_several_statuses_and_what_is_archived)
+{
+	static const char *const titles[] = {"a", "b", "c", "d"};
+	static struct site s;
+	const struct jv *v = NULL, *page;
+
+	site_start(&s, true);
+	for (size_t i = 0; i < COUNT(titles); i++) {
+		v = json_of(&s, ask(&s, "POST", WACHT, NULL, arena_printf(s.arena, "{\"title\":\"%s\"}", titles[i])));
+		if (i == 1 || i == 2)
+			ask(&s, "POST", arena_printf(s.arena, WACHT "/%.*s/cancel", STR_ARG(jv_get_str(v, "id"))).ptr,
+			    NULL, STR("{}"));
+		if (i == 2)
+			ask(&s, "POST", arena_printf(s.arena, WACHT "/%.*s/archive", STR_ARG(jv_get_str(v, "id"))).ptr,
+			    "Content-Type: application/x-www-form-urlencoded\r\n", STR(""));
+	}
+	CHECK_STR(titles_of(&s, WACHT), STR("d b a "));
+	CHECK_STR(titles_of(&s, WACHT "?status=completed,pending"), STR("d a "));
+	CHECK_STR(titles_of(&s, WACHT "?archived_only=true"), STR("c "));
+	CHECK_STR(titles_of(&s, WACHT "?include_archived=true&status=cancelled"), STR("c b "));
+	page = json_of(&s, get(&s, WACHT "?include_archived=true&limit=2"));
+	CHECK(jv_get_bool(page, "has_more", false));
+	CHECK_STR(titles_of(&s, arena_printf(s.arena, WACHT "?include_archived=true&limit=2&cursor=%.*s",
+					     STR_ARG(jv_get_str(page, "next_cursor")))
+					.ptr),
+		  STR("b a "));
+	CHECK_STATUS(get(&s, arena_printf(s.arena, WACHT "/%.*s/filesystem?include_archived=true",
+					  STR_ARG(jv_get_str(v, "id")))
+				     .ptr),
+		     200);
+}
+
+TEST(clients_of_wacht_make_threads_by_forms_and_search_them)
+{
+	static struct site s;
+	const struct jv *v;
+
+	site_start(&s, true);
+	v = json_of(&s,
+		    ask(&s, "POST", "/ai/projects/demo/threads", "Content-Type: multipart/form-data; boundary=xx\r\n",
+			STR("--xx\r\nContent-Disposition: form-data; name=\"title\"\r\n\r\nTalk\r\n"
+			    "--xx\r\nContent-Disposition: form-data; name=\"reusable\"\r\n\r\nfalse\r\n"
+			    "--xx\r\nContent-Disposition: form-data; name=\"capability_tags\"\r\n\r\nfilm\r\n"
+			    "--xx\r\nContent-Disposition: form-data; name=\"capability_tags\"\r\n\r\nsound\r\n"
+			    "--xx--\r\n")));
+	CHECK_STR(jv_get_str(v, "title"), STR("Talk"));
+	CHECK(!jv_get_bool(v, "reusable", true));
+	CHECK_STR(jv_str_of(jv_at(jv_get(v, "capability_tags"), 1)), STR("sound"));
+	ask(&s, "POST", "/ai/projects/demo/threads", NULL, STR("{\"title\":\"Plan\"}"));
+	CHECK_STR(titles_of(&s, "/ai/projects/demo/threads?limit=100&include_archived=true"), STR("Talk Plan "));
+	CHECK_STR(titles_of(&s, "/ai/projects/demo/threads?q=PLA"), STR("Plan "));
+	v = json_of(&s, get(&s, "/ai/projects/demo/threads?limit=1"));
+	CHECK_STR(titles_of(&s, arena_printf(s.arena, "/ai/projects/demo/threads?limit=1&cursor=%.*s",
+					     STR_ARG(jv_get_str(v, "next_cursor")))
+					.ptr),
+		  STR("Plan "));
 }
 
 /* --- threads --- */
@@ -242,6 +346,47 @@ TEST(a_thread_is_found_by_its_id_alone_and_has_two_directories)
 	CHECK_STATUS(get(&s, arena_printf(s.arena, "/ai/threads/%.*s/messages", STR_ARG(id)).ptr), 200);
 }
 
+TEST(a_thread_of_another_board_is_found_too)
+{
+	static struct site s, other;
+	const struct jv *v;
+	struct str id;
+
+	site_start(&s, true);
+	make_thread(&s); /* of the board main, and the model */
+	CHECK_STATUS(ask(&s, "PUT", "/v1/workspaces/demo/boards/drafts", NULL, STR("{\"title\":\"Drafts\"}")), 200);
+	v = json_of(&s, ask(&s, "POST", "/ai/actor-projects/demo:drafts/threads", NULL, STR("{\"title\":\"Talk\"}")));
+	id = jv_get_str(v, "id");
+	CHECK_STR(jv_get_str(v, "project_id"), STR("demo:drafts"));
+	/* a server that has not seen it being made */
+	site_join(&other, &s);
+	v = json_of(&other, ask_thread(&other, "GET", id, "", STR_NONE));
+	CHECK_STR(jv_get_str(v, "project_id"), STR("demo:drafts"));
+	CHECK_STATUS(ask_thread(&other, "GET", id, "/filesystem?path=/workspace", STR_NONE), 200);
+	CHECK_STATUS(ask_thread(&other, "POST", id, "/update", STR("{\"title\":\"Films\"}")), 200);
+	CHECK_HAS(ask(&other, "POST", arena_printf(s.arena, "/ai/threads/%.*s/run", STR_ARG(id)).ptr,
+		      "Accept: text/event-stream\r\n", STR("{\"new_message\":{\"message\":\"What is this?\"}}"))
+			  .body,
+		  STR("It is a film."));
+	v = json_of(&other, ask_thread(&other, "GET", id, "", STR_NONE));
+	CHECK_STR(jv_get_str(v, "title"), STR("Films"));
+	CHECK_STR(jv_get_str(v, "status"), STR("idle"));
+}
+
+TEST(a_thread_that_nobody_has_opens_no_workspace)
+{
+	static struct site s;
+	struct str id;
+
+	site_start(&s, true);
+	site_make_workspace(&s, "other");
+	CHECK_STATUS(ask_thread(&s, "GET", STR("1882186246335063906"), "", STR_NONE), 404);
+	CHECK_HAS(get(&s, "/metrics").body, STR("\nstead_workspaces_open 0\n"));
+	id = make_thread(&s);
+	CHECK_STATUS(ask_thread(&s, "GET", id, "", STR_NONE), 200);
+	CHECK_HAS(get(&s, "/metrics").body, STR("\nstead_workspaces_open 1\n"));
+}
+
 TEST(a_run_of_a_thread_keeps_its_files_and_its_messages)
 {
 	static struct site s;
@@ -283,6 +428,49 @@ TEST(a_run_of_a_thread_keeps_its_files_and_its_messages)
 	CHECK_STATUS(ask_thread(&s, "POST", id, "/run", STR("{}")), 400);
 	CHECK_STR(jv_get_str(json_of(&s, ask_thread(&s, "POST", id, "/run", STR("{\"cancel\":{}}"))), "status"),
 		  STR("idle"));
+}
+
+TEST(any_server_can_cancel_a_run_of_a_thread)
+{
+	static struct site s, other;
+	struct reply reply;
+	struct str id;
+	int model, asked;
+
+	site_start(&s, true);
+	site_join(&other, &s);
+	model = silent_model(&s);
+	id = jv_get_str(json_of(&s, ask(&s, "POST", LANES, NULL, STR("{\"title\":\"Talk\"}"))), "id");
+	CHECK_STATUS(ask_thread(&s, "POST", id, "/run", STR("{\"new_message\":{\"message\":\"Go\"}}")), 200);
+	asked = accept(model, NULL, NULL);
+	CHECK(asked >= 0);
+	/* a second message is not lost without a word */
+	reply = ask_thread(&other, "POST", id, "/run", STR("{\"new_message\":{\"message\":\"Hello?\"}}"));
+	CHECK_STATUS(reply, 409);
+	CHECK_HAS(reply.body, STR("wait until it is idle, or cancel it"));
+	CHECK_STR(jv_get_str(json_of(&other, ask_thread(&other, "POST", id, "/run", STR("{\"cancel\":{}}"))), "status"),
+		  STR("cancelled"));
+	CHECK_STR(jv_get_str(json_of(&other, ask_thread(&other, "GET", id, "", STR_NONE)), "status"),
+		  STR("interrupted"));
+	CHECK_STR(jv_get_str(json_of(&other, ask_thread(&other, "POST", id, "/run", STR("{\"cancel\":{}}"))), "status"),
+		  STR("idle"));
+	close(asked);
+	close(model);
+}
+
+TEST(a_thread_whose_server_was_killed_can_be_cancelled)
+{
+	static struct site s;
+	struct str id;
+
+	site_start(&s, true);
+	id = make_thread(&s);
+	CHECK_STATUS(ask(&s, "PATCH", arena_printf(s.arena, BOARD "/threads/%.*s", STR_ARG(id)).ptr, NULL,
+			 STR("{\"status\":\"running\"}")),
+		     200);
+	CHECK_STR(jv_get_str(json_of(&s, ask_thread(&s, "POST", id, "/run", STR("{\"cancel\":{}}"))), "status"),
+		  STR("idle"));
+	CHECK_STR(jv_get_str(json_of(&s, ask_thread(&s, "GET", id, "", STR_NONE)), "status"), STR("interrupted"));
 }
 
 TEST(messages_about_an_item_are_those_of_the_time_that_was_spent_on_it)

@@ -70,6 +70,40 @@ __attribute__((unused)) static void site_start_with(struct site *s, struct serve
 	s->port = (uint16_t)port;
 }
 
+/* One more server over the store of `first`. */
+__attribute__((unused)) static void site_join(struct site *s, const struct site *first)
+{
+	struct serve_opts opts = {.host = STR("127.0.0.1"), .relaxed = true, .is_open = true};
+	struct err err = {0};
+	int64_t port = 0;
+
+	*s = (struct site){.arena = arena_new(), .dir = first->dir};
+	s->store_url = arena_str(s->arena, first->store_url);
+	test_defer(site_stop, s);
+	opts.store_url = s->store_url;
+	CHECK_OK(serve_start(&opts, &s->serve, &err), err);
+	CHECK(str_to_i64(str_from(serve_url(s->serve), strlen("http://127.0.0.1:")), &port));
+	s->port = (uint16_t)port;
+}
+
+/* A model that takes requests and never answers: the socket that it listens on. */
+__attribute__((unused)) static int silent_model(struct site *s)
+{
+	struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	socklen_t len = sizeof at;
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	FILE *config;
+
+	CHECK(bind(fd, (struct sockaddr *)&at, sizeof at) == 0 && listen(fd, 8) == 0 &&
+	      getsockname(fd, (struct sockaddr *)&at, &len) == 0);
+	setenv("OPENAI_API_KEY", "none", 1);
+	config = fopen(arena_printf(s->arena, "%s/ws/demo/agent.yaml", s->dir).ptr, "we");
+	CHECK(config && fprintf(config, "model:\n  provider: openai\n  model: m\n  base_url: http://127.0.0.1:%d\n",
+				ntohs(at.sin_port)) > 0);
+	CHECK(fclose(config) == 0);
+	return fd;
+}
+
 __attribute__((unused)) static void site_start(struct site *s, bool is_open)
 {
 	site_start_with(s, (struct serve_opts){.is_open = is_open});

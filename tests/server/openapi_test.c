@@ -145,7 +145,8 @@ static void put_example(struct site *s)
 static void check_operation(struct site *s, struct str path, struct str method, const struct jv *op)
 {
 	const struct jv *responses = jv_get(op, "responses"), *content;
-	const struct example *example = example_of(jv_get_str(op, "operationId"));
+	struct str same_as = jv_get_str(op, "x-stead-same-as");
+	const struct example *example = example_of(same_as.len ? same_as : jv_get_str(op, "operationId"));
 	const char *name = arena_cstr(s->arena, method), *target = fill(s, path, '{', "}");
 	struct str body = jv_get(op, "requestBody") ? STR("{}") : STR_NONE, type, status;
 	struct reply reply;
@@ -182,14 +183,16 @@ static void check_operation(struct site *s, struct str path, struct str method, 
 }
 
 /* A conversation of the name that fill() gives, with a recording as the model. */
-static void make_session(struct site *s)
+static void make_session(struct site *s, const char *workspace)
 {
 	const char *recording = arena_printf(s->arena, "%s/recording", s->dir).ptr;
 
 	write_host_file(recording, STR("{\"type\":\"message\",\"role\":\"assistant\",\"content\":\"x\"}\n"));
-	write_host_file(arena_printf(s->arena, "%s/ws/demo/agent.yaml", s->dir).ptr,
+	write_host_file(arena_printf(s->arena, "%s/ws/%s/agent.yaml", s->dir, workspace).ptr,
 			arena_printf(s->arena, "model: \"replay:%s\"\n", recording));
-	CHECK_STATUS(ask(s, "POST", "/v1/workspaces/demo/sessions/ls/messages", NULL, STR("{\"text\":\"x\"}")), 200);
+	CHECK_STATUS(ask(s, "POST", arena_printf(s->arena, "/v1/workspaces/%s/sessions/ls/messages", workspace).ptr,
+			 NULL, STR("{\"text\":\"x\"}")),
+		     200);
 }
 
 TEST(every_operation_answers_as_described)
@@ -199,7 +202,9 @@ TEST(every_operation_answers_as_described)
 	size_t count = 0, wanted = 0;
 
 	site_start(&s, true);
-	make_session(&s);
+	make_session(&s, "demo");
+	site_make_workspace(&s, "default"); /* that of /v1/admin/ */
+	make_session(&s, "default");
 	put_example(&s);
 	document = json_of(&s, get(&s, "/openapi.json"));
 	CHECK_STR(jv_get_str(document, "openapi"), STR("3.1.0"));
@@ -208,9 +213,48 @@ TEST(every_operation_answers_as_described)
 			check_operation(&s, p->key, m->key, m->value);
 			count++;
 		}
-	for (const struct route *route = routes; route->path; route++)
+	for (const struct route *route = routes; route->path; route++) {
 		wanted++;
+		for (const struct route_name *one = route_names; one->name; one++)
+			wanted += str_starts(str_of(route->path), str_of(one->form));
+	}
 	CHECK_INT(count, wanted);
+}
+
+/* The parameter of an operation. */
+static const struct jv *parameter(const struct jv *document, const char *path, const char *name)
+{
+	const struct jv *op = jv_get(jv_get(jv_get(document, "paths"), path), "get");
+
+	for (const struct jv_member *m = jv_first(jv_get(op, "parameters")); m; m = m->next)
+		if (str_is(jv_get_str(m->value, "name"), name))
+			return m->value;
+	return NULL;
+}
+
+TEST(a_parameter_has_the_type_that_its_route_takes)
+{
+	static struct site s;
+	const struct jv *document, *query;
+
+	site_start(&s, true);
+	document = json_of(&s, get(&s, "/openapi.json"));
+	query = parameter(document, "/v1/workspaces/{workspace}/search", "query");
+	CHECK_STR(jv_get_str(jv_get(query, "schema"), "type"), STR("string"));
+	CHECK(jv_get_bool(query, "required", false));
+	CHECK(jv_get_str(query, "description").len > 0);
+	CHECK_STR(
+		jv_get_str(jv_get(parameter(document, "/v1/workspaces/{workspace}/usage", "since"), "schema"), "type"),
+		STR("string"));
+	CHECK_STR(jv_get_str(jv_get(parameter(document, "/v1/workspaces/{workspace}/revisions", "since"), "schema"),
+			     "type"),
+		  STR("string"));
+	CHECK_STR(
+		jv_get_str(jv_get(parameter(document, "/v1/workspaces/{workspace}/events", "since"), "schema"), "type"),
+		STR("integer"));
+	CHECK_STR(jv_get_str(jv_get(parameter(document, "/v1/admin/sessions", "limit"), "schema"), "type"),
+		  STR("integer"));
+	CHECK(parameter(document, "/v1/admin/sessions", "workspace") == NULL);
 }
 
 TEST(parameters_of_the_document_are_those_that_are_accepted)

@@ -91,6 +91,14 @@ stop TERM
 check "without a token it is not open to others" "6 1" "$? $(grep -c 'there is no token yet' err)"
 "$stead" serve --listen nonsense >/dev/null 2>err
 check "what is not an address is refused" 2 $?
+"$stead" serve --open --listen 127.0.0.1:0 --origin app.example >/dev/null 2>err
+check "what is not an origin is refused" "2 1" "$? $(grep -c 'such as https://app.example.org' err)"
+"$stead" serve --open --listen 127.0.0.1:0 --host http://stead.example >/dev/null 2>err
+check "what is not a name is refused" "2 1" "$? $(grep -c 'such as stead.example.org' err)"
+start --open --origin https://app.example/ --host stead.example:443
+check "an origin may end in a slash" 200 "$(status -H 'Origin: https://app.example' "$url/healthz")"
+check "a name may have a port" 200 "$(status -H 'Host: stead.example' "$url/healthz")"
+stop TERM
 
 # Old and new content are recognizable by every byte; a mixture would be seen.
 head -c 3000000 /dev/zero | tr '\0' a >a.bin

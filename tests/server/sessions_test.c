@@ -77,6 +77,19 @@ TEST(what_goes_wrong_is_a_problem_or_an_event)
 	CHECK_STATUS(get(&s, "/v1/workspaces/demo/sessions/none/messages"), 404);
 }
 
+TEST(a_key_that_a_provider_lacks_is_not_the_token_of_the_client)
+{
+	static struct site s;
+	struct reply reply;
+
+	start(&s);
+	write_file(arena_printf(s.arena, "%s/ws/demo/agent.yaml", s.dir).ptr, STR("model: \"anthropic:some\"\n"));
+	unsetenv("ANTHROPIC_API_KEY");
+	reply = say(&s, NULL, "{\"text\":\"x\"}");
+	CHECK_STATUS(reply, 503);
+	CHECK_HAS(reply.body, STR("anthropic needs a key"));
+}
+
 TEST(a_call_that_needs_approval_waits_for_a_decision)
 {
 	static struct site s;
@@ -90,6 +103,7 @@ TEST(a_call_that_needs_approval_waits_for_a_decision)
 		   arena_printf(s.arena, "model: \"replay:%s/recording.jsonl\"\npolicy: {mode: interactive}\n", s.dir));
 	v = json_of(&s, say(&s, NULL, "{\"text\":\"Write it\"}"));
 	CHECK_INT(jv_count(jv_get(v, "waiting")), 1);
+	CHECK(jv_get_bool(json_of(&s, say(&s, NULL, "{\"text\":\"Another\"}")), "unsaid", false));
 	CHECK_STATUS(get(&s, "/v1/workspaces/demo/files/a.md"), 404);
 	v = jv_at(jv_get(json_of(&s, get(&s, target)), "approvals"), 0);
 	CHECK_STR(jv_get_str(v, "name"), STR("write_file"));
@@ -163,6 +177,25 @@ static const struct jv *act(struct site *s, const char *action)
 	return json_of(s, reply);
 }
 
+TEST(a_conversation_of_another_agent_is_read_with_its_name)
+{
+	static struct site s;
+	struct reply reply;
+
+	site_start(&s, true);
+	CHECK_STATUS(ask(&s, "POST", "/v1/workspaces/demo/tools/session_append", NULL,
+			 STR("{\"session\":\"study\",\"agent\":\"scout\",\"entries\":[{\"type\":\"message\","
+			     "\"role\":\"user\",\"content\":\"Look!\"}]}")),
+		     200);
+	reply = get(&s, "/v1/workspaces/demo/sessions/study/messages");
+	CHECK_STATUS(reply, 404);
+	CHECK_HAS(jv_get_str(json_of(&s, reply), "detail"), STR("there is study of the agent scout"));
+	CHECK_HAS(get(&s, "/v1/workspaces/demo/sessions/study/messages?agent=scout").body, STR("Look!"));
+	CHECK_HAS(get(&s, "/v1/workspaces/demo/admin/sessions/study/messages?agent=scout").body, STR("Look!"));
+	CHECK_STR(jv_get_str(json_of(&s, get(&s, "/v1/workspaces/demo/admin/sessions/study?agent=scout")), "agent"),
+		  STR("scout"));
+}
+
 TEST(the_console_of_agentscope_finds_its_routes)
 {
 	static struct site s;
@@ -188,31 +221,14 @@ TEST(the_console_of_agentscope_finds_its_routes)
 	CHECK(!jv_get_bool(act(&s, "abort"), "aborted", true));
 }
 
-/* A model that takes requests and never answers. */
-static int silent_model(uint16_t *ret_port)
-{
-	struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-	socklen_t len = sizeof at;
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-	CHECK(bind(fd, (struct sockaddr *)&at, sizeof at) == 0 && listen(fd, 8) == 0 &&
-	      getsockname(fd, (struct sockaddr *)&at, &len) == 0);
-	*ret_port = ntohs(at.sin_port);
-	return fd;
-}
-
 TEST(abort_ends_a_turn_that_runs)
 {
 	static struct site s;
 	static struct wire w;
-	uint16_t port;
-	int model = silent_model(&port), asked;
+	int model, asked;
 
 	site_start(&s, true);
-	setenv("OPENAI_API_KEY", "none", 1);
-	write_file(arena_printf(s.arena, "%s/ws/demo/agent.yaml", s.dir).ptr,
-		   arena_printf(s.arena, "model:\n  provider: openai\n  model: m\n  base_url: http://127.0.0.1:%d\n",
-				port));
+	model = silent_model(&s);
 	wire_open(&w, &s);
 	wire_send(&w, STR("POST /v1/workspaces/demo/sessions/s%201/messages HTTP/1.1\r\nHost: localhost\r\n"
 			  "Content-Length: 13\r\n\r\n{\"text\":\"Go\"}"));
@@ -221,6 +237,208 @@ TEST(abort_ends_a_turn_that_runs)
 	CHECK(jv_get_bool(act(&s, "abort"), "aborted", false));
 	CHECK(wire_read(&w, false).status >= 400);
 	CHECK(!jv_get_bool(act(&s, "abort"), "aborted", true));
+	close(asked);
+	close(model);
+}
+
+TEST(abort_ends_a_turn_that_another_server_runs)
+{
+	static struct site s, other;
+	static struct wire w;
+	int model, asked;
+
+	site_start(&s, true);
+	site_join(&other, &s);
+	model = silent_model(&s);
+	wire_open(&w, &s);
+	wire_send(&w, STR("POST /v1/workspaces/demo/sessions/s%201/messages HTTP/1.1\r\nHost: localhost\r\n"
+			  "Content-Length: 13\r\n\r\n{\"text\":\"Go\"}"));
+	asked = accept(model, NULL, NULL);
+	CHECK(asked >= 0);
+	CHECK(jv_get_bool(act(&other, "abort"), "aborted", false));
+	CHECK(wire_read(&w, false).status >= 400);
+	CHECK(!jv_get_bool(act(&other, "abort"), "aborted", true));
+	close(asked);
+	close(model);
+}
+
+#define REPLAY "/v1/workspaces/demo/sessions/s%201/replay"
+
+static struct reply replay(struct site *s, const char *headers, struct str body)
+{
+	return ask(s, "POST", REPLAY, headers, body);
+}
+
+/* A conversation with two steps, and a second model that agent.yaml names, which does something else. */
+static void start_with_two_models(struct site *s, bool is_open)
+{
+	const char *dir;
+
+	site_start(s, is_open);
+	dir = s->dir;
+	write_file(arena_printf(s->arena, "%s/recording.jsonl", dir).ptr, STR(RECORDING));
+	write_file(arena_printf(s->arena, "%s/other.jsonl", dir).ptr,
+		   STR("{\"type\":\"message\",\"role\":\"assistant\",\"content\":[{\"type\":\"tool_use\",\"id\":\"c9\","
+		       "\"name\":\"write_file\",\"input\":{\"path\":\"a.md\",\"content\":\"bye\"}}]}\n"
+		       "{\"type\":\"message\",\"role\":\"assistant\",\"content\":\"Gone.\","
+		       "\"usage\":{\"input_tokens\":1000000,\"output_tokens\":7}}\n"));
+	write_file(arena_printf(s->arena, "%s/ws/demo/agent.yaml", dir).ptr,
+		   arena_printf(s->arena,
+				"model:\n  provider: replay\n  model: \"%s/recording.jsonl\"\n"
+				"  fallback: [{model: \"replay:%s/other.jsonl\", price: {input: 3}}]\n",
+				dir, dir));
+}
+
+static struct str other_model(struct site *s, const char *more)
+{
+	return arena_printf(s->arena, "{\"model\":\"replay:%s/other.jsonl\"%s}", s->dir, more);
+}
+
+static bool has_replays(struct site *s)
+{
+	return str_find(get(s, "/v1/workspaces").body, STR("-replay-"), 0) != SIZE_MAX;
+}
+
+TEST(a_replay_with_nothing_changed_is_the_same_in_a_fork)
+{
+	static struct site s;
+	const struct jv *v;
+	const char *file;
+
+	start(&s);
+	say(&s, NULL, "{\"text\":\"Write it\"}");
+	v = json_of(&s, replay(&s, NULL, STR("{\"from\":1}")));
+	CHECK(jv_get_bool(v, "same", false));
+	CHECK_STR(jv_get_str(v, "session"), STR("s 1"));
+	CHECK_STR(jv_get_str(v, "model"), STR("recorded"));
+	CHECK_INT(jv_count(jv_get(v, "steps")), 2);
+	CHECK_INT(jv_count(jv_get(v, "files")), 0);
+	file = arena_printf(s.arena, "/v1/workspaces/%.*s/files/a.md", STR_ARG(jv_get_str(v, "fork"))).ptr;
+	CHECK_STR(get(&s, file).body, STR("hello"));
+}
+
+TEST(a_replay_with_another_model_says_what_differs_and_what_it_costs)
+{
+	static struct site s;
+	const struct jv *v, *step;
+
+	start_with_two_models(&s, true);
+	say(&s, NULL, "{\"text\":\"Write it\"}");
+	v = json_of(&s, replay(&s, NULL, other_model(&s, "")));
+	CHECK(!jv_get_bool(v, "same", true));
+	CHECK_STR(jv_str_of(jv_at(jv_get(v, "files"), 0)), STR("a.md"));
+	step = jv_at(jv_get(v, "steps"), 1);
+	CHECK_STR(jv_get_str(jv_get(step, "before"), "text"), STR("Done."));
+	CHECK_STR(jv_get_str(jv_get(step, "after"), "text"), STR("Gone."));
+	CHECK_INT(jv_get_int(jv_get(v, "usage_after"), "output_tokens", 0), 7);
+	CHECK_INT((int64_t)jv_get(jv_get(v, "usage_after"), "cost_usd")->u.d, 3); /* a price of agent.yaml */
+	CHECK_STR(get(&s, "/v1/workspaces/demo/files/a.md").body, STR("hello"));
+}
+
+TEST(a_replay_with_a_changed_result_goes_on_after_it)
+{
+	static struct site s;
+	const struct jv *v;
+	const char *messages;
+
+	start(&s);
+	say(&s, NULL, "{\"text\":\"Write it\"}");
+	v = json_of(&s, replay(&s, NULL, STR("{\"set_result\":{\"1\":\"no room left\"}}")));
+	CHECK_INT(jv_get_int(v, "from", 0), 2);
+	messages = arena_printf(s.arena, "/v1/workspaces/%.*s/sessions/s%%201/messages?limit=100",
+				STR_ARG(jv_get_str(v, "fork")))
+			   .ptr;
+	CHECK_HAS(get(&s, messages).body, STR("no room left"));
+	CHECK(str_find(get(&s, "/v1/workspaces/demo/sessions/s%201/messages?limit=100").body, STR("no room left"), 0) ==
+	      SIZE_MAX);
+}
+
+TEST(a_replay_that_stops_at_an_approval_says_so)
+{
+	static struct site s;
+	const char *path;
+	const struct jv *v;
+
+	start(&s);
+	path = arena_printf(s.arena, "%s/ws/demo/agent.yaml", s.dir).ptr;
+	write_file(path, arena_printf(s.arena,
+				      "model: \"replay:%s/recording.jsonl\"\n"
+				      "policy: {rules: [{id: care, effect: ask, tool: write_file}]}\n",
+				      s.dir));
+	say(&s, NULL, "{\"text\":\"Write it\"}");
+	v = json_of(&s, replay(&s, NULL, STR("{}")));
+	CHECK_STR(jv_get_str(jv_at(jv_get(v, "waiting"), 0), "name"), STR("write_file"));
+	CHECK_STR(jv_get_str(jv_at(jv_get(v, "waiting"), 0), "rule"), STR("care")); /* the fork's own copy is gone */
+}
+
+TEST(a_wrong_replay_is_refused_before_anything_is_forked)
+{
+	static const char *const bad[] = {
+		"{\"from\":0}",
+		"{\"from\":\"1\"}",
+		"{\"prompt\":1}",
+		"{\"base_url\":\"http://127.0.0.1:1\"}",
+		"{\"model\":\"nothing\"}",
+		"{\"set_result\":[]}",
+		"{\"set_result\":{\"x\":\"y\"}}",
+		"{\"set_result\":{\"1\":1}}",
+		"{\"from\":1,\"set_result\":{\"1\":\"y\"}}",
+	};
+	static struct site s;
+
+	start(&s);
+	say(&s, NULL, "{\"text\":\"Write it\"}");
+	for (size_t i = 0; i < COUNT(bad); i++)
+		CHECK_STATUS(replay(&s, NULL, str_of(bad[i])), 400);
+	CHECK_STATUS(replay(&s, NULL, STR("{\"from\":9}")), 404);
+	CHECK_STATUS(replay(&s, NULL, STR("{\"model\":\"replay:/etc/hostname\"}")), 403);
+	CHECK_STATUS(ask(&s, "POST", "/v1/workspaces/demo/sessions/none/replay", NULL, STR("{}")), 404);
+	CHECK(!has_replays(&s));
+	CHECK_STATUS(replay(&s, NULL, STR("{\"set_result\":{\"1.7\":\"y\"}}")), 404); /* known when the log is read */
+	CHECK(!has_replays(&s));
+}
+
+TEST(a_token_that_writes_replays_with_models_of_agent_yaml_and_one_that_reads_does_not)
+{
+	static struct site s;
+	const char *reads, *writes, *target = "/v1/workspaces/demo/sessions/s%201/messages";
+	const struct jv *v;
+
+	start_with_two_models(&s, false);
+	reads = bearer(&s, site_token(&s, ACCESS_READ, "demo", NULL));
+	writes = bearer(&s, site_token(&s, ACCESS_WRITE, "demo", "ada"));
+	CHECK_STATUS(ask(&s, "POST", target, writes, STR("{\"text\":\"Write it\"}")), 200);
+	CHECK_STATUS(replay(&s, reads, STR("{}")), 403);
+	CHECK_STATUS(replay(&s, writes, STR("{\"model\":\"openai:gpt-4.1\"}")), 403);
+	v = json_of(&s, replay(&s, writes, STR("{}")));
+	CHECK(jv_get_bool(v, "same", false));
+	v = json_of(&s, replay(&s, writes, other_model(&s, "")));
+	CHECK(!jv_get_bool(v, "same", true));
+}
+
+TEST(a_replay_ends_and_leaves_nothing_when_its_client_goes)
+{
+	static struct site s;
+	static struct wire w;
+	char bytes[4096];
+	int model, asked;
+	ssize_t n;
+
+	start(&s);
+	say(&s, NULL, "{\"text\":\"Write it\"}");
+	CHECK(!has_replays(&s));
+	model = silent_model(&s);
+	wire_open(&w, &s);
+	wire_send(&w, STR("POST " REPLAY " HTTP/1.1\r\nHost: localhost\r\nContent-Length: 14\r\n\r\n"
+			  "{\"prompt\":\"p\"}"));
+	asked = accept(model, NULL, NULL); /* it runs, and waits */
+	CHECK(asked >= 0 && has_replays(&s));
+	wire_close(&w);
+	while ((n = recv(asked, bytes, sizeof(bytes), 0)) > 0)
+		;
+	CHECK_INT(n, 0); /* it has hung up */
+	while (has_replays(&s))
+		;
 	close(asked);
 	close(model);
 }

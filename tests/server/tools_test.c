@@ -120,6 +120,56 @@ TEST(handles_are_shared_and_closed_when_idle)
 	tenants_destroy(crowd.tenants);
 }
 
+static void set_agent_yaml(struct ctx *ctx, struct workspace *ws, const char *text)
+{
+	struct store_cond any = {0};
+	struct err err;
+
+	CHECK_OK(store_write(workspace_home(ws), ctx, (struct wpath){STR("agent.yaml")}, str_of(text), any, NULL, &err),
+		 err);
+}
+
+TEST(changed_settings_are_for_those_who_come_after)
+{
+	static struct site s;
+	struct workspace_opts like = {.relaxed = true};
+	struct tenant *owner, *before, *after, *again;
+	struct tenants *tenants;
+	struct ctx ctx;
+	struct err err = {0};
+
+	site_start(&s, true);
+	ctx = (struct ctx){.arena = s.arena};
+	like.store_url = s.store_url;
+	tenants = tenants_new(&like, &(struct toolset_choice){0});
+	CHECK_OK(tenants_get(tenants, STR("demo"), STR("u"), &before, &err), err);
+	CHECK_OK(tenants_get(tenants, STR("demo"), STR(""), &owner, &err), err);
+	tenants_renew(tenants);
+	CHECK(tenants_find(tenants, STR("demo"), STR("u")) == before); /* nothing has changed */
+	tenants_put(tenants, before);
+	set_agent_yaml(&ctx, owner->ws, "description: [");
+	tenants_renew(tenants);
+	CHECK(tenants_find(tenants, STR("demo"), STR("u")) == before); /* nobody could work with that */
+	tenants_put(tenants, before);
+	set_agent_yaml(&ctx, owner->ws, "description: changed\n");
+	tenants_renew(tenants);
+	CHECK(tenants_find(tenants, STR("demo"), STR("u")) == NULL);
+	CHECK_OK(tenants_get(tenants, STR("demo"), STR("u"), &after, &err), err);
+	CHECK(after != before && tenant_is(after, before));
+	CHECK_STR(workspace_config(after->ws)->description, STR("changed"));
+	tenants_renew(tenants);
+	CHECK_OK(tenants_get(tenants, STR("demo"), STR("u"), &again, &err), err);
+	CHECK(again == after);
+	CHECK_INT(tenants_count(tenants), 3); /* who has an old one keeps it */
+	tenants_put(tenants, again);
+	tenants_put(tenants, after);
+	tenants_put(tenants, before);
+	tenants_put(tenants, owner);
+	tenants_sweep(tenants, 0);
+	CHECK_INT(tenants_count(tenants), 0);
+	tenants_destroy(tenants);
+}
+
 /* Jobs that run until they are let go. */
 struct gate {
 	pthread_mutex_t lock;

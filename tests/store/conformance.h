@@ -78,7 +78,7 @@ CASE(stat_of_what_is_not_there_is_not_found)
 CASE(an_error_names_the_operation_and_the_path)
 {
 	CHECK_ERR(store_stat(c->s, &c->ctx, P("no/such"), NULL, &c->err), c->err, ERR_NOT_FOUND);
-	CHECK_STARTS(str_of(c->err.msg), STR("stat no/such: "));
+	CHECK_STARTS(str_of(c->err.msg), STR("look up no/such: "));
 }
 
 /* Read and write. */

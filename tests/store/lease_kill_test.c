@@ -4,6 +4,7 @@
  * on. On disk, and on the server's store that the environment names.
  */
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 
 #include "store/lease.h"
@@ -49,13 +50,15 @@ static struct lease_want want_as(const char *name, const char *holder)
 		.name = str_of(name), .holder = str_of(holder), .ttl_ns = TTL_NS, .wait_ns = 120 * INT64_C(1000000000)};
 }
 
-/* A child that acquires the lease as `holder`, says so, and renews it. Its exit code is 0 when that was refused. */
+/* A child that acquires the lease as `holder`, says so, and renews it. Its exit code is 0 when that was refused. One
+   that pauses does so between two renewals: in the middle of one it would keep a lock of the disk, which nobody can
+   take. */
 struct child {
 	pid_t pid;
 	int said;
 };
 
-static void live(const char *name, const char *holder, int say)
+static void live(const char *name, const char *holder, bool pauses, int say)
 {
 	struct conf c = {.s = open_shared(), .ctx.arena = arena_new()};
 	struct lease_want want = want_as(name, holder);
@@ -64,14 +67,16 @@ static void live(const char *name, const char *holder, int say)
 
 	if (lease_acquire(c.s, &c.ctx, &want, &l, &c.err) || write(say, &byte, 1) != 1)
 		_exit(2);
-	for (;;) {
+	for (int renewals = 0;; renewals++) {
+		if (pauses && renewals == 10)
+			raise(SIGSTOP);
 		if (lease_renew(l, &c.ctx, &c.err))
 			_exit(c.err.kind == ERR_CONFLICT ? 0 : 3);
 		usleep((useconds_t)(TTL_NS / 10000));
 	}
 }
 
-static struct child start(const char *name, const char *holder)
+static struct child start(const char *name, const char *holder, bool pauses)
 {
 	int say[2];
 	struct child child;
@@ -83,7 +88,8 @@ static struct child start(const char *name, const char *holder)
 	CHECK(child.pid >= 0);
 	if (child.pid == 0) {
 		close(say[0]);
-		live(name, holder, say[1]);
+		prctl(PR_SET_PDEATHSIG, SIGKILL); /* a test that fails leaves nobody behind */
+		live(name, holder, pauses, say[1]);
 	}
 	close(say[1]);
 	child.said = say[0];
@@ -117,7 +123,7 @@ TEST(a_killed_holder_is_followed_by_one_that_waits)
 	struct lease *l;
 
 	begin();
-	first = start("killed", "first");
+	first = start("killed", "first", false);
 	kill(first.pid, SIGKILL);
 	CHECK_INT(end_of(first), -SIGKILL);
 	c.s = open_shared();
@@ -138,8 +144,7 @@ TEST(a_paused_holder_finds_out_when_it_goes_on)
 	int status;
 
 	begin();
-	first = start("paused", "first");
-	kill(first.pid, SIGSTOP);
+	first = start("paused", "first", true);
 	CHECK(waitpid(first.pid, &status, WUNTRACED) == first.pid && WIFSTOPPED(status));
 	c.s = open_shared();
 	CHECK_OK(lease_acquire(c.s, &c.ctx, &want, &l, &c.err), c.err);

@@ -92,6 +92,27 @@ static void each_acquisition_has_a_greater_fence(struct lease_case *t)
 	lease_destroy(again);
 }
 
+static void a_dropped_lease_leaves_no_file_on_a_disk_and_only_its_holder_can_drop_it(struct lease_case *t)
+{
+	struct lease *a = take(t, "a"), *b;
+	struct lease_want want = want_of(t, "b");
+	struct lease_info info;
+	int r;
+
+	want.wait_ns = 20 * SECOND;
+	CHECK_OK(lease_acquire(t->c.s, &t->c.ctx, &want, &b, &t->c.err), t->c.err);
+	CHECK_OK(lease_drop(a, &t->c.ctx, &t->c.err), t->c.err);
+	check_held(t, "b", 2);
+	CHECK_OK(lease_drop(b, &t->c.ctx, &t->c.err), t->c.err);
+	r = lease_show(t->c.s, &t->c.ctx, str_of(t->name), &info, &t->c.err);
+	CHECK_INT(r, store_is_local(t->c.s) ? -ERR_NOT_FOUND : 0);
+	lease_destroy(a);
+	lease_destroy(b);
+	a = take(t, "a");
+	check_held(t, "a", store_is_local(t->c.s) ? 1 : 3);
+	lease_destroy(a);
+}
+
 static void a_held_lease_is_refused_and_says_who_has_it(struct lease_case *t)
 {
 	struct lease *a = take(t, "ann's machine");
@@ -195,6 +216,17 @@ static void what_cannot_be_a_lease_is_refused(struct lease_case *t)
 	CHECK_ERR(lease_acquire(t->c.s, &t->c.ctx, &want, &l, &t->c.err), t->c.err, ERR_CORRUPT);
 }
 
+static void what_a_power_cut_left_of_a_lease_is_taken(struct lease_case *t)
+{
+	struct lease_want want = want_of(t, "a");
+	struct lease *l;
+
+	put(&t->c, t->name, "");
+	CHECK_OK(lease_acquire(t->c.s, &t->c.ctx, &want, &l, &t->c.err), t->c.err);
+	check_held(t, "a", 1);
+	lease_destroy(l);
+}
+
 static const struct {
 	const char *name;
 	void (*run)(struct lease_case *t);
@@ -204,6 +236,7 @@ static const struct {
 #f, f                                                                                                  \
 	}
 	ONE(each_acquisition_has_a_greater_fence),
+	ONE(a_dropped_lease_leaves_no_file_on_a_disk_and_only_its_holder_can_drop_it),
 	ONE(a_held_lease_is_refused_and_says_who_has_it),
 	ONE(a_lease_that_nobody_renews_is_taken_after_its_time),
 	ONE(a_holder_that_renews_is_never_overtaken),
@@ -211,6 +244,7 @@ static const struct {
 	ONE(what_was_not_watched_counts_for_nothing),
 	ONE(a_lease_is_resumed_by_its_holder_and_nobody_else),
 	ONE(what_cannot_be_a_lease_is_refused),
+	ONE(what_a_power_cut_left_of_a_lease_is_taken),
 };
 
 static void run_cases(struct store *s)

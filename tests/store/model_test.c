@@ -8,6 +8,7 @@
  */
 #include "revisions/rev_form.h"
 #include "revisions/revisions.h"
+#include "store/plain_fix.h"
 #include "store/store_fix.h"
 
 #define FILES_MAX 64
@@ -592,7 +593,7 @@ static void check_stack(const struct stack *stack)
 	}
 }
 
-static struct store *templated(struct store *upper, struct store *lower)
+static void put_template(struct store *lower)
 {
 	ARENA_SCOPE struct arena *arena = arena_new();
 	struct ctx ctx = {.arena = arena};
@@ -601,6 +602,11 @@ static struct store *templated(struct store *upper, struct store *lower)
 	for (size_t i = 0; i < sizeof(template_files) / sizeof(template_files[0]); i++)
 		CHECK_OK(store_write(lower, &ctx, P(template_files[i]), str_of(template_files[i]), ANY, NULL, &err),
 			 err);
+}
+
+static struct store *templated(struct store *upper, struct store *lower)
+{
+	put_template(lower);
 	return store_overlay_new(upper, lower);
 }
 
@@ -610,6 +616,23 @@ static struct store *forked(struct store *upper, struct store *past)
 	struct store *lower = remote_new(past, true);
 
 	return templated(upper, lower);
+}
+
+/* The files of a fork elsewhere that has its own log. */
+static struct store *recorded_fork(struct store *upper)
+{
+	ARENA_SCOPE struct arena *arena = arena_new();
+	struct ctx ctx = {.arena = arena};
+	struct store *past = store_memory_new(), *files = store_prefix_new(store_share(past), P("files")), *fork, *s;
+	struct revisions_opts opts = {.journal = true, .own = P(".stead/rev")};
+	struct err err;
+
+	put_template(files);
+	store_destroy(files);
+	fork = store_overlay_new(remote_new(upper, false), remote_new(past, true));
+	CHECK_OK(store_revisions_open(fork, store_prefix_new(store_share(fork), P(".stead/rev")), opts, &ctx, &s, &err),
+		 err);
+	return store_prefix_new(s, P("files"));
 }
 
 /* "a" and "b" of a store in which "m/a" is another one: operations cross between the two. */
@@ -658,6 +681,8 @@ MODEL(overlay_on_disk, templated(open_disk(true, false), open_disk(true, false))
 MODEL(overlay_over_a_past, forked(open_disk(true, false), open_disk(true, false)), true)
 MODEL(overlay_far_away, templated(remote_new(store_memory_new(), false), store_memory_new()), true)
 MODEL(overlay_far_away_over_a_past, forked(remote_new(store_memory_new(), false), store_memory_new()), true)
+MODEL(revisions_of_a_fork_far_away, recorded_fork(store_memory_new()), true)
+MODEL(revisions_of_a_fork_on_plain_objects, recorded_fork(plain_new(store_memory_new())), true)
 MODEL(inside_of_a_mount, store_prefix_new(crossing(), P("a/w")), false)
 MODEL(shipped_stack,
       store_guard_new(store_events_new(store_quota_new(store_prefix_new(open_disk(true, false), P("ws/one")),

@@ -78,7 +78,7 @@ static void plain_destroy(struct store *s)
 
 static const struct store_ops plain_ops = {
 	.name = "plain",
-	.cannot = STORE_JOURNAL | STORE_ONE_STEP,
+	.cannot = STORE_JOURNAL | STORE_ONE_STEP | STORE_GROUP_STEP | STORE_WRITE_STEP,
 	.stat = plain_stat,
 	.read = plain_read,
 	.write = plain_write,

@@ -134,6 +134,8 @@ TEST(a_wrong_expression_is_refused_by_its_field)
 		{"* * * * mon#2", "the day of week"},
 		{"1--2 * * * *", "the minute"},
 		{"*/ * * * *", "a step"},
+		{"*/90 * * * *", "a step that is larger"},
+		{"0 */25 * * *", "a step that is larger"},
 	};
 	struct cron cron;
 	struct err err;

@@ -118,6 +118,56 @@ static void configure(struct bench *b, const char *yaml)
 	bench_reopen(b, (struct workspace_opts){0}, "native");
 }
 
+TEST(tools_that_are_known_only_later_can_be_named_and_misspelt_ones_cannot)
+{
+	static const struct {
+		const char *yaml, *why; /* NULL: it is accepted */
+	} cases[] = {
+		{"tools: {allow: [forecast]}\n", NULL},
+		{"tool_timeouts: {overrides: {forecast: 3, calc__add: 3}}\n", NULL},
+		{"tools: {deny: [calc__add, 'calc__d*', '*__drop']}\n", NULL},
+		{"tools: {allow: [raed_file]}\n", "did you mean \"read_file\"?"},
+		{"tool_timeouts: {overrides: {raed_file: 3}}\n", "did you mean \"read_file\"?"},
+		{"approval_gates: {enabled: true, tools: {forecast: {}, editor__post: {}, write_file: {}}}\n", NULL},
+		{"approval_gates: {enabled: true, tools: {wirte_file: {}}}\n", "did you mean \"write_file\"?"},
+		{"policy: {rules: [{effect: deny, tool: forecast}, {effect: deny, tool: 'wirte_*'}]}\n", NULL},
+		{"policy: {rules: [{effect: deny, tool: Write_File}, {effect: ask, tool: shell}]}\n", NULL},
+		{"policy: {rules: [{effect: deny, tool: wirte_file}]}\n", "did you mean \"write_file\"?"},
+		{"tools: {deny: [forecast]}\n", "a rule of policy can deny"},
+		{"tools: {deny: [clac__add]}\n", "tools.json has no such server"},
+		{"tools: {allow: [clac__add]}\n", "tools.json has no such server"},
+	};
+
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		struct workspace_opts opts = {.name = STR("test"), .relaxed = true};
+		struct workspace *ws = NULL;
+		struct toolset *set = NULL;
+		struct bench b;
+		struct err err = {0};
+		int r;
+
+		bench_open_disk(&b, "native");
+		CHECK_OK(store_write(workspace_home(b.ws), &b.ctx, (struct wpath){STR("tools.json")},
+				     STR("{\"mcpServers\": {\"calc\": {\"command\": \"calc\"}}}"),
+				     (struct store_cond){0}, NULL, &err),
+			 err);
+		CHECK_OK(store_write(workspace_home(b.ws), &b.ctx, (struct wpath){STR("agent.yaml")},
+				     str_of(cases[i].yaml), (struct store_cond){0}, NULL, &err),
+			 err);
+		opts.store_url = arena_printf(b.arena, "disk:%s", b.dir);
+		bench_stop(&b);
+		r = workspace_open(&opts, &ws, &err);
+		if (r == 0)
+			r = toolset_new(ws, STR("native"), &set, &err);
+		CHECK_INT(r, cases[i].why ? -ERR_INVALID : 0);
+		if (r)
+			CHECK_HAS(str_of(err.msg), str_of(cases[i].why));
+		toolset_destroy(set);
+		workspace_close(ws);
+		test_close(b.arena);
+	}
+}
+
 TEST(agent_yaml_chooses_what_the_command_line_does_not)
 {
 	struct bench b;

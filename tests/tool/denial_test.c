@@ -53,6 +53,35 @@ TEST(a_denied_name_is_gone_in_every_dialect_and_so_is_the_native_tool_it_acts_as
 	CHECK(denied > 500);
 }
 
+TEST(openpaws_group_of_the_shell_means_the_same_as_the_shell)
+{
+	static const char *const names[] = {"shell", "group:system", "ls"}, *const tools[] = {"execute", "start_job",
+											      "run_code"};
+
+	for (size_t i = 0; i < COUNT(names); i++) {
+		bool is_denied = !str_is(str_of(names[i]), "ls");
+		struct trial t = {0};
+
+		deny(&t, "native", names[i]);
+		for (size_t k = 0; k < COUNT(tools); k++)
+			if ((toolset_find(t.b.set, str_of(tools[k])) == NULL) != is_denied)
+				TEST_FAIL("%s is denied, and %s", names[i], tools[k]);
+		bench_close(&t.b);
+	}
+}
+
+TEST(a_name_of_a_tool_and_of_a_family_is_denied_as_both)
+{
+	static const char *const gone[] = {"memory_save", "memory_search", "memory_get", "write_file", "read_file"};
+	struct trial t = {0};
+
+	deny(&t, "native", "memory");
+	for (size_t i = 0; i < COUNT(gone); i++)
+		CHECK(!toolset_find(t.b.set, str_of(gone[i])));
+	CHECK(toolset_find(t.b.set, STR("create_task")));
+	bench_close(&t.b);
+}
+
 TEST(an_allowed_name_allows_its_meaning_and_nothing_else)
 {
 	const struct dialect *from;

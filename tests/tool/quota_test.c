@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Limits hold whatever is used to reach them: random calls of every tool that changes something, by several users,
- * until nothing more fits. The files of all families count, and what was accepted stays readable.
+ * until nothing more fits. The files of all families count, and so does what history keeps of their earlier contents;
+ * both are measured here from what is stored, not from what Stead counts. What was accepted stays readable.
  */
+#include <ftw.h>
+
 #include "base/clock.h"
 #include "base/limits.h"
+#include "revisions/revisions.h"
 #include "tool/dialect.h"
 #include "tool/tool_fix.h"
 #include "workspace/workspace_parts.h"
@@ -18,6 +22,13 @@ struct crowd {
 	struct toolset *set[USERS];
 	uint64_t seed, calls, accepted, refused;
 	uint32_t sums[USERS][FILES]; /* of the files that write_file wrote; 0: not known */
+	const char *dir;
+};
+
+/* What history has of the changes below `dir`, in addition to the files. */
+struct measured {
+	const char *dir;
+	uint64_t past, seen;
 };
 
 static uint64_t roll(struct crowd *c)
@@ -47,6 +58,7 @@ static void crowd_open(struct crowd *c, const char *yaml)
 	fputs(yaml, f);
 	fclose(f);
 	opts.store_url = arena_printf(c->arena, "disk:%s", dir);
+	c->dir = arena_cstr(c->arena, str_of(dir));
 	CHECK_OK(workspace_open(&opts, &c->ws[0], &err), err);
 	test_defer(workspace_close, c->ws[0]);
 	for (size_t i = 1; i < USERS; i++) {
@@ -133,11 +145,9 @@ static uint32_t sum_of(struct str text)
 	return sum | 1;
 }
 
-static void write_known(struct crowd *c, struct arena *arena, size_t who)
+static void write_text(struct crowd *c, struct arena *arena, size_t who, size_t file, struct str text)
 {
 	struct ctx ctx = {.arena = arena};
-	struct str text = some_text(c, arena, 4000);
-	size_t file = roll(c) % FILES;
 	struct jv *args = jv_object(arena);
 	struct tool_result result;
 	struct err err = {0};
@@ -149,6 +159,23 @@ static void write_known(struct crowd *c, struct arena *arena, size_t who)
 	count_result(c, &result);
 	if (!result.is_error)
 		c->sums[who][file] = sum_of(text);
+}
+
+static struct str text_of(struct crowd *c, struct arena *arena, size_t len)
+{
+	char *text = arena_alloc(arena, len);
+
+	for (size_t i = 0; i < len; i++)
+		text[i] = (char)('a' + roll(c) % 26);
+	return str_n(text, len);
+}
+
+/* Every second one has the size of the one before. */
+static void write_known(struct crowd *c, struct arena *arena, size_t who)
+{
+	size_t file = roll(c) % FILES;
+
+	write_text(c, arena, who, file, roll(c) % 2 ? text_of(c, arena, 1000) : some_text(c, arena, 4000));
 }
 
 /* The files below `dir`, without Stead's own. */
@@ -175,6 +202,55 @@ static void usage_of(struct crowd *c, struct arena *arena, const char *dir, uint
 	} while (page.next.ptr);
 }
 
+/* Adds what the records say that are new in the log: what was replaced or removed is not in the files now. */
+static void measure_past(struct crowd *c, struct arena *arena, struct measured *m)
+{
+	struct rev_query query = {.since = m->seen, .path = {str_of(m->dir)}};
+	struct ctx ctx = {.arena = arena};
+	struct revision *list;
+	struct err err = {0};
+	size_t count;
+
+	CHECK_OK(revisions_query(workspace_shared(c->ws[0]), &ctx, &query, &list, &count, NULL, &err), err);
+	for (size_t i = 0; i < count; i++) {
+		const struct revision *r = &list[i];
+		bool stays = r->op == REV_APPEND || (r->op == REV_MOVE && !r->after.exists);
+
+		m->seen = r->number;
+		m->past += stays || !r->before.exists ? 0 : r->before.size;
+		m->past += r->op == REV_REMOVE || (stays && r->op == REV_MOVE) ? 0 : REV_RECORD_BYTES;
+	}
+}
+
+static void check_measured(struct crowd *c, struct arena *arena, struct measured *m, uint64_t bytes_max,
+			   uint64_t files_max)
+{
+	uint64_t bytes, files;
+
+	usage_of(c, arena, m->dir, &bytes, &files);
+	measure_past(c, arena, m);
+	CHECK(bytes + m->past <= bytes_max);
+	CHECK(files <= files_max);
+}
+
+static uint64_t host_total;
+
+static int add_host_file(const char *path, const struct stat *stat, int kind, struct FTW *at)
+{
+	(void)at;
+	if (kind == FTW_F && !strstr(path, "/rev/reserve") && !strstr(path, "/rev/index/"))
+		host_total += (uint64_t)stat->st_size;
+	return 0;
+}
+
+/* Everything that the workspace's directory has, in bytes, without the derived index. */
+static uint64_t host_bytes(const struct crowd *c)
+{
+	host_total = 0;
+	CHECK(nftw(c->dir, add_host_file, 16, FTW_PHYS) == 0);
+	return host_total;
+}
+
 static void check_known(struct crowd *c, struct arena *arena)
 {
 	struct ctx ctx = {.arena = arena};
@@ -196,9 +272,9 @@ static void check_known(struct crowd *c, struct arena *arena)
 
 TEST(no_tool_of_any_family_takes_a_workspace_or_a_user_over_the_limit)
 {
-	struct crowd c;
-	uint64_t bytes, files, user_bytes, user_files;
+	struct measured all = {.dir = ""}, ann = {.dir = "users/ann"};
 	struct arena *arena = arena_new();
+	struct crowd c;
 
 	crowd_open(&c, "quota: {bytes: 400kB, files: 120, user: {bytes: 120kB, files: 40}}\n");
 	for (size_t i = 0; i < 1500; i++) {
@@ -208,17 +284,97 @@ TEST(no_tool_of_any_family_takes_a_workspace_or_a_user_over_the_limit)
 			write_known(&c, arena, who);
 		else
 			call_any(&c, arena, who);
-		usage_of(&c, arena, "", &bytes, &files);
-		usage_of(&c, arena, "users/ann", &user_bytes, &user_files);
-		CHECK(bytes <= 400000 && files <= 120);
-		CHECK(user_bytes <= 120000 && user_files <= 40);
+		check_measured(&c, arena, &all, 400000, 120);
+		check_measured(&c, arena, &ann, 120000, 40);
 		arena_reset(arena);
 	}
 	check_known(&c, arena);
-	printf("# %llu calls, %llu accepted, %llu refused by quota; %llu bytes in %llu files\n",
+	printf("# %llu calls, %llu accepted, %llu refused by quota; %llu bytes in all on the disk\n",
 	       (unsigned long long)c.calls, (unsigned long long)c.accepted, (unsigned long long)c.refused,
-	       (unsigned long long)bytes, (unsigned long long)files);
+	       (unsigned long long)host_bytes(&c));
+	CHECK(host_bytes(&c) <= 2 * 400000); /* what is now is in a file and in the log */
 	CHECK(c.refused > 20 && c.accepted > 100);
+	arena_destroy(arena);
+}
+
+TEST(overwriting_with_the_same_size_ends_at_the_limit)
+{
+	struct measured all = {.dir = ""};
+	struct arena *arena = arena_new();
+	struct crowd c;
+
+	crowd_open(&c, "quota: {bytes: 20000}\n");
+	for (size_t i = 0; i < 40; i++) {
+		write_text(&c, arena, 0, 0, text_of(&c, arena, 1000));
+		check_measured(&c, arena, &all, 20000, UINT64_MAX);
+		arena_reset(arena);
+	}
+	CHECK(c.accepted >= 11 && c.accepted <= 13); /* of 1,512 bytes each */
+	CHECK_INT(c.accepted + c.refused, 40);
+	check_known(&c, arena);
+	arena_destroy(arena);
+}
+
+TEST(a_content_that_is_present_counts_once)
+{
+	struct arena *arena = arena_new();
+	struct crowd c;
+
+	crowd_open(&c, "quota: {bytes: 20000}\n");
+	write_text(&c, arena, 0, 0, text_of(&c, arena, 15000));
+	write_text(&c, arena, 0, 1, STR("hi"));
+	CHECK_INT(c.accepted, 2);
+	arena_destroy(arena);
+}
+
+TEST(what_is_in_a_full_workspace_can_be_removed_and_gc_makes_room_for_as_much)
+{
+	struct rev_retain want = {.limits = {.bytes = 1}, .grace_ns = -1};
+	struct arena *arena = arena_new();
+	struct ctx ctx = {.arena = arena};
+	struct rev_retained done;
+	struct err err = {0};
+	struct crowd c;
+
+	crowd_open(&c, "quota: {bytes: 20000}\n");
+	write_text(&c, arena, 0, 0, text_of(&c, arena, 19000));
+	write_text(&c, arena, 0, 1, text_of(&c, arena, 1000));
+	CHECK_INT(c.refused, 1);
+	CHECK_OK(store_remove(workspace_files(c.ws[0]), &ctx, (struct wpath){STR("known0")}, false,
+			      (struct store_cond){0}, NULL, &err),
+		 err);
+	c.sums[0][0] = 0;
+	write_text(&c, arena, 0, 1, text_of(&c, arena, 1000));
+	CHECK_INT(c.refused, 2); /* history keeps it */
+	CHECK_OK(revisions_retain(workspace_shared(c.ws[0]), &ctx, &want, &done, &err), err);
+	write_text(&c, arena, 0, 1, text_of(&c, arena, 19000));
+	CHECK_INT(c.accepted, 2);
+	check_known(&c, arena);
+	arena_destroy(arena);
+}
+
+TEST(a_memory_save_that_does_not_fit_saves_nothing)
+{
+	struct arena *arena = arena_new();
+	uint64_t bytes, files, bytes_then, files_then;
+	struct ctx ctx = {.arena = arena};
+	struct jv *args = jv_object(arena);
+	struct tool_result result;
+	struct err err = {0};
+	struct crowd c;
+
+	crowd_open(&c, "quota: {bytes: 20000}\n");
+	usage_of(&c, arena, "", &bytes, &files);
+	jv_set_str(arena, args, "content", text_of(&c, arena, 15000)); /* fits into the ledger, and not into both */
+	CHECK_OK(toolset_call(c.set[0], &ctx, STR("memory_save"), args, &result, &err), err);
+	CHECK(result.is_error);
+	CHECK_INT(result.err.kind, ERR_QUOTA);
+	usage_of(&c, arena, "", &bytes_then, &files_then);
+	CHECK_INT(bytes_then, bytes);
+	CHECK_INT(files_then, files);
+	jv_set_str(arena, args, "content", text_of(&c, arena, 5000));
+	CHECK_OK(toolset_call(c.set[0], &ctx, STR("memory_save"), args, &result, &err), err);
+	CHECK(!result.is_error);
 	arena_destroy(arena);
 }
 

@@ -26,6 +26,8 @@ static const struct target {
 	{"USER.md", RULE, KEPT_SAME},
 	{"agent.yaml", "name: x # " RULE "\n", KEPT_SAME},
 	{"tools.json", "{} // " RULE "\n", KEPT_SAME},
+	{"stead.yaml", "# " RULE "\n", KEPT_SAME},
+	{"files/deploy/stead.yaml", "# " RULE "\n", KEPT_SAME},
 	{".env", "A=1 # " RULE "\n", KEPT_SAME},
 	{"tools/pay.py", RULE, KEPT_SAME},
 	{"crons/daily.yaml", "# " RULE "\n", KEPT_SAME},

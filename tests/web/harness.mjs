@@ -2,7 +2,7 @@
 // What the tests of the page share: a server over a new store, a browser, and results in TAP. Every wait ends after ten
 // seconds with a failed test.
 import { spawn, spawnSync } from "node:child_process";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -31,6 +31,21 @@ export function sampleStore(name) {
 	const store = `disk:${scratch}/${name}`;
 	const done = spawnSync(join(SOURCE, "tools/sample"), [STEAD, "sample"], { env: { ...process.env, STEAD_STORE: store }, encoding: "utf8" });
 	if (done.status !== 0) throw new Error(`tools/sample: ${done.stderr}`);
+	return store;
+}
+
+/** A file of answers that a model of the form "replay:FILE" gives; gives that form. */
+export function recorded(name, answers) {
+	const file = join(scratch, name);
+	writeFileSync(file, answers.map((one) => JSON.stringify({ type: "message", role: "assistant", ...(one.content ? one : { content: one }) })).join("\n") + "\n");
+	return `replay:${file}`;
+}
+
+/** A store with the workspace "sample", whose agent is configured so. */
+export function agentStore(name, config) {
+	const store = `disk:${scratch}/${name}`;
+	stead(store, ["init", "sample"]);
+	writeFileSync(join(scratch, name, "sample/agent.yaml"), config);
 	return store;
 }
 

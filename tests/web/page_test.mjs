@@ -2,8 +2,9 @@
 // The page in a real browser, against the real server.
 import { spawnSync } from "node:child_process";
 import { mkdirSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
 import { join } from "node:path";
-import { axeSource, check, equal, eventually, finish, openPage, sampleStore, scratch, serve, source, stead, test, traceTasks } from "./harness.mjs";
+import { agentStore, axeSource, check, equal, eventually, finish, openPage, recorded, sampleStore, scratch, serve, source, stead, test, traceTasks } from "./harness.mjs";
 
 const store = sampleStore("open"), url = await serve(store, "--open");
 const at = (screen, rest = "") => `${url}/#/w/sample/${screen}${rest && `/${rest}`}`;
@@ -229,7 +230,7 @@ await test("a directory of 100,000 files scrolls with few rows in the page", asy
 	const page = await openPage(at("settings")), listing = await traceTasks(page);
 	await page.goto(at("files"));
 	await page.getByRole("treeitem", { name: "many" }).click();
-	await eventually("all are listed", async () => (await page.locator(".tree-head .hint").innerText()).startsWith("100,"));
+	await eventually("all are listed", () => page.evaluate(() => document.querySelector("#tree").scrollHeight >= 100_000 * 28));
 	const listed = await listing(), moving = await traceTasks(page);
 	await page.getByRole("tree").focus();
 	await page.keyboard.press("End");
@@ -312,6 +313,63 @@ await test("a task is moved by dragging and by keyboard, and back by Undo", asyn
 	return page;
 });
 
+await test("a task is moved by choosing a column, as on a phone, where nothing can be dragged", async () => {
+	const page = await openPage(at("tasks"), { width: 390, height: 844 });
+	const column = (name) => page.locator(".column").filter({ has: page.getByRole("heading", { name }) });
+	await page.getByLabel("Move “Check the values of the park station for gaps” to").selectOption({ label: "To check" });
+	await column("To check").getByText("Check the values").waitFor();
+	await page.getByRole("button", { name: "Undo" }).click();
+	await column("To do").getByText("Check the values").waitFor();
+	return page;
+});
+
+await test("what was typed into a dialog is not lost when a selection ends outside of it", async () => {
+	const page = await openPage(at("tasks"));
+	await page.getByRole("button", { name: "Task", exact: true }).click();
+	const text = page.getByLabel("What is to be done"), dialog = page.locator("dialog.dialog");
+	await text.fill("Write to the port");
+	const box = await text.boundingBox(), outer = await dialog.boundingBox();
+	await page.mouse.move(box.x + 60, box.y + 20);
+	await page.mouse.down();
+	await page.mouse.move(outer.x - 40, box.y + 20);
+	await page.mouse.up();
+	await page.mouse.click(outer.x + 6, outer.y + outer.height - 6); /* its padding */
+	equal(await text.inputValue(), "Write to the port");
+	await page.mouse.click(outer.x - 40, box.y + 20);
+	await dialog.waitFor({ state: "detached" });
+	return page;
+});
+
+await test("an error in a dialog can be read and closed in front of it, and a menu is within the screen of a phone", async () => {
+	const page = await openPage(`${url}/#/`, { width: 390, height: 844 });
+	await page.getByRole("button", { name: "New workspace" }).click();
+	await page.getByLabel("Name").fill("A B");
+	await page.keyboard.press("Enter");
+	const toast = page.locator("dialog .toast.error", { hasText: "the workspace name \"A B\" is not allowed" });
+	await toast.getByRole("button", { name: "Dismiss" }).click();
+	await toast.waitFor({ state: "detached" });
+	page.problems.length = 0; /* the refusal */
+	await page.keyboard.press("Escape");
+	await page.goto(at("board"));
+	await page.getByRole("link", { name: /Draw a map/ }).click();
+	await page.getByRole("button", { name: "Item actions" }).click();
+	const box = await page.getByRole("menu").boundingBox();
+	check(box.x >= 0 && box.x + box.width <= 390, `the menu is at ${box.x}, ${box.width} wide`);
+	return page;
+});
+
+await test("a page says when the changes since it was away are no longer known", async () => {
+	let isFirst = true;
+	const event = { revision: 999_999, path: "x.md", operation: "write", actor: {}, time: "2026-11-19T10:00:00Z", before: null, after: null };
+	const page = await openPage(at("files"), { before: (page) => page.route(/\/events/, (route) => {
+		if (!isFirst) return route.continue();
+		isFirst = false;
+		return route.fulfill({ contentType: "text/event-stream", body: `id: 999999\nevent: change\ndata: ${JSON.stringify(event)}\n\n` });
+	}) });
+	await page.locator(".toast.error", { hasText: "Load the page again" }).waitFor();
+	return page;
+});
+
 await test("an item of a board is moved, answered and completed only when its checks pass, and follows changes", async () => {
 	const page = await openPage(at("board"));
 	const column = (name) => page.locator(".column").filter({ has: page.getByRole("heading", { name }) });
@@ -341,20 +399,25 @@ await test("an item of a board is moved, answered and completed only when its ch
 	await page.locator(".toast.error", { hasText: "estimate.json" }).waitFor();
 	page.problems.length = 0; /* the refusal */
 	await page.keyboard.press("Escape");
-	put("artifacts/estimate.json", "[1, 2]");
+	await page.getByLabel("Add results").setInputFiles({ name: "estimate.json", mimeType: "application/json", buffer: Buffer.from("[1, 2]") });
 	await page.getByRole("button", { name: "artifacts/estimate.json", exact: true }).waitFor();
 	await complete();
 	await page.getByRole("heading", { name: "It costs between one and two million" }).waitFor();
 	await page.locator(".checks .green", { hasText: "estimate.json exists" }).waitFor();
 	await page.getByLabel("Your comment").fill("Thank **you**");
+	await page.locator(".comment-form input[type=file]").setInputFiles({ name: "invoice.txt", mimeType: "text/plain", buffer: Buffer.from("paid") });
+	await page.locator(".file-picker", { hasText: "invoice.txt" }).waitFor();
 	await page.getByRole("button", { name: "Comment" }).click();
 	await page.locator(".message strong", { hasText: "you" }).waitFor();
+	await page.getByRole("button", { name: /uploads\/.*_invoice\.txt$/ }).waitFor();
+	check((await page.locator(".file-picker .hint").innerText()) === "", "the names go with the comment");
 	return page;
 });
 
 await test("a conversation shows what was said and what tools did", async () => {
 	const page = await openPage(at("sessions", "scout/study"));
 	await page.getByText("Are the peaks at the terminal caused").last().waitFor();
+	await page.locator(".tool-entry", { hasText: "edit_file" }).getByText("report/draft.md", { exact: true }).waitFor();
 	await page.getByText("Called edit_file").click();
 	await page.getByText('"new_text": "five of seven days"').waitFor();
 	return page;
@@ -392,6 +455,10 @@ await test("a call that needs approval waits for a person, and the turn goes on 
 	await field.press("Enter");
 	await ask.getByText('"signed.md"').waitFor();
 	equal(stead(own, ["-w", "sample", "ls"]).includes("signed.md"), false, "it is written unasked");
+	await field.fill("Or not");
+	await field.press("Enter");
+	await page.getByText("The message was not sent").waitFor();
+	equal(await field.inputValue(), "Or not", "what was typed is gone");
 	await ask.getByRole("button", { name: "Approve" }).click();
 	await page.getByText("It is signed.").waitFor();
 	equal(stead(own, ["-w", "sample", "cat", "signed.md"]), "# Signed\n");
@@ -400,6 +467,89 @@ await test("a call that needs approval waits for a person, and the turn goes on 
 	await ask.getByRole("button", { name: "Deny" }).click();
 	await page.getByText("Then not.").waitFor();
 	equal(stead(own, ["-w", "sample", "ls"]).includes("second.md"), false, "a denied call was made");
+	return page;
+});
+
+/** A model on this machine: each answer is {text} or {calls}, {status, after} for an error, or {half} for a text that breaks off. */
+async function withModel(answers, act) {
+	const http = createServer((req, res) => {
+		req.resume().on("end", () => {
+			const next = answers.shift() ?? { text: "nothing is left" }, event = (delta, reason = null) => `data: ${JSON.stringify({ id: "a", choices: [{ index: 0, delta, finish_reason: reason }] })}\n\n`;
+			if (next.status) return res.writeHead(next.status, { "content-type": "application/json", ...(next.after && { "retry-after": next.after }) }).end(JSON.stringify({ error: { message: next.why } }));
+			res.writeHead(200, { "content-type": "text/event-stream" });
+			if (next.half) return res.write(event({ content: next.half }), () => setTimeout(() => res.destroy(), 100));
+			if (next.text) return res.end(event({ content: next.text }) + event({}, "stop"));
+			return res.end(event({ tool_calls: next.calls.map(([name, input], index) => ({ index, id: `c${index}`, type: "function", function: { name, arguments: JSON.stringify(input) } })) }) + event({}, "tool_calls"));
+		});
+	});
+	await new Promise((done) => http.listen(0, "127.0.0.1", done));
+	try {
+		return await act(`model: {model: "openai:m", base_url: "http://127.0.0.1:${http.address().port}/v1"}\n`);
+	} finally {
+		http.closeAllConnections();
+		http.close();
+	}
+}
+
+await test("a turn that waits says why, one that fails is shown once and goes on, and its message is not lost", () =>
+	withModel([{ half: "Never mi" }, { status: 429, after: "1", why: "slow down" }, { text: "Here I am." }, { calls: [["write_file", { path: "kept.md", content: "x" }]] }, { status: 401, why: "no" }, { text: "It is done." }], async (config) => {
+		const own = agentStore("failing", config), address = await serve(own, "--open"), page = await openPage(`${address}/#/w/sample/sessions/new`);
+		const field = page.getByLabel("Message to the agent");
+		await field.fill("Hello");
+		await field.press("Enter");
+		await page.getByRole("status").filter({ hasText: "asked again" }).filter({ hasText: "slow down" }).waitFor();
+		equal(await page.getByText("Never mi").count(), 0, "what is void is still shown");
+		await page.getByText("Here I am.").waitFor();
+		await page.waitForURL(/sessions\/[^/]+\/page-/);
+		await field.fill("Write it");
+		await field.press("Enter");
+		await page.locator(".toast.error", { hasText: "does not accept the key" }).waitFor();
+		const goOn = page.getByRole("region", { name: "Open turn" }).getByRole("button", { name: "Go on" });
+		await goOn.waitFor();
+		equal(await page.getByText("Write it", { exact: true }).count(), 1, "the message");
+		equal(await page.getByText("Called write_file").count(), 1, "the call");
+		equal(await field.inputValue(), "", "the message is in the conversation, not in the field");
+		await goOn.click();
+		await page.getByText("It is done.").waitFor();
+		await goOn.waitFor({ state: "detached" });
+		writeFileSync(join(scratch, "failing/sample/agent.yaml"), "name: x\n");
+		const other = await openPage(`${await serve(own, "--open")}/#/w/sample/sessions/new`);
+		await other.getByLabel("Message to the agent").fill("Precious words");
+		await other.getByLabel("Message to the agent").press("Enter");
+		await other.locator(".toast.error", { hasText: "no model is chosen" }).waitFor();
+		await eventually("the words are in the field again", async () => (await other.getByLabel("Message to the agent").inputValue()) === "Precious words");
+		return page;
+	}));
+
+await test("a replay shows both runs side by side, with what differs marked, by keyboard and on a phone", async () => {
+	const call = (path, text) => [{ type: "tool_use", id: "c1", name: "write_file", input: { path, content: text } }], usage = { input_tokens: 1200, output_tokens: 40 };
+	const first = recorded("replay-one.jsonl", [call("plan.md", "The ferry leaves at noon.\n"), { content: "The plan is written in English.", usage }]);
+	const second = recorded("replay-two.jsonl", [call("plan.md", "The ferry leaves at nine.\n"), { content: "The plan is written in Dutch.", usage: { ...usage, output_tokens: 50 } }]);
+	const own = agentStore("replayed", `model:\n  provider: replay\n  model: "${first.slice(7)}"\n  fallback: [{model: "${second}", price: {input: 10, output: 100}}]\n`);
+	stead(own, ["-w", "sample", "run", "--session", "trip", "Plan it"]);
+	const page = await openPage(`${await serve(own, "--open")}/#/w/sample/sessions`, { width: 390, height: 844 });
+	await page.getByRole("link", { name: /Plan it/ }).click();
+	await page.getByRole("button", { name: "Replay" }).press("Enter");
+	await page.getByLabel("From step").press("Enter");
+	await page.getByRole("heading", { name: "Nothing differs" }).waitFor();
+	await page.getByLabel("Model").fill(second);
+	await page.getByLabel("Model").press("Enter");
+	await page.getByRole("heading", { name: "2 steps and 1 file differ" }).waitFor();
+	const side = (step, name) => page.getByRole("region", { name: `Step ${step}` }).getByRole("region", { name });
+	equal(await side(2, "Before").locator("mark").allInnerTexts(), ["English"]);
+	equal(await side(2, "After").locator("mark").allInnerTexts(), ["Dutch"]);
+	await side(1, "After").locator(".differs", { hasText: "leaves at nine" }).waitFor();
+	equal(await page.locator(".replay-numbers mark").allInnerTexts(), ["50", "$0.0170"], "what it used");
+	const width = await page.evaluate(() => Math.max(...[...document.querySelectorAll("html, main, .file-body")].map((one) => one.scrollWidth)));
+	check(width <= 390, `it is ${width} wide on a phone`);
+	await page.evaluate(`(() => { ${axeSource} })()`);
+	equal((await page.evaluate(() => window.axe.run(document, { resultTypes: ["violations"] }))).violations.filter((rule) => /serious|critical/.test(rule.impact)).map((rule) => rule.id), [], "violations");
+	await page.getByLabel("From step").fill("9");
+	await page.getByRole("button", { name: "Run" }).click();
+	await page.locator(".toast.error", { hasText: "has 2 steps" }).waitFor();
+	await page.getByRole("button", { name: "Conversation" }).click();
+	await page.getByText("The plan is written in English.").waitFor();
+	equal(stead(own, ["-w", "sample", "cat", "plan.md"]), "The ferry leaves at noon.\n");
 	return page;
 });
 
@@ -420,6 +570,31 @@ await test("usage is plotted by day", async () => {
 	return page;
 });
 
+/** A schedule, one that cannot be used, and the log of two runs. */
+function writeSchedules(name) {
+	const home = join(scratch, name, "sample");
+	for (const dir of ["crons", "schedules"]) mkdirSync(join(home, dir), { recursive: true });
+	writeFileSync(join(home, "crons/daily-report.yaml"), "schedule: '0 9 * * *'\nprompt: Report.\n");
+	writeFileSync(join(home, "crons/broken.yaml"), "schedule: '61 9 * * *'\nprompt: Report.\n");
+	const runs = [{ timestamp: "2026-11-17T09:00:01Z", schedule: "daily-report", due: "2026-11-17T09:00:00Z", outcome: "ran", session: "daily-report-20261117T090000Z", duration_ms: 900, response: "All is well." },
+		{ timestamp: "2026-11-18T09:00:01Z", schedule: "daily-report", due: "2026-11-18T09:00:00Z", outcome: "error", error: "nothing answers at 127.0.0.1" }];
+	writeFileSync(join(home, "schedules/log.jsonl"), runs.map((run) => JSON.stringify(run) + "\n").join(""));
+}
+
+await test("what the agent does by itself is shown, with what is next, what happened and what cannot be used", async () => {
+	const alone = await serve(agentStore("alone", "heartbeat: {enabled: true}\n"), "--open"), page = await openPage(`${alone}/#/w/sample/activity`);
+	await page.getByRole("region", { name: "Next" }).getByRole("cell", { name: "heartbeat" }).waitFor();
+	writeSchedules("alone");
+	await page.reload();
+	await page.getByRole("region", { name: "Next" }).getByRole("cell", { name: "daily-report" }).waitFor();
+	const before = page.getByRole("region", { name: "Recent" });
+	await before.getByRole("cell", { name: "failed" }).waitFor();
+	await before.getByText("nothing answers at 127.0.0.1").waitFor();
+	await before.getByRole("link", { name: "conversation" }).waitFor();
+	await page.getByRole("region", { name: "Files left out" }).getByText("crons/broken.yaml").waitFor();
+	return page;
+});
+
 await test("a token is made in the settings, shown once, and revoked", async () => {
 	const page = await openPage(at("settings"));
 	await page.getByRole("button", { name: "New token" }).click();
@@ -433,11 +608,13 @@ await test("a token is made in the settings, shown once, and revoked", async () 
 	return page;
 });
 
-const screens = { home: "", files: "files/README.md", editor: "files/src/analyse.py", search: "search?q=ferry", history: "history/report/draft.md", notebook: "notebook", memory: "memory", board: "board", item: "board/ITEM", tasks: "tasks", sessions: "sessions/scout/study", forks: "forks", usage: "usage", settings: "settings" };
-const ready = { home: ".cards a", files: ".markdown img", editor: ".cm-content", search: ".hit", history: ".diff tr", notebook: ".change", memory: ".fact", board: ".board-card", item: ".deliverable", tasks: ".board-card", sessions: ".message", forks: ".fork .row.end, .fork .hint", usage: ".bars", settings: ".snippet" };
+const screens = { home: "", files: "files/README.md", editor: "files/src/analyse.py", search: "search?q=ferry", history: "history/report/draft.md", notebook: "notebook", memory: "memory", board: "board", item: "board/ITEM", tasks: "tasks", sessions: "sessions/scout/study", activity: "activity", forks: "forks", usage: "usage", settings: "settings" };
+const ready = { home: ".cards a", files: ".markdown img", editor: ".cm-content", search: ".hit", history: ".diff tr", notebook: ".change", memory: ".fact", board: ".board-card", item: ".deliverable", tasks: ".board-card", sessions: ".message", activity: ".activity", forks: ".fork .row.end, .fork .hint", usage: ".bars", settings: ".snippet" };
 
 // Every screen once per size, in both themes. docs/images has what this writes: STEAD_SCREENSHOTS=docs/images.
-const photographed = sampleStore("photographed"), fresh = await serve(photographed, "--open");
+const photographed = sampleStore("photographed");
+writeSchedules("photographed");
+const fresh = await serve(photographed, "--open");
 const item = JSON.parse(stead(photographed, ["-w", "sample", "call", "list_items", "{}", "--json"])).items.find((one) => one.title === "Find the limits that apply").id;
 const directory = process.env.STEAD_SCREENSHOTS;
 if (directory) mkdirSync(directory, { recursive: true });
@@ -474,10 +651,50 @@ await test("accessibility rules find nothing serious on any screen, in light and
 	return page;
 });
 
+const widthOf = (page) => page.evaluate(() => Math.max(document.documentElement.scrollWidth, ...[...document.querySelectorAll("main, .screen")].map((one) => one.scrollWidth)));
 await test("no screen of a phone scrolls sideways", () => showAll(390, 844, async (page, name, colorScheme) => {
 	await photograph(page, name, "phone", colorScheme);
-	const width = await page.evaluate(() => Math.max(document.documentElement.scrollWidth, ...[...document.querySelectorAll("main, .screen")].map((one) => one.scrollWidth)));
+	const width = await widthOf(page);
 	check(width <= 390, `${name} is ${width} wide`);
 }));
+
+await test("a page of another origin may use the server when it is named, and of no other", async () => {
+	const other = createServer((_, response) => response.writeHead(200, { "Content-Type": "text/html" }).end("<!doctype html><title>Other</title>"));
+	await new Promise((listening) => other.listen(0, "127.0.0.1", listening));
+	const origin = `http://127.0.0.1:${other.address().port}`, own = sampleStore("origins");
+	const named = await serve(own, "--open", "--origin", origin), unnamed = await serve(own, "--open");
+	const page = await openPage(origin);
+	const use = (server) => page.evaluate(async (server) => {
+		const file = `${server}/v1/workspaces/sample/files/from-elsewhere.md`;
+		const written = await fetch(file, { method: "PUT", body: "x", headers: { "If-None-Match": "*" } });
+		const missing = await fetch(`${server}/v1/workspaces/sample/files/none.md`);
+		return [written.status, !!written.headers.get("ETag"), (await missing.json()).kind];
+	}, server).catch(() => "refused");
+	equal(await use(named), [201, true, "not_found"]);
+	equal(await use(unnamed), "refused");
+	page.problems.length = 0; /* the refusal */
+	other.close();
+	return page;
+});
+
+await test("words that are wider than a phone are broken", async () => {
+	const own = `disk:${scratch}/words`, word = "Donaudampfschifffahrtselektrizitätenhauptbetriebswerkbauunterbeamte".repeat(2);
+	const call = (tool, args) => stead(own, ["-w", "sample", "call", tool, "-"], JSON.stringify(args));
+	stead(own, ["init", "sample"]);
+	call("write_file", { path: `deep/${word.slice(0, 100)}.md`, content: `harbour ${word}` });
+	call("note", { title: word, content: word });
+	call("memory_save", { content: word });
+	call("create_item", { title: word, description: word });
+	const [{ id }] = JSON.parse(stead(own, ["-w", "sample", "call", "list_items", "{}", "--json"])).items;
+	call("ask_user", { item: id, questions: [{ id: "q", kind: "single_choice", text: `${word} ${word}`, options: [word, "no"] }] });
+	const url = await serve(own, "--open"), page = await openPage(`${url}/#/`, { width: 390, height: 844 });
+	for (const [screen, seen] of [["search?q=harbour", ".hit"], ["memory", ".fact"], ["notebook", ".change"], [`board/${id}`, ".ask"]]) {
+		await page.goto(`${url}/#/w/sample/${screen}`);
+		await page.locator(seen).first().waitFor();
+		const width = await widthOf(page), inside = await page.locator(seen).first().evaluate((one) => one.scrollWidth - one.clientWidth);
+		check(width <= 390 && inside <= 1, `${screen} is ${width} wide, and ${inside} too much within`);
+	}
+	return page;
+});
 
 await finish();

@@ -23,10 +23,10 @@ const url = await serve(store, "--open");
 const items = JSON.parse(stead(store, ["-w", "sample", "call", "list_items", "{}", "--json"])).items;
 const itemOf = (title) => items.find((one) => one.title === title).id;
 
-const screens = ["files", "search", "history", "notebook", "memory", "board", "tasks", "sessions", "forks", "usage", "settings"];
+const screens = ["files", "search", "history", "notebook", "memory", "board", "tasks", "sessions", "activity", "forks", "usage", "settings"];
 const full = {
 	home: "", files: "files/README.md", editor: "files/src/analyse.py", data: "files/data/measurements.csv", chart: "files/charts/pm25.svg", search: "search?q=ferry", history: "history/report/draft.md",
-	notebook: "notebook", memory: "memory", board: "board", item: `board/${itemOf("Find the limits that apply")}`, question: `board/${itemOf("Write the letter to the council")}`, tasks: "tasks", sessions: "sessions/scout/study", forks: "forks", usage: "usage", settings: "settings",
+	notebook: "notebook", memory: "memory", board: "board", item: `board/${itemOf("Find the limits that apply")}`, question: `board/${itemOf("Write the letter to the council")}`, tasks: "tasks", sessions: "sessions/scout/study", activity: "activity", forks: "forks", usage: "usage", settings: "settings",
 };
 const sets = {
 	sample: Object.entries(full).map(([name, rest]) => [name, name === "home" ? `${url}/#/` : `${url}/#/w/sample/${rest}`]),
@@ -39,7 +39,7 @@ const sets = {
 async function settle(page) {
 	await page.waitForLoadState("load");
 	await page.waitForFunction(() => document.fonts.status === "loaded" && [...document.images].every((image) => image.complete));
-	await page.waitForFunction(() => !document.querySelector("[aria-busy=true], .loading, .spinner")).catch(() => {});
+	await page.waitForFunction(() => !document.querySelector(".skeleton")).catch(() => {}); // a first search of 100,000 files may take longer
 	let last = "";
 	for (let same = 0; same < 3;) {
 		const now = await page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(() => resolve(document.body.innerHTML)))));

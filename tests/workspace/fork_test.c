@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Forks and merges: examples of each rule first, then generated histories against a model. */
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "admin/doctor.h"
@@ -175,6 +176,55 @@ TEST(what_the_parent_does_later_does_not_show_in_the_fork)
 	CHECK_STR(get(&p, fork, "gone.md"), STR("still\n"));
 	CHECK_STR(tree(&p, workspace_files(fork), 2), STR("a.md\nd/b.md\ngone.md\n"));
 	CHECK_ERR(store_stat(workspace_files(fork), &p.ctx, at("new"), NULL, &p.err), p.err, ERR_NOT_FOUND);
+}
+
+/* The names of one directory, as `ls` asks for them: its list is remembered once the clock of the file system has moved
+   on. */
+static struct str names(struct place *p, struct workspace *ws, const char *dir)
+{
+	struct store_list_req req = {.limit = 100, .names_only = true};
+	struct timespec begin, now;
+	struct store_page page;
+	struct buf b;
+
+	clock_gettime(CLOCK_REALTIME_COARSE, &begin);
+	do
+		clock_gettime(CLOCK_REALTIME_COARSE, &now);
+	while (now.tv_sec == begin.tv_sec && now.tv_nsec == begin.tv_nsec);
+	buf_init(&b, p->arena, MIB);
+	for (int i = 0; i < 2; i++) { /* the second time from what is remembered */
+		buf_clear(&b);
+		CHECK_OK(store_list(workspace_files(ws), &p->ctx, at(dir), &req, &page, &p->err), p->err);
+		for (size_t k = 0; k < page.count; k++)
+			buf_printf(&b, "%.*s ", STR_ARG(page.entries[k].path.s));
+	}
+	return buf_str(&b);
+}
+
+TEST(the_list_of_a_directory_in_a_fork_follows_the_fork_alone)
+{
+	struct place p = place_new();
+	struct workspace *ws = open_ws(&p, "scout"), *fork, *other;
+	struct str before = STR("d/a.md d/b.md d/e ");
+
+	put(&p, ws, "d/a.md", "a\n");
+	put(&p, ws, "d/b.md", "b\n");
+	put(&p, ws, "d/e/f.md", "f\n");
+	fork = fork_now(&p, ws, "try");
+	other = open_ws(&p, "try");
+	CHECK_STR(names(&p, fork, "d"), before);
+	put(&p, ws, "d/a.md", "changed\n");
+	CHECK_STR(names(&p, fork, "d"), before);
+	put(&p, ws, "d/new.md", "new\n");
+	put(&p, ws, "d/e/new.md", "new\n");
+	CHECK_STR(names(&p, fork, "d"), before);
+	CHECK_STR(names(&p, fork, "d/e"), STR("d/e/f.md "));
+	drop(&p, ws, "d");
+	CHECK_STR(names(&p, fork, "d"), before);
+	put(&p, other, "d/own.md", "own\n");
+	CHECK_STR(names(&p, fork, "d"), STR("d/a.md d/b.md d/e d/own.md "));
+	drop(&p, other, "d/e");
+	CHECK_STR(names(&p, fork, "d"), STR("d/a.md d/b.md d/own.md "));
 }
 
 TEST(what_the_fork_does_does_not_show_in_the_parent)

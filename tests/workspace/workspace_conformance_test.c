@@ -78,7 +78,7 @@ static struct store *over_templates(const char *root, const char *user)
 		files_of(path, (struct workspace_opts){.root = str_of(root), .user = str_of(user), .person = true}));
 }
 
-/* What a user sees of the skills of everybody, which lie below their own. */
+/* What a user sees of the skills of everybody, which show through below their own. */
 static struct store *over_shared(const char *url)
 {
 	ARENA_SCOPE struct arena *arena = arena_new();

@@ -13,6 +13,7 @@
 #include "base/limits.h"
 #include "temp_dir.h"
 #include "workspace/workspace.h"
+#include "workspace/workspace_parts.h"
 
 /* A store in a directory of its own. */
 struct place {
@@ -122,6 +123,25 @@ TEST(a_workspace_that_is_missing_is_made_only_when_asked)
 	opts.create = false;
 	CHECK_OK(workspace_open(&opts, &ws, &p.err), p.err);
 	CHECK_STR(workspace_files_place(ws), arena_printf(p.arena, "%s/none/scout/files", p.dir));
+	workspace_close(ws);
+}
+
+/* One that is made durably, because it is new, must not go on like that. */
+TEST(a_workspace_that_was_opened_relaxed_syncs_nothing_whether_it_is_new_or_not)
+{
+	struct place p = place_new();
+	struct workspace_opts opts = {
+		.store_url = str_of(p.url), .name = STR("scout"), .create = true, .relaxed = true};
+	struct workspace *ws;
+
+	for (int i = 0; i < 2; i++) {
+		CHECK_OK(workspace_open(&opts, &ws, &p.err), p.err);
+		CHECK(workspace_store_of(ws, true) == workspace_store_of(ws, false));
+		workspace_close(ws);
+	}
+	opts.relaxed = false;
+	CHECK_OK(workspace_open(&opts, &ws, &p.err), p.err);
+	CHECK(workspace_store_of(ws, true) != workspace_store_of(ws, false));
 	workspace_close(ws);
 }
 
@@ -654,6 +674,43 @@ TEST(a_heartbeat_without_content_is_empty)
 	CHECK_OK(get(&p, workspace_files(ws), "HEARTBEAT.md", &text), p.err);
 	CHECK(workspace_heartbeat_is_empty(text));
 	workspace_close(ws);
+}
+
+static char ended[4]; /* the slots of the next test, in the order in which they ended */
+
+static void *slot_opened(struct workspace *ws)
+{
+	(void)ws;
+	return ended;
+}
+
+static void oldest_ends(void *state)
+{
+	((char *)state)[strlen(state)] = 'o';
+}
+
+static void threads_end(void *state)
+{
+	((char *)state)[strlen(state)] = 't';
+}
+
+static void newest_ends(void *state)
+{
+	((char *)state)[strlen(state)] = 'n';
+}
+
+TEST(what_has_threads_ends_before_everything_that_they_may_use)
+{
+	static const char keys[3];
+	struct place p = place_new();
+	struct workspace *ws = open_as(&p, "", "");
+
+	memset(ended, 0, sizeof ended);
+	workspace_slot(ws, &keys[0], slot_opened, oldest_ends);
+	workspace_thread_slot(ws, &keys[1], slot_opened, threads_end);
+	workspace_slot(ws, &keys[2], slot_opened, newest_ends);
+	workspace_close(ws);
+	CHECK_STR(str_of(ended), STR("tno"));
 }
 
 TEST(list_counts_what_people_have_and_names_what_is_broken)

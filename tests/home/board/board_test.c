@@ -174,7 +174,13 @@ TEST(acceptance_checks_decide_and_their_results_are_kept)
 			   "{'title':'x','checks':[{'path':'artifacts/r.md','min_size':5,'matches':'^# '},"
 			   "{'path':'/task/artifacts/r.json','json_schema':{'type':'object','required':['best']}}]}"),
 		      "item"));
-	ok(&b, "item_write", "{'item':'%s','path':'artifacts/r.md','content':'# Result'}", id);
+	ok(&b, "item_write", "{'item':'%s','path':'artifacts/r.md','content':'no'}", id);
+	no(&b, "update_item",
+	   "/task/artifacts/r.md min_size: it has 2 bytes, at least 5 are needed; /task/artifacts/r.md matches: no "
+	   "line "
+	   "matches ^# ; /task/artifacts/r.json exists: the file does not exist",
+	   "{'item':'%s','status':'completed'," DONE ",'artifacts':['artifacts/r.md']}", id);
+	ok(&b, "item_write", "{'item':'%s','path':'artifacts/r.md','content':'# Result','mode':'overwrite'}", id);
 	no(&b, "update_item", "artifacts/r.json exists",
 	   "{'item':'%s','status':'completed'," DONE ",'artifacts':['artifacts/r.md']}", id);
 	ok(&b, "item_write", "{'item':'%s','path':'artifacts/r.json','content':'[1]'}", id);
@@ -464,6 +470,50 @@ TEST(a_session_that_is_bound_to_a_lane_cannot_act_as_another)
 	bench_close(&b);
 }
 
+TEST(a_lane_acts_as_itself_on_other_boards_too)
+{
+	struct bench b;
+	const char *id, *lane;
+
+	bench_open(&b, "native");
+	ok(&b, "set_board", "{'board':'drafts','title':'Drafts'}");
+	id = new_item(&b);
+	lane = arena_cstr(b.arena, jv_get_str(jv_get(ok(&b, "create_thread",
+							"{'board':'drafts','title':'Writer','purpose':'execution',"
+							"'responsibility':'Writes the texts that people ask for'}"),
+						     "thread"),
+					      "id"));
+	ok(&b, "item_write", "{'item':'%s','path':'artifacts/a','content':'x'}", id);
+	b.ctx.actor.session = str_of(lane);
+	no(&b, "update_item", "blocked only", "{'item':'%s','status':'completed'," DONE ",'artifacts':['artifacts/a']}",
+	   id);
+	bench_close(&b);
+}
+
+TEST(an_agent_of_wacht_means_the_board_of_its_lane)
+{
+	struct bench b;
+	const struct jv *v;
+	const char *lane;
+
+	bench_open_disk(&b, "native");
+	ok(&b, "set_board", "{'board':'drafts','title':'Drafts'}");
+	lane = arena_cstr(b.arena, jv_get_str(jv_get(ok(&b, "create_thread",
+							"{'board':'drafts','title':'Boss','purpose':'coordinator',"
+							"'responsibility':'Decides who does what and in which order'}"),
+						     "thread"),
+					      "id"));
+	bench_reopen(&b, (struct workspace_opts){.session = str_of(lane)}, "wacht");
+	v = good(&b, "create_project_task", "{'title':'Compare the drafts'}");
+	CHECK_STR(jv_get_str(jv_get(v, "item"), "board_id"), STR("drafts"));
+	good(&b, "get_project_task",
+	     arena_printf(b.arena, "{'task_key':'%.*s'}", STR_ARG(jv_get_str(jv_get(v, "item"), "task_key"))).ptr);
+	good(&b, "write_file", "{'path':'/workspace/a.md','content':'mine'}");
+	v = good(&b, "list_threads", "{}");
+	CHECK_INT((int64_t)jv_count(jv_get(v, "threads")), 1);
+	bench_close(&b);
+}
+
 TEST(a_delegated_item_is_completed_by_its_lane)
 {
 	struct bench b;
@@ -638,6 +688,7 @@ TEST(an_archived_item_frees_its_files_and_can_be_taken_back)
 	id = new_item(&b);
 	ok(&b, "item_write", "{'item':'%s','path':'artifacts/a.md','content':'abc'}", id);
 	ok(&b, "archive_item", "{'item':'%s'}", id);
+	CHECK_HAS(b.result.text, STR("[pending, archived] Compare the drafts"));
 	CHECK_STR(read_task(&b, id, "artifacts/a.md"), STR(""));
 	CHECK_INT(jv_count(jv_get(good(&b, "list_items", "{}"), "items")), 0);
 	CHECK_INT(jv_count(jv_get(good(&b, "list_items", "{'archived':true}"), "items")), 1);
@@ -799,6 +850,14 @@ TEST(the_prompt_of_a_thread_says_which_lane_it_is)
 	lane = new_thread(&b, "execution", "Writes the texts that people ask for");
 	bench_reopen(&b, (struct workspace_opts){.session = str_of(lane)}, "native");
 	CHECK_HAS(jv_get_str(ok(&b, "assemble_prompt", "{}"), "text"), STR("Writes the texts that people ask for"));
+	ok(&b, "set_board", "{'board':'drafts','title':'Drafts'}");
+	lane = arena_cstr(b.arena, jv_get_str(jv_get(ok(&b, "create_thread",
+							"{'board':'drafts','title':'Reader','purpose':'review',"
+							"'responsibility':'Reads every draft before it is sent'}"),
+						     "thread"),
+					      "id"));
+	bench_reopen(&b, (struct workspace_opts){.session = str_of(lane)}, "native");
+	CHECK_HAS(jv_get_str(ok(&b, "assemble_prompt", "{}"), "text"), STR("Reads every draft before it is sent"));
 	bench_close(&b);
 }
 
@@ -827,6 +886,43 @@ TEST(a_command_of_wacht_sees_what_is_mounted)
 	CHECK_HAS(b.result.text, STR("\"stdout\":\"film\""));
 	CHECK_INT(access(arena_printf(b.arena, "%s/in/note", dir).ptr, F_OK), 0);
 	CHECK_STR(read_task(&b, id, "artifacts.txt"), STR("x\n"));
+	bench_close(&b);
+}
+
+TEST(every_tool_of_a_connection_to_a_task_sees_what_is_mounted)
+{
+	enum sandbox_tier tier;
+	struct bench b;
+	const char *dir = temp_dir_new(), *id;
+	struct err err = {0};
+	struct workspace_opts opts = {0};
+
+	bench_open_disk(&b, "native");
+	put_file(&b, dir, "in/film.txt", "film");
+	configure(&b, arena_printf(b.arena, "boards: {mounts: {default: {url: 'disk:%s'}}}\n", dir).ptr);
+	id = arena_cstr(b.arena,
+			id_of(good(&b, "create_item",
+				   "{'title':'x','mounts':[{'mount_path':'/task/source','s3_relative_key':'in'}]}"),
+			      "item"));
+	opts.root = arena_printf(b.arena, "task:TASK-%s", id);
+	bench_reopen(&b, opts, "native");
+	CHECK_STR(jv_get_str(good(&b, "read_file", "{'path':'source/film.txt'}"), "content"), STR("film"));
+	refused(&b, "write_file", "{'path':'source/film.txt','content':'x'}", ERR_DENIED);
+	good(&b, "write_file", "{'path':'own.txt','content':'own'}");
+	if (sandbox_tier_choose(SANDBOX_AUTO, &tier, &err) != 0)
+		SKIP("%.150s", err.msg);
+	good(&b, "execute", "{'command':'pwd; cat source/film.txt own.txt; echo x > /task/made.txt'}");
+	CHECK_STR(jv_get_str(b.result.value, "stdout"), STR("/task\nfilmown"));
+	CHECK_STR(read_task(&b, id, "made.txt"), STR("x\n"));
+	good(&b, "execute", "{'command':'cat film.txt','working_directory':'/task/source'}");
+	CHECK_STR(jv_get_str(b.result.value, "stdout"), STR("film"));
+	good(&b, "run_code", "{'code':'open(\\'/task/source/film.txt\\').read()'}");
+	CHECK_HAS(b.result.text, STR("film"));
+	good(&b, "start_job", "{'command':'cat source/film.txt'}");
+	CHECK_STR(jv_get_str(good(&b, "wait_job", "{'job':1}"), "output"), STR("film"));
+	opts.root = STR("task:TASK-1");
+	bench_reopen(&b, opts, "native");
+	refused(&b, "execute", "{'command':'ls'}", ERR_NOT_FOUND);
 	bench_close(&b);
 }
 
@@ -883,6 +979,62 @@ TEST(an_item_with_a_schedule_is_on_the_board_when_its_time_has_come_and_followed
 	CHECK(next > clock_real_ns() && next <= clock_real_ns() + 3600 * NS_PER_S);
 	CHECK_OK(board_fire(b.ws, &b.ctx, next, &next, &err), err);
 	CHECK_INT(listed(&b, "{}"), 2);
+}
+
+TEST(the_items_of_a_series_share_a_directory_and_no_others_see_it)
+{
+	struct bench b;
+	const char *first, *second = "", *other;
+	int64_t next;
+	struct err err;
+
+	bench_open(&b, "");
+	first = arena_cstr(b.arena, id_of(ok(&b, "create_item",
+					     "{'title':'Often','schedule_kind':'interval','next_run_at':"
+					     "'2026-01-01T00:00:00Z','interval_seconds':3600}"),
+					  "item"));
+	other = arena_cstr(b.arena, id_of(ok(&b, "create_item", "{'title':'Other'}"), "item"));
+	CHECK_INT(listed(&b, "{}"), 2); /* which also makes the next one */
+	for (const struct jv_member *m = jv_first(jv_get(ok(&b, "list_items", "{'scheduled':true}"), "items")); m;
+	     m = m->next)
+		if (jv_get_str(m->value, "scheduled_for").len && !jv_get_str(m->value, "fired_at").len)
+			second = arena_cstr(b.arena, jv_get_str(m->value, "id"));
+	ok(&b, "item_write", "{'item':'%s','path':'/task/shared/seen.txt','content':'one\\n'}", first);
+	CHECK_OK(board_fire(b.ws, &b.ctx, clock_real_ns() + 7200 * NS_PER_S, &next, &err), err);
+	ok(&b, "item_write", "{'item':'%s','path':'/shared/seen.txt','mode':'append','content':'two\\n'}", second);
+	CHECK_STR(jv_get_str(ok(&b, "item_read", "{'item':'%s','path':'shared/seen.txt'}", first), "content"),
+		  STR("one\ntwo\n"));
+	no(&b, "item_read", "shared/seen.txt", "{'item':'%s','path':'/shared/seen.txt'}", other);
+}
+
+TEST(with_overlap_skip_nothing_new_comes_while_the_item_before_is_open)
+{
+	struct bench b;
+	const char *id;
+	int64_t next, at = clock_real_ns();
+	struct err err;
+
+	bench_open(&b, "");
+	no(&b, "create_item", "overlap is for items that come again",
+	   "{'title':'x','schedule_kind':'once','next_run_at':'2026-01-01T00:00:00Z','overlap':'skip'}");
+	id = arena_cstr(b.arena, id_of(ok(&b, "create_item",
+					  "{'title':'Often','schedule_kind':'interval','next_run_at':"
+					  "'2026-01-01T00:00:00Z','interval_seconds':3600,'overlap':'skip'}"),
+				       "item"));
+	CHECK_INT(listed(&b, "{}"), 1);
+	for (int i = 0; i < 3; i++) { /* its time comes and is left out, three times */
+		CHECK_OK(board_fire(b.ws, &b.ctx, at, &next, &err), err);
+		CHECK(next > at && next <= at + 3600 * NS_PER_S);
+		at = next;
+		CHECK_OK(board_fire(b.ws, &b.ctx, at, &next, &err), err);
+		CHECK_INT(listed(&b, "{}"), 1);
+		CHECK_INT(listed(&b, "{'scheduled':true}"), 1);
+	}
+	ok(&b, "update_item", "{'item':'%s','status':'cancelled'}", id);
+	CHECK_OK(board_fire(b.ws, &b.ctx, at, &next, &err), err);
+	CHECK_OK(board_fire(b.ws, &b.ctx, next, &next, &err), err);
+	CHECK_INT(listed(&b, "{}"), 2);
+	CHECK_INT(listed(&b, "{'scheduled':true}"), 1);
 }
 
 TEST(a_schedule_ends_with_clear_schedule_or_with_its_item)

@@ -46,6 +46,17 @@ TEST(what_run_returns_is_the_result_whatever_is_printed)
 	CHECK_STR(jv_get_str(good(&b, "read_file", "{'path':'out.txt'}"), "content"), STR("done"));
 }
 
+TEST(code_that_misses_the_network_is_told_what_gives_it_one)
+{
+	struct bench b;
+
+	open_bench(&b, "native");
+	good(&b, "run_code", "{'code':'import socket; socket.getaddrinfo(\\'example.com\\', 80)'}");
+	CHECK_HAS(b.result.text, STR("[code has no network: code.allow_network in agent.yaml"));
+	good(&b, "run_code", "{'code':'1/0'}");
+	CHECK(str_find(b.result.text, STR("no network"), 0) == SIZE_MAX);
+}
+
 TEST(the_last_expression_is_shown_and_an_error_has_its_line)
 {
 	struct bench b;
@@ -118,6 +129,59 @@ TEST(what_is_displayed_is_a_file_and_an_image)
 	CHECK_STR(b.result.media.mime, STR("image/png"));
 	good(&b, "file_info", "{'path':'artifacts/image-1.png'}");
 	CHECK_HAS(b.result.text, STR("9"));
+}
+
+/* The interpreter of a call that a worker made has another one for its parent, and not the guardian. */
+#define HAS_WAITED                                                                                                     \
+	"import os, sys\\n"                                                                                            \
+	"waited = os.getppid() > 1\\n"
+
+static const char *shown(struct bench *b, const char *args)
+{
+	good(b, "run_code", args);
+	return arena_cstr(b->ctx.arena, jv_get_str(b->result.value, "text"));
+}
+
+TEST(from_the_second_call_on_an_interpreter_waits_and_no_call_finds_anything_of_another)
+{
+	static const char each[] =
+		"{'code':'" HAS_WAITED "import builtins, random\\nseen = getattr(builtins, \\'left\\', 0)\\n"
+		"builtins.left = 1\\nos.environ[\\'LEFT\\'] = \\'1\\'\\n"
+		"made = os.listdir(\\'/tmp\\')\\nos.makedirs(\\'/tmp/left\\')\\n"
+		"open(\\'n.txt\\', \\'a\\').write(\\'x\\')\\n"
+		"(waited, seen, made, os.getcwd(), len(open(\\'n.txt\\').read()))'}";
+	struct bench b;
+
+	open_bench(&b, "native");
+	CHECK_STR(str_of(shown(&b, each)), STR("(False, 0, [], '/workspace', 1)"));
+	CHECK_STR(str_of(shown(&b, each)), STR("(True, 0, [], '/workspace', 2)"));
+	CHECK_STR(str_of(shown(&b, each)), STR("(True, 0, [], '/workspace', 3)"));
+	CHECK_STR(str_of(shown(&b, "{'code':'import os\\nos.environ.get(\\'LEFT\\', 0)'}")), STR("0"));
+	good(&b, "run_code", "{'code':'while True: pass','timeout':1}");
+	CHECK_INT(jv_get_bool(b.result.value, "timed_out", false), true);
+	CHECK_STR(str_of(shown(&b, each)), STR("(True, 0, [], '/workspace', 4)"));
+	CHECK_STR(str_of(shown(&b, "{'mode':'session','code':'" HAS_WAITED "waited'}")), STR("False"));
+}
+
+TEST(modules_to_preload_are_there_before_a_call_and_variables_of_a_function_only_in_its_own)
+{
+	static const char yaml[] =
+		"code:\n  preload: [decimal, no_such_module]\n  functions:\n    zone:\n"
+		"      env_variables: {ZONE: here, TZ: 'ABC-3'}\n      code: |\n"
+		"        import os, time\n        def run(input):\n"
+		"          return os.environ['ZONE'] + time.strftime('%Z') + str(os.getppid() > 1)\n";
+	static const char loaded[] =
+		"{'code':'import os, sys\\n(\\'decimal\\' in sys.modules, \\'ZONE\\' in os.environ)'}";
+	struct bench b;
+
+	open_bench(&b, "native");
+	configure(&b, yaml, "native");
+	CHECK_STR(str_of(shown(&b, loaded)), STR("(False, False)"));
+	good(&b, "call_function", "{'function':'zone'}");
+	CHECK_STR(jv_get_str(b.result.value, "result"), STR("hereABCTrue"));
+	CHECK_STR(str_of(shown(&b, loaded)), STR("(True, False)"));
+	good(&b, "run_code", "{'code':'import no_such_module'}");
+	CHECK_STR(jv_get_str(jv_get(b.result.value, "error"), "name"), STR("ModuleNotFoundError"));
 }
 
 TEST(other_interpreters_get_the_input_and_answer_on_descriptor_3)

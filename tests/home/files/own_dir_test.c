@@ -25,6 +25,11 @@ static bool exists(struct bench *b, const char *path)
 	return lstat(in(b, path).ptr, &st) == 0;
 }
 
+static void put_link(struct bench *b, const char *path, const char *target)
+{
+	CHECK(symlink(target, in(b, path).ptr) == 0);
+}
+
 /* src/a.txt, src/[id].tsx, built/out.js (ignored), .git, and links: within, out, to a secret. */
 static void open_project(struct bench *b, const char *dialect)
 {
@@ -155,6 +160,10 @@ TEST(a_link_that_stays_inside_is_followed_and_one_that_leaves_is_refused_by_name
 	refused(&b, "read_file", "{'path':'round'}", ERR_INVALID);
 	good(&b, "edit_file", "{'path':'link/a.txt','old_text':'one','new_text':'1'}");
 	read_is(&b, STR("src/a.txt"), "1\ntwo\n");
+	read_is(&b, STR("link/a.txt"), "1\ntwo\n");
+	good(&b, "write_file", "{'path':'src/a.txt','mode':'overwrite','content':'new'}");
+	good(&b, "read_file", "{'path':'link/a.txt','at_revision':1}");
+	CHECK_HAS(b.result.text, STR("1\ntwo"));
 }
 
 TEST(links_are_listed_moved_and_deleted_as_links)
@@ -174,15 +183,100 @@ TEST(links_are_listed_moved_and_deleted_as_links)
 	(void)target;
 }
 
+TEST(links_are_listed_by_name_without_those_that_are_protected)
+{
+	struct bench b;
+
+	open_project(&b, "native");
+	put_link(&b, "b", "src/a.txt");
+	put_link(&b, "a", "src/a.txt");
+	put_link(&b, ".npmrc", "src/a.txt");
+	good(&b, "ls", "{}");
+	CHECK_HAS(b.result.text, STR("a -> src/a.txt\nabsolute -> "));
+	CHECK_HAS(b.result.text, STR("b -> src/a.txt\nlink -> src"));
+	CHECK_LACKS(b.result.text, STR(".npmrc"));
+}
+
+TEST(a_link_neither_gets_a_protected_name_nor_leads_around_one)
+{
+	static const char *const names[] = {".env.local", "keys/server.key", "stead.yaml", ".git/hooks/post-commit"};
+	struct bench b;
+
+	open_project(&b, "native");
+	for (size_t i = 0; i < COUNT(names); i++) {
+		refused(&b, "move_file", arena_printf(b.arena, "{'from':'link','to':'%s'}", names[i]).ptr, ERR_DENIED);
+		CHECK(exists(&b, "link") && !exists(&b, names[i]));
+	}
+	put_link(&b, ".npmrc", "src/a.txt");
+	refused(&b, "read_file", "{'path':'.npmrc'}", ERR_DENIED);
+	refused(&b, "delete_file", "{'path':'.npmrc'}", ERR_DENIED);
+	refused(&b, "move_file", "{'from':'.npmrc','to':'x'}", ERR_DENIED);
+	CHECK(exists(&b, ".npmrc") && exists(&b, "src/a.txt"));
+}
+
+TEST(a_link_is_moved_into_a_directory_that_is_made_and_over_nothing)
+{
+	struct bench b;
+
+	open_project(&b, "native");
+	good(&b, "move_file", "{'from':'link','to':'new/dir/link'}");
+	CHECK(exists(&b, "new/dir/link") && !exists(&b, "link"));
+	CHECK_HAS(refused(&b, "move_file", "{'from':'new/dir/link','to':'src/a.txt','overwrite':true}", ERR_EXISTS),
+		  STR("choose another name"));
+	read_is(&b, STR("src/a.txt"), "one\ntwo\n");
+}
+
+TEST(an_agent_does_not_write_the_stead_yaml_of_a_project)
+{
+	struct bench b;
+
+	open_project(&b, "native");
+	CHECK_HAS(refused(&b, "write_file", "{'path':'stead.yaml','content':'store: x'}", ERR_DENIED),
+		  STR("people write it"));
+	refused(&b, "write_file", "{'path':'src/Stead.YAML','content':'store: x'}", ERR_DENIED);
+	refused(&b, "move_file", "{'from':'src/a.txt','to':'stead.yaml'}", ERR_DENIED);
+	CHECK(!exists(&b, "stead.yaml"));
+	good(&b, "write_file", "{'path':'AGENTS.md','content':'x'}");
+	good(&b, "write_file", "{'path':'stead.yml','content':'x'}");
+}
+
 TEST(a_directory_with_a_link_in_it_is_removed_whole)
 {
 	struct bench b;
 
 	open_project(&b, "native");
 	good(&b, "delete_file", "{'path':'src','recursive':true}");
+	CHECK_STR(b.result.text, STR("removed src (2 files); undo does not bring back the 1 symbolic link in it"));
 	CHECK(!exists(&b, "src"));
 	good(&b, "undo", "{}");
 	read_is(&b, STR("src/a.txt"), "one\ntwo\n");
+}
+
+TEST(a_directory_that_holds_only_links_and_empty_directories_is_moved_and_removed)
+{
+	struct bench b;
+
+	open_project(&b, "native");
+	CHECK(mkdir(in(&b, "bare").ptr, 0755) == 0 && mkdir(in(&b, "bare/empty").ptr, 0755) == 0 &&
+	      symlink("../src/a.txt", in(&b, "bare/link").ptr) == 0);
+	CHECK_HAS(refused(&b, "delete_file", "{'path':'bare'}", ERR_INVALID), STR("set recursive"));
+	good(&b, "move_file", "{'from':'bare','to':'moved'}");
+	CHECK(exists(&b, "moved/link") && exists(&b, "moved/empty") && !exists(&b, "bare"));
+	good(&b, "delete_file", "{'path':'moved','recursive':true}");
+	CHECK(!exists(&b, "moved") && exists(&b, "src/a.txt"));
+	CHECK(mkdir(in(&b, ".git/bare").ptr, 0755) == 0);
+	refused(&b, "delete_file", "{'path':'.git/bare','recursive':true}", ERR_DENIED);
+	CHECK(exists(&b, ".git/bare"));
+}
+
+TEST(a_tool_that_needs_a_workspace_says_so)
+{
+	struct bench b;
+	struct err err = {0};
+
+	open_project(&b, "native");
+	CHECK_INT(toolset_call(b.set, &b.ctx, STR("fork"), jv_object(b.arena), &b.result, &err), -ERR_NOT_FOUND);
+	CHECK_HAS(str_of(err.msg), STR("is for a workspace, not for a directory"));
 }
 
 TEST(links_and_empty_directories_follow_a_directory_that_is_moved)
@@ -233,6 +327,9 @@ TEST(a_search_that_finds_nothing_says_what_would)
 	CHECK_HAS(b.result.text, STR("**/*.txt matches 1 file"));
 	good(&b, "glob", "{'pattern':'**/*.js'}");
 	CHECK_HAS(b.result.text, STR("1 file that .gitignore leaves out matches"));
+	good(&b, "glob", "{'pattern':'*.js'}");
+	CHECK_HAS(b.result.text,
+		  STR("**/*.js matches 1 file that .gitignore leaves out; use that pattern and set all"));
 	good(&b, "grep", "{'pattern':'minified'}");
 	CHECK_HAS(b.result.text, STR("set all to see them"));
 	good(&b, "glob", "{'pattern':'src/[id].tsx'}");
@@ -256,6 +353,23 @@ TEST(latin_1_and_utf_16_are_read_as_text)
 	CHECK_STR(b.result.text, STR("hé\n🌱"));
 	refused(&b, "read_file", "{'path':'data.bin'}", ERR_UNSUPPORTED);
 	refused(&b, "read_file", "{'path':'latin.txt','encoding':'utf-8'}", ERR_UNSUPPORTED);
+}
+
+TEST(an_edit_of_latin_1_or_utf_16_keeps_the_encoding_or_says_what_to_do)
+{
+	struct bench b;
+
+	open_project(&b, "native");
+	host_write(&b, "latin.txt", STR("caf\xe9 one\n"));
+	host_write(&b, "wide.txt", str_n("\xff\xfeh\0\xe9\0\n\0", 8));
+	good(&b, "edit_file", "{'path':'latin.txt','old_text':'one','new_text':'two'}");
+	good(&b, "read_file", "{'path':'latin.txt'}");
+	CHECK_STR(b.result.text, STR("café two\n"));
+	refused(&b, "edit_file", "{'path':'latin.txt','old_text':'café','new_text':'tea'}", ERR_UNSUPPORTED);
+	CHECK_HAS(b.result.text, STR("the file is Latin-1 text"));
+	refused(&b, "edit_file", "{'path':'latin.txt','old_text':'two','new_text':'zwölf'}", ERR_UNSUPPORTED);
+	refused(&b, "edit_file", "{'path':'wide.txt','old_text':'h','new_text':'hh'}", ERR_UNSUPPORTED);
+	CHECK_HAS(b.result.text, STR("the file is UTF-16 text"));
 }
 
 TEST(an_image_is_given_as_one)

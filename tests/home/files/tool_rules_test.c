@@ -68,6 +68,8 @@ static const struct refusal refusals[] = {
 	{"write_file", "{'path':'a.md/x','content':'x'}", ERR_INVALID},
 	{"write_file", "{'path':'../x','content':'x'}", ERR_INVALID},
 	{"write_file", "{'path':'/','content':'x'}", ERR_INVALID},
+	{"write_file", "{'path':'notes/','content':'x'}", ERR_INVALID},
+	{"append_file", "{'path':'notes/','content':'x'}", ERR_INVALID},
 	{"write_file", "{'path':'n','content':'x','mode':'truncate'}", ERR_INVALID},
 	{"write_file", "{'path':'n','content':{}}", ERR_INVALID},
 	{"write_file", "{'path':'n','content':'x','if_version':'v'}", ERR_INVALID},

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "home/notebook/notebook_fix.h"
 
@@ -614,6 +615,59 @@ TEST(nothing_is_read_when_nothing_has_changed_and_one_file_when_one_has)
 		CHECK_INT(p.files_read, 1);
 		CHECK_HAS(p.text, STR("something new"));
 	}
+	desk_close(&d);
+}
+
+TEST(what_changed_a_moment_ago_is_not_read_again_when_another_file_changes)
+{
+	struct desk d;
+	char url[80];
+
+	disk_new(url);
+	desk_open(&d, url, "clerk", "");
+	fill(&d);
+	made(&d, 0);
+	put_file(&d, "SOUL.md", STR("something new\n"));
+	CHECK_INT(made(&d, 0).files_read, 1);
+	put_file(&d, "USER.md", STR("somebody new\n"));
+	CHECK_INT(made(&d, 0).files_read, 1);
+	desk_close(&d);
+}
+
+/* Watches of the kernel that this process has open. */
+static int watches(void)
+{
+	char name[64], to[64];
+	int n = 0;
+
+	for (int fd = 0; fd < 256; fd++) {
+		ssize_t len;
+
+		snprintf(name, sizeof name, "/proc/self/fd/%d", fd);
+		len = readlink(name, to, sizeof to);
+		n += len > 0 && str_eq(str_n(to, (size_t)len), STR("anon_inode:inotify"));
+	}
+	return n;
+}
+
+TEST(a_prompt_that_is_alone_watches_nothing_and_the_next_one_does)
+{
+	struct prompt_opts opts = {.is_alone = true};
+	struct prompt p;
+	struct desk d;
+	char url[80];
+	int before;
+
+	disk_new(url);
+	desk_open(&d, url, "clerk", "");
+	fill(&d);
+	before = watches();
+	CHECK_OK(prompt_assemble(d.ws, &d.ctx, &opts, &p, &d.err), d.err);
+	CHECK_INT(watches(), before);
+	put_file(&d, "SOUL.md", STR("something new\n"));
+	CHECK_OK(prompt_assemble(d.ws, &d.ctx, &opts, &p, &d.err), d.err);
+	CHECK_HAS(p.text, STR("something new"));
+	CHECK_INT(watches(), before + 1);
 	desk_close(&d);
 }
 

@@ -44,7 +44,11 @@ TEST(a_wrong_declaration_is_refused_with_its_line)
 		{"prompt: x\nschedule: \"61 9 * * *\"\n", "line 2: the minute \"61\""},
 		{"prompt: x\nschedule: \"0 9 * * *\"\nshedule: 1\n", "shedule"},
 		{"prompt: x\nschedule: \"0 9 * * *\"\nmisfire: sometimes\n", "misfire"},
-		{"prompt: x\nschedule: \"0 9 * * *\"\ntimezone: Mars/Base\n", "Mars/Base"},
+		{"prompt: x\nschedule: \"0 9 * * *\"\ntimezone: Mars/Base\n",
+		 "line 3: there is no time zone \"Mars/Base\""},
+		{"", "the file is empty; it needs \"schedule\" and \"prompt\""},
+		{"prompt: x\nschedule: \"0 9 * * *\"\nname: \"a\\nb\"\n", "the name \"a\" is not allowed"},
+		{"prompt: x\nschedule: \"0 9 * * *\"\ngrace_seconds: 99999999999999999999\n", "grace_seconds is"},
 		{"[1, 2]\n", "object"},
 	};
 	struct schedule s;

@@ -214,6 +214,28 @@ TEST(skills_come_from_a_branch_of_a_git_repository_and_outlast_it)
 	bench_close(&b);
 }
 
+TEST(a_git_repository_whose_skills_are_elsewhere_in_it_says_how_to_name_their_place)
+{
+	struct bench b;
+	const struct jv *v;
+	char repo[100], skills[120];
+
+	bench_open_disk(&b, "native");
+	setenv("XDG_CACHE_HOME", arena_printf(b.arena, "%s/.cache", b.dir).ptr, 1);
+	snprintf(repo, sizeof repo, "%s/.repo", b.dir);
+	snprintf(skills, sizeof skills, "%s/sets", repo);
+	host_skill(skills, "brew", "brews coffee");
+	git(&b, repo, "init --quiet --initial-branch=main");
+	git(&b, repo, "add -A");
+	git(&b, repo, "commit --quiet -m one");
+	reopen(&b, arena_printf(b.arena, "skills:\n  repositories: [\"git+file://%s\"]\n", repo), STR_NONE);
+	v = good(&b, "list_skills", "{}");
+	CHECK_INT(jv_count(jv_get(v, "skills")), 0);
+	CHECK_HAS(jv_get_str(jv_at(jv_get(v, "problems"), 0), "problem"), STR("with \"path\""));
+	unsetenv("XDG_CACHE_HOME");
+	bench_close(&b);
+}
+
 TEST(files_of_a_skill_are_read_by_pages_and_nothing_else_is)
 {
 	struct bench b;

@@ -80,23 +80,25 @@ static struct str all_of(struct fix *f, struct store_list_req req, struct str di
 TEST(the_names_of_a_large_directory_are_read_once_for_any_number_of_pages)
 {
 	struct fix f = with_files(800);
-	struct str whole = all_of(&f, (struct store_list_req){.limit = STORE_PAGE_MAX}, STR(DIR_NAME));
 	uint64_t before = store_disk_dirs_read(f.s);
+	struct str paged;
 
 	settle(&f);
-	CHECK_STR(all_of(&f, (struct store_list_req){.limit = 50}, STR(DIR_NAME)), whole);
+	paged = all_of(&f, (struct store_list_req){.limit = 50}, STR(DIR_NAME));
 	CHECK_INT(store_disk_dirs_read(f.s) - before, 1);
+	CHECK_STR(paged, all_of(&f, (struct store_list_req){.limit = STORE_PAGE_MAX}, STR(DIR_NAME)));
 }
 
 TEST(a_recursive_list_reads_each_large_directory_twice)
 {
 	struct fix f = with_files(1000);
-	struct str whole = all_of(&f, (struct store_list_req){.recursive = true, .limit = STORE_PAGE_MAX}, STR(""));
 	uint64_t before = store_disk_dirs_read(f.s);
+	struct str paged;
 
 	settle(&f);
-	CHECK_STR(all_of(&f, (struct store_list_req){.recursive = true, .limit = 50}, STR("")), whole);
+	paged = all_of(&f, (struct store_list_req){.recursive = true, .limit = 50}, STR(""));
 	CHECK_INT(store_disk_dirs_read(f.s) - before, 2 + 20); /* and the small one above it for each page */
+	CHECK_STR(paged, all_of(&f, (struct store_list_req){.recursive = true, .limit = STORE_PAGE_MAX}, STR("")));
 }
 
 TEST(kept_names_are_not_used_after_any_change_of_the_directory)
@@ -123,6 +125,125 @@ TEST(kept_names_are_not_used_after_any_change_of_the_directory)
 		req.names_only = (random >> 33) & 1;
 		CHECK_STR(page_of(&f, req).entries[0].path.s, STR(DIR_NAME "/f00010"));
 	}
+}
+
+/* One change by another program: a file, a link or a directory comes or goes, is renamed, or takes another's place. */
+static void change_raw(struct fix *f, uint64_t random)
+{
+	char a[48], b[48];
+
+	snprintf(a, sizeof(a), DIR_NAME "/f%05d", (int)(random % 3100));
+	snprintf(b, sizeof(b), DIR_NAME "/f%05d%s", (int)(random / 7919 % 3100), random & 64 ? "" : "-x");
+	switch (random >> 20 & 7) {
+	case 0:
+		unlinkat(f->fd, a, 0);
+		break;
+	case 1:
+		unlinkat(f->fd, b, 0);
+		symlinkat("nowhere", f->fd, b);
+		break;
+	case 2:
+		unlinkat(f->fd, a, 0);
+		mkdirat(f->fd, a, 0755);
+		break;
+	case 3:
+		unlinkat(f->fd, b, AT_REMOVEDIR);
+		break;
+	case 4:
+	case 5:
+		renameat(f->fd, a, f->fd, b);
+		break;
+	default:
+		close(openat(f->fd, b, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0644));
+	}
+}
+
+/* All names in pages of `limit`, and their number. */
+static struct str counted_names(struct fix *f, struct store *s, size_t limit)
+{
+	struct store_count count = {.rule = 1};
+	struct store_list_req req = {.limit = limit, .names_only = true, .count = &count};
+	struct store_page page;
+	struct buf out;
+	size_t total = 0;
+
+	buf_init(&out, f->ctx.arena, LIST_MAX);
+	do {
+		CHECK_OK(store_list(s, &f->ctx, P(DIR_NAME), &req, &page, &f->err), f->err);
+		for (size_t i = 0; i < page.count; i++)
+			buf_printf(&out, "%.*s%d\n", STR_ARG(page.entries[i].path.s), page.entries[i].stat.kind);
+		req.after = page.next;
+		total += page.count;
+	} while (page.next.ptr);
+	CHECK(count.known);
+	CHECK_INT(count.total, total);
+	return buf_str(&out);
+}
+
+TEST(a_very_large_directory_is_followed_and_not_read_again)
+{
+	struct fix f = with_files(3000);
+	struct store_count count = {.rule = 1};
+	struct store_list_req first = {.limit = 20, .names_only = true, .count = &count};
+	uint64_t random = 1, before;
+
+	page_of(&f, first);
+	before = store_disk_dirs_read(f.s);
+	for (int i = 0; i < 2000; i++) {
+		random = random * 6364136223846793005u + 1442695040888963407u;
+		change_raw(&f, random >> 20);
+		if (random >> 62 == 0)
+			page_of(&f, first);
+	}
+	CHECK_INT(store_disk_dirs_read(f.s) - before, 0);
+}
+
+TEST(a_followed_directory_is_listed_as_one_that_was_just_opened)
+{
+	struct fix f = with_files(3000);
+	uint64_t random = 7;
+
+	for (int i = 0; i < 60; i++) {
+		struct store_list_req first = {.limit = 20, .names_only = true};
+		struct store *fresh;
+
+		page_of(&f, first);
+		for (int k = 0; k < i % 20; k++) {
+			random = random * 6364136223846793005u + 1442695040888963407u;
+			change_raw(&f, random >> 20);
+		}
+		CHECK_OK(store_disk_open(f.dir, &(struct store_disk_opts){0}, &fresh, &f.err), f.err);
+		CHECK_STR(counted_names(&f, f.s, 700), counted_names(&f, fresh, STORE_PAGE_MAX));
+		store_destroy(fresh);
+		arena_reset(f.ctx.arena);
+	}
+}
+
+TEST(after_more_changes_than_can_be_followed_the_directory_is_read_again)
+{
+	struct fix f = with_files(3000);
+	struct store_page page;
+
+	page_of(&f, (struct store_list_req){.limit = 20});
+	for (int i = 0; i < 2500; i++)
+		unlink_raw(&f, "f", i);
+	page = page_of(&f, (struct store_list_req){.limit = 20});
+	CHECK_STR(page.entries[0].path.s, STR(DIR_NAME "/f02500"));
+}
+
+TEST(a_followed_directory_that_was_removed_and_made_again_is_empty)
+{
+	struct fix f = with_files(3000);
+	struct store_page page;
+
+	page_of(&f, (struct store_list_req){.limit = 20});
+	CHECK_INT(renameat(f.fd, DIR_NAME, f.fd, "away"), 0);
+	CHECK_INT(mkdirat(f.fd, DIR_NAME, 0755), 0);
+	make_raw(&f, "only", 1);
+	page = page_of(&f, (struct store_list_req){.limit = 20});
+	CHECK_INT(page.count, 1);
+	CHECK_OK(store_list(f.s, &f.ctx, P("away"), &(struct store_list_req){.limit = 20}, &page, &f.err), f.err);
+	CHECK_STR(page.entries[0].path.s, STR("away/f00000"));
 }
 
 TEST(a_list_of_names_alone_has_kinds_and_no_versions)

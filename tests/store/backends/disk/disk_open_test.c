@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What others do to a file between the two calls with which a read begins. The second one, fstat, is wrapped; and
-   fstatat, to answer as the kernel does while a file is being replaced. */
+   fstatat, to answer as the kernel does while a file is being replaced; and flock, before which a file that is about to
+   be removed gets its final name. */
+#include <sys/file.h>
 #include <sys/stat.h>
 
 #include "store/backends/disk/disk_fix.h"
@@ -36,6 +38,21 @@ int __wrap_fstatat64(int dir, const char *name, struct stat *st, int flags)
 		st->st_ctim.tv_nsec ^= 1;
 	}
 	return r;
+}
+
+static void (*before_flock)(void); /* done once */
+
+int __real_flock(int fd, int operation);
+int __wrap_flock(int fd, int operation);
+
+int __wrap_flock(int fd, int operation)
+{
+	void (*act)(void) = before_flock;
+
+	before_flock = NULL;
+	if (act)
+		act();
+	return __real_flock(fd, operation);
 }
 
 static void move_and_append(void)
@@ -123,4 +140,29 @@ TEST(a_file_system_that_counts_no_links_is_waited_for_once)
 	CHECK_OK(store_stat(f.s, &f.ctx, P("y"), &seen, &f.err), f.err);
 	CHECK_INT(going, 2000 - 1002);
 	going = 0;
+}
+
+static int live = -1; /* a writer that has not finished */
+
+static void finish_and_begin_the_next(void)
+{
+	CHECK(renameat(at->fd, ".stead-tmp-0", at->fd, "done") == 0);
+	raw_write(at->fd, ".stead-tmp-0", "half");
+	live = openat(at->fd, ".stead-tmp-0", O_RDONLY | O_CLOEXEC);
+	CHECK(live >= 0 && __real_flock(live, LOCK_EX) == 0);
+}
+
+TEST(a_list_leaves_the_unfinished_file_of_the_next_writer_alone)
+{
+	struct fix f = fix_new(true);
+	struct store_list_req req = {.limit = 10};
+	struct store_page page;
+
+	at = &f;
+	raw_write(f.fd, ".stead-tmp-0", "whole");
+	before_flock = finish_and_begin_the_next;
+	CHECK_OK(store_list(f.s, &f.ctx, WPATH_ROOT, &req, &page, &f.err), f.err);
+	CHECK_STR(raw_read(f.ctx.arena, f.fd, ".stead-tmp-0"), STR("half"));
+	CHECK_STR(raw_read(f.ctx.arena, f.fd, "done"), STR("whole"));
+	close(live);
 }

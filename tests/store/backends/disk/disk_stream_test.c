@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Streams larger than the memory they may use. The build runs the small one with the fast tests, the large one not. */
-#include <sys/resource.h>
-
+#include "memory_use.h"
 #include "store/backends/disk/disk_fix.h"
 
 struct stream {
@@ -41,14 +40,6 @@ static int push(void *arg, const void *bytes, size_t len, struct err *err)
 	return 0;
 }
 
-static long peak_kib(void)
-{
-	struct rusage use;
-
-	getrusage(RUSAGE_SELF, &use);
-	return use.ru_maxrss;
-}
-
 static void check_stream(uint64_t size)
 {
 	struct fix f = fix_new(true);
@@ -56,16 +47,15 @@ static void check_stream(uint64_t size)
 	struct source source = {.pull = pull, .arg = &in};
 	struct sink sink = {.push = push, .arg = &out};
 	struct store_stat st;
-	long before = peak_kib();
 
+	memory_peak_begin();
 	CHECK_OK(store_write_stream(f.s, &f.ctx, P("big"), &source, ANY, &st, &f.err), f.err);
 	CHECK_INT(st.size, size);
 	CHECK_OK(store_copy(f.s, &f.ctx, P("big"), P("copy"), ANY, NULL, &f.err), f.err);
 	CHECK_OK(store_read_stream(f.s, &f.ctx, P("copy"), STORE_WHOLE, &sink, NULL, &f.err), f.err);
 	CHECK_INT(out.at, size);
 	CHECK(!out.bad);
-	printf("# %ld KiB more memory at its peak\n", peak_kib() - before);
-	CHECK(peak_kib() - before < 16 * 1024);
+	CHECK(memory_peak_kib() < 16 * 1024);
 }
 
 TEST(a_stream_of_64_mib_needs_less_than_16_mib)

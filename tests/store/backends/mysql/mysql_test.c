@@ -70,6 +70,23 @@ TEST(every_operation_is_one_round_trip)
 	CHECK_GONE(c, "g");
 }
 
+/* And the connection is used again. */
+TEST(a_read_of_what_is_not_there_or_of_a_directory_is_one_round_trip)
+{
+	FIX_SCOPE struct fix f = proxied();
+	struct conf *c = &f.c;
+	struct str bytes;
+
+	put(c, "d/a", "one");
+	CHECK_TRIPS(f, 1,
+		    CHECK_ERR(store_read(c->s, &c->ctx, P("none"), STORE_WHOLE, 10, &bytes, NULL, &c->err), c->err,
+			      ERR_NOT_FOUND));
+	CHECK_TRIPS(f, 1,
+		    CHECK_ERR(store_read(c->s, &c->ctx, P("d"), STORE_WHOLE, 10, &bytes, NULL, &c->err), c->err,
+			      ERR_INVALID));
+	CHECK_TRIPS(f, 1, get(c, "d/a"));
+}
+
 TEST(a_write_with_its_journal_entry_is_one_round_trip)
 {
 	FIX_SCOPE struct fix f = proxied();

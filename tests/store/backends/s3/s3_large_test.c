@@ -1,16 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A file that is larger than the memory it may use, through a real S3 server and back. */
+#include "memory_use.h"
 #include "store/backends/s3/s3_fix.h"
-
-#include <sys/resource.h>
-
-static long peak_kib(void)
-{
-	struct rusage use;
-
-	getrusage(RUSAGE_SELF, &use);
-	return use.ru_maxrss;
-}
 
 /* Every 8 bytes are their own offset: a piece that is lost, doubled or misplaced shows. */
 struct counted {
@@ -58,14 +49,14 @@ static void through(uint64_t mib)
 	struct sink sink = {.push = counted_push, .arg = &out};
 	struct store_stat st;
 
+	memory_peak_begin();
 	CHECK_OK(store_write_stream(c.s, &c.ctx, P("big"), &source, ANY, &st, &c.err), c.err);
 	CHECK_INT(st.size, in.size);
 	CHECK_OK(store_read_stream(c.s, &c.ctx, P("big"), STORE_WHOLE, &sink, NULL, &c.err), c.err);
 	CHECK_INT(out.at, in.size);
 	CHECK(!out.bad);
 	CHECK_OK(store_remove(c.s, &c.ctx, P("big"), false, ANY, NULL, &c.err), c.err);
-	printf("# %ld KiB at its peak\n", peak_kib());
-	CHECK(peak_kib() < 64 * 1024);
+	CHECK(memory_peak_kib() < 64 * 1024);
 	store_destroy(c.s);
 	arena_destroy(c.ctx.arena);
 }

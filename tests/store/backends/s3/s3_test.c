@@ -535,7 +535,7 @@ TEST(a_directory_move_that_was_cut_off_at_any_request_is_finished_by_a_second_on
 
 	while (!done) {
 		make_tree(&t);
-		t.c.ctx.deadline_ns = in_ms(150);
+		t.c.ctx.deadline_ns = in_ms(400);
 		proxy_arm(t.proxy, &(struct proxy_plan){.fault = PROXY_CUT_REQUEST, .at = ++n, .count = PROXY_ALWAYS});
 		done = store_move(t.c.s, &t.c.ctx, P("d"), P("x/y"), ANY, ANY, NULL, &t.c.err) == 0;
 		proxy_disarm(t.proxy);
@@ -562,7 +562,7 @@ TEST(a_file_move_to_an_absent_name_is_finished_by_a_second_one)
 		struct str bytes;
 
 		put(&t.c, "from", "bytes");
-		t.c.ctx.deadline_ns = in_ms(150);
+		t.c.ctx.deadline_ns = in_ms(400);
 		proxy_arm(t.proxy, &(struct proxy_plan){.fault = PROXY_CUT_REQUEST, .at = ++n, .count = PROXY_ALWAYS});
 		done = store_move(t.c.s, &t.c.ctx, P("from"), P("to"), ANY, ABSENT, NULL, &t.c.err) == 0;
 		proxy_disarm(t.proxy);
@@ -587,7 +587,7 @@ TEST(a_removal_that_was_cut_off_is_finished_by_a_second_one)
 		int r;
 
 		make_tree(&t);
-		t.c.ctx.deadline_ns = in_ms(150);
+		t.c.ctx.deadline_ns = in_ms(400);
 		proxy_arm(t.proxy, &(struct proxy_plan){.fault = PROXY_CUT_REQUEST, .at = ++n, .count = PROXY_ALWAYS});
 		done = store_remove(t.c.s, &t.c.ctx, P("d"), true, ANY, NULL, &t.c.err) == 0;
 		proxy_disarm(t.proxy);
