@@ -65,7 +65,8 @@ if command -v script >/dev/null; then
 	! grep -q $'[\e\a]' "$dir/out" && ! grep -q $'\xc2\x9b' "$dir/out" && [ "$(grep -c $'one\xef\xbf\xbd\\[2J\xef\xbf\xbd31m\ttwo\xef\xbf\xbd' "$dir/out")" = 3 ] &&
 		$stead run -m "replay:$dir/forged" --session f3 Go | grep -q $'one\e\\[2J'
 	say "a terminal shows what a model says without its control characters, and a pipe gets every byte" $?
-	coproc TERMINAL { TERM=xterm script -qefc "$stead chat -m replay:$dir/talk --session keys" /dev/null; }
+	# exec: a shell that stays in between gets the Ctrl-C as well, and dies of it when the chat has ended
+	coproc TERMINAL { TERM=xterm script -qefc "exec $stead chat -m replay:$dir/talk --session keys" /dev/null; }
 	terminal=$TERMINAL_PID out=${TERMINAL[0]} in=${TERMINAL[1]}
 	shows() { # text, seconds
 		local seen='' char
