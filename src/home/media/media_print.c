@@ -4,9 +4,10 @@
 #include "base/clock.h"
 #include "base/limits.h"
 #include "home/browser/print.h"
+#include "home/media/markdown.h"
 #include "home/media/media.h"
 #include "text/frontmatter.h"
-#include "text/markdown.h"
+#include "text/markup.h"
 
 #define PRINT_S 120
 
@@ -50,6 +51,7 @@ int media_print(struct workspace *ws, struct ctx *ctx, struct wpath source, stru
 	int64_t end = clock_monotonic_ns() + PRINT_S * NS_PER_S;
 	struct err ignored;
 	struct buf html;
+	int r;
 
 	if (frontmatter_parse(ctx->arena, markdown, &parts, &ignored) == 0 && parts.has_head)
 		markdown = parts.body; /* data about the text, not text */
@@ -57,13 +59,15 @@ int media_print(struct workspace *ws, struct ctx *ctx, struct wpath source, stru
 	buf_lit(&html,
 		"<!doctype html><meta charset=utf-8><meta http-equiv=Content-Security-Policy content=\"default-src "
 		"'none'; style-src 'unsafe-inline'\"><title>");
-	markdown_escape(&html, title_of(ctx->arena, source, markdown));
+	markup_escape(&html, title_of(ctx->arena, source, markdown));
 	buf_printf(&html, "</title><style>%s", style_all);
 	for (size_t i = 0; i < COUNT(styles); i++)
 		if (str_eq(theme, styles[i].theme))
 			buf_add(&html, str_of(styles[i].style));
 	buf_lit(&html, "</style><body>");
-	markdown_to_html(ctx->arena, &html, markdown);
+	r = markdown_to_html(&html, markdown, err);
+	if (r)
+		return r;
 	if (html.overflow || html.len > BROWSER_MESSAGE_MAX / 2)
 		return err_set(err, ERR_TOO_LARGE, "\"%.*s\" is too long to be printed; print its parts",
 			       STR_ARG(source.s));

@@ -3,18 +3,19 @@
 #include "test.h"
 
 #include "base/limits.h"
-#include "text/markdown.h"
+#include "home/media/markdown.h"
 
 static struct arena *arena;
 
 static struct str html(struct str text)
 {
+	struct err err;
 	struct buf out;
 
 	if (!arena)
 		arena = arena_new();
 	buf_init(&out, arena, 8 * MIB);
-	markdown_to_html(arena, &out, text);
+	CHECK_OK(markdown_to_html(&out, text, &err), err);
 	return out.ptr ? buf_str(&out) : STR("");
 }
 
@@ -31,10 +32,10 @@ TEST(headings_paragraphs_and_rules_keep_their_form)
 TEST(lists_are_nested_and_numbered)
 {
 	IS("- a\n- b\n  - c\n\n    d\n",
-	   "<ul>\n<li>a\n</li>\n<li>b\n<ul>\n<li><p>c</p>\n<p>d</p>\n</li>\n</ul>\n</li>\n</ul>\n");
-	IS("3. a\n4. b\n", "<ol start=\"3\">\n<li>a\n</li>\n<li>b\n</li>\n</ol>\n");
-	IS("- [ ] a\n- [x] b\n", "<ul>\n<li>☐ a\n</li>\n<li>☑ b\n</li>\n</ul>\n");
-	IS("text\n- a\n\nafter", "<p>text</p>\n<ul>\n<li>a\n</li>\n</ul>\n<p>after</p>\n");
+	   "<ul>\n<li>a</li>\n<li>b<ul>\n<li><p>c</p>\n<p>d</p>\n</li>\n</ul>\n</li>\n</ul>\n");
+	IS("3. a\n4. b\n", "<ol start=\"3\">\n<li>a</li>\n<li>b</li>\n</ol>\n");
+	IS("- [ ] a\n- [x] b\n", "<ul>\n<li>☐ a</li>\n<li>☑ b</li>\n</ul>\n");
+	IS("text\n- a\n\nafter", "<p>text</p>\n<ul>\n<li>a</li>\n</ul>\n<p>after</p>\n");
 }
 
 TEST(code_and_quotations_keep_what_is_in_them)
@@ -47,16 +48,15 @@ TEST(code_and_quotations_keep_what_is_in_them)
 
 TEST(tables_have_their_columns_aligned)
 {
-	IS("| a | b |\n|---|--:|\n| `x|y` | 2 |\n", "<table>\n<thead><tr><th style=\"text-align:left\">a</th><th "
-						    "style=\"text-align:right\">b</th></tr>\n</thead>\n<tbody>\n"
-						    "<tr><td style=\"text-align:left\"><code>x|y</code></td><td "
-						    "style=\"text-align:right\">2</td></tr>\n</tbody></table>\n");
+	IS("| a | b |\n|---|--:|\n| `x|y` | 2 |\n",
+	   "<table>\n<thead>\n<tr><th>a</th>\n<th style=\"text-align:right\">b</th>\n</tr>\n</thead>\n<tbody>\n"
+	   "<tr><td><code>x|y</code></td>\n<td style=\"text-align:right\">2</td>\n</tr>\n</tbody>\n</table>\n");
 }
 
 TEST(marks_become_elements_and_others_stay_text)
 {
 	IS("**b** *i* _j_ ~~s~~ ***t***",
-	   "<p><strong>b</strong> <em>i</em> <em>j</em> <del>s</del> <strong><em>t</em></strong></p>\n");
+	   "<p><strong>b</strong> <em>i</em> <em>j</em> <del>s</del> <em><strong>t</strong></em></p>\n");
 	IS("snake_case_name 2 * 3 * 4 a*", "<p>snake_case_name 2 * 3 * 4 a*</p>\n");
 	IS("\\*a\\* `*b*` ``c ` d``", "<p>*a* <code>*b*</code> <code>c ` d</code></p>\n");
 	IS("[l *x*](https://e.example/a_b \"t\") <https://f.example> https://g.example/x.",
@@ -66,9 +66,12 @@ TEST(marks_become_elements_and_others_stay_text)
 
 TEST(html_scripts_and_pictures_of_the_text_do_not_get_through)
 {
-	IS("<script>x</script> a<br>b", "<p>&lt;script&gt;x&lt;/script&gt; a<br>b</p>\n");
+	IS("<script>x</script> a<br>b", "<p>&lt;script&gt;x&lt;/script&gt; a<br>\nb</p>\n");
 	IS("[a](javascript:x) [b](file:///etc/passwd) ![p](http://q/)", "<p>a b p</p>\n");
 	IS("[b](https://x/\"onload=y)", "<p><a href=\"https://x/&quot;onload=y\">b</a></p>\n");
+	IS("[a](javascript&#58;x) [b](&#104;ttps://x/) [c](HTTPS://x/?a=1&amp;b=2)",
+	   "<p>a b <a href=\"HTTPS://x/?a=1&amp;b=2\">c</a></p>\n");
+	IS("[![p [q](https://q/)](https://p/)](https://x/)", "<p>[p <a href=\"https://q/\">q</a>](https://x/)</p>\n");
 	IS("&amp; &#60; & &x", "<p>&amp; &#60; &amp; &amp;x</p>\n");
 }
 
@@ -85,4 +88,23 @@ TEST(a_text_of_nothing_but_marks_is_bounded)
 		CHECK(html(buf_str(&text)).len > 0);
 		buf_release(&text);
 	}
+}
+
+TEST(a_long_address_that_is_used_many_times_stops_at_the_ceiling)
+{
+	struct buf text, out;
+	struct err err;
+
+	buf_init(&text, NULL, 8 * MIB);
+	buf_lit(&text, "[x]: https://");
+	while (text.len < 200000)
+		buf_lit(&text, "aaaaaaaa");
+	buf_lit(&text, "\n\n");
+	while (text.len < 600000)
+		buf_lit(&text, "[x] ");
+	buf_init(&out, NULL, 8 * MIB);
+	CHECK_OK(markdown_to_html(&out, buf_str(&text), &err), err);
+	CHECK(out.overflow && out.len <= 8 * MIB);
+	buf_release(&out);
+	buf_release(&text);
 }
