@@ -145,17 +145,6 @@ static void take_delta(void *arg, enum model_delta kind, struct str text)
 		run->in->event(run->in->arg, &event);
 }
 
-static const char *stop_name(enum model_stop stop)
-{
-	static const char *const names[] = {[MODEL_DONE] = "done",
-					    [MODEL_CUT] = "cut",
-					    [MODEL_PAUSED] = "paused",
-					    [MODEL_REFUSED] = "refused",
-					    [MODEL_FULL] = "full"};
-
-	return names[stop];
-}
-
 struct jv *agent_keep(struct arena *arena, const struct jv *v)
 {
 	struct jv *copy = NULL;
@@ -181,7 +170,7 @@ static void queue_answer(struct run *run, const struct model_answer *answer)
 		   (int64_t)transcript_answers(run->entries, model_label(run_model(run)->model)) + 1);
 	jv_set_str(arena, entry, "model", arena_str(arena, model_label(run_model(run)->model)));
 	jv_set_str(arena, entry, "wire", str_of(model_wire(run_model(run)->model)));
-	jv_set_str(arena, entry, "stop", str_of(stop_name(answer->stop)));
+	jv_set_str(arena, entry, "stop", str_of(model_stop_name(answer->stop)));
 	jv_set(arena, entry, "usage", usage_value(arena, &answer->usage));
 	if (answer->id.len)
 		jv_set_str(arena, entry, "response_id", arena_str(arena, answer->id));
@@ -404,7 +393,8 @@ static void fill_result(struct run *run, struct agent_result *ret)
 	ret->answer = state.answer ? transcript_text(arena, state.answer) : STR("");
 	ret->model = jv_get_str(state.answer, "model");
 	ret->redirected = run->redirected;
-	ret->cut = str_is(jv_get_str(state.answer, "stop"), "cut");
+	ret->full = str_is(jv_get_str(state.answer, "stop"), "full");
+	ret->cut = ret->full || str_is(jv_get_str(state.answer, "stop"), "cut");
 	ret->refused = str_is(jv_get_str(state.answer, "stop"), "refused");
 	ret->steps = transcript_steps(arena, run->entries, ret->turn, &ret->usage, &ret->model_calls);
 	ret->waiting = run->waiting ? approval_pending(arena, run->entries) : NULL;

@@ -111,7 +111,8 @@ struct agent_turn {
 struct agent_result {
 	struct str session, turn; /* turn: the id of the user's message */
 	struct str answer, model;
-	bool cut;           /* the answer reached its limit of tokens */
+	bool cut;           /* the answer reached its limit of tokens, or: */
+	bool full;          /* the model's window was full; the next turn summarises the conversation first */
 	bool refused;       /* the provider declined to answer */
 	bool resumed;       /* a turn that was cut off was finished */
 	bool redirected;    /* `is_over` has ended it */

@@ -101,6 +101,10 @@ fi
 answer '[]' >"$dir/empty"
 $stead run -m "replay:$dir/empty" --session e Go >"$dir/out" 2>"$dir/err" && grep -q 'an empty answer$' "$dir/err"
 say "a person learns that an answer is empty" $?
+echo '{"type":"message","role":"assistant","content":"half","stop":"full"}' >"$dir/full"
+$stead run -m "replay:$dir/full" --session full Go >/dev/null 2>"$dir/err" && grep -q "fills the model's window" "$dir/err" &&
+	$stead run -m "replay:$dir/full" --session full2 --json Go | grep -q '"cut": true'
+say "a person learns that an answer was cut at the end of the model's window" $?
 printf 'model: {model: "openai:x", max_turns: 1}\n' >"$dir/ws/default/agent.yaml"
 $stead run $model --session limit One >/dev/null 2>&1
 [ $? = 15 ] && $stead run $model --session limit --resume >"$dir/out" 2>"$dir/err"
