@@ -145,17 +145,6 @@ static void take_delta(void *arg, enum model_delta kind, struct str text)
 		run->in->event(run->in->arg, &event);
 }
 
-static const char *stop_name(enum model_stop stop)
-{
-	static const char *const names[] = {[MODEL_DONE] = "done",
-					    [MODEL_CUT] = "cut",
-					    [MODEL_PAUSED] = "paused",
-					    [MODEL_REFUSED] = "refused",
-					    [MODEL_FULL] = "full"};
-
-	return names[stop];
-}
-
 struct jv *agent_keep(struct arena *arena, const struct jv *v)
 {
 	struct jv *copy = NULL;
@@ -181,7 +170,7 @@ static void queue_answer(struct run *run, const struct model_answer *answer)
 		   (int64_t)transcript_answers(run->entries, model_label(run_model(run)->model)) + 1);
 	jv_set_str(arena, entry, "model", arena_str(arena, model_label(run_model(run)->model)));
 	jv_set_str(arena, entry, "wire", str_of(model_wire(run_model(run)->model)));
-	jv_set_str(arena, entry, "stop", str_of(stop_name(answer->stop)));
+	jv_set_str(arena, entry, "stop", str_of(model_stop_name(answer->stop)));
 	jv_set(arena, entry, "usage", usage_value(arena, &answer->usage));
 	if (answer->id.len)
 		jv_set_str(arena, entry, "response_id", arena_str(arena, answer->id));
@@ -393,6 +382,39 @@ static int check_tree(struct run *run, struct err *err)
 	return -ERR_QUOTA;
 }
 
+static void fill_result(struct run *run, struct agent_result *ret)
+{
+	struct turn_state state;
+	struct arena *arena = run->ctx->arena;
+
+	transcript_state(run->entries, &state);
+	ret->session = run->ref.session;
+	ret->turn = jv_get_str(state.message, "turn");
+	ret->answer = state.answer ? transcript_text(arena, state.answer) : STR("");
+	ret->model = jv_get_str(state.answer, "model");
+	ret->redirected = run->redirected;
+	ret->full = str_is(jv_get_str(state.answer, "stop"), "full");
+	ret->cut = ret->full || str_is(jv_get_str(state.answer, "stop"), "cut");
+	ret->refused = str_is(jv_get_str(state.answer, "stop"), "refused");
+	ret->steps = transcript_steps(arena, run->entries, ret->turn, &ret->usage, &ret->model_calls);
+	ret->waiting = run->waiting ? approval_pending(arena, run->entries) : NULL;
+	ret->duration_ms = (clock_monotonic_ns() - run->started_ns) / NS_PER_MS;
+}
+
+/* The answer is in the log; it is given before the turn is closed. A process that is killed in between gives it again,
+   because the turn is still open then. The other way round, the answer would be lost, and its message asked again. */
+static int end_done(struct run *run, struct err *err)
+{
+	struct agent_result result = {.resumed = run->was_open};
+	int r = journal_flush(run, err);
+
+	if (r == 0 && run->in->answered && !run->has_more) {
+		fill_result(run, &result);
+		run->in->answered(run->in->arg, &result);
+	}
+	return r ? r : end_turn(run, "done", NULL, err);
+}
+
 static size_t calls_left(const struct turn_state *state)
 {
 	size_t left = 0;
@@ -451,7 +473,7 @@ static int go_on(struct run *run, struct err *err)
 		if (calls_left(&state) > 0) {
 			r = calls_run(run, &state, err);
 		} else if (!wants_model(&state)) {
-			return end_turn(run, "done", NULL, err);
+			return end_done(run, err);
 		} else if (state.answers >= run->agent->max_turns) {
 			return too_many(run, err);
 		} else if (check_tree(run, err) != 0 || spend_check(run, err) != 0) {
@@ -513,24 +535,6 @@ static int drop_open(struct run *run, const struct turn_state *state, struct err
 	return end_turn(run, "dropped", NULL, err);
 }
 
-static void fill_result(struct run *run, struct agent_result *ret)
-{
-	struct turn_state state;
-	struct arena *arena = run->ctx->arena;
-
-	transcript_state(run->entries, &state);
-	ret->session = run->ref.session;
-	ret->turn = jv_get_str(state.message, "turn");
-	ret->answer = state.answer ? transcript_text(arena, state.answer) : STR("");
-	ret->model = jv_get_str(state.answer, "model");
-	ret->redirected = run->redirected;
-	ret->cut = str_is(jv_get_str(state.answer, "stop"), "cut");
-	ret->refused = str_is(jv_get_str(state.answer, "stop"), "refused");
-	ret->steps = transcript_steps(arena, run->entries, ret->turn, &ret->usage, &ret->model_calls);
-	ret->waiting = run->waiting ? approval_pending(arena, run->entries) : NULL;
-	ret->duration_ms = (clock_monotonic_ns() - run->started_ns) / NS_PER_MS;
-}
-
 /* Finishes, or closes, the turn that was cut off. `text`: the message that waits for it; empty: none. */
 static int finish_open(struct run *run, const struct turn_state *state, struct str text, struct err *err)
 {
@@ -539,9 +543,10 @@ static int finish_open(struct run *run, const struct turn_state *state, struct s
 	int r;
 
 	run->recovering = run->resumed = true;
+	run->has_more = text.len > 0;
 	if (run->in->drops_open && text.len) {
 		r = drop_open(run, state, err);
-		run->resumed = false;
+		run->resumed = run->has_more = false;
 		return r;
 	}
 	event.text = arena_printf(run->ctx->arena, "the message before was cut off and is finished first: %.*s",
@@ -549,7 +554,7 @@ static int finish_open(struct run *run, const struct turn_state *state, struct s
 	if (text.len && run->in->event)
 		run->in->event(run->in->arg, &event);
 	r = go_on(run, err);
-	run->resumed = false;
+	run->resumed = run->has_more = false;
 	event.text = STR("now the new message");
 	if (r == 0 && !run->waiting && text.len && run->in->event)
 		run->in->event(run->in->arg, &event);
@@ -571,6 +576,25 @@ static int check_answered(const struct run *run, const struct turn_state *state,
 		       why.len ? ")" : "");
 }
 
+/* Whether the last turn is the one of this message: by its key if both have one, else by its text if it is open. */
+static bool is_said(const struct run *run, const struct turn_state *state)
+{
+	struct str key = jv_get_str(state->message, "key"), said = transcript_said(state->message);
+	struct agent_event note = {
+		.kind = AGENT_NOTE,
+		.text = STR("a message with this key was said before, with another text; its answer follows")};
+
+	if (!state->message || run->in->once)
+		return state->message != NULL;
+	if (!run->in->key.len || !key.len)
+		return run->was_open && str_eq(said, run->in->text);
+	if (!str_eq(run->in->key, key))
+		return false;
+	if (run->in->text.len && !str_eq(said, run->in->text) && run->in->event)
+		run->in->event(run->in->arg, &note);
+	return true;
+}
+
 static int run_turn(struct run *run, void *arg, struct err *err)
 {
 	struct agent_result *ret = arg;
@@ -579,10 +603,8 @@ static int run_turn(struct run *run, void *arg, struct err *err)
 	int r = 0;
 
 	transcript_state(run->entries, &state);
-	ret->resumed = state.message && !state.end;
-	if (state.message &&
-	    (run->in->once || (run->in->key.len && str_eq(jv_get_str(state.message, "key"), run->in->key)) ||
-	     (ret->resumed && str_eq(transcript_said(state.message), text))))
+	ret->resumed = run->was_open = state.message && !state.end;
+	if (is_said(run, &state))
 		text = STR_NONE;
 	if (ret->resumed)
 		r = finish_open(run, &state, text, err);
@@ -662,6 +684,13 @@ static int with_session(struct agent *agent, struct ctx *ctx, const struct agent
 			int (*act)(struct run *run, void *arg, struct err *err), void *arg, struct err *err)
 {
 	return in_session(agent, ctx, turn, false, act, arg, err);
+}
+
+int agent_key_check(struct str key, struct err *err)
+{
+	if (key.len <= AGENT_KEY_MAX && utf8_valid(key))
+		return 0;
+	return err_set(err, ERR_INVALID, "the key of a message is UTF-8 text of at most %zu bytes", AGENT_KEY_MAX);
 }
 
 int agent_run(struct agent *agent, struct ctx *ctx, const struct agent_turn *turn, struct agent_result *ret,

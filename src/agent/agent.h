@@ -72,7 +72,13 @@ const char *agent_event_name(const struct agent_event *event);
 /* {event, text? , id?, name?, input?, rule?, is_error?} */
 struct jv *agent_event_value(struct arena *arena, const struct agent_event *event);
 
+#define AGENT_KEY_MAX ((size_t)200)
+/* Whether it can be the key of a message. */
+int agent_key_check(struct str key, struct err *err);
+
 enum agent_verdict { AGENT_LATER, AGENT_YES, AGENT_NO };
+
+struct agent_result;
 
 struct agent_turn {
 	struct str session;      /* empty: the workspace's, else the name of the agent */
@@ -87,6 +93,10 @@ struct agent_turn {
 	bool (*is_over)(void *arg);
 	/* Called on the thread of the turn; may be NULL. */
 	void (*event)(void *arg, const struct agent_event *event);
+	/* Gets the result of a turn that is done, before the turn is closed: whoever is killed before this has returned
+	   gets it again from the next run with the same text. Not called for what agent_run() gives of a turn that was
+	   closed before. May be NULL. */
+	void (*answered)(void *arg, const struct agent_result *result);
 	/* Asks the person at hand whether a call may be made, and waits at most so long. NULL, or AGENT_LATER: nobody
 	   is there, and the turn is suspended until somebody decides (agent_decide()). */
 	enum agent_verdict (*approve)(void *arg, const struct agent_event *event, int64_t wait_ns);
@@ -101,7 +111,8 @@ struct agent_turn {
 struct agent_result {
 	struct str session, turn; /* turn: the id of the user's message */
 	struct str answer, model;
-	bool cut;           /* the answer reached its limit of tokens */
+	bool cut;           /* the answer reached its limit of tokens, or: */
+	bool full;          /* the model's window was full; the next turn summarises the conversation first */
 	bool refused;       /* the provider declined to answer */
 	bool resumed;       /* a turn that was cut off was finished */
 	bool redirected;    /* `is_over` has ended it */

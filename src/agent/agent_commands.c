@@ -61,34 +61,45 @@ static void print_result(struct cli *cli, struct show *show, const struct agent_
 	}
 }
 
+/* A turn whose answer is printed before it is closed. */
+struct printing {
+	struct show show; /* first: it is the argument of the functions of show.h, too */
+	bool streams, is_done;
+};
+
+static void print_answer(void *arg, const struct agent_result *result)
+{
+	struct printing *p = arg;
+
+	print_result(p->show.cli, &p->show, result, p->streams);
+	show_end_line(&p->show);
+	p->is_done = true;
+}
+
 /* One turn; with an empty text the last one is finished. */
-static int run_turn(struct cli *cli, struct str session, struct str text, bool streams, struct err *err)
+static int run_turn(struct cli *cli, struct agent_turn turn, bool streams, struct err *err)
 {
 	struct agent_opts opts = {.model = cli_setting(cli, "model"),
 				  .base_url = args_get(&cli->args, "base-url"),
 				  .dialect = cli_setting(cli, "dialect")};
-	struct show show = {.cli = cli};
-	struct agent_turn turn = {.session = session,
-				  .text = text,
-				  .event = cli->json ? (streams ? print_event : NULL)
-					   : streams ? show_event
-						     : show_note,
-				  .approve = cli->json ? NULL : show_approve,
-				  .fill = cli->json ? NULL : show_fill,
-				  .arg = &show};
+	struct printing p = {.show = {.cli = cli}, .streams = streams};
 	struct agent_result result;
 	struct agent *agent;
 	int r = agent_open(cli->ws, &opts, &agent, err);
 
 	if (r)
 		return r;
+	turn.event = cli->json ? (streams ? print_event : NULL) : streams ? show_event : show_note;
+	turn.approve = cli->json ? NULL : show_approve;
+	turn.fill = cli->json ? NULL : show_fill;
+	turn.answered = print_answer;
+	turn.arg = &p;
 	r = agent_run(agent, &cli->ctx, &turn, &result, err);
-	if (r == 0)
-		print_result(cli, &show, &result, streams);
+	if (r == 0 && !p.is_done)
+		print_answer(&p, &result);
 	if (r == 0 && result.waiting)
 		cli->status = exit_code_of(ERR_DENIED);
-	show_end_line(&show);
-	output_flush(&cli->out);
+	show_end_line(&p.show);
 	if (r == 0 && !agent_wait(agent, &(struct ctx){.arena = cli->ctx.arena}, turn.session))
 		fprintf(stderr, "stead: background tasks go on with the next run of this session\n");
 	agent_close(agent);
@@ -99,17 +110,19 @@ static int run_turn(struct cli *cli, struct str session, struct str text, bool s
 
 static int run_run(struct cli *cli, struct err *err)
 {
-	struct str text;
-	int r = read_text(cli, &text, err);
+	struct agent_turn turn = {.session = cli_setting(cli, "session"), .key = args_get(&cli->args, "key")};
+	int r = read_text(cli, &turn.text, err);
 
 	if (r == 0)
+		r = agent_key_check(turn.key, err);
+	if (r == 0)
 		r = cli_open(cli, CLI_WRITES, err);
-	return r ? r : run_turn(cli, cli_setting(cli, "session"), text, args_has(&cli->args, "stream"), err);
+	return r ? r : run_turn(cli, turn, args_has(&cli->args, "stream"), err);
 }
 
 static int run_sessions_resume(struct cli *cli, struct err *err)
 {
-	return run_turn(cli, cli->args.operands[0], STR_NONE, false, err);
+	return run_turn(cli, (struct agent_turn){.session = cli->args.operands[0]}, false, err);
 }
 
 /* --- editors --- */
@@ -216,6 +229,9 @@ static const struct option run_options[] = {
 	{"stream",
 	 .help = "print the answer as it comes, and tool calls on standard error; with --json one event a line"},
 	{"resume", .help = "finish the last turn of the session if it was cut off, and print its answer"},
+	{"key", 0, "KEY",
+	 .help = "a name for this message: if the session's last turn has it, its answer is printed and nothing is "
+		 "asked"},
 	{0},
 };
 
@@ -248,11 +264,15 @@ const struct command agent_commands[] = {
 		  "\n"
 		  "Every step is in the session's log before the next one. A run that was killed is finished by the\n"
 		  "next one in the same session: nothing that was answered is asked again, and no change is made\n"
-		  "twice.\n",
+		  "twice. A script that repeats a run until it exits with 0 gives it a --key, since a run may be "
+		  "killed\n"
+		  "after it has printed its answer.\n",
 	 .examples = "stead run --model anthropic:claude-sonnet-4-5 \"Summarise notes.md\"\n  one turn\n"
 		     "stead run --session report --stream \"Go on with the report\"\n"
 		     "  in a session of its own, printed as it comes\n"
 		     "stead run --session report --resume\n  finish a turn that was cut off\n"
+		     "until stead run --session report --key monday \"Write the report\"; do sleep 1; done\n"
+		     "  ask once, whatever ends the runs\n"
 		     "stead run --model openai:qwen3 --base-url http://127.0.0.1:8080/v1 \"Hello\"\n"
 		     "  with a local server\n"},
 	{"chat", "talk to the agent in the terminal", TOPIC_AGENT, .run = run_chat, .options = chat_options,

@@ -101,6 +101,8 @@ struct run {
 	struct spent *day;  /* what was spent today before this turn; NULL: not known yet */
 	bool waiting;       /* for an approval */
 	bool compacted;     /* after the model said that the conversation is too long */
+	bool was_open;      /* the last turn of the session, before anything was done */
+	bool has_more;      /* this turn is finished first, and another one follows */
 	bool resumed;       /* the turn was begun by another process, which died or gave up */
 	bool recovering;    /* the same, and its last calls are not settled yet */
 	bool is_blind;      /* the model has refused a request with pictures of tools */

@@ -51,18 +51,37 @@ static uint64_t tokens_of(struct arena *arena, const struct jv *entry)
 	return tokens_estimate(buf_str(&text)) + pictures * PICTURE_TOKENS;
 }
 
-/* What the next request has, as far as is known: what the last one had, and what was added. */
+/* Of a turn that was not taken back, and of a kind that the model gets. */
+static bool is_sent(const struct jv *undone, const struct jv *entry)
+{
+	static const char *const kinds[] = {"message", "tool_result", "notice", "compaction"};
+
+	for (size_t i = 0; i < COUNT(kinds); i++)
+		if (str_is(jv_get_str(entry, "type"), kinds[i]))
+			return !jv_get_key(undone, jv_get_str(entry, "turn"));
+	return false;
+}
+
+/* What the next request has, as far as is known: what the last one had, and what was added. Before a compaction
+   requests had more than the messages that were kept. */
 uint64_t compact_tokens(struct run *run)
 {
 	ARENA_SCOPE struct arena *arena = arena_new();
+	ARENA_SCOPE struct arena *kept = arena_new();
+	const struct jv *undone = transcript_undone(kept, run->entries);
+	const struct jv *compaction = transcript_compaction(run->entries);
 	uint64_t tokens = tokens_estimate(run_model(run)->tools);
+	bool is_known = !compaction;
 
 	for (const struct jv_member *m = jv_first(run->entries); m; m = m->next) {
 		const struct jv *usage = jv_get(m->value, "usage");
 		uint64_t known = (uint64_t)jv_get_int(usage, "input_tokens", 0) +
 				 (uint64_t)jv_get_int(usage, "output_tokens", 0);
 
-		if (known && str_is(jv_get_str(m->value, "type"), "message"))
+		is_known |= m->value == compaction;
+		if (!is_sent(undone, m->value))
+			continue;
+		if (known && is_known && str_is(jv_get_str(m->value, "type"), "message"))
 			tokens = known;
 		else
 			tokens += tokens_of(arena, m->value);

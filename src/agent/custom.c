@@ -117,6 +117,7 @@ static int run_job(struct workspace *ws, struct ctx *ctx, const struct custom_to
 	if (tool->rights.files == FILES_NONE)
 		job.files = (struct sandbox_files){0};
 	job.files.read_only = tool->rights.files != FILES_WRITE;
+	job.files.tells_dropped = true;
 	r = exec_net_hosts(ctx, &job, tool->rights.net, false, err);
 	if (r)
 		return r;
@@ -144,6 +145,24 @@ static int failed_run(const struct custom_tool *tool, struct arena *arena, const
 		       said.len ? ": " : "", STR_ARG(utf8_first(said, 300)));
 }
 
+/* The model has to know that what the tool says of its files is not so. */
+static struct str with_dropped(struct arena *arena, const struct custom_tool *tool, const struct sandbox_result *result,
+			       struct str text)
+{
+	struct str end = text.len && text.ptr[text.len - 1] != '\n' ? STR("\n") : STR("");
+	struct str more = result->dropped > 1
+				  ? arena_printf(arena, " and %llu more", (unsigned long long)result->dropped - 1)
+				  : STR("");
+
+	if (!result->dropped)
+		return text;
+	return arena_printf(arena,
+			    "%.*s%.*s[not kept: %.*s%.*s; %.*s may only read the files, a person can give it "
+			    "files=write]\n",
+			    STR_ARG(text), STR_ARG(end), STR_ARG(result->dropped_path), STR_ARG(more),
+			    STR_ARG(tool->path));
+}
+
 /* Gives the runner's last word: {tools}, {text} or {error}. */
 static int run_python(struct workspace *ws, struct ctx *ctx, const struct custom_tool *tool, struct jv *job,
 		      struct jv **ret, struct err *err)
@@ -167,6 +186,8 @@ static int run_python(struct workspace *ws, struct ctx *ctx, const struct custom
 			    STR_ARG(tool->path), TOOL_TEXT_MAX / MIB);
 	else if (result.timed_out || jv_parse(arena, result.answer, ret, &ignored) != 0)
 		r = failed_run(tool, arena, &result, err);
+	else if (jv_get(*ret, "text"))
+		jv_set_str(arena, *ret, "text", with_dropped(arena, tool, &result, jv_get_str(*ret, "text")));
 	sandbox_result_release(&result);
 	return r;
 }
@@ -219,7 +240,7 @@ static int call_program(const struct agent_tool *t, struct run *run, struct ctx 
 		return r;
 	if (result.exit_code)
 		r = failed_run(tool, arena, &result, err);
-	*ret_text = sandbox_clean(arena, result.out.text);
+	*ret_text = with_dropped(arena, tool, &result, sandbox_clean(arena, result.out.text));
 	sandbox_result_release(&result);
 	return r;
 }

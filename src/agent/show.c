@@ -195,8 +195,9 @@ struct str show_place(struct cli *cli, struct str session)
 
 void show_shortfall(const struct agent_result *result)
 {
-	const char *why = result->cut           ? "the answer was cut at model.max_tokens"
-			  : result->refused     ? "the provider declined to answer; say it in another way"
+	const char *why = result->full      ? "the answer was cut, because the conversation fills the model's window"
+			  : result->cut     ? "the answer was cut at model.max_tokens"
+			  : result->refused ? "the provider declined to answer; say it in another way"
 			  : !result->answer.len ? "the model ended the turn with an empty answer"
 						: NULL;
 

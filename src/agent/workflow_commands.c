@@ -108,7 +108,7 @@ static int go_on(struct cli *cli, struct str id, struct err *err)
 	for (const struct jv_member *m = jv_first(jv_get(record, "steps")); m && str_is(status, "failed"); m = m->next)
 		if (jv_get_str(m->value, "error").len) {
 			fprintf(stderr, "stead: the step %.*s failed: %.*s\n", STR_ARG(m->key),
-				STR_ARG(jv_get_str(m->value, "error")));
+				STR_ARG(output_shown(cli->ctx.arena, jv_get_str(m->value, "error"))));
 			cli->status = 1;
 		}
 	return 0;

@@ -176,7 +176,7 @@ int cli_open_tools(struct cli *cli, struct str dialect, struct err *err)
 
 static void print_text(struct cli *cli, struct str text)
 {
-	output_add(&cli->out, text);
+	output_words(&cli->out, text);
 	if (text.len == 0 || text.ptr[text.len - 1] != '\n')
 		output_add(&cli->out, STR("\n"));
 }

@@ -95,23 +95,53 @@ bool output_add(struct output *out, struct str s)
 	return !out->gone && !out->sys;
 }
 
-/* The bytes of a control character at `at`, C0, DEL or C1, but not of a newline or a tab; 0: there is none. */
+static const char *const codes[] = {
+	[TONE_PLAIN] = "\033[0m",  [TONE_BOLD] = "\033[1m",  [TONE_PATH] = "\033[35m", [TONE_NUMBER] = "\033[32m",
+	[TONE_DIR] = "\033[1;34m", [TONE_GOOD] = "\033[32m", [TONE_BAD] = "\033[31m",
+};
+
+/* U+202A to U+202E and U+2066 to U+2069 turn the order of what is shown around, so that "deny" can be read as "allow".
+   The marks of direction of a single letter (U+200E, U+200F, U+061C) cannot. */
+static bool turns_order(const char *three)
+{
+	unsigned char last = (unsigned char)three[2];
+
+	return (three[1] == '\x80' && last >= 0xaa && last <= 0xae) ||
+	       (three[1] == '\x81' && last >= 0xa6 && last <= 0xa9);
+}
+
+/* The bytes of a control character at `at`: C0, DEL or C1, but not a newline or a tab, or one that turns the order of
+   what is shown; 0: there is none. */
 static size_t control_at(struct str s, size_t at)
 {
 	unsigned char c = (unsigned char)s.ptr[at];
 
 	if ((c < ' ' && c != '\n' && c != '\t') || c == 0x7f)
 		return 1;
+	if (c == 0xe2 && at + 2 < s.len)
+		return turns_order(s.ptr + at) ? 3 : 0;
 	return c == 0xc2 && at + 1 < s.len && ((unsigned char)s.ptr[at + 1] & 0xe0) == 0x80 ? 2 : 0;
 }
 
-struct str output_shown(struct arena *arena, struct str s)
+/* The bytes of one of our own colours at `at`; 0: there is none. */
+static size_t tone_at(struct str s, size_t at)
+{
+	for (size_t i = 0; s.ptr[at] == '\033' && i < COUNT(codes); i++)
+		if (str_starts(str_from(s, at), str_of(codes[i])))
+			return strlen(codes[i]);
+	return 0;
+}
+
+static struct str without_controls(struct arena *arena, struct str s, bool keeps_tones)
 {
 	struct buf shown;
 	size_t done = 0, n;
 
 	buf_init(&shown, arena, s.len * 3 + 1);
 	for (size_t i = 0; i < s.len; i += n ? n : 1) {
+		n = keeps_tones ? tone_at(s, i) : 0;
+		if (n)
+			continue;
 		n = control_at(s, i);
 		if (!n)
 			continue;
@@ -123,6 +153,11 @@ struct str output_shown(struct arena *arena, struct str s)
 		return s;
 	buf_add(&shown, str_from(s, done));
 	return buf_str(&shown);
+}
+
+struct str output_shown(struct arena *arena, struct str s)
+{
+	return without_controls(arena, s, false);
 }
 
 bool output_words(struct output *out, struct str s)
@@ -160,7 +195,10 @@ bool output_printf(struct output *out, const char *fmt, ...)
 	n = vasprintf(&text, fmt, ap);
 	va_end(ap);
 	if (n >= 0) {
-		ok = output_add(out, str_n(text, (size_t)n));
+		ARENA_SCOPE struct arena *arena = arena_new();
+		struct str all = str_n(text, (size_t)n);
+
+		ok = output_add(out, out->to_terminal ? without_controls(arena, all, true) : all);
 		free(text);
 	}
 	return ok;
@@ -187,12 +225,6 @@ void output_json_line(struct output *out, struct arena *arena, const struct jv *
 
 struct str output_tone(const struct output *out, enum tone tone)
 {
-	static const char *const codes[] = {
-		[TONE_PLAIN] = "\033[0m",   [TONE_BOLD] = "\033[1m",   [TONE_PATH] = "\033[35m",
-		[TONE_NUMBER] = "\033[32m", [TONE_DIR] = "\033[1;34m", [TONE_GOOD] = "\033[32m",
-		[TONE_BAD] = "\033[31m",
-	};
-
 	return out->color ? str_of(codes[tone]) : STR("");
 }
 
@@ -225,8 +257,12 @@ void output_error(struct output *out, const struct err *err, struct str detail, 
 	} else {
 		bool color = wants_color(STDERR_FILENO);
 
-		buf_printf(&text, "%sstead:%s %s\n", color ? "\033[31m" : "", color ? "\033[0m" : "", err->msg);
-		buf_add(&text, detail);
+		bool shows = isatty(STDERR_FILENO);
+		struct str message = str_of(err->msg);
+
+		buf_printf(&text, "%sstead:%s %.*s\n", color ? "\033[31m" : "", color ? "\033[0m" : "",
+			   STR_ARG(shows ? output_shown(arena, message) : message));
+		buf_add(&text, shows ? output_shown(arena, detail) : detail);
 		if (detail.len && detail.ptr[detail.len - 1] != '\n')
 			buf_char(&text, '\n');
 		if (hint)

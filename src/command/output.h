@@ -38,14 +38,15 @@ void output_flush(struct output *out);
 char *output_reserve(struct output *out, size_t size);
 /* False when the reader has closed its end: a caller with much output can stop then. */
 bool output_add(struct output *out, struct str s);
-/* Words of a model, a tool or a server: on a terminal their control characters, with which they could hide or forge
-   what is shown, become U+FFFD; a pipe gets them as they are. */
+/* Words of a model, a tool or a server: on a terminal their control characters, with which they could hide, forge or
+   turn around what is shown, become U+FFFD; a pipe gets them as they are. */
 bool output_words(struct output *out, struct str s);
 /* The same as a text, for standard error; `s` itself if it has none. */
 struct str output_shown(struct arena *arena, struct str s);
 bool output_u64(struct output *out, uint64_t n);
 /* Decimal digits, in `room`. */
 struct str format_u64(uint64_t n, char room[20]);
+/* On a terminal without control characters, but for our own colours: the text may have names and words of others. */
 __attribute__((format(printf, 2, 3))) bool output_printf(struct output *out, const char *fmt, ...);
 /* As a document, indented. */
 void output_json(struct output *out, struct arena *arena, const struct jv *value);

@@ -149,7 +149,9 @@ static struct jv *call_block(struct arena *arena, const struct block *b, struct 
 	jv_set_str(arena, v, "id", id);
 	jv_set_str(arena, v, "name", b->name);
 	if (text.len == 0) {
-		jv_set(arena, v, "input", jv_object(arena));
+		const struct jv *whole = jv_get(b->item, "input"); /* some servers give it at once, and no pieces */
+
+		jv_set(arena, v, "input", whole && whole->type == JV_OBJECT ? jv_copy(arena, whole) : jv_object(arena));
 	} else if (jv_parse(arena, text, &input, &why) == 0 && input->type == JV_OBJECT) {
 		jv_set(arena, v, "input", input);
 	} else {
@@ -184,7 +186,9 @@ static struct jv *block_value(struct answer *s, size_t index)
 		return jv_copy(arena, b->item);
 	case BLOCK_CALL:
 		/* Cut off in the middle of its arguments: it must not run. */
-		return s->stop == MODEL_CUT && b->open ? NULL : call_block(arena, b, call_id(s, index));
+		return (s->stop == MODEL_CUT || s->stop == MODEL_FULL) && b->open
+			       ? NULL
+			       : call_block(arena, b, call_id(s, index));
 	case BLOCK_ITEM:
 		v = typed(arena, "reasoning");
 		jv_set(arena, v, "item", jv_copy(arena, b->item));
@@ -202,6 +206,17 @@ void answer_finish(struct answer *s, struct model_answer *ret)
 		if (v)
 			jv_push(s->arena, ret->content, v);
 	}
+}
+
+const char *model_stop_name(enum model_stop stop)
+{
+	static const char *const names[MODEL_STOPS] = {[MODEL_DONE] = "done",
+						       [MODEL_CUT] = "cut",
+						       [MODEL_PAUSED] = "paused",
+						       [MODEL_REFUSED] = "refused",
+						       [MODEL_FULL] = "full"};
+
+	return names[stop];
 }
 
 struct str blocks_text(struct arena *arena, const struct jv *content, const char *type)

@@ -157,6 +157,19 @@ static int64_t count_calls(const struct answer *s)
 	return count;
 }
 
+/* A text in pieces; some servers give an object, at once. */
+static struct str arguments_of(struct arena *arena, const struct jv *function)
+{
+	const struct jv *arguments = jv_get(function, "arguments");
+	struct buf text;
+
+	if (jv_is_null(arguments) || arguments->type == JV_STR)
+		return jv_get_str(function, "arguments");
+	buf_init(&text, arena, JSON_LEN_MAX);
+	jv_write(&text, arguments);
+	return buf_str(&text);
+}
+
 static int take_call(struct answer *s, const struct jv *call, struct err *err)
 {
 	const struct jv *function = jv_get(call, "function");
@@ -173,7 +186,7 @@ static int take_call(struct answer *s, const struct jv *call, struct err *err)
 		b->name = jv_get_str(function, "name");
 	if (!b->id.len)
 		b->id = arena_printf(s->arena, "call_%lld", (long long)count_calls(s));
-	return answer_add(s, b, jv_get_str(function, "arguments"), err);
+	return answer_add(s, b, arguments_of(s->arena, function), err);
 }
 
 static int take_choice(struct answer *s, const struct jv *choice, struct err *err)

@@ -374,10 +374,11 @@ static int take_head(void *arg, int status, const struct http_header *headers, s
 	for (size_t i = 0; i < count; i++)
 		if (str_is(headers[i].name, "content-type") && str_starts(headers[i].value, STR("text/event-stream")))
 			return 0;
-	err_set(err, ERR_UNAVAILABLE,
+	/* not tried again: it would be the same answer, paid once more */
+	return err_set(
+		err, ERR_UNSUPPORTED,
 		"\"%.*s\" does not answer with a stream of events; check the base URL, and that the server streams",
 		STR_ARG(a->stream.model->label));
-	return -ERR_UNAVAILABLE;
 }
 
 static void write_number(struct buf *out, const char *name, double value)

@@ -74,7 +74,10 @@ enum model_stop {
 	MODEL_PAUSED,  /* ask again with this answer at the end */
 	MODEL_REFUSED, /* the provider declined; the content is not sent back */
 	MODEL_FULL,    /* the context window is full */
+	MODEL_STOPS,
 };
+/* As logs have it: "done", "cut", … */
+const char *model_stop_name(enum model_stop stop);
 
 struct model_usage {
 	uint64_t input, output;           /* input: all of the prompt, cached or not */

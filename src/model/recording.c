@@ -80,6 +80,15 @@ static struct jv *content_of(struct arena *arena, const struct jv *message)
 	return list;
 }
 
+/* A turn goes on after an answer that was paused. */
+static enum model_stop stop_of(const struct jv *message)
+{
+	for (int i = 0; i < MODEL_STOPS; i++)
+		if (str_is(jv_get_str(message, "stop"), model_stop_name((enum model_stop)i)))
+			return (enum model_stop)i;
+	return MODEL_DONE;
+}
+
 int recording_ask(struct model *m, struct ctx *ctx, const struct model_request *req, struct model_answer *ret,
 		  struct err *err)
 {
@@ -93,6 +102,7 @@ int recording_ask(struct model *m, struct ctx *ctx, const struct model_request *
 			       STR_ARG(utf8_first(m->set.name, 200)), jv_count(m->recording));
 	*ret = (struct model_answer){.content = content_of(ctx->arena, message),
 				     .id = jv_get_str(message, "response_id"),
+				     .stop = stop_of(message),
 				     .usage = {.input = (uint64_t)jv_get_int(usage, "input_tokens", 0),
 					       .output = (uint64_t)jv_get_int(usage, "output_tokens", 0),
 					       .cache_read = (uint64_t)jv_get_int(usage, "cache_read_tokens", 0),

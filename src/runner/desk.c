@@ -265,6 +265,16 @@ static void interrupt(struct desk *desk, struct str session)
 	pthread_mutex_unlock(&desk->lock);
 }
 
+/* As OpenPaw's builtin "timestamp" has it: what waited in the queue says when it came. */
+static struct str with_time(struct desk *desk, struct arena *arena, struct str text)
+{
+	struct str now = clock_format_seconds(arena, clock_real_ns() / NS_PER_S);
+
+	if (!config_has_processor(workspace_config(desk->ws), "timestamp", false))
+		return text;
+	return arena_printf(arena, "[%.*s]\n%.*s", STR_ARG(workspace_time_of(desk->ws, arena, now)), STR_ARG(text));
+}
+
 static int on_message(void *arg, struct channel *channel, struct ctx *ctx, const struct channel_message *message,
 		      struct err *err)
 {
@@ -272,7 +282,7 @@ static int on_message(void *arg, struct channel *channel, struct ctx *ctx, const
 	struct jv *origin = jv_copy(ctx->arena, message->origin);
 	struct queue_message m = {.id = message->id,
 				  .session = desk_chat(ctx->arena, channel, message),
-				  .text = message->text,
+				  .text = with_time(desk, ctx->arena, message->text),
 				  .origin = origin};
 	enum queue_result result;
 	bool done = false;

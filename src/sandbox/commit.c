@@ -492,6 +492,22 @@ static int weigh(struct commit *c, struct err *err)
 	return store_quota_check(c->files->store, c->ctx, need, err);
 }
 
+void changes_count_dropped(struct ctx *ctx, const struct sandbox_files *files, struct changes *changes,
+			   struct sandbox_result *result)
+{
+	struct commit c = {.ctx = ctx, .files = files, .changes = changes, .dir = -1};
+
+	for (size_t i = 0; i < changes->count; i++) {
+		struct found *f = &changes->found[i];
+		bool exists = see(&c, f) == 0 && f->have.kind == STORE_FILE;
+
+		if (exists ? !f->is_deleted && is_unchanged(&c, f, &f->have) : f->is_deleted)
+			continue;
+		if (result->dropped++ == 0)
+			result->dropped_path = f->path;
+	}
+}
+
 static int by_path(const void *a, const void *b)
 {
 	const struct sandbox_change *x = a, *y = b;

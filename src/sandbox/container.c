@@ -436,9 +436,13 @@ static int bring_back(struct container *c, struct sandbox_result *ret, struct er
 	int r;
 
 	ret->is_saved = true;
-	if (!files->store || files->read_only)
+	if (!files->store || (files->read_only && !files->tells_dropped))
 		return 0;
 	r = changes_of_copy(c->ctx, files, c->files, &c->base, &changes, err);
+	if (files->read_only) {
+		changes_count_dropped(c->ctx, files, &changes, ret);
+		return r == -ERR_CANCELLED ? r : 0;
+	}
 	if (r == 0)
 		r = changes_commit(c->ctx, files, &c->base, &changes, ret, err);
 	if (r == -ERR_CANCELLED || r == 0)

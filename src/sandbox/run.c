@@ -962,10 +962,14 @@ static int bring_back(struct run *r, struct sandbox_result *ret, struct err *err
 	int code;
 
 	ret->is_saved = true;
-	if (!files->store || files->read_only || r->in_place)
+	if (!files->store || (files->read_only && !files->tells_dropped) || r->in_place)
 		return 0;
 	code = layered ? changes_of_overlay(r->ctx, files, r->upper, &changes, err)
 		       : changes_of_copy(r->ctx, files, r->upper, &r->base, &changes, err);
+	if (files->read_only) {
+		changes_count_dropped(r->ctx, files, &changes, ret);
+		return code == -ERR_CANCELLED ? code : 0;
+	}
 	if (code == 0)
 		code = changes_commit(r->ctx, files, &r->base, &changes, ret, err);
 	if (code == -ERR_CANCELLED || code == 0)

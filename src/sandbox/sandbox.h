@@ -76,6 +76,7 @@ struct sandbox_files {
 	uint64_t head;
 	const char *const *exclude; /* globs of what is not brought back; NULL at the end. NULL: none */
 	bool read_only;             /* what it changes is dropped */
+	bool tells_dropped;         /* with read_only: `dropped` of the result is counted */
 	uint64_t deletions_max;     /* more in one command are refused; 0: the default */
 };
 
@@ -156,6 +157,8 @@ struct sandbox_result {
 	bool answer_is_cut;
 	struct sandbox_change *changes; /* by path */
 	size_t change_count;
+	uint64_t dropped;                       /* files that it changed and may only read, if `tells_dropped` */
+	struct str dropped_path;                /* one of them */
 	uint64_t excluded;                      /* files that `exclude` left out */
 	struct str left_out;                    /* one of them that is lost, and that somebody may miss; or empty */
 	bool is_saved;                          /* everything but what `changes` names was brought back */

@@ -302,6 +302,10 @@ int open_beneath(int dir, struct str path, int flags);
 int changes_commit(struct ctx *ctx, const struct sandbox_files *files, const struct baseline *base,
 		   struct changes *changes, struct sandbox_result *result, struct err *err);
 
+/* Counts them for `dropped` of the result; the store stays as it is. */
+void changes_count_dropped(struct ctx *ctx, const struct sandbox_files *files, struct changes *changes,
+			   struct sandbox_result *result);
+
 /* Output of one stream: the first and the last bytes in memory, all of it in a file (capture.c). */
 struct capture {
 	size_t head_max, tail_max;

@@ -42,7 +42,7 @@ struct web_turn {
 	struct serve *serve;
 	struct tenant *tenant;
 	struct arena *arena;
-	struct str session, text;
+	struct str session, text, key;
 	struct str board;        /* of_thread: that it is on */
 	struct stream *stream;   /* or: */
 	struct exchange *x;      /* that waits for the answer; NULL: nobody does */
@@ -364,8 +364,11 @@ static void *turn_run(void *arg)
 	struct web_turn *t = arg;
 	struct serve *serve = t->serve;
 	struct ctx ctx = {.arena = t->arena, .cancel = t->cancel};
-	struct agent_turn turn = {
-		.session = t->session, .text = t->text, .event = t->stream ? take_event : NULL, .arg = t};
+	struct agent_turn turn = {.session = t->session,
+				  .text = t->text,
+				  .key = t->key,
+				  .event = t->stream ? take_event : NULL,
+				  .arg = t};
 	struct agent_opts opts = {0};
 	struct agent_result result;
 	struct agent *agent = NULL;
@@ -446,6 +449,7 @@ static void start_turn(struct exchange *x, struct str session, struct str text, 
 		return;
 	}
 	t = turn_new(x, session, text);
+	t->key = arena_str(t->arena, exchange_header(x, "Idempotency-Key"));
 	if (tools && host_tools_new(t->arena, tools, tell_call, t, &t->host, &err) != 0) {
 		turn_end(t);
 		answer_error(x, &err);
@@ -538,6 +542,8 @@ void run_message(struct exchange *x)
 				    "the body is {\"text\": \"…\", \"tools\": […]}, and has nothing else");
 	if (r == 0 && (!session.len || session.len > PATH_NAME_MAX))
 		r = err_set(&err, ERR_INVALID, "the name of a session has 1 to %zu bytes", PATH_NAME_MAX);
+	if (r == 0)
+		r = agent_key_check(exchange_header(x, "Idempotency-Key"), &err);
 	if (r)
 		answer_error(x, &err);
 	else

@@ -206,6 +206,25 @@ bool config_disables(const struct config *config, const char *what)
 	return is_disabled(config->document, what);
 }
 
+static bool names_processor(const struct jv *list, const char *name)
+{
+	for (const struct jv_member *m = jv_first(list); m; m = m->next)
+		if (str_is(jv_str_of(m->value), name) || str_is(jv_str_of(m->value), "group:processor"))
+			return true;
+	return false;
+}
+
+bool config_has_processor(const struct config *config, const char *name, bool usual)
+{
+	const struct jv *own = jv_get(jv_get(config->document, "builtins"), name);
+
+	if (names_processor(config->tools_deny, name))
+		return false;
+	if (config->builtins_allow)
+		return names_processor(config->builtins_allow, name);
+	return jv_get_bool(own, "enabled", usual);
+}
+
 /* Parts whose tools go with them. */
 static void add_switched_off(struct arena *arena, struct jv **list, const struct jv *document)
 {

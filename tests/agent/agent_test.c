@@ -142,6 +142,104 @@ TEST(another_text_finishes_the_open_turn_first)
 	CHECK_INT(count_entries(&b, "turn"), 2);
 }
 
+struct given {
+	struct bench *bench;
+	struct str answer;
+	size_t times, closed; /* closed: turns that were, when the answer came */
+};
+
+static void take_answer(void *arg, const struct agent_result *result)
+{
+	struct given *given = arg;
+
+	given->answer = arena_str(given->bench->arena, result->answer);
+	given->closed = count_entries(given->bench, "turn");
+	given->times++;
+}
+
+static void say_as(struct bench *b, struct str model, struct agent_turn turn, struct agent_result *ret)
+{
+	struct agent_opts opts = {.model = model};
+	struct agent *agent;
+	struct err err;
+
+	turn.session = STR("s");
+	CHECK_OK(agent_open(b->ws, &opts, &agent, &err), err);
+	CHECK_OK(agent_run(agent, &b->ctx, &turn, ret, &err), err);
+	agent_close(agent);
+}
+
+TEST(an_answer_is_given_before_its_turn_is_closed)
+{
+	const char *const answers[] = {"'one'", NULL};
+	struct agent_result result;
+	struct bench b;
+	struct given given = {.bench = &b};
+
+	bench_open(&b, "");
+	say_as(&b, recording(b.arena, answers),
+	       (struct agent_turn){.text = STR("Go"), .answered = take_answer, .arg = &given}, &result);
+	CHECK_STR(given.answer, STR("one"));
+	CHECK_INT((int)given.closed, 0);
+	CHECK_INT(count_entries(&b, "turn"), 1);
+}
+
+TEST(a_turn_that_is_finished_first_gives_no_answer_of_its_own)
+{
+	const char *const one[] = {"[" CALL("a", "ls", "{}") "]", NULL};
+	const char *const two[] = {"'first'", "'second'", NULL};
+	struct agent_result result;
+	struct bench b;
+	struct given given = {.bench = &b};
+	struct err err;
+
+	bench_open(&b, "");
+	CHECK_ERR(say(&b, recording(b.arena, one), "One", &result, &err), err, ERR_NOT_FOUND);
+	say_as(&b, recording(b.arena, two),
+	       (struct agent_turn){.text = STR("Two"), .answered = take_answer, .arg = &given}, &result);
+	CHECK_STR(given.answer, STR("second"));
+	CHECK_INT((int)given.times, 1);
+}
+
+TEST(a_message_with_the_key_of_the_last_turn_is_not_asked_again)
+{
+	const char *const answers[] = {"'one'", "'two'", "'three'", NULL};
+	static const struct {
+		const char *key, *answer;
+	} messages[] = {{"k1", "one"}, {"k1", "one"}, {"k2", "two"}, {"k2", "two"}, {"", "three"}};
+	struct agent_result result;
+	struct bench b;
+	struct str model;
+
+	bench_open(&b, "");
+	model = recording(b.arena, answers);
+	for (size_t i = 0; i < COUNT(messages); i++) {
+		say_as(&b, model, (struct agent_turn){.text = STR("Go"), .key = str_of(messages[i].key)}, &result);
+		CHECK_STR(result.answer, str_of(messages[i].answer));
+	}
+}
+
+TEST(an_open_turn_of_another_key_is_finished_before_the_same_text_is_asked)
+{
+	const char *const one[] = {"[" CALL("a", "ls", "{}") "]", NULL};
+	const char *const two[] = {"'first'", "'second'", NULL};
+	struct agent_opts opts = {0};
+	struct agent_turn turn = {.session = STR("s"), .text = STR("Go"), .key = STR("k1")};
+	struct agent_result result;
+	struct agent *agent;
+	struct bench b;
+	struct err err;
+
+	bench_open(&b, "");
+	opts.model = recording(b.arena, one);
+	CHECK_OK(agent_open(b.ws, &opts, &agent, &err), err);
+	CHECK_ERR(agent_run(agent, &b.ctx, &turn, &result, &err), err, ERR_NOT_FOUND);
+	agent_close(agent);
+	turn.key = STR("k2");
+	say_as(&b, recording(b.arena, two), turn, &result);
+	CHECK_STR(result.answer, STR("second"));
+}
+
 TEST(without_a_text_the_last_answer_is_given_and_nothing_is_asked)
 {
 	const char *const answers[] = {"'Hello.'", NULL};

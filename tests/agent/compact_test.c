@@ -139,6 +139,32 @@ TEST(a_conversation_that_the_model_finds_too_long_is_compacted_once)
 	CHECK_HAS(sent(stub, 4), STR("LATER"));
 }
 
+#define LARGE(text)                                                                                                    \
+	STUB_STREAM "data: {\"choices\":[{\"delta\":{\"content\":\"" text "\"},\"finish_reason\":\"stop\"}],"          \
+		    "\"usage\":{\"prompt_tokens\":90000,\"completion_tokens\":9}}\n\n"
+
+/* It would be summarised again before each question, until one is answered. */
+TEST(what_requests_had_before_a_compaction_does_not_count_after_it)
+{
+	const char *const answers[] = {LARGE("one"), ANSWER("NO_REPLY"), ANSWER("SUMMARY"), FAILS, NULL};
+	struct stub *stub = stub_start(answers);
+	struct agent_result result;
+	struct agent_opts opts = {0};
+	struct agent *agent;
+	struct jv *status;
+	struct bench b;
+	struct err err;
+
+	open_with(&b, stub, "auto_compact: {trigger: 0.9}");
+	CHECK_OK(say(&b, STR_NONE, long_text(&b, "ALPHA"), &result, &err), err);
+	CHECK_ERR(say(&b, STR_NONE, "And?", &result, &err), err, ERR_INVALID);
+	CHECK_OK(agent_open(b.ws, &opts, &agent, &err), err);
+	CHECK_OK(agent_status(agent, &b.ctx, STR("s"), &status, &err), err);
+	agent_close(agent);
+	CHECK_INT(count_entries(&b, "compaction"), 1);
+	CHECK(jv_get_int(status, "tokens", 90000) < 50000);
+}
+
 TEST(without_compaction_a_conversation_that_is_too_long_is_an_error)
 {
 	const char *const answers[] = {TOO_LONG, NULL};
@@ -186,6 +212,29 @@ TEST(undo_takes_the_last_turn_back_with_its_changes)
 	CHECK_INT(jv_get_int(report, "changes", 0), 2);
 	CHECK_STR(content_of(&b, "x"), STR("1"));
 	CHECK_ERR(store_stat(workspace_files(b.ws), &b.ctx, (struct wpath){STR("y")}, NULL, &err), err, ERR_NOT_FOUND);
+}
+
+/* Else a conversation whose largest turn was taken back would be summarised for nothing. */
+TEST(a_turn_that_was_taken_back_does_not_count_against_the_window)
+{
+	const char *const answers[] = {"'one'", "'two'", NULL};
+	struct agent_result result;
+	struct jv *before, *after, *undone;
+	struct agent_opts opts = {0};
+	struct agent *agent;
+	struct bench b;
+	struct err err;
+
+	bench_open(&b, "");
+	opts.model = recording(b.arena, answers);
+	CHECK_OK(say(&b, opts.model, "One", &result, &err), err);
+	CHECK_OK(agent_open(b.ws, &opts, &agent, &err), err);
+	CHECK_OK(agent_status(agent, &b.ctx, STR("s"), &before, &err), err);
+	CHECK_OK(say(&b, opts.model, long_text(&b, "Two"), &result, &err), err);
+	CHECK_OK(agent_undo(agent, &b.ctx, STR("s"), &undone, &err), err);
+	CHECK_OK(agent_status(agent, &b.ctx, STR("s"), &after, &err), err);
+	agent_close(agent);
+	CHECK_INT(jv_get_int(after, "tokens", 0), jv_get_int(before, "tokens", 1));
 }
 
 TEST(redo_brings_back_a_turn_and_its_changes_until_something_else_is_said)

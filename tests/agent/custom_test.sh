@@ -87,6 +87,15 @@ out=$(run "$(use 1 save_it '{"text":"kept"}'),$(use 2 peek '{}')")
 say "a tool with the right to write changes files, as revisions" $?
 output 2 <<<"$out" | grep -q 'no secret' && ! $stead cat peeked.txt >/dev/null 2>&1
 say "a tool without rights changes nothing and sees no variables" $?
+describe() { printf '{"name":"%s","description":"Touches.","command":["sh","-c","%s"],"input_schema":{"type":"object"}}' "$1" "$2" >"$home/tools/$1.json"; }
+describe touches 'touch saved.txt; cp saved.txt again; cp again saved.txt; rm again; echo told'
+describe ruins 'rm saved.txt; echo x >one.txt; echo told'
+out=$(run "$(use 1 peek '{}'),$(use 2 touches '{}'),$(use 3 ruins '{}')")
+[ "$(output 1 <<<"$out")" = '"output": "no secret\n[not kept: peeked.txt; tools/peek.py may only read the files, a person can give it files=write]\n"' ] &&
+	[ "$(output 2 <<<"$out")" = '"output": "told\n"' ] &&
+	[ "$(output 3 <<<"$out")" = '"output": "told\n[not kept: one.txt and 1 more; tools/ruins.json may only read the files, a person can give it files=write]\n"' ] &&
+	[ "$($stead cat saved.txt)" = kept ]
+say "the model learns that what a tool without the right wrote is gone" $?
 # Calls after each other in one worker: variables, directories and processes of one are not there for the next, files are.
 cat >"$home/tools/count.py" <<'PY'
 # stead: files=write

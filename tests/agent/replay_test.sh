@@ -30,6 +30,12 @@ for from in 1 2 3 4; do
 	out=$($stead replay s --from $from --json) && grep -q '"same": true,' <<<"$out"
 	say "from step $from, with nothing changed, transcript and files are the same" $?
 done
+{
+	echo '{"type":"message","role":"assistant","content":"begun","stop":"paused"}'
+	answer '"ended"'
+} >"$dir/paused"
+[ "$($stead run -m "replay:$dir/paused" --session paused Go)" = ended ] && $stead replay paused --json >"$dir/out" && grep -q '"same": true,' "$dir/out"
+say "a turn that went on after an answer that was paused does so again" $?
 out=$($stead replay s --from 2 --model "replay:$dir/two")
 [ $? = 1 ] && grep -q 'step 2: different' <<<"$out" && grep -q 'step 4: the same' <<<"$out" && grep -q 'file differs: x' <<<"$out"
 say "another model gives other calls, answers and files" $?

@@ -35,6 +35,11 @@ OPENAI_API_KEY=k $stead run $nobody --session t Two >/dev/null 2>&1
 $stead run $model --session t Two >"$dir/out" 2>"$dir/err"
 [ ! -s "$dir/err" ] && [ "$(cat "$dir/out")" = first ]
 say "its own message again finishes it without a word" $?
+for key in a a b; do $stead run $model --session k --key $key Again; done >"$dir/out" 2>"$dir/err"
+[ "$(tr '\n' ' ' <"$dir/out")" = 'first first second ' ] && [ ! -s "$dir/err" ]
+say "a message with a key is asked once, and its answer is printed each time" $?
+$stead run $model --session k --key b Other 2>&1 >/dev/null | grep -q 'with another text; its answer follows$'
+say "a person learns that a key belongs to another text" $?
 printf 'policy: {rules: [{id: care, effect: ask, tool: write_file}]}\n' >"$dir/ws/default/agent.yaml"
 $stead run $model --session p One >/dev/null 2>"$dir/err"
 [ $? = 6 ] && grep -q 'waits for approval' "$dir/err" && $stead run $model --session p Other >/dev/null 2>"$dir/err"
@@ -65,6 +70,15 @@ if command -v script >/dev/null; then
 	! grep -q $'[\e\a]' "$dir/out" && ! grep -q $'\xc2\x9b' "$dir/out" && [ "$(grep -c $'one\xef\xbf\xbd\\[2J\xef\xbf\xbd31m\ttwo\xef\xbf\xbd' "$dir/out")" = 3 ] &&
 		$stead run -m "replay:$dir/forged" --session f3 Go | grep -q $'one\e\\[2J'
 	say "a terminal shows what a model says without its control characters, and a pipe gets every byte" $?
+	answer '[{"type":"text","text":"pay \u202e05\u202c \u2067now\u2069 \u200fok"}]' >"$dir/turned"
+	script -qefc "$stead run -m replay:$dir/turned --session f4 Go" /dev/null </dev/null >"$dir/out"
+	grep -q $'pay \xef\xbf\xbd05\xef\xbf\xbd \xef\xbf\xbdnow\xef\xbf\xbd \xe2\x80\x8fok' "$dir/out" &&
+		$stead run -m "replay:$dir/turned" --session f5 Go | grep -q $'pay \xe2\x80\xae05'
+	say "a terminal shows no characters that turn the order of what a model says around" $?
+	$stead call create_task $'{"description":"do \xe2\x80\xaethis\xc2\x9b31m"}' >/dev/null
+	script -qefc "$stead tasks; $stead status; $stead schedule next $'\xe2\x80\xae\xc2\x9b'" /dev/null </dev/null >"$dir/out"
+	grep -q 'this' "$dir/out" && grep -q 'schedule' "$dir/out" && ! grep -q $'\xe2\x80\xae' "$dir/out" && ! grep -q $'\xc2\x9b' "$dir/out"
+	say "nor do lists and errors" $?
 	# exec: a shell that stays in between gets the Ctrl-C as well, and dies of it when the chat has ended
 	coproc TERMINAL { TERM=xterm script -qefc "exec $stead chat -m replay:$dir/talk --session keys" /dev/null; }
 	terminal=$TERMINAL_PID out=${TERMINAL[0]} in=${TERMINAL[1]}
@@ -87,6 +101,10 @@ fi
 answer '[]' >"$dir/empty"
 $stead run -m "replay:$dir/empty" --session e Go >"$dir/out" 2>"$dir/err" && grep -q 'an empty answer$' "$dir/err"
 say "a person learns that an answer is empty" $?
+echo '{"type":"message","role":"assistant","content":"half","stop":"full"}' >"$dir/full"
+$stead run -m "replay:$dir/full" --session full Go >/dev/null 2>"$dir/err" && grep -q "fills the model's window" "$dir/err" &&
+	$stead run -m "replay:$dir/full" --session full2 --json Go | grep -q '"cut": true'
+say "a person learns that an answer was cut at the end of the model's window" $?
 printf 'model: {model: "openai:x", max_turns: 1}\n' >"$dir/ws/default/agent.yaml"
 $stead run $model --session limit One >/dev/null 2>&1
 [ $? = 15 ] && $stead run $model --session limit --resume >"$dir/out" 2>"$dir/err"

@@ -73,6 +73,8 @@ proved heartbeat.interval_minutes tests/runner/runner_test.c the_heartbeat_is_du
 proved heartbeat.suppress_ok tests/runner/runner_test.c an_answer_of_heartbeat_ok_is_sent_only_if_that_is_wanted
 proved heartbeat.when tests/runner/runner_test.c a_heartbeat_on_changes
 effect builtins.cron.enabled 'builtins: {cron: {enabled: true}}' 'builtins: {cron: {enabled: false}}' 'stead tools'
+proved builtins.timestamp.enabled tests/runner/desk_test.c messages_begin_with_their_time
+proved builtins.docling.enabled tests/home/uploads/uploads_test.c builtins_of_openpaw_decide
 effect builtins.cron.config.max_tasks 'builtins: {cron: {config: {max_tasks: 0}}}' 'builtins: {cron: {config: {max_tasks: 1}}}' \
 	'stead call schedule_every interval_seconds=600 prompt=x | cut -c1-9'
 effect builtins.cron.config.min_interval_seconds 'builtins: {cron: {config: {min_interval_seconds: 60}}}' 'name: x' \

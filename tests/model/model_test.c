@@ -170,6 +170,24 @@ TEST(a_call_that_the_token_limit_cut_is_left_out)
 	CHECK_INT(jv_count(f.answer.content), 1);
 }
 
+TEST(an_input_that_comes_with_the_begin_of_its_call_counts)
+{
+	const char *const answers[] = {
+		STUB_STREAM A_START
+		"event: content_block_start\ndata: {\"type\":\"content_block_start\",\"index\":0,"
+		"\"content_block\":{\"type\":\"tool_use\",\"id\":\"t\",\"name\":\"read_file\",\"input\":{"
+		"\"path\":\"x\"}}}\n\n"
+		"event: message_delta\ndata: "
+		"{\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"tool_use\"}}\n\n"
+		"event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n",
+		NULL};
+	struct fix f;
+
+	fix_open(&f, "anthropic", answers);
+	CHECK_OK(ask_with(&f, HELLO), f.err);
+	CHECK_STR(jv_get_str(jv_get(jv_at(f.answer.content, 0), "input"), "path"), STR("x"));
+}
+
 TEST(chat_calls_without_index_and_id_are_told_apart)
 {
 	const char *const answers[] = {
@@ -186,6 +204,20 @@ TEST(chat_calls_without_index_and_id_are_told_apart)
 	CHECK_STR(json(&f, f.answer.content),
 		  STR("[{\"type\":\"tool_use\",\"id\":\"call_1\",\"name\":\"a\",\"input\":{}},"
 		      "{\"type\":\"tool_use\",\"id\":\"call_2\",\"name\":\"b\",\"input\":{\"x\":1}}]"));
+}
+
+TEST(arguments_that_are_an_object_count_as_its_text)
+{
+	const char *const answers[] = {
+		STUB_STREAM
+		"data: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"index\":0,\"id\":\"a\",\"function\":{\"name\":"
+		"\"read_file\",\"arguments\":{\"path\":\"x\"}}}]},\"finish_reason\":\"tool_calls\"}]}\n\n",
+		NULL};
+	struct fix f;
+
+	fix_open(&f, "openai", answers);
+	CHECK_OK(ask_with(&f, HELLO), f.err);
+	CHECK_STR(jv_get_str(jv_get(jv_at(f.answer.content, 0), "input"), "path"), STR("x"));
 }
 
 TEST(calls_with_the_same_id_are_told_apart)
@@ -382,6 +414,7 @@ TEST(what_will_not_pass_is_not_tried_again)
 	} cases[] = {
 		{"HTTP/1.1 401 No\r\ncontent-length: 0\r\n\r\n", ERR_UNAUTHENTICATED},
 		{"HTTP/1.1 404 No\r\ncontent-length: 0\r\n\r\n", ERR_NOT_FOUND},
+		{"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n{}", ERR_UNSUPPORTED},
 		{"HTTP/1.1 500 No\r\nx-should-retry: false\r\ncontent-length: 0\r\n\r\n", ERR_UNAVAILABLE},
 		{"HTTP/1.1 429 No\r\ncontent-length: 45\r\n\r\n{\"error\":{\"code\":\"insufficient_quota\",\"x\":1}} ",
 		 ERR_QUOTA},

@@ -692,6 +692,25 @@ TEST(collected_messages_are_one_turn)
 	CHECK_INT(c.service.questions, 1);
 }
 
+TEST(messages_begin_with_their_time_if_that_is_wanted)
+{
+	static struct scene c;
+
+	scene_open(&c, ANN, "timezone: Asia/Kathmandu\nbuiltins: {timestamp: {enabled: true}}\n" AT_ONCE);
+	ann_says(&c, "hello");
+	AWAIT(&c.service, was_sent(&c.service, 42, "+05:45]\nhello"));
+	CHECK(was_sent(&c.service, 42, "echo: [20"));
+}
+
+TEST(a_denied_timestamp_is_left_out)
+{
+	static struct scene c;
+
+	scene_open(&c, ANN, "builtins: {deny: ['group:processor'], timestamp: {enabled: true}}\n" AT_ONCE);
+	ann_says(&c, "hello");
+	AWAIT(&c.service, was_sent(&c.service, 42, "echo: hello"));
+}
+
 TEST(what_does_not_fit_into_the_queue_is_refused_with_a_sentence)
 {
 	static struct scene c;

@@ -49,6 +49,18 @@ TEST(a_message_is_answered_and_the_conversation_can_be_read)
 	CHECK_STR(jv_get_str(v, "answer"), STR("Again."));
 }
 
+TEST(a_message_with_the_key_of_the_last_one_gets_its_answer_again)
+{
+	static const char key[] = "Idempotency-Key: 5f2c\r\n", other[] = "Idempotency-Key: 6a01\r\n";
+	static struct site s;
+
+	start(&s);
+	for (int i = 0; i < 2; i++)
+		CHECK_STR(jv_get_str(json_of(&s, say(&s, key, "{\"text\":\"Write it\"}")), "answer"), STR("Done."));
+	CHECK_STR(jv_get_str(json_of(&s, say(&s, other, "{\"text\":\"Write it\"}")), "answer"), STR("Again."));
+	CHECK_STATUS(say(&s, arena_printf(s.arena, "Idempotency-Key: %0300d\r\n", 1).ptr, "{\"text\":\"x\"}"), 400);
+}
+
 TEST(a_stream_shows_what_happens)
 {
 	static struct site s;

@@ -221,8 +221,11 @@ static bool matches(struct str rule, struct str ending, struct str mime)
 
 static const struct jv *converter_for(struct workspace *ws, struct str name, struct str mime)
 {
-	const struct jv *all = jv_get(jv_get(workspace_config(ws)->document, "uploads"), "converters");
+	const struct config *config = workspace_config(ws);
+	const struct jv *all = jv_get(jv_get(config->document, "uploads"), "converters");
 
+	if (!config_has_processor(config, str_starts(mime, STR("audio/")) ? "whisper" : "docling", true))
+		return NULL;
 	for (const struct jv_member *c = jv_first(all); c; c = c->next)
 		for (const struct jv_member *m = jv_first(jv_get(c->value, "match")); m; m = m->next)
 			if (matches(jv_str_of(m->value), ending_of(name), mime))

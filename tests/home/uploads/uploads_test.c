@@ -132,6 +132,36 @@ TEST(a_converter_makes_the_text_beside_the_file)
 	bench_close(&b);
 }
 
+TEST(builtins_of_openpaw_decide_whether_files_are_converted)
+{
+	static const struct {
+		const char *builtins;
+		bool document, sound; /* converted */
+	} cases[] = {{"{deny: [docling]}", false, true},
+		     {"{docling: {enabled: false}}", false, true},
+		     {"{whisper: {enabled: false}}", true, false},
+		     {"{deny: [docling, whisper]}", false, false},
+		     {"{allow: [file_persistence, docling]}", true, false},
+		     {"{deny: [plan]}", true, true}};
+
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		struct bench b;
+		const struct jv *document, *sound;
+		char yaml[300];
+
+		snprintf(yaml, sizeof(yaml),
+			 "builtins: %s\nuploads:\n  converters:\n"
+			 "    - {match: [.cp, 'audio/*'], command: [cat, '{in}']}\n",
+			 cases[i].builtins);
+		open_with(&b, yaml);
+		document = good(&b, "save_upload", "{'name':'a.cp','content':'aGVsbG8K'}");
+		sound = good(&b, "save_upload", "{'name':'a.ogg','mime':'audio/ogg','content':'aGVsbG8K'}");
+		CHECK_INT(jv_get(document, "text") != NULL, cases[i].document);
+		CHECK_INT(jv_get(sound, "text") != NULL, cases[i].sound);
+		bench_close(&b);
+	}
+}
+
 TEST(a_converter_that_fails_is_told_of_and_the_file_is_kept)
 {
 	static const struct {
