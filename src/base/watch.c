@@ -56,6 +56,21 @@ static bool join(char *out, size_t size, const char *dir, const char *name)
 	return snprintf(out, size, "%s%s%s", dir, dir[0] && name[0] ? "/" : "", name) < (int)size;
 }
 
+bool watch_add_above(struct watch *w, uint32_t events)
+{
+	char above[PATH_LEN_MAX * 4];
+	bool is_missing = join(above, sizeof(above), w->root, "");
+	char *slash;
+
+	while (is_missing && (slash = strrchr(above, '/'))) {
+		slash[slash == above] = '\0'; /* of "/name" the '/' is the directory */
+		if (inotify_add_watch(w->fd, above, events | IN_ONLYDIR | IN_ONESHOT) >= 0)
+			return true;
+		is_missing = errno == ENOENT && slash != above;
+	}
+	return false;
+}
+
 int watch_add(struct watch *w, const char *below, uint32_t events)
 {
 	uint32_t mask = events | IN_ONLYDIR | IN_DONT_FOLLOW | IN_EXCL_UNLINK;

@@ -25,6 +25,8 @@ bool watch_sees_all(const char *dir);
 bool watch_open(struct watch *w, const char *root);
 void watch_close(struct watch *w);
 
+/* The nearest directory above root that exists, for one event. That has no path. False: nothing can be watched. */
+bool watch_add_above(struct watch *w, uint32_t events);
 /* The directory `below` root ("": root itself). 0, or errno. */
 int watch_add(struct watch *w, const char *below, uint32_t events);
 struct watch_tree {

@@ -85,6 +85,51 @@ static bool is_fleeting(struct str url)
 	       str_is(url, "temp") || str_starts(url, STR("temp:")) || place_is_spec(url);
 }
 
+/* The workspace whose name is nearest to one that does not exist, or NULL. */
+static const char *near_workspace(struct cli *cli, const struct workspace_opts *opts)
+{
+	struct arena *arena = cli->ctx.arena;
+	struct jv *names = jv_array(arena), *bad = jv_array(arena);
+	const char **words, *near = NULL;
+	struct store *base;
+	struct err ignored;
+	struct str dir;
+	size_t count = 0;
+
+	if (workspace_open_store(arena, opts->store_url, false, false, &base, &dir, &ignored) != 0)
+		return NULL;
+	if (workspace_names(&cli->ctx, base, names, bad, &ignored) == 0) {
+		words = ARENA_ARRAY(arena, const char *, jv_count(names) + 1);
+		for (const struct jv_member *m = jv_first(names); m; m = m->next)
+			if (!str_eq(m->value->u.s, opts->name))
+				words[count++] = arena_cstr(arena, m->value->u.s);
+		near = str_nearest(opts->name, words, count);
+	}
+	store_destroy(base);
+	return near;
+}
+
+/* Opens a workspace for a door of programs, which makes one that is missing; and says so, since a mistyped name would
+   go unnoticed. */
+static int open_or_make(struct cli *cli, struct workspace_opts *opts, struct workspace **ret_ws, struct err *err)
+{
+	const char *near;
+	int r;
+
+	opts->create = false;
+	r = workspace_open(opts, ret_ws, err);
+	if (r != -ERR_NOT_FOUND)
+		return r;
+	opts->create = true;
+	r = workspace_open(opts, ret_ws, err);
+	if (r)
+		return r;
+	near = near_workspace(cli, opts);
+	fprintf(stderr, "stead: there was no workspace '%.*s', so it was made%s%s%s\n", STR_ARG(opts->name),
+		near ? "; there is also '" : "", near ? near : "", near ? "'" : "");
+	return 0;
+}
+
 static int open_workspace(struct cli *cli, struct workspace_opts *opts, enum cli_use use, struct workspace **ret_ws,
 			  struct err *err)
 {
@@ -98,6 +143,8 @@ static int open_workspace(struct cli *cli, struct workspace_opts *opts, enum cli
 		opts->name = directory_workspace(cli->ctx.arena, opts->files_dir);
 	opts->create = use == CLI_SERVES || is_fleeting(opts->store_url) || (use == CLI_CHANGES && is_own) ||
 		       (use == CLI_WRITES && (is_own || !opts->name.len || str_is(opts->name, "default")));
+	if (use == CLI_SERVES && !is_own && opts->name.len && !is_fleeting(opts->store_url))
+		return open_or_make(cli, opts, ret_ws, err);
 	r = workspace_open(opts, ret_ws, err);
 	if (r != -ERR_NOT_FOUND || use != CLI_READS || !is_own)
 		return r;
@@ -105,6 +152,15 @@ static int open_workspace(struct cli *cli, struct workspace_opts *opts, enum cli
 	opts->store_url = STR("memory:");
 	opts->create = true;
 	return workspace_open(opts, ret_ws, err);
+}
+
+static const char *missing_hint(struct cli *cli, const struct workspace_opts *opts)
+{
+	const char *near = opts->name.len ? near_workspace(cli, opts) : NULL;
+
+	if (!near)
+		return "'stead list' shows the workspaces there are";
+	return arena_printf(cli->ctx.arena, "did you mean '%s'? 'stead list' shows the workspaces there are", near).ptr;
 }
 
 static struct workspace_opts opts_of(const struct cli *cli)
@@ -152,7 +208,7 @@ int cli_open(struct cli *cli, enum cli_use use, struct err *err)
 		return check_root(cli, cli_setting(cli, "root"), err);
 	}
 	if (r == -ERR_NOT_FOUND && !opts.files_dir.len && !err->sys)
-		cli->hint = "'stead list' shows the workspaces there are";
+		cli->hint = missing_hint(cli, &opts);
 	return r;
 }
 

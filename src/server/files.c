@@ -381,25 +381,46 @@ static void answer_change_error(struct exchange *x, const struct err *err)
 		answer_error(x, err);
 }
 
-void run_file_put(struct exchange *x)
+/* Without a condition of the client, a file that is not there is written as a new one: so the answer can say that it
+   was created, and is right when another request creates it at the same time. */
+static int write_body(struct exchange *x, struct wpath path, struct store_cond cond, struct store_stat *ret_stat,
+		      bool *ret_created, struct err *err)
 {
-	struct web_call *call = call_of(x);
 	struct body_source body = {.x = x};
 	struct source source = {.bytes = x->body};
 	struct ctx ctx = exchange_change_ctx(x);
+	bool asks = cond.kind == STORE_ANY;
+	int r;
+
+	if (x->body_fd >= 0)
+		source = (struct source){.pull = pull_body, .rewind = rewind_body, .arg = &body};
+	if (asks && store_stat(exchange_files(x), &ctx, path, ret_stat, err) == -ERR_NOT_FOUND)
+		cond.kind = STORE_ABSENT;
+	r = store_write_stream(exchange_files(x), &ctx, path, &source, cond, ret_stat, err);
+	if (r == -ERR_EXISTS && asks) {
+		cond.kind = STORE_ANY;
+		body.at = 0;
+		r = store_write_stream(exchange_files(x), &ctx, path, &source, cond, ret_stat, err);
+	}
+	*ret_created = cond.kind == STORE_ABSENT;
+	return r;
+}
+
+void run_file_put(struct exchange *x)
+{
+	struct web_call *call = call_of(x);
 	struct jv *v = jv_object(x->arena);
 	struct store_cond cond = {0};
 	struct store_stat stat;
 	struct wpath path;
 	struct err err = {0};
+	bool created = false;
 	int r = target_path(x->arena, call->rest, &path, &err);
 
-	if (x->body_fd >= 0)
-		source = (struct source){.pull = pull_body, .rewind = rewind_body, .arg = &body};
 	if (r == 0)
 		r = condition_of(x, path, &cond, &err);
 	if (r == 0)
-		r = store_write_stream(exchange_files(x), &ctx, path, &source, cond, &stat, &err);
+		r = write_body(x, path, cond, &stat, &created, &err);
 	if (r) {
 		answer_change_error(x, &err);
 		return;
@@ -408,7 +429,7 @@ void run_file_put(struct exchange *x)
 	jv_set_int(x->arena, v, "size", (int64_t)stat.size);
 	jv_set_str(x->arena, v, "version", stat.version);
 	exchange_add_header(x, "ETag", etag(x->arena, stat.version));
-	answer_json(x, cond.kind == STORE_ABSENT ? 201 : 200, v);
+	answer_json(x, created ? 201 : 200, v);
 }
 
 void run_file_delete(struct exchange *x)

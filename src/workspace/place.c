@@ -266,6 +266,22 @@ static const struct jv *read_users(struct arena *arena, const struct jv *documen
 	return users;
 }
 
+/* Where the workspaces of a stead.yaml without a store are. */
+static int unnamed_store(struct arena *arena, struct place_config *c, struct err *err)
+{
+	struct str set = str_of(env_process("STEAD_STORE"));
+
+	if (place_is_spec(set) || workspace_is_temp(set))
+		return err_set(
+			err, ERR_INVALID,
+			"%.*s names no store, and the one of $STEAD_STORE cannot be used with it; write \"store\" "
+			"into the file",
+			STR_ARG(c->file));
+	c->store = set.len && !str_starts(set, STR(CONFIG_SCHEME)) ? workspace_url(arena, set)
+								   : workspace_default_store(arena);
+	return 0;
+}
+
 int place_read(struct arena *arena, struct str url, struct place_config *ret, struct err *err)
 {
 	struct place_config c = {.replicas = 1};
@@ -310,8 +326,9 @@ int place_read(struct arena *arena, struct str url, struct place_config *ret, st
 	}
 	c.state = url_in(arena, c.file, jv_get_str(document, "state"));
 	c.templates = url_in(arena, c.file, jv_get_str(document, "templates"));
-	if (!c.store.len)
-		c.store = workspace_default_store(arena);
+	r = c.store.len ? 0 : unnamed_store(arena, &c, err);
+	if (r)
+		return r;
 	c.server = jv_get(document, "server");
 	c.replicas = (uint64_t)jv_get_int(document, "replicas", 1);
 	c.scope = scope_of(jv_get_str(document, "isolation"));

@@ -29,7 +29,7 @@ TEST(an_item_goes_from_its_brief_to_a_checked_deliverable)
 		      "{\"title\":\"Compare\",\"description\":\"Which?\",\"checks\":[{\"path\":\"artifacts/r.json\","
 		      "\"min_size\":3,\"json_schema\":{\"type\":\"object\",\"required\":[\"best\"]}}]}");
 	CHECK_STR(get(&s, at(&s, item, "/files/TASK.md")).body, STR("# Compare\n\nWhich?\n"));
-	CHECK_STATUS(ask(&s, "PUT", at(&s, item, "/files/artifacts/r.json"), NULL, STR("{\"worst\":1}")), 200);
+	CHECK_STATUS(ask(&s, "PUT", at(&s, item, "/files/artifacts/r.json"), NULL, STR("{\"worst\":1}")), 201);
 	reply = ask(&s, "PATCH", at(&s, item, ""), NULL,
 		    STR("{\"status\":\"completed\",\"result_summary\":\"The second draft is the better one.\","
 			"\"artifacts\":[\"/task/artifacts/r.json\"]}"));
@@ -107,8 +107,8 @@ TEST(the_changes_of_an_item_are_its_events)
 	site_start(&s, true);
 	create(&s, "{\"title\":\"Another\"}");
 	item = create(&s, "{\"title\":\"Watched\"}");
-	CHECK_STATUS(ask(&s, "PUT", "/v1/workspaces/demo/files/x.md", NULL, STR("x")), 200);
-	CHECK_STATUS(ask(&s, "PUT", at(&s, item, "/files/artifacts/a.md"), NULL, STR("x")), 200);
+	CHECK_STATUS(ask(&s, "PUT", "/v1/workspaces/demo/files/x.md", NULL, STR("x")), 201);
+	CHECK_STATUS(ask(&s, "PUT", at(&s, item, "/files/artifacts/a.md"), NULL, STR("x")), 201);
 	CHECK_STATUS(ask(&s, "POST", at(&s, item, "/comments"), NULL, STR("{\"body\":\"well\"}")), 201);
 	changes = jv_get(json_of(&s, get(&s, at(&s, item, "/events?since=0&wait=0"))), "changes");
 	CHECK_INT(jv_count(changes), 5);
@@ -173,7 +173,7 @@ TEST(clients_of_wacht_find_what_they_expect)
 	v = json_of(&s, get(&s, arena_printf(s.arena, "%s/filesystem?path=/task/artifacts", front).ptr));
 	CHECK_INT(jv_count(jv_get(v, "entries")), 0);
 	CHECK_STATUS(get(&s, arena_printf(s.arena, "%s/filesystem?path=/task/none", front).ptr), 404);
-	CHECK_STATUS(ask(&s, "PUT", at(&s, item, "/files/artifacts/film.mp4"), NULL, STR("0123456789")), 200);
+	CHECK_STATUS(ask(&s, "PUT", at(&s, item, "/files/artifacts/film.mp4"), NULL, STR("0123456789")), 201);
 	v = json_of(&s, get(&s, arena_printf(s.arena, "%s/filesystem?path=/task/artifacts", front).ptr));
 	CHECK_STR(jv_get_str(jv_at(jv_get(v, "entries"), 0), "name"), STR("film.mp4"));
 	CHECK_STR(jv_get_str(jv_at(jv_get(v, "entries"), 0), "kind"), STR("file"));
@@ -503,7 +503,7 @@ TEST(a_lane_keeps_files_below_its_two_directories_and_nowhere_else)
 	site_start(&s, true);
 	id = make_thread(&s);
 	base = arena_printf(s.arena, "/v1/workspaces/demo/boards/main/threads/%.*s/files", STR_ARG(id)).ptr;
-	CHECK_STATUS(ask(&s, "PUT", arena_printf(s.arena, "%s/workspace/n.md", base).ptr, NULL, STR("mine")), 200);
+	CHECK_STATUS(ask(&s, "PUT", arena_printf(s.arena, "%s/workspace/n.md", base).ptr, NULL, STR("mine")), 201);
 	CHECK_STATUS(ask(&s, "PUT", arena_printf(s.arena, "%s/other/n.md", base).ptr, NULL, STR("mine")), 403);
 	CHECK_STATUS(ask(&s, "PUT", arena_printf(s.arena, "%s/workspace", base).ptr, NULL, STR("mine")), 400);
 	CHECK_STR(get(&s, arena_printf(s.arena, "%s/workspace/n.md", base).ptr).body, STR("mine"));

@@ -44,8 +44,8 @@ def make_files(url):
         size = choice.choice([0, 1, 511, 512, 513, 4096, 262143, 262144, 262145, 700001])
         files[f"many/{i:03}.bin"] = choice.randbytes(size)
     for name, content in files.items():
-        call(f"{url}/files/top/{urllib.parse.quote(name)}", "PUT", content)
-    call(f"{url}/files/other.md", "PUT", b"not in it")
+        call(f"{url}/files/top/{urllib.parse.quote(name)}", "PUT", content, status=201)
+    call(f"{url}/files/other.md", "PUT", b"not in it", status=201)
     return {"top/" + name.replace("\\", "_"): content for name, content in files.items()}
 
 
@@ -93,7 +93,7 @@ def a_large_archive_costs_little_memory(url, server, files):
     for i in range(4):
         content = block * (LARGE_MIB // 4)
         parts[f"large/{i}"] = hashlib.sha256(content).hexdigest()
-        call(f"{url}/files/large/{i}", "PUT", content)
+        call(f"{url}/files/large/{i}", "PUT", content, status=201)
     before = memory_of(server)
     for format in ["zip", "tar"]:
         with urllib.request.urlopen(f"{url}/download?path=large&format={format}") as answer:

@@ -7,7 +7,7 @@
 
 static void put(struct site *s, const char *name)
 {
-	CHECK_STATUS(ask(s, "PUT", arena_printf(s->arena, FILES "/%s", name).ptr, NULL, STR("x")), 200);
+	CHECK_STATUS(ask(s, "PUT", arena_printf(s->arena, FILES "/%s", name).ptr, NULL, STR("x")), 201);
 }
 
 static void watch(struct wire *w, struct site *s, const char *target, const char *extra)
@@ -208,8 +208,8 @@ TEST(hidden_files_and_other_users_are_not_in_the_feed)
 	struct str text;
 
 	site_start(&s, true);
-	CHECK_STATUS(ask(&s, "PUT", FILES "/mine", "Stead-User: alice\r\n", STR("x")), 200);
-	CHECK_STATUS(ask(&s, "PUT", FILES "/yours", "Stead-User: bob\r\n", STR("x")), 200);
+	CHECK_STATUS(ask(&s, "PUT", FILES "/mine", "Stead-User: alice\r\n", STR("x")), 201);
+	CHECK_STATUS(ask(&s, "PUT", FILES "/yours", "Stead-User: bob\r\n", STR("x")), 201);
 	put(&s, "shared");
 	text = ask(&s, "GET", EVENTS "?since=0&wait=0", "Stead-User: alice\r\n", STR_NONE).body;
 	CHECK_HAS(text, STR("\"mine\""));

@@ -33,13 +33,29 @@ TEST(what_was_put_is_what_is_got)
 		struct str bytes = some_bytes(&s, sizes[i]);
 		struct reply reply = put(&s, "dir/a%20b%25.bin", NULL, bytes);
 
-		CHECK_STATUS(reply, 200);
+		CHECK_STATUS(reply, i ? 200 : 201);
 		CHECK_INT(jv_get_int(json_of(&s, reply), "size", -1), (int64_t)sizes[i]);
 		CHECK_STR(jv_get_str(json_of(&s, reply), "path"), STR("dir/a b%.bin"));
 		reply = get(&s, FILES "/dir/a%20b%25.bin");
 		CHECK_STATUS(reply, 200);
 		CHECK(str_eq(reply.body, bytes));
 	}
+}
+
+TEST(a_file_is_created_once)
+{
+	static struct site s;
+	struct reply reply;
+
+	site_start(&s, true);
+	reply = put(&s, "a", NULL, STR("one"));
+	CHECK_STATUS(reply, 201);
+	CHECK_STATUS(put(&s, "a", NULL, STR("two")), 200);
+	CHECK_STATUS(put(&s, "a", if_match(&s, head_value(get(&s, FILES "/a").head, "ETag")), STR("three")), 200);
+	CHECK_STR(get(&s, FILES "/a").body, STR("three"));
+	CHECK_STATUS(ask(&s, "DELETE", FILES "/a", NULL, STR_NONE), 204);
+	CHECK_STATUS(put(&s, "a", NULL, STR("four")), 201);
+	CHECK_STATUS(put(&s, "a/b", NULL, STR("below a file")), 400);
 }
 
 TEST(a_chunked_body_is_a_body)
@@ -51,7 +67,7 @@ TEST(a_chunked_body_is_a_body)
 	wire_open(&w, &s);
 	wire_send(&w, STR("PUT " FILES "/c HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
 			  "3\r\nabc\r\n4\r\ndefg\r\n0\r\n\r\n"));
-	CHECK_STATUS(wire_read(&w, false), 200);
+	CHECK_STATUS(wire_read(&w, false), 201);
 	CHECK_STR(get(&s, FILES "/c").body, STR("abcdefg"));
 }
 
@@ -171,8 +187,8 @@ TEST(a_user_has_files_of_their_own)
 
 	site_start(&s, true);
 	bytes = some_bytes(&s, 1500000);
-	CHECK_STATUS(put(&s, "a", "Stead-User: alice\r\n", bytes), 200);
-	CHECK_STATUS(put(&s, "a", "Stead-User: bob\r\n", STR("bob's")), 200);
+	CHECK_STATUS(put(&s, "a", "Stead-User: alice\r\n", bytes), 201);
+	CHECK_STATUS(put(&s, "a", "Stead-User: bob\r\n", STR("bob's")), 201);
 	CHECK_STATUS(get(&s, FILES "/a"), 404);
 	CHECK(str_eq(ask(&s, "GET", FILES "/a", "Stead-User: alice\r\n", STR_NONE).body, bytes));
 	CHECK_STR(ask(&s, "GET", FILES "/a", "Stead-User: b%6fb\r\n", STR_NONE).body, STR("bob's"));
@@ -210,7 +226,7 @@ static void fill(struct site *s, const char *dir, const char *extra)
 {
 	for (int i = 0; i < 100; i++)
 		CHECK_STATUS(put(s, arena_printf(s->arena, "%s/a-name-that-is-long-%d", dir, i).ptr, extra, STR("one")),
-			     200);
+			     201);
 }
 
 static const struct jv *first_entry(struct site *s, const char *target)
@@ -324,7 +340,7 @@ TEST(a_large_file_of_the_past_is_whole)
 
 	site_start(&s, true);
 	bytes = some_bytes(&s, 3000001);
-	CHECK_STATUS(put(&s, "big", NULL, bytes), 200);
+	CHECK_STATUS(put(&s, "big", NULL, bytes), 201);
 	CHECK_STATUS(ask(&s, "POST", "/v1/workspaces/demo/tools/fork", NULL, STR("{\"name\":\"branch\"}")), 200);
 	for (int changed = 0; changed < 2; changed++) {
 		struct reply reply = get(&s, "/v1/workspaces/branch/files/big");

@@ -94,7 +94,7 @@ def start():
     site.start()
     client = Client(site.port, 20)
     for _ in range(50):
-        assert client.ask("PUT", "/v1/workspaces/demo/files/a.md", b"0123456789")[0] == 200
+        assert client.ask("PUT", "/v1/workspaces/demo/files/a.md", b"0123456789")[0] == 201
     return site, client
 
 

@@ -175,7 +175,7 @@ TEST(a_body_in_a_coding_is_not_taken_for_the_file)
 
 	site_start(&s, true);
 	CHECK_STATUS(ask(&s, "PUT", "/v1/workspaces/demo/files/a", "Content-Encoding: gzip\r\n", STR("\x1f\x8b")), 415);
-	CHECK_STATUS(ask(&s, "PUT", "/v1/workspaces/demo/files/a", "Content-Encoding: identity\r\n", STR("a")), 200);
+	CHECK_STATUS(ask(&s, "PUT", "/v1/workspaces/demo/files/a", "Content-Encoding: identity\r\n", STR("a")), 201);
 }
 
 TEST(head_is_get_without_a_body)
@@ -340,13 +340,13 @@ TEST(slow_and_silent_clients_delay_nobody)
 						 "Host: localhost\r\nContent-Length: 10\r\n\r\nhalf",
 						 i));
 	}
-	CHECK_STATUS(ask(&s, "PUT", "/v1/workspaces/demo/files/quick", NULL, STR("x")), 200);
+	CHECK_STATUS(ask(&s, "PUT", "/v1/workspaces/demo/files/quick", NULL, STR("x")), 201);
 	CHECK_STATUS(get(&s, "/v1/workspaces/demo/files/quick"), 200);
 	CHECK_STATUS(get(&s, "/v1/workspaces/demo/files/slow0"), 404);
 	for (int i = 0; i < 40; i++)
 		wire_send(&slow[i], STR("-whole"));
 	for (int i = 0; i < 40; i++)
-		CHECK_STATUS(wire_read(&slow[i], false), 200);
+		CHECK_STATUS(wire_read(&slow[i], false), 201);
 	CHECK_STR(get(&s, "/v1/workspaces/demo/files/slow7").body, STR("half-whole"));
 }
 

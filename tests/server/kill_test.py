@@ -69,7 +69,7 @@ class Work:
 
         def call():
             status, _, answer = client.ask("PUT", f"{BASE}/files/{name}", content_of(name))
-            assert status == 200, answer
+            assert status == 201, answer
 
         self.step("file", name, call)
 
@@ -80,7 +80,7 @@ class Work:
     def complete(self, client, at):
         item = client.json("POST", ITEMS, {"title": f"t-{self.round}-{at}", "checks": [{"path": "artifacts/r.md", "min_size": 3}]}, status=201)["item"]["id"]
         status, _, answer = client.ask("PUT", f"{ITEMS}/{item}/files/artifacts/r.md", item.encode())
-        assert status == 200, answer
+        assert status == 201, answer
         done = {"status": "completed", "result_summary": "The report says in detail what was found out.", "artifacts": ["artifacts/r.md"]}
         self.step("item", item, lambda: client.json("PATCH", f"{ITEMS}/{item}", done, status=200))
 

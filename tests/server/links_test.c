@@ -22,7 +22,7 @@ TEST(a_link_works_once_and_without_a_token)
 	site_start(&s, false);
 	reader = bearer(&s, site_token(&s, ACCESS_READ, "demo", NULL));
 	CHECK_STATUS(ask(&s, "PUT", FILES "a.md", bearer(&s, site_token(&s, ACCESS_WRITE, "demo", NULL)), STR("one")),
-		     200);
+		     201);
 	url = link_to(&s, reader, "{\"path\":\"a.md\"}");
 	reply = get(&s, url);
 	CHECK_STATUS(reply, 200);

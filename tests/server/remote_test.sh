@@ -32,7 +32,7 @@ done
 url=$(sed 's/^listening on //' out) files=$(sed 's/^listening on //' out)/v1/workspaces/demo/files
 head -c 3000001 /dev/urandom >big
 check "a wrong token is refused, with a body on its way" 401 "$(status -H "${auth%????????}00000000" -T big "$files/big")"
-check "a right one is accepted" 200 "$(status -H "$auth" -T big "$files/big")"
+check "a right one is accepted" 201 "$(status -H "$auth" -T big "$files/big")"
 check "a token is known from then on" 200 "$(status -H "$auth" "$files")"
 curl -s -m 60 -H "$auth" "$files/big" | cmp - big
 check "a large file is whole" "0 0" "${PIPESTATUS[*]}"

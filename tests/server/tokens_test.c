@@ -131,7 +131,7 @@ TEST(a_token_is_for_its_users_only)
 	any = site_token(&s, ACCESS_WRITE, "demo", "*");
 	none = site_token(&s, ACCESS_WRITE, "demo", NULL);
 	two = arena_printf(s.arena, "%sStead-User: bob\r\n", bearer(&s, alice)).ptr;
-	CHECK_STATUS(with(&s, alice, "PUT", target, STR("alice's")), 200); /* the only user is the user */
+	CHECK_STATUS(with(&s, alice, "PUT", target, STR("alice's")), 201); /* the only user is the user */
 	CHECK_STATUS(ask(&s, "GET", target, two, STR_NONE), 403);
 	CHECK_STATUS(with(&s, none, "GET", target, STR_NONE), 404);
 	CHECK_STATUS(ask(&s, "GET", target, arena_printf(s.arena, "%sStead-User: alice\r\n", bearer(&s, none)).ptr,
@@ -173,7 +173,7 @@ TEST(no_route_crosses_workspaces_or_users)
 	site_start(&s, false);
 	site_make_workspace(&s, "other");
 	owner = site_token(&s, ACCESS_WRITE, "other", "bob");
-	CHECK_STATUS(with(&s, owner, "PUT", "/v1/workspaces/other/files/secret.md", STR("qz-secret-zq")), 200);
+	CHECK_STATUS(with(&s, owner, "PUT", "/v1/workspaces/other/files/secret.md", STR("qz-secret-zq")), 201);
 	thief = site_token(&s, ACCESS_ADMIN, "demo", "alice");
 	for (const struct route *route = routes; route->path; route++) {
 		struct str body = route->body_max ? STR("{\"path\":\"secret.md\"}") : STR_NONE;

@@ -251,7 +251,7 @@ await test("with tokens the page asks for one, keeps it in the tab, and offers o
 	const page = await openPage(`${address}/#/w/sample/files`);
 	await page.getByLabel("Token").fill("wrong");
 	await page.getByRole("button", { name: "Sign in" }).click();
-	await page.getByRole("alert").waitFor();
+	await page.getByRole("alert").filter({ hasText: /^This token is not known/ }).first().waitFor();
 	await page.getByLabel("Token").fill(reader);
 	await page.getByRole("button", { name: "Sign in" }).click();
 	await page.getByRole("treeitem", { name: "README.md" }).click();
@@ -267,6 +267,10 @@ await test("with tokens the page asks for one, keeps it in the tab, and offers o
 		await page.getByRole("menuitem", { name: "Download" }).click();
 	})()]);
 	equal(saved.suggestedFilename(), "harbour-bell.wav");
+	await page.goto(`${address}/#/w/sample/tasks`);
+	await page.locator(".board-card").first().waitFor();
+	equal(await page.getByText("Drag a card").count(), 0, "words about what this token may not do");
+	await page.goto(`${address}/#/w/sample/files`);
 	await page.evaluate((token) => sessionStorage.setItem("stead-token", token), admin);
 	await page.reload();
 	await page.getByRole("button", { name: "Upload files" }).waitFor();
@@ -300,6 +304,42 @@ await test("memory shows where each fact comes from", async () => {
 	return page;
 });
 
+await test("a filter of facts that fits none says so, and ends with another visit", async () => {
+	const page = await openPage(at("memory?q=zebra"));
+	await page.getByRole("heading", { name: "No fact has these words" }).waitFor();
+	equal(await page.locator("ul.list").count(), 0, "empty lists");
+	await page.goto(at("memory"));
+	await page.getByText("5 facts").waitFor();
+	return page;
+});
+
+await test("a list that is empty takes the whole screen, and times have one form", async () => {
+	stead(store, ["init", "nothing"]);
+	const page = await openPage(`${url}/#/w/nothing/history`);
+	for (const [screen, text] of [["history", "No changes yet"], ["notebook", "No notes here yet"], ["sessions", "No conversations yet"]]) {
+		await page.goto(`${url}/#/w/nothing/${screen}`);
+		const box = await page.getByRole("heading", { name: text }).boundingBox(), all = await page.locator("main").boundingBox();
+		check(Math.abs(box.x + box.width / 2 - (all.x + all.width / 2)) < 4, `"${text}" is in the middle`);
+		equal(await page.locator(".detail").count(), 0, `empty halves of ${screen}`);
+	}
+	await page.goto(at("history"));
+	check(/\b\d{1,2} [A-Z][a-z]+ \d{4}, \d{2}:\d{2} ·/.test(await page.locator(".detail .sub").innerText()), "the day is before the month, and there are 24 hours");
+	return page;
+});
+
+await test("a screen that cannot be loaded says so, and is loaded when it can be", async () => {
+	const page = await openPage(at("files"));
+	await page.getByRole("treeitem", { name: "README.md" }).waitFor();
+	await page.route("**/assets/usage*.js", (route) => route.abort());
+	await page.goto(at("usage"));
+	await page.getByRole("heading", { name: "This screen could not be loaded" }).waitFor();
+	await page.unroute("**/assets/usage*.js");
+	await page.getByRole("button", { name: "Try again" }).click();
+	await page.getByRole("heading", { name: "Usage" }).waitFor();
+	page.problems = page.problems.filter((one) => !/ERR_FAILED/.test(one)); // the browser's word for what was held back
+	return page;
+});
+
 await test("a task is moved by dragging and by keyboard, and back by Undo", async () => {
 	const page = await openPage(at("tasks"));
 	const column = (name) => page.locator(".column").filter({ has: page.getByRole("heading", { name }) }), card = page.locator(".board-card", { hasText: "Estimate the cost" });
@@ -310,6 +350,22 @@ await test("a task is moved by dragging and by keyboard, and back by Undo", asyn
 	await card.locator("[tabindex]").focus();
 	await page.keyboard.press("Alt+ArrowRight");
 	await column("In progress").getByText("Estimate the cost").waitFor();
+	return page;
+});
+
+await test("a card that is moved by keyboard keeps the focus", async () => {
+	const page = await openPage(at("tasks")), title = "Check the values of the park station for gaps";
+	const inColumn = (name) => page.waitForFunction(([title, name]) => document.activeElement.ariaLabel === title && document.activeElement.closest("section").ariaLabel === name, [title, name]);
+	await page.locator(".board-card[draggable=true]").first().waitFor(); // it is known that this client may move it
+	await page.getByRole("group", { name: title }).focus();
+	await page.keyboard.press("Alt+ArrowRight");
+	await inColumn("In progress");
+	await page.keyboard.press("Alt+ArrowRight");
+	await inColumn("To check");
+	await page.keyboard.press("Alt+ArrowLeft");
+	await inColumn("In progress");
+	await page.keyboard.press("Alt+ArrowLeft");
+	await inColumn("To do");
 	return page;
 });
 

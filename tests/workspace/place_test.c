@@ -101,6 +101,24 @@ static struct str get(struct site *s, struct store *store, const char *path)
 
 /* --- the file --- */
 
+TEST(a_file_without_a_store_leaves_it_to_the_environment)
+{
+	SITE site = site_new("replicas: 1\n");
+	struct place_config c;
+
+	setenv("STEAD_STORE", "disk:/srv/of-the-environment", 1);
+	CHECK_OK(place_read(site.arena, site.url, &c, &site.err), site.err);
+	CHECK_STR(c.store, STR("disk:/srv/of-the-environment"));
+	host_write(site.dir, "stead.yaml", "store: disk:mine\n");
+	CHECK_OK(place_read(site.arena, site.url, &c, &site.err), site.err);
+	CHECK(str_ends(c.store, STR("/mine")));
+	host_write(site.dir, "stead.yaml", "replicas: 1\n");
+	setenv("STEAD_STORE", "temp:", 1);
+	CHECK_ERR(place_read(site.arena, site.url, &c, &site.err), site.err, ERR_INVALID);
+	CHECK_HAS(str_of(site.err.msg), STR("names no store"));
+	unsetenv("STEAD_STORE");
+}
+
 TEST(a_key_that_is_not_known_names_the_nearest_and_the_line)
 {
 	CHECK_REFUSES("store: disk:./x\nreplica: 2\n", "line 2");

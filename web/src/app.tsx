@@ -2,6 +2,7 @@
 // The frame around every screen: where you are, where you can go, and the keys that work everywhere.
 import type { ComponentType } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
+import { sentence } from "./format.ts";
 import { Icon, type IconName } from "./icons.tsx";
 import { Palette } from "./palette.tsx";
 import {
@@ -39,16 +40,23 @@ export const screens: Screen[] = [
 const loaded = new Map<string, ComponentType>([["files", Files]]);
 
 function ScreenView({ name }: { name: string }) {
-	const [, setTurn] = useState(0);
+	const [, setTurn] = useState(0), [missing, setMissing] = useState("");
 	const screen = screens.find((one) => one.name === name);
 	const View = loaded.get(name);
+	const load = () => screen?.load().then((component) => {
+		loaded.set(name, component);
+		setTurn((n) => n + 1);
+	}, () => setMissing(name));
+	/* A server of another version has other files, so the page is loaded as a whole. */
+	const again = () => void fetch("healthz").then(() => load()?.then(() => !loaded.has(name) && location.reload()), () => setMissing(name));
 	useEffect(() => {
-		if (!screen || View) return;
-		screen.load().then((component) => {
-			loaded.set(name, component);
-			setTurn((n) => n + 1);
-		}, failed);
+		if (!View) void load();
 	}, [name]);
+	useEffect(() => {
+		if (missing === name && live.value) void load();
+	}, [live.value]);
+	if (missing === name && !View)
+		return <Empty icon="alert" title="This screen could not be loaded" text="The server does not answer, or it was updated since this page was opened." action={<Button onClick={again}>Try again</Button>} />;
 	if (!screen) return <Empty icon="question" title="There is no such screen" action={<a class="button" href={href("files")}>Go to the files</a>} />;
 	return View ? <View /> : <div class="pad"><Skeleton /></div>;
 }
@@ -70,7 +78,7 @@ function TokenForm() {
 					<span>Token</span>
 					<input name="token" type="password" required autofocus autocomplete="off" spellcheck={false} />
 				</label>
-				{tokenWanted.value && <p class="error-text" role="alert">{tokenWanted.value}</p>}
+				{tokenWanted.value && <p class="error-text" role="alert">{sentence(tokenWanted.value)}</p>}
 				<p class="hint">It is kept in this tab only, and forgotten when you close it.</p>
 				<Button kind="main" type="submit">Sign in</Button>
 			</form>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Columns of cards. A card is moved by dragging it, by keyboard (Alt with the left or right arrow), or by choosing a column.
 import type { ComponentChildren } from "preact";
-import { useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { Badge } from "./ui.tsx";
 
 export interface Column {
@@ -37,6 +37,14 @@ function Move({ card, columns, onMove }: { card: Card; columns: Column[]; onMove
 
 export function Columns({ label, columns, cards, onMove }: { label: string; columns: Column[]; cards: Card[]; onMove?: (card: Card, column: Column) => void }) {
 	const [dragged, setDragged] = useState<string | null>(null), [over, setOver] = useState<string | null>(null);
+	/* A card that a key moved is made anew in its column: the focus goes along. */
+	const board = useRef<HTMLDivElement>(null), followed = useRef<{ id: string; column: string } | null>(null);
+	useLayoutEffect(() => {
+		const { id, column } = followed.current ?? {};
+		if (!id || cards.find((one) => one.id === id)?.column !== column) return;
+		followed.current = null;
+		if (document.activeElement === document.body) board.current?.querySelector<HTMLElement>(`[data-card="${CSS.escape(id)}"] > :is(a, [role="group"])`)?.focus();
+	});
 	const move = (id: string | null, column: Column) => {
 		const card = cards.find((one) => one.id === id);
 		setDragged(null);
@@ -49,11 +57,13 @@ export function Columns({ label, columns, cards, onMove }: { label: string; colu
 		event.preventDefault();
 		for (let at = columns.findIndex((one) => one.key === card.column) + step; at >= 0 && at < columns.length; at += step) {
 			const column = columns[at] as Column;
-			if (!column.closed) return move(card.id, column);
+			if (column.closed) continue;
+			followed.current = { id: card.id, column: column.key };
+			return move(card.id, column);
 		}
 	};
 	return (
-		<div class="columns" role="group" aria-label={label}>
+		<div class="columns" ref={board} role="group" aria-label={label}>
 			{columns.map((column) => {
 				const own = cards.filter((card) => card.column === column.key), target = dragged !== null && !column.closed;
 				return (
@@ -63,7 +73,7 @@ export function Columns({ label, columns, cards, onMove }: { label: string; colu
 						<h2><Badge tone={column.tone}>{column.title}</Badge><span class="hint">{own.length}</span></h2>
 						<ul>
 							{own.map((card) => (
-								<li key={card.id} class={dragged === card.id ? "board-card dragged" : "board-card"} draggable={!!onMove} onKeyDown={(event) => onKeyDown(event, card)}
+								<li key={card.id} data-card={card.id} class={dragged === card.id ? "board-card dragged" : "board-card"} draggable={!!onMove} onKeyDown={(event) => onKeyDown(event, card)}
 									onDragStart={(event) => { setDragged(card.id); event.dataTransfer?.setData("text/plain", card.id); }} onDragEnd={() => setDragged(null)}>
 									{onMove && <Move card={card} columns={columns} onMove={onMove} />}
 									{card.href ? <a class="card-link" href={card.href} draggable={false}>{card.content}</a> : <div tabIndex={0} role="group" aria-label={card.label}>{card.content}</div>}

@@ -28,8 +28,10 @@ export function ago(time: string | number | Date, now = Date.now()): string {
 	return "just now";
 }
 
-export const fullTime = (time: string | number | Date): string =>
-	new Date(time).toLocaleString("en", { dateStyle: "medium", timeStyle: "short" });
+/** Dates and times have one form everywhere: the day before the month, and 24 hours. */
+const times = "en-GB";
+
+export const fullTime = (time: string | number | Date): string => new Date(time).toLocaleString(times, { dateStyle: "medium", timeStyle: "short" });
 
 /** "Today", "Yesterday", or the date. */
 export function day(time: string | number | Date): string {
@@ -38,10 +40,15 @@ export function day(time: string | number | Date): string {
 	const days = Math.round((start(today) - start(date)) / 86_400_000);
 	if (days === 0) return "Today";
 	if (days === 1) return "Yesterday";
-	return date.toLocaleDateString("en", { weekday: "long", day: "numeric", month: "long", ...(date.getFullYear() !== today.getFullYear() && { year: "numeric" }) });
+	return date.toLocaleDateString(times, { weekday: "long", day: "numeric", month: "long", ...(date.getFullYear() !== today.getFullYear() && { year: "numeric" }) });
 }
 
-export const clock = (time: string | number | Date): string => new Date(time).toLocaleTimeString("en", { hour: "2-digit", minute: "2-digit", hour12: false });
+export const clock = (time: string | number | Date): string => new Date(time).toLocaleTimeString(times, { hour: "2-digit", minute: "2-digit" });
+/** "2026-11-20" as "20 Nov". */
+export const shortDay = (date: string): string => new Date(date).toLocaleDateString(times, { day: "numeric", month: "short", timeZone: "UTC" });
+
+/** A message of the server as a sentence of the page. One that begins with a name, such as "a.md: …", stays as it is. */
+export const sentence = (text: string): string => (/^[a-z]+[ ,]/.test(text) ? text.charAt(0).toUpperCase() + text.slice(1) : text);
 
 /** A value as text: a text as it is, everything else as JSON. */
 export const textOf = (value: unknown): string => (typeof value === "string" ? value : JSON.stringify(value, null, 2));

@@ -2,6 +2,7 @@
 // What the screens share: the connection, where the user is, preferences, and messages with their undo.
 import { computed, effect, signal } from "@preact/signals";
 import { Stead, SteadError, type Change, type ToolInfo, type Workspace } from "../../clients/typescript/src/index.ts";
+import { sentence } from "./format.ts";
 
 export { SteadError };
 export type { Change, Workspace };
@@ -189,7 +190,7 @@ export function failed(error: unknown): void {
 		tokenWanted.value = error.message;
 		return;
 	}
-	show({ text: error instanceof Error ? error.message : String(error), kind: "error" }, 12_000);
+	show({ text: sentence(error instanceof Error ? error.message : String(error)), kind: "error" }, 12_000);
 }
 
 export async function undoToast(toast: Toast | null = lastUndo): Promise<boolean> {

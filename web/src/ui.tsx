@@ -3,6 +3,7 @@
 import { signal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { useCallback, useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { sentence } from "./format.ts";
 import { Icon, type IconName } from "./icons.tsx";
 import { dismiss, failed, onChange, SteadError, toasts, undoToast } from "./state.ts";
 
@@ -131,7 +132,7 @@ export function Empty({ icon, title, text, action }: { icon: IconName; title: st
 		<div class="empty">
 			<div class="empty-icon"><Icon name={icon} /></div>
 			<h2>{title}</h2>
-			{text && <p>{text}</p>}
+			{text && <p>{typeof text === "string" ? sentence(text) : text}</p>}
 			{action && <div class="row center">{action}</div>}
 		</div>
 	);

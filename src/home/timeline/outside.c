@@ -32,7 +32,7 @@
 #define FULL_PAUSE  10
 #define QUIET_MS    15
 #define PATIENCE_MS 50 /* until it looks although it is not quiet */
-#define MISSING_MS  50 /* until a file area that does not exist yet is looked for again */
+#define MISSING_MS  50 /* until a file area that cannot be waited for is looked for again */
 #define STACK_SIZE  (256 * KIB)
 
 struct outside {
@@ -43,8 +43,10 @@ struct outside {
 	atomic_bool ending;
 	pthread_t thread;
 	bool was_missing;       /* there was no file area to watch */
+	bool is_awaited;        /* the directory in which it will be made is watched */
 	bool has_looked;        /* at every known file, since it watches */
 	atomic_bool is_partial; /* not every directory is watched */
+	atomic_bool is_blind;   /* when it last answered, nothing was watched */
 	int64_t not_before_ns;  /* monotonic: when every known file may be looked at again */
 	int64_t first_ns;       /* monotonic: when the first of the paths below came, if there is one */
 	pthread_mutex_t lock;   /* of the fields below */
@@ -77,7 +79,9 @@ static void watch_tree(struct outside *o, const char *below, unsigned depth)
 		.skips = is_skipped,
 	};
 
-	if (watch_add_tree(&o->watch, below, &how, depth))
+	int r = watch_add_tree(&o->watch, below, &how, depth);
+
+	if (r && !(r == ENOENT && !*below)) /* a file area that does not exist has nothing to watch */
 		o->is_partial = true;
 }
 
@@ -226,12 +230,27 @@ static void take_area(struct outside *o)
 	struct err ignored;
 	uint64_t number;
 
-	watch_tree(o, "", OUTSIDE_DEPTH_MAX);
-	if (o->watch.count && revisions_head(workspace_revisions(o->ws), &ctx, &number, &ignored) == 0) {
+	if (revisions_head(workspace_revisions(o->ws), &ctx, &number, &ignored) == 0) {
 		adopt_below(o, &ctx, workspace_root(o->ws));
 		revisions_flush(workspace_revisions(o->ws), &ctx, &ignored);
 	}
 	arena_destroy(ctx.arena);
+}
+
+/* Watches the file area. An empty workspace and a new fork have none: then what it will be made in is watched, so that
+   nothing has to be done until then. */
+static void look_for_area(struct outside *o)
+{
+	o->is_awaited = false;
+	watch_tree(o, "", OUTSIDE_DEPTH_MAX);
+	if (!o->watch.count) {
+		o->was_missing = true;
+		o->is_awaited = watch_add_above(&o->watch, IN_CREATE | IN_MOVED_TO);
+		watch_tree(o, "", OUTSIDE_DEPTH_MAX); /* it may have been made just before */
+	}
+	if (o->watch.count && o->was_missing)
+		take_area(o);
+	o->was_missing = !o->watch.count;
 }
 
 static bool must_wait(const struct outside *o)
@@ -250,7 +269,8 @@ static void answer(struct outside *o)
 	if (asked == o->answered)
 		return;
 	if (o->watch.count == 0)
-		watch_tree(o, "", OUTSIDE_DEPTH_MAX);
+		look_for_area(o);
+	atomic_store(&o->is_blind, !o->watch.count && !o->is_awaited);
 	watch_read(&o->watch, take_event, o);
 	o->lost = o->lost || !o->has_looked;
 	if (!must_wait(o)) {
@@ -273,7 +293,9 @@ static int pause_ms(const struct outside *o)
 {
 	if (must_wait(o))
 		return (int)((o->not_before_ns - clock_monotonic_ns()) / NS_PER_MS) + 1;
-	return o->count || o->lost ? QUIET_MS : o->watch.count ? -1 : MISSING_MS;
+	if (o->count || o->lost)
+		return QUIET_MS;
+	return o->watch.count || o->is_awaited ? -1 : MISSING_MS;
 }
 
 static void *run(void *arg)
@@ -293,16 +315,15 @@ static void *run(void *arg)
 				answer(o);
 		} else if (n > 0) {
 			watch_read(&o->watch, take_event, o);
+			if (o->watch.count == 0)
+				look_for_area(o);
 			if (has_waited(o) && !must_wait(o))
 				look_at_all(o);
 		} else if (n == 0 && (o->count || o->lost)) {
 			if (!must_wait(o))
 				look_at_all(o);
-		} else if (n == 0 && o->watch.count == 0 && o->was_missing) {
-			take_area(o);
 		} else if (n == 0 && o->watch.count == 0) {
-			watch_tree(o, "", OUTSIDE_DEPTH_MAX);
-			o->was_missing = o->watch.count == 0;
+			look_for_area(o);
 		}
 		timeout = pause_ms(o);
 	}
@@ -382,7 +403,7 @@ static bool ask(struct outside *o, const struct ctx *ctx)
 
 		pthread_cond_timedwait(&o->is_done, &o->lock, &until);
 	}
-	is_watched = o->answered >= mine && !o->is_partial;
+	is_watched = o->answered >= mine && !o->is_partial && !o->is_blind;
 	pthread_mutex_unlock(&o->lock);
 	return is_watched;
 }

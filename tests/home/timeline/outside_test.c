@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What another program does to the files of a workspace while a server runs. */
+#include <poll.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -17,7 +21,26 @@ static struct workspace *ws;
 static struct outside *outside;
 static const char *dir;
 
-static void set_up(void)
+/* In place of the function of the C library: counts how often the watcher's thread waits for a time, and until
+   something happens. */
+static atomic_int waits_for_a_time, waits_for_an_event;
+
+int poll(struct pollfd *fds, nfds_t count, int timeout)
+{
+	struct timespec time = {timeout / 1000, timeout % 1000 * 1000000L};
+
+	atomic_fetch_add(timeout < 0 ? &waits_for_an_event : &waits_for_a_time, count == 2);
+	return ppoll(fds, count, timeout < 0 ? NULL : &time, NULL);
+}
+
+static void start(void)
+{
+	outside = outside_start(ws, 0);
+	CHECK(outside);
+	test_defer(outside_stop, outside);
+}
+
+static void open_new(void)
 {
 	struct workspace_opts opts = {.name = STR("scout"), .create = true, .relaxed = true};
 
@@ -28,12 +51,15 @@ static void set_up(void)
 	opts.store_url = arena_printf(arena, "disk:%s", dir);
 	CHECK_OK(workspace_open(&opts, &ws, &err), err);
 	test_defer(workspace_close, ws);
+}
+
+static void set_up(void)
+{
+	open_new();
 	CHECK_OK(store_write(workspace_files(ws), &ctx, (struct wpath){STR("d/a")}, STR("ours"), (struct store_cond){0},
 			     NULL, &err),
 		 err);
-	outside = outside_start(ws, 0);
-	CHECK(outside);
-	test_defer(outside_stop, outside);
+	start();
 }
 
 static void by_another_program(const char *path, const char *text)
@@ -115,6 +141,22 @@ TEST(files_of_a_directory_that_another_program_brings_are_recorded)
 	CHECK(rename(arena_printf(arena, "%s/made", dir).ptr, arena_printf(arena, "%s/scout/files/came", dir).ptr) ==
 	      0);
 	CHECK_INT(next("files/came/in/it", since).op, REV_OUTSIDE);
+}
+
+TEST(a_file_area_that_does_not_exist_is_waited_for_in_its_directory)
+{
+	open_new();
+	CHECK(access(arena_printf(arena, "%s/scout/files", dir).ptr, F_OK) != 0);
+	start();
+	while (!atomic_load(&waits_for_an_event))
+		CHECK(atomic_load(&waits_for_a_time) < 5);
+	CHECK(outside_catch_up(ws, &ctx));
+	CHECK(mkdir(arena_printf(arena, "%s/scout/other", dir).ptr, 0700) == 0);
+	CHECK(mkdir(arena_printf(arena, "%s/scout/files", dir).ptr, 0700) == 0);
+	by_another_program("first", "x");
+	CHECK_INT(next("files/first", 0).op, REV_OUTSIDE);
+	by_another_program("second", "x");
+	CHECK_INT(next("files/second", 1).op, REV_OUTSIDE);
 }
 
 TEST(our_own_changes_are_not_recorded_twice)

@@ -11,12 +11,15 @@ import { FileView } from "./viewer.tsx";
 
 const FRESH_MS = 4000;
 
+/** A step to the right for each level, and smaller ones when it is deep, so that there is room for the name. */
+const indent = (depth: number) => 8 + Math.min(depth, 6) * 14 + Math.max(0, depth - 6) * 4;
+
 function Row({ node, selected, active, onPick, onDrop, index }: { node: Node; selected: boolean; active: boolean; index: number; onPick: (node: Node, index: number) => void; onDrop: (event: DragEvent, dir: string) => void }) {
 	const [over, setOver] = useState(false);
 	const dir = node.isDir ? node.path : parentOf(node.path);
 	return (
 		<div class={`tree-row${selected ? " selected" : ""}${active ? " active" : ""}${over ? " over" : ""}${Date.now() - node.touched < FRESH_MS ? " fresh" : ""}`} role="treeitem"
-			id={`node-${index}`} aria-level={node.depth + 1} aria-expanded={node.isDir ? node.open : undefined} aria-selected={selected} style={{ paddingLeft: `${8 + node.depth * 14}px` }} title={node.path}
+			id={`node-${index}`} aria-level={node.depth + 1} aria-expanded={node.isDir ? node.open : undefined} aria-selected={selected} style={{ paddingLeft: `${indent(node.depth)}px` }} title={node.path}
 			onClick={() => onPick(node, index)} onDragOver={(event) => { event.preventDefault(); setOver(true); }} onDragLeave={() => setOver(false)}
 			onDrop={(event) => { setOver(false); onDrop(event, dir); }}>
 			<span class={node.open ? "twist open" : "twist"}>{node.isDir && <Icon name="chevron" />}</span>

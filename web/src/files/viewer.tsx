@@ -304,7 +304,7 @@ export function FileView({ path }: { path: string }) {
 		return (
 			<section class="file-pane" aria-label="File">
 				{bar(undefined)}
-				<Empty icon="trash" title="This file is not here" text="It was deleted or moved. Its history shows when, and brings it back."
+				<Empty icon="trash" title="This file is not here" text="It was deleted or moved, or its address is not right. If it was here, its history shows when, and brings it back."
 					action={<a class="button main" href={href("history", path)}>Show its history</a>} />
 			</section>
 		);

@@ -94,7 +94,7 @@ export function Board() {
 	const add = may("create_item") && <Button kind="main" icon="plus" onClick={() => setAdding(true)}>Item</Button>;
 	return (
 		<div class="screen full">
-			<Head title="Board" sub={<>Work for agents, with files of its own and results that are checked.<span class="by-keys"> Drag a card, or press Alt with an arrow key.</span></>}
+			<Head title="Board" sub={<>Work for agents, with files of its own and results that are checked.{may("update_item") && <span class="by-keys"> Drag a card, or press Alt with an arrow key.</span>}</>}
 				actions={<>
 					{(boards.data?.length ?? 0) > 1 && <label><span class="visually-hidden">Board</span><select class="select" value={board} onChange={(event) => go(href("board", "", { board: event.currentTarget.value }))}>{boards.data?.map((one) => <option key={one.id} value={one.id}>{one.title}</option>)}</select></label>}
 					{add}

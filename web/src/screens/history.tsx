@@ -96,7 +96,7 @@ export function History() {
 	};
 	let lastDay = "";
 	return (
-		<div class={`split${current && chosen ? " has-detail" : ""}`}>
+		<div class={`split${current && chosen ? " has-detail" : ""}${kept && !revisions.length ? " is-empty" : ""}`}>
 			{(!isNarrow.value || !chosen) && (
 				<section class="split-list" aria-label="Changes">
 					<Head title="History" sub={path ? <>of {path} · <a href={href("history")}>show everything</a></> : "Every change, by whoever made it"}
@@ -126,7 +126,7 @@ export function History() {
 					</div>
 				</section>
 			)}
-			{current ? <Detail key={current.revision} change={current} onDone={list.reload} /> : !isNarrow.value && <section class="detail" aria-label="Change">{revisions.length > 0 && <Empty icon="history" title="Nothing chosen" text="Choose a change to see what it did." />}</section>}
+			{current ? <Detail key={current.revision} change={current} onDone={list.reload} /> : !isNarrow.value && revisions.length > 0 && <section class="detail" aria-label="Change"><Empty icon="history" title="Nothing chosen" text="Choose a change to see what it did." /></section>}
 			{naming && (
 				<Ask title="Name the present state" label="Checkpoint" text="A word, such as before-refactor. History and undo accept it in place of a revision." action="Save" onClose={() => setNaming(false)}
 					onDone={async (name) => { await ws.tool("checkpoint", { name }); marks.reload(); done(`Made the checkpoint ${name}`); }} />

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Memory: what the agent remembers, where each fact comes from, and how far it is to be trusted.
-import { useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import { Icon } from "../icons.tsx";
 import { currentWorkspace, done, may, route } from "../state.ts";
 import { Ask, Badge, Button, Empty, Head, Show, useLoad, useRefresh } from "../ui.tsx";
@@ -26,9 +26,10 @@ const tones: Record<string, string> = { person: "green", document: "blue", agent
 const meanings: Record<string, string> = { person: "A person said so", document: "From a document", agent: "An agent concluded it", outside: "From outside: not checked" };
 
 export function Memory() {
-	const ws = currentWorkspace(), [text, setText] = useState(route.value.query.get("q") ?? ""), [all, setAll] = useState(false), [adding, setAdding] = useState(false), [forgetting, setForgetting] = useState<Fact | null>(null);
+	const ws = currentWorkspace(), asked = route.value.query.get("q") ?? "", [text, setText] = useState(asked), [all, setAll] = useState(false), [adding, setAdding] = useState(false), [forgetting, setForgetting] = useState<Fact | null>(null);
 	const list = useLoad(`${ws.name} ${all}`, (signal) => ws.tool("memory_list", { all }, signal));
 	useRefresh(list.reload);
+	useEffect(() => setText(asked), [asked]);
 	const words = text.toLowerCase().split(/\s+/).filter(Boolean);
 	const add = may("memory_save") && <Button kind="main" icon="plus" onClick={() => setAdding(true)}>Fact</Button>;
 	return (
@@ -42,9 +43,10 @@ export function Memory() {
 				{(data) => {
 					const facts = (data.facts as Fact[]).filter((fact) => words.every((word) => `${fact.text} ${fact.source ?? ""} ${fact.agent ?? ""}`.toLowerCase().includes(word)));
 					if (!data.facts.length) return <Empty icon="memory" title="Nothing remembered yet" text="Agents save what they should know next time. Add a fact yourself, as a whole sentence that can be understood without context." action={add} />;
+					if (!facts.length) return <Empty icon="search" title="No fact has these words" text="Try fewer words, or include facts that no longer apply." />;
 					return (
 						<>
-							<p class="hint" role="status">{plural(facts.length, "fact")}</p>
+							<p class="hint found" role="status">{plural(facts.length, "fact")}</p>
 							<ul class="list">
 								{facts.map((fact) => (
 									<li key={fact.id} class={fact.current === false ? "fact past" : "fact"}>

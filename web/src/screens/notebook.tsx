@@ -110,7 +110,7 @@ export function Notebook() {
 	const notes = (list.data?.notes ?? []) as Note[], current = slug || (isNarrow.value ? "" : (notes[0]?.slug ?? ""));
 	const add = may("note") && <><Button small icon="question" onClick={() => setForm("question")}>Ask</Button><Button small kind="main" icon="plus" onClick={() => setForm("note")}>Note</Button></>;
 	return (
-		<div class="split">
+		<div class={filter === "all" && list.data && !notes.length && !slug ? "split is-empty" : "split"}>
 			{(!isNarrow.value || !slug) && (
 				<section class="split-list" aria-label="Notes">
 					<Head title="Notebook" sub="What agents found, decided and asked" actions={notes.length > 0 && add} />
@@ -130,7 +130,7 @@ export function Notebook() {
 					</ul>
 				</section>
 			)}
-			{current ? <NotePane key={current} slug={current} onChanged={list.reload} /> : !isNarrow.value && <section class="detail" aria-label="Note">{notes.length > 0 && <Empty icon="note" title="No note chosen" text="Choose one on the left." />}</section>}
+			{current ? <NotePane key={current} slug={current} onChanged={list.reload} /> : !isNarrow.value && notes.length > 0 && <section class="detail" aria-label="Note"><Empty icon="note" title="No note chosen" text="Choose one on the left." /></section>}
 			{form && <NoteForm title={form === "question" ? "Ask a question" : "New note"} asking={form === "question"} onDone={(made) => { list.reload(); go(href("notebook", made)); }} onClose={() => setForm(null)} />}
 		</div>
 	);

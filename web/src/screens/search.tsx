@@ -37,7 +37,7 @@ export function Search() {
 			{late && kept && !found.error && (
 				hits.length ? (
 					<>
-						<p class="hint" role="status">{plural(kept.total, "passage")}</p>
+						<p class="hint found" role="status">{plural(kept.total, "passage")}</p>
 						<ul class="hits">
 							{hits.map((hit, i) => (
 								<li key={i}>

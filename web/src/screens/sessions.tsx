@@ -253,8 +253,9 @@ export function Sessions() {
 	});
 	const talk = may("write_file") && <a class="button main small" href={href("sessions", "new")}><Icon name="plus" /><span>Talk</span></a>;
 	const current = isNew ? undefined : chosen ? { agent, session: chosen } : isNarrow.value ? undefined : sessions[0];
+	const isEmpty = !!list.data && !sessions.length && !isNew && !current;
 	return (
-		<div class="split">
+		<div class={isEmpty ? "split is-empty" : "split"}>
 			{(!isNarrow.value || (!chosen && !isNew)) && (
 				<section class="split-list" aria-label="Conversations">
 					<Head title="Sessions" sub={list.data ? plural(list.data.total, "conversation") : "Conversations"} actions={talk} />
@@ -273,7 +274,7 @@ export function Sessions() {
 					</ul>
 				</section>
 			)}
-			{isNew ? <NewConversation onEnd={started} /> : current ? <Transcript key={`${current.agent}/${current.session}`} agent={current.agent} session={current.session} title={sessions.find((one) => one.agent === current.agent && one.session === current.session)?.title} /> : !isNarrow.value && <section class="detail" aria-label="Conversation">{sessions.length > 0 && <Empty icon="chat" title="No conversation chosen" text="Choose one on the left." />}</section>}
+			{isNew ? <NewConversation onEnd={started} /> : current ? <Transcript key={`${current.agent}/${current.session}`} agent={current.agent} session={current.session} title={sessions.find((one) => one.agent === current.agent && one.session === current.session)?.title} /> : !isNarrow.value && sessions.length > 0 && <section class="detail" aria-label="Conversation"><Empty icon="chat" title="No conversation chosen" text="Choose one on the left." /></section>}
 		</div>
 	);
 }

@@ -62,7 +62,7 @@ export function Tasks() {
 	const add = may("create_task") && <Button kind="main" icon="plus" onClick={() => setAdding(true)}>Task</Button>;
 	return (
 		<div class="screen full">
-			<Head title="Tasks" sub={<>Work that goes on after a conversation, kept in TASKS.yaml.<span class="by-keys"> Drag a card, or press Alt with an arrow key.</span></>} actions={add} />
+			<Head title="Tasks" sub={<>Work that goes on after a conversation, kept in TASKS.yaml.{writable && <span class="by-keys"> Drag a card, or press Alt with an arrow key.</span>}</>} actions={add} />
 			<Show of={list}>
 				{(data) => {
 					const tasks = data.tasks as unknown as Task[];

@@ -3,7 +3,7 @@
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { currentWorkspace, href, isNarrow, stead } from "../state.ts";
 import { Choice, Empty, Head, Show, useLoad } from "../ui.tsx";
-import { compact, count } from "../format.ts";
+import { compact, count, shortDay } from "../format.ts";
 
 interface Sum {
 	input_tokens?: number;
@@ -28,7 +28,6 @@ function add(into: Record<string, Sum>, from: Record<string, Sum>, prefix = ""):
 
 const HEIGHT = 200, LEFT = 48;
 
-const shortDay = (day: string) => new Date(day).toLocaleDateString("en-GB", { day: "numeric", month: "short", timeZone: "UTC" });
 
 /** Bars of two parts for each day. */
 function Bars({ days }: { days: Array<[string, Sum]> }) {
