@@ -57,8 +57,9 @@ struct rev_state {
 	bool exists;
 	enum rev_where where;
 	uint64_t size;
-	uint64_t held_by;     /* REV_LOG, REV_HERE: the revision whose record has the bytes; 0: this one */
-	uint32_t mode;        /* permissions; 0: not known */
+	uint64_t held_by; /* REV_LOG, REV_HERE: the revision whose record has the bytes; 0: this one */
+	uint32_t mode;    /* permissions; 0: not known */
+	struct store_owner owner;
 	struct rev_hash hash; /* of the content; zero where it was not computed (appends) */
 	struct str version;   /* as the store below knew it; empty: not known (the change was cut off and replayed) */
 };
