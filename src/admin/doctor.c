@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/limits.h"
+#include "revisions/revisions.h"
 #include "sandbox/sandbox.h"
 #include "tool/dialect.h"
 #include "workspace/fork.h"
@@ -28,6 +29,9 @@
 #define WALK_DEPTH_MAX    32
 #define TEMP_AGE_SECONDS  600
 #define DESCRIPTORS_LEAST 1024
+/* Findings in one log that are named, and logs of --files that are looked at. */
+#define DAMAGES_NAMED 3
+#define OWN_LOGS_MAX  50
 
 struct doctor {
 	struct ctx *ctx;
@@ -344,6 +348,80 @@ static bool check_fork(struct doctor *d, struct str name, struct store **home)
 	return true;
 }
 
+/* --- history --- */
+
+struct damages {
+	struct doctor *d;
+	struct str workspace;
+	const char *check;
+	size_t told;
+};
+
+static const char *fsck_fix(struct doctor *d, struct str workspace)
+{
+	return arena_printf(d->ctx->arena,
+			    "run 'stead fsck %.*s', which reads all of it; with --repair it sets aside what is damaged",
+			    STR_ARG(workspace))
+		.ptr;
+}
+
+static void damage_found(void *arg, struct str text)
+{
+	struct damages *f = arg;
+
+	if (f->told++ < DAMAGES_NAMED)
+		report(f->d, f->workspace, f->check, arena_str(f->d->ctx->arena, text), fsck_fix(f->d, f->workspace));
+}
+
+/* The end of a log: the rest is left to `stead fsck`, because a look has to cost the same at any length. `log` is NULL
+   for a log that is not open, with its files in `meta`. */
+static void check_log(struct doctor *d, struct str name, const char *what, struct store *log, struct store *meta)
+{
+	struct damages damages = {.d = d, .workspace = name, .check = what};
+	struct rev_check check = {.end_only = true, .found = damage_found, .arg = &damages};
+	struct err err;
+	int r = log ? revisions_check(log, d->ctx, &check, &err) : revisions_check_files(meta, d->ctx, &check, &err);
+
+	if (r)
+		report(d, name, what, sentence(d, &err), fsck_fix(d, name));
+	else if (check.too_large)
+		report(d, name, what,
+		       arena_printf(d->ctx->arena, "its newest file has %llu bytes, too many to be read here",
+				    (unsigned long long)check.too_large),
+		       NULL);
+	else if (!check.damages)
+		report(d, name, what,
+		       check.last ? arena_printf(d->ctx->arena, "it is whole where it ends, at revision %llu",
+						 (unsigned long long)check.last)
+				  : STR("there are no revisions yet"),
+		       NULL);
+}
+
+/* `home` is the workspace as it is stored. */
+static void check_history(struct doctor *d, struct str name, struct store *home)
+{
+	struct store_list_req req = {.limit = OWN_LOGS_MAX};
+	struct workspace_stores place = {.base = d->base};
+	struct store *view = store_prefix_new(store_share(d->base), (struct wpath){name}), *log = NULL;
+	struct store_page page = {0};
+	struct err err;
+
+	if (workspace_record(d->ctx, &place, name, store_share(home), ".stead/rev", &log, &err) != 0)
+		report(d, name, "history", sentence(d, &err), fsck_fix(d, name));
+	else
+		check_log(d, name, "history", log, NULL);
+	store_destroy(log);
+	if (store_list(view, d->ctx, (struct wpath){STR(".stead/own")}, &req, &page, &err) != 0)
+		page.count = 0;
+	for (size_t i = 0; i < page.count; i++) {
+		struct store *meta = store_prefix_new(store_share(view), page.entries[i].path);
+
+		check_log(d, name, "history of --files", NULL, meta);
+		store_destroy(meta);
+	}
+	store_destroy(view);
+}
+
 /* What a start would refuse, and what each family reports. */
 static void check_families(struct doctor *d, struct str name)
 {
@@ -388,6 +466,7 @@ static void check_workspace(struct doctor *d, struct str name)
 	if (ctx_check(d->ctx, &err) != 0) {
 		report(d, name, "time", sentence(d, &err), "look at this workspace alone: stead doctor NAME");
 	} else if (check_fork(d, name, &home)) {
+		check_history(d, name, home);
 		if (place_read(d->ctx->arena, d->url, &where, &err) == 0)
 			add_deployment(d, &where, &home);
 		check_config(d, home, name, &where.defaults, &config, &ok);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Taking a log elsewhere. What is carried is the log in one canonical form, which is itself a log: records without the
- * versions of files (they mean something in one store only), no notes on what is done (all of it is), segments cut by
- * one rule. So two logs with the same history give the same bytes, and a bundle's log is put in place as it is; opening
- * it there compares the newest records with the files, as after a crash, and learns their versions.
+ * versions and owners of files (they mean something in one place only), no notes on what is done (all of it is),
+ * segments cut by one rule. So two logs with the same history give the same bytes, and a bundle's log is put in place
+ * as it is; opening it there compares the newest records with the files, as after a crash, and learns their versions.
  *
  * What the caller does not want (secrets) is left out with its contents.
  */
@@ -51,6 +51,7 @@ static int carried_state(struct revlog *log, struct ctx *ctx, const struct rev_c
 	int r;
 
 	s->version = STR_NONE;
+	s->owner = (struct store_owner){.kind = STORE_OWNER_TOP};
 	if (s->where != REV_LOG || s->held_by == 0)
 		return 0;
 	if (s->held_by < revlog_first(log)) { /* the record that held it was dropped: it is a blob */
@@ -482,6 +483,11 @@ static int bad_log(const char *why, struct err *err)
 	return err_set(err, ERR_CORRUPT, "the history in it is not sound: %s", why);
 }
 
+static bool names_owner(const struct rev_state *s)
+{
+	return s->owner.kind == STORE_OWNER_IDS;
+}
+
 int revisions_check_segment(struct ctx *ctx, struct str bytes, struct rev_segment_check *c, struct err *err)
 {
 	struct rev_seq seq = {c->first, 0};
@@ -503,6 +509,9 @@ int revisions_check_segment(struct ctx *ctx, struct str bytes, struct rev_segmen
 				return bad_log("revisions are out of order", err);
 			if (parsed.record.left)
 				return bad_log("a revision is not one by itself", err);
+			if (names_owner(&parsed.record.r.before) || names_owner(&parsed.record.r.after))
+				return bad_log("a revision says which user of this machine a file is to belong to",
+					       err);
 			if (!c->wanted(c->arg, parsed.record.r.path))
 				return bad_log("a revision is of a path that a bundle cannot have", err);
 			c->last = parsed.record.r.number;

@@ -319,6 +319,8 @@ int content_keep_file(struct revisions *rv, struct ctx *ctx, struct wpath path, 
 		r = store_forward(rv->base.inner, ctx, &get, err);
 	if (r)
 		return r;
+	if (stat.kind == STORE_FILE)
+		revisions_take_rights(rv, state, &stat);
 	source = file_source(rv->base.inner, ctx, path, stat.version, UINT64_MAX);
 	if (stat.size <= PIECE_MAX) { /* one blob write instead of a write and a move */
 		char *bytes = arena_alloc_raw(ctx->arena, (size_t)stat.size + 1);

@@ -62,6 +62,7 @@ static int take_part(struct revisions *rv, struct ctx *ctx, struct part *p, stru
 		if (item->op == STORE_OP_WRITE) {
 			r = revisions_take_source(rv, ctx, item->source, d, &p->sources[p->count], err);
 			d->after.mode = p->sources[p->count].mode = item->source->mode;
+			d->after.owner = p->sources[p->count].owner = revisions_owner(rv, item->source->owner);
 		}
 		if (r) {
 			p->group->failed = p->first + p->count;

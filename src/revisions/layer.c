@@ -254,6 +254,17 @@ static int read_first(const struct source *source, char **ret, size_t *ret_len, 
 	return 0;
 }
 
+struct store_owner revisions_owner(const struct revisions *rv, struct store_owner owner)
+{
+	return rv->journal ? (struct store_owner){0} : owner;
+}
+
+void revisions_take_rights(const struct revisions *rv, struct rev_state *state, const struct store_stat *stat)
+{
+	state->mode = stat->mode;
+	state->owner = revisions_owner(rv, stat->owner);
+}
+
 int revisions_take_source(struct revisions *rv, struct ctx *ctx, const struct source *source, struct rev_draft *d,
 			  struct source *ret_source, struct err *err)
 {
@@ -307,6 +318,7 @@ static int put(struct store *s, struct ctx *ctx, struct store_call call, enum re
 	if (op == REV_APPEND)
 		d.piece = d.after; /* which is right as it is when the file does not exist yet */
 	d.after.mode = taken.mode = call.source->mode;
+	d.after.owner = taken.owner = revisions_owner(rv, call.source->owner);
 	call.source = &taken;
 	return change(rv, ctx, &call, &d, err);
 }

@@ -59,6 +59,11 @@ bool revisions_records(struct wpath path);
 void revisions_lock_path(struct revisions *rv, struct wpath path);
 void revisions_unlock_path(struct revisions *rv, struct wpath path);
 
+/* The owner that a file may get on behalf of a record. A log on a server may have lines that others have put there: it
+   has no say in whom a file of this machine belongs to, and gets no owners either. */
+struct store_owner revisions_owner(const struct revisions *rv, struct store_owner owner);
+/* Takes the permissions and the owner of a file into a state of its path. */
+void revisions_take_rights(const struct revisions *rv, struct rev_state *state, const struct store_stat *stat);
 /* Reads a small source into memory, for the record itself (d->path is set; after and data are filled in). A larger one
    becomes a blob, which is then the source. */
 int revisions_take_source(struct revisions *rv, struct ctx *ctx, const struct source *source, struct rev_draft *d,

@@ -37,6 +37,30 @@ static void write_hash(struct buf *out, const char *key, const struct rev_hash *
 	buf_char(out, '"');
 }
 
+/* A mode without an owner is one of a file that belongs to whom the store's top directory belongs to, which is the
+   ordinary case. */
+static void write_rights(struct buf *out, const struct rev_state *s)
+{
+	buf_printf(out, ",\"mode\":%u", s->mode);
+	if (s->owner.kind == STORE_OWNER_IDS)
+		buf_printf(out, ",\"uid\":%u,\"gid\":%u", s->owner.uid, s->owner.gid);
+	else if (s->owner.kind == STORE_OWNER_UNKNOWN)
+		buf_lit(out, ",\"uid\":null");
+}
+
+/* Numbers that cannot be an id say that the owner is not known. */
+static struct store_owner parse_owner(const struct jv *v)
+{
+	const struct jv *uid = jv_get(v, "uid");
+	int64_t u = jv_get_int(v, "uid", -1), g = jv_get_int(v, "gid", -1);
+
+	if (!uid)
+		return (struct store_owner){.kind = STORE_OWNER_TOP};
+	if (u < 0 || g < 0 || u >= UINT32_MAX || g >= UINT32_MAX)
+		return (struct store_owner){0};
+	return (struct store_owner){.kind = STORE_OWNER_IDS, .uid = (uint32_t)u, .gid = (uint32_t)g};
+}
+
 static void write_state(struct buf *out, const char *key, const struct rev_state *s)
 {
 	static const char *const places[] = {"nowhere", "log", "blob", "prefix", "here"};
@@ -50,7 +74,7 @@ static void write_state(struct buf *out, const char *key, const struct rev_state
 	if (rev_hash_is_set(&s->hash))
 		write_hash(out, "hash", &s->hash);
 	if (s->mode)
-		buf_printf(out, ",\"mode\":%u", s->mode);
+		write_rights(out, s);
 	if (s->version.len) {
 		buf_lit(out, ",\"version\":");
 		jv_write_string(out, s->version);
@@ -288,6 +312,8 @@ static bool parse_state(const struct jv *v, struct rev_state *ret)
 					    : REV_NOWHERE;
 	ret->held_by = (uint64_t)jv_get_int(v, "rev", 0);
 	ret->mode = (uint32_t)jv_get_int(v, "mode", 0);
+	if (ret->mode)
+		ret->owner = parse_owner(v);
 	return rev_hash_parse(jv_get_str(v, "hash"), &ret->hash);
 }
 

@@ -16,6 +16,15 @@ static bool same_as(const struct rev_record *rec, const struct store_stat *stat,
 	return !exists || str_eq(rec->r.after.version, stat->version);
 }
 
+/* A file with no record. */
+static struct rev_state state_of(const struct revisions *rv, const struct store_stat *stat)
+{
+	struct rev_state s = {.exists = true, .size = stat->size, .version = stat->version};
+
+	revisions_take_rights(rv, &s, stat);
+	return s;
+}
+
 static struct rev_state state_after(const struct rev_record *rec)
 {
 	struct rev_state s = rec->r.after;
@@ -174,7 +183,7 @@ static int look_once(struct revisions *rv, struct ctx *ctx, struct wpath path, s
 	if (is_same)
 		ret->state = state_after(rec);
 	if (is_same && exists)
-		ret->state.mode = stat.mode;
+		revisions_take_rights(rv, &ret->state, &stat);
 	revlog_unlock(rv->log);
 	ret->base = rec ? rec->r.number : 0;
 	if (r || ret->is_dir || is_same)
@@ -189,8 +198,7 @@ static int look_once(struct revisions *rv, struct ctx *ctx, struct wpath path, s
 		return r;
 	}
 	if (exists)
-		ret->state = (struct rev_state){
-			.exists = true, .size = stat.size, .version = stat.version, .mode = stat.mode};
+		ret->state = state_of(rv, &stat);
 	return 0;
 }
 
@@ -257,7 +265,7 @@ bool look_inherited(struct revisions *rv, struct ctx *ctx, struct wpath path, st
 	buf_init(&bytes, ctx->arena, 2 * REV_INLINE_MAX);
 	if (store_forward(rv->base.inner, ctx, &read, &ignored) || store_cond_check(cond, true, stat.version, &ignored))
 		return false;
-	ret->state = (struct rev_state){.exists = true, .size = stat.size, .version = stat.version, .mode = stat.mode};
+	ret->state = state_of(rv, &stat);
 	if (stat.size <= REV_INLINE_MAX && bytes.len == stat.size && !(rv->apart && rv->apart(path))) {
 		*ret_was = buf_str(&bytes);
 		ret->state.where = REV_HERE;
@@ -303,8 +311,7 @@ bool look_agrees(struct revisions *rv, struct ctx *ctx, struct wpath path, const
 	revlog_unlock(rv->log);
 	ret->base = rec ? rec->r.number : 0;
 	if (!rec && exists && !ret->is_dir)
-		ret->state = (struct rev_state){
-			.exists = true, .size = stat->size, .version = stat->version, .mode = stat->mode};
+		ret->state = state_of(rv, stat);
 	return agrees;
 }
 

@@ -248,6 +248,10 @@ int revisions_state(struct store *revisions, struct ctx *ctx, struct wpath path,
 			ret_state->held_by = at ? at->r.number : after->r.number;
 		if (!ret_state->version.len && after && after->r.before.exists)
 			ret_state->version = after->r.before.version; /* the index has it for the newest one only */
+		if (ret_state->exists && !ret_state->mode && after) { /* what the next change found */
+			ret_state->mode = after->r.before.mode;
+			ret_state->owner = after->r.before.owner;
+		}
 		ret_state->version = arena_str(ctx->arena, ret_state->version);
 	}
 	revlog_unlock(rv->log);

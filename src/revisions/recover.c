@@ -202,6 +202,7 @@ static int make_again(struct revisions *rv, struct ctx *ctx, struct rev_record *
 		call.op = append ? STORE_OP_APPEND : STORE_OP_WRITE;
 		call.source = &source;
 		source.mode = rec->r.after.mode;
+		source.owner = revisions_owner(rv, rec->r.after.owner);
 	}
 	if (r == 0)
 		r = make_change(rv, ctx, &call, &rec, 1, err);

@@ -57,8 +57,9 @@ struct rev_state {
 	bool exists;
 	enum rev_where where;
 	uint64_t size;
-	uint64_t held_by;     /* REV_LOG, REV_HERE: the revision whose record has the bytes; 0: this one */
-	uint32_t mode;        /* permissions; 0: not known */
+	uint64_t held_by; /* REV_LOG, REV_HERE: the revision whose record has the bytes; 0: this one */
+	uint32_t mode;    /* permissions; 0: not known */
+	struct store_owner owner;
 	struct rev_hash hash; /* of the content; zero where it was not computed (appends) */
 	struct str version;   /* as the store below knew it; empty: not known (the change was cut off and replayed) */
 };
@@ -202,6 +203,9 @@ int revisions_retain(struct store *revisions, struct ctx *ctx, const struct rev_
 struct rev_check {
 	/* In. */
 	bool repair; /* what is damaged is set aside, in meta's damaged/; what can be read stays */
+	/* Without `repair`: only the newest segment (or the newest entries of a journal), where the log should end, and
+	   what reading it has met before. Costs the same at any length of the log. */
+	bool end_only;
 	void (*found)(void *arg, struct str sentence); /* called for each damage */
 	void *arg;
 	/* Out. */
@@ -209,6 +213,7 @@ struct rev_check {
 	uint64_t contents;    /* that were checked */
 	uint64_t aside;       /* that are lost, which an earlier repair has noted */
 	uint64_t damages;
+	uint64_t too_large; /* end_only: bytes of the newest segment, if it was not read for that */
 };
 /* Reads every line of the log and every content that a record refers to. Works also when the log cannot be opened. No
    other process may use the log during a repair. */

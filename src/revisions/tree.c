@@ -527,6 +527,7 @@ static int copy_once(struct revisions *rv, struct ctx *ctx, struct store_call *w
 	if (r)
 		return r;
 	two[1].op = REV_COPY;
+	two[1].after.owner = (struct store_owner){0}; /* a copy belongs to whoever makes it */
 	two[1].other_base = from.base;
 	r = revisions_log(rv, ctx, &two[1], 1, err);
 	return r ? r : make_copy(rv, ctx, &two[1], &from, wanted->ret_stat, err);

@@ -496,6 +496,11 @@ int store_group(struct store *s, struct ctx *ctx, struct store_group *group, str
 	return r;
 }
 
+bool store_owner_eq(struct store_owner a, struct store_owner b)
+{
+	return a.kind == b.kind && (a.kind != STORE_OWNER_IDS || (a.uid == b.uid && a.gid == b.gid));
+}
+
 int store_cond_check(struct store_cond cond, bool exists, struct str version, struct err *err)
 {
 	if (cond.kind == STORE_ABSENT && exists)

@@ -35,13 +35,23 @@
 
 enum store_kind { STORE_FILE = 1, STORE_DIR };
 
+/* Whom a file belongs to, in a store that has owners. STORE_OWNER_TOP: whom the store's top directory belongs to, which
+   is the same for every process and needs no number. */
+enum store_owner_kind { STORE_OWNER_UNKNOWN, STORE_OWNER_TOP, STORE_OWNER_IDS };
+struct store_owner {
+	enum store_owner_kind kind;
+	uint32_t uid, gid; /* STORE_OWNER_IDS */
+};
+bool store_owner_eq(struct store_owner a, struct store_owner b);
+
 struct store_stat {
 	enum store_kind kind;
 	uint64_t size;
-	int64_t mtime_ns;   /* real time */
-	struct str version; /* changes whenever the bytes change; opaque; in the caller's arena */
-	uint32_t mode;      /* permission bits of a file, where the store has them; else 0 */
-	int64_t changed_ns; /* when it was last changed by anybody, name and rights included; 0: not known */
+	int64_t mtime_ns;         /* real time */
+	struct str version;       /* changes whenever the bytes change; opaque; in the caller's arena */
+	uint32_t mode;            /* permission bits of a file, where the store has them; else 0 */
+	int64_t changed_ns;       /* when it was last changed by anybody, name and rights included; 0: not known */
+	struct store_owner owner; /* of a file */
 };
 
 enum store_cond_kind { STORE_ANY, STORE_ABSENT, STORE_VERSION };
@@ -62,10 +72,12 @@ struct store_cond {
 /* Where a write takes its bytes from. `bytes` alone is enough for what is in memory; else `pull` gives the next ones:
    up to `cap`, *ret_len 0 at the end. `rewind` starts again (NULL: cannot, so the write cannot be repeated). `mode` is
    the permission bits that a written file gets, where the store has them; 0: those of the file that it replaces, or the
-   default. An append does not use it. */
+   default. `owner` is the same for its owner, as far as this process may give files away, and never makes it root's. An
+   append does not use them. */
 struct source {
 	struct str bytes;
 	uint32_t mode;
+	struct store_owner owner;
 	int (*pull)(void *arg, void *buf, size_t cap, size_t *ret_len, struct err *err);
 	int (*rewind)(void *arg, struct err *err);
 	void *arg;

@@ -245,6 +245,31 @@ TEST(secrets_are_in_neither_the_files_nor_the_history)
 	arena_destroy(arena);
 }
 
+TEST(whom_a_file_belonged_to_is_not_carried)
+{
+	const char *dir = temp_dir_new();
+	struct workspace *ws;
+	struct str log = STR(".stead/rev/log/0000000000000001.jsonl"), text;
+
+	if (geteuid() != 0 || getenv("STEAD_TEST_JOURNAL"))
+		SKIP("only root may give a file away, and a journal has no owners");
+	set_up();
+	ws = open_in(arena_printf(arena, "disk:%s", dir), "home", true);
+	put(workspace_files(ws), "theirs", STR("x"));
+	CHECK_INT(chown(arena_printf(arena, "%s/home/files/theirs", dir).ptr, 1234, 4321), 0);
+	CHECK_OK(store_remove(workspace_files(ws), &ctx, (struct wpath){STR("theirs")}, false, any, NULL, &err), err);
+	CHECK_OK(store_read(workspace_store_of(ws, false), &ctx,
+			    (struct wpath){arena_printf(arena, "home/%.*s", STR_ARG(log))}, STORE_WHOLE, MIB, &text,
+			    NULL, &err),
+		 err);
+	CHECK_HAS(text, STR("\"uid\":1234"));
+	text = export_ws(ws);
+	CHECK_HAS(text, STR("\"path\":\"files/theirs\""));
+	CHECK_LACKS(text, STR("\"uid\""));
+	workspace_close(ws);
+	arena_destroy(arena);
+}
+
 TEST(a_workspace_whose_history_was_cut_makes_the_trip_too)
 {
 	struct rev_retain want = {.limits = {.revisions = 2}, .grace_ns = -1};
@@ -486,6 +511,9 @@ TEST(a_history_that_would_make_other_files_is_refused)
 		{"{\"rev\":9000000000000000000,\"time\":1,\"op\":\"remove\",\"path\":\"x\",\"before\":null,"
 		 "\"after\":null,\"by\":{}",
 		 "out of order"},
+		{"{\"rev\":1,\"time\":1,\"op\":\"write\",\"path\":\"x\",\"before\":null,"
+		 "\"after\":{\"size\":1,\"in\":\"log\",\"mode\":420,\"uid\":1234,\"gid\":0},\"by\":{},\"data\":\"x\"",
+		 "which user of this machine"},
 		{"{\"horizon\":9000000000000000000", "cannot be read"},
 		{"{\"seal\":0", "out of order"},
 		{"{\"checkpoint\":\"x\",\"rev\":77,\"time\":1", "not there"},

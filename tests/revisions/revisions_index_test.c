@@ -177,10 +177,16 @@ TEST(the_past_is_the_same_through_the_index)
 }
 
 #if REV_FORM == FORM_SEGMENTS
-/* How many reads of the stores it takes to open the log, write a known path, and ask for the oldest state of another;
-   and then to look at all paths. */
-static void measure(uint64_t revisions, uint64_t *ret_reads, uint64_t *ret_look, uint64_t *ret_runs)
+static void found_damage(void *arg, struct str sentence)
 {
+	TEST_FAIL("%s: %.*s", (const char *)arg, STR_ARG(sentence));
+}
+
+/* How many reads of the stores it takes to open the log, write a known path, and ask for the oldest state of another;
+   then to check where the log ends; and then to look at all paths. */
+static void measure(uint64_t revisions, uint64_t *ret_reads, uint64_t *ret_end, uint64_t *ret_look, uint64_t *ret_runs)
+{
+	struct rev_check check = {.end_only = true, .found = found_damage, .arg = "a whole log"};
 	struct store_list_req req = {.limit = 1000};
 	struct revisions_opts opts = {0};
 	struct store *counted, *runs;
@@ -204,9 +210,12 @@ static void measure(uint64_t revisions, uint64_t *ret_reads, uint64_t *ret_look,
 	CHECK_OK(store_write(rev, &ctx, path_of(3), STR("more"), ANY, NULL, &err), err);
 	CHECK_OK(revisions_state(rev, &ctx, path_of(7), PATHS, &state, &err), err);
 	*ret_reads = store_fault_count(counted) + store_fault_count(runs);
+	CHECK_OK(revisions_check(rev, &ctx, &check, &err), err);
+	CHECK_INT(check.last, revisions + 1);
+	*ret_end = store_fault_count(counted) + store_fault_count(runs) - *ret_reads;
 	CHECK_OK(revisions_notice(rev, &ctx, WPATH_ROOT, &noticed, &err), err);
 	CHECK_INT(noticed, 0);
-	*ret_look = store_fault_count(counted) + store_fault_count(runs) - *ret_reads;
+	*ret_look = store_fault_count(counted) + store_fault_count(runs) - *ret_reads - *ret_end;
 	CHECK_OK(store_list(scratch, &ctx, P("index"), &req, &page, &err), err);
 	*ret_runs = page.count;
 	tear_down();
@@ -216,15 +225,16 @@ static void measure(uint64_t revisions, uint64_t *ret_reads, uint64_t *ret_look,
 
 TEST(a_long_log_costs_what_a_short_one_does)
 {
-	uint64_t few, many, few_look, many_look, few_runs, many_runs;
+	uint64_t few, many, few_end, many_end, few_look, many_look, few_runs, many_runs;
 
-	measure(1000, &few, &few_look, &few_runs);
-	measure(50000, &many, &many_look, &many_runs);
+	measure(1000, &few, &few_end, &few_look, &few_runs);
+	measure(50000, &many, &many_end, &many_look, &many_runs);
 	printf("# 1000: %llu and %llu reads, %llu runs; 50000: %llu and %llu reads, %llu runs\n",
 	       (unsigned long long)few, (unsigned long long)few_look, (unsigned long long)few_runs,
 	       (unsigned long long)many, (unsigned long long)many_look, (unsigned long long)many_runs);
 	CHECK(many_look <= few_look + 4 * (uint64_t)PATHS);
 	CHECK(many <= few + 12);
+	CHECK_INT(many_end, few_end);
 	CHECK(many_runs <= 6);
 }
 

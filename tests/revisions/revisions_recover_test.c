@@ -586,7 +586,51 @@ static struct cut cut_new(void)
 	return cut;
 }
 
+#if REV_FORM != FORM_ONE_STEP
+/* Writes a file for somebody else through the log. */
+static struct stat write_for(struct cut *cut, struct store_owner owner)
+{
+	struct source source = {.bytes = STR("theirs"), .mode = 0640, .owner = owner};
+	struct conf *c = &cut->r.c;
+	struct stat st;
+
+	if (geteuid() != 0)
+		SKIP("only root may give a file away");
+	CHECK_OK(store_write_stream(c->s, &c->ctx, P("theirs"), &source, ANY, NULL, &c->err), c->err);
+	CHECK_INT(stat(arena_printf(cut->r.arena, "%s/theirs", cut->dir).ptr, &st), 0);
+	return st;
+}
+#endif
+
+#if REV_FORM == FORM_OBJECTS
+TEST(a_log_on_a_server_has_no_say_in_whom_a_file_belongs_to)
+{
+	struct cut cut = cut_new();
+	struct stat st = write_for(&cut, (struct store_owner){STORE_OWNER_IDS, 1234, 4321});
+
+	CHECK_INT(st.st_uid, 0);
+	CHECK_INT(st.st_gid, 0);
+	CHECK_INT(st.st_mode & 07777, 0640);
+	rig_end(&cut.r);
+}
+#endif
+
 #if REV_FORM == FORM_SEGMENTS
+TEST(a_replayed_file_has_the_owner_that_it_was_written_for)
+{
+	struct cut cut = cut_new();
+	struct stat st = write_for(&cut, (struct store_owner){STORE_OWNER_IDS, 1234, 4321});
+
+	CHECK_INT(st.st_uid, 1234);
+	on_disk(&cut, "theirs", STR_NONE, 0);
+	rig_reopen(&cut.r, "another boot");
+	CHECK_INT(stat(arena_printf(cut.r.arena, "%s/theirs", cut.dir).ptr, &st), 0);
+	CHECK_INT(st.st_uid, 1234);
+	CHECK_INT(st.st_gid, 4321);
+	CHECK_INT(st.st_mode & 07777, 0640);
+	rig_end(&cut.r);
+}
+
 TEST(whatever_was_acknowledged_is_back_after_a_power_cut)
 {
 	struct cut cut = cut_new();

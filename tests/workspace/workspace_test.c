@@ -10,6 +10,7 @@
 
 #include "admin/doctor.h"
 #include "base/clock.h"
+#include "base/fd.h"
 #include "base/limits.h"
 #include "temp_dir.h"
 #include "workspace/workspace.h"
@@ -799,6 +800,46 @@ TEST(doctor_names_what_is_wrong)
 	CHECK_HAS(got, STR("names: \"Bad.Name\" cannot be the name"));
 	CHECK_HAS(got, STR("broken configuration: "));
 	CHECK_HAS(got, STR("broken .env: .env is not a plain file"));
+}
+
+/* A workspace with some history; returns where its log is. */
+static const char *place_with_history(struct place *p)
+{
+	struct workspace *ws = open_as(p, "", "");
+
+	for (int i = 0; i < 20; i++)
+		CHECK_OK(put(p, workspace_files(ws), "a", arena_printf(p->arena, "%d", i).ptr), p->err);
+	workspace_close(ws);
+	CHECK_STR(complaints(p, p->url, "scout"), STR(""));
+	return arena_printf(p->arena, "%s/scout/.stead/rev/log/0000000000000001.jsonl", p->dir).ptr;
+}
+
+TEST(doctor_finds_a_changed_bit_in_the_log)
+{
+	struct place p = place_new();
+	FD_SCOPE int log = open(place_with_history(&p), O_RDWR | O_CLOEXEC);
+	struct stat st;
+	char c;
+
+	CHECK(log >= 0 && fstat(log, &st) == 0);
+	CHECK(pread(log, &c, 1, st.st_size / 2) == 1);
+	c ^= 1;
+	CHECK(pwrite(log, &c, 1, st.st_size / 2) == 1);
+	CHECK_HAS(complaints(&p, p.url, ""), STR("scout history: log/0000000000000001.jsonl"));
+}
+
+TEST(doctor_finds_a_log_that_lost_its_end)
+{
+	struct place p = place_new();
+	const char *log = place_with_history(&p);
+	struct stat st;
+
+	CHECK(stat(log, &st) == 0);
+	CHECK(truncate(log, st.st_size / 2) == 0);
+	CHECK_HAS(complaints(&p, p.url, "scout"),
+		  STR("scout history: log/0000000000000001.jsonl: it ends at revision "));
+	CHECK(unlink(log) == 0);
+	CHECK_HAS(complaints(&p, p.url, "scout"), STR("is missing, with revisions 1 to 20"));
 }
 
 TEST(doctor_survives_stores_that_are_not_there)

@@ -28,6 +28,8 @@ int past_changes(struct workspace *ws, struct ctx *ctx, struct wpath path, uint6
 int past_kept(struct workspace *ws, struct ctx *ctx, uint64_t number, struct err *err);
 
 bool past_same(const struct rev_state *a, const struct rev_state *b);
+/* True when two files are known to have other permissions or another owner. */
+bool past_rights_differ(const struct rev_state *a, const struct rev_state *b);
 /* A copy of the state that outlives the page it came from. */
 const struct rev_state *past_keep(struct ctx *ctx, const struct rev_state *state);
 int past_read(struct workspace *ws, struct ctx *ctx, struct wpath logged, uint64_t number, size_t max,
@@ -45,7 +47,7 @@ struct step {
 	bool is_home;    /* of a family: `shown` is its path in workspace_home(), else in workspace_files() */
 	uint64_t number; /* to what it was after this */
 	const struct rev_state *then, *now;
-	uint32_t mode; /* that the file gets; 0: the one that it has, or the default */
+	bool with_rights; /* the file gets the permissions and the owner that it had then, as far as they are known */
 };
 /* Some of them, as the first members of an array's elements. */
 struct steps {

@@ -136,6 +136,13 @@ int past_changes(struct workspace *ws, struct ctx *ctx, struct wpath path, uint6
 	return 0;
 }
 
+bool past_rights_differ(const struct rev_state *a, const struct rev_state *b)
+{
+	bool modes = a->mode && b->mode, owners = a->owner.kind && b->owner.kind;
+
+	return (modes && a->mode != b->mode) || (owners && !store_owner_eq(a->owner, b->owner));
+}
+
 bool past_same(const struct rev_state *a, const struct rev_state *b)
 {
 	if (a->exists != b->exists || a->size != b->size)

@@ -80,7 +80,7 @@ static int past_rewind(void *arg, struct err *err)
 
 bool step_is_needed(const struct step *s)
 {
-	return !past_same(s->then, s->now) || (s->then->exists && s->mode && s->now->mode && s->mode != s->now->mode);
+	return !past_same(s->then, s->now) || (s->with_rights && past_rights_differ(s->then, s->now));
 }
 
 const char *step_how(const struct step *s)
@@ -141,7 +141,11 @@ static int step_source(struct workspace *ws, struct ctx *ctx, const struct step 
 	int r = 0;
 
 	*past = (struct past_source){step_log(ws, s), ctx, s->logged, s->number, 0};
-	*ret = (struct source){.pull = past_pull, .rewind = past_rewind, .arg = past, .mode = s->mode};
+	*ret = (struct source){.pull = past_pull, .rewind = past_rewind, .arg = past};
+	if (s->with_rights) {
+		ret->mode = s->then->mode;
+		ret->owner = s->then->owner;
+	}
 	if (s->then->size > SMALL_MAX)
 		return 0;
 	bytes = arena_alloc_raw(ctx->arena, size + 1);
@@ -151,7 +155,7 @@ static int step_source(struct workspace *ws, struct ctx *ctx, const struct step 
 	}
 	past->offset = 0;
 	if (r == 0 && len == size)
-		*ret = (struct source){.bytes = str_n(bytes, len), .mode = s->mode};
+		*ret = (struct source){.bytes = str_n(bytes, len), .mode = ret->mode, .owner = ret->owner};
 	return r;
 }
 
@@ -437,13 +441,13 @@ static int restore_one(struct workspace *ws, struct ctx *ctx, struct wpath path,
 			     .shown = path,
 			     .number = number,
 			     .then = &states[0],
-			     .now = &states[1]};
+			     .now = &states[1],
+			     .with_rights = true};
 	if (wpath_is_root(path))
 		return 0;
 	r = revisions_settle(rev, ctx, ret->logged, NULL, err);
 	if (r == 0)
 		r = revisions_state(rev, ctx, ret->logged, number, &states[0], err);
-	ret->mode = states[0].mode;
 	if (r == 0)
 		r = revisions_state(rev, ctx, ret->logged, UINT64_MAX, &states[1], err);
 	if (r)
@@ -494,7 +498,7 @@ static int restore_plan(struct workspace *ws, struct ctx *ctx, struct wpath path
 						   .number = number,
 						   .then = &changes[i].before,
 						   .now = &changes[i].after,
-						   .mode = changes[i].before.mode};
+						   .with_rights = true};
 	*ret = steps;
 	*ret_count = n;
 	return 0;

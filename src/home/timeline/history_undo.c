@@ -42,8 +42,9 @@ struct undo_path {
 	uint64_t above_number;         /* after which revision */
 	bool gap;                      /* changes that were not chosen were met since */
 	bool conflict;
-	bool mixed;        /* a conflict between two chosen changes */
-	bool mode_changed; /* by a chosen change */
+	bool mixed;          /* a conflict between two chosen changes */
+	bool rights_changed; /* by a chosen change: permissions or the owner */
+	bool removed;        /* by a chosen change, though the file may be there again */
 };
 
 struct undo {
@@ -412,7 +413,8 @@ static int plan_change(void *arg, const struct revision *r, struct err *err)
 		p->newest = r->number;
 		p->left = r->number == p->last ? p->step.now : past_keep(u->ctx, &r->after);
 	}
-	p->mode_changed |= r->before.mode && r->after.mode && r->before.mode != r->after.mode;
+	p->rights_changed |= past_rights_differ(&r->before, &r->after);
+	p->removed |= !r->after.exists;
 	p->step.number = p->above_number = r->number - 1;
 	p->step.then = p->above = past_keep(u->ctx, &r->before);
 	u->changes++;
@@ -429,13 +431,14 @@ static int leave_if_undone(struct undo *u, struct undo_path *p, struct err *err)
 	bool same = false;
 	int r = 0;
 
-	if (!p->mixed && !(p->mode_changed && p->step.then->mode != p->left->mode))
+	if (!p->mixed &&
+	    !(p->rights_changed && (p->step.then->mode != p->left->mode || past_rights_differ(p->step.then, p->left))))
 		r = is_same(u, p->step.logged, then, left, &same, err);
 	if (!same)
 		return r;
 	p->step.then = p->step.now;
 	p->step.number = p->last;
-	p->conflict = p->mode_changed = false;
+	p->conflict = p->rights_changed = false;
 	return 0;
 }
 
@@ -452,8 +455,7 @@ static int keep_chosen(struct undo *u, struct err *err)
 			continue;
 		r = leave_if_undone(u, p, err);
 		p->conflict = p->conflict && !past_same(p->step.then, p->step.now);
-		if (p->step.then->exists && (p->mode_changed || !p->step.now->exists))
-			p->step.mode = p->step.then->mode;
+		p->step.with_rights = p->rights_changed || p->removed || !p->step.now->exists;
 		u->paths[n++] = *p;
 	}
 	u->count = n;

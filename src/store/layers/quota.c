@@ -406,7 +406,8 @@ static int put(struct quota *q, struct ctx *ctx, struct store_call *call, struct
 		source = (struct source){.pull = meter_pull,
 					 .rewind = source.rewind ? meter_rewind : NULL,
 					 .arg = &m,
-					 .mode = source.mode};
+					 .mode = source.mode,
+					 .owner = source.owner};
 		own.source = &source;
 	}
 	if (r == 0)

@@ -5,7 +5,9 @@
 
 #include "tool/tool_fix.h"
 
+#include "base/limits.h"
 #include "home/timeline/history.h"
+#include "store/stores.h"
 
 #define EACH_PLACE(b)                                                                                                  \
 	for (size_t p = 0; p < 2 && (p ? bench_open_disk(b, "native") : bench_open(b, "native"), 1);                   \
@@ -586,6 +588,158 @@ TEST(a_file_that_comes_back_has_the_mode_that_it_had)
 	good(&b, "clear_files", "{}");
 	good(&b, "restore", "{'path':'/','revision':'full'}");
 	CHECK_INT(mode_of(&b, "key"), 0640);
+	bench_close(&b);
+}
+
+/* "uid:gid mode" */
+static struct str rights_of(struct bench *b, const char *path)
+{
+	struct stat st;
+
+	CHECK_INT(stat(arena_printf(b->arena, "%s/test/files/%s", b->dir, path).ptr, &st), 0);
+	return arena_printf(b->arena, "%u:%u %o", st.st_uid, st.st_gid, st.st_mode & 07777);
+}
+
+static void give_to(struct bench *b, const char *path, unsigned uid, unsigned gid)
+{
+	CHECK_INT(chown(arena_printf(b->arena, "%s/test/%s", b->dir, path).ptr, uid, gid), 0);
+}
+
+/* A file of somebody else. */
+static void open_with_theirs(struct bench *b)
+{
+	if (geteuid() != 0)
+		SKIP("only root may give a file away");
+	bench_open_disk(b, "native");
+	good(b, "write_file", "{'path':'key','content':'secret'}");
+	set_mode(b, "key", 0640);
+	give_to(b, "files/key", 1234, 4321);
+}
+
+TEST(a_file_that_comes_back_has_the_owner_that_it_had)
+{
+	struct bench b;
+
+	open_with_theirs(&b);
+	good(&b, "delete_file", "{'path':'key'}");
+	good(&b, "undo", "{}");
+	CHECK_STR(rights_of(&b, "key"), STR("1234:4321 640"));
+	good(&b, "move_file", "{'from':'key','to':'d/key'}");
+	CHECK_STR(rights_of(&b, "d/key"), STR("1234:4321 640"));
+	good(&b, "undo", "{}");
+	CHECK_STR(rights_of(&b, "key"), STR("1234:4321 640"));
+	good(&b, "undo", "{'redo':true}");
+	CHECK_STR(rights_of(&b, "d/key"), STR("1234:4321 640"));
+	good(&b, "checkpoint", "{'name':'full'}");
+	good(&b, "clear_files", "{}");
+	good(&b, "restore", "{'path':'/','revision':'full'}");
+	CHECK_STR(rights_of(&b, "d/key"), STR("1234:4321 640"));
+	good(&b, "delete_file", "{'path':'d/key'}");
+	good(&b, "restore", "{'path':'d/key','revision':'full'}");
+	CHECK_STR(rights_of(&b, "d/key"), STR("1234:4321 640"));
+	bench_close(&b);
+}
+
+TEST(an_edit_and_its_undo_leave_a_file_to_its_owner)
+{
+	struct bench b;
+
+	open_with_theirs(&b);
+	good(&b, "edit_file", "{'path':'key','old_text':'secret','new_text':'other'}");
+	CHECK_STR(rights_of(&b, "key"), STR("1234:4321 640"));
+	good(&b, "write_file", "{'path':'key','content':'third','mode':'overwrite'}");
+	CHECK_STR(rights_of(&b, "key"), STR("1234:4321 640"));
+	good(&b, "undo", "{}");
+	CHECK_STR(content_of(&b, "key"), STR("other"));
+	CHECK_STR(rights_of(&b, "key"), STR("1234:4321 640"));
+	give_to(&b, "files/key", 2345, 4321); /* the person's doing, which stays */
+	good(&b, "undo", "{}");
+	CHECK_STR(content_of(&b, "key"), STR("secret"));
+	CHECK_STR(rights_of(&b, "key"), STR("2345:4321 640"));
+	bench_close(&b);
+}
+
+TEST(a_file_that_was_removed_and_made_again_goes_back_to_its_owner)
+{
+	struct bench b;
+
+	open_with_theirs(&b);
+	b.ctx.actor.session = STR("s");
+	good(&b, "delete_file", "{'path':'key'}");
+	good(&b, "write_file", "{'path':'key','content':'mine'}");
+	CHECK_STR(rights_of(&b, "key"), STR("0:0 644"));
+	good(&b, "undo", "{'session':'s'}");
+	CHECK_STR(content_of(&b, "key"), STR("secret"));
+	CHECK_STR(rights_of(&b, "key"), STR("1234:4321 640"));
+	good(&b, "undo", "{'redo':true}");
+	CHECK_STR(content_of(&b, "key"), STR("mine"));
+	CHECK_STR(rights_of(&b, "key"), STR("0:0 644"));
+	good(&b, "restore", "{'path':'key','revision':2}"); /* 2: that it is theirs was noticed */
+	CHECK_STR(rights_of(&b, "key"), STR("1234:4321 640"));
+	bench_close(&b);
+}
+
+TEST(a_copy_belongs_to_whoever_makes_it)
+{
+	struct bench b;
+
+	open_with_theirs(&b);
+	good(&b, "copy_file", "{'from':'key','to':'copy'}");
+	CHECK_STR(rights_of(&b, "copy"), STR("0:0 640"));
+	good(&b, "delete_file", "{'path':'copy'}");
+	good(&b, "undo", "{}");
+	CHECK_STR(rights_of(&b, "copy"), STR("0:0 640"));
+	bench_close(&b);
+}
+
+/* All lines of the log. */
+static struct str log_text(struct bench *b)
+{
+	struct str text;
+	struct err err = {0};
+	struct store *own;
+
+	CHECK_OK(store_disk_open(arena_printf(b->arena, "%s/test", b->dir).ptr, NULL, &own, &err), err);
+	CHECK_OK(store_read(own, &b->ctx, (struct wpath){STR(".stead/rev/log/0000000000000001.jsonl")}, STORE_WHOLE,
+			    MIB, &text, NULL, &err),
+		 err);
+	store_destroy(own);
+	return text;
+}
+
+TEST(records_name_an_owner_only_if_it_is_not_that_of_the_store)
+{
+	struct bench b;
+
+	open_with_theirs(&b);
+	good(&b, "write_file", "{'path':'own','content':'1'}");
+	good(&b, "delete_file", "{'path':'own'}");
+	CHECK_LACKS(log_text(&b), STR("\"uid\""));
+	good(&b, "delete_file", "{'path':'key'}");
+	good(&b, "history", "{}");
+	good(&b, "write_file", "{'path':'own','content':'1'}");
+	CHECK_HAS(log_text(&b), STR("\"uid\":1234,\"gid\":4321"));
+	bench_close(&b);
+}
+
+TEST(root_gives_what_it_brings_back_to_the_owner_of_the_store)
+{
+	struct bench b;
+	const char *dir = temp_dir_new();
+	char url[300];
+
+	if (geteuid() != 0)
+		SKIP("only root may give a file away");
+	CHECK_INT(chown(dir, 1234, 1234), 0);
+	snprintf(url, sizeof(url), "disk:%s", dir);
+	bench_open_at(&b, str_of(url), "native");
+	b.dir = dir;
+	good(&b, "write_file", "{'path':'key','content':'secret'}");
+	give_to(&b, "files/key", 1234, 1234);
+	good(&b, "delete_file", "{'path':'key'}");
+	good(&b, "undo", "{}");
+	CHECK_STR(rights_of(&b, "key"), STR("1234:1234 644"));
+	CHECK_LACKS(log_text(&b), STR("\"uid\":1234"));
 	bench_close(&b);
 }
 

@@ -46,7 +46,7 @@ static int disk_stat(struct store *s, struct ctx *ctx, struct wpath path, struct
 		return sys == -ENOTDIR ? store_not_found(err) : disk_fail(err, -sys);
 	if (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))
 		return disk_fail_kind(err, st.st_mode);
-	disk_fill_stat(ctx->arena, &st, ret_stat);
+	disk_fill_stat(d, ctx->arena, &st, ret_stat);
 	return 0;
 }
 
@@ -165,7 +165,7 @@ static int disk_read(struct store *s, struct ctx *ctx, struct wpath path, struct
 		return disk_fail_kind(err, st.st_mode);
 	r = read_range(ctx, fd, (uint64_t)st.st_size, range, sink, err);
 	if (r == 0)
-		disk_fill_stat(ctx->arena, &st, ret_stat);
+		disk_fill_stat(disk_of(s), ctx->arena, &st, ret_stat);
 	return r;
 }
 
@@ -272,6 +272,17 @@ static int probe_openat2(const struct disk *d, const char *dir, struct err *err)
 	return fd < 0 ? err_sys(err, -fd, "cannot open the directory \"%s\"", dir) : 0;
 }
 
+static int find_owner(struct disk *d, const char *dir, struct err *err)
+{
+	struct stat st;
+
+	if (fstat(d->root, &st) < 0)
+		return err_sys(err, errno, "cannot look at the directory \"%s\"", dir);
+	d->uid = st.st_uid;
+	d->gid = st.st_gid;
+	return 0;
+}
+
 uint64_t store_disk_dirs_read(struct store *disk)
 {
 	return atomic_load(&disk_of(disk)->dirs_read);
@@ -294,6 +305,8 @@ int store_disk_open(const char *dir, const struct store_disk_opts *opts, struct 
 	for (size_t i = 0; i < DISK_TURNS; i++)
 		pthread_mutex_init(&d->turns[i], NULL);
 	r = open_host_dir(dir, opts->create, 0, &d->root, err);
+	if (r == 0)
+		r = find_owner(d, dir, err);
 	if (r == 0)
 		r = probe_openat2(d, dir, err);
 	if (r == 0 && opts->tmp_dir)

@@ -28,6 +28,8 @@ struct disk {
 	int root; /* the directory that is the store's root */
 	int tmp;  /* where named temporary files go; -1: into the directory of their target */
 	dev_t tmp_dev;
+	uid_t uid; /* of the root directory */
+	gid_t gid;
 	bool relaxed, keep_links;
 	struct disk_reaper *reaper;
 	struct disk_kept *kept;
@@ -107,7 +109,9 @@ bool disk_is_going(struct disk *d, const struct stat *st, unsigned round);
 int disk_lstat(int dir, const char *name, struct stat *ret);
 #define DISK_VERSION_LEN 16
 void disk_version(const struct stat *st, char ret_hex[DISK_VERSION_LEN]);
-void disk_fill_stat(struct arena *arena, const struct stat *st, struct store_stat *ret);
+/* Whom a file belongs to. */
+struct store_owner disk_owner(const struct disk *d, const struct stat *st);
+void disk_fill_stat(const struct disk *d, struct arena *arena, const struct stat *st, struct store_stat *ret);
 /* `st` NULL: there is no file. */
 int disk_check_cond(const struct stat *st, struct store_cond cond, struct err *err);
 
@@ -219,6 +223,9 @@ int disk_write(struct store *s, struct ctx *ctx, struct wpath path, const struct
 	       struct store_stat *ret_stat, struct err *err);
 int disk_append(struct store *s, struct ctx *ctx, struct wpath path, const struct source *source,
 		struct store_cond cond, struct store_stat *ret_stat, struct err *err);
+/* The same, and the copy belongs to `owner`, as far as that is permitted. */
+int disk_copy_owned(struct store *s, struct ctx *ctx, struct wpath from, struct wpath to, struct store_cond to_cond,
+		    struct store_owner owner, struct store_stat *ret_stat, struct err *err);
 int disk_copy(struct store *s, struct ctx *ctx, struct wpath from, struct wpath to, struct store_cond to_cond,
 	      struct store_stat *ret_stat, struct err *err);
 

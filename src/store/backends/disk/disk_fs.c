@@ -345,7 +345,14 @@ void disk_version(const struct stat *st, char ret_hex[DISK_VERSION_LEN])
 	hex_u64(hash_u64(str_n(parts, sizeof(parts)), 0), ret_hex);
 }
 
-void disk_fill_stat(struct arena *arena, const struct stat *st, struct store_stat *ret)
+struct store_owner disk_owner(const struct disk *d, const struct stat *st)
+{
+	if (st->st_uid == d->uid && st->st_gid == d->gid)
+		return (struct store_owner){.kind = STORE_OWNER_TOP};
+	return (struct store_owner){.kind = STORE_OWNER_IDS, .uid = st->st_uid, .gid = st->st_gid};
+}
+
+void disk_fill_stat(const struct disk *d, struct arena *arena, const struct stat *st, struct store_stat *ret)
 {
 	char *hex;
 
@@ -362,6 +369,7 @@ void disk_fill_stat(struct arena *arena, const struct stat *st, struct store_sta
 		.version = str_n(hex, DISK_VERSION_LEN),
 		.mode = st->st_mode & 0777,
 		.changed_ns = clock_of_timespec(st->st_ctim),
+		.owner = disk_owner(d, st),
 	};
 }
 

@@ -234,7 +234,7 @@ static void add_entry(struct walk *w, size_t path_len, const struct stat *st)
 	if (w->req->names_only)
 		e->stat = (struct store_stat){.kind = S_ISDIR(st->st_mode) ? STORE_DIR : STORE_FILE};
 	else
-		disk_fill_stat(w->ctx->arena, st, &e->stat);
+		disk_fill_stat(w->d, w->ctx->arena, st, &e->stat);
 }
 
 static void skip(struct walk *w)

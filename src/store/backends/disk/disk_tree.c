@@ -323,7 +323,8 @@ static int rename_end(const struct end *from, const struct end *to)
 	return renameat(from->dir, from->name, to->dir, to->name) == 0 ? 0 : -errno;
 }
 
-static int move_locked(struct ctx *ctx, struct end *from, struct end *to, struct store_stat *ret_stat, struct err *err)
+static int move_locked(const struct disk *d, struct ctx *ctx, struct end *from, struct end *to,
+		       struct store_stat *ret_stat, struct err *err)
 {
 	int sys, r = check_from(from, err);
 
@@ -345,7 +346,7 @@ static int move_locked(struct ctx *ctx, struct end *from, struct end *to, struct
 	sys = disk_lstat(to->dir, to->name, &to->st);
 	if (sys < 0)
 		return disk_fail(err, -sys);
-	disk_fill_stat(ctx->arena, &to->st, ret_stat);
+	disk_fill_stat(d, ctx->arena, &to->st, ret_stat);
 	return 0;
 }
 
@@ -368,7 +369,7 @@ static int move_once(struct disk *d, struct ctx *ctx, struct end *from, struct e
 		return disk_fail_parent(d, to_parent, -to->dir, err);
 	r = lock_both(ctx, from, to, err);
 	if (r == 0)
-		r = move_locked(ctx, from, to, ret_stat, err);
+		r = move_locked(d, ctx, from, to, ret_stat, err);
 	disk_unlock(from->dir);
 	disk_unlock(to->dir);
 	return r;
@@ -382,8 +383,8 @@ static int move_by_copy(struct store *s, struct ctx *ctx, const struct end *from
 	uint64_t count;
 	int r;
 
-	disk_fill_stat(ctx->arena, &from->st, &source);
-	r = disk_copy(s, ctx, from->path, to->path, to->cond, ret_stat, err);
+	disk_fill_stat(disk_of(s), ctx->arena, &from->st, &source);
+	r = disk_copy_owned(s, ctx, from->path, to->path, to->cond, source.owner, ret_stat, err);
 	if (r)
 		return r;
 	return disk_remove(s, ctx, from->path, false,

@@ -11,8 +11,9 @@
  * An append writes in place, under the lock of the directory: rewriting a log for each line would make n lines cost n².
  * A file with a second hard link is rewritten instead, since the other name may be outside the store.
  *
- * The new file gets the owner, the mode and the extended attributes of the one that it replaces. It cannot get the
- * other names of it: in a directory of the person's own (keep_links) such a file is not changed at all.
+ * The new file gets the owner, the mode and the extended attributes of the one that it replaces, or the owner and mode
+ * that are asked for. It cannot get the other names of it: in a directory of the person's own (keep_links) such a file
+ * is not changed at all.
  */
 #include <errno.h>
 #include <sys/file.h>
@@ -35,6 +36,7 @@ struct temp {
 	int dir; /* the directory of `name`; borrowed from the target or the store */
 	char name[TEMP_NAME_CAP];
 	uint32_t mode; /* that was asked for; 0: none was */
+	struct store_owner owner;
 };
 
 /* Where the file is to go. */
@@ -224,19 +226,48 @@ static int fill_from_file(const struct ctx *ctx, int fd, int from, uint64_t len,
 	return r;
 }
 
+/* Gives a file away as far as that is permitted: at least to the group. `now` is the file. True: something changed. */
+static bool give(int fd, const struct stat *now, uid_t uid, gid_t gid)
+{
+	if (now->st_uid == uid && now->st_gid == gid)
+		return false;
+	return fchown(fd, uid, gid) == 0 || (now->st_gid != gid && fchown(fd, (uid_t)-1, gid) == 0);
+}
+
+/* Gives a new file to whom it is asked for. Nothing is given to root: what asks may be a log that somebody else has
+   written. What root writes is root's already. */
+static int give_as_asked(const struct disk *d, const struct temp *temp, struct err *err)
+{
+	bool is_top = temp->owner.kind == STORE_OWNER_TOP;
+	uid_t uid = is_top ? d->uid : temp->owner.uid;
+	gid_t gid = is_top ? d->gid : temp->owner.gid;
+	struct stat st;
+
+	if (temp->owner.kind == STORE_OWNER_UNKNOWN)
+		return 0;
+	if (fstat(temp->fd, &st) < 0)
+		return disk_fail(err, errno);
+	give(temp->fd, &st, uid ? uid : st.st_uid, gid ? gid : st.st_gid);
+	return 0;
+}
+
 /* The time is set from the full clock: the kernel's coarse one may not advance for a whole tick, and a version must
- * change. */
-static int temp_finish(const struct disk *d, int fd, struct err *err)
+ * change. The owner comes last, because only an owner may change the rest. */
+static int temp_finish(const struct disk *d, const struct temp *temp, struct err *err)
 {
 	int64_t now = clock_real_ns();
 	struct timespec times[2] = {
 		{.tv_nsec = UTIME_OMIT},
 		clock_timespec(now),
 	};
+	int r = 0;
 
-	if (futimens(fd, times) < 0)
+	if (temp->mode && fchmod(temp->fd, temp->mode & 0777) < 0)
 		return disk_fail(err, errno);
-	return disk_sync(d, fd, err);
+	if (futimens(temp->fd, times) < 0)
+		return disk_fail(err, errno);
+	r = give_as_asked(d, temp, err);
+	return r ? r : disk_sync(d, temp->fd, err);
 }
 
 /* Gives the file without a name one. 0 or -errno. */
@@ -361,22 +392,20 @@ static int keep_properties(const struct disk *d, const struct target *t, const s
 			   const struct stat *old, struct err *err)
 {
 	mode_t mode = (temp->mode ? temp->mode : old->st_mode) & 0777;
-	bool changed = false, has_attrs;
+	bool changed, has_attrs;
 	struct stat st;
 	int r;
 
 	if (fstat(temp->fd, &st) < 0)
 		return disk_fail(err, errno);
-	if (st.st_uid != old->st_uid || st.st_gid != old->st_gid)
-		changed = fchown(temp->fd, old->st_uid, old->st_gid) == 0;
-	if (changed || (st.st_mode & 0777) != mode) {
-		if (fchmod(temp->fd, mode) < 0)
-			return disk_fail(err, errno);
-		changed = true;
-	}
+	changed = (st.st_mode & 0777) != mode;
+	if (changed && fchmod(temp->fd, mode) < 0)
+		return disk_fail(err, errno);
 	r = keep_attrs(t, temp->fd, &has_attrs, err);
 	if (r)
 		return r;
+	if (temp->owner.kind == STORE_OWNER_UNKNOWN) /* last: only an owner may change the rest */
+		changed |= give(temp->fd, &st, old->st_uid, old->st_gid);
 	return changed || has_attrs ? disk_sync(d, temp->fd, err) : 0;
 }
 
@@ -477,7 +506,7 @@ static int finish_write(const struct disk *d, struct ctx *ctx, struct target *t,
 	temp_close(temp);
 	target_close(t); /* with the lock, which pruning takes itself */
 	if (r == 0)
-		disk_fill_stat(ctx->arena, st, ret_stat);
+		disk_fill_stat(d, ctx->arena, st, ret_stat);
 	else if (t->made)
 		disk_prune(d, wpath_parent(t->path));
 	return r;
@@ -497,10 +526,9 @@ int disk_write(struct store *s, struct ctx *ctx, struct wpath path, const struct
 	if (r == 0)
 		r = fill_from_source(ctx, temp.fd, source, err);
 	temp.mode = source->mode;
-	if (r == 0 && temp.mode && fchmod(temp.fd, temp.mode & 0777) < 0)
-		r = disk_fail(err, errno);
+	temp.owner = source->owner;
 	if (r == 0)
-		r = temp_finish(d, temp.fd, err);
+		r = temp_finish(d, &temp, err);
 	if (r == 0)
 		r = publish(d, ctx, &t, &temp, cond, &st, err);
 	return finish_write(d, ctx, &t, &temp, &st, r, ret_stat);
@@ -535,7 +563,7 @@ static int append_by_rewrite(struct disk *d, struct ctx *ctx, struct target *t, 
 	if (r == 0)
 		r = fill_from_piece(ctx, temp.fd, piece, err);
 	if (r == 0)
-		r = temp_finish(d, temp.fd, err);
+		r = temp_finish(d, &temp, err);
 	if (r == 0)
 		r = publish_locked(d, t, &temp, cond, ret_st, err);
 	if (r == 0) {
@@ -649,8 +677,8 @@ static int open_source(const struct disk *d, struct wpath path, struct stat *ret
 	return 0;
 }
 
-int disk_copy(struct store *s, struct ctx *ctx, struct wpath from, struct wpath to, struct store_cond to_cond,
-	      struct store_stat *ret_stat, struct err *err)
+int disk_copy_owned(struct store *s, struct ctx *ctx, struct wpath from, struct wpath to, struct store_cond to_cond,
+		    struct store_owner owner, struct store_stat *ret_stat, struct err *err)
 {
 	struct disk *d = disk_of(s);
 	TARGET_SCOPE struct target t = target_of(to);
@@ -665,11 +693,18 @@ int disk_copy(struct store *s, struct ctx *ctx, struct wpath from, struct wpath 
 		r = target_open_temp(d, &t, &temp, err);
 	if (r == 0)
 		r = fill_from_file(ctx, temp.fd, source, (uint64_t)st.st_size, err);
+	temp.owner = owner;
 	if (r == 0 && fchmod(temp.fd, st.st_mode & 0777) < 0)
 		r = disk_fail(err, errno);
 	if (r == 0)
-		r = temp_finish(d, temp.fd, err);
+		r = temp_finish(d, &temp, err);
 	if (r == 0)
 		r = publish(d, ctx, &t, &temp, to_cond, &st, err);
 	return finish_write(d, ctx, &t, &temp, &st, r, ret_stat);
+}
+
+int disk_copy(struct store *s, struct ctx *ctx, struct wpath from, struct wpath to, struct store_cond to_cond,
+	      struct store_stat *ret_stat, struct err *err)
+{
+	return disk_copy_owned(s, ctx, from, to, to_cond, (struct store_owner){0}, ret_stat, err);
 }

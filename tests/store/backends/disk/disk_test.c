@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is true of the disk backend beyond the contract: links, strange files, leftovers, modes, limits of the host. */
+#include <grp.h>
+#include <linux/capability.h>
 #include <sys/file.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <sys/un.h>
 #include <sys/wait.h>
@@ -283,6 +287,110 @@ TEST(a_replaced_file_keeps_its_owner)
 	CHECK(fstatat(f.fd, "theirs", &st, 0) == 0);
 	CHECK_INT(st.st_uid, 1234);
 	CHECK_INT(st.st_gid, 4321);
+}
+
+static struct stat raw_stat(struct fix *f, const char *path)
+{
+	struct stat st = {0};
+
+	CHECK(fstatat(f->fd, path, &st, 0) == 0);
+	return st;
+}
+
+TEST(a_file_is_written_for_the_owner_that_is_asked_for_and_stat_gives_it)
+{
+	struct fix f = fix_new(false);
+	struct source source = {.bytes = STR("x"), .mode = 0640, .owner = {STORE_OWNER_IDS, 1234, 4321}};
+	struct store_stat stat;
+
+	if (geteuid() != 0)
+		SKIP("only root may give a file away");
+	CHECK_OK(store_write_stream(f.s, &f.ctx, P("new"), &source, ABSENT, &stat, &f.err), f.err);
+	CHECK(store_owner_eq(stat.owner, source.owner));
+	CHECK_INT(raw_stat(&f, "new").st_uid, 1234);
+	CHECK_INT(raw_stat(&f, "new").st_gid, 4321);
+	CHECK_INT(raw_stat(&f, "new").st_mode & 07777, 0640);
+	source.owner.kind = STORE_OWNER_TOP;
+	CHECK_OK(store_write_stream(f.s, &f.ctx, P("new"), &source, ANY, &stat, &f.err), f.err);
+	CHECK_INT(stat.owner.kind, STORE_OWNER_TOP);
+	CHECK_INT(raw_stat(&f, "new").st_uid, 0);
+}
+
+TEST(a_mode_that_is_asked_for_never_makes_a_file_run_as_its_owner)
+{
+	struct fix f = fix_new(true);
+	struct source source = {.bytes = STR("#!/bin/sh"), .mode = 06755, .owner = {STORE_OWNER_TOP, 0, 0}};
+
+	CHECK_OK(store_write_stream(f.s, &f.ctx, P("new"), &source, ANY, NULL, &f.err), f.err);
+	CHECK_INT(raw_stat(&f, "new").st_mode & 07777, 0755);
+	CHECK_OK(store_write_stream(f.s, &f.ctx, P("new"), &source, ANY, NULL, &f.err), f.err);
+	CHECK_INT(raw_stat(&f, "new").st_mode & 07777, 0755);
+}
+
+/* Becomes another user, who may give files away if `caps` says so. */
+static bool become(unsigned uid, uint32_t caps)
+{
+	struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct data[2] = {{.effective = caps, .permitted = caps}};
+
+	return prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0) == 0 && setresgid(uid, uid, uid) == 0 &&
+	       setresuid(uid, uid, uid) == 0 && syscall(SYS_capset, &head, data) == 0;
+}
+
+/* 0: what is asked for `owner` becomes that of uid:gid. */
+static int write_for(struct fix *f, struct store_owner owner, unsigned uid, unsigned gid)
+{
+	struct source source = {.bytes = STR("x"), .mode = 0640, .owner = owner};
+	struct stat st;
+
+	for (int i = 0; i < 2; i++) /* a new file, and one that is replaced */
+		if (store_write_stream(f->s, &f->ctx, P("new"), &source, ANY, NULL, &f->err) ||
+		    fstatat(f->fd, "new", &st, 0) < 0 || (st.st_mode & 07777) != 0640 || st.st_uid != uid ||
+		    st.st_gid != gid)
+			return 1;
+	return store_remove(f->s, &f->ctx, P("new"), false, ANY, NULL, &f->err) ? 2 : 0;
+}
+
+static int write_as_giver(struct fix *f)
+{
+	if (!become(1234, 1u << CAP_CHOWN | 1u << CAP_FOWNER))
+		return 3;
+	if (write_for(f, (struct store_owner){STORE_OWNER_IDS, 2345, 3456}, 2345, 3456))
+		return 4; /* it may give files away */
+	if (write_for(f, (struct store_owner){STORE_OWNER_IDS, 0, 0}, 1234, 1234))
+		return 5;
+	return write_for(f, (struct store_owner){STORE_OWNER_IDS, 2345, 0}, 2345, 1234);
+}
+
+TEST(nothing_that_is_asked_for_is_given_to_root)
+{
+	struct fix f = fix_new(true);
+
+	if (geteuid() != 0)
+		SKIP("only root may give a file away");
+	CHECK(fchmod(f.fd, 0777) == 0);
+	CHECK_INT(in_child(write_as_giver, &f), 0);
+}
+
+static int write_as_member(struct fix *f)
+{
+	static const gid_t groups[] = {4321};
+
+	if (setgroups(1, groups) < 0 || !become(1234, 0))
+		return 3;
+	if (write_for(f, (struct store_owner){STORE_OWNER_IDS, 2345, 3456}, 1234, 1234))
+		return 4;
+	return write_for(f, (struct store_owner){STORE_OWNER_IDS, 2345, 4321}, 1234, 4321); /* the group at least */
+}
+
+TEST(a_file_that_may_not_be_given_away_is_written_all_the_same)
+{
+	struct fix f = fix_new(true);
+
+	if (geteuid() != 0)
+		SKIP("only root may become somebody else");
+	CHECK(fchmod(f.fd, 0777) == 0);
+	CHECK_INT(in_child(write_as_member, &f), 0);
 }
 
 TEST(a_replaced_file_keeps_its_extended_attributes)
