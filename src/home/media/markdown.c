@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * md4c parses, and this file writes the HTML. md4c's own renderer would pass on pictures and links of every kind, which
- * the text of an agent must not decide. The library is loaded when the first text is printed (decision 0460).
+ * the text of an agent must not decide. The library is loaded when the first text is printed (decision 0461).
  */
 #include "home/media/markdown.h"
 
