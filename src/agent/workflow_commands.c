@@ -162,8 +162,8 @@ static int run_runs(struct cli *cli, struct err *err)
 }
 
 const struct option workflow_options[] = {
-	{"model", 'm', "MODEL", .env = "STEAD_MODEL", .help = "PROVIDER:MODEL (default: model of agent.yaml)"},
-	{"base-url", 0, "URL", .help = "a server that speaks as the provider does"},
+	{"model", 'm', "MODEL", .env = "STEAD_MODEL", .help = "PROVIDER:MODEL (default: model in agent.yaml)"},
+	{"base-url", 0, "URL", .help = "another server that speaks the provider's protocol"},
 	{0},
 };
 

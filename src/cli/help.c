@@ -17,7 +17,7 @@ static const char *const topics[TOPICS] = {
 	[TOPIC_WORKSPACES] = "workspaces",
 	[TOPIC_TOOLS] = "tools of the agent",
 	[TOPIC_FILES] = "files",
-	[TOPIC_HOME] = "home of the agent",
+	[TOPIC_HOME] = "the agent's home",
 	[TOPIC_HISTORY] = "history",
 	[TOPIC_STORES] = "stores",
 	[TOPIC_HELP] = "help",
@@ -304,7 +304,7 @@ static const struct option help_options[] = {
 };
 
 const struct command help_commands[] = {
-	{"completion", "print the completion script of a shell", TOPIC_HELP, "bash|zsh|fish", .run = run_completion,
+	{"completion", "print the completion script for a shell", TOPIC_HELP, "bash|zsh|fish", .run = run_completion,
 	 .words = "bash zsh fish",
 	 .about = "Completes commands, options, workspaces, tools and the paths of the workspace.\n",
 	 .examples = "source <(stead completion bash)\n  in ~/.bashrc\n"

@@ -245,37 +245,34 @@ static int run_umount(struct cli *cli, struct err *err)
 }
 
 static const struct option mount_options[] = {
-	{"path", 'p', "PATH", .help = "mount this directory of the files instead of all", .complete = COMPLETE_PATH},
+	{"path", 'p', "PATH", .help = "mount only this directory of the files", .complete = COMPLETE_PATH},
 	{"at", 0, "REVISION", .help = "mount the files as they were after this revision or checkpoint, read-only"},
-	{"read-only", 'r', NULL, .help = "nothing can be changed through the mount"},
+	{"read-only", 'r', NULL, .help = "allow no changes through the mount"},
 	{"foreground", 'f', NULL, .help = "serve until it is unmounted, and print what goes wrong"},
 	{0},
 };
 
 static const struct option umount_options[] = {
-	{"force", 'f', NULL, .help = "also while it is in use; programs that wait for it get an error"},
+	{"force", 'f', NULL, .help = "even while it is in use; programs that wait for it get an error"},
 	{0},
 };
 
 const struct command mount_commands[] = {
-	{"mount", "show the files as a directory of this machine", TOPIC_FILES, "DIR", .run = run_mount,
+	{"mount", "show the files as a directory on this machine", TOPIC_FILES, "DIR", .run = run_mount,
 	 .complete = COMPLETE_HOST_DIR, .options = mount_options, .by_person = true,
-	 .about =
-		 "Mounts the files of the workspace over a directory, whatever store they are in, so that any program\n"
-		 "can work on them: editors, git, rg, sqlite. What a program writes becomes a revision when it closes\n"
-		 "the file, under the rules for tools; what others change shows up. Protected files such as .env are\n"
-		 "not there and cannot be made. The command returns when the files can be used; a process in the\n"
-		 "background serves them until `stead umount DIR`. docs/mount.md has the details.\n",
-	 .examples =
-		 "stead mount /mnt\n  the files of the workspace \"default\"\n"
-		 "stead mount -w demo --path reports --read-only /mnt\n  a part of another one\n"
-		 "stead mount --at before-refactoring /mnt\n  the files at a checkpoint\n"
-		 "stead mount --root task:TASK-1 /mnt\n  what a task sees as /task, with what is mounted into it\n"},
+	 .about = "Mounts the workspace's files on a directory, whatever store they are in, so that any program can\n"
+		  "work on them: editors, git, rg, sqlite. What a program writes becomes a revision when it closes\n"
+		  "the file, under the rules for tools; changes by others show up. Protected files such as .env do\n"
+		  "not appear and cannot be created. The command returns when the files can be used; a background\n"
+		  "process serves them until 'stead umount DIR'. docs/mount.md has the details.\n",
+	 .examples = "stead mount /mnt\n  the files of the workspace \"default\"\n"
+		     "stead mount -w demo --path reports --read-only /mnt\n  part of another workspace\n"
+		     "stead mount --at before-refactoring /mnt\n  the files at a checkpoint\n"
+		     "stead mount --root task:TASK-1 /mnt\n  what a task sees as /task, including its mounts\n"},
 	{"umount", "end a mount", TOPIC_FILES, "DIR", .run = run_umount, .complete = COMPLETE_HOST_DIR,
 	 .options = umount_options,
-	 .about = "Unmounts what `stead mount` has mounted, and waits until everything is written. It also removes "
-		  "what\n"
-		  "a killed process left.\n",
+	 .about = "Unmounts what 'stead mount' mounted, and waits until everything is written. It also removes what\n"
+		  "a killed process left behind.\n",
 	 .examples = "stead umount /mnt\n  if nothing uses it\nstead umount --force /mnt\n  in any case\n"},
 	{0},
 };
