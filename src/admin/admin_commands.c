@@ -69,7 +69,7 @@ static int export_to_file(struct cli *cli, const char *path, struct jv **ret_rep
 static void print_missing(struct cli *cli, const struct jv *report)
 {
 	if (jv_get_int(report, "missing", 0))
-		output_printf(&cli->out, "missing: %.*s of the history, lost here before; `stead fsck` names them\n",
+		output_printf(&cli->out, "missing: %.*s of the history, already lost here; 'stead fsck' names them\n",
 			      STR_ARG(value_count(cli->ctx.arena, report, "missing", "content")));
 }
 
@@ -84,9 +84,9 @@ static int run_export(struct cli *cli, struct err *err)
 
 	if (to_stdout && cli->json)
 		return err_set(err, ERR_INVALID,
-			       "export: with --json the bundle cannot go to standard output too; name a file");
+			       "export: with --json, standard output cannot take the bundle too; name a file");
 	if (to_stdout && isatty(out))
-		return err_set(err, ERR_INVALID, "export: a bundle is not for a terminal; name a file");
+		return err_set(err, ERR_INVALID, "export: a terminal cannot take a bundle; name a file");
 	r = cli_open(cli, CLI_READS, err);
 	if (r)
 		return r;
@@ -183,7 +183,7 @@ static void print_checks(struct cli *cli, const struct jv *checks)
 			      STR_ARG(output_tone(out, TONE_PLAIN)), STR_ARG(workspace), workspace.len ? ": " : "",
 			      STR_ARG(jv_get_str(m->value, "check")), STR_ARG(jv_get_str(m->value, "detail")));
 		if (fix.len)
-			output_printf(out, "      to mend it: %.*s\n", STR_ARG(fix));
+			output_printf(out, "      to fix it: %.*s\n", STR_ARG(fix));
 	}
 }
 

@@ -35,8 +35,9 @@ static int read_text(struct cli *cli, struct str *ret, struct err *err)
 	if (r == 0 && !text.len && !args_has(&cli->args, "resume"))
 		return err_set(err, ERR_INVALID, "run: say what to do: stead run \"TEXT\", or --resume");
 	if (r == 0 && text.len && args_has(&cli->args, "resume"))
-		return err_set(err, ERR_INVALID,
-			       "run: --resume takes no text; without it a turn that was cut off is finished first");
+		return err_set(
+			err, ERR_INVALID,
+			"run: --resume takes no text; without --resume, a turn that was cut off is finished first");
 	*ret = text;
 	return r;
 }
@@ -90,10 +91,10 @@ static int run_turn(struct cli *cli, struct str session, struct str text, bool s
 	show_end_line(&show);
 	output_flush(&cli->out);
 	if (r == 0 && !agent_wait(agent, &(struct ctx){.arena = cli->ctx.arena}, turn.session))
-		fprintf(stderr, "stead: background tasks go on with the next run of this session\n");
+		fprintf(stderr, "stead: background tasks continue with the next run of this session\n");
 	agent_close(agent);
 	if (r && err->retryable)
-		cli->hint = "nothing is lost: 'stead run --resume' with the same session goes on where it stopped";
+		cli->hint = "nothing is lost: 'stead run --resume' with the same session continues where it stopped";
 	return r;
 }
 
@@ -159,7 +160,7 @@ static int run_approvals_list(struct cli *cli, struct err *err)
 			      STR_ARG(jv_get_str(m->value, "rule")), STR_ARG(jv_get_str(m->value, "expires_at")));
 	}
 	if (!jv_count(list))
-		output_add(&cli->out, STR("nothing waits for approval\n"));
+		output_add(&cli->out, STR("nothing is waiting for approval\n"));
 	return 0;
 }
 
@@ -173,7 +174,7 @@ static int decide(struct cli *cli, bool approves, struct err *err)
 	int r = agent_decide(cli->ws, &cli->ctx, &decision, err);
 
 	if (r == 0)
-		output_printf(&cli->out, "%s; 'stead run --resume%.*s' goes on\n", approves ? "approved" : "denied",
+		output_printf(&cli->out, "%s; 'stead run --resume%.*s' continues\n", approves ? "approved" : "denied",
 			      STR_ARG(show_place(cli, decision.session)));
 	if (r == -ERR_NOT_FOUND)
 		cli->hint =

@@ -76,7 +76,7 @@ static int add_pair(struct arena *arena, const struct jv *schema, struct str pai
 	const struct jv *before, *property;
 
 	if (eq == pair.len || eq == 0)
-		return err_set(err, ERR_INVALID, "call: '%.*s' is not KEY=VALUE, nor a JSON object, nor '-'",
+		return err_set(err, ERR_INVALID, "call: '%.*s' is neither KEY=VALUE nor a JSON object nor '-'",
 			       STR_ARG(utf8_first(pair, 80)));
 	if (!utf8_valid(pair))
 		return err_set(err, ERR_INVALID, "call: the argument '%.*s' is not UTF-8; send bytes as base64",
@@ -157,8 +157,8 @@ static int run_call(struct cli *cli, struct err *err)
 	report_progress_of(cli, info);
 	if (info && info->traits & TOOL_STAYS)
 		return err_set(err, ERR_UNSUPPORTED,
-			       "what %.*s starts ends with the process that started it, and this one ends now; run the "
-			       "command with `stead exec`, or call the tool over `stead mcp` or `stead serve`",
+			       "what %.*s starts ends with the process that started it, and this process ends now; run "
+			       "the command with 'stead exec', or call the tool over 'stead mcp' or 'stead serve'",
 			       STR_ARG(info->name));
 	if (r == 0)
 		r = toolset_call(cli->set, &cli->ctx, cli->args.operands[0], args, &result, err);
@@ -286,7 +286,7 @@ static void list_tools(struct cli *cli, const struct toolset *offered)
 	if (!args_has(&cli->args, "names") && !cli_json(cli, list))
 		output_printf(&cli->out, "\n* %zu of %zu tool%s: what an MCP client gets%s\n", toolset_count(offered),
 			      count, count == 1 ? "" : "s",
-			      toolset_count(offered) < count ? "; --tools all gives it every one" : "");
+			      toolset_count(offered) < count ? "; --tools all offers every tool" : "");
 }
 
 /* The tools are the same without a workspace. */

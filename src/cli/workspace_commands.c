@@ -94,8 +94,7 @@ static int run_schema(struct cli *cli, struct err *err)
 		output_add(&cli->out, place_schema());
 	else
 		return err_set(err, ERR_NOT_FOUND,
-			       "schema: there is none for '%.*s'; there is one each for agent.yaml, tools.json "
-			       "and stead.yaml",
+			       "schema: there is no schema for '%.*s'; use agent.yaml, tools.json or stead.yaml",
 			       STR_ARG(utf8_first(file, 80)));
 	return 0;
 }

@@ -33,8 +33,8 @@ const struct exit_code exit_codes[] = {
 	{1, "nothing matched (grep, find, search), or doctor or fsck found a problem"},
 	{2, "invalid: the command line, an argument, a path or the content of a file"},
 	{3, "not found"},
-	{4, "exists already"},
-	{5, "conflict: the file was changed in the meantime, or has another version"},
+	{4, "already exists"},
+	{5, "conflict: the file changed in the meantime, or has another version"},
 	{6, "denied"},
 	{7, "not authenticated"},
 	{8, "too large"},
@@ -45,7 +45,7 @@ const struct exit_code exit_codes[] = {
 	{13, "unavailable: the store cannot be reached"},
 	{14, "corrupt data"},
 	{15, "no space: the quota or the disk is full"},
-	{16, "an internal error of Stead"},
+	{16, "an internal error in Stead"},
 	{0},
 };
 

@@ -48,7 +48,7 @@ struct str runner_event_line(struct arena *arena, const struct runner_event *eve
 		return json_line(arena, event);
 	return arena_printf(arena, "%.*s %.*s%s%.*s: %s%.*s", STR_ARG(str_first(str_from(now, 11), 8)),
 			    STR_ARG(event->workspace), event->what.len ? " " : "", STR_ARG(event->what),
-			    event->kind == RUNNER_QUEUED    ? "due, and waits for others to end"
+			    event->kind == RUNNER_QUEUED    ? "due, waiting for others to end"
 			    : event->kind == RUNNER_STARTED ? "started"
 			    : event->is_error               ? "failed: "
 							    : "",

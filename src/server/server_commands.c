@@ -73,7 +73,7 @@ static int read_names(struct cli *cli, struct serve_opts *opts, struct err *err)
 		struct str name = host_name(hosts[i]);
 
 		if (!name.len)
-			return err_set(err, ERR_INVALID, "--host is \"%.*s\"; give a name, such as stead.example.org",
+			return err_set(err, ERR_INVALID, "--host is \"%.*s\"; give a name such as stead.example.org",
 				       STR_ARG(utf8_first(hosts[i], 80)));
 		hosts[i] = name;
 	}
@@ -206,7 +206,7 @@ static int want_of(struct cli *cli, struct token_want *want, struct err *err)
 	if (args_has(&cli->args, "workspace") || args_has(&cli->args, "user"))
 		return err_set(
 			err, ERR_INVALID,
-			"token create: say with --for which workspaces the token is for, and with --as which users");
+			"token create: say which workspaces the token is for with --for, and which users with --as");
 	return 0;
 }
 
@@ -227,7 +227,7 @@ static int run_token_create(struct cli *cli, struct err *err)
 		return r;
 	print_token(cli, token);
 	output_printf(&cli->out, "%.*s\n", STR_ARG(jv_get_str(token, "token")));
-	fputs("stead: this is the only time that the token is shown\n", stderr);
+	fputs("stead: the token is shown only this once\n", stderr);
 	return 0;
 }
 

@@ -127,7 +127,7 @@ static int run_up(struct cli *cli, struct err *err)
 	}
 	pthread_mutex_lock(&show.lock); /* the first events are being printed already */
 	if (!cli->json)
-		output_printf(&cli->out, "running %s; Ctrl-C stops\n",
+		output_printf(&cli->out, "running %s; stop with Ctrl-C\n",
 			      opts.count ? arena_cstr(cli->ctx.arena, names.len ? names : STR("default"))
 					 : "all workspaces");
 	output_flush(&cli->out);

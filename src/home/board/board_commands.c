@@ -62,10 +62,10 @@ static void print_line(struct cli *cli, const struct jv *item)
 static const char *nothing_listed(const struct board_list *list)
 {
 	if (list->archived)
-		return "nothing is archived; 'stead board archive ITEM' frees the space of an item's files";
+		return "nothing is archived; 'stead board archive ITEM' frees the space that an item's files use";
 	if (list->scheduled || list->status.len)
 		return "no such items; 'stead board' shows all that are on the board";
-	return "no items; make one with: stead board create TITLE";
+	return "no items; create one with: stead board create TITLE";
 }
 
 static int run_board_list(struct cli *cli, struct err *err)
@@ -115,7 +115,7 @@ static int add_mount(struct cli *cli, struct jv *mounts, struct str text, struct
 	bool writes = str_ends(url, STR(",rw"));
 
 	if (eq == text.len || !url.len)
-		return err_set(err, ERR_INVALID, "a mount is written as /task/NAME=URL, or /task/NAME=URL,rw");
+		return err_set(err, ERR_INVALID, "write a mount as /task/NAME=URL, or /task/NAME=URL,rw");
 	if (writes)
 		url.len -= 3;
 	jv_set_str(arena, v, "mount_path",

@@ -52,8 +52,8 @@ static int add_env(struct cli *cli, struct sandbox_job *job, struct err *err)
 		const char *name = arena_cstr(arena, given[i]), *value = env_process(name);
 
 		if (!strcspn(name, "=") || memchr(name, ' ', strcspn(name, "=")))
-			return err_set(err, ERR_INVALID,
-				       "--env \"%s\" has no name of a variable; write --env NAME=value", name);
+			return err_set(err, ERR_INVALID, "--env \"%s\" names no variable; write --env NAME=value",
+				       name);
 		if (strchr(name, '='))
 			env[n++] = name;
 		else if (value)
@@ -84,7 +84,7 @@ static bool is_size(struct str s)
 static int parse_memory(struct arena *arena, struct str text, uint64_t *ret, struct err *err)
 {
 	if (!is_size(text) || !config_size(jv_str(arena, text), 0, ret))
-		return err_set(err, ERR_INVALID, "--memory \"%.*s\" is not a size; write for example 512MiB",
+		return err_set(err, ERR_INVALID, "--memory \"%.*s\" is not a valid size; write for example 512MiB",
 			       STR_ARG(utf8_first(text, 80)));
 	if (*ret < SANDBOX_MEMORY_MIN)
 		return err_set(err, ERR_INVALID,
@@ -124,14 +124,15 @@ static int apply_options(struct cli *cli, struct sandbox_job *job, struct err *e
 	if (r == 0 && args_has(args, "keep"))
 		r = exec_keep(cli->ws, &cli->ctx, args_get(args, "keep"), job, err);
 	if (r == 0 && str_is(args_get(args, "keep"), "session") && !job->keep)
-		r = err_set(err, ERR_INVALID, "--keep session needs to know which one; add --session ID");
+		r = err_set(err, ERR_INVALID, "--keep session needs a session; add --session ID");
 	if (r == 0 && args_has(args, "hold") && args_has(args, "discard"))
 		r = err_set(err, ERR_INVALID,
 			    "--hold keeps the changes in a fork and --discard keeps nothing; give one");
 	if (r == 0 && args_has(args, "name") && !args_has(args, "hold"))
 		r = err_set(err, ERR_INVALID, "--name is the name of the fork that --hold makes; add --hold");
 	if (r == 0 && args_has(args, "tty") && (cli->json || !isatty(0) || !isatty(1)))
-		r = err_set(err, ERR_INVALID, "--tty needs a terminal as input and output, and no --json");
+		r = err_set(err, ERR_INVALID,
+			    "--tty needs a terminal as input and output, and does not work with --json");
 	job->files.read_only = args_has(args, "discard");
 	return r;
 }

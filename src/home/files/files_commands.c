@@ -128,7 +128,7 @@ static int print_bytes(void *arg, const void *bytes, size_t len, struct err *err
 	struct cli *cli = arg;
 
 	if (!output_add(&cli->out, str_n(bytes, len)))
-		return err_set(err, ERR_CANCELLED, "nobody reads the output");
+		return err_set(err, ERR_CANCELLED, "nothing reads the output");
 	return 0;
 }
 
@@ -194,8 +194,8 @@ static int write_condition(const struct cli *cli, bool append, struct store_cond
 		return 0;
 	if (str_is(mode, "create"))
 		return err_set(err, ERR_INVALID,
-			       "write: --mode create is for a file that does not exist, so it has no "
-			       "version; leave --if-version out, or use --mode overwrite");
+			       "write: --mode create is for a new file, which has no version; leave --if-version out, "
+			       "or use --mode overwrite");
 	*ret = (struct store_cond){.kind = STORE_VERSION, .version = args_get(&cli->args, "if-version")};
 	return 0;
 }

@@ -27,7 +27,7 @@ static void add_tone(struct output *out, struct str tone)
 static int go_on(const struct printer *p, struct err *err)
 {
 	if (p->out->gone || p->out->sys)
-		return err_set(err, ERR_CANCELLED, "nobody reads the output");
+		return err_set(err, ERR_CANCELLED, "nothing reads the output");
 	return 0;
 }
 

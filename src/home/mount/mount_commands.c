@@ -62,7 +62,7 @@ static int clear_dir(struct cli *cli, const char **dir, struct err *err)
 
 	switch (fuse_mount_state(*dir, &pid)) {
 	case FUSE_SERVED:
-		return err_set(err, ERR_EXISTS, "\"%s\" is mounted already; unmount it first: stead umount %s", *dir,
+		return err_set(err, ERR_EXISTS, "\"%s\" is already mounted; unmount it first: stead umount %s", *dir,
 			       *dir);
 	case FUSE_DEAD:
 		if (fuse_unmount(*dir, true, err) != 0)
@@ -73,14 +73,14 @@ static int clear_dir(struct cli *cli, const char **dir, struct err *err)
 	}
 	if (stat(*dir, &st) != 0 && errno == ENOENT)
 		return err_set(err, ERR_NOT_FOUND,
-			       "there is no directory \"%s\" to mount over; make it first: mkdir %s", *dir, *dir);
+			       "there is no directory \"%s\" to mount on; create it first: mkdir %s", *dir, *dir);
 	if (stat(*dir, &st) != 0)
-		return err_sys(err, errno, "cannot mount over \"%s\"", *dir);
+		return err_sys(err, errno, "cannot mount on \"%s\"", *dir);
 	if (!S_ISDIR(st.st_mode))
 		return err_set(err, ERR_INVALID, "\"%s\" is not a directory", *dir);
 	real = realpath(*dir, NULL);
 	if (!real)
-		return err_sys(err, errno, "cannot mount over \"%s\"", *dir);
+		return err_sys(err, errno, "cannot mount on \"%s\"", *dir);
 	*dir = arena_cstr(cli->ctx.arena, str_of(real));
 	free(real);
 	return 0;
@@ -110,7 +110,7 @@ static void print_mounted(struct cli *cli, const char *dir)
 
 	jv_set_str(cli->ctx.arena, value, "mounted", str_of(dir));
 	if (!cli_json(cli, value))
-		output_printf(&cli->out, "mounted at %s; to end it: stead umount %s\n", dir, dir);
+		output_printf(&cli->out, "mounted at %s; to unmount it: stead umount %s\n", dir, dir);
 	output_flush(&cli->out);
 }
 
@@ -240,7 +240,7 @@ static int run_umount(struct cli *cli, struct err *err)
 	}
 	r = fuse_unmount(dir, state == FUSE_DEAD || args_has(&cli->args, "force"), err);
 	if (r == -ERR_UNAVAILABLE)
-		cli->hint = "--force unmounts it all the same; programs that use it get errors";
+		cli->hint = "--force unmounts it anyway; programs that use it get errors";
 	return r || state != FUSE_SERVED ? r : wait_end(dir, pid, err);
 }
 

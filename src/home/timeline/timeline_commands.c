@@ -194,8 +194,7 @@ static int run_undo(struct cli *cli, struct err *err)
 	if (chosen > 1)
 		return err_set(
 			err, ERR_INVALID,
-			"undo: --since, --call, --session and --actor choose different things; give one of them, "
-			"or none for the last call");
+			"undo: give only one of --since, --call, --session and --actor, or none for the last call");
 	r = cli_open(cli, CLI_READS, err);
 	if (r == 0)
 		r = option_rev(cli, "since", &req.since, &req.has_since, err);
@@ -378,7 +377,7 @@ static void say_kept(struct cli *cli, const struct jv *report, bool dry_run)
 	output_printf(&cli->out, "%s %lld revision%s and %.*s\n", dry_run ? "would free" : "freed", (long long)dropped,
 		      plural((uint64_t)dropped), STR_ARG(output_size(arena, (uint64_t)jv_get_int(report, "freed", 0))));
 	if (head < first)
-		output_printf(&cli->out, "kept: no revisions, nothing was changed yet\n");
+		output_printf(&cli->out, "kept: no revisions, because nothing was changed yet\n");
 	else
 		output_printf(&cli->out, "kept: revisions %lld to %lld, %.*s\n", (long long)first, (long long)head,
 			      STR_ARG(output_size(arena, (uint64_t)jv_get_int(report, "bytes", 0))));
@@ -398,7 +397,7 @@ static int run_gc(struct cli *cli, struct err *err)
 		return r;
 	say_kept(cli, report, dry_run);
 	if (jv_get_int(report, "waiting", 0))
-		output_printf(&cli->out, "another %.*s can be freed when it is a minute old\n",
+		output_printf(&cli->out, "another %.*s can be freed once it is a minute old\n",
 			      STR_ARG(output_size(arena, (uint64_t)jv_get_int(report, "waiting", 0))));
 	held = jv_get(report, "held");
 	if (held && jv_get_str(held, "checkpoint").len)

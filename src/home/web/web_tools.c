@@ -48,7 +48,7 @@ void render_web_page(const struct jv *args, const struct jv *value, struct buf *
 	buf_char(text, '\n');
 	buf_add(text, jv_get_str(value, "content"));
 	if (next)
-		buf_printf(text, "\n[%lld of %lld characters; go on with offset %lld]",
+		buf_printf(text, "\n[%lld of %lld characters; continue with offset %lld]",
 			   (long long)utf8_count(jv_get_str(value, "content")),
 			   (long long)jv_get_int(value, "chars", 0), (long long)next);
 	if (jv_get_bool(value, "cut", false))

@@ -421,7 +421,7 @@ TEST(what_is_wrong_with_a_server_is_said_in_one_sentence)
 	setenv("STEAD_POSTGRES_PASSWORD", "wrong sesame", 1);
 	check_refused(postgres_env("STEAD_TEST_POSTGRES_LOCKED"), ERR_UNAUTHENTICATED, "the password was refused");
 	setenv("STEAD_POSTGRES_PASSWORD", "open sesame", 1);
-	check_refused(postgres_env("STEAD_TEST_POSTGRES_LOCKED"), ERR_DENIED, "grant it the rights");
+	check_refused(postgres_env("STEAD_TEST_POSTGRES_LOCKED"), ERR_DENIED, "grant it rights");
 	as_owner("ALTER ROLE locked CONNECTION LIMIT 0");
 	check_refused(postgres_env("STEAD_TEST_POSTGRES_LOCKED"), ERR_UNAVAILABLE, "lower pool=");
 	as_owner("ALTER ROLE locked CONNECTION LIMIT -1");
