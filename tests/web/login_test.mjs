@@ -99,7 +99,7 @@ await test("a person who signs in at the printed address can use the server", as
 	await page.getByText("You can close this page").waitFor();
 	const { code, out, said } = await over;
 	equal(code, 0, said);
-	check(out.includes("can be used"), out);
+	check(out.includes("is ready to use"), out);
 	const before = refused;
 	const list = await new Promise((done) => {
 		const run = spawn(process.env.STEAD, ["servers", "show", "mail"], { env });
