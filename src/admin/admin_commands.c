@@ -69,7 +69,7 @@ static int export_to_file(struct cli *cli, const char *path, struct jv **ret_rep
 static void print_missing(struct cli *cli, const struct jv *report)
 {
 	if (jv_get_int(report, "missing", 0))
-		output_printf(&cli->out, "missing: %.*s of the history, lost here before; `stead fsck` names them\n",
+		output_printf(&cli->out, "missing: %.*s of the history, already lost here; 'stead fsck' names them\n",
 			      STR_ARG(value_count(cli->ctx.arena, report, "missing", "content")));
 }
 
@@ -84,9 +84,9 @@ static int run_export(struct cli *cli, struct err *err)
 
 	if (to_stdout && cli->json)
 		return err_set(err, ERR_INVALID,
-			       "export: with --json the bundle cannot go to standard output too; name a file");
+			       "export: with --json, standard output cannot take the bundle too; name a file");
 	if (to_stdout && isatty(out))
-		return err_set(err, ERR_INVALID, "export: a bundle is not for a terminal; name a file");
+		return err_set(err, ERR_INVALID, "export: a terminal cannot take a bundle; name a file");
 	r = cli_open(cli, CLI_READS, err);
 	if (r)
 		return r;
@@ -183,7 +183,7 @@ static void print_checks(struct cli *cli, const struct jv *checks)
 			      STR_ARG(output_tone(out, TONE_PLAIN)), STR_ARG(workspace), workspace.len ? ": " : "",
 			      STR_ARG(jv_get_str(m->value, "check")), STR_ARG(jv_get_str(m->value, "detail")));
 		if (fix.len)
-			output_printf(out, "      to mend it: %.*s\n", STR_ARG(fix));
+			output_printf(out, "      to fix it: %.*s\n", STR_ARG(fix));
 	}
 }
 
@@ -212,49 +212,49 @@ static int run_fsck(struct cli *cli, struct err *err)
 }
 
 static const struct option copy_options[] = {
-	{"dry-run", 'n', .help = "say what would be copied, and copy nothing"},
+	{"dry-run", 'n', .help = "show what would be copied, and copy nothing"},
 	{"delete", .help = "remove from the copy what the source no longer has"},
 	{0},
 };
 static const struct option fsck_options[] = {
-	{"repair", .help = "set damaged parts aside, so that the rest can be used"},
+	{"repair", .help = "set damaged parts aside so that the rest can be used"},
 	{0},
 };
 
 const struct command admin_commands[] = {
-	{"doctor", "check workspaces, and say how to mend them", TOPIC_WORKSPACES, "[NAME]", .run = run_doctor,
+	{"doctor", "check workspaces, and say how to fix them", TOPIC_WORKSPACES, "[NAME]", .run = run_doctor,
 	 .complete = COMPLETE_WORKSPACE,
-	 .about = "Checks the store, the configuration and the files of one workspace or of all. The exit code\n"
-		  "is 1 when it finds a problem.\n",
+	 .about = "Checks the store, and the configuration and files of one workspace or all. The exit code is 1 if\n"
+		  "it finds a problem.\n",
 	 .examples = "stead doctor\n  everything\nstead doctor research\n  one workspace\n"},
-	{"export", "write the workspace to one file", TOPIC_STORES, "FILE|-", .run = run_export,
+	{"export", "write the workspace to a single file", TOPIC_STORES, "FILE|-", .run = run_export,
 	 .complete = COMPLETE_HOST_DIR,
 	 .about = "Writes files, history and configuration, without secrets (.env, key files), to a tar archive\n"
 		  "with checksums, which 'stead import' and 'tar -x' can read. '-' is standard output. The bundle\n"
-		  "shows the workspace at one moment, even if others change it during the export. The same\n"
-		  "content gives the same bytes.\n",
-	 .examples = "stead export -w research research.stead.tar\n  a backup, or a workspace to pass on\n"
+		  "shows the workspace at one moment, even if others change it during the export. The same content\n"
+		  "always gives the same bytes.\n",
+	 .examples = "stead export -w research research.stead.tar\n  a backup, or a workspace to share\n"
 		     "stead export - | ssh host stead import -\n  to another machine\n"},
 	{"import", "create a workspace from a bundle", TOPIC_STORES, "FILE|- [NAME]", .run = run_import,
 	 .complete = COMPLETE_HOST_DIR,
-	 .about = "The workspace gets the name that it had, or NAME, which no other workspace may have. All of the\n"
-		  "bundle is checked before the workspace appears; a damaged bundle leaves nothing. Bundles have\n"
-		  "no secrets: write .env again.\n",
+	 .about = "The workspace gets its old name, or NAME; no other workspace may have that name. The whole\n"
+		  "bundle is checked before the workspace appears; a damaged bundle leaves nothing behind. Bundles\n"
+		  "contain no secrets: write .env again.\n",
 	 .examples = "stead import research.stead.tar\n  under its old name\n"
 		     "stead import research.stead.tar research-2\n  under another name\n"},
 	{"copy", "copy workspaces to another store", TOPIC_STORES, "SOURCE-URL TARGET-URL", .run = run_copy,
 	 .options = copy_options,
 	 .about = "Copies all workspaces, or the one that -w names, between stores of any kind: files, secrets\n"
-		  "(.env) and history. config:FILE is the deployment of a stead.yaml. Every file is read back and\n"
-		  "compared. Run the command again to copy what is missing or different: it continues an\n"
-		  "interrupted copy. A workspace of the same name that is not a copy of this one, or that was\n"
-		  "changed since, is not touched. Stop all writers before the last run.\n",
+		  "(.env) and history. config:FILE is the deployment that a stead.yaml describes. Every file is\n"
+		  "read back and compared. Run the command again to copy what is missing or different, or to\n"
+		  "continue an interrupted copy. A workspace of the same name is not touched if it is not a copy of\n"
+		  "this one, or was changed since. Stop all writers before the last run.\n",
 	 .examples = "stead copy disk:./workspaces s3://bucket/agents\n  to a bucket\n"
 		     "stead copy -w research disk:./a disk:./b --dry-run\n  what would be copied\n"},
 	{"fsck", "check the integrity of a store", TOPIC_STORES, "[URL]", .run = run_fsck, .options = fsck_options,
-	 .about = "Reads everything: the history of each workspace in order, every kept content against its hash,\n"
-		  "each file against its last record, and the remains of killed processes. Prints each finding\n"
-		  "and what to do about it. The exit code is 1 when it finds a problem.\n",
+	 .about = "Reads everything: the history of each workspace in order, all kept contents and their hashes,\n"
+		  "each file and its last record, and what killed processes left behind. Prints each problem and\n"
+		  "what to do about it. The exit code is 1 if it finds one.\n",
 	 .examples = "stead fsck\n  the store of your workspaces\nstead fsck -w research disk:./backup --json\n"
 		     "  one workspace of another store\n"},
 	{0},

@@ -210,7 +210,7 @@ static int take_manifest(struct reader *reader, struct err *err)
 		return damaged(reader, "its manifest is not valid", err);
 	if (jv_get_int(v, "version", 0) != BUNDLE_VERSION)
 		return err_set(err, ERR_UNSUPPORTED,
-			       "the bundle is of version %lld of its format; this program knows version %d",
+			       "the bundle has format version %lld; this program knows version %d",
 			       (long long)jv_get_int(v, "version", 0), BUNDLE_VERSION);
 	reader->manifest = v;
 	reader->log.last = (uint64_t)jv_get_int(v, "first", 1) - 1;

@@ -62,7 +62,7 @@ static void check_openat2(struct doctor *d)
 	else
 		report(d, STR_NONE, "openat2",
 		       arena_printf(d->ctx->arena, "the kernel refuses openat2: %s", strerror(errno)),
-		       "use Linux 5.6 or newer, and let openat2 through the seccomp filter of the container");
+		       "use Linux 5.6 or newer, and allow openat2 in the container's seccomp filter");
 }
 
 /* What commands can be kept apart with. What is missing matters only if a workspace asks for it. */
@@ -85,7 +85,8 @@ static void check_descriptors(struct doctor *d)
 
 	if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
 		return;
-	detail = arena_printf(d->ctx->arena, "%llu files may be open at once", (unsigned long long)limit.rlim_cur);
+	detail = arena_printf(d->ctx->arena, "at most %llu files may be open at once",
+			      (unsigned long long)limit.rlim_cur);
 	report(d, STR_NONE, "descriptors", detail,
 	       limit.rlim_cur >= DESCRIPTORS_LEAST ? NULL : "raise the limit: ulimit -n 4096");
 }
@@ -96,7 +97,7 @@ static const char *store_fix(const struct doctor *d)
 {
 	return store_url_is_local(d->url) ? "make the directory, give this user the right to write there, or name "
 					    "another store with --store"
-					  : "do as it says, or name another store with --store";
+					  : "follow the message, or name another store with --store";
 }
 
 static int probe(struct doctor *d, struct wpath path, int64_t *ret_ns, struct err *err)
@@ -142,7 +143,7 @@ static bool open_store(struct doctor *d, struct str url)
 	r = workspace_open_store(d->ctx->arena, d->url, false, false, &d->base, &d->dir, &err);
 	if (r == -ERR_NOT_FOUND)
 		report(d, STR_NONE, "store", arena_printf(d->ctx->arena, "%.*s does not exist yet", STR_ARG(shown)),
-		       "make a first workspace: stead init NAME");
+		       "create the first workspace: stead init NAME");
 	else if (r)
 		report(d, STR_NONE, "store", sentence(d, &err), store_fix(d));
 	else if (store_url_is_local(d->url)) /* otherwise it is already reported */
@@ -199,7 +200,7 @@ static void check_leftovers(struct doctor *d, struct str workspace)
 		report(d, workspace, "leftovers",
 		       arena_printf(d->ctx->arena, "%zu unfinished writes of ended processes, such as %.*s", w.found,
 				    STR_ARG(w.first)),
-		       "they do no harm and take space: find . -name '.stead-tmp-*' -mmin +10 -delete");
+		       "they are harmless but take space: find . -name '.stead-tmp-*' -mmin +10 -delete");
 }
 
 /* --- one workspace --- */
@@ -235,7 +236,7 @@ static void check_identity(struct doctor *d, struct store *home, struct str work
 		if (!has_file(d, home, wanted[i]) && !(i == 0 && has_file(d, home, "AGENT.md")))
 			buf_printf(&missing, "%s%s", missing.len ? ", " : "", wanted[i]);
 	if (!missing.len)
-		report(d, workspace, "identity", STR("all identity files are there"), NULL);
+		report(d, workspace, "identity", STR("all identity files exist"), NULL);
 	else
 		report(d, workspace, "identity",
 		       arena_printf(d->ctx->arena, "missing: %.*s", STR_ARG(buf_str(&missing))),
@@ -285,7 +286,7 @@ static void check_tools(struct doctor *d, struct str workspace, const struct con
 		       arena_printf(d->ctx->arena, "%.*s (%.*s)%s%s", STR_ARG(utf8_first(m->key, 64)),
 				    STR_ARG(transport), off ? " is switched off" : "",
 				    there ? "" : ": its program is not installed"),
-		       there ? NULL : "install the program, or name it by its whole path in tools.json");
+		       there ? NULL : "install the program, or give its full path in tools.json");
 	}
 	if (config->tools_allow || config->tools_deny)
 		report(d, workspace, "tools",
@@ -303,7 +304,7 @@ static void check_quota(struct doctor *d, struct store *home, struct str workspa
 	int r = workspace_count(d->ctx, home, &usage, &err);
 
 	if (r && r != -ERR_NOT_FOUND) {
-		report(d, workspace, "files", sentence(d, &err), "look at the directory with the host's own tools");
+		report(d, workspace, "files", sentence(d, &err), "look at the directory with the machine's own tools");
 		return;
 	}
 	if (r)
@@ -434,7 +435,7 @@ static void check_families(struct doctor *d, struct str name)
 
 	if (workspace_open(&opts, &ws, &err) != 0 || toolset_new(ws, STR_NONE, &set, &err) != 0 ||
 	    toolset_choose(set, &choice, &offered, &err) != 0)
-		report(d, name, "start", sentence(d, &err), "correct this; nothing can be served until then");
+		report(d, name, "start", sentence(d, &err), "correct this; until then, nothing can be served");
 	for (size_t i = 0; ws && families[i]; i++)
 		if (families[i]->check)
 			families[i]->check(ws, d->ctx, &findings);
@@ -497,7 +498,7 @@ static void check_all(struct doctor *d)
 		       "rename the directory: 2 to 64 lower-case letters, digits, '-' and '_', beginning with a "
 		       "letter");
 	if (!jv_count(good))
-		report(d, STR_NONE, "workspaces", STR("there is no workspace yet"), "make one: stead init NAME");
+		report(d, STR_NONE, "workspaces", STR("there is no workspace yet"), "create one: stead init NAME");
 	for (const struct jv_member *m = jv_first(good); m; m = m->next)
 		check_workspace(d, m->value->u.s);
 }
@@ -512,7 +513,7 @@ static void check_named(struct doctor *d, struct str name)
 	} else if (store_stat(d->base, d->ctx, (struct wpath){name}, NULL, &err) != 0) {
 		report(d, name, "workspace", sentence(d, &err),
 		       err.kind == ERR_NOT_FOUND
-			       ? "make it with 'stead init NAME'; 'stead list' shows the workspaces there are"
+			       ? "create it with 'stead init NAME'; 'stead list' shows the existing workspaces"
 			       : store_fix(d));
 	} else {
 		check_workspace(d, name);

@@ -36,10 +36,10 @@ static int try_conditions(struct store *s, struct ctx *ctx, struct wpath path, s
 	int r = store_write(s, ctx, path, STR("again\n"), absent, NULL, err);
 
 	if (r == 0 || (r != -ERR_EXISTS && r != -ERR_CONFLICT))
-		return r ? r : err_set(err, ERR_UNSUPPORTED, "an existing file was created a second time");
+		return r ? r : err_set(err, ERR_UNSUPPORTED, "the store created a file that already existed");
 	r = store_write(s, ctx, path, STR("again\n"), other, NULL, err);
 	if (r == 0)
-		return err_set(err, ERR_UNSUPPORTED, "a write over another version was not refused");
+		return err_set(err, ERR_UNSUPPORTED, "the store did not refuse a write over another version");
 	return r == -ERR_CONFLICT ? 0 : r;
 }
 
@@ -98,7 +98,7 @@ static void check_server(struct place_check *c, struct store *s, struct str url)
 		tell(c, "server", arena_str(c->ctx->arena, str_of(advice)), "change the server's settings as it says");
 	if (str_starts(url, STR("postgres")) || str_starts(url, STR("mysql:")) || str_starts(url, STR("mariadb:")))
 		tell(c, "schema",
-		     arena_printf(c->ctx->arena, "the schema is of version %d, as this Stead wants it",
+		     arena_printf(c->ctx->arena, "the schema has version %d, as this Stead expects",
 				  str_starts(url, STR("postgres")) ? store_postgres_schema_version()
 								   : store_mysql_schema_version()),
 		     NULL);
@@ -118,7 +118,7 @@ static void check_store(struct place_check c, const struct place_config *config,
 
 	if (r == -ERR_NOT_FOUND && !is_read_only) {
 		tell(&c, "", arena_printf(ctx->arena, "%.*s does not exist yet", STR_ARG(shown)),
-		     "make a first workspace: stead init NAME");
+		     "create the first workspace: stead init NAME");
 		return;
 	}
 	if (r) {

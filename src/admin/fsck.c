@@ -53,8 +53,9 @@ static void damage_found(void *arg, struct str sentence_)
 
 	if (d->told++ < NAMED_MAX)
 		tell(d->f, d->name, d->check, arena_str(d->f->ctx->arena, sentence_),
-		     d->f->repair ? "it is set aside, and the rest can be used"
-				  : "bring it back from a backup, or set it aside with --repair: the rest can be used");
+		     d->f->repair
+			     ? "it was set aside, and the rest can be used"
+			     : "restore it from a backup, or set it aside with --repair so that the rest can be used");
 }
 
 /* Tells what is damaged in a log and its contents. True: nothing is, or it is repaired. */
@@ -74,7 +75,7 @@ static bool check_log(struct fsck *f, struct str name, const char *what, struct 
 		tell(f, name, what,
 		     arena_printf(arena, "%llu place%s damaged%s", (unsigned long long)check.damages,
 				  check.damages == 1 ? " is" : "s are", f->repair ? ", and set aside now" : ""),
-		     "see the lines before");
+		     "see the lines above");
 		return f->repair;
 	}
 	tell(f, name, what,
@@ -141,7 +142,8 @@ static int differs(struct fsck *f, struct store *raw, struct store *log, const s
 	return 1;
 }
 
-static const char record_fix[] = "somebody changed it without Stead: record it with --repair (then it can be undone)";
+static const char record_fix[] =
+	"it was changed without Stead; record the change with --repair (then it can be undone)";
 
 static int compare_files(struct fsck *f, struct str name, struct store *raw, struct store *log, uint64_t head,
 			 uint64_t *ret_files, uint64_t *ret_wrong, struct err *err)
@@ -204,7 +206,7 @@ static int find_gone(struct fsck *f, struct str name, struct store *raw, struct 
 			     arena_printf(f->ctx->arena, "\"%.*s\" is gone; revision %llu has it",
 					  STR_ARG(list[i].path.s), (unsigned long long)list[i].number),
 			     f->repair ? "its removal is recorded now; 'stead restore' brings it back"
-				       : "bring it back with 'stead restore', or record its removal with --repair");
+				       : "restore it with 'stead restore', or record its removal with --repair");
 		r = f->repair ? revisions_notice(log, &ctx, list[i].path, &noticed, err) : 0;
 		if (r == 0)
 			r = ctx_check(f->ctx, err);
@@ -226,7 +228,7 @@ static void check_files(struct fsck *f, struct str name, struct store *raw, stru
 		tell(f, name, "files", sentence(f, &err), "look at the store with its own tools");
 	else if (gone > NAMED_MAX)
 		tell(f, name, "files", arena_printf(f->ctx->arena, "%llu files are gone", (unsigned long long)gone),
-		     "see the lines before");
+		     "see the lines above");
 	else if ((wrong || gone) && wrong <= NAMED_MAX && !noticed)
 		return;
 	else if (wrong)
@@ -383,7 +385,7 @@ static void check_cache(struct fsck *f, const struct place_config *config)
 			     STR_ARG(config->cache_dir));
 	if (state.damaged)
 		tell(f, STR_NONE, "cache",
-		     arena_printf(arena, "%.*s; %llu damaged ones%s", STR_ARG(found), (unsigned long long)state.damaged,
+		     arena_printf(arena, "%.*s; %llu damaged%s", STR_ARG(found), (unsigned long long)state.damaged,
 				  f->repair ? " are removed" : ""),
 		     f->repair ? NULL : "they are ignored, and removed when they are read; --repair removes them now");
 	else

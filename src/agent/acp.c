@@ -273,7 +273,8 @@ static int take_turn(struct acp_session *s, struct ctx *ctx, struct agent_result
 	for (const struct jv_member *m = r ? NULL : jv_first(result->waiting); m; m = m->next)
 		acp_send_text(s, "agent_message_chunk",
 			      arena_printf(ctx->arena,
-					   "A call of %.*s waits for approval; say anything to go on after it.",
+					   "A call to %.*s is waiting for approval; send any message to continue after "
+					   "the decision.",
 					   STR_ARG(jv_get_str(m->value, "name"))));
 	return r;
 }
@@ -314,7 +315,7 @@ static int begin_prompt(struct acp_session *s, const struct jv *id, const struct
 	pthread_mutex_unlock(&s->acp->lock);
 	if (is_busy)
 		return err_set(err, ERR_CONFLICT,
-			       "this session still works on a prompt; cancel it or wait for its end");
+			       "this session is still working on a prompt; cancel it or wait until it ends");
 	session_settle(s);
 	s->turn = arena_new();
 	s->prompt = agent_keep(s->turn, jv_get(params, "prompt"));

@@ -296,7 +296,7 @@ static int do_compact(struct acp_session *s, struct ctx *ctx, struct str *ret, s
 
 static int do_new(struct acp_session *s, struct ctx *ctx, struct str *ret, struct err *err)
 {
-	*ret = STR("The conversation begins again.");
+	*ret = STR("A new conversation begins.");
 	return agent_forget(s->agent, ctx, s->id, err);
 }
 
@@ -305,7 +305,7 @@ static int do_undo(struct acp_session *s, struct ctx *ctx, struct str *ret, stru
 	struct jv *report;
 	int r = agent_undo(s->agent, ctx, s->id, &report, err);
 
-	*ret = STR("The last turn was taken back, with its changes.");
+	*ret = STR("The last turn and its changes were taken back.");
 	return r;
 }
 
@@ -314,7 +314,7 @@ static int do_redo(struct acp_session *s, struct ctx *ctx, struct str *ret, stru
 	struct jv *report;
 	int r = agent_redo(s->agent, ctx, s->id, &report, err);
 
-	*ret = STR("The turn that was taken back last is there again, with its changes.");
+	*ret = STR("The last undone turn and its changes are back.");
 	return r;
 }
 
@@ -335,10 +335,10 @@ static const struct {
 	const char *name, *about;
 	int (*run)(struct acp_session *s, struct ctx *ctx, struct str *ret, struct err *err);
 } commands[] = {
-	{"compact", "Replace the older part of the conversation by a summary", do_compact},
-	{"new", "Begin again; what was said is archived", do_new},
-	{"undo", "Take the last turn back, with the changes of its calls", do_undo},
-	{"redo", "Bring back the turn that was taken back last", do_redo},
+	{"compact", "Replace the older part of the conversation with a summary", do_compact},
+	{"new", "Start over; the conversation so far is archived", do_new},
+	{"undo", "Take back the last turn and the changes of its calls", do_undo},
+	{"redo", "Bring back the last undone turn", do_redo},
 	{"status", "Show model, turns and tokens", do_status},
 };
 

@@ -253,7 +253,7 @@ static bool falls_back(struct run *run, const struct err *err)
 	    err->kind == ERR_INVALID || err->kind == ERR_TOO_LARGE || err->kind == ERR_CANCELLED)
 		return false;
 	run->model_at++;
-	why = arena_printf(run->ctx->arena, "%.*s failed (%.*s); %.*s answers in its place", STR_ARG(from),
+	why = arena_printf(run->ctx->arena, "%.*s failed (%.*s); %.*s answers instead", STR_ARG(from),
 			   STR_ARG(err_text(run->ctx->arena, err)), STR_ARG(model_label(run_model(run)->model)));
 	report(run, why);
 	take_delta(run, MODEL_AGAIN, STR("another model is asked"));
@@ -361,7 +361,7 @@ static bool is_final(struct err *err)
 static int too_many(struct run *run, struct err *err)
 {
 	err_set(err, ERR_QUOTA,
-		"the turn was ended after %llu call%s of the model; say how to go on, or raise model.max_turns in "
+		"the turn ended after %llu call%s to the model; say how to continue, or raise model.max_turns in "
 		"agent.yaml",
 		(unsigned long long)run->agent->max_turns, run->agent->max_turns == 1 ? "" : "s");
 	return end_failed(run, "limit", err);
@@ -549,7 +549,7 @@ static int finish_open(struct run *run, const struct turn_state *state, struct s
 		run->resumed = run->has_more = false;
 		return r;
 	}
-	event.text = arena_printf(run->ctx->arena, "the message before was cut off and is finished first: %.*s",
+	event.text = arena_printf(run->ctx->arena, "the previous message was cut off and is finished first: %.*s",
 				  STR_ARG(utf8_first(str_first(said, str_find_char(said, '\n')), 80)));
 	if (text.len && run->in->event)
 		run->in->event(run->in->arg, &event);
@@ -567,11 +567,11 @@ static int check_answered(const struct run *run, const struct turn_state *state,
 	struct str session = utf8_first(run->ref.session, 60), why = jv_get_str(state->end, "error");
 
 	if (!state->message)
-		return err_set(err, ERR_NOT_FOUND, "session \"%.*s\" has no turn to finish; say something",
+		return err_set(err, ERR_NOT_FOUND, "session \"%.*s\" has no turn to finish; send a message",
 			       STR_ARG(session));
 	if (run->in->text.len || str_is(jv_get_str(state->end, "status"), "done"))
 		return 0;
-	return err_set(err, ERR_NOT_FOUND, "the last turn of session \"%.*s\" has ended without an answer%s%.*s%s",
+	return err_set(err, ERR_NOT_FOUND, "the last turn of session \"%.*s\" ended without an answer%s%.*s%s",
 		       STR_ARG(session), why.len ? " (" : "; say something", STR_ARG(utf8_first(why, 250)),
 		       why.len ? ")" : "");
 }
@@ -638,12 +638,11 @@ static struct session_ref ref_of(struct agent *agent, const struct agent_turn *t
 static int tell_limit(const struct agent *agent, struct err *err)
 {
 	if (agent->kin.end_ns)
-		err_set(err, ERR_TIMEOUT, "the time that this task may take is over");
+		err_set(err, ERR_TIMEOUT, "this task reached its time limit");
 	else
 		err_set(err, ERR_TIMEOUT,
-			"the turn took longer than the %.6g s of model.timeout_seconds in agent.yaml; run again, it "
-			"goes "
-			"on where it was",
+			"the turn took longer than the %.6g s of model.timeout_seconds in agent.yaml; run it again, "
+			"and it continues where it stopped",
 			(double)agent->timeout_ns / NS_PER_S);
 	err->retryable = true;
 	return -ERR_TIMEOUT;

@@ -35,8 +35,9 @@ static int read_text(struct cli *cli, struct str *ret, struct err *err)
 	if (r == 0 && !text.len && !args_has(&cli->args, "resume"))
 		return err_set(err, ERR_INVALID, "run: say what to do: stead run \"TEXT\", or --resume");
 	if (r == 0 && text.len && args_has(&cli->args, "resume"))
-		return err_set(err, ERR_INVALID,
-			       "run: --resume takes no text; without it a turn that was cut off is finished first");
+		return err_set(
+			err, ERR_INVALID,
+			"run: --resume takes no text; without --resume, a turn that was cut off is finished first");
 	*ret = text;
 	return r;
 }
@@ -101,10 +102,10 @@ static int run_turn(struct cli *cli, struct agent_turn turn, bool streams, struc
 		cli->status = exit_code_of(ERR_DENIED);
 	show_end_line(&p.show);
 	if (r == 0 && !agent_wait(agent, &(struct ctx){.arena = cli->ctx.arena}, turn.session))
-		fprintf(stderr, "stead: background tasks go on with the next run of this session\n");
+		fprintf(stderr, "stead: background tasks continue with the next run of this session\n");
 	agent_close(agent);
 	if (r && err->retryable)
-		cli->hint = "nothing is lost: 'stead run --resume' with the same session goes on where it stopped";
+		cli->hint = "nothing is lost: 'stead run --resume' with the same session continues where it stopped";
 	return r;
 }
 
@@ -172,7 +173,7 @@ static int run_approvals_list(struct cli *cli, struct err *err)
 			      STR_ARG(jv_get_str(m->value, "rule")), STR_ARG(jv_get_str(m->value, "expires_at")));
 	}
 	if (!jv_count(list))
-		output_add(&cli->out, STR("nothing waits for approval\n"));
+		output_add(&cli->out, STR("nothing is waiting for approval\n"));
 	return 0;
 }
 
@@ -186,7 +187,7 @@ static int decide(struct cli *cli, bool approves, struct err *err)
 	int r = agent_decide(cli->ws, &cli->ctx, &decision, err);
 
 	if (r == 0)
-		output_printf(&cli->out, "%s; 'stead run --resume%.*s' goes on\n", approves ? "approved" : "denied",
+		output_printf(&cli->out, "%s; 'stead run --resume%.*s' continues\n", approves ? "approved" : "denied",
 			      STR_ARG(show_place(cli, decision.session)));
 	if (r == -ERR_NOT_FOUND)
 		cli->hint =
@@ -224,10 +225,11 @@ static const struct action session_actions[] = {
 
 static const struct option run_options[] = {
 	{"model", 'm', "MODEL", .env = "STEAD_MODEL",
-	 .help = "PROVIDER:MODEL, such as anthropic:claude-sonnet-4-5 (default: model of agent.yaml)"},
-	{"base-url", 0, "URL", .help = "a server that speaks as the provider does, such as http://127.0.0.1:8080/v1"},
+	 .help = "PROVIDER:MODEL, such as anthropic:claude-sonnet-4-5 (default: model in agent.yaml)"},
+	{"base-url", 0, "URL",
+	 .help = "another server that speaks the provider's protocol, such as http://127.0.0.1:8080/v1"},
 	{"stream",
-	 .help = "print the answer as it comes, and tool calls on standard error; with --json one event a line"},
+	 .help = "print the answer as it arrives, and tool calls on standard error; with --json, one event per line"},
 	{"resume", .help = "finish the last turn of the session if it was cut off, and print its answer"},
 	{"key", 0, "KEY",
 	 .help = "a name for this message: if the session's last turn has it, its answer is printed and nothing is "
@@ -236,121 +238,117 @@ static const struct option run_options[] = {
 };
 
 static const struct option chat_options[] = {
-	{"model", 'm', "MODEL", .env = "STEAD_MODEL", .help = "PROVIDER:MODEL (default: model of agent.yaml)"},
-	{"base-url", 0, "URL", .help = "a server that speaks as the provider does"},
+	{"model", 'm', "MODEL", .env = "STEAD_MODEL", .help = "PROVIDER:MODEL (default: model in agent.yaml)"},
+	{"base-url", 0, "URL", .help = "another server that speaks the provider's protocol"},
 	{0},
 };
 
 static const struct option replay_options[] = {
 	{"from", 0, "STEP", .min = 1, .max = 1000000,
-	 .help = "begin with this call of the model (default: 1, the first)"},
+	 .help = "begin with this call to the model (default: 1, the first)"},
 	{"model", 'm', "MODEL", .env = "STEAD_MODEL",
-	 .help = "another model (default: the recorded answers, or that of agent.yaml after a change)"},
-	{"base-url", 0, "URL", .help = "a server that speaks as the provider does"},
-	{"prompt", 0, "FILE", .help = "another system prompt, from a file of the host"},
+	 .help = "another model (default: the recorded answers, or after a change the model in agent.yaml)"},
+	{"base-url", 0, "URL", .help = "another server that speaks the provider's protocol"},
+	{"prompt", 0, "FILE", .help = "another system prompt, from a file on this machine"},
 	{"set-result", 0, "STEP=FILE",
-	 .help = "another result of that step's first tool call (STEP.N: of its N-th); repeatable"},
+	 .help = "another result for that step's first tool call (STEP.N: its N-th); may be repeated"},
 	{0},
 };
 
 const struct command agent_commands[] = {
-	{"run", "let the agent answer a message, with the tools of the workspace", TOPIC_AGENT, .operands = "[TEXT]",
+	{"run", "give the agent a message to work on, with the workspace's tools", TOPIC_AGENT, .operands = "[TEXT]",
 	 .run = run_run, .options = run_options,
-	 .about = "The agent gets the workspace's prompt, its tools, and the conversation of the session (--session;\n"
-		  "the default is the name of the agent). TEXT '-' is read from standard input. Providers are\n"
+	 .about = "The agent gets the workspace's prompt and tools, and the conversation of the session (--session;\n"
+		  "default: the agent's name). If TEXT is '-', it is read from standard input. Providers are\n"
 		  "anthropic, openai, openai-responses, openrouter, ollama, llamacpp, vllm, and replay:FILE, which\n"
-		  "gives recorded answers. Keys are in ANTHROPIC_API_KEY, OPENAI_API_KEY or OPENROUTER_API_KEY, in\n"
-		  "the workspace's .env or in the environment.\n"
+		  "gives recorded answers. Set ANTHROPIC_API_KEY, OPENAI_API_KEY or OPENROUTER_API_KEY in the\n"
+		  "workspace's .env or in the environment.\n"
 		  "\n"
-		  "Every step is in the session's log before the next one. A run that was killed is finished by the\n"
-		  "next one in the same session: nothing that was answered is asked again, and no change is made\n"
-		  "twice. A script that repeats a run until it exits with 0 gives it a --key, since a run may be "
-		  "killed\n"
-		  "after it has printed its answer.\n",
+		  "Every step is in the session's log before the next one begins. If a run is killed, the next run\n"
+		  "in the same session finishes it: no answer is requested twice, and no change is made twice. A\n"
+		  "script that repeats a run until it exits with 0 should give it a --key, since a run may be\n"
+		  "killed after it has printed its answer.\n",
 	 .examples = "stead run --model anthropic:claude-sonnet-4-5 \"Summarise notes.md\"\n  one turn\n"
-		     "stead run --session report --stream \"Go on with the report\"\n"
-		     "  in a session of its own, printed as it comes\n"
+		     "stead run --session report --stream \"Continue the report\"\n"
+		     "  in its own session, printed as it arrives\n"
 		     "stead run --session report --resume\n  finish a turn that was cut off\n"
 		     "until stead run --session report --key monday \"Write the report\"; do sleep 1; done\n"
 		     "  ask once, whatever ends the runs\n"
 		     "stead run --model openai:qwen3 --base-url http://127.0.0.1:8080/v1 \"Hello\"\n"
 		     "  with a local server\n"},
 	{"chat", "talk to the agent in the terminal", TOPIC_AGENT, .run = run_chat, .options = chat_options,
-	 .about =
-		 "Each line is a message; the answer is printed as it comes, with the tool calls on the way. A line\n"
-		 "that begins with '/' is a command: /new (the conversation begins again; the old one is archived),\n"
-		 "/compact (replace the older part by a summary), /undo (take the last turn back, with the changes\n"
-		 "of its calls), /redo (bring it back), /fork [NAME] (copy the workspace with this conversation),\n"
-		 "/status, /help, /exit.\n"
-		 "@path in a message attaches a file. Ctrl-C ends the turn that runs, Ctrl-D the chat. Lines may also\n"
-		 "come from a pipe.\n",
-	 .examples = "stead chat -w research\n  go on with the conversation of this workspace\n"
-		     "stead chat --session ideas --model ollama:qwen3\n  another conversation, with a local model\n"},
-	{"approvals", "list calls that wait for approval, and decide on them", TOPIC_AGENT, .actions = approval_actions,
-	 .about =
-		 "Where policy or approval_gates of agent.yaml asks for it, a person must approve a call before it is\n"
-		 "made. On a terminal 'run' and 'chat' ask at once; otherwise the turn is suspended, and its calls "
-		 "are\n"
-		 "listed here. A decision is for one call with its exact arguments. --session names the session.\n",
-	 .examples = "stead approvals --session report\n  what waits there\n"
+	 .about = "Each line is a message; the answer and the tool calls are printed as they arrive. A line that\n"
+		  "begins with '/' is a command: /new (archive the conversation and start over), /compact (replace\n"
+		  "the older part with a summary), /undo (take back the last turn and its changes), /redo (bring it\n"
+		  "back), /fork [NAME] (copy the workspace with this conversation), /status, /help, /exit. @path in\n"
+		  "a message attaches a file. Ctrl-C ends the running turn, Ctrl-D the chat. Lines may also come\n"
+		  "from a pipe.\n",
+	 .examples = "stead chat -w research\n  continue this workspace's conversation\n"
+		     "stead chat --session ideas --model ollama:qwen3\n"
+		     "  another conversation, with a local model\n"},
+	{"approvals", "list calls that wait for approval, and decide about them", TOPIC_AGENT,
+	 .actions = approval_actions,
+	 .about = "If policy or approval_gates in agent.yaml says so, a person must approve a call before it is\n"
+		  "made. On a terminal, 'run' and 'chat' ask at once; otherwise the turn is suspended and its calls\n"
+		  "are listed here. A decision is for one call with its exact arguments. --session names the\n"
+		  "session.\n",
+	 .examples = "stead approvals --session report\n  the calls that wait\n"
 		     "stead approvals approve 6f1c22d09a3b-7.1 --session report\n  allow that call\n"},
-	{"workflow", "run steps that people have written down, each done by an agent", TOPIC_AGENT,
+	{"workflow", "run steps that people have written, each done by an agent", TOPIC_AGENT,
 	 .actions = workflow_actions, .options = workflow_options,
-	 .about = "A workflow is a file, workflows/NAME.yaml: steps in order or at the same time, with conditions on "
-		  "the\n"
-		  "results of others, each done by an agent in a session of its own; or a team with a coordinator.\n"
-		  "'run' prints the result. INPUT '-' is read from standard input. A run that was cut off is finished\n"
-		  "by 'resume'; steps that are done are not done again. docs/workflows.md has the form of the file.\n",
+	 .about = "A workflow is a file, workflows/NAME.yaml: steps in order or in parallel, with conditions on the\n"
+		  "results of other steps, each done by an agent in its own session; or a team with a coordinator.\n"
+		  "'run' prints the result. If INPUT is '-', it is read from standard input. 'resume' finishes a\n"
+		  "run that was cut off, without repeating steps that are done. docs/workflows.md describes the\n"
+		  "file.\n",
 	 .examples = "stead workflow\n  the workflows of this workspace\n"
-		     "stead workflow run report \"solar power in Chile\"\n  run one with an input\n"
+		     "stead workflow run report \"solar power in Chile\"\n  run one with this input\n"
 		     "stead workflow runs\n  runs, the newest first\n"
-		     "stead workflow resume 6f1c22d09a3b\n  go on with a run that was cut off\n"},
-	{"agents", "show the tasks that were given to subagents", TOPIC_AGENT, .actions = child_actions,
-	 .about = "A task that an agent gives to a subagent has a record: what it is, whether it has ended, and the\n"
-		  "report. Tasks of a process that was killed go on with the next turn of their session (--session).\n",
-	 .examples =
-		 "stead agents --session report\n  the tasks of a session\nstead agents output task_6f1c22d09a3b41aa\n"
-		 "  the report of one\nstead agents cancel task_6f1c22d09a3b41aa\n  end it, also in another process\n"},
+		     "stead workflow resume 6f1c22d09a3b\n  continue a run that was cut off\n"},
+	{"agents", "show the tasks of subagents", TOPIC_AGENT, .actions = child_actions,
+	 .about = "Each task that an agent gives to a subagent has a record: the task, whether it has ended, and\n"
+		  "the report. If a process is killed, its tasks continue with the next turn of their session\n"
+		  "(--session).\n",
+	 .examples = "stead agents --session report\n  the tasks of a session\n"
+		     "stead agents output task_6f1c22d09a3b41aa\n  the report of one\n"
+		     "stead agents cancel task_6f1c22d09a3b41aa\n  end it, even in another process\n"},
 	{"servers", "show the MCP servers of tools.json, and log in to them", TOPIC_AGENT, .actions = server_actions,
-	 .about =
-		 "'list' shows the servers that tools.json names. 'show' starts one and lists what it offers. 'login'\n"
-		 "opens the way for a server that wants OAuth: it prints an address to visit in a browser on this\n"
-		 "machine and waits until the person comes back. The login is kept for this user of this machine,\n"
-		 "outside of the workspace, and is renewed by itself; 'logout' forgets it.\n",
+	 .about = "'list' shows the servers that tools.json names. 'show' starts one and lists what it offers.\n"
+		  "'login' is for servers that want OAuth: it prints an address to visit in a browser on this\n"
+		  "machine, and waits until you have logged in. The login is kept for this user of this machine,\n"
+		  "outside the workspace, and is renewed automatically; 'logout' forgets it.\n",
 	 .examples = "stead servers -w research\n  the servers of a workspace\n"
 		     "stead servers login tracker\n  let the agent use a server that wants a login\n"},
 	{"replay", "run a conversation again from one of its steps, and compare", TOPIC_AGENT, .operands = "SESSION...",
 	 .opens = CLI_WRITES, .run = run_replay, .options = replay_options,
-	 .about = "Forks the workspace as it was at that step and runs on there, with another model, prompt or result\n"
-		  "of a tool. Prints what differs: answers, tool calls, files, tokens. Without a change the recorded\n"
-		  "answers give the same transcript and files; with one a model answers. Steps are counted through\n"
-		  "the session. Several sessions are compared in a table, with the sum in its last row. Exit code 1:\n"
-		  "something differs.\n",
-	 .examples =
-		 "stead replay report\n  the same again; nothing should differ\n"
-		 "stead replay report --from 3 --model openai:gpt-4.1\n  what another model does from step 3 on\n"
-		 "stead replay monday tuesday --model openai:gpt-4.1\n  the same over several sessions, as a table\n"},
-	{"acp", "be the agent of an editor, over the Agent Client Protocol", TOPIC_AGENT, .run = run_acp,
-	 .options = chat_options,
-	 .about = "Speaks the Agent Client Protocol on standard input and output; editors start it. The agent works in "
-		  "the\n"
-		  "directory that the editor has open, with a history of its own that can be undone, unless "
-		  "--workspace\n"
-		  "names a workspace. Its sessions survive the editor. docs/agent.md has the settings for editors.\n",
+	 .about = "Forks the workspace as it was at that step and continues there, with another model, prompt or\n"
+		  "tool result. Prints what differs: answers, tool calls, files, tokens. If you change nothing, the\n"
+		  "recorded answers give the same transcript and files; if you do, a model answers. Steps are\n"
+		  "counted through the session. Several sessions are compared in a table whose last row has the\n"
+		  "totals. The exit code is 1 if anything differs.\n",
+	 .examples = "stead replay report\n  the same again; nothing should differ\n"
+		     "stead replay report --from 3 --model openai:gpt-4.1\n"
+		     "  what another model does from step 3 on\n"
+		     "stead replay monday tuesday --model openai:gpt-4.1\n"
+		     "  the same for several sessions, as a table\n"},
+	{"acp", "serve an editor over the Agent Client Protocol", TOPIC_AGENT, .run = run_acp, .options = chat_options,
+	 .about = "Speaks the Agent Client Protocol on standard input and output; editors start it. The agent works\n"
+		  "in the directory that the editor has open, unless --workspace names a workspace, and you can\n"
+		  "undo its changes. Its sessions outlive the editor. docs/agent.md has the settings for editors.\n",
 	 .examples = "stead acp --model anthropic:claude-sonnet-4-5\n  the command for an editor's list of agents\n"},
 	{"sessions", "list, show, resume, extend and archive conversations", TOPIC_HOME, .actions = session_actions,
 	 .options = sessions_options,
-	 .about = "A session is a log with one JSON object per line, which is never shortened. 'append' adds such\n"
-		  "lines from standard input: what a runtime of your own says and does. 'archive' writes the\n"
-		  "messages since the last archive to memory/conversations/, as Markdown and JSON. 'resume' finishes\n"
-		  "a turn that was cut off, and prints its answer. 'merge' brings the turns that a session had in a\n"
-		  "fork to its end here. --agent chooses whose sessions.\n",
+	 .about = "A session is a log with one JSON object per line; it only grows. 'append' adds such lines from\n"
+		  "standard input, so that your own runtime can record what it says and does. 'archive' writes the\n"
+		  "messages since the last archive to memory/conversations/, as Markdown and JSON. 'resume'\n"
+		  "finishes a turn that was cut off, and prints its answer. 'merge' adds the turns that a session\n"
+		  "had in a fork to its end here. --agent says whose sessions.\n",
 	 .examples = "stead sessions\n  all sessions, the newest first\n"
 		     "echo '{\"type\":\"message\",\"role\":\"user\",\"content\":\"hello\"}' | stead sessions append "
 		     "chat-1\n"
 		     "  add a message\n"
 		     "stead sessions show chat-1\n  the end of a session\n"
 		     "stead sessions resume chat-1\n  finish its last turn\n"
-		     "stead sessions merge chat-1 draft\n  what was said in the fork 'draft' goes on here\n"},
+		     "stead sessions merge chat-1 draft\n  bring what was said in the fork 'draft'\n"},
 	{0},
 };

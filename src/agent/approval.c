@@ -159,8 +159,8 @@ int agent_decide(struct workspace *ws, struct ctx *ctx, const struct agent_decis
 	if (r)
 		return r;
 	if (!found)
-		return err_set(err, ERR_NOT_FOUND, "no call \"%.*s\" of session \"%.*s\" waits for approval",
-			       STR_ARG(utf8_first(decision->id, 60)), STR_ARG(utf8_first(ref.session, 60)));
+		return err_set(err, ERR_NOT_FOUND, "session \"%.*s\" has no call \"%.*s\" that waits for approval",
+			       STR_ARG(utf8_first(ref.session, 60)), STR_ARG(utf8_first(decision->id, 60)));
 	if (is_expired(found))
 		return err_set(err, ERR_TIMEOUT, "the question about \"%.*s\" has expired; run the session again",
 			       STR_ARG(jv_get_str(found, "name")));

@@ -59,7 +59,7 @@ static struct jv *text_block(struct arena *arena, struct str path, struct str by
 	else
 		prompt_escape(&text, shown);
 	if (shown.len < bytes.len && !is_binary)
-		buf_printf(&text, "\n[the file goes on after line %d]", LINES_MAX);
+		buf_printf(&text, "\n[the file continues after line %d]", LINES_MAX);
 	buf_lit(&text, "\n</attached_file>");
 	jv_set_str(arena, block, "type", STR("text"));
 	jv_set_str(arena, block, "text", buf_str(&text));

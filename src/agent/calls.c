@@ -182,8 +182,8 @@ static bool take_recorded(struct job *job)
 		return false;
 	job->is_error = true;
 	job->text = arena_printf(job->arena,
-				 "%.*s was not called: it acts outside of the workspace, this is a replay, and the "
-				 "recording has no call of it with these arguments",
+				 "%.*s was not called: it acts outside the workspace, this is a replay, and the "
+				 "recording has no such call with these arguments",
 				 STR_ARG(job->tool->name));
 	return true;
 }
@@ -278,8 +278,8 @@ static int recover(struct job *job, bool *ret_known, struct err *err)
 		return 0;
 	buf_init(&text, job->run->ctx->arena, 64 * KIB);
 	if (!outside) {
-		buf_lit(&text, "done: the process was interrupted after this call had changed what is below; if it "
-			       "changes more than that, look before you go on:");
+		buf_lit(&text, "done: the process was interrupted after this call had made the changes below; if the "
+			       "call should change more than that, check before you continue:");
 		r = look_up(job, &text, ret_known, err);
 		if (r == 0 && !*ret_known)
 			r = may_have_acted(job, &outside, err);

@@ -110,7 +110,7 @@ static int do_new(struct chat *chat, struct str rest, struct err *err)
 
 	(void)rest;
 	if (r == 0)
-		output_add(&chat->cli->out, STR("the conversation begins again\n"));
+		output_add(&chat->cli->out, STR("a new conversation begins\n"));
 	return r;
 }
 
@@ -134,7 +134,7 @@ static void print_changes(struct chat *chat, const char *what, const struct jv *
 	long long count = jv_get_int(report, "changes", 0);
 
 	if (count)
-		output_printf(&chat->cli->out, "%s, with %lld change%s of files\n", what, count, plural(count));
+		output_printf(&chat->cli->out, "%s and %lld file change%s\n", what, count, plural(count));
 	else
 		output_printf(&chat->cli->out, "%s; it changed no files\n", what);
 }
@@ -172,9 +172,9 @@ static int do_fork(struct chat *chat, struct str rest, struct err *err)
 	int r = fork_create(ws, &chat->cli->ctx, name, FORK_AT_HEAD, &report, err);
 
 	if (r == 0)
-		output_printf(&chat->cli->out, "made the workspace %.*s; go on there with 'stead chat -w %.*s%s%.*s'\n",
-			      STR_ARG(name), STR_ARG(name), chat->session.len ? " --session " : "",
-			      STR_ARG(chat->session));
+		output_printf(
+			&chat->cli->out, "created the workspace %.*s; continue there with 'stead chat -w %.*s%s%.*s'\n",
+			STR_ARG(name), STR_ARG(name), chat->session.len ? " --session " : "", STR_ARG(chat->session));
 	return r;
 }
 
@@ -210,10 +210,10 @@ static const struct {
 	const char *name, *about;
 	int (*run)(struct chat *chat, struct str rest, struct err *err);
 } commands[] = {
-	{"/new", "begin again; what was said is archived", do_new},
-	{"/compact", "replace the older part of the conversation by a summary", do_compact},
-	{"/undo", "take the last turn back, with the changes of its calls", do_undo},
-	{"/redo", "bring back the turn that was taken back last", do_redo},
+	{"/new", "start over; the conversation so far is archived", do_new},
+	{"/compact", "replace the older part of the conversation with a summary", do_compact},
+	{"/undo", "take back the last turn and the changes of its calls", do_undo},
+	{"/redo", "bring back the last undone turn", do_redo},
 	{"/fork", "[NAME]: copy the workspace with this conversation", do_fork},
 	{"/status", "model, turns and tokens", do_status},
 	{"/help", "this list", do_help},

@@ -81,10 +81,11 @@ static void add_outcome(struct buf *text, const struct jv *record, bool waited, 
 		buf_printf(text, "status: %s\nerror: %.*s", str_is(status, "CANCELLED") ? "cancelled" : "error",
 			   STR_ARG(why.len ? why : STR("the task was cancelled")));
 	} else if (jv_get_bool(record, "awaitingConfirm", false)) {
-		buf_printf(text, "status: waiting\ntask_id: %.*s\nA person must approve a call of this subagent first.",
+		buf_printf(text, "status: waiting\ntask_id: %.*s\nA person must first approve a call by this subagent.",
 			   STR_ARG(id));
 	} else {
-		buf_printf(text, "status: %s\ntask_id: %.*s\nIt goes on in the background; you will hear of its end.",
+		buf_printf(text,
+			   "status: %s\ntask_id: %.*s\nIt continues in the background; you will be told when it ends.",
 			   waited ? "timeout_promoted" : "accepted", STR_ARG(id));
 	}
 }
@@ -287,7 +288,8 @@ static int call_paw_spawn(const struct agent_tool *tool, struct run *run, struct
 	(void)tool;
 	if (r == 0)
 		*ret_text = arena_printf(
-			ctx->arena, "Spawned %.*s (id: %.*s). It runs in the background; you will hear of its end.",
+			ctx->arena,
+			"Spawned %.*s (id: %.*s). It runs in the background; you will be told when it ends.",
 			STR_ARG(spawn.label.len ? spawn.label : STR("a sub-agent")),
 			STR_ARG(jv_get_str(record, "taskId")));
 	return r;
@@ -342,13 +344,8 @@ static int call_workers(const struct agent_tool *tool, struct run *run, struct c
 
 /* clang-format off */
 static const struct child_tool tools[] = {
-	{"native", "spawn_agent", "Gives a task to a subagent, which works on it by itself and reports. Several calls in one "
-	 "answer run at the same time.",
-	 "task!: what to do, with everything it must know: it sees nothing of this conversation\n"
-	 "agent_id: a declared subagent (default general-purpose)\n"
-	 "label: a name for it, to send it more messages\n"
-	 "timeout_seconds int>=0<=600: how long to wait for the report; 0 or later: it goes on in the background (default 30)\n"
-	 "output_path: a file that gets the result", SPAWN, call_spawn},
+	{"native", "spawn_agent", "Gives a task to a subagent, which works on its own and reports. Several calls in one answer run at the same time.",
+	 "task!: what to do, with everything it must know: it sees nothing of this conversation\nagent_id: a declared subagent (default general-purpose)\nlabel: a name for it, to send it more messages\ntimeout_seconds int>=0<=600: how long to wait for the report; 0 or later: it continues in the background (default 30)\noutput_path: a file that gets the result", SPAWN, call_spawn},
 	{"native", "send_agent", "Sends another message to a subagent that has reported.",
 	 "agent_key: from spawn_agent\nlabel: its label\nmessage!: what to say\n"
 	 "timeout_seconds int>=0<=600: how long to wait for the report (default 30)", SPAWN, call_send},

@@ -62,12 +62,13 @@ static int check_limits(const struct addition *a, const struct jv *tasks, struct
 		tokens += (uint64_t)jv_get_int(m->value, "tokens", 0);
 		if (label.len && !ended && str_eq(jv_get_str(m->value, "label"), label) &&
 		    str_eq(jv_get_str(m->value, "parentSessionId"), jv_get_str(a->record, "parentSessionId")))
-			return err_set(err, ERR_EXISTS, "a subagent with the label \"%.*s\" runs already; use another",
+			return err_set(err, ERR_EXISTS,
+				       "a subagent with the label \"%.*s\" is already running; use another label",
 				       STR_ARG(utf8_first(label, 80)));
 	}
 	if (running >= a->limits.max_running)
 		return err_set(err, ERR_QUOTA,
-			       "%llu subagents run already, and subagents.max_running is %llu; wait for one",
+			       "%llu subagents are already running, and subagents.max_running is %llu; wait for one",
 			       (unsigned long long)running, (unsigned long long)a->limits.max_running);
 	if (jv_count(tasks) >= a->limits.max_tasks)
 		return err_set(
@@ -325,7 +326,8 @@ int children_send(struct run *run, struct ctx *ctx, struct str to, struct str me
 	if (!meant)
 		return unknown(to, err);
 	if (!record_has_ended(meant))
-		return err_set(err, ERR_CONFLICT, "\"%.*s\" still works on its last message; wait for it or cancel it",
+		return err_set(err, ERR_CONFLICT,
+			       "\"%.*s\" is still working on its last message; wait for it or cancel it",
 			       STR_ARG(utf8_first(to, 80)));
 	record = record_new(run, ctx, id);
 	for (size_t i = 0; i < COUNT(kept); i++)

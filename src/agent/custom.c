@@ -139,7 +139,7 @@ static int failed_run(const struct custom_tool *tool, struct arena *arena, const
 	struct str said = str_trim(sandbox_clean(arena, result->said.text));
 
 	if (result->timed_out)
-		return err_set(err, ERR_TIMEOUT, "%.*s was stopped at its time limit; ask for less at once",
+		return err_set(err, ERR_TIMEOUT, "%.*s was stopped at its time limit; ask for less in one call",
 			       STR_ARG(tool->path));
 	return err_set(err, ERR_INVALID, "%.*s failed with exit code %d%s%.*s", STR_ARG(tool->path), result->exit_code,
 		       said.len ? ": " : "", STR_ARG(utf8_first(said, 300)));
@@ -256,7 +256,7 @@ static int read_files_right(struct str word, enum files_right *ret, struct err *
 			*ret = (enum files_right)i;
 			return 0;
 		}
-	return err_set(err, ERR_INVALID, "the right \"files\" can be none, read or write");
+	return err_set(err, ERR_INVALID, "the right \"files\" must be none, read or write");
 }
 
 static bool read_seconds(struct str text, int64_t *ret)
@@ -455,7 +455,7 @@ static int take_description(struct finding *f, struct custom_tool *custom, struc
 	if (r == 0 && (file.len > 0) == (jv_count(custom->argv) > 0))
 		r = err_set(err, ERR_INVALID, "it needs either \"file\", a program in tools/, or \"command\", a list");
 	if (r == 0 && file.len && !wpath_name_ok(file))
-		r = err_set(err, ERR_INVALID, "\"file\" names a file of tools/");
+		r = err_set(err, ERR_INVALID, "\"file\" must name a file in tools/");
 	if (r == 0 && file.len)
 		r = read_source(f, arena_printf(arena, "tools/%.*s", STR_ARG(file)), &custom->source, err);
 	return r ? r : add_tool(f, custom, says, err);

@@ -77,7 +77,7 @@ static int choose_begin(struct replay *p, struct err *err)
 		if (outputs[i].step >= p->from)
 			return err_set(
 				err, ERR_INVALID,
-				"replay: step %llu is run again, so its result cannot be set; begin with step %llu",
+				"replay: step %llu will run again, so its result cannot be set; begin with step %llu",
 				(unsigned long long)outputs[i].step, (unsigned long long)outputs[i].step + 1);
 	return 0;
 }
@@ -121,10 +121,9 @@ static int find_begin(struct replay *p, struct err *err)
 		}
 	if (!p->opts->from && p->from - 1 == step && step)
 		return err_set(err, ERR_INVALID,
-			       "replay: nothing follows step %llu, so another result of it changes nothing",
+			       "replay: nothing follows step %llu, so another result for it would change nothing",
 			       (unsigned long long)step);
-	return err_set(err, ERR_NOT_FOUND,
-		       "session \"%.*s\" has %llu steps of Stead's agent, and none with number %llu",
+	return err_set(err, ERR_NOT_FOUND, "session \"%.*s\" has %llu steps of Stead's agent; there is no step %llu",
 		       STR_ARG(utf8_first(p->ref.session, 60)), (unsigned long long)step,
 		       (unsigned long long)(p->opts->from || p->from == 1 ? p->from : p->from - 1));
 }

@@ -106,7 +106,8 @@ static void print(struct cli *cli, const struct jv *v)
 	for (const struct jv_member *m = jv_first(jv_get(v, "files")); m; m = m->next)
 		output_printf(&cli->out, "file differs: %.*s\n", STR_ARG(jv_str_of(m->value)));
 	for (const struct jv_member *m = jv_first(jv_get(v, "waiting")); m; m = m->next)
-		output_printf(&cli->out, "a call of %.*s waits for approval: stead approvals -w %.*s --session %.*s\n",
+		output_printf(&cli->out,
+			      "a call to %.*s is waiting for approval: stead approvals -w %.*s --session %.*s\n",
 			      STR_ARG(jv_get_str(m->value, "name")), STR_ARG(jv_get_str(v, "fork")),
 			      STR_ARG(jv_get_str(v, "session")));
 	print_usage(cli, "before", jv_get(v, "usage_before"));

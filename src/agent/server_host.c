@@ -118,7 +118,7 @@ static int sample(struct server_host *h, struct ctx *ctx, const struct jv *param
 	int r = pass(h, ctx, "sampling", params, err);
 
 	if (r == 0 && str_is(str_of(model_wire(model->model)), "replay"))
-		r = err_set(err, ERR_UNSUPPORTED, "a recording answers nothing but its own conversation");
+		r = err_set(err, ERR_UNSUPPORTED, "a recording can answer only its own conversation");
 	if (r == 0 && !jv_count(request.messages))
 		r = err_set(err, ERR_INVALID, "there is no message to answer");
 	if (r == 0)

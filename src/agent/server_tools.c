@@ -36,7 +36,7 @@ static void add_offers(struct buf *text, struct mcp_client *client, struct ctx *
 		const char *capability, *what, *key, *title;
 	} kinds[] = {{"resources", "resources", "uri", "resources"},
 		     {"resources", "resources/templates", "uriTemplate", "templates of resources"},
-		     {"prompts", "prompts", "name", "prompts (\"!\": an argument that must be given)"}};
+		     {"prompts", "prompts", "name", "prompts (\"!\" marks a required argument)"}};
 
 	for (size_t i = 0; i < COUNT(kinds); i++) {
 		struct jv *list;

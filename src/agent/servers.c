@@ -142,8 +142,9 @@ static void add_tools(struct servers *s, struct listing *l, struct ctx *ctx, str
 	for (size_t i = 0; i < member->count; i++) {
 		const struct mcp_tool *tool = &member->tools[i];
 		struct str name = offered_name(s->arena, member->name, tool->name);
-		const char *reason = !name.ptr || find(l, name)     ? "its name is too long, or another tool has it"
-				     : !is_for_object(tool->schema) ? "its input schema is not one of an object"
+		const char *reason = !name.ptr || find(l, name)
+					     ? "its name is too long, or already taken by another tool"
+				     : !is_for_object(tool->schema) ? "its input schema does not describe an object"
 								    : NULL;
 
 		if (!reason)

@@ -133,7 +133,7 @@ static int listen_here(int *ret_fd, uint16_t *ret_port, struct err *err)
 
 		if (fd >= 0)
 			close(fd);
-		return err_sys(err, sys, "there is no port to which the browser could come back");
+		return err_sys(err, sys, "no port is free for the browser to return to");
 	}
 	*ret_fd = fd;
 	*ret_port = ntohs(at.sin_port);
@@ -164,9 +164,8 @@ static struct str read_target(struct arena *arena, int fd)
 
 static void answer(int fd, bool found)
 {
-	static const char page[] =
-		"HTTP/1.1 200 OK\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n"
-		"Stead has the answer of the login. This page can be closed.\n";
+	static const char page[] = "HTTP/1.1 200 OK\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: "
+				   "close\r\n\r\nStead has received the login. You can close this page.\n";
 	static const char none[] = "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
 
 	(void)!write(fd, found ? page : none, strlen(found ? page : none));
@@ -193,7 +192,7 @@ static int visit(void *arg, struct ctx *ctx, struct str url, struct str *ret_bac
 			return 0;
 		}
 	}
-	return err_prefix(err, "nobody came back from the login");
+	return err_prefix(err, "the login was not completed");
 }
 
 static int run_login(struct cli *cli, struct err *err)
@@ -216,7 +215,7 @@ static int run_login(struct cli *cli, struct err *err)
 		close(fd);
 	}
 	if (r == 0)
-		output_printf(&cli->out, "the MCP server \"%.*s\" can be used\n", STR_ARG(mcp_client_name(client)));
+		output_printf(&cli->out, "the MCP server \"%.*s\" is ready to use\n", STR_ARG(mcp_client_name(client)));
 	mcp_client_destroy(client);
 	return r;
 }
@@ -228,8 +227,7 @@ static int run_logout(struct cli *cli, struct err *err)
 
 	if (r)
 		return r;
-	output_add(&cli->out,
-		   mcp_client_logout(client) ? STR("the login is forgotten\n") : STR("there was no login\n"));
+	output_add(&cli->out, mcp_client_logout(client) ? STR("the login was removed\n") : STR("there was no login\n"));
 	mcp_client_destroy(client);
 	return 0;
 }

@@ -65,8 +65,7 @@ static int merge(struct cli *cli, struct workspace *fork, struct session_ref ref
 	jv_set_int(arena, report, "turns", turns);
 	jv_set_int(arena, report, "entries", (int64_t)jv_count(more));
 	if (!cli_json(cli, report))
-		output_printf(&cli->out, "turns that were added to session %.*s: %lld\n", STR_ARG(ref.session),
-			      (long long)turns);
+		output_printf(&cli->out, "turns added to session %.*s: %lld\n", STR_ARG(ref.session), (long long)turns);
 	return 0;
 }
 

@@ -81,7 +81,7 @@ static int read_section(const struct jv *model, struct model_settings *set, stru
 		set->provider = provider;
 		set->name = name;
 	} else if (!model_split(name, &set->provider, &set->name)) {
-		return err_set(err, ERR_INVALID, "agent.yaml: model has the form provider:model");
+		return err_set(err, ERR_INVALID, "agent.yaml: model must have the form provider:model");
 	}
 	set->base_url = jv_get_str(model, "base_url");
 	set->api_key = jv_str_of(key);
@@ -152,11 +152,10 @@ static int check_price(const struct agent *agent, const struct model *model, con
 	if (price || (!jv_get(spend, "max_usd_per_run") && !jv_get(spend, "max_usd_per_day")) ||
 	    !model_split(label, &provider, &name) || !model_key_name(provider))
 		return 0;
-	return err_set(
-		err, ERR_INVALID,
-		"the limit of spend in agent.yaml is in US dollars, and the price of \"%.*s\" is not known; write "
-		"\"price\" next to the model, with 0 if it costs nothing",
-		STR_ARG(utf8_first(label, 100)));
+	return err_set(err, ERR_INVALID,
+		       "the spend limit in agent.yaml is in US dollars, and the price of \"%.*s\" is not known; add "
+		       "\"price\" to the model, with 0 if it costs nothing",
+		       STR_ARG(utf8_first(label, 100)));
 }
 
 static int add_model(struct agent *agent, const struct agent_opts *opts, const struct jv *price, struct err *err)

@@ -197,7 +197,7 @@ void show_shortfall(const struct agent_result *result)
 {
 	const char *why = result->full      ? "the answer was cut, because the conversation fills the model's window"
 			  : result->cut     ? "the answer was cut at model.max_tokens"
-			  : result->refused ? "the provider declined to answer; say it in another way"
+			  : result->refused ? "the provider declined to answer; rephrase your message"
 			  : !result->answer.len ? "the model ended the turn with an empty answer"
 						: NULL;
 
@@ -212,9 +212,9 @@ void show_waiting(struct cli *cli, const struct agent_result *result)
 	output_flush(&cli->out);
 	for (const struct jv_member *m = jv_first(result->waiting); m; m = m->next)
 		fprintf(stderr,
-			"stead: a call of %.*s waits for approval; decide with 'stead approvals approve %.*s%.*s', or "
-			"'deny' in place of 'approve'\n",
+			"stead: a call to %.*s is waiting for approval; decide with 'stead approvals approve "
+			"%.*s%.*s', or 'deny' instead of 'approve'\n",
 			STR_ARG(jv_get_str(m->value, "name")), STR_ARG(jv_get_str(m->value, "id")), STR_ARG(place));
 	if (result->unsaid)
-		fprintf(stderr, "stead: that call belongs to the message before; say this one again after it\n");
+		fprintf(stderr, "stead: that call belongs to the previous message; send this one again after it\n");
 }

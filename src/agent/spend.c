@@ -76,7 +76,7 @@ static int over_usd(const struct jv *spend, const char *key, double spent, struc
 
 	return most > 0 && spent >= most
 		       ? err_set(err, ERR_QUOTA,
-				 "%.4f US dollars are spent, and spend.%s in agent.yaml is %.4f; raise it to go on",
+				 "%.4f US dollars are spent, and spend.%s in agent.yaml is %.4f; raise it to continue",
 				 spent, key, most)
 		       : 0;
 }
@@ -87,7 +87,7 @@ static int over_tokens(const struct jv *spend, const char *key, uint64_t spent, 
 
 	return most > 0 && spent >= (uint64_t)most
 		       ? err_set(err, ERR_QUOTA,
-				 "%llu tokens are used, and spend.%s in agent.yaml is %lld; raise it to go on",
+				 "%llu tokens are used, and spend.%s in agent.yaml is %lld; raise it to continue",
 				 (unsigned long long)spent, key, (long long)most)
 		       : 0;
 }

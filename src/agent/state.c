@@ -137,8 +137,8 @@ int redo_turn(struct run *run, void *arg, struct err *err)
 
 	if (!entry)
 		return err_set(err, ERR_NOT_FOUND,
-			       "there is no turn to bring back; only a turn that was taken back last can be, until "
-			       "something else is said");
+			       "there is no turn to bring back; only the last undone turn can be brought back, and "
+			       "only until something else is said");
 	for (int64_t left = jv_get_int(entry, "calls", 0); left; left--) {
 		int r = history_undo(run->agent->ws, run->ctx, &req, &report, err);
 

@@ -72,7 +72,7 @@ int agent_tool_add(struct agent *agent, const struct agent_tool *tool, struct er
 	struct str name = tool->info.name;
 
 	if (toolset_find(agent->set, name) || agent_tool_find(agent, name))
-		return err_set(err, ERR_EXISTS, "there is another tool \"%.*s\"", STR_ARG(name));
+		return err_set(err, ERR_EXISTS, "there is already a tool \"%.*s\"", STR_ARG(name));
 	if (!is_wanted(workspace_config(agent->ws), name) || !passes_filters(agent, name))
 		return 0;
 	ARENA_ROOM(agent->arena, agent->own, agent->own_count, agent->own_cap);

@@ -162,9 +162,10 @@ static struct str why_open(struct making *m, struct str id, size_t index)
 		return STR("the outcome is unknown: the turn was ended during this call, and it may or may not have "
 			   "taken effect");
 	if (index >= AGENT_CALLS_MAX)
-		return arena_printf(m->arena, "this call was not made: one answer may have %d calls; ask for it again",
+		return arena_printf(m->arena,
+				    "this call was not made: one answer may have at most %d calls; ask for it again",
 				    AGENT_CALLS_MAX);
-	return STR("this call was not made: the turn ended before it");
+	return STR("this call was not made: the turn had ended");
 }
 
 /* A turn that ended before its calls ran: the model must not find a call without a result. */

@@ -130,10 +130,11 @@ int turn_lease_take(struct run *run, struct turn_lease **ret, struct err *err)
 	}
 	if (r) {
 		store_destroy(leases);
-		return r == -ERR_CONFLICT ? err_set(err, ERR_CONFLICT,
-						    "another process runs a turn of session \"%.*s\"; wait for its end",
-						    STR_ARG(utf8_first(run->ref.session, 60)))
-					  : r;
+		return r == -ERR_CONFLICT
+			       ? err_set(err, ERR_CONFLICT,
+					 "another process is running a turn of session \"%.*s\"; wait until it ends",
+					 STR_ARG(utf8_first(run->ref.session, 60)))
+			       : r;
 	}
 	*ret = xcalloc(1, sizeof(**ret));
 	**ret = (struct turn_lease){leases, lease};

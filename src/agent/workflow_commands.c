@@ -71,8 +71,8 @@ static void print_waiting(const struct jv *record)
 	for (const struct jv_member *m = jv_first(jv_get(record, "steps")); m; m = m->next)
 		if (str_is(jv_get_str(m->value, "status"), "waiting"))
 			fprintf(stderr,
-				"stead: the step %.*s waits for approval; decide with 'stead approvals --agent %.*s "
-				"--session %.*s', then 'stead workflow resume %.*s'\n",
+				"stead: the step %.*s is waiting for approval; decide with 'stead approvals --agent "
+				"%.*s --session %.*s', then 'stead workflow resume %.*s'\n",
 				STR_ARG(m->key), STR_ARG(jv_get_str(m->value, "agent")),
 				STR_ARG(jv_get_str(m->value, "session")), STR_ARG(jv_get_str(record, "id")));
 }
@@ -91,8 +91,7 @@ static int go_on(struct cli *cli, struct str id, struct err *err)
 	if (r && r != -ERR_NOT_FOUND)
 		cli->hint =
 			arena_printf(cli->ctx.arena,
-				     "nothing is lost: 'stead workflow resume %.*s' goes on with the steps that are "
-				     "not done",
+				     "nothing is lost: 'stead workflow resume %.*s' continues with the remaining steps",
 				     STR_ARG(id))
 				.ptr;
 	if (r)
@@ -162,8 +161,8 @@ static int run_runs(struct cli *cli, struct err *err)
 }
 
 const struct option workflow_options[] = {
-	{"model", 'm', "MODEL", .env = "STEAD_MODEL", .help = "PROVIDER:MODEL (default: model of agent.yaml)"},
-	{"base-url", 0, "URL", .help = "a server that speaks as the provider does"},
+	{"model", 'm', "MODEL", .env = "STEAD_MODEL", .help = "PROVIDER:MODEL (default: model in agent.yaml)"},
+	{"base-url", 0, "URL", .help = "another server that speaks the provider's protocol"},
 	{0},
 };
 

@@ -39,7 +39,7 @@ __attribute__((format(printf, 3, 4))) static int refuse(struct err *err, const s
 static int check_keys(const struct jv *v, const char *const *keys, size_t count, struct err *err)
 {
 	if (!v || v->type != JV_OBJECT)
-		return refuse(err, v, "an object is expected here");
+		return refuse(err, v, "expected an object here");
 	for (const struct jv_member *m = jv_first(v); m; m = m->next) {
 		const char *near;
 		bool known = false;
@@ -123,7 +123,7 @@ static int check_when(struct reading *r, const struct jv *when, struct jv *needs
 			      "\"when\" needs a step and one of \"is\", \"contains\", \"lacks\", \"status\"");
 	for (const struct jv_member *m = jv_first(when); m; m = m->next)
 		if (m->value->type != JV_STR)
-			return refuse(r->err, m->value, "\"%.*s\" of \"when\" is a text", STR_ARG(m->key));
+			return refuse(r->err, m->value, "\"%.*s\" of \"when\" must be text", STR_ARG(m->key));
 	need(r, needs, step);
 	return 0;
 }
@@ -176,11 +176,11 @@ static int read_step(struct reading *r, const struct jv *given, struct jv **ret_
 	if (!is_id(id))
 		return refuse(r->err, given, "a step needs an id of lower-case letters, digits, '-' and '_'");
 	if (has_step(r, id))
-		return refuse(r->err, given, "there are two steps \"%.*s\"", STR_ARG(id));
+		return refuse(r->err, given, "two steps are called \"%.*s\"", STR_ARG(id));
 	if (!str_trim(jv_get_str(given, "task")).len)
 		return refuse(r->err, given, "the step \"%.*s\" has no task", STR_ARG(id));
 	if (failure.len && !str_is(failure, "stop") && !str_is(failure, "continue"))
-		return refuse(r->err, given, "on_failure is \"stop\" or \"continue\"");
+		return refuse(r->err, given, "on_failure must be \"stop\" or \"continue\"");
 	e = read_needs(r, given, &needs);
 	jv_set_str(r->arena, step, "id", id);
 	for (size_t i = 0; i < COUNT(copied); i++)
@@ -216,7 +216,7 @@ static int read_next(struct reading *r, const struct jv *given)
 		if (e == 0)
 			jv_push(r->arena, frontier, id);
 	} else if (jv_count(given) != 1 || parallel->type != JV_ARRAY || !jv_count(parallel)) {
-		return refuse(r->err, given, "\"parallel\" is a list of steps and has no other keys");
+		return refuse(r->err, given, "\"parallel\" must be a list of steps, with no other keys");
 	}
 	for (const struct jv_member *m = jv_first(parallel); m && e == 0; m = m->next) {
 		e = read_step(r, m->value, &id);
@@ -253,13 +253,13 @@ static int read_all(struct arena *arena, const struct jv *v, struct jv *ret, str
 	if (e)
 		return e;
 	if (jv_get(v, "team") && jv_get(v, "steps"))
-		return refuse(err, v, "a workflow has steps, or is one team with a task");
+		return refuse(err, v, "a workflow must have steps, or be one team with a task");
 	if (!jv_get(v, "team") && jv_get(v, "task"))
 		return refuse(err, v, "a task belongs to a step, or to a team");
 	if (!steps || steps->type != JV_ARRAY || !jv_count(steps))
 		return refuse(err, v, "a workflow needs steps, or a team with a task");
 	if (running < 1 || running > RUNNING_MAX)
-		return refuse(err, jv_get(v, "max_running"), "max_running is between 1 and %d", RUNNING_MAX);
+		return refuse(err, jv_get(v, "max_running"), "max_running must be between 1 and %d", RUNNING_MAX);
 	for (const struct jv_member *m = jv_first(steps); m && e == 0; m = m->next)
 		e = read_next(&r, m->value);
 	if (e == 0)
@@ -298,12 +298,13 @@ int workflow_get(struct workspace *ws, struct ctx *ctx, struct str name, struct 
 	int r = wpath_parse(arena_printf(ctx->arena, "workflows/%.*s.yaml", STR_ARG(name)), &path, err);
 
 	if (r == 0 && str_find_char(name, '/') < name.len)
-		r = err_set(err, ERR_INVALID, "the name of a workflow has no '/'; use letters, digits and '-'");
+		r = err_set(err, ERR_INVALID,
+			    "the name of a workflow must not contain '/'; use letters, digits and '-'");
 	if (r == 0)
 		r = store_read(workspace_home(ws), ctx, path, STORE_WHOLE, YAML_LEN_MAX, &text, NULL, err);
 	if (r == -ERR_NOT_FOUND)
 		return err_set(err, ERR_NOT_FOUND,
-			       "there is no workflow \"%.*s\"; 'stead workflow' lists those of workflows/",
+			       "there is no workflow \"%.*s\"; 'stead workflow' lists those in workflows/",
 			       STR_ARG(utf8_first(name, 60)));
 	return r ? r : workflow_parse(ctx->arena, name, text, ret, err);
 }

@@ -205,9 +205,8 @@ static void add_team(struct step_run *s, struct workspace *ws, struct ctx *ctx, 
 
 	if (!members)
 		return;
-	buf_lit(text,
-		"You coordinate a team. Give its members tasks with the tools for subagents, and put their results "
-		"together. The members:\n");
+	buf_lit(text, "You coordinate a team. Give its members tasks with the subagent tools, and combine their "
+		      "results. The members:\n");
 	for (const struct jv_member *m = jv_first(members); m; m = m->next) {
 		struct jv *declared = NULL;
 		struct err ignored;
@@ -227,8 +226,8 @@ static struct str message_of(struct step_run *s, struct workspace *ws, struct ct
 
 	buf_init(&text, ctx->arena, TOOL_TEXT_MAX);
 	buf_printf(&text,
-		   "You do the step \"%.*s\" of a workflow. Whoever does the next steps sees nothing but your last "
-		   "message; make it the complete result.",
+		   "You do the step \"%.*s\" of a workflow. The next steps see only your last message; make it the "
+		   "complete result.",
 		   STR_ARG(s->id));
 	if (s->output.len)
 		buf_printf(&text, " Write the result to the file %.*s.", STR_ARG(s->output));

@@ -27,10 +27,9 @@ static int call_workflow(const struct agent_tool *tool, struct run *run, struct 
 		return r;
 	status = jv_get_str(record, "status");
 	if (!str_is(status, "done"))
-		return err_set(
-			err, str_is(status, "waiting") ? ERR_DENIED : ERR_UNAVAILABLE,
-			"the run %.*s of the workflow is %.*s; a person can look at it with 'stead workflow runs'",
-			STR_ARG(id), STR_ARG(status));
+		return err_set(err, str_is(status, "waiting") ? ERR_DENIED : ERR_UNAVAILABLE,
+			       "run %.*s of the workflow is %.*s; a person can inspect it with 'stead workflow runs'",
+			       STR_ARG(id), STR_ARG(status));
 	*ret_text = jv_get_str(record, "answer");
 	return 0;
 }
@@ -54,7 +53,7 @@ int workflow_tool_add(struct agent *agent, struct err *err)
 	if (r || !jv_count(jv_get(list, "workflows")))
 		return r;
 	buf_init(&text, agent->arena, 64 * KIB);
-	buf_lit(&text, "Runs a workflow that people have written down, and gives its result. There are:");
+	buf_lit(&text, "Runs a workflow that people have written, and returns its result. There are:");
 	for (const struct jv_member *m = jv_first(jv_get(list, "workflows")); m; m = m->next)
 		buf_printf(&text, "\n%.*s: %.*s%s%.*s", STR_ARG(jv_get_str(m->value, "name")),
 			   STR_ARG(utf8_first(jv_get_str(m->value, "description"), 300)),

@@ -19,7 +19,7 @@ int ctx_check(const struct ctx *ctx, struct err *err)
 	if (end_ns && clock_monotonic_ns() >= end_ns)
 		return err_set(err, ERR_CANCELLED, "the program is ending");
 	if (ctx->deadline_ns && clock_monotonic_ns() >= ctx->deadline_ns)
-		return err_set(err, ERR_TIMEOUT, "the call ran out of time; narrow it or allow it more");
+		return err_set(err, ERR_TIMEOUT, "the call ran out of time; narrow it, or allow more time");
 	return 0;
 }
 

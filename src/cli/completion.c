@@ -402,7 +402,7 @@ int run_completion(struct cli *cli, struct err *err)
 	else if (str_is(shell, "fish"))
 		fish_script(cli);
 	else
-		return err_set(err, ERR_INVALID, "completion: there is no script for '%.*s'; give bash, zsh or fish",
+		return err_set(err, ERR_INVALID, "completion: there is no script for '%.*s'; use bash, zsh or fish",
 			       STR_ARG(utf8_first(shell, 80)));
 	return 0;
 }

@@ -17,7 +17,7 @@ static const char *const topics[TOPICS] = {
 	[TOPIC_WORKSPACES] = "workspaces",
 	[TOPIC_TOOLS] = "tools of the agent",
 	[TOPIC_FILES] = "files",
-	[TOPIC_HOME] = "home of the agent",
+	[TOPIC_HOME] = "the agent's home",
 	[TOPIC_HISTORY] = "history",
 	[TOPIC_STORES] = "stores",
 	[TOPIC_HELP] = "help",
@@ -209,20 +209,20 @@ static void man_page(struct cli *cli)
 
 	output_printf(
 		out,
-		".TH STEAD 1 \"\" \"stead %s\" \"User Commands\"\n.SH NAME\nstead \\- a workspace for AI agents\n"
-		".SH SYNOPSIS\n\\fBstead\\fR [\\fIOPTION\\fR...] \\fICOMMAND\\fR [\\fIARGUMENT\\fR...]\n"
-		".SH DESCRIPTION\n%s It survives calls, restarts and machines, and is reached over MCP, from the\n"
-		"command line, or from a C program (libstead).\n.SH COMMANDS\n",
+		".TH STEAD 1 \"\" \"stead %s\" \"User Commands\"\n.SH NAME\nstead \\- a workspace for AI agents\n.SH "
+		"SYNOPSIS\n\\fBstead\\fR [\\fIOPTION\\fR...] \\fICOMMAND\\fR [\\fIARGUMENT\\fR...]\n.SH "
+		"DESCRIPTION\n%s It outlasts calls, restarts and machines. Programs and agents use it over MCP, "
+		"from\nthe command line, or from a C program (libstead).\n.SH COMMANDS\n",
 		STEAD_VERSION, INTRO);
 	for (const struct command *const *c = command_list(); *c; c++)
 		man_command(cli, *c);
 	output_add(out, STR(".SH OPTIONS\nEvery command takes these, before or after its name.\n"));
 	man_options(cli, common_options);
-	output_add(out, STR(".SH ENVIRONMENT\nAn option wins over its variable.\n"));
+	output_add(out, STR(".SH ENVIRONMENT\nAn option overrides its variable.\n"));
 	for (const struct option *o = common_options; o->name; o++)
 		if (o->env)
 			output_printf(out, ".TP\n\\fB%s\\fR\nthe value of \\-\\-%s\n", o->env, o->name);
-	output_add(out, STR(".TP\n\\fBNO_COLOR\\fR\nwhen not empty, turns colours off\n.SH EXIT STATUS\n"));
+	output_add(out, STR(".TP\n\\fBNO_COLOR\\fR\nturns colours off if not empty\n.SH EXIT STATUS\n"));
 	for (const struct exit_code *e = exit_codes; e->meaning; e++) {
 		output_printf(out, ".TP\n\\fB%d\\fR\n", e->code);
 		roff_z(out, e->meaning);
@@ -304,7 +304,7 @@ static const struct option help_options[] = {
 };
 
 const struct command help_commands[] = {
-	{"completion", "print the completion script of a shell", TOPIC_HELP, "bash|zsh|fish", .run = run_completion,
+	{"completion", "print the completion script for a shell", TOPIC_HELP, "bash|zsh|fish", .run = run_completion,
 	 .words = "bash zsh fish",
 	 .about = "Completes commands, options, workspaces, tools and the paths of the workspace.\n",
 	 .examples = "source <(stead completion bash)\n  in ~/.bashrc\n"

@@ -148,22 +148,23 @@ static const struct action actions[] = {
 };
 
 static const struct option options[] = {
-	{"holder", 0, "NAME", .help = "who holds it: a unique name (acquire makes one up if it is not given)"},
-	{"ttl", 0, "SECONDS", .help = "the lease expires when it is not renewed for so long (default: 30)",
+	{"holder", 0, "NAME", .help = "a unique name for the holder (default: acquire makes one up)"},
+	{"ttl", 0, "SECONDS", .help = "the lease expires if it is not renewed for this long (default: 30)",
 	 .max = (uint64_t)(LEASE_TTL_MAX_NS / NS_PER_S)},
 	{"wait", 0, "SECONDS", .help = "how long to wait for it (default: 0)", .max = 1000000},
-	{"fence", 0, "N", .help = "renew, release: only with the fence that acquire printed", .max = INT64_MAX},
+	{"fence", 0, "N", .help = "renew, release: the fence that acquire printed must still be current",
+	 .max = INT64_MAX},
 	{0},
 };
 
 const struct command lease_commands[] = {
-	{"lease", "let one process at a time do something", TOPIC_STORES, .actions = actions, .options = options,
-	 .about = "One process holds a lease at a time, among all processes and machines that share the store.\n"
-		  "A lease expires when its holder does not renew it for --ttl seconds. To take it over from a\n"
-		  "holder that is gone, give --wait more than the ttl: it is watched for that long first. The\n"
-		  "fence grows with every acquisition, so that what the lease protects can refuse an older\n"
-		  "holder. The exit code is 5 when another process holds the lease. 'show' without a name lists\n"
-		  "all leases.\n",
+	{"lease", "let only one process at a time do something", TOPIC_STORES, .actions = actions, .options = options,
+	 .about = "One process at a time holds a lease, among all processes and machines that share the store. A\n"
+		  "lease expires if its holder does not renew it for --ttl seconds. To take it over from a holder\n"
+		  "that is gone, set --wait to more than the ttl: the lease is watched for that long first. The\n"
+		  "fence grows with every acquisition, so that whatever the lease protects can refuse an older\n"
+		  "holder. The exit code is 5 if another process holds the lease. 'show' without a name lists all\n"
+		  "leases.\n",
 	 .examples = "stead lease acquire nightly --holder $HOSTNAME --ttl 60 --wait 90\n"
 		     "  acquire it, or take it over from a machine that died\n"
 		     "stead lease renew nightly --holder $HOSTNAME\n  keep it\n"

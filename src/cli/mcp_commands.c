@@ -42,9 +42,9 @@ static int run_mcp(struct cli *cli, struct err *err)
 
 static const struct option options[] = {
 	TOOLS_OPTIONS,
-	{"structured", .help = "give results as data too, with output schemas: for programs, not for models"},
+	{"structured", .help = "also return results as data, with output schemas: for programs, not for models"},
 	{"print-config", 0, "CLIENT", .optional = true,
-	 .help = "print the settings for an MCP client, or for this one (--print-config=vscode), and exit",
+	 .help = "print the settings for MCP clients, or for one client (--print-config=vscode), and exit",
 	 .words = "claude-code claude-desktop cursor vscode codex opencode zed gemini"},
 	{0},
 };
@@ -56,11 +56,13 @@ const struct command mcp_commands[] = {
 		  "--print-config prints what to paste into their settings.\n"
 		  "\n"
 		  "A client gets a small set of tools, because models pay for each one: 'stead tools' marks them.\n"
-		  "--tools names others: default, all, tools, families such as memory or tasks; \"default,plans\".\n",
-	 .examples = "stead mcp --print-config -w research\n  the block for the settings of your client\n"
+		  "--tools chooses others: default, all, names of tools, or families such as memory or tasks\n"
+		  "(\"default,plans\").\n",
+	 .examples = "stead mcp --print-config -w research\n  what to paste into your client's settings\n"
 		     "stead mcp --print-config=codex --files .\n  the same for Codex, and this directory\n"
-		     "stead mcp --files ~/project\n  serve one of your own directories\n"
-		     "stead mcp --tools default,plans --read-only\n  more tools, but only those that change nothing\n"
-		     "stead mcp --dialect anthropic-memory\n  the tools of another system\n"},
+		     "stead mcp --files ~/project\n  serve one of your directories\n"
+		     "stead mcp --tools default,plans --read-only\n"
+		     "  more tools, but only those that change nothing\n"
+		     "stead mcp --dialect anthropic-memory\n  another system's tools\n"},
 	{0},
 };

@@ -186,14 +186,14 @@ static const struct form {
 	void (*print)(struct cli *cli, const struct launch *launch);
 	const char *where; /* for people */
 } forms[] = {
-	{"", print_servers, "goes into the settings of the client"},
+	{"", print_servers, "goes into the client's settings"},
 	{"claude-code", print_claude_code, "is a command: run it in a shell"},
 	{"claude-desktop", print_servers, "goes into claude_desktop_config.json (Settings, Developer, Edit Config)"},
 	{"cursor", print_servers, "goes into ~/.cursor/mcp.json, or .cursor/mcp.json of a project"},
 	{"vscode", print_vscode, "goes into .vscode/mcp.json"},
 	{"codex", print_codex, "goes into ~/.codex/config.toml"},
 	{"opencode", print_opencode, "goes into opencode.json, or ~/.config/opencode/opencode.json"},
-	{"zed", print_zed, "goes into settings.json of Zed"},
+	{"zed", print_zed, "goes into Zed's settings.json"},
 	{"gemini", print_servers, "goes into ~/.gemini/settings.json"},
 };
 

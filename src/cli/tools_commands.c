@@ -76,7 +76,7 @@ static int add_pair(struct arena *arena, const struct jv *schema, struct str pai
 	const struct jv *before, *property;
 
 	if (eq == pair.len || eq == 0)
-		return err_set(err, ERR_INVALID, "call: '%.*s' is not KEY=VALUE, nor a JSON object, nor '-'",
+		return err_set(err, ERR_INVALID, "call: '%.*s' is neither KEY=VALUE nor a JSON object nor '-'",
 			       STR_ARG(utf8_first(pair, 80)));
 	if (!utf8_valid(pair))
 		return err_set(err, ERR_INVALID, "call: the argument '%.*s' is not UTF-8; send bytes as base64",
@@ -157,8 +157,8 @@ static int run_call(struct cli *cli, struct err *err)
 	report_progress_of(cli, info);
 	if (info && info->traits & TOOL_STAYS)
 		return err_set(err, ERR_UNSUPPORTED,
-			       "what %.*s starts ends with the process that started it, and this one ends now; run the "
-			       "command with `stead exec`, or call the tool over `stead mcp` or `stead serve`",
+			       "what %.*s starts ends with the process that started it, and this process ends now; run "
+			       "the command with 'stead exec', or call the tool over 'stead mcp' or 'stead serve'",
 			       STR_ARG(info->name));
 	if (r == 0)
 		r = toolset_call(cli->set, &cli->ctx, cli->args.operands[0], args, &result, err);
@@ -286,7 +286,7 @@ static void list_tools(struct cli *cli, const struct toolset *offered)
 	if (!args_has(&cli->args, "names") && !cli_json(cli, list))
 		output_printf(&cli->out, "\n* %zu of %zu tool%s: what an MCP client gets%s\n", toolset_count(offered),
 			      count, count == 1 ? "" : "s",
-			      toolset_count(offered) < count ? "; --tools all gives it every one" : "");
+			      toolset_count(offered) < count ? "; --tools all offers every tool" : "");
 }
 
 /* The tools are the same without a workspace. */
@@ -321,26 +321,29 @@ static int run_tools(struct cli *cli, struct err *err)
 
 static const struct option tools_options[] = {
 	TOOLS_OPTIONS,
-	{"names", .help = "print names only: of the tools, or of the arguments of TOOL"},
+	{"names", .help = "print only the names of the tools, or of TOOL's arguments"},
 	{0},
 };
 
 const struct command tools_commands[] = {
 	{"call", "call a tool, as an agent would", TOPIC_TOOLS, "TOOL [KEY=VALUE... | JSON | -]", .run = run_call,
 	 .complete = COMPLETE_TOOL,
-	 .about = "Arguments are KEY=VALUE pairs, typed by the schema of the tool (for a list, give JSON or repeat\n"
-		  "the key), or one JSON object, or '-' for a JSON object on standard input. Prints the text that\n"
-		  "a model would read; with --json the structured result.\n",
+	 .about = "Arguments are KEY=VALUE pairs, typed by the tool's schema (for a list, give JSON or repeat the\n"
+		  "key), or one JSON object, or '-' for a JSON object on standard input. Prints the text that a\n"
+		  "model would read, or with --json the structured result.\n",
 	 .examples = "stead call write_file path=notes.md content='# Notes'\n  create a file\n"
 		     "stead call read_file path=notes.md line_numbers=true\n  read it with line numbers\n"
 		     "stead call grep '{\"pattern\": \"budget\", \"include\": [\"*.md\"]}' --json\n"
 		     "  arguments as JSON, result as JSON\n"},
 	{"tools", "list the tools that agents get", TOPIC_TOOLS, "[TOOL]", .run = run_tools, .options = tools_options,
 	 .complete = COMPLETE_TOOL,
-	 .about = "The name, arguments (optional ones in brackets) and purpose of each tool. A '*' marks those that\n"
-		  "'stead mcp' offers with the same options. With --json the whole table with its schemas.\n",
-	 .examples = "stead tools\n  the native tools\nstead tools grep\n  one tool, with its arguments\n"
-		     "stead tools --files . --tools default,search\n  what a client of this directory would get\n"
-		     "stead tools --dialect openpaw\n  those of another system\n"},
+	 .about = "Prints the name, arguments (optional ones in brackets) and purpose of each tool. A '*' marks\n"
+		  "those that 'stead mcp' offers with the same options. With --json, prints the whole table with\n"
+		  "schemas.\n",
+	 .examples = "stead tools\n  the native tools\n"
+		     "stead tools grep\n  one tool, with its arguments\n"
+		     "stead tools --files . --tools default,search\n"
+		     "  what a client would get for this directory\n"
+		     "stead tools --dialect openpaw\n  another system's tools\n"},
 	{0},
 };

@@ -94,34 +94,32 @@ static int run_schema(struct cli *cli, struct err *err)
 		output_add(&cli->out, place_schema());
 	else
 		return err_set(err, ERR_NOT_FOUND,
-			       "schema: there is none for '%.*s'; there is one each for agent.yaml, tools.json "
-			       "and stead.yaml",
+			       "schema: there is no schema for '%.*s'; use agent.yaml, tools.json or stead.yaml",
 			       STR_ARG(utf8_first(file, 80)));
 	return 0;
 }
 
 static const struct option init_options[] = {
 	{"model", 0, "PROVIDER:ID", .help = "the model that the agent uses"},
-	{"path", 0, "DIR", .help = "the directory of workspaces, as --store disk:DIR"},
-	{"channel", 0, "TYPE", .help = "the channel over which people talk to the agent"},
+	{"path", 0, "DIR", .help = "the directory of workspaces, like --store disk:DIR"},
+	{"channel", 0, "TYPE", .help = "the channel through which people talk to the agent"},
 	{0},
 };
 
 const struct command workspace_commands[] = {
 	{"init", "create a workspace", TOPIC_WORKSPACES, "NAME", .run = run_init, .options = init_options,
-	 .about = "Writes the first files of an agent's home: who the agent is (AGENTS.md, SOUL.md), whom it\n"
-		  "works for (USER.md), what it does on its own (HEARTBEAT.md), its settings (agent.yaml) and its\n"
-		  "secrets (.env). A name has 2 to 64 characters of a-z, 0-9, '_' and '-', and begins with a\n"
-		  "letter.\n",
+	 .about = "Writes the first files of an agent's home: who the agent is (AGENTS.md, SOUL.md), who it works\n"
+		  "for (USER.md), what it does on its own (HEARTBEAT.md), its settings (agent.yaml) and its secrets\n"
+		  "(.env). A name has 2 to 64 characters from a-z, 0-9, '_' and '-', and begins with a letter.\n",
 	 .examples = "stead init research\n  a workspace in your data directory\n"
 		     "stead init --store disk:./agents helper\n  one in your project\n"},
-	{"list", "list the workspaces of a store", TOPIC_WORKSPACES, .run = run_list,
-	 .about = "One line for each: name, number of files, size, time of the last change.\n",
+	{"list", "list the workspaces in a store", TOPIC_WORKSPACES, .run = run_list,
+	 .about = "Prints one line for each: name, number of files, size, time of the last change.\n",
 	 .examples = "stead list\n  the workspaces in your data directory\n"
 		     "stead list --json | jq -r '.[].name'\n  their names, for a script\n"},
 	{"schema", "print the JSON Schema of a configuration file", TOPIC_WORKSPACES,
 	 "agent.yaml|tools.json|stead.yaml", .run = run_schema, .words = "agent.yaml tools.json stead.yaml",
-	 .about = "For editors that check and complete the file while you type.\n",
+	 .about = "Editors use it to check and complete the file while you type.\n",
 	 .examples = "stead schema agent.yaml > agent.schema.json\n  keep it in your project\n"},
 	{0},
 };

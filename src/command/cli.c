@@ -71,11 +71,10 @@ static int check_root(struct cli *cli, struct str root, struct err *err)
 		r = store_stat(workspace_home(cli->ws), &cli->ctx, path, NULL, err);
 	if (r == 0 || err->kind != ERR_NOT_FOUND)
 		return r;
-	return err_set(
-		err, ERR_NOT_FOUND,
-		"--root: there is no directory \"%.*s\" in the workspace; name one that exists, or files, workspace "
-		"or task:KEY",
-		STR_ARG(utf8_first(root, 200)));
+	return err_set(err, ERR_NOT_FOUND,
+		       "--root: there is no directory \"%.*s\" in the workspace; name an existing one, or files, "
+		       "workspace or task:KEY",
+		       STR_ARG(utf8_first(root, 200)));
 }
 
 /* A store that is empty at every start. */
@@ -137,7 +136,7 @@ static int open_workspace(struct cli *cli, struct workspace_opts *opts, enum cli
 	int r;
 
 	if (opts->files_dir.len && access(arena_cstr(cli->ctx.arena, opts->files_dir), F_OK))
-		return err_set(err, ERR_NOT_FOUND, "--files: there is no directory \"%.*s\"; make it first",
+		return err_set(err, ERR_NOT_FOUND, "--files: there is no directory \"%.*s\"; create it first",
 			       STR_ARG(utf8_first(opts->files_dir, 200)));
 	if (is_own)
 		opts->name = directory_workspace(cli->ctx.arena, opts->files_dir);
@@ -434,7 +433,7 @@ void cli_speak_commands(const struct cli *cli, struct err *err)
 		{"list_scheduled", "'stead schedule'"},
 		{"clear_files", "'stead call clear_files'"},
 		{"insert_file", "'stead call insert_file'"},
-		{"the tool fork makes one", "'stead fork' makes one"},
+		{"the tool fork creates one", "'stead fork' creates one"},
 		{"tools cannot read or change it; ask the user if you need something from it",
 		 "Stead neither shows nor changes it; use an editor"},
 		{"the tool \"web_fetch\"", "'stead web fetch'"},

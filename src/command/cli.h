@@ -35,7 +35,7 @@ struct str cli_setting(const struct cli *cli, const char *option);
 /* The options of commands that offer tools. */
 #define TOOLS_OPTIONS                                                                                                  \
 	{"tools", 0, "NAME,...", .env = "STEAD_TOOLS",                                                                 \
-	 .help = "the tools to offer: default, all, names of tools and of families (files, memory, tasks, ...)"},      \
+	 .help = "the tools to offer: default, all, names of tools or families (files, memory, tasks, ...)"},          \
 	{                                                                                                              \
 		"read-only", .help = "offer only tools that change nothing"                                            \
 	}

@@ -6,21 +6,21 @@
 
 const struct option common_options[] = {
 	{"store", 0, "URL", .env = "STEAD_STORE",
-	 .help = "the store that has the workspaces: disk:DIR, memory:, s3://, r2://, redis://, postgres://, mysql:// "
-		 "(default: "
-		 "your data directory)"},
+	 .help = "the store of the workspaces: disk:DIR, memory:, s3://, r2://, redis://, postgres://, mysql:// "
+		 "(default: your data directory)"},
 	{"config", 'c', "FILE", .env = "STEAD_CONFIG", .complete = COMPLETE_HOST_DIR,
-	 .help = "a stead.yaml that says which data is in which store, and what holds for all workspaces (default: "
+	 .help = "a stead.yaml that says which store holds which data, and what applies to all workspaces (default: "
 		 "stead.yaml in this directory)"},
 	{"workspace", 'w', "NAME", .env = "STEAD_WORKSPACE", .complete = COMPLETE_WORKSPACE,
 	 .help = "the workspace (default: default)"},
-	{"user", 0, "NAME", .env = "STEAD_USER", .help = "the user for whom the workspace is opened"},
+	{"user", 0, "NAME", .env = "STEAD_USER", .help = "the user to open the workspace for"},
 	{"agent", 0, "NAME", .env = "STEAD_AGENT", .help = "the agent that acts"},
 	{"session", 0, "ID", .help = "the session in which it acts"},
-	{"dialect", 0, "NAME", .help = "offer the tools of another system, with its names and conventions",
+	{"dialect", 0, "NAME", .help = "offer another system's tools, with its names and conventions",
 	 .complete = COMPLETE_DIALECT},
 	{"root", 0, "ROOT", .help = "the directory that is '/': files (default), workspace, task:KEY, or a path"},
-	{"files", 0, "DIR", .help = "use this directory of the host as the file area", .complete = COMPLETE_HOST_DIR},
+	{"files", 0, "DIR", .help = "use this directory of the machine as the file area",
+	 .complete = COMPLETE_HOST_DIR},
 	{"relaxed", .help = "do not wait for the disk: faster, but a power cut may lose the last changes"},
 	{"json", .help = "print JSON, and errors as JSON on standard error"},
 	{"help", 'h', .help = "explain the command"},
@@ -33,8 +33,8 @@ const struct exit_code exit_codes[] = {
 	{1, "nothing matched (grep, find, search), or doctor or fsck found a problem"},
 	{2, "invalid: the command line, an argument, a path or the content of a file"},
 	{3, "not found"},
-	{4, "exists already"},
-	{5, "conflict: the file was changed in the meantime, or has another version"},
+	{4, "already exists"},
+	{5, "conflict: the file changed in the meantime, or has another version"},
 	{6, "denied"},
 	{7, "not authenticated"},
 	{8, "too large"},
@@ -45,7 +45,7 @@ const struct exit_code exit_codes[] = {
 	{13, "unavailable: the store cannot be reached"},
 	{14, "corrupt data"},
 	{15, "no space: the quota or the disk is full"},
-	{16, "an internal error of Stead"},
+	{16, "an internal error in Stead"},
 	{0},
 };
 

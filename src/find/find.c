@@ -323,8 +323,8 @@ static void fill_result(struct grep_run *g, struct grep_result *ret)
 static int check_req(const struct grep_req *req, struct err *err)
 {
 	if (req->context > GREP_CONTEXT_MAX)
-		return err_set(err, ERR_INVALID, "%u lines of context were asked for; at most %d are given",
-			       req->context, GREP_CONTEXT_MAX);
+		return err_set(err, ERR_INVALID, "context is %u lines; at most %d are possible", req->context,
+			       GREP_CONTEXT_MAX);
 	if (req->limit == 0)
 		return err_set(err, ERR_INVALID, "the limit is 0; ask for at least one result");
 	return 0;

@@ -413,7 +413,7 @@ static int add_locked(struct vectors *v, const uint64_t (*keys)[2], const float 
 	if (!v->dims)
 		r = write_head(v, dims, err);
 	if (!r && v->dims != dims)
-		return err_set(err, ERR_INVALID, "the vectors have %u numbers, those that are stored have %u", dims,
+		return err_set(err, ERR_INVALID, "the vectors have %u numbers, but the stored ones have %u", dims,
 			       v->dims);
 	if (!r)
 		r = trim(v, err);
@@ -423,7 +423,7 @@ static int add_locked(struct vectors *v, const uint64_t (*keys)[2], const float 
 	for (size_t i = 0; !r && i < count; i++) {
 		memcpy(record->key, keys[i], sizeof record->key);
 		if (!quantize(values + i * dims, dims, record->values, &record->norm)) {
-			r = err_set(err, ERR_INVALID, "a vector is not a direction: it is zero or not a number");
+			r = err_set(err, ERR_INVALID, "a vector has no direction: it is zero or not a number");
 			break;
 		}
 		record->sum = sum_of(record, padded(dims));
@@ -440,7 +440,7 @@ int vectors_add(struct vectors *v, const uint64_t (*keys)[2], const float *value
 	int r;
 
 	if (!dims || dims > VECTORS_DIMS_MAX)
-		return err_set(err, ERR_INVALID, "a vector of %u numbers; at most %d are taken", dims,
+		return err_set(err, ERR_INVALID, "a vector has %u numbers; at most %d are allowed", dims,
 			       VECTORS_DIMS_MAX);
 	pthread_rwlock_wrlock(&v->lock);
 	look(v, false); /* before the lock: it may be another file now */

@@ -20,7 +20,7 @@
 
 static int damaged(const char *what, struct err *err)
 {
-	return err_set(err, ERR_CORRUPT, "the search index is damaged (%s); it will be built again", what);
+	return err_set(err, ERR_CORRUPT, "the search index is damaged (%s); it will be rebuilt", what);
 }
 
 static bool check_head(const struct words_head *h, size_t size)

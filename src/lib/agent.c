@@ -30,7 +30,7 @@ static int call_tool(void *arg, struct ctx *ctx, const struct jv *args, struct s
 	if (!utf8_valid(*ret_text))
 		return err_set(err, ERR_INVALID, "the tool gave text that is not UTF-8");
 	if (failed && !ret_text->len)
-		return err_set(err, ERR_INVALID, "the tool failed and gave no reason");
+		return err_set(err, ERR_INVALID, "the tool failed without giving a reason");
 	return failed ? err_set(err, ERR_INVALID, "%.*s", STR_ARG(utf8_first(*ret_text, 400))) : 0;
 }
 

@@ -148,8 +148,8 @@ static int collect_push(void *arg, const void *bytes, size_t len, struct err *er
 	if (bytes != c->ptr + c->len) {
 		if (c->fixed ? len > c->cap - c->len : !make_room(c, len))
 			return err_set(err, ERR_TOO_LARGE,
-				       "there is no memory for %zu more bytes; read it with stead_read_stream() or "
-				       "stead_read_at()",
+				       "there is not enough memory for %zu more bytes; read it with "
+				       "stead_read_stream() or stead_read_at()",
 				       len);
 		if (len)
 			memcpy(c->ptr + c->len, bytes, len);
@@ -172,7 +172,7 @@ int stead_read(struct stead *stead, const struct stead_call_options *how, const 
 	if (r == 0)
 		r = store_read_stream(workspace_files(stead->ws), &c.ctx, c.path, STORE_WHOLE, &sink, &stat, &c.err);
 	if (r == 0 && !make_room(&data, 0))
-		r = err_set(&c.err, ERR_TOO_LARGE, "read %.200s: there is no memory for it", path);
+		r = err_set(&c.err, ERR_TOO_LARGE, "read %.200s: there is not enough memory for it", path);
 	if (r || !ret_data) {
 		free(data.ptr);
 	} else {
@@ -219,8 +219,7 @@ static int reading_push(void *arg, const void *bytes, size_t len, struct err *er
 		return r;
 	answer = reading->to.take(reading->to.arg, bytes, len);
 	if (answer)
-		return err_set(err, ERR_CANCELLED, "the program that reads ended it (its function returned %d)",
-			       answer);
+		return err_set(err, ERR_CANCELLED, "the reading program stopped it (its function returned %d)", answer);
 	return 0;
 }
 
@@ -263,10 +262,10 @@ static int writing_pull(void *arg, void *buf, size_t cap, size_t *ret_len, struc
 		return r;
 	n = writing->from.give(writing->from.arg, buf, cap);
 	if (n < 0)
-		return err_set(err, ERR_CANCELLED, "the program that writes ended it (its function returned %td)", n);
+		return err_set(err, ERR_CANCELLED, "the writing program stopped it (its function returned %td)", n);
 	if ((size_t)n > cap)
-		return err_set(err, ERR_INVALID, "the function of struct stead_source gave %td bytes for a room of %zu",
-			       n, cap);
+		return err_set(err, ERR_INVALID,
+			       "the function of struct stead_source returned %td bytes for a buffer of %zu", n, cap);
 	*ret_len = (size_t)n;
 	return 0;
 }
@@ -277,8 +276,8 @@ static int writing_rewind(void *arg, struct err *err)
 	int answer = writing->from.rewind(writing->from.arg);
 
 	if (answer)
-		return err_set(err, ERR_CANCELLED,
-			       "the program that writes cannot start again (its function returned %d)", answer);
+		return err_set(err, ERR_CANCELLED, "the writing program cannot start again (its function returned %d)",
+			       answer);
 	return 0;
 }
 

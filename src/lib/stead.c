@@ -145,7 +145,8 @@ static int copy_out(struct str s, char **ret, struct err *err)
 	char *copy = s.ptr ? malloc(s.len + 1) : NULL;
 
 	if (s.ptr && !copy)
-		return err_set(err, ERR_TOO_LARGE, "there is no memory for a result of %zu bytes; ask for less", s.len);
+		return err_set(err, ERR_TOO_LARGE, "there is not enough memory for a result of %zu bytes; ask for less",
+			       s.len);
 	if (copy) {
 		memcpy(copy, s.ptr, s.len);
 		copy[s.len] = '\0';
@@ -255,7 +256,7 @@ int stead_subscribe(struct stead *stead, void (*listener)(void *arg, const struc
 	if (!listener)
 		r = err_set(&err, ERR_INVALID, "subscribe: there is no listener; pass a function");
 	else if (!s)
-		r = err_set(&err, ERR_TOO_LARGE, "subscribe: there is no memory for another listener");
+		r = err_set(&err, ERR_TOO_LARGE, "subscribe: there is not enough memory for another listener");
 	if (r)
 		return lib_end(&err, r, error);
 	*s = (struct subscription){.listener = listener, .arg = arg};

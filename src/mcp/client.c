@@ -258,10 +258,11 @@ static int tell_timeout(struct mcp_client *c, const char *key, struct err *err)
 {
 	bool is_start = strcmp(key, "initialization_timeout_ms") == 0;
 
-	return err_set(
-		err, ERR_TIMEOUT, "the MCP server \"%.*s\" did not %s within %.6g s; %s in tools.json allows it more",
-		STR_ARG(c->name), is_start ? "start" : "answer", (double)jv_get_int(c->server, key, 30000) / 1000,
-		is_start ? "initializationTimeout" : "timeout");
+	return err_set(err, ERR_TIMEOUT,
+		       "the MCP server \"%.*s\" did not %s within %.6g s; %s in tools.json gives it more time",
+		       STR_ARG(c->name), is_start ? "start" : "answer",
+		       (double)jv_get_int(c->server, key, 30000) / 1000,
+		       is_start ? "initializationTimeout" : "timeout");
 }
 
 /* One exchange; *f has how it went. */
@@ -281,7 +282,7 @@ static int request_once(struct flight *f, struct jv *params, const struct jv **r
 		return 0;
 	why = jv_get_str(jv_get(f->answer, "error"), "message");
 	return err_set(err, ERR_INVALID, "the MCP server \"%.*s\" refused %.*s: %.*s", STR_ARG(f->c->name),
-		       STR_ARG(f->method), STR_ARG(why.len ? utf8_first(why, 300) : STR("it gives no reason")));
+		       STR_ARG(f->method), STR_ARG(why.len ? utf8_first(why, 300) : STR("it gave no reason")));
 }
 
 /* Answers to what a modern server needs before it goes on. */

@@ -303,7 +303,7 @@ int mcp_http_exchange(struct flight *f, struct str body, struct err *err)
 	if (!f->id || f->answer)
 		return 0;
 	return a.body.len ? err_set(err, ERR_UNAVAILABLE,
-				    "the MCP server \"%.*s\" did not answer as MCP says; check its url in tools.json",
+				    "the MCP server \"%.*s\" did not answer in MCP; check its url in tools.json",
 				    STR_ARG(c->name))
 			  : err_set(err, ERR_UNAVAILABLE, "the MCP server \"%.*s\" gave no answer; check that it works",
 				    STR_ARG(c->name));

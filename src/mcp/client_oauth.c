@@ -194,7 +194,7 @@ static int find_client(struct login_run *l, struct err *err)
 	}
 	if (!jv_get_str(l->server, "registration_endpoint").len)
 		return err_set(err, ERR_UNAUTHENTICATED,
-			       "the MCP server \"%.*s\" wants a client that it knows; register one there and set "
+			       "the MCP server \"%.*s\" accepts only clients that it knows; register one there and set "
 			       "oauth.clientId in tools.json",
 			       STR_ARG(l->c->name));
 	return register_client(l, err);
@@ -381,7 +381,7 @@ static int check_back(struct login_run *l, struct str back, struct str state, st
 	struct str iss = query_field(arena, back, "iss"), why = query_field(arena, back, "error");
 
 	if (!str_eq(query_field(arena, back, "state"), state))
-		return err_set(err, ERR_DENIED, "the answer to the login at \"%.*s\" is not the answer to this one",
+		return err_set(err, ERR_DENIED, "the answer from \"%.*s\" belongs to another login",
 			       STR_ARG(l->c->name));
 	if ((iss.ptr && !str_eq(iss, l->issuer)) ||
 	    (!iss.ptr && jv_get_bool(l->server, "authorization_response_iss_parameter_supported", false)))
@@ -475,7 +475,7 @@ int oauth_login(struct mcp_client *c, struct ctx *ctx, const struct http_respons
 	for (const struct jv_member *m = jv_first(jv_get(c->server, "headers")); m; m = m->next)
 		if (str_eq_nocase(m->key, STR("authorization")))
 			return err_set(err, ERR_UNAUTHENTICATED,
-				       "the MCP server \"%.*s\" refuses the authorization of its headers in tools.json",
+				       "the MCP server \"%.*s\" refuses the authorization in its headers in tools.json",
 				       STR_ARG(c->name));
 	r = oauth_find_resource(&l, challenge, err);
 	if (r == 0 && !more && jv_get_str(state_of(c), "refresh_token").len &&
@@ -483,8 +483,8 @@ int oauth_login(struct mcp_client *c, struct ctx *ctx, const struct http_respons
 		return 0;
 	if (r == 0 && !oauth_of(c)->login)
 		return err_set(err, ERR_UNAUTHENTICATED,
-			       "the MCP server \"%.*s\" wants a login; run: stead servers login %.*s", STR_ARG(c->name),
-			       STR_ARG(c->name));
+			       "the MCP server \"%.*s\" requires a login; run: stead servers login %.*s",
+			       STR_ARG(c->name), STR_ARG(c->name));
 	if (r == 0)
 		r = oauth_find_server(&l, err);
 	if (r)

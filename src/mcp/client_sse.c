@@ -54,7 +54,7 @@ static int take_event(void *arg, const struct sse_event *event, struct err *err)
 		o->last = &m->next;
 		o->count++;
 	} else if (o->count >= WAITING_MAX) {
-		r = err_set(err, ERR_TOO_LARGE, "more than %d messages wait", WAITING_MAX);
+		r = err_set(err, ERR_TOO_LARGE, "more than %d messages are waiting", WAITING_MAX);
 	}
 	pthread_cond_signal(&o->news);
 	pthread_mutex_unlock(&o->lock);

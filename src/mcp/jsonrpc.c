@@ -212,8 +212,7 @@ int rpc_parse(struct arena *arena, struct str line, struct rpc_message *ret, str
 		return RPC_PARSE;
 	}
 	if (v->type == JV_ARRAY)
-		return refuse(err, RPC_INVALID_REQUEST,
-			      "batches are not served; send each message on a line of its own");
+		return refuse(err, RPC_INVALID_REQUEST, "batches are not supported; send each message on its own line");
 	if (v->type != JV_OBJECT)
 		return refuse(err, RPC_INVALID_REQUEST, "a message must be a JSON object");
 	return read_envelope(v, ret, err);

@@ -60,11 +60,11 @@ static struct str instructions(struct request *req)
 	buf_init(&b, req->arena, 16 * 1024);
 	describe_paths(s, &b);
 	advise(&b, s->set, FILE_TOOLS, "Work with $. ");
-	advise(&b, s->set, "history diff undo restore", "Every change is kept and can be taken back: $. ");
+	advise(&b, s->set, "history diff undo restore", "Every change is recorded and can be undone: $. ");
 	advise(&b, s->set, "memory_save memory_search", "Facts that should outlast the conversation: $. ");
 	advise(&b, s->set, "note search_notes", "Findings that other agents share: $. ");
 	advise(&b, s->set, "create_task create_project_task list_tasks get_project_task",
-	       "Work that goes on later: $. ");
+	       "Work to be continued later: $. ");
 	advise(&b, s->set, "list_skills load_skill load_skill_through_path", "Instructions that people prepared: $. ");
 	advise(&b, s->set, "search", "$ looks through all of this at once. ");
 	buf_lit(&b, "Wait for the answer to a change before a call that depends on it.");

@@ -364,9 +364,8 @@ int mcp_check_session(const struct toolset *set, const struct ctx *ctx, struct s
 	if (ctx->actor.session.len || !enter || !str_is(name, enter))
 		return 0;
 	return err_set(err, ERR_INVALID,
-		       "plan mode belongs to a session, and this request has none; connect over MCP with initialize "
-		       "and send its "
-		       "Mcp-Session-Id");
+		       "plan mode belongs to a session, and this request has none; connect with initialize and send "
+		       "the Mcp-Session-Id");
 }
 
 /* As tool_timeouts in agent.yaml says, for this tool or for all; else by the limit for stores on servers. 0: none. */

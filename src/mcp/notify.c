@@ -239,7 +239,7 @@ void method_subscribe(struct request *req)
 	if (added)
 		method_empty(req);
 	else
-		reply_error(req, RPC_INVALID_PARAMS, NULL, "%d paths are watched already; unsubscribe from some",
+		reply_error(req, RPC_INVALID_PARAMS, NULL, "%d paths are already being watched; unsubscribe from some",
 			    MCP_SUBSCRIPTIONS_MAX);
 }
 
@@ -278,8 +278,8 @@ static bool watch_all(struct request *req, struct subscription *sub, const struc
 			return false;
 		}
 		if (!watch_add(&req->server->subs, sub, path)) {
-			reply_error(req, RPC_INVALID_PARAMS, NULL, "%d paths are watched already; end a subscription",
-				    MCP_SUBSCRIPTIONS_MAX);
+			reply_error(req, RPC_INVALID_PARAMS, NULL,
+				    "%d paths are already being watched; end a subscription", MCP_SUBSCRIPTIONS_MAX);
 			return false;
 		}
 		jv_push(req->arena, accepted, m->value);
@@ -325,7 +325,7 @@ void method_listen(struct request *req)
 	if (!watch_all(req, sub, jv_get(wanted, "resourceSubscriptions"), paths)) {
 		subscription_destroy(&s->subs, &s->subs.first);
 	} else if (!req->in_flight && !flights_add(s, req)) {
-		reply_error(req, RPC_INTERNAL, NULL, "%d requests are open already; wait for one to end",
+		reply_error(req, RPC_INTERNAL, NULL, "%d requests are already open; wait for one to end",
 			    MCP_IN_FLIGHT_MAX);
 		subscription_destroy(&s->subs, &s->subs.first);
 	} else if (atomic_load(&req->cancel.requested)) {

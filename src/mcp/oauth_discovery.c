@@ -44,7 +44,7 @@ int oauth_check_url(struct arena *arena, struct str text, struct url *ret, struc
 		return r;
 	if (!ret->tls && !str_is(ret->host, "localhost") && !str_starts(ret->host, STR("127.")) &&
 	    !str_is(ret->host, "::1"))
-		return err_set(err, ERR_DENIED, "a login goes to an address without encryption, on \"%.*s\"",
+		return err_set(err, ERR_DENIED, "the login would go to an unencrypted address, on \"%.*s\"",
 			       STR_ARG(utf8_first(ret->host, 100)));
 	return 0;
 }
@@ -113,8 +113,8 @@ static int check_resource(struct login_run *l, const struct jv *metadata, struct
 	if (!str_eq(origin_of(arena, &own, &own_path), origin_of(arena, &url, &path)) || !str_starts(own_path, path) ||
 	    (own_path.len > path.len && path.len && own_path.ptr[path.len] != '/'))
 		return err_set(err, ERR_DENIED,
-			       "the MCP server \"%.*s\" says that its logins are for another resource, \"%.*s\"; they "
-			       "are not used",
+			       "the MCP server \"%.*s\" says that its logins are for another resource, \"%.*s\"; Stead "
+			       "does not use them",
 			       STR_ARG(l->c->name), STR_ARG(utf8_first(named, 200)));
 	l->resource = named;
 	return 0;
@@ -143,7 +143,7 @@ int oauth_find_resource(struct login_run *l, struct str challenge, struct err *e
 				  &v, err);
 	}
 	if (r)
-		return err_prefix(err, "the MCP server \"%.*s\" wants a login and does not say where",
+		return err_prefix(err, "the MCP server \"%.*s\" requires a login but does not say where",
 				  STR_ARG(l->c->name));
 	r = check_resource(l, v, err);
 	if (r)
@@ -180,12 +180,11 @@ int oauth_find_server(struct login_run *l, struct err *err)
 	if (r)
 		return err_prefix(err, "the login for the MCP server \"%.*s\"", STR_ARG(l->c->name));
 	if (!str_eq(jv_get_str(v, "issuer"), l->issuer))
-		return err_set(
-			err, ERR_DENIED,
-			"the authorization server of the MCP server \"%.*s\" calls itself \"%.*s\" and was asked "
-			"as \"%.*s\"; it is not used",
-			STR_ARG(l->c->name), STR_ARG(utf8_first(jv_get_str(v, "issuer"), 120)),
-			STR_ARG(utf8_first(l->issuer, 120)));
+		return err_set(err, ERR_DENIED,
+			       "the authorization server of the MCP server \"%.*s\" calls itself \"%.*s\", but its "
+			       "address is \"%.*s\"; Stead does not use it",
+			       STR_ARG(l->c->name), STR_ARG(utf8_first(jv_get_str(v, "issuer"), 120)),
+			       STR_ARG(utf8_first(l->issuer, 120)));
 	l->server = v;
 	return 0;
 }

@@ -163,7 +163,7 @@ void method_templates_list(struct request *req)
 	jv_set_str(req->arena, t, "name", STR("file"));
 	jv_set_str(req->arena, t, "title", STR("A file or directory of the workspace"));
 	jv_set_str(req->arena, t, "description",
-		   STR("The bytes of a file, as text where they are text, or the names in a directory. The path is "
+		   STR("The bytes of a file, as text if they are text, or the names in a directory. The path is "
 		       "relative to the root of the workspace."));
 	jv_push(req->arena, list, t);
 	jv_set(req->arena, result, "resourceTemplates", list);

@@ -133,7 +133,7 @@ static bool check_modern(struct request *req, const struct jv *meta)
 		jv_set(req->arena, data, "supported", supported);
 		jv_set_str(req->arena, data, "requested", version->u.s);
 		reply_error(req, RPC_BAD_VERSION, data,
-			    "protocol version \"%.*s\" is not served in this form; use %s, or initialize for an "
+			    "protocol version \"%.*s\" is not supported in this form; use %s, or initialize for an "
 			    "older one",
 			    (int)utf8_first(version->u.s, 40).len, version->u.s.ptr, MODERN);
 		return false;
@@ -160,7 +160,7 @@ static bool resolve(struct request *req, struct str name)
 	req->method = method_find(name);
 	if (req->method && (req->method->eras & (modern ? ERA_MODERN : ERA_LEGACY)))
 		return true;
-	reply_error(req, RPC_NO_METHOD, NULL, "method \"%.*s\" is not served%s", (int)utf8_first(name, 100).len,
+	reply_error(req, RPC_NO_METHOD, NULL, "method \"%.*s\" is not supported%s", (int)utf8_first(name, 100).len,
 		    name.ptr, req->method ? " in this revision of the protocol" : "");
 	return false;
 }
@@ -195,7 +195,7 @@ static struct request *handle_request(struct server *s, struct arena *arena, con
 	if (req->method->runs_apart && req->method->runs_apart(req)) {
 		if (flights_add(s, req))
 			return req;
-		reply_error(req, RPC_INTERNAL, NULL, "%d requests are running already; wait for one to end",
+		reply_error(req, RPC_INTERNAL, NULL, "%d requests are already running; wait for one to end",
 			    MCP_IN_FLIGHT_MAX);
 		return NULL;
 	}

@@ -80,8 +80,8 @@ static int unknown_provider(struct str name, struct err *err)
 	for (size_t i = 0; i < COUNT(providers) && len < sizeof(list); i++)
 		len += (size_t)snprintf(list + len, sizeof(list) - len, "%s%s", len ? ", " : "", providers[i].name);
 	return err_set(err, ERR_INVALID,
-		       "there is no model provider \"%.*s\"; the providers are %s, and a server that speaks as OpenAI "
-		       "does is \"openai\" with a base URL",
+		       "there is no model provider \"%.*s\"; the providers are %s; for a server that speaks OpenAI's "
+		       "protocol, use \"openai\" with a base URL",
 		       STR_ARG(utf8_first(name, 60)), list);
 }
 
@@ -116,16 +116,17 @@ static int base_of(struct arena *arena, struct str url, struct str *ret, struct 
 	struct str rest = str_from(url, plain ? 7 : 8), host;
 
 	if (!plain && !str_starts(url, STR("https://")))
-		return err_set(err, ERR_INVALID, "the base URL of the model must begin with https:// or http://");
+		return err_set(err, ERR_INVALID, "the model's base URL must begin with https:// or http://");
 	while (url.len && url.ptr[url.len - 1] == '/')
 		url.len--;
 	host = str_first(rest, str_find_char(rest, '/'));
 	if (!host.len || str_find_char(host, '@') < host.len)
-		return err_set(err, ERR_INVALID, "the base URL of the model must name a host, and no user");
+		return err_set(err, ERR_INVALID, "the model's base URL must name a host, and no user");
 	if (plain && !is_private(host))
-		return err_set(err, ERR_INVALID,
-			       "the base URL http://%.*s would send key and conversation unencrypted; write https://",
-			       STR_ARG(utf8_first(host, 100)));
+		return err_set(
+			err, ERR_INVALID,
+			"the base URL http://%.*s would send the key and the conversation unencrypted; write https://",
+			STR_ARG(utf8_first(host, 100)));
 	rest = str_from(url, plain ? 7 : 8);
 	*ret = str_find_char(rest, '/') == rest.len ? arena_printf(arena, "%.*s/v1", STR_ARG(url))
 						    : arena_str(arena, url);
@@ -144,7 +145,7 @@ static int check_options(const struct jv *options, struct err *err)
 		for (size_t i = 0; i < COUNT(own); i++)
 			if (str_is(m->key, own[i]))
 				return err_set(err, ERR_INVALID,
-					       "model.options must not have \"%s\": Stead sets it by itself", own[i]);
+					       "model.options must not contain \"%s\", because Stead sets it", own[i]);
 	return 0;
 }
 
@@ -332,7 +333,7 @@ int model_refusal(const struct model *m, struct arena *arena, int status, struct
 		err_set(err, kind, "\"%.*s\" answered with HTTP %d%s%.*s%s", STR_ARG(m->label), status,
 			text.len ? ": " : "", STR_ARG(text),
 			status == 404       ? "; check the base URL and the name of the model"
-			: status / 100 == 3 ? "; check the base URL, since redirections are not followed"
+			: status / 100 == 3 ? "; check the base URL, because redirects are not followed"
 					    : "");
 	else
 		err_set(err, kind, "\"%.*s\" ended its answer with an error%s%.*s", STR_ARG(m->label),
@@ -377,7 +378,7 @@ static int take_head(void *arg, int status, const struct http_header *headers, s
 	/* not tried again: it would be the same answer, paid once more */
 	return err_set(
 		err, ERR_UNSUPPORTED,
-		"\"%.*s\" does not answer with a stream of events; check the base URL, and that the server streams",
+		"\"%.*s\" did not answer with an event stream; check the base URL, and that the server streams",
 		STR_ARG(a->stream.model->label));
 }
 
@@ -546,7 +547,7 @@ static void tell_pause(struct arena *arena, int64_t pause_ms, struct err *err)
 	struct str why = err_text(arena, err);
 	bool retryable = err->retryable;
 
-	err_set(err, err->kind, "%.*s; it is to be asked again in %lld s, and this turn may not take that long",
+	err_set(err, err->kind, "%.*s; it wants a retry in %lld s, but this turn may not take that long",
 		STR_ARG(utf8_first(why, 340)), (long long)((pause_ms + 999) / 1000));
 	err->retryable = retryable;
 }

@@ -486,8 +486,7 @@ static curl_socket_t on_socket(void *arg, curlsocktype purpose, struct curl_sock
 		if (reach_is_same(&address->addr, (const struct sockaddr *)&pin->list[i]))
 			return socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
 	t->failed = true;
-	err_set(t->err, ERR_DENIED, "\"%.*s\" leads to an address that was not checked; no connection was made",
-		STR_ARG(t->host));
+	err_set(t->err, ERR_DENIED, "\"%.*s\" leads to an unchecked address; no connection was made", STR_ARG(t->host));
 	return CURL_SOCKET_BAD;
 }
 
@@ -647,8 +646,8 @@ static int fail(struct transfer *t, CURLcode code)
 	case CURLE_SSL_CACERT_BADFILE:
 	case CURLE_SSL_ISSUER_ERROR:
 		return err_set(err, ERR_DENIED,
-			       "the certificate of \"%.*s\" is not trusted; name the file of its authority, or replace "
-			       "the certificate",
+			       "the certificate of \"%.*s\" is not trusted; name the file of its certificate "
+			       "authority, or replace the certificate",
 			       STR_ARG(h));
 	case CURLE_COULDNT_RESOLVE_HOST:
 	case CURLE_COULDNT_RESOLVE_PROXY:

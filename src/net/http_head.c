@@ -97,7 +97,7 @@ static const char *read_framing(struct http_head *head, struct str name, struct 
 {
 	if (str_eq_nocase(name, STR("content-length"))) {
 		if (head->has_length || !read_length(value, &head->length))
-			return "it has two lengths, or one that is not a number";
+			return "it has two lengths, or a length that is not a number";
 		head->has_length = true;
 	} else if (str_eq_nocase(name, STR("transfer-encoding"))) {
 		if (head->is_chunked || !str_eq_nocase(value, STR("chunked")) || head->minor == 0)
@@ -206,7 +206,7 @@ enum head_state http_head_request(struct str bytes, struct http_head *ret)
 	if (!read_version(version, ret))
 		return bad(ret, "its version is not HTTP/1.1");
 	if (str_eq_nocase(ret->method, STR("CONNECT")))
-		return bad(ret, "CONNECT is not served");
+		return bad(ret, "CONNECT is not supported");
 	if (ret->target.ptr[0] != '/' && !str_is(ret->target, "*") && !cut_absolute(ret, &named))
 		return bad(ret, "its target is not a path");
 	if (memchr(ret->target.ptr, '#', ret->target.len))

@@ -10,7 +10,7 @@
 
 static int corrupt(struct err *err, const char *what)
 {
-	return err_set(err, ERR_CORRUPT, "the server's answer is not of the Redis protocol (%s); check host and port",
+	return err_set(err, ERR_CORRUPT, "the server's answer is not in the Redis protocol (%s); check host and port",
 		       what);
 }
 
@@ -112,7 +112,7 @@ static int take_string(struct resp_in *in, size_t len, bool placed, struct str *
 	int r = 0;
 
 	if (len > in->left)
-		return err_set(err, ERR_TOO_LARGE, "the server's answer has %zu bytes, more than were asked for", len);
+		return err_set(err, ERR_TOO_LARGE, "the server's answer has %zu bytes, more than requested", len);
 	in->left -= len;
 	if (placed && in->place && len >= in->place->head)
 		r = take_head_of_string(in, len, &to, err);
@@ -137,7 +137,7 @@ static int take_items(struct resp_in *in, size_t count, unsigned depth, struct r
 	size_t cap = 0;
 
 	if (depth >= RESP_DEPTH_MAX)
-		return corrupt(err, "it nests too deep");
+		return corrupt(err, "it is nested too deeply");
 	ret->items = NULL;
 	ret->count = 0;
 	while (ret->count < count) {
@@ -244,7 +244,7 @@ static const struct {
 } meanings[] = {
 	{"WRONGPASS", ERR_UNAUTHENTICATED, false,
 	 "Redis refused the user or the password; check the user in the URL and STEAD_REDIS_PASSWORD"},
-	{"NOAUTH", ERR_UNAUTHENTICATED, false, "Redis wants a password; set STEAD_REDIS_PASSWORD"},
+	{"NOAUTH", ERR_UNAUTHENTICATED, false, "Redis requires a password; set STEAD_REDIS_PASSWORD"},
 	{"NOPERM", ERR_DENIED, false,
 	 "the Redis user may not do this; give it the commands and the key pattern that docs/stores.md names"},
 	{"OOM", ERR_QUOTA, false,
@@ -252,11 +252,11 @@ static const struct {
 	{"READONLY", ERR_UNAVAILABLE, true, "this Redis server is a read-only replica; name the primary in the URL"},
 	{"LOADING", ERR_UNAVAILABLE, true, "the Redis server is still loading its data; try again in a moment"},
 	{"BUSY", ERR_UNAVAILABLE, true,
-	 "the Redis server is busy with somebody's script; try again, or end it with SCRIPT KILL"},
+	 "the Redis server is busy with a script; try again, or end the script with SCRIPT KILL"},
 	{"MISCONF", ERR_UNAVAILABLE, false,
 	 "the Redis server cannot save to its disk and refuses writes; free space on its disk or correct its dir"},
 	{"MASTERDOWN", ERR_UNAVAILABLE, true, "this Redis replica has lost its primary; name the primary in the URL"},
-	{"NOREPLICAS", ERR_UNAVAILABLE, true, "the Redis server has fewer replicas than it wants before it writes"},
+	{"NOREPLICAS", ERR_UNAVAILABLE, true, "the Redis server has fewer replicas than it requires for writes"},
 	{"CLUSTERDOWN", ERR_UNAVAILABLE, true, "the Redis cluster is down; look at CLUSTER INFO"},
 	{"TRYAGAIN", ERR_UNAVAILABLE, true, "the Redis cluster is moving these keys; try again"},
 	{"MOVED", ERR_UNAVAILABLE, true, "the Redis cluster has moved these keys; try again"},
@@ -280,7 +280,7 @@ int resp_error(struct str text, struct err *err)
 	if (str_find(text, STR("DB index"), 0) != SIZE_MAX ||
 	    str_find(text, STR("SELECT is not allowed"), 0) != SIZE_MAX)
 		return err_set(err, ERR_INVALID,
-			       "Redis has no such database; give a lower number in the URL (a cluster has only 0)");
+			       "Redis has no such database; use a lower number in the URL (a cluster has only 0)");
 	if (str_find(text, STR("max number of clients"), 0) != SIZE_MAX) {
 		r = err_set(err, ERR_UNAVAILABLE, "the Redis server has too many clients; raise its maxclients");
 		err->retryable = true;

@@ -293,7 +293,7 @@ static int put_segment(struct buf *lines, uint64_t first,
 	log_finish_lines(&out, buf_str(lines), &seq);
 	rev_line_mark_end(&out);
 	r = out.overflow || lines->overflow
-		    ? err_set(err, ERR_TOO_LARGE, "the history has a record that is too large to be carried")
+		    ? err_set(err, ERR_TOO_LARGE, "the history has a record that is too large to copy")
 		    : put(arg, first, buf_str(&out), err);
 	buf_release(&out);
 	return r;
@@ -466,13 +466,13 @@ int revisions_follow(struct store *revisions, struct ctx *ctx, struct store *fro
 	if (r == 0)
 		r = write_notes(log, revisions_of(from)->log, ctx, c, &out, err);
 	if (r == 0 && out.overflow)
-		r = err_set(err, ERR_TOO_LARGE, "the history has a record that is too large to be carried");
+		r = err_set(err, ERR_TOO_LARGE, "the history has a record that is too large to copy");
 	if (r == 0 && out.len)
 		r = revlog_take_up(log, ctx, buf_str(&out), err);
 	buf_release(&out);
 	return r == -ERR_CONFLICT ? err_set(err, ERR_CONFLICT,
-					    "the copy was changed while it was being updated; leave it alone and run "
-					    "the command again")
+					    "the copy changed while it was being updated; leave it alone and run the "
+					    "command again")
 				  : r;
 }
 
@@ -480,7 +480,7 @@ int revisions_follow(struct store *revisions, struct ctx *ctx, struct store *fro
 
 static int bad_log(const char *why, struct err *err)
 {
-	return err_set(err, ERR_CORRUPT, "the history in it is not sound: %s", why);
+	return err_set(err, ERR_CORRUPT, "the history in it is damaged: %s", why);
 }
 
 static bool names_owner(const struct rev_state *s)
@@ -513,7 +513,7 @@ int revisions_check_segment(struct ctx *ctx, struct str bytes, struct rev_segmen
 				return bad_log("a revision says which user of this machine a file is to belong to",
 					       err);
 			if (!c->wanted(c->arg, parsed.record.r.path))
-				return bad_log("a revision is of a path that a bundle cannot have", err);
+				return bad_log("a revision has a path that a bundle cannot have", err);
 			c->last = parsed.record.r.number;
 			break;
 		case REV_LINE_SEAL:
@@ -525,7 +525,7 @@ int revisions_check_segment(struct ctx *ctx, struct str bytes, struct rev_segmen
 		case REV_LINE_ABORT:
 		case REV_LINE_CHECKPOINT:
 			if (parsed.number > c->last)
-				return bad_log("a line is of a revision that is not there", err);
+				return bad_log("a line belongs to a missing revision", err);
 			break;
 		default:
 			return bad_log("a line cannot be read", err);

@@ -240,7 +240,7 @@ static int check_segment(struct checking *c, uint64_t first, uint64_t next, stru
 		rest_lose(c, &rest, rest.highest > c->last + rest.unknown ? rest.highest : c->last + rest.unknown);
 	if (!next && !rest.sealed && c->known_end > c->last) {
 		rest.damaged = true;
-		found(c, "%s: it ends at revision %llu, and there were %llu", path.s.ptr, (unsigned long long)c->last,
+		found(c, "%s: it ends at revision %llu, but there were %llu", path.s.ptr, (unsigned long long)c->last,
 		      (unsigned long long)c->known_end);
 		rest_lose(c, &rest, c->known_end);
 	}
@@ -364,7 +364,7 @@ static int check_missing(struct checking *c, struct ctx *ctx, const struct rev_b
 		c->check->aside++;
 		return 0;
 	}
-	found(c, "%s is missing, which a revision refers to", path.s.ptr);
+	found(c, "%s is missing, but a revision refers to it", path.s.ptr);
 	return c->check->repair ? store_write(c->meta, ctx, aside, STR(""), (struct store_cond){0}, NULL, err) : 0;
 }
 
@@ -385,7 +385,7 @@ static int check_blob(struct checking *c, const struct rev_blob *b, struct err *
 	r = store_stat(c->meta, &ctx, path, &stat, err);
 	if (r)
 		return r == -ERR_NOT_FOUND ? check_missing(c, &ctx, b, path, aside, err) : r;
-	found(c, "%s is not the content that it is named after", path.s.ptr);
+	found(c, "%s does not match its name, which is the hash of its content", path.s.ptr);
 	if (!c->check->repair)
 		return 0;
 	return store_move(c->meta, &ctx, path, aside, any, any, NULL, err);

@@ -622,7 +622,7 @@ static int lead_batch(struct revlog *log, struct entry *taken, struct err *err)
 		if (out.overflow)
 			return err_set(
 				err, ERR_TOO_LARGE,
-				"the change touches too many files to be recorded as one; change a part of them");
+				"the change touches too many files to be recorded as one; change only some of them");
 		r = append_tail(log, buf_str(&out), &offset, err);
 		if (r == -ERR_QUOTA && use_reserve(log, taken))
 			r = -ERR_CONFLICT; /* again, with the room that there is now */

@@ -175,8 +175,8 @@ int journal_take(struct revlog *log, struct ctx *ctx, struct err *err)
 			j->skipped = true;
 		if (page.first && page.last < j->entry)
 			return err_set(err, ERR_CORRUPT,
-				       "the revision log has lost its end: it has %llu entries, and had %llu; bring it "
-				       "back from a backup",
+				       "the revision log has lost its end: it has %llu entries and had %llu; restore "
+				       "it from a backup",
 				       (unsigned long long)page.last, (unsigned long long)j->entry);
 		journal_take_page(log, &page);
 		if (page.count == 0 || j->entry >= page.last) {
@@ -495,7 +495,7 @@ int journal_lead(struct revlog *log, struct entry *taken, struct err *err)
 		if (a.out.overflow)
 			return err_set(
 				err, ERR_TOO_LARGE,
-				"the change touches too many files to be recorded as one; change a part of them");
+				"the change touches too many files to be recorded as one; change only some of them");
 		r = add_entry(log, &a, err);
 		if (r == 0) {
 			take_added(log, &a);

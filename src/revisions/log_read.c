@@ -263,11 +263,10 @@ int segments_find(struct store *meta, struct ctx *ctx, uint64_t above, uint64_t 
 
 static int rolled_back(const struct revlog *log, struct err *err)
 {
-	return err_set(
-		err, ERR_CORRUPT,
-		"the revision log has lost what was in it before (log/%016llu.jsonl is gone, shorter or changed); "
-		"bring it back from a backup, or run `stead fsck --repair`",
-		(unsigned long long)log->tail.first);
+	return err_set(err, ERR_CORRUPT,
+		       "the revision log has lost earlier contents (log/%016llu.jsonl is gone, shorter or changed); "
+		       "restore it from a backup, or run `stead fsck --repair`",
+		       (unsigned long long)log->tail.first);
 }
 
 /* The file of the tail segment does not exist. Usually it was not written yet. But if there are later segments, other

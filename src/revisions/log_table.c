@@ -354,7 +354,7 @@ static bool reopen_runs(struct revlog *log, struct ctx *ctx)
 static int broken_index(struct revlog *log, struct err *err)
 {
 	log->index_is_broken = true;
-	return err_set(err, ERR_CORRUPT, "the index of the revision log is damaged and will be made again; try again");
+	return err_set(err, ERR_CORRUPT, "the index of the revision log is damaged and will be rebuilt; try again");
 }
 
 /* The index entry of a number that the index covers. */

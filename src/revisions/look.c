@@ -290,7 +290,7 @@ int look_at(struct revisions *rv, struct ctx *ctx, struct wpath path, struct loo
 		if (again && tries)
 			revlog_refresh(rv->log, ctx, &ignored);
 	}
-	return again ? err_set(err, ERR_CONFLICT, ERR_PATH " changed each time it was looked at", STR_ARG(path.s)) : r;
+	return again ? err_set(err, ERR_CONFLICT, ERR_PATH " changed every time it was read", STR_ARG(path.s)) : r;
 }
 
 bool look_agrees(struct revisions *rv, struct ctx *ctx, struct wpath path, const struct store_stat *stat,

@@ -306,7 +306,7 @@ static int draft_moves(struct revisions *rv, struct ctx *ctx, const struct store
 			continue;
 		if (target.is_dir || target.state.exists)
 			r = err_set(err, ERR_EXISTS,
-				    ERR_PATH " was made while the directory was being moved; move the rest again",
+				    ERR_PATH " was created while the directory was being moved; move the rest again",
 				    STR_ARG(to.s));
 		n += 2;
 	}

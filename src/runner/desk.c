@@ -300,7 +300,7 @@ static int on_message(void *arg, struct channel *channel, struct ctx *ctx, const
 		r = queue_put(desk->queue, ctx, &m, clock_monotonic_ns(), &result, err);
 	if (r == 0 && result == QUEUE_REFUSED)
 		desk_say(desk, ctx, origin,
-			 STR("Too many messages are waiting; this one was not taken. Try again later."), NULL);
+			 STR("Too many messages are waiting; this one was not accepted. Try again later."), NULL);
 	/* a turn that is about this message already is not stopped by it */
 	if (r == 0 && result == QUEUE_ADDED && queue_mode_of(desk->queue, m.session) == QUEUE_INTERRUPT &&
 	    queue_waiting(desk->queue, m.session) > 0)
@@ -429,11 +429,10 @@ static int compact(struct turn *t, const struct conversation *c, struct err *err
 {
 	struct agent_result result;
 	int64_t messages = 0;
-	int r = ask(
-		t, c,
-		STR("Summarise this conversation for the one that follows it: what was wanted, what was decided, what "
-		    "was done, what is open. Call no tools."),
-		&result, err);
+	int r = ask(t, c,
+		    STR("Summarise this conversation for the next one: what was wanted, what was decided, what was "
+			"done, what is open. Call no tools."),
+		    &result, err);
 
 	if (r == 0)
 		r = conversation_end(t->desk->ws, &t->ctx, t->batch.session, STR("compact"), result.answer, &messages,
@@ -510,7 +509,7 @@ static int run(struct turn *t, struct err *err)
 		return r;
 	if (c.is_expired && notifies(t->desk, "notify_session_ttl", true))
 		desk_say(t->desk, &t->ctx, t->batch.origin,
-			 STR("The last conversation is over, because it was silent for long. A new one begins."), NULL);
+			 STR("The last conversation ended after a long silence. A new one begins."), NULL);
 	return str_is(t->batch.text, COMPACT_TEXT) ? compact(t, &c, err) : converse(t, &c, err);
 }
 
@@ -711,8 +710,8 @@ static void open_channels(struct desk *desk, struct arena *arena)
 
 		if (name_is_taken(desk, i)) {
 			desk_problem(desk, channel_config_name(config),
-				     STR("another channel has this name, so this one is not opened; give each one a "
-					 "\"name\" of its own"));
+				     STR("another channel has this name, so this one is not opened; give each channel "
+					 "its own \"name\""));
 			continue;
 		}
 		pthread_mutex_lock(&desk->lock); /* what it receives at once is answered when it is in the list */

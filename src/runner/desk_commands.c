@@ -25,14 +25,11 @@ static int say(const struct asked *a, struct str text)
 static int run_help(const struct asked *a, struct err *err)
 {
 	(void)err;
-	return say(a, STR("/new: archive this conversation and begin another one\n"
-			  "/compact: the same, with a summary of this one\n"
-			  "/queue collect|steer|followup|interrupt|reset: what happens to messages while the agent "
-			  "works\n"
-			  "/model PROVIDER:MODEL|reset: the model of this chat\n"
-			  "/approve ID, /deny ID: decide about a call that waits for it\n"
-			  "/status: model, conversation, what waits, active tasks, tokens of today\n"
-			  "/help: this list"));
+	return say(a, STR("/new: archive this conversation and begin another one\n/compact: the same, with a summary "
+			  "of this one\n/queue collect|steer|followup|interrupt|reset: what happens to messages while "
+			  "the agent works\n/model PROVIDER:MODEL|reset: the model of this chat\n/approve ID, /deny "
+			  "ID: decide about a waiting call\n/status: model, conversation, waiting messages, active "
+			  "tasks, today's tokens\n/help: this list"));
 }
 
 static int run_new(const struct asked *a, struct err *err)
@@ -219,7 +216,7 @@ static int decide(const struct asked *a, bool approves, struct err *err)
 	if (r && r != -ERR_NOT_FOUND)
 		return r;
 	if (!decision.id.len)
-		return say(a, STR("Nothing waits for that decision. It was made already, or another message "
+		return say(a, STR("Nothing is waiting for that decision. It was already made, or another message "
 				  "closed the turn."));
 	decision.session = c.session;
 	r = agent_decide(a->desk->ws, a->ctx, &decision, err);

@@ -103,11 +103,11 @@ static int ask(struct run *run, struct agent_result *ret, struct err *err)
 /* Nobody is there who could be asked. People read the log, or the chat that gets the answer. */
 static struct str waiting_text(const struct run *run, const struct jv *waiting)
 {
-	return arena_printf(
-		run->ctx->arena,
-		"the call of \"%.*s\" waits for an approval; 'stead approvals --session %.*s' shows it, and "
-		"after the decision 'stead run --resume --session %.*s' goes on",
-		STR_ARG(jv_get_str(jv_at(waiting, 0), "name")), STR_ARG(run->session), STR_ARG(run->session));
+	return arena_printf(run->ctx->arena,
+			    "a call to \"%.*s\" is waiting for approval; 'stead approvals --session %.*s' shows it, "
+			    "and after the decision 'stead run --resume --session %.*s' continues",
+			    STR_ARG(jv_get_str(jv_at(waiting, 0), "name")), STR_ARG(run->session),
+			    STR_ARG(run->session));
 }
 
 /* True: it ended without a result that could be recorded, and goes on later. */

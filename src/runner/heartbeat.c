@@ -287,11 +287,9 @@ int heartbeat_check(struct workspace *ws, struct ctx *ctx, int64_t due, struct s
 	if (r == 0) {
 		buf_printf(&text,
 			   "This is a heartbeat, at %.*s. Nobody has written to you. Look at HEARTBEAT.md and at your "
-			   "tasks, "
-			   "and do what is due now. If something needs a person's attention, answer with a short "
-			   "message for "
-			   "them. If there is nothing to do and nothing to report, answer with HEARTBEAT_OK and "
-			   "nothing else.\n",
+			   "tasks, and do what is due now. If something needs a person's attention, answer with a "
+			   "short message for them. If there is nothing to do and nothing to report, answer with "
+			   "HEARTBEAT_OK and nothing else.\n",
 			   STR_ARG(zone_format(arena, zone, due)));
 		r = active_tasks(ws, ctx, &text, ret_tasks, err);
 	}

@@ -599,12 +599,12 @@ static void tend_desk(struct look *look)
 		resident->settings = 0;
 		look_failed(look, STR("channels"), &err);
 	} else if (is_reload) {
-		tell(runner,
-		     &(struct runner_event){.kind = RUNNER_CHANGED,
-					    .workspace = resident->name,
-					    .what = STR("channels"),
-					    .text = is_wanted ? STR("opened again with the changed settings")
-							      : STR("closed, because the settings have none now")});
+		tell(runner, &(struct runner_event){
+				     .kind = RUNNER_CHANGED,
+				     .workspace = resident->name,
+				     .what = STR("channels"),
+				     .text = is_wanted ? STR("reopened with the changed settings")
+						       : STR("closed, because the settings no longer have any")});
 	}
 }
 
@@ -941,7 +941,7 @@ static int find_workspace(struct runner *runner, struct ctx *ctx, struct str nam
 
 	store_destroy(home);
 	if (r == 0 && !exists)
-		r = err_set(err, ERR_NOT_FOUND, "there is no workspace \"%.*s\"; make it with: stead init %.*s",
+		r = err_set(err, ERR_NOT_FOUND, "there is no workspace \"%.*s\"; create it with: stead init %.*s",
 			    STR_ARG(name), STR_ARG(name));
 	if (r == 0)
 		add_resident(runner, name, 0);

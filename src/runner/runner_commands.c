@@ -48,7 +48,7 @@ struct str runner_event_line(struct arena *arena, const struct runner_event *eve
 		return json_line(arena, event);
 	return arena_printf(arena, "%.*s %.*s%s%.*s: %s%.*s", STR_ARG(str_first(str_from(now, 11), 8)),
 			    STR_ARG(event->workspace), event->what.len ? " " : "", STR_ARG(event->what),
-			    event->kind == RUNNER_QUEUED    ? "due, and waits for others to end"
+			    event->kind == RUNNER_QUEUED    ? "due, waiting for others to end"
 			    : event->kind == RUNNER_STARTED ? "started"
 			    : event->is_error               ? "failed: "
 							    : "",
@@ -143,18 +143,17 @@ static int run_status(struct cli *cli, struct err *err)
 }
 
 static const struct option status_options[] = {
-	{"all", .help = "every workspace of the store"},
+	{"all", .help = "every workspace in the store"},
 	{0},
 };
 
 const struct command runner_commands[] = {
-	{"status", "show what runs by itself, what is next, what happened and what it cost", TOPIC_AGENT,
+	{"status", "show what is running, what comes next, what happened and what it cost", TOPIC_AGENT,
 	 .run = run_status, .options = status_options,
-	 .about = "Shows what a workspace does by itself: runs that have not ended, the next due times of schedules "
-		  "and\n"
-		  "of the heartbeat, the last results, and the model calls and tokens of today (UTC). It reads the\n"
-		  "files of the workspace, so it also answers when no 'stead up' runs.\n",
-	 .examples = "stead status -w research\n  one workspace\nstead status --all --json\n  all of a store, for "
-		     "programs\n"},
+	 .about = "Shows what a workspace does on its own: current runs, the next due times of schedules and the\n"
+		  "heartbeat, the last results, and today's model calls and tokens (UTC). It reads the workspace's\n"
+		  "files, so it also works while no 'stead up' is running.\n",
+	 .examples = "stead status -w research\n  one workspace\n"
+		     "stead status --all --json\n  all workspaces in a store, for programs\n"},
 	{0},
 };

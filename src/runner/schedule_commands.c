@@ -213,28 +213,28 @@ static const struct action actions[] = {
 };
 
 static const struct option options[] = {
-	{"zone", 0, "ZONE", .help = "next: the time zone (default: that of the schedule or the workspace, else UTC)"},
-	{"from", 0, "TIME", .help = "next: the times after this one (default: now)"},
+	{"zone", 0, "ZONE", .help = "next: the time zone (default: the schedule's, the workspace's, or UTC)"},
+	{"from", 0, "TIME", .help = "next: only times after this one (default: now)"},
 	{"count", 'n', "N", .help = "next: how many times (default: 10)", .min = 1, .max = 1000},
-	{"model", 'm', "MODEL", .env = "STEAD_MODEL", .help = "run: PROVIDER:MODEL (default: model of agent.yaml)"},
-	{"base-url", 0, "URL", .help = "run: a server that speaks as the provider does"},
+	{"model", 'm', "MODEL", .env = "STEAD_MODEL", .help = "run: PROVIDER:MODEL (default: model in agent.yaml)"},
+	{"base-url", 0, "URL", .help = "run: another server that speaks the provider's protocol"},
 	{0},
 };
 
 const struct command schedule_commands[] = {
-	{"schedule", "show what runs when, the next times of an expression, run or pause a schedule", TOPIC_AGENT,
+	{"schedule", "list, run and pause schedules; print the next times of an expression", TOPIC_AGENT,
 	 .actions = actions, .options = options,
-	 .about = "Schedules are prompts that the agent gets at set times. You declare them as crons/NAME.yaml (name,\n"
-		  "schedule, prompt); the agent adds its own with schedule_at and schedule_every. An expression has\n"
-		  "five fields: minute, hour, day of month, month, day of week (0 and 7 are Sunday).\n"
-		  "'next' shows the times of any expression, or of a schedule by its name, and what changes of the\n"
-		  "clocks do to them. A job at a time of day runs once a day: right after the change when its time is\n"
-		  "skipped, and the first time when its time occurs twice. A job at an interval (* in the minute or\n"
-		  "hour) keeps its rhythm.\n",
-	 .examples =
-		 "stead schedule\n  all schedules and their next run\n"
-		 "stead schedule next '30 2 * * *' --zone America/New_York --from 2026-03-07\n"
-		 "  the night in which the clocks go forward\n"
-		 "stead schedule pause daily-report\n  it does not run until 'stead schedule resume daily-report'\n"},
+	 .about = "Schedules are prompts that the agent gets at set times. You declare them as crons/NAME.yaml\n"
+		  "(name, schedule, prompt); the agent adds its own with schedule_at and schedule_every. An\n"
+		  "expression has five fields: minute, hour, day of month, month, day of week (0 and 7 are Sunday).\n"
+		  "'next' shows the times of an expression or a named schedule, and how clock changes affect them.\n"
+		  "A job at a time of day runs once a day: right after the clock change if its time is skipped, and\n"
+		  "the first time if its time occurs twice. A job at an interval (* in the minute or hour) keeps\n"
+		  "its interval.\n",
+	 .examples = "stead schedule\n  all schedules and their next run\n"
+		     "stead schedule next '30 2 * * *' --zone America/New_York --from 2026-03-07\n"
+		     "  the night when the clocks go forward\n"
+		     "stead schedule pause daily-report\n"
+		     "  it does not run until 'stead schedule resume daily-report'\n"},
 	{0},
 };

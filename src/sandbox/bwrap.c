@@ -151,7 +151,7 @@ int bwrap_args(struct arena *arena, const struct bwrap_view *v, const char *cons
 	add_all(&a, first);
 	add_programs(&a);
 	if (!add_etc(&a, v->work))
-		return err_sys(err, errno, "cannot make /etc for the command");
+		return err_sys(err, errno, "cannot create /etc for the command");
 	add_devices(&a, v);
 	if (v->keeps)
 		add_three(&a, "--bind", arena_printf(arena, "%s/home", v->work).ptr, "/home");

@@ -86,7 +86,8 @@ static void tell(struct changes *c, struct str path, const char *reason)
 static int add(struct changes *c, struct found found, struct err *err)
 {
 	if (c->count == SANDBOX_CHANGES_MAX)
-		return err_set(err, ERR_TOO_LARGE, "the command changed more than %d files; nothing was brought back",
+		return err_set(err, ERR_TOO_LARGE,
+			       "the command changed more than %d files; none of the changes were kept",
 			       SANDBOX_CHANGES_MAX);
 	ARENA_ROOM(c->arena, c->found, c->count, c->cap);
 	c->found[c->count++] = found;
@@ -174,7 +175,7 @@ static int visit_dir(struct walk *w, int fd, struct str path, unsigned depth, st
 	if (below >= 0 && !w->base && w->files->is_fixed &&
 	    w->files->is_fixed(w->files->hidden_arg, (struct wpath){path})) {
 		close(below);
-		tell(w->out, path, "what is in it can be read but not changed");
+		tell(w->out, path, "its contents can be read but not changed");
 		return 0;
 	}
 	if (below < 0) {
@@ -204,7 +205,7 @@ static int visit(struct walk *w, struct str at, const char *name, int here, unsi
 	if (fstatat(here, name, &st, AT_SYMLINK_NOFOLLOW) != 0)
 		return 0;
 	if (wpath_parse(path, &parsed, &ignored) != 0 || depth == DEPTH_MAX) {
-		tell(w->out, path, "its name cannot be a path of a workspace");
+		tell(w->out, path, "its name is not a valid path in a workspace");
 		return 0;
 	}
 	if (is_excluded(w, path)) {

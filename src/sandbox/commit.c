@@ -484,7 +484,7 @@ static int weigh(struct commit *c, struct err *err)
 	if (deleted > most)
 		return err_set(err, ERR_DENIED,
 			       "the command deleted %llu files, and one command may delete %llu "
-			       "(sandbox.max_deletions); nothing was brought back",
+			       "(sandbox.max_deletions); none of its changes were kept",
 			       (unsigned long long)deleted, (unsigned long long)most);
 	alone.file_size = need.file_size;
 	if (store_quota_check(c->files->store, c->ctx, alone, err) != 0)

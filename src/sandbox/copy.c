@@ -121,9 +121,9 @@ int baseline_copy(struct ctx *ctx, const struct sandbox_files *files, int to, ui
 
 			if (base->count == SANDBOX_COPY_FILES || c.bytes + e->stat.size > SANDBOX_COPY_BYTES)
 				return err_set(err, ERR_TOO_LARGE,
-					       "the workspace is too large to be copied for a command: it may have %d "
-					       "files and %zu MiB; the tier namespaces copies nothing where `stead "
-					       "doctor` finds an overlay and fuse, and --root runs over a part",
+					       "the workspace is too large to copy for a command: the limit is %d "
+					       "files and %zu MiB; the tier namespaces copies nothing where 'stead "
+					       "doctor' finds an overlay and fuse, and --root runs over a part",
 					       SANDBOX_COPY_FILES, SANDBOX_COPY_BYTES / MIB);
 			r = copy_one(&c, &pages.ctx, files, e, ctx->arena, err);
 			if (r)

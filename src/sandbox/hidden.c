@@ -94,7 +94,7 @@ static int add_hidden(struct look *l, struct err *err)
 {
 	if (l->count == HIDDEN_MAX)
 		return err_set(err, ERR_TOO_LARGE,
-			       "more than %d paths of the workspace are hidden; a command cannot be shown the rest",
+			       "more than %d paths of the workspace are hidden, which is too many to run a command",
 			       HIDDEN_MAX);
 	ARENA_ROOM(l->ctx->arena, l->hidden, l->count, l->cap);
 	l->hidden[l->count++] = arena_cstr(l->ctx->arena, str_of(l->path));

@@ -196,7 +196,7 @@ void conn_relay(struct conn *c)
 		if (n > 0 && fds[2].revents)
 			return;
 		if (n == 0 && clock_monotonic_ns() > until) {
-			conn_refuse(c, SANDBOX_NET_FAILED, "nothing came or went for too long");
+			conn_refuse(c, SANDBOX_NET_FAILED, "it was idle for too long");
 			return;
 		}
 		if (n <= 0)
@@ -232,7 +232,7 @@ static bool check_hello(struct conn *c)
 		int n = side_fill(c, &c->in, deadline);
 
 		if (n == 0)
-			return conn_refuse(c, SANDBOX_NET_FAILED, "the command ended the connection before TLS began");
+			return conn_refuse(c, SANDBOX_NET_FAILED, "the command closed the connection before TLS began");
 		if (n < 0)
 			return conn_refuse(c, SANDBOX_NET_REFUSED, "the first message of TLS is too large or too slow");
 	}
@@ -242,7 +242,7 @@ static bool check_hello(struct conn *c)
 		return conn_refuse(c, SANDBOX_NET_REFUSED, "its TLS hides the server name (ECH)");
 	if (hello.name_len ? str_eq(str_n(hello.name, hello.name_len), c->name) : c->is_literal)
 		return true;
-	return conn_refuse(c, SANDBOX_NET_REFUSED, "TLS asks for the server \"%.*s\", the connection is for %.*s",
+	return conn_refuse(c, SANDBOX_NET_REFUSED, "TLS asks for the server \"%.*s\", but the connection is for %.*s",
 			   (int)hello.name_len, hello.name, STR_ARG(c->name));
 }
 

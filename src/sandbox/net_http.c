@@ -91,7 +91,7 @@ static int read_request(struct conn *c, struct http_head *head, bool is_first)
 			c->log.outcome = SANDBOX_NET_ENDED; /* an idle connection may end in any way */
 			return 0;
 		}
-		conn_refuse(c, SANDBOX_NET_FAILED, "the request is not whole");
+		conn_refuse(c, SANDBOX_NET_FAILED, "the request is incomplete");
 		return -1;
 	}
 	if (state == HEAD_DONE) { /* of its own, because what was read is moved when more is read */
@@ -110,7 +110,7 @@ static bool read_answer(struct conn *c, struct http_head *head)
 
 	while ((state = http_head_answer(side_have(&c->out), head)) == HEAD_MORE)
 		if (side_fill(c, &c->out, deadline) <= 0)
-			return conn_refuse(c, SANDBOX_NET_FAILED, "the server ended the connection without an answer");
+			return conn_refuse(c, SANDBOX_NET_FAILED, "the server closed the connection without an answer");
 	if (state == HEAD_BAD)
 		conn_refuse(c, SANDBOX_NET_FAILED, "the answer is malformed: %s", head->reason_bad);
 	return state == HEAD_DONE;
@@ -141,13 +141,14 @@ static bool is_web_socket(const struct conn *c, const struct http_head *head)
 static bool may_ask(struct conn *c, const struct http_head *head)
 {
 	if (!is_own_host(c, head->host)) {
-		conn_refuse(c, SANDBOX_NET_REFUSED, "the request is for the host \"%.*s\", the connection for %.*s:%u",
+		conn_refuse(c, SANDBOX_NET_REFUSED,
+			    "the request is for the host \"%.*s\", but the connection is for %.*s:%u",
 			    STR_ARG(utf8_first(head->host, 100)), STR_ARG(c->name), c->port);
 		answer_error(c, 403, "Forbidden");
 		return false;
 	}
 	if (c->has_secret && str_eq_nocase(head->method, STR("TRACE")))
-		return refuse(c, 403, "TRACE gives back what was sent, and this host gets a secret");
+		return refuse(c, 403, "TRACE returns what was sent, and this host gets a secret");
 	return true;
 }
 
@@ -216,7 +217,7 @@ static bool pass_body(struct conn *c, struct side *from, struct side *to, struct
 				return pass_piece(c, to, body, STR_NONE, true, mask);
 			if (n <= 0)
 				return conn_refuse(c, SANDBOX_NET_FAILED,
-						   "the connection ended in the middle of a body");
+						   "the connection was closed in the middle of a body");
 		}
 		if (!cut_body(body, from, &piece))
 			return conn_refuse(c, SANDBOX_NET_FAILED, "a body is malformed");
@@ -303,7 +304,7 @@ static bool pass_answer(struct conn *c, const struct http_head *request)
 	} while (head->status < 200 && head->status != 101);
 	if (head->status == 101) {
 		if (!is_web_socket(c, request))
-			return conn_refuse(c, SANDBOX_NET_REFUSED, "the server changes to another protocol");
+			return conn_refuse(c, SANDBOX_NET_REFUSED, "the server switches to another protocol");
 		side_use(&c->out, head->len);
 		if (send_head(c, head, false, true) && side_write(c, &c->in, side_have(&c->out)) &&
 		    side_write(c, &c->out, side_have(&c->in))) {

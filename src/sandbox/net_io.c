@@ -23,7 +23,7 @@ bool conn_wait(struct conn *c, int fd, short events, int64_t deadline_ns)
 		int n;
 
 		if (left <= 0)
-			return conn_refuse(c, SANDBOX_NET_FAILED, "nothing came or went for too long");
+			return conn_refuse(c, SANDBOX_NET_FAILED, "it was idle for too long");
 		n = poll(fds, 2, left > 1000000 ? 1000000 : (int)left + 1);
 		if (n < 0 && errno != EINTR)
 			return conn_refuse(c, SANDBOX_NET_FAILED, "the connection cannot be waited for");
@@ -106,8 +106,7 @@ int side_fill(struct conn *c, struct side *side, int64_t deadline_ns)
 		c->log.received += n;
 	if (!net_count(c->net, n)) {
 		conn_refuse(c, SANDBOX_NET_REFUSED,
-			    "the command has moved all the bytes that it may move over the network; "
-			    "sandbox.network_bytes raises the limit");
+			    "the command has used up its network traffic; sandbox.network_bytes raises the limit");
 		return -1;
 	}
 	return 1;

@@ -206,7 +206,7 @@ static int add_port(struct net *net, uint16_t port, struct err *err)
 		if (net->ports[i] == port)
 			return 0;
 	if (net->port_count == SANDBOX_PORTS_MAX)
-		return err_set(err, ERR_TOO_LARGE, "a command may use at most %d different ports of the network",
+		return err_set(err, ERR_TOO_LARGE, "a command may use at most %d different network ports",
 			       SANDBOX_PORTS_MAX);
 	net->ports[net->port_count++] = port;
 	return 0;

@@ -70,7 +70,7 @@ int sandbox_secret_check(const struct sandbox_secret *s, struct err *err)
 				STR_ARG(s->name));
 	if (s->value.len < SANDBOX_SECRET_MIN || s->value.len > SANDBOX_SECRET_MAX)
 		return err_set(err, ERR_INVALID,
-			       "sandbox.secrets: %.*s must have %d to %d bytes in .env, else answers cannot be "
+			       "sandbox.secrets: %.*s must have %d to %d bytes in .env, so that answers can be "
 			       "searched for it",
 			       STR_ARG(s->name), SANDBOX_SECRET_MIN, SANDBOX_SECRET_MAX);
 	if (s->header.len && str_find(s->header, STR("{}"), 0) == SIZE_MAX)

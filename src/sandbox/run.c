@@ -362,7 +362,7 @@ static int plan_bwrap(struct run *r, struct err *err)
 	};
 
 	if (!program)
-		return err_set(err, ERR_UNSUPPORTED, "there is no program bwrap; install bubblewrap");
+		return err_set(err, ERR_UNSUPPORTED, "the program bwrap is missing; install bubblewrap");
 	list[0] = program;
 	r->plan.programs = list;
 	r->plan.passed[0] = bwrap_filter(&r->plan.filter);
@@ -387,15 +387,13 @@ int run_prepare(struct run *r, enum sandbox_tier tier, struct err *err)
 			   .groups = {-1, -1},
 			   .passed = {-1, -1}};
 	if (tier != SANDBOX_LOCAL && user_is_lonely_root())
-		return err_set(
-			err, ERR_UNSUPPORTED,
-			"Stead is the machine's root in a user namespace without other users, and no command may "
-			"run as root; start Stead as another user, or outside of that namespace");
+		return err_set(err, ERR_UNSUPPORTED,
+			       "Stead is the machine's root in a user namespace without other users, and no command "
+			       "may run as root; start Stead as another user, or outside that namespace");
 	if (tier == SANDBOX_LANDLOCK && geteuid() == 0 && !user_is_root())
-		return err_set(
-			err, ERR_UNSUPPORTED,
-			"root has no other user here that a command could run as; use the tier namespaces, which "
-			"makes one");
+		return err_set(err, ERR_UNSUPPORTED,
+			       "there is no user here other than root that a command could run as; use the tier "
+			       "namespaces, which creates one");
 	p->tty = r->job->tty;
 	p->is_worker = r->opens;
 	p->becomes = user_is_root() && tier != SANDBOX_LOCAL;
@@ -950,7 +948,7 @@ static int check_begun(struct run *r, struct err *err)
 
 	if (r->begun < 0 || r->timed_out || r->stopped || read(r->begun, &byte, 1) == 1)
 		return 0;
-	return err_set(err, ERR_UNAVAILABLE, "the sandbox could not be made by bwrap: %.*s",
+	return err_set(err, ERR_UNAVAILABLE, "bwrap could not create the sandbox: %.*s",
 		       STR_ARG(utf8_first(str_trim(buf_str(&r->captured[1].head)), 200)));
 }
 
@@ -1038,8 +1036,8 @@ static int check_job(const struct sandbox_job *job, struct err *err)
 		return err_set(err, ERR_INVALID, "there is no command to run");
 	if (bytes > SANDBOX_COMMAND_MAX)
 		return err_set(err, ERR_TOO_LARGE,
-			       "the command has %zu bytes and may have %zu; write it to a file and run that", bytes,
-			       SANDBOX_COMMAND_MAX);
+			       "the command has %zu bytes; at most %zu are allowed; write it to a file and run that",
+			       bytes, SANDBOX_COMMAND_MAX);
 	for (; job->paths && job->paths[paths]; paths++) {
 		if (job->paths[paths][0] != '/' || strstr(job->paths[paths], "/../"))
 			return err_set(err, ERR_INVALID, "\"%.200s\" is not an absolute path", job->paths[paths]);
@@ -1048,7 +1046,8 @@ static int check_job(const struct sandbox_job *job, struct err *err)
 				       job->paths[paths]);
 	}
 	if (paths > SANDBOX_PATHS_MAX)
-		return err_set(err, ERR_TOO_LARGE, "a command may be shown %d further directories", SANDBOX_PATHS_MAX);
+		return err_set(err, ERR_TOO_LARGE, "sandbox.paths may show a command at most %d directories",
+			       SANDBOX_PATHS_MAX);
 	return 0;
 }
 

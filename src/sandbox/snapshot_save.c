@@ -169,10 +169,10 @@ static int pack_pull(void *arg, void *buf, size_t cap, size_t *ret_len, struct e
 			s->fd = manifest_find(p->delta, path) ? snapshot_open(p->home, p->files, path)
 							      : snapshot_open(p->old_home, p->old_files, path);
 		if (s->fd < 0)
-			return err_sys(err, -s->fd, "a file that the command left cannot be read");
+			return err_sys(err, -s->fd, "a file that the command left behind cannot be read");
 		n = read(s->fd, buf, cap);
 		if (n < 0)
-			return err_sys(err, errno, "a file that the command left cannot be read");
+			return err_sys(err, errno, "a file that the command left behind cannot be read");
 		if (n == 0) {
 			close(s->fd);
 			s->fd = -1;
@@ -365,8 +365,8 @@ static int check_size(const struct packing *p, struct err *err)
 
 	if (p->m->bytes > most || p->m->count > SNAPSHOT_FILES_MAX)
 		return err_set(err, ERR_TOO_LARGE,
-			       "what commands left has %llu MiB in %llu files and may have %llu MiB in %d "
-			       "(sandbox.snapshot_size); what was kept before stays",
+			       "what commands left behind has %llu MiB in %llu files; at most %llu MiB in %d are "
+			       "allowed (sandbox.snapshot_size); the earlier state stays",
 			       (unsigned long long)(p->m->bytes / MIB), (unsigned long long)p->m->files,
 			       (unsigned long long)(most / MIB), SNAPSHOT_FILES_MAX);
 	for (size_t i = 0; i < p->m->count; i++)

@@ -56,8 +56,8 @@ static bool is_excluded(const struct scan *s, struct str path)
 static int too_many(const struct scan *s, struct err *err)
 {
 	return err_set(err, ERR_TOO_LARGE,
-		       "what the command left has more than %llu MiB or %d files (sandbox.snapshot_size); what was "
-		       "kept before stays",
+		       "what the command left behind has more than %llu MiB or %d files (sandbox.snapshot_size); the "
+		       "earlier state stays",
 		       (unsigned long long)(s->size_max / MIB), SNAPSHOT_FILES_MAX);
 }
 
@@ -67,7 +67,7 @@ static int add(struct scan *s, struct snap_entry entry, struct err *err)
 	    s->out->bytes + entry.size > s->size_max)
 		return too_many(s, err);
 	if (entry.path.len > SNAPSHOT_PATH_MAX)
-		return err_set(err, ERR_TOO_LARGE, "a path of what the command left has more than %d bytes",
+		return err_set(err, ERR_TOO_LARGE, "a path that the command left behind has more than %d bytes",
 			       SNAPSHOT_PATH_MAX);
 	manifest_add(s->ctx->arena, s->out, entry);
 	return 0;
@@ -106,7 +106,7 @@ static int scan_file(struct scan *s, int here, const char *name, struct snap_ent
 	ssize_t n = 1;
 
 	if (fd < 0)
-		return err_sys(err, errno, "a file that the command left cannot be read");
+		return err_sys(err, errno, "a file that the command left behind cannot be read");
 	if (entry.size > s->size_max)
 		return too_many(s, err);
 	sha256_begin(&sum);
@@ -120,7 +120,7 @@ static int scan_file(struct scan *s, int here, const char *name, struct snap_ent
 	sha256_end(&sum, hex);
 	entry.hash = str_n(hex, 64);
 	if (done != entry.size)
-		return err_sys(err, errno, "a file that the command left cannot be read");
+		return err_sys(err, errno, "a file that the command left behind cannot be read");
 	return add(s, entry, err);
 }
 
@@ -131,10 +131,10 @@ static int scan_subdir(struct scan *s, int here, const char *name, struct snap_e
 	char mark[4];
 
 	if (below < 0)
-		return err_sys(err, errno, "a directory that the command left cannot be read");
+		return err_sys(err, errno, "a directory that the command left behind cannot be read");
 	if (depth == SNAPSHOT_DEPTH_MAX - 2) {
 		close(below);
-		return err_set(err, ERR_TOO_LARGE, "what the command left is more than %d directories deep",
+		return err_set(err, ERR_TOO_LARGE, "what the command left behind is more than %d directories deep",
 			       SNAPSHOT_DEPTH_MAX);
 	}
 	entry.opaque = fgetxattr(below, "user.overlay.opaque", mark, sizeof mark) == 1 && mark[0] == 'y';
@@ -213,7 +213,7 @@ static int scan_dir(struct scan *s, int fd, struct str at, bool is_kept, unsigne
 
 	if (!dir) {
 		close(fd);
-		return err_sys(err, errno, "cannot read what the command left");
+		return err_sys(err, errno, "cannot read what the command left behind");
 	}
 	while (r == 0 && (e = readdir(dir))) {
 		if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
@@ -232,7 +232,7 @@ static int scan_top(struct scan *s, int dir, const char *name, bool is_kept, str
 
 	if (dir < 0)
 		return 0;
-	return fd < 0 ? err_sys(err, -fd, "cannot read what the command left")
+	return fd < 0 ? err_sys(err, -fd, "cannot read what the command left behind")
 		      : scan_dir(s, fd, str_of(name), is_kept, 0, err);
 }
 

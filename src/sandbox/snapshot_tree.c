@@ -304,7 +304,7 @@ static int fetch_files(struct tree *t, struct snap_entry **list, size_t count, s
 		struct snap_entry **same = bsearch(&list[i], list, kept, sizeof *list, by_place);
 
 		r = same ? copy_file(t, t->dir, (*same)->path, list[i], err)
-			 : err_set(err, ERR_CORRUPT, "a kept file has no place");
+			 : err_set(err, ERR_CORRUPT, "a kept file has no directory");
 	}
 	return r;
 }
@@ -703,7 +703,8 @@ int kept_restore(struct ctx *ctx, const struct sandbox_keep *keep, uid_t uid, gi
 	if (r == -ERR_NOT_FOUND)
 		r = err_set(err, ERR_CORRUPT, "a pack of it is missing");
 	if (r == -ERR_CORRUPT)
-		err_prefix(err, "what earlier commands left cannot be restored (drop it with `stead sandbox drop`)");
+		err_prefix(err,
+			   "what earlier commands left behind cannot be restored (drop it with 'stead sandbox drop')");
 	return r;
 }
 
@@ -720,7 +721,8 @@ static int place_copy(struct tree *t, int from, const struct snap_entry *e, stru
 		FD_SCOPE int parent = open_parent(t, e->path, name);
 
 		if (parent < 0)
-			return err_sys(err, -parent, "what earlier commands left cannot be copied for the command");
+			return err_sys(err, -parent,
+				       "what earlier commands left behind cannot be copied for the command");
 		if (e->kind != SNAP_DIR || e->opaque)
 			work_remove(parent, name);
 		else
@@ -762,12 +764,12 @@ int kept_copy(struct ctx *ctx, struct kept *kept, const char *work, uid_t uid, g
 		return 0;
 	if (dir < 0 || !read_manifest(ctx, kept->lock, &kept->copied))
 		return err_set(err, ERR_UNAVAILABLE,
-			       "the cache of what earlier commands left cannot be read; remove it: \"%.200s\"",
+			       "the cache of what earlier commands left behind cannot be read; remove it: \"%.200s\"",
 			       kept->dir);
 	t.dir = dir;
 	r = place_copies(&t, kept->lock, err);
 	if (r == 0 && (fchmod(dir, 0700) != 0 || fstat(dir, &st) != 0)) /* its time of change is now */
-		r = err_sys(err, errno, "the directory of the command cannot be looked at");
+		r = err_sys(err, errno, "the command's directory cannot be examined");
 	if (r == 0)
 		kept->copied_ns = clock_of_timespec(st.st_ctim);
 	return r;

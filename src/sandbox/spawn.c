@@ -50,7 +50,7 @@ const char *step_name(enum step step)
 		[STEP_DEVICES] = "make /dev, /proc and /tmp",
 		[STEP_NETWORK] = "open a network",
 		[STEP_FILES] = "show the files",
-		[STEP_KEPT] = "show what earlier commands left",
+		[STEP_KEPT] = "show what earlier commands left behind",
 		[STEP_OVERLAY] = "mount an overlay",
 		[STEP_PIVOT] = "change the root directory",
 		[STEP_FORK] = "start a process",

@@ -89,7 +89,7 @@ int sandbox_tier_choose(enum sandbox_tier asked, enum sandbox_tier *ret, struct 
 	if (tier != SANDBOX_LOCAL && !trial->works) {
 		*err = trial->err;
 		err->kind = ERR_UNSUPPORTED;
-		return err_prefix(err, "this machine has no sandbox of the tier %s", names[tier]);
+		return err_prefix(err, "this machine cannot provide the sandbox tier %s", names[tier]);
 	}
 	*ret = tier;
 	return 0;
@@ -117,7 +117,7 @@ static struct sandbox_ability fuse_ability(void)
 	return (struct sandbox_ability){
 		"fuse", false,
 		exists ? STR("only root may open /dev/fuse: files on servers are copied for each command, and `stead "
-			     "mount` is refused; let users read and write the device (mode 666)")
+			     "mount` is refused; allow users to read and write the device (mode 666)")
 		       : STR("no /dev/fuse: files on servers are copied for each command, and `stead mount` is "
 			     "refused; load the kernel module fuse, or give the container the device")};
 }
@@ -139,10 +139,10 @@ size_t sandbox_abilities(struct arena *arena, struct sandbox_ability **ret)
 					weak->works ? arena_printf(arena, "version %d; weaker than namespaces", abi)
 						    : why(arena, weak, "")};
 	cgroup_make(&group, (uint64_t)64 << 20, 16);
-	a[3] = (struct sandbox_ability){"cgroup", cgroup_has_memory(&group),
-					cgroup_has_memory(&group)
-						? STR("memory is limited for all processes of a command together")
-						: STR("none is lent to Stead: memory is limited for each process")};
+	a[3] = (struct sandbox_ability){
+		"cgroup", cgroup_has_memory(&group),
+		cgroup_has_memory(&group) ? STR("memory is limited for all processes of a command together")
+					  : STR("none is delegated to Stead: memory is limited for each process")};
 	cgroup_remove(&group);
 	a[4] = (struct sandbox_ability){"bubblewrap", bwrap->works,
 					why(arena, bwrap, "bwrap works; only used when asked for")};

@@ -56,7 +56,7 @@ static int check_admin(const struct grant *grant, struct err *err)
 	if (!grant->workspaces)
 		return 0;
 	return err_set(err, ERR_DENIED,
-		       "tokens are managed by a token that is for all workspaces; this one is for some of them");
+		       "only a token for all workspaces can manage tokens; this one is for some of them");
 }
 
 void run_token_list(struct exchange *x)

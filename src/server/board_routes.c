@@ -72,7 +72,7 @@ static int form_read(struct exchange *x, const char *tool, struct form *ret, str
 			r = err_set(err, ERR_TOO_LARGE, "an attachment has at most %zu bytes",
 				    (size_t)BOARD_ATTACHMENT_MAX);
 		else if (!str_is(ret->parts[i].name, "attachments") && !str_is(ret->parts[i].name, "files"))
-			r = err_set(err, ERR_INVALID, "files are sent in the field \"attachments\"");
+			r = err_set(err, ERR_INVALID, "send files in the field \"attachments\"");
 	}
 	return r;
 }
@@ -84,7 +84,7 @@ int body_fields(struct exchange *x, const char *tool, struct jv **ret, struct er
 
 	for (size_t i = 0; r == 0 && i < form.count; i++)
 		if (form.parts[i].filename.ptr)
-			r = err_set(err, ERR_INVALID, "this address takes no files; send the fields alone");
+			r = err_set(err, ERR_INVALID, "this address accepts no files; send only the fields");
 	*ret = form.fields;
 	form_release(&form);
 	return r;

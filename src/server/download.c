@@ -145,7 +145,7 @@ static int go_on_with_file(struct pack *p, struct buf *out, struct err *err)
 	int r = store_read(p->files, &ctx, p->path, range, PIECE, &bytes, &stat, err);
 
 	if (r == 0 && (!str_eq(stat.version, p->version) || bytes.len != range.length))
-		r = err_set(err, ERR_CONFLICT, "the file was changed while it was sent");
+		r = err_set(err, ERR_CONFLICT, "the file changed while it was being sent");
 	if (r)
 		return r;
 	p->entry.crc = zip_crc(p->entry.crc, bytes);

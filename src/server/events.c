@@ -443,7 +443,7 @@ static int watcher_new(struct exchange *x, const struct watcher *like, struct wa
 	w->written_ns = clock_monotonic_ns();
 	pthread_mutex_lock(&f->lock);
 	r = f->watchers >= SERVER_WATCHERS_MAX
-		    ? err_set(err, ERR_UNAVAILABLE, "too many clients wait for events; try again later")
+		    ? err_set(err, ERR_UNAVAILABLE, "too many clients are waiting for events; try again later")
 		    : feed_get(f, w->tenant, like, &w->feed, err);
 	if (r == 0) {
 		w->next = f->all;
@@ -488,7 +488,7 @@ static int parse_since(struct exchange *x, struct ctx *ctx, uint64_t *ret, struc
 	/* Of a workspace that was replaced, such as by an older copy: who waited would miss all until then. */
 	if (n && r == 0 && *ret > head)
 		r = err_set(err, ERR_NOT_FOUND,
-			    "there is no revision %llu, the newest is %llu; begin again without \"since\"",
+			    "there is no revision %llu; the newest is %llu; begin again without \"since\"",
 			    (unsigned long long)n, (unsigned long long)head);
 	return r;
 }

@@ -221,7 +221,7 @@ static int answer_file(struct exchange *x, int status, struct wpath path, const 
 		return 0;
 	}
 	if (r == 0 && known->kind && !str_eq(known->version, stat.version))
-		r = err_set(err, ERR_CONFLICT, "the file was changed while it was read; try again");
+		r = err_set(err, ERR_CONFLICT, "the file changed while it was being read; try again");
 	if (r) {
 		if (got.fd >= 0)
 			close(got.fd);

@@ -114,11 +114,11 @@ int gate_enter(struct gate *g, struct str token, struct gate_place **ret_place, 
 	pthread_mutex_unlock(&g->lock);
 	if (too_fast)
 		return err_set(err, ERR_RATE_LIMITED,
-			       "a token may make %llu requests in a minute here; try again in %u s",
+			       "a token may make %llu requests per minute here; try again in %u s",
 			       (unsigned long long)g->limits.per_minute, *ret_retry_s);
 	if (too_many)
 		return err_set(err, ERR_RATE_LIMITED,
-			       "a token may have %llu requests under way at a time here; wait until one has ended",
+			       "a token may have %llu requests in progress here; wait until one has ended",
 			       (unsigned long long)g->limits.at_once);
 	return 0;
 }

@@ -35,7 +35,7 @@ static int check(struct exchange *x, struct str workspace, struct str channel, s
 		return r;
 	if (r)
 		return err_set(err, ERR_UNAUTHENTICATED,
-			       "there is no such channel, or the request is not signed with its secret, or its time is "
+			       "there is no such channel, the request is not signed with its secret, or its time is "
 			       "more than %d seconds off",
 			       CHANNEL_REPLAY_S);
 	r = jv_parse(x->arena, post.body, &body, err);

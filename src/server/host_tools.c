@@ -100,7 +100,7 @@ static int read_tool(struct arena *arena, struct host_tools *host, const struct 
 	}
 	if (!ok || !agent_is_tool_name(jv_get_str(v, "name")) || !jv_get_str(v, "description").len)
 		return err_set(err, ERR_INVALID,
-			       "a tool is {\"name\": 1 to %zu letters, digits, \"_\" and \"-\", \"description\", "
+			       "a tool must be {\"name\": 1 to %zu letters, digits, \"_\" and \"-\", \"description\", "
 			       "\"input_schema\": a JSON Schema, \"reads_only\": false or true}",
 			       AGENT_TOOL_NAME_MAX);
 	*call = (struct host_call){host, arena_str(arena, jv_get_str(v, "name"))};
@@ -122,7 +122,7 @@ int host_tools_new(struct arena *arena, const struct jv *list, void (*tell)(void
 	int r = 0;
 
 	if (list->type != JV_ARRAY || jv_count(list) > TOOLS_MAX)
-		return err_set(err, ERR_INVALID, "\"tools\" is a list of at most %zu tools", TOOLS_MAX);
+		return err_set(err, ERR_INVALID, "\"tools\" must be a list of at most %zu tools", TOOLS_MAX);
 	*host = (struct host_tools){.tell = tell, .arg = arg};
 	for (const struct jv_member *m = jv_first(list); m && r == 0; m = m->next)
 		r = read_tool(arena, host, m->value, err);
@@ -184,6 +184,6 @@ int host_tools_answer(struct host_tools *host, struct str id, struct str text, b
 		pthread_mutex_unlock(&host->lock);
 	}
 	return w ? 0
-		 : err_set(err, ERR_NOT_FOUND, "no call \"%.*s\" waits for an answer in this session",
+		 : err_set(err, ERR_NOT_FOUND, "this session has no call \"%.*s\" that waits for an answer",
 			   STR_ARG(str_first(id, 100)));
 }

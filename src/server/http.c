@@ -483,7 +483,7 @@ int httpd_spool(struct httpd *h, struct err *err)
 	if (fd >= 0)
 		unlink(name);
 	else
-		err_sys(err, errno, "there is no room for a file in %s", h->tmp_dir);
+		err_sys(err, errno, "%s has no room for a file", h->tmp_dir);
 	free(name);
 	return fd;
 }
@@ -615,7 +615,7 @@ static int check_framing(struct exchange *x, struct err *err)
 	for (size_t i = 0; i < x->header_count; i++)
 		if (!is_token(x->headers[i].name))
 			return err_set(err, ERR_INVALID,
-				       "\"%.*s\" is not a valid name of a header; there may be no blank before the ':'",
+				       "\"%.*s\" is not a valid header name; it must have no blank before the ':'",
 				       STR_ARG(utf8_first(x->headers[i].name, 40)));
 	for (size_t i = 0; i < COUNT(once); i++)
 		if (count_header(x, once[i]) > 1)
@@ -629,7 +629,7 @@ static int check_framing(struct exchange *x, struct err *err)
 	if (x->path.len == 0 || x->path.ptr[0] != '/')
 		return err_set(err, ERR_INVALID, "the target of a request must begin with '/'");
 	if (str_find_char(x->path, ' ') < x->path.len || str_find_char(x->query, ' ') < x->query.len)
-		return err_set(err, ERR_INVALID, "the target of the request has a blank; write it as %%20");
+		return err_set(err, ERR_INVALID, "the request target has a blank; write it as %%20");
 	return 0;
 }
 
@@ -642,7 +642,8 @@ static int check_body(struct exchange *x, struct err *err)
 	if (length.ptr)
 		str_to_i64(length, &size);
 	if (!x->body_max && (size || x->inside->chunked))
-		return err_set(err, ERR_INVALID, "a %.*s request has no body here", STR_ARG(utf8_first(x->method, 20)));
+		return err_set(err, ERR_INVALID, "a %.*s request takes no body here",
+			       STR_ARG(utf8_first(x->method, 20)));
 	if ((uint64_t)size > x->body_max)
 		return body_too_large(x, err);
 	return 0;
@@ -714,7 +715,7 @@ static enum MHD_Result suspend(struct exchange *x, void (*job)(void *arg))
 	atomic_store(&in->pins, 1);
 	api.suspend(in->connection);
 	if (!pool_add(in->httpd->pool, x->owner, job, x)) {
-		err_set(&err, ERR_UNAVAILABLE, "the server has too much to do; try again in a moment");
+		err_set(&err, ERR_UNAVAILABLE, "the server is overloaded; try again in a moment");
 		err.retryable = true;
 		in->httpd->opts.refuse(x, &err);
 		exchange_resume(x);
@@ -738,7 +739,7 @@ static enum MHD_Result begin(struct exchange *x, struct MHD_Connection *connecti
 	set_conn(x, 0, clock_monotonic_ns());
 	/* Those that were activated before it stops are waited for; no other may be suspended when the library ends. */
 	if (atomic_load(&in->httpd->stopping)) {
-		err_set(&err, ERR_UNAVAILABLE, "the server is ending; try again in a moment");
+		err_set(&err, ERR_UNAVAILABLE, "the server is shutting down; try again in a moment");
 		err.retryable = true;
 		in->httpd->opts.refuse(x, &err);
 	} else if (check_framing(x, &err) != 0) {

@@ -76,7 +76,7 @@ int link_create(struct links *l, struct ctx *ctx, struct jv *what, int64_t secon
 	if (atomic_load(&l->count) >= SERVER_LINKS_MAX)
 		return err_set(
 			err, ERR_RATE_LIMITED,
-			"there are %d links already; wait until some have ended, or make links for a shorter time",
+			"there are already %d links; wait until some have expired, or make links for a shorter time",
 			SERVER_LINKS_MAX);
 	hex_u64((uint64_t)(now_s() + seconds), text);
 	hex_u64(random_u64(), text + TIME_LEN);
@@ -97,7 +97,7 @@ int link_create(struct links *l, struct ctx *ctx, struct jv *what, int64_t secon
 
 static int unknown(struct err *err)
 {
-	return err_set(err, ERR_NOT_FOUND, "this link is not known, was used already or has ended; ask for a new one");
+	return err_set(err, ERR_NOT_FOUND, "this link is unknown, was already used or has expired; ask for a new one");
 }
 
 int link_find(struct links *l, struct ctx *ctx, struct str secret, bool use, struct jv **ret_what, struct err *err)

@@ -50,7 +50,7 @@ int listen_open(struct str host, uint16_t port, int *ret_fd, char *ret_url, size
 		return r;
 	fd = socket(address.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
-		return err_sys(err, errno, "no socket can be made");
+		return err_sys(err, errno, "no socket can be created");
 	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
 	if (bind(fd, (struct sockaddr *)&address, len) < 0 || listen(fd, SOMAXCONN) < 0)
 		return err_set(err, errno == EADDRINUSE ? ERR_EXISTS : err_kind_of_errno(errno),

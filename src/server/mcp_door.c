@@ -584,7 +584,7 @@ static bool refuse_modern(struct exchange *x)
 	if (!mcp_is_modern(&headers, &none))
 		return false;
 	exchange_add_header(x, "Allow", STR("POST"));
-	answer_rpc_error(x, 405, NULL, RPC_INVALID_REQUEST, "in this revision of the protocol there is only POST");
+	answer_rpc_error(x, 405, NULL, RPC_INVALID_REQUEST, "this revision of the protocol has only POST");
 	return true;
 }
 
@@ -605,7 +605,7 @@ void run_mcp_get(struct exchange *x)
 	}
 	pthread_mutex_unlock(&s->doors->lock);
 	if (taken) {
-		answer_rpc_error(x, 409, NULL, RPC_INVALID_REQUEST, "this session has a stream already");
+		answer_rpc_error(x, 409, NULL, RPC_INVALID_REQUEST, "this session already has a stream");
 		session_unref(s);
 	}
 }

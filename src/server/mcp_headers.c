@@ -66,8 +66,8 @@ const char *mcp_headers_wrong(struct arena *arena, const struct mcp_headers *hea
 
 	if (!version && headers->version.ptr && !str_is(str_trim(headers->version), MODERN) &&
 	    !is_legacy_version(str_trim(headers->version)))
-		return "this version of the protocol is not served: MCP-Protocol-Version is 2026-07-28, or after "
-		       "initialize one from 2024-11-05 to 2025-11-25";
+		return "this version of the protocol is not supported: MCP-Protocol-Version must be 2026-07-28, or "
+		       "after initialize one from 2024-11-05 to 2025-11-25";
 	if (!headers->method.ptr)
 		return "the header Mcp-Method is missing; it must be the method of the request";
 	if (!str_eq(str_trim(headers->method), msg->method))
@@ -79,7 +79,7 @@ const char *mcp_headers_wrong(struct arena *arena, const struct mcp_headers *hea
 		if (!name.ptr)
 			return "the header Mcp-Name is not encoded correctly";
 		if (!str_eq(name, jv_get_str(msg->params, member)))
-			return "the header Mcp-Name is not what the request is about";
+			return "the header Mcp-Name differs from the name or URI in the request";
 	}
 	/* a version that is missing in the body is reported as that (-32602) */
 	if (version && !headers->version.ptr)

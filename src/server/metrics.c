@@ -39,8 +39,7 @@ static void write_one(struct buf *b, const char *name, const char *kind, const c
 
 static void write_requests(struct buf *b, struct serve *s)
 {
-	buf_lit(b, "# HELP stead_http_requests_total Requests that were answered.\n"
-		   "# TYPE stead_http_requests_total counter\n");
+	buf_lit(b, "# HELP stead_http_requests_total Requests answered.\n# TYPE stead_http_requests_total counter\n");
 	for (size_t i = 0; i <= ROUTES_MAX; i++) {
 		const char *id = i < ROUTES_MAX ? routes[i].id : "none";
 
@@ -86,12 +85,11 @@ void run_metrics(struct exchange *x)
 		    "\"} 1\n");
 	for (size_t i = 0; i <= ROUTES_MAX; i++)
 		bytes += atomic_load(&s->numbers[i].bytes);
-	write_one(&b, "stead_http_connections", "gauge", "Connections that are open.", httpd_connections(s->httpd));
-	write_one(&b, "stead_http_waiting", "gauge", "Requests that wait for a thread.", httpd_waiting(s->httpd));
-	write_one(&b, "stead_http_sent_bytes_total", "counter", "Bytes of the bodies of answers.", bytes);
-	write_one(&b, "stead_workspaces_open", "gauge", "Workspaces that are open, counted by user.",
-		  tenants_count(s->tenants));
-	write_one(&b, "stead_events_watchers", "gauge", "Clients that wait for events.", feeds_watchers(s->feeds));
+	write_one(&b, "stead_http_connections", "gauge", "Open connections.", httpd_connections(s->httpd));
+	write_one(&b, "stead_http_waiting", "gauge", "Requests waiting for a thread.", httpd_waiting(s->httpd));
+	write_one(&b, "stead_http_sent_bytes_total", "counter", "Bytes in response bodies.", bytes);
+	write_one(&b, "stead_workspaces_open", "gauge", "Open workspaces, counted by user.", tenants_count(s->tenants));
+	write_one(&b, "stead_events_watchers", "gauge", "Clients waiting for events.", feeds_watchers(s->feeds));
 	write_one(&b, "process_start_time_seconds", "gauge", "When the server was started.",
 		  (uint64_t)(s->started_ns / NS_PER_S));
 	write_requests(&b, s);

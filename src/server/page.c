@@ -81,6 +81,6 @@ void run_page_asset(struct exchange *x)
 		answer_page(x, file, STR("public, max-age=31536000, immutable"));
 		return;
 	}
-	err_set(&err, ERR_NOT_FOUND, "the page has no such file; load the page again");
+	err_set(&err, ERR_NOT_FOUND, "the page has no such file; reload the page");
 	answer_error(x, &err);
 }

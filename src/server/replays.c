@@ -15,7 +15,7 @@
 
 static int bad_body(struct err *err)
 {
-	return err_set(err, ERR_INVALID, "the body is " BODY_FORM ", each member optional, and has nothing else");
+	return err_set(err, ERR_INVALID, "the body must be " BODY_FORM ", with each member optional and no others");
 }
 
 static int check_model(struct exchange *x, struct str model, struct err *err)
@@ -31,7 +31,7 @@ static int check_model(struct exchange *x, struct str model, struct err *err)
 	if (call->grant.access < ACCESS_ADMIN || str_is(provider, "replay"))
 		return err_set(
 			err, ERR_DENIED,
-			"agent.yaml does not name the model \"%.*s\"; choose one of its model and model.fallback%s",
+			"agent.yaml does not name the model \"%.*s\"; choose one from its model and model.fallback%s",
 			STR_ARG(utf8_first(model, 100)),
 			str_is(provider, "replay") ? "" : ", or use a token with admin access");
 	return 0;
@@ -46,8 +46,8 @@ static int take_outputs(struct exchange *x, const struct jv *given, struct repla
 	for (const struct jv_member *m = jv_first(given); m; m = m->next) {
 		if (m->value->type != JV_STR || !replay_place_parse(m->key, &outputs[opts->output_count]))
 			return err_set(err, ERR_INVALID,
-				       "set_result: \"%.*s\" is not the place of a result, or its value is not a text; "
-				       "write {\"STEP\": \"…\"} or {\"STEP.CALL\": \"…\"}",
+				       "set_result: \"%.*s\" does not name a result, or its value is not text; write "
+				       "{\"STEP\": \"…\"} or {\"STEP.CALL\": \"…\"}",
 				       STR_ARG(utf8_first(m->key, 100)));
 		if (m->value->u.s.len > TOOL_TEXT_MAX)
 			return err_set(err, ERR_TOO_LARGE, "set_result: the result of %.*s has more than %zu KiB",

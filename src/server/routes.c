@@ -13,9 +13,9 @@
 #define MCP_HEADERS  "MCP-Protocol-Version Mcp-Method Mcp-Name Mcp-Session-Id"
 #define DOWNLOADS    "200 " ANY " 200 application/zip 200 application/x-tar 206 " ANY " 304 -"
 #define LINK_SUMMARY                                                                                                   \
-	"Makes an address that works without a token: path, format (zip or tar, of a directory), once (default: "      \
+	"Creates an address that works without a token: path, format (zip or tar, of a directory), once (default: "    \
 	"true), show (in a browser, default: false), expires_seconds (default: 600)."
-#define RESOURCE_SUMMARY "Who gives out tokens for this server, and for what (RFC 9728)."
+#define RESOURCE_SUMMARY "Who issues tokens for this server, and for what (RFC 9728)."
 
 #define BOARD      "/v1/workspaces/{workspace}/boards/{board}"
 #define ITEM       BOARD "/items/{item}"
@@ -45,9 +45,9 @@ const struct route routes[] = {
 	{"GET", "/healthz", "health", .is_quick = true, .run = run_health, .answers = "200 text/plain",
 	 .summary = "The process answers."},
 	{"GET", "/readyz", "ready", .run = run_ready, .answers = "200 text/plain",
-	 .summary = "The store answers, too. 503 when it does not."},
+	 .summary = "The store answers too. 503 if it does not."},
 	{"GET", "/metrics", "metrics", ACCESS_ADMIN, .run = run_metrics, .answers = "200 text/plain",
-	 .summary = "Numbers of the server in the text format of Prometheus."},
+	 .summary = "The server's metrics in Prometheus text format."},
 	{"GET", "/", "page", .is_quick = true, .headers = PAGE_HEADERS, .run = run_page,
 	 .answers = "200 text/html 304 -", .summary = "The page for people."},
 	{"HEAD", "/", "page_head", .is_quick = true, .headers = PAGE_HEADERS, .run = run_page, .answers = "200 - 304 -",
@@ -56,16 +56,15 @@ const struct route routes[] = {
 	 .answers = "200 " ANY " 304 - 404 application/problem+json", .summary = "A file of the page."},
 	{"GET", "/v1/workspaces", "list_workspaces", ACCESS_READ, .query = "cursor limit forks", .run = run_workspaces,
 	 .answers = "200 " JSON,
-	 .summary =
-		 "The workspaces that the token is for, by name, in pages; with forks: also what each is a fork of."},
+	 .summary = "The token's workspaces, by name, in pages; with forks: also what each is a fork of."},
 	{"PUT", "/v1/workspaces/{workspace}", "create_workspace", ACCESS_ADMIN, .run = run_workspace_put,
-	 .answers = "201 " JSON " 200 " JSON, .summary = "Creates a workspace. 200 when it exists already."},
+	 .answers = "201 " JSON " 200 " JSON, .summary = "Creates a workspace. 200 if it already exists."},
 	{"GET", "/v1/workspaces/{workspace}/files", "list_files", ACCESS_READ, .is_quick = true,
 	 .query = "path recursive cursor limit", .run = run_file_list, .answers = "200 " JSON,
-	 .summary = "The entries of a directory, or all files below it, in pages."},
+	 .summary = "The entries of a directory, or all files under it, in pages."},
 	{"POST", "/v1/workspaces/{workspace}/files", "write_files", ACCESS_WRITE, HTTP_FORM_BODY_MAX, .query = "path",
 	 .body = "multipart/form-data", .run = run_files_post, .answers = "201 " JSON " 400 application/problem+json",
-	 .summary = "Writes the files of a form into a directory."},
+	 .summary = "Writes a form's files to a directory."},
 	{"GET", FILE_PATH, "read_file", ACCESS_READ, .is_quick = true, .headers = CONDITIONS " Range If-Range",
 	 .run = run_file_get, .answers = "200 " ANY " 206 " ANY " 304 -",
 	 .summary = "The bytes of a file, or a range of them. Its version is the ETag."},
@@ -73,33 +72,31 @@ const struct route routes[] = {
 	 .answers = "200 - 304 -", .summary = "The size, version and time of a file."},
 	{"PUT", FILE_PATH, "write_file", ACCESS_WRITE, HTTP_FILE_BODY_MAX, .headers = CONDITIONS, .body = ANY,
 	 .run = run_file_put, .answers = "200 " JSON " 201 " JSON,
-	 .summary = "Writes a file whole. If-Match: only that version is replaced; If-None-Match: *: it must be new."},
+	 .summary =
+		 "Writes a whole file. If-Match: replaces only that version; If-None-Match: *: the file must be new."},
 	{"DELETE", FILE_PATH, "delete_file", ACCESS_WRITE, .query = "recursive", .headers = "If-Match",
 	 .run = run_file_delete, .answers = "204 -", .summary = "Removes a file, or with recursive a directory."},
 	{"GET", "/v1/workspaces/{workspace}/tools", "list_tools", ACCESS_READ, .run = run_tools, .answers = "200 " JSON,
 	 .summary = "The tools of the workspace with the schemas of their arguments and results."},
 	{"POST", "/v1/workspaces/{workspace}/tools/{name}", "call_tool", ACCESS_READ, HTTP_TOOL_BODY_MAX, .body = JSON,
 	 .run = run_tool_call, .answers = "200 " JSON,
-	 .summary = "Calls a tool. The body has its arguments. A tool that changes something needs write access."},
+	 .summary = "Calls a tool with the arguments in the body. A tool that changes something needs write access."},
 	{"GET", "/v1/workspaces/{workspace}/sessions", "list_sessions", ACCESS_READ, .query = "limit",
 	 .run = run_sessions, .answers = "200 " JSON,
-	 .summary = "The conversations of the workspace's agents, the newest first."},
+	 .summary = "The conversations of the workspace's agents, newest first."},
 	{"GET", SESSION "/messages", "list_messages", ACCESS_READ, .query = "limit before agent", .run = run_messages,
-	 .answers = "200 " JSON,
-	 .summary = "The last entries of a conversation, in order; before leads to earlier ones."},
+	 .answers = "200 " JSON, .summary = "The last entries of a conversation, in order; before gives earlier ones."},
 	{"POST", SESSION "/messages", "send_message", ACCESS_WRITE, HTTP_TOOL_BODY_MAX, .headers = "Accept",
 	 .body = JSON, .run = run_message, .answers = "200 " JSON " 200 text/event-stream",
-	 .summary = "Says something to the agent ({\"text\", \"tools\"?}; empty: finish a turn that was cut off), and "
-		    "gives its "
-		    "answer, or with Accept: text/event-stream everything as it happens. The turn goes on when the "
-		    "client is "
-		    "gone. tools are the client's own; it answers their calls."},
+	 .summary = "Sends a message to the agent ({\"text\", \"tools\"?}; empty: finish a turn that was cut off) and "
+		    "returns its answer, or with Accept: text/event-stream everything as it happens. The turn "
+		    "continues if the client disconnects. tools are the client's own; it answers their calls."},
 	{"GET", SESSION "/approvals", "list_approvals", ACCESS_READ, .run = run_approvals, .answers = "200 " JSON,
 	 .summary = "The tool calls of a conversation that wait for approval."},
 	{"POST", SESSION "/approvals", "decide_approval", ACCESS_WRITE, HTTP_BODY_MEMORY, .body = JSON,
 	 .run = run_approval_decide, .answers = "200 " JSON,
-	 .summary = "Decides on one: {\"id\", \"decision\": \"approve\" or \"deny\"}. A message without a text then "
-		    "goes on."},
+	 .summary = "Decides about one: {\"id\", \"decision\": \"approve\" or \"deny\"}. Then send a message without "
+		    "text to continue."},
 	{"GET", SESSION "/calls", "list_calls", ACCESS_READ, .run = run_host_calls, .answers = "200 " JSON,
 	 .summary = "The calls of the client's own tools that wait for an answer."},
 	{"POST", SESSION "/calls", "answer_call", ACCESS_WRITE, HTTP_TOOL_BODY_MAX, .body = JSON,
@@ -108,15 +105,16 @@ const struct route routes[] = {
 	{"POST", SESSION "/replay", "replay_session", ACCESS_WRITE, HTTP_TOOL_BODY_MAX, .body = JSON,
 	 .run = run_session_replay, .answers = "200 " JSON,
 	 .summary = "Runs a conversation again from one of its steps, in a fork, and compares: {\"from\"?, \"model\"?, "
-		    "\"prompt\"?, \"set_result\"?: {\"STEP\" or \"STEP.CALL\": text}}. It ends when the client goes."},
+		    "\"prompt\"?, \"set_result\"?: {\"STEP\" or \"STEP.CALL\": text}}. It ends if the client "
+		    "disconnects."},
 	{"GET", "/v1/workspaces/{workspace}/events", "events", ACCESS_READ, .is_get_only = true,
 	 .query = "since path wait limit", .headers = "Last-Event-ID", .run = run_events,
 	 .answers = "200 text/event-stream 200 " JSON,
-	 .summary = "Changes after a revision, as server-sent events. With wait: one answer, after so many seconds at "
-		    "most."},
+	 .summary = "Changes after a revision, as server-sent events. With wait: one answer, after at most that many "
+		    "seconds."},
 	{"GET", "/v1/workspaces/{workspace}/preview", "preview_file", ACCESS_READ, .query = "path",
 	 .run = run_file_preview, .answers = "200 " JSON,
-	 .summary = "The beginning of a file to show it: text up to 256 KiB, other files up to 8 MiB as base64."},
+	 .summary = "The beginning of a file, for display: text up to 256 KiB, other files up to 8 MiB as base64."},
 	{"GET", "/v1/workspaces/{workspace}/download", "download", ACCESS_READ, .query = "path format",
 	 .headers = CONDITIONS " Range If-Range", .run = run_download, .answers = DOWNLOADS,
 	 .summary = "A file as an attachment, or a directory as an archive (format: zip or tar)."},
@@ -124,7 +122,7 @@ const struct route routes[] = {
 	 .run = run_link_create, .answers = "201 " JSON, .summary = LINK_SUMMARY},
 	{"GET", "/links/{secret}", "follow_link", .is_get_only = true, .headers = CONDITIONS " Range If-Range",
 	 .run = run_link, .answers = DOWNLOADS " 404 application/problem+json",
-	 .summary = "What a link is to. A link that works once is used up by it."},
+	 .summary = "What a link leads to. Uses up a link that works once."},
 	{CHANGES("POST", "/v1/workspaces/{workspace}/move", "move_file", "move_file"), .answers = "200 " JSON,
 	 .summary = "Moves or renames a file or directory."},
 	{CHANGES("POST", "/v1/workspaces/{workspace}/copy", "copy_file", "copy_file"), .answers = "200 " JSON,
@@ -136,7 +134,7 @@ const struct route routes[] = {
 	{READS("/v1/workspaces/{workspace}/diff", "diff", "diff", "path from to"),
 	 .summary = "The differences between two revisions."},
 	{CHANGES("POST", "/v1/workspaces/{workspace}/restore", "restore", "restore"), .answers = "200 " JSON,
-	 .summary = "Makes a path what it was after a revision."},
+	 .summary = "Returns a path to its state after a revision."},
 	{CHANGES("POST", "/v1/workspaces/{workspace}/undo", "undo", "undo"), .answers = "200 " JSON,
 	 .summary = "Takes back changes."},
 	{CHANGES("POST", "/v1/workspaces/{workspace}/checkpoints", "checkpoint", "checkpoint"), .answers = "200 " JSON,
@@ -156,7 +154,7 @@ const struct route routes[] = {
 	       "query area kind tags author since until under mode exact archived limit cursor"),
 	 .summary = "The best passages of notes, memory, sessions, knowledge and files."},
 	{READS("/v1/workspaces/{workspace}/prompt", "assemble_prompt", "assemble_prompt", "session max_tokens"),
-	 .summary = "The prompt that the workspace makes for its agent."},
+	 .summary = "The system prompt assembled from the workspace."},
 	/* boards */
 	{READS("/v1/workspaces/{workspace}/boards", "list_boards", "list_boards", NULL),
 	 .summary = "The task boards of the workspace."},
@@ -200,7 +198,7 @@ const struct route routes[] = {
 	 .run = run_item_approval, .answers = "200 " JSON,
 	 .summary = "The user's approval of tools; those that are not named are refused."},
 	{CHANGES("PUT", ITEM "/watch/{thread_id}", "watch_item", "watch_item"), .answers = "200 " JSON,
-	 .summary = "Which events of an item a lane gets as notices."},
+	 .summary = "Sets which events of an item a lane gets as notices."},
 	{READS(ITEM "/journal", "read_journal", "read_journal", "whole"), .summary = "The end of the item's journal."},
 	{CHANGES("POST", ITEM "/journal", "add_journal", "add_journal"), .answers = "201 " JSON,
 	 .summary = "Adds a section to the journal."},
@@ -222,7 +220,7 @@ const struct route routes[] = {
 	 .of_task = true, .run = run_file_delete, .answers = "204 -",
 	 .summary = "Removes a file of the item's /task, or with recursive a directory."},
 	{"GET", ITEM "/preview", "preview_item_file", ACCESS_READ, .query = "path", .of_task = true,
-	 .run = run_file_preview, .answers = "200 " JSON, .summary = "The beginning of a file of /task to show it."},
+	 .run = run_file_preview, .answers = "200 " JSON, .summary = "The beginning of a file of /task, for display."},
 	{"GET", ITEM "/download", "download_item", ACCESS_READ, .query = "path format", .of_task = true,
 	 .headers = CONDITIONS " Range If-Range", .run = run_download, .answers = DOWNLOADS,
 	 .summary = "A file of the item's /task as an attachment, or a directory as an archive."},
@@ -250,7 +248,7 @@ const struct route routes[] = {
 	 .summary = "Removes one of the lane's own files, or with recursive a directory."},
 	{"GET", LANE "/preview", "preview_thread_file", ACCESS_READ, .query = "path", .of_thread = true,
 	 .run = run_file_preview, .answers = "200 " JSON,
-	 .summary = "The beginning of one of the lane's own files to show it."},
+	 .summary = "The beginning of one of the lane's own files, for display."},
 	{READS(BOARD "/notices", "list_notices", "list_notices", "thread_id unread limit cursor"),
 	 .summary = "Notices for the user, or for a lane, newest first, in pages."},
 	{CHANGES("POST", BOARD "/notices", "notify_user", "notify_user"), .answers = "201 " JSON,
@@ -260,30 +258,31 @@ const struct route routes[] = {
 	{"GET", "/v1/workspaces/{workspace}/usage", "usage", ACCESS_READ, .query = "agent since", .run = run_usage,
 	 .answers = "200 " JSON, .summary = "The tokens that an agent used, in all and by model, session and day."},
 	{"GET", "/v1/workspaces/{workspace}/status", "status", ACCESS_READ, .run = run_status, .answers = "200 " JSON,
-	 .summary = "What the agent does by itself: what runs, what is next, what happened, and the tokens of today."},
+	 .summary = "What the agent does on its own: what is running, what comes next, what happened, and today's "
+		    "tokens."},
 	{"GET", "/v1/tokens", "list_tokens", ACCESS_ADMIN, .run = run_token_list, .answers = "200 " JSON,
 	 .summary = "The tokens of this server, without their secrets."},
 	{"POST", "/v1/tokens", "create_token", ACCESS_ADMIN, HTTP_TOOL_BODY_MAX, .body = JSON, .run = run_token_create,
 	 .answers = "201 " JSON,
-	 .summary = "Makes a token: name, access, workspaces, users, expires_days. Its secret is in this answer only."},
+	 .summary = "Creates a token: name, access, workspaces, users, expires_days. Only this answer has its secret."},
 	{"DELETE", "/v1/tokens/{name}", "revoke_token", ACCESS_ADMIN, .run = run_token_revoke,
 	 .answers = "204 - 400 application/problem+json 404 application/problem+json",
 	 .summary = "Revokes a token, named by its id."},
 	/* sessions for AgentScope's console (admin_routes.c); /v1/admin/ is that of the token's workspace */
-	{ADMIN_READS("", "sessions", "limit", run_admin_sessions), .summary = "The conversations, the newest first."},
+	{ADMIN_READS("", "sessions", "limit", run_admin_sessions), .summary = "The conversations, newest first."},
 	{ADMIN_READS("/{session}", "session", "agent", run_admin_session), .summary = "A conversation."},
 	{ADMIN_READS("/{session}/messages", "messages", "limit before agent", run_admin_messages),
 	 .summary = "The last messages of a conversation, in order."},
 	{ADMIN_READS("/{session}/tasks", "tasks", NULL, run_admin_tasks),
 	 .summary = "The to-do list of a conversation."},
 	{ADMIN_READS("/{session}/subagent-tasks", "subagent_tasks", NULL, run_admin_subagent_tasks),
-	 .summary = "What a conversation has given to subagents."},
+	 .summary = "The tasks that a conversation gave to subagents."},
 	{ADMIN_READS("/{session}/plan", "plan", NULL, run_admin_plan),
 	 .summary = "The plan of a conversation, and whether plan mode is on."},
-	{ADMIN_ACTION("undo", "undo"), .summary = "Takes the last turn back, with the changes of its calls."},
-	{ADMIN_ACTION("redo", "redo"), .summary = "Brings back the turn that was taken back last."},
-	{ADMIN_ACTION("abort", "abort"), .summary = "Ends the turn that runs or was cut off."},
-	{ADMIN_ACTION("compact", "compact"), .summary = "Replaces the older part of the conversation by a summary."},
+	{ADMIN_ACTION("undo", "undo"), .summary = "Takes back the last turn and the changes of its calls."},
+	{ADMIN_ACTION("redo", "redo"), .summary = "Brings back the last undone turn."},
+	{ADMIN_ACTION("abort", "abort"), .summary = "Ends the turn that is running or was cut off."},
+	{ADMIN_ACTION("compact", "compact"), .summary = "Replaces the older part of the conversation with a summary."},
 	{ADMIN_ACTION("enter-plan-mode", "enter_plan_mode"), .summary = "Turns plan mode on."},
 	{ADMIN_ACTION("exit-plan-mode", "exit_plan_mode"), .summary = "Turns plan mode off."},
 	/* the same board for clients of Wacht (wacht_routes.c); /ai/projects/ is another name of /ai/actor-projects/ */
@@ -302,7 +301,7 @@ const struct route routes[] = {
 	{WACHT_READS(WACHT_ITEM "/filesystem", "list_files", "path recursive limit cursor " ARCHIVED, run_wacht_list),
 	 .of_task = true, .summary = "A directory of the item's /task."},
 	{WACHT_READS(WACHT_ITEM "/filesystem/file", "preview", "path " ARCHIVED, run_file_preview), .of_task = true,
-	 .summary = "The beginning of a file of /task to show it."},
+	 .summary = "The beginning of a file of /task, for display."},
 	{"GET", WACHT_ITEM "/filesystem/download", "wacht_download", ACCESS_READ, .query = "path " ARCHIVED,
 	 .of_task = true, .headers = CONDITIONS " Range If-Range", .run = run_wacht_download,
 	 .answers = "200 " ANY " 206 " ANY " 304 -", .summary = "The bytes of a file of /task, as an attachment."},
@@ -335,8 +334,8 @@ const struct route routes[] = {
 	{WACHT_READS(THREAD "/messages", "thread_messages", "limit before_id after_id board_item_id",
 		     run_thread_messages),
 	 .of_thread = true,
-	 .summary = "The last messages of a thread's conversation, in order; before_id leads to earlier ones, and "
-		    "board_item_id leaves those that belong to its work on an item."},
+	 .summary = "The last messages of a thread's conversation, in order; before_id gives earlier ones, and "
+		    "board_item_id only those from its work on an item."},
 	{"POST", THREAD "/run", "wacht_run", ACCESS_WRITE, HTTP_FORM_BODY_MAX, .headers = "Accept", .body = JSON,
 	 .of_thread = true, .run = run_thread_run, .answers = "200 " JSON " 200 text/event-stream",
 	 .summary = "Runs the agent of a thread: {\"execution_type\": {\"new_message\": {\"message\", \"files\"?}}}, "

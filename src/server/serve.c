@@ -74,7 +74,7 @@ static int check_names(const struct serve *s, struct exchange *x, struct err *er
 	if (!str_eq_nocase(name, s->opts.host) && !is_listed(s->opts.hosts, s->opts.host_count, name) &&
 	    !(host_is_loopback(s->opts.host) && host_is_loopback(name)))
 		return err_set(err, ERR_DENIED,
-			       "this server is not called \"%.*s\"; start it with --host %.*s if it should be",
+			       "this server does not go by the name \"%.*s\"; start it with --host %.*s to allow it",
 			       STR_ARG(utf8_first(name, 80)), STR_ARG(utf8_first(name, 80)));
 	if (!origin.ptr)
 		return 0;
@@ -82,7 +82,7 @@ static int check_names(const struct serve *s, struct exchange *x, struct err *er
 		cors_allow(x, origin);
 	else if (!str_eq_nocase(origin_host(origin), host))
 		return err_set(err, ERR_DENIED,
-			       "pages of \"%.*s\" may not use this server; start it with --origin if they should",
+			       "pages from \"%.*s\" may not use this server; start it with --origin to allow them",
 			       STR_ARG(utf8_first(origin, 100)));
 	return 0;
 }
@@ -99,8 +99,9 @@ static int authenticate(struct serve *s, struct exchange *x, bool may_wait, bool
 		return 0;
 	}
 	if (!token.ptr)
-		return err_set(err, ERR_UNAUTHENTICATED,
-			       "this server wants a token: Authorization: Bearer TOKEN (stead token create makes one)");
+		return err_set(
+			err, ERR_UNAUTHENTICATED,
+			"this server requires a token: Authorization: Bearer TOKEN (stead token create makes one)");
 	return tokens_check(s->tokens, &ctx, token, may_wait, &call->grant, ret_later, err);
 }
 
@@ -127,7 +128,7 @@ static int authorize(struct exchange *x, struct err *err)
 	struct str user = exchange_header(x, "Stead-User");
 
 	if (call->grant.access < call->route->access)
-		return err_set(err, ERR_DENIED, "this token has the access \"%s\", and this needs \"%s\"",
+		return err_set(err, ERR_DENIED, "this token has \"%s\" access, and this needs \"%s\"",
 			       access_name(call->grant.access), access_name(call->route->access));
 	find_own_workspace(call);
 	if (call->workspace.ptr && !workspace_name_ok(call->workspace)) {
@@ -239,7 +240,7 @@ static int refuse_method(struct exchange *x, struct buf *allowed, struct err *er
 		return err_set(err, ERR_NOT_FOUND,
 			       "there is nothing at this address; /openapi.json lists what there is");
 	buf_lit(allowed, ", OPTIONS");
-	err_set(err, ERR_UNSUPPORTED, "this address takes %.*s", STR_ARG(buf_str(allowed)));
+	err_set(err, ERR_UNSUPPORTED, "this address accepts %.*s", STR_ARG(buf_str(allowed)));
 	if (str_is(x->method, "OPTIONS")) {
 		answer_options(x, buf_str(allowed));
 		return -(int)err->kind;
@@ -302,7 +303,7 @@ static int check_coding(struct exchange *x, struct err *err)
 
 	if (!coding.len || str_eq_nocase(coding, STR("identity")))
 		return 0;
-	err_set(err, ERR_UNSUPPORTED, "a body is taken as it is; send it without Content-Encoding");
+	err_set(err, ERR_UNSUPPORTED, "send the body without Content-Encoding; it is taken as it is");
 	answer_problem(x, 415, err, NULL);
 	return -(int)err->kind;
 }
@@ -494,18 +495,18 @@ static int check_exposure(struct serve *s, struct err *err)
 
 	if (s->opts.is_open && !loopback)
 		return err_set(err, ERR_DENIED,
-			       "serve: --open lets everybody in who can connect, so it is for loopback only; listen on "
-			       "127.0.0.1, or make a token and leave --open out");
+			       "serve: --open lets in everybody who can connect, so it is for loopback only; listen on "
+			       "127.0.0.1, or make a token and leave out --open");
 	if (s->opts.is_open || s->opts.hooks_only)
 		return 0;
 	r = token_any(s->base, &ctx, &any, err);
 	if (r)
 		return r;
 	if (!any && !loopback)
-		return err_set(err, ERR_DENIED,
-			       "serve: others can reach %.*s and there is no token yet; make one first: stead token "
-			       "create",
-			       STR_ARG(s->opts.host));
+		return err_set(
+			err, ERR_DENIED,
+			"serve: others can reach %.*s, and there is no token yet; make one first: stead token create",
+			STR_ARG(s->opts.host));
 	s->unused = !any;
 	return 0;
 }

@@ -73,7 +73,7 @@ static int read_names(struct cli *cli, struct serve_opts *opts, struct err *err)
 		struct str name = host_name(hosts[i]);
 
 		if (!name.len)
-			return err_set(err, ERR_INVALID, "--host is \"%.*s\"; give a name, such as stead.example.org",
+			return err_set(err, ERR_INVALID, "--host is \"%.*s\"; give a name such as stead.example.org",
 				       STR_ARG(utf8_first(hosts[i], 80)));
 		hosts[i] = name;
 	}
@@ -143,15 +143,15 @@ static int run_serve(struct cli *cli, struct err *err)
 
 static const struct option serve_options[] = {
 	{"listen", 0, "HOST:PORT",
-	 .help = "a numeric address and a port; port 0 takes a free one (default: 127.0.0.1:7777)"},
+	 .help = "a numeric address and a port; port 0 picks a free one (default: 127.0.0.1:7777)"},
 	{"agents",
-	 .help = "run the channels, schedules and heartbeats of all workspaces too, as 'stead up --all' does"},
-	{"open", .help = "ask for no token; only on loopback"},
-	{"host", 0, "NAME", .help = "a further name of this server that clients may use; may be repeated"},
-	{"origin", 0, "URL", .help = "a site whose pages may use this server; may be repeated"},
+	 .help = "also run the channels, schedules and heartbeats of all workspaces, as 'stead up --all' does"},
+	{"open", .help = "require no token; only on loopback"},
+	{"host", 0, "NAME", .help = "another name that clients may use for this server; may be repeated"},
+	{"origin", 0, "URL", .help = "a website whose pages may use this server; may be repeated"},
 	TOOLS_OPTIONS,
-	{"structured", .help = "give MCP clients results as data too: for programs, not for models"},
-	{"verbose", 'v', .help = "write one line for each request to standard error"},
+	{"structured", .help = "also return results to MCP clients as data: for programs, not for models"},
+	{"verbose", 'v', .help = "write one line per request to standard error"},
 	{0},
 };
 
@@ -206,7 +206,7 @@ static int want_of(struct cli *cli, struct token_want *want, struct err *err)
 	if (args_has(&cli->args, "workspace") || args_has(&cli->args, "user"))
 		return err_set(
 			err, ERR_INVALID,
-			"token create: say with --for which workspaces the token is for, and with --as which users");
+			"token create: say which workspaces the token is for with --for, and which users with --as");
 	return 0;
 }
 
@@ -227,7 +227,7 @@ static int run_token_create(struct cli *cli, struct err *err)
 		return r;
 	print_token(cli, token);
 	output_printf(&cli->out, "%.*s\n", STR_ARG(jv_get_str(token, "token")));
-	fputs("stead: this is the only time that the token is shown\n", stderr);
+	fputs("stead: the token is shown only this once\n", stderr);
 	return 0;
 }
 
@@ -274,33 +274,34 @@ static const struct action token_actions[] = {
 };
 
 static const struct option token_options[] = {
-	{"access", 0, "ACCESS", .help = "create: what it allows: read, write (default) or admin",
+	{"access", 0, "ACCESS", .help = "create: the access: read, write (default) or admin",
 	 .words = "read write admin"},
-	{"for", 0, "WORKSPACE", .help = "create: a workspace that it is for (default: all); may be repeated",
+	{"for", 0, "WORKSPACE", .help = "create: a workspace that it may use (default: all); may be repeated",
 	 .complete = COMPLETE_WORKSPACE},
 	{"as", 0, "USER", .help = "create: a user that it may act as, '*' for any (default: none); may be repeated"},
-	{"expires", 0, "DAYS", .help = "create: it ends after so many days (default: never)", .min = 1,
+	{"expires", 0, "DAYS", .help = "create: expire after this many days (default: never)", .min = 1,
 	 .max = EXPIRES_MAX},
 	{0},
 };
 
 const struct command server_commands[] = {
-	{"serve", "serve all workspaces of the store over HTTP", TOPIC_TOOLS, .run = run_serve,
+	{"serve", "serve all workspaces in the store over HTTP", TOPIC_TOOLS, .run = run_serve,
 	 .options = serve_options,
-	 .about = "Serves files, tools, events and MCP over HTTP until it gets SIGTERM or Ctrl-C. Prints one line\n"
-		  "with its address when it is ready. Clients send a token (see 'stead token'); with --open, for\n"
-		  "trying it out on your own machine, they need none. docs/server.md describes the routes. --tools\n"
-		  "and --read-only are about the tools that MCP clients get, as for 'stead mcp'.\n",
+	 .about = "Serves files, tools, events and MCP over HTTP until SIGTERM or Ctrl-C. Prints a line with its\n"
+		  "address when it is ready. Clients send a token (see 'stead token'); with --open, which is for\n"
+		  "trying it on your own machine, they need none. docs/server.md describes the routes. --tools and\n"
+		  "--read-only choose the tools that MCP clients get, as in 'stead mcp'.\n",
 	 .examples = "stead serve --open\n  on http://127.0.0.1:7777, for this machine only\n"
 		     "stead serve --listen 0.0.0.0:7777 --host stead.example.org\n"
-		     "  for others, with tokens; put a proxy with TLS before it\n"},
-	{"token", "make, list and revoke tokens for 'stead serve'", TOPIC_TOOLS, .actions = token_actions,
+		     "  for others, with tokens; put a TLS proxy in front of it\n"},
+	{"token", "create, list and revoke tokens for 'stead serve'", TOPIC_TOOLS, .actions = token_actions,
 	 .options = token_options,
-	 .about = "A token says which workspaces its holder may use, as which users, and for what: read; write,\n"
-		  "which includes read; or admin, which also makes workspaces and sees the server's numbers. It\n"
-		  "is shown once; the store keeps a hash. A server refuses a revoked token within a second.\n",
-	 .examples =
-		 "stead token create ci --for research --access read --expires 30\n  for one workspace, for 30 days\n"
-		 "stead token revoke 0f1e2d3c4b5a6978\n  end it\n"},
+	 .about = "A token says which workspaces its holder may use, as which users, and with what access: read;\n"
+		  "write, which includes read; or admin, which can also create workspaces and read the server's\n"
+		  "metrics. It is shown once; the store keeps only a hash. Servers refuse a revoked token within a\n"
+		  "second.\n",
+	 .examples = "stead token create ci --for research --access read --expires 30\n"
+		     "  one workspace, 30 days\n"
+		     "stead token revoke 0f1e2d3c4b5a6978\n  end it\n"},
 	{0},
 };

@@ -444,7 +444,7 @@ static void start_turn(struct exchange *x, struct str session, struct str text, 
 	struct err err;
 
 	if (!turns_begin(serve->turns)) {
-		err_set(&err, ERR_UNAVAILABLE, "too many turns run at once; try again later");
+		err_set(&err, ERR_UNAVAILABLE, "too many turns are running; try again later");
 		answer_error(x, &err);
 		return;
 	}
@@ -471,7 +471,7 @@ void start_replay(struct exchange *x, const struct replay_opts *opts)
 	struct err err;
 
 	if (!turns_begin(serve->turns)) {
-		err_set(&err, ERR_UNAVAILABLE, "too many turns run at once; try again later");
+		err_set(&err, ERR_UNAVAILABLE, "too many turns are running; try again later");
 		answer_error(x, &err);
 		return;
 	}
@@ -503,10 +503,10 @@ void start_thread_turn(struct exchange *x, struct str thread, struct str text)
 	int r = runs ? 0 : agent_turn_runs(call->tenant->ws, &ctx, thread, &runs, &err);
 
 	if (r == 0 && runs)
-		r = err_set(&err, ERR_CONFLICT, "the thread %.*s runs; wait until it is idle, or cancel it",
+		r = err_set(&err, ERR_CONFLICT, "the thread %.*s is running; wait until it is idle, or cancel it",
 			    STR_ARG(thread));
 	else if (r == 0 && !turns_begin(call->serve->turns))
-		r = err_set(&err, ERR_UNAVAILABLE, "too many turns run at once; try again later");
+		r = err_set(&err, ERR_UNAVAILABLE, "too many turns are running; try again later");
 	if (r) {
 		answer_error(x, &err);
 		return;
@@ -539,9 +539,9 @@ void run_message(struct exchange *x)
 	for (const struct jv_member *m = r ? NULL : jv_first(body); m && r == 0; m = m->next)
 		if (!str_is(m->key, "tools") && (!str_is(m->key, "text") || m->value->type != JV_STR))
 			r = err_set(&err, ERR_INVALID,
-				    "the body is {\"text\": \"…\", \"tools\": […]}, and has nothing else");
+				    "the body must be {\"text\": \"…\", \"tools\": […]}, and nothing else");
 	if (r == 0 && (!session.len || session.len > PATH_NAME_MAX))
-		r = err_set(&err, ERR_INVALID, "the name of a session has 1 to %zu bytes", PATH_NAME_MAX);
+		r = err_set(&err, ERR_INVALID, "the name of a session must have 1 to %zu bytes", PATH_NAME_MAX);
 	if (r == 0)
 		r = agent_key_check(exchange_header(x, "Idempotency-Key"), &err);
 	if (r)
@@ -638,7 +638,8 @@ void run_approval_decide(struct exchange *x)
 	decision.id = r ? STR_NONE : jv_get_str(body, "id");
 	decision.approves = str_is(word, "approve");
 	if (r == 0 && !decision.approves && !str_is(word, "deny"))
-		r = err_set(&err, ERR_INVALID, "the body is {\"id\": \"…\", \"decision\": \"approve\"} or \"deny\"");
+		r = err_set(&err, ERR_INVALID,
+			    "the body must be {\"id\": \"…\", \"decision\": \"approve\"} or \"deny\"");
 	if (r == 0)
 		r = agent_decide(call->tenant->ws, &ctx, &decision, &err);
 	if (r)
@@ -675,7 +676,8 @@ void run_host_answer(struct exchange *x)
 	int r = body_json(x, &body, &err);
 
 	if (r == 0 && (!jv_get_str(body, "id").len || !jv_get(body, "text") || jv_get(body, "text")->type != JV_STR))
-		r = err_set(&err, ERR_INVALID, "the body is {\"id\": \"…\", \"text\": \"…\", \"is_error\": false}");
+		r = err_set(&err, ERR_INVALID,
+			    "the body must be {\"id\": \"…\", \"text\": \"…\", \"is_error\": false}");
 	if (r == 0) {
 		pthread_mutex_lock(&turns->lock);
 		r = host_tools_answer(host_of(x, turns), jv_get_str(body, "id"), jv_get_str(body, "text"),

@@ -227,7 +227,7 @@ static int list_names(struct exchange *x, struct str **ret_names, size_t *ret_co
 		r = store_list(call->serve->base, &ctx, WPATH_ROOT, &req, &page, err);
 	if (r == 0 && page.next.ptr)
 		r = err_set(err, ERR_TOO_LARGE,
-			    "there are more than %d workspaces to look for the thread in; use a token for fewer, or "
+			    "there are more than %d workspaces to search for the thread; use a token for fewer, or "
 			    "/v1/workspaces/NAME/boards/main/threads/ID",
 			    SERVER_THREAD_WORKSPACES);
 	for (size_t i = 0; r == 0 && i < page.count; i++)
@@ -241,8 +241,7 @@ static int no_thread(struct str thread, struct err *err)
 {
 	return err_set(
 		err, ERR_NOT_FOUND,
-		"there is no thread \"%.*s\" in the workspaces that the token is for; check the id, or use a token "
-		"for its workspace",
+		"there is no thread \"%.*s\" in the token's workspaces; check the id, or use a token for its workspace",
 		STR_ARG(utf8_first(thread, 40)));
 }
 

@@ -102,14 +102,14 @@ static struct jv *names(struct arena *arena, const struct str *list, size_t coun
 static int check_want(const struct token_want *want, struct err *err)
 {
 	if (!utf8_valid(want->name) || want->name.len > 200)
-		return err_set(err, ERR_INVALID, "the name of a token is a text of at most 200 bytes");
+		return err_set(err, ERR_INVALID, "the name of a token must be text of at most 200 bytes");
 	for (size_t i = 0; i < want->workspace_count; i++)
 		if (!workspace_name_ok(want->workspaces[i]))
 			return err_set(err, ERR_INVALID, "\"%.*s\" cannot be the name of a workspace",
 				       STR_ARG(utf8_first(want->workspaces[i], 80)));
 	for (size_t i = 0; i < want->user_count; i++)
 		if (!want->users[i].len || !utf8_valid(want->users[i]) || want->users[i].len > 200)
-			return err_set(err, ERR_INVALID, "the name of a user is a text of 1 to 200 bytes");
+			return err_set(err, ERR_INVALID, "the name of a user must be text of 1 to 200 bytes");
 	return 0;
 }
 
@@ -280,7 +280,7 @@ static bool same_in_constant_time(struct str a, struct str b)
 static int refuse(struct err *err)
 {
 	return err_set(err, ERR_UNAUTHENTICATED,
-		       "this token is not known, was revoked or has expired; make one with: stead token create");
+		       "this token is unknown, was revoked or has expired; make one with: stead token create");
 }
 
 static const struct jv *copy_names(struct arena *arena, const struct jv *list)

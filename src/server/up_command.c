@@ -127,7 +127,7 @@ static int run_up(struct cli *cli, struct err *err)
 	}
 	pthread_mutex_lock(&show.lock); /* the first events are being printed already */
 	if (!cli->json)
-		output_printf(&cli->out, "running %s; Ctrl-C stops\n",
+		output_printf(&cli->out, "running %s; stop with Ctrl-C\n",
 			      opts.count ? arena_cstr(cli->ctx.arena, names.len ? names : STR("default"))
 					 : "all workspaces");
 	output_flush(&cli->out);
@@ -140,28 +140,28 @@ static int run_up(struct cli *cli, struct err *err)
 }
 
 static const struct option up_options[] = {
-	{"all", .help = "every workspace of the store, and those that are made later"},
+	{"all", .help = "every workspace in the store, including those created later"},
 	{"model", 'm', "MODEL", .env = "STEAD_MODEL",
-	 .help = "PROVIDER:MODEL for all of them (default: model of each agent.yaml)"},
+	 .help = "PROVIDER:MODEL for all of them (default: model in each agent.yaml)"},
 	{"listen", 0, "HOST:PORT",
-	 .help = "take the requests of services to channels (docs/channels.md); port 0 takes a free one"},
+	 .help = "accept requests from services to channels (docs/channels.md); port 0 picks a free one"},
 	{"host", 0, "NAME",
-	 .help = "with --listen: a further name of this server that services may use; may be repeated"},
-	{"base-url", 0, "URL", .help = "a server that speaks as the provider does"},
+	 .help = "with --listen: another name that services may use for this server; may be repeated"},
+	{"base-url", 0, "URL", .help = "another server that speaks the provider's protocol"},
 	{0},
 };
 
 const struct command up_commands[] = {
-	{"up", "run channels, schedules and heartbeats until it is stopped", TOPIC_AGENT, .run = run_up,
+	{"up", "run channels, schedules and heartbeats until you stop it", TOPIC_AGENT, .run = run_up,
 	 .options = up_options,
-	 .about = "Runs the channels, the schedules (crons/, and those that agents made) and the heartbeats of\n"
-		  "workspaces in the foreground. -w takes names separated by commas, or all. A due time runs\n"
-		  "once, however many of these processes share a store. A run that is cut off goes on when one of\n"
-		  "them starts again. A changed agent.yaml, .env, crons/ or stead.yaml is noticed within a minute.\n",
-	 .examples =
-		 "stead up -w research\n  one workspace\nstead up --all --store disk:/srv/agents\n  all of a store\n"
-		 "stead up --all --listen 127.0.0.1:7777\n  with channels that services post to\n"
-		 "stead up -c stead.yaml -w research,helper\n  two of a deployment, with what its stead.yaml sets for "
-		 "all\n"},
+	 .about = "Runs the channels, heartbeats and schedules (crons/, and those that agents made) of workspaces\n"
+		  "in the foreground. -w takes names separated by commas, or all. Each due time runs once, however\n"
+		  "many of these processes share a store. A run that was cut off continues when one of them starts\n"
+		  "again. Changes to agent.yaml, .env, crons/ or stead.yaml take effect within a minute.\n",
+	 .examples = "stead up -w research\n  one workspace\n"
+		     "stead up --all --store disk:/srv/agents\n  all workspaces in a store\n"
+		     "stead up --all --listen 127.0.0.1:7777\n  with channels that other services post to\n"
+		     "stead up -c stead.yaml -w research,helper\n"
+		     "  two workspaces of a deployment, with its settings for all\n"},
 	{0},
 };

@@ -14,7 +14,7 @@ static int part_path(struct exchange *x, struct wpath dir, const struct part *pa
 	struct str name = part->filename;
 
 	if (!name.len || name.ptr[0] == '/')
-		return err_set(err, ERR_INVALID, "a file of the form has no name that can be used; give it one");
+		return err_set(err, ERR_INVALID, "a file of the form has no usable name; give it one");
 	if (!wpath_is_root(dir))
 		name = arena_printf(x->arena, "%.*s/%.*s", STR_ARG(dir.s), STR_ARG(name));
 	return wpath_parse(name, ret, err); /* strict: no "." or "..", so it is below `dir` */
@@ -73,8 +73,7 @@ void run_files_post(struct exchange *x)
 
 	if (!boundary.ptr)
 		r = err_set(&err, ERR_INVALID,
-			    "several files are sent as multipart/form-data; PUT the address of a file to send one as "
-			    "it is");
+			    "send several files as multipart/form-data, or PUT one to its own address");
 	if (r == 0)
 		r = body_map(x, &body, &err);
 	if (r == 0)

@@ -304,7 +304,7 @@ static int add_file(struct exchange *x, const struct jv *file, struct buf *text,
 	name = name.len ? name : jv_get_str(file, "filename");
 	content = content.len ? content : jv_get_str(file, "data");
 	if (!name.len || !base64_decode(x->arena, content, &bytes))
-		return err_set(err, ERR_INVALID, "a file is {\"name\", \"content\"}, with its bytes as base64");
+		return err_set(err, ERR_INVALID, "a file must be {\"name\", \"content\"}, with its bytes as base64");
 	source.bytes = bytes.ptr ? bytes : STR("");
 	r = board_thread_attach(call_of(x)->tenant->ws, &ctx, call_of(x)->board, thread_of(x), name, &source, &path,
 				err);
@@ -327,9 +327,9 @@ static void run_new_message(struct exchange *x, const struct jv *message)
 	if (!said.len && !jv_count(files))
 		r = err_set(&err, ERR_INVALID, "new_message needs a message");
 	if (r == 0 && jv_count(files) > FILES_MAX)
-		r = err_set(&err, ERR_TOO_LARGE, "a message has at most %d files", FILES_MAX);
+		r = err_set(&err, ERR_TOO_LARGE, "a message may have at most %d files", FILES_MAX);
 	if (r == 0 && turns_has(call_of(x)->serve->turns, call_of(x)->tenant, thread_of(x)))
-		r = err_set(&err, ERR_CONFLICT, "the thread runs; wait until it is idle, or cancel it");
+		r = err_set(&err, ERR_CONFLICT, "the thread is running; wait until it is idle, or cancel it");
 	if (r == 0 && jv_count(files))
 		buf_lit(&text, "\n\nFiles of this message:");
 	for (const struct jv_member *m = r ? NULL : jv_first(files); m && r == 0; m = m->next)
@@ -414,8 +414,8 @@ void run_thread_run(struct exchange *x)
 	}
 	if (r == 0 && count != 1)
 		r = err_set(&err, ERR_INVALID,
-			    "the body is {\"execution_type\": {\"new_message\": {\"message\": \"…\"}}}, or has "
-			    "approval_response or cancel in place of new_message");
+			    "the body must be {\"execution_type\": {\"new_message\": {\"message\": \"…\"}}}, or has "
+			    "approval_response or cancel instead of new_message");
 	if (r)
 		answer_error(x, &err);
 	else if (given[0] || given[1])

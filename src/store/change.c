@@ -43,14 +43,14 @@ static int change_once(struct store *s, struct ctx *ctx, struct wpath path, cons
 	if (r || c->dry_run || !ret_after->ptr)
 		return r;
 	if (ret_after->len > c->max)
-		return err_set(err, ERR_TOO_LARGE, "edit " ERR_PATH_BARE ": the file would have more than %zu bytes",
+		return err_set(err, ERR_TOO_LARGE, "edit " ERR_PATH_BARE ": the file would exceed %zu bytes",
 			       STR_ARG(path.s), c->max);
 	same.version = ret_stat->version;
 	r = store_write(s, ctx, path, *ret_after, same, ret_stat, err);
 	*ret_lost = r == -ERR_EXISTS || r == -ERR_CONFLICT;
-	return r == -ERR_EXISTS
-		       ? err_set(err, ERR_CONFLICT, "write " ERR_PATH_BARE ": another writer made it", STR_ARG(path.s))
-		       : r;
+	return r == -ERR_EXISTS ? err_set(err, ERR_CONFLICT, "write " ERR_PATH_BARE ": another writer created it",
+					  STR_ARG(path.s))
+				: r;
 }
 
 int store_change(struct store *s, struct ctx *ctx, struct wpath path, const struct store_change *change,

@@ -56,7 +56,7 @@ static int copy_pull(void *arg, void *buf, size_t cap, size_t *ret_len, struct e
 	if (r)
 		return r;
 	if (!str_eq(stat.version, c->version))
-		return err_set(err, ERR_CONFLICT, ERR_PATH " changed while it was copied; copy it again",
+		return err_set(err, ERR_CONFLICT, ERR_PATH " changed while it was being copied; copy it again",
 			       STR_ARG(c->path.s));
 	c->offset += piece.len;
 	*ret_len = piece.len;

@@ -82,7 +82,7 @@ struct journal_add {
 
 struct journal_added {
 	struct store_stat stat; /* write, append, move: the file */
-	bool overtaken; /* on ERR_CONFLICT: entry after + 1 exists already. False: the file's condition failed */
+	bool overtaken; /* on ERR_CONFLICT: entry after + 1 already exists. False: the file's condition failed */
 	size_t failed;  /* of a group whose change was refused: the item */
 	struct journal_page news; /* when overtaken: the entries that were missed, if the store reported them at once;
 				     may be empty */

@@ -195,9 +195,7 @@ void lease_destroy(struct lease *lease)
 static int check_want(const struct lease_want *want, struct err *err)
 {
 	if (!wpath_name_ok(want->name))
-		return err_set(err, ERR_INVALID,
-			       "\"%.*s\" cannot be the name of a lease; use letters, digits, '-' and "
-			       "'_'",
+		return err_set(err, ERR_INVALID, "\"%.*s\" is not a valid lease name; use letters, digits, '-' and '_'",
 			       STR_ARG(utf8_first(want->name, 80)));
 	if (!want->holder.len || want->holder.len > LEASE_HOLDER_MAX || !utf8_valid(want->holder))
 		return err_set(err, ERR_INVALID, "the holder of a lease needs a name of 1 to %zu bytes",
@@ -373,7 +371,7 @@ int lease_show(struct store *leases, struct ctx *ctx, struct str name, struct le
 	int r = 0;
 
 	if (!wpath_name_ok(name))
-		r = err_set(err, ERR_INVALID, "\"%.*s\" cannot be the name of a lease", STR_ARG(utf8_first(name, 80)));
+		r = err_set(err, ERR_INVALID, "\"%.*s\" is not a valid lease name", STR_ARG(utf8_first(name, 80)));
 	if (!r)
 		r = read_record(leases, ctx, name, &record, err);
 	if (!r && !record.exists)

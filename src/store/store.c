@@ -301,7 +301,7 @@ static int check_two_paths(enum store_op op, struct wpath from, struct wpath to,
 		return err_set(err, ERR_INVALID, "%s " ERR_PATH_BARE ": the target " ERR_PATH " %s",
 			       store_op_info[op].name, STR_ARG(from.s), STR_ARG(to.s),
 			       from.s.len == to.s.len  ? "is the same; choose another name"
-			       : from.s.len < to.s.len ? "is inside of it; choose a place outside"
+			       : from.s.len < to.s.len ? "is inside it; choose a place outside"
 						       : "contains it; choose a place outside");
 	return 0;
 }
@@ -385,7 +385,7 @@ static int check_items(const struct journal_add *add, struct err *err)
 	}
 	if (r == 0 && (add->item_count == 0 || add->item_count > JOURNAL_GROUP_MAX || bytes > JOURNAL_GROUP_BYTES))
 		r = err_set(err, ERR_TOO_LARGE,
-			    "a group has %zu changes and %zu bytes; 1 to %d changes and %zu bytes are made in one step",
+			    "the group has %zu changes and %zu bytes; one step takes 1 to %d changes and %zu bytes",
 			    add->item_count, bytes, JOURNAL_GROUP_MAX, (size_t)JOURNAL_GROUP_BYTES);
 	return r;
 }
@@ -406,7 +406,7 @@ int store_journal_add(struct store *s, struct ctx *ctx, struct wpath journal, st
 	if (r == 0 && add->change == JOURNAL_GROUP)
 		r = check_items(add, err);
 	if (r == 0 && add->bytes.len > JOURNAL_ENTRY_MAX)
-		r = err_set(err, ERR_TOO_LARGE, "a journal entry has %zu bytes, at most %zu are allowed",
+		r = err_set(err, ERR_TOO_LARGE, "a journal entry has %zu bytes; at most %zu are allowed",
 			    add->bytes.len, JOURNAL_ENTRY_MAX);
 	*ret_added = (struct journal_added){0};
 	return r ? r : dispatch(s, ctx, &c, err);
@@ -504,12 +504,12 @@ bool store_owner_eq(struct store_owner a, struct store_owner b)
 int store_cond_check(struct store_cond cond, bool exists, struct str version, struct err *err)
 {
 	if (cond.kind == STORE_ABSENT && exists)
-		return err_set(err, ERR_EXISTS, "it exists already; overwrite it on purpose, or choose another name");
+		return err_set(err, ERR_EXISTS, "it already exists; overwrite it on purpose, or choose another name");
 	if (cond.kind == STORE_VERSION && !exists)
 		return err_set(err, ERR_CONFLICT, "it was removed since it was read; look again before you decide");
 	if (cond.kind == STORE_VERSION && !str_eq(cond.version, version))
 		return err_set(err, ERR_CONFLICT,
-			       "it changed since it was read (it is version %.*s, not %.*s); read again",
+			       "it changed since it was read (now version %.*s, not %.*s); read again",
 			       STR_ARG(version), STR_ARG(cond.version));
 	return cond.still ? cond.still(cond.arg, err) : 0;
 }

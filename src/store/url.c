@@ -47,7 +47,7 @@ int store_open_url_within(struct str url, const struct env *env, const struct ct
 		return store_mysql_open(url, env, limits, ret_store, err);
 	arena = arena_new();
 	err_set(err, ERR_UNSUPPORTED,
-		"cannot open the store \"%.*s\": this build has \"disk:DIR\", \"memory:\", \"s3://…\", \"r2://…\", "
+		"cannot open the store \"%.*s\"; this build knows \"disk:DIR\", \"memory:\", \"s3://…\", \"r2://…\", "
 		"\"redis://…\", \"rediss://…\", \"redis+unix://…\", \"postgres://…\", \"mysql://…\" and "
 		"\"mariadb://…\"",
 		STR_ARG(utf8_first(store_url_shown(arena, url), 200)));

@@ -87,8 +87,8 @@ static int parse_item(const struct field *field, struct str item, uint64_t *bits
 		if (!step.len || step.len > 3 || !str_to_i64(step, &by) || by < 1)
 			return wrong(field, item, "has a step that is not a number of at least 1", err);
 		if (by > field->most - field->least + 1)
-			return wrong(field, item,
-				     "has a step that is larger than the field, which starts again each time", err);
+			return wrong(field, item, "has a step that is larger than the field, so it would never repeat",
+				     err);
 	}
 	if (!str_is(range, "*")) {
 		struct str high = range;

@@ -245,5 +245,5 @@ void diff_unified(struct arena *arena, struct str before, struct str after, stru
 		}
 	}
 	if (p.left_out)
-		buf_printf(out, "[%llu more lines of the difference are left out]\n", (unsigned long long)p.left_out);
+		buf_printf(out, "[%llu more lines of the diff are left out]\n", (unsigned long long)p.left_out);
 }

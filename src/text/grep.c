@@ -216,8 +216,7 @@ static int too_much(struct err *err)
 {
 	return err_set(
 		err, ERR_INVALID,
-		"the pattern takes too much work: it repeats what is repeated already, or looks ahead or back too "
-		"far; simplify it");
+		"the pattern takes too much work: it nests repetitions, or looks ahead or back too far; simplify it");
 }
 
 /* Whether a match begins in [from, last]. */

@@ -131,7 +131,7 @@ static bool unescape(struct parser *p, const char *from, const char *end, struct
 		from++;
 		to = put_escape(to, &from, end);
 		if (!to) {
-			fail(p, slash, "this is not an escape of JSON");
+			fail(p, slash, "this is not a JSON escape");
 			return false;
 		}
 	}
@@ -354,7 +354,7 @@ static int refuse(const struct parser *p, struct err *err)
 	struct str rest;
 
 	if (!p->why)
-		return err_set(err, ERR_INVALID, "the JSON text nests deeper than %d levels; flatten it",
+		return err_set(err, ERR_INVALID, "the JSON text is nested more than %d levels deep; flatten it",
 			       JSON_DEPTH_MAX);
 	for (const char *at = line; at < p->at; at++) {
 		if (*at == '\n') {

@@ -458,7 +458,7 @@ static int check_branches(struct walk *w, const struct jv *schema, const struct 
 	if (fits == 1)
 		return 0;
 	if (fits > 1)
-		return wrong_value(w, schema, value, place, "it fits more than one of the forms allowed here");
+		return wrong_value(w, schema, value, place, "it matches more than one of the forms allowed here");
 	if (by_type == 1 && (value->type == JV_OBJECT || value->type == JV_ARRAY))
 		return check(w, likely, value, place);
 	return wrong_value(w, schema, value, place, NULL);
@@ -589,7 +589,7 @@ static int check(struct walk *w, const struct jv *schema, const struct jv *value
 	if (!schema || schema->type == JV_BOOL)
 		return schema && !schema->u.b ? wrong_value(w, schema, value, place, "nothing is allowed here") : 0;
 	if (w->depth >= DEPTH_MAX)
-		return wrong_value(w, schema, value, place, "it nests too deep");
+		return wrong_value(w, schema, value, place, "it is nested too deeply");
 	w->depth++;
 	r = check_keywords(w, schema, value, place);
 	w->depth--;
@@ -699,10 +699,10 @@ static int compile_rule(const struct jv *root, const struct jv *schema, const st
 	enum keyword keyword = keyword_find(m->key);
 
 	if (keyword == KW_NONE)
-		return err_set(err, ERR_UNSUPPORTED, "schema: the keyword \"%.*s\" is not checked here; leave it out",
+		return err_set(err, ERR_UNSUPPORTED, "schema: the keyword \"%.*s\" is not supported; leave it out",
 			       STR_ARG(m->key));
 	if (!rule_is_well_formed(keyword, root, schema, m->value))
-		return err_set(err, ERR_INVALID, "schema: the value of \"%.*s\" is not one that this keyword takes",
+		return err_set(err, ERR_INVALID, "schema: the value of \"%.*s\" is not valid for this keyword",
 			       STR_ARG(m->key));
 	if (keyword == KW_PROPERTIES || keyword == KW_DEFS || keyword == KW_ONE_OF || keyword == KW_ANY_OF)
 		return compile_each(root, m->value, depth, err);
@@ -716,9 +716,9 @@ static int compile(const struct jv *root, const struct jv *schema, unsigned dept
 	if (schema->type == JV_BOOL)
 		return 0;
 	if (schema->type != JV_OBJECT)
-		return err_set(err, ERR_INVALID, "schema: a schema is an object, true or false");
+		return err_set(err, ERR_INVALID, "schema: a schema must be an object, true or false");
 	if (depth > JSON_DEPTH_MAX)
-		return err_set(err, ERR_INVALID, "schema: it nests deeper than %d levels", JSON_DEPTH_MAX);
+		return err_set(err, ERR_INVALID, "schema: it is nested more than %d levels deep", JSON_DEPTH_MAX);
 	for (const struct jv_member *m = jv_first(schema); m; m = m->next) {
 		int r = compile_rule(root, schema, m, depth + 1, err);
 

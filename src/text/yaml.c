@@ -259,7 +259,7 @@ static int mapping_key(struct reader *reader, struct fy_event *event, struct str
 	if (r)
 		return r;
 	if (str_is(*ret, "<<") && event->scalar.value && fy_token_scalar_style(event->scalar.value) == FYSS_PLAIN)
-		return refuse(reader, line, "merge keys (\"<<\") are not expanded; write the keys out");
+		return refuse(reader, line, "merge keys (\"<<\") are not supported; write the keys out");
 	return charge(reader, line, NODE_COST + ret->len);
 }
 
@@ -282,7 +282,7 @@ static int refuse_duplicates(struct reader *reader, const struct jv *object)
 	qsort(sorted, n, sizeof *sorted, member_cmp);
 	for (size_t i = 1; i < n; i++)
 		if (str_eq(sorted[i - 1]->key, sorted[i]->key))
-			return refuse(reader, sorted[i]->key_line, "the key \"%.*s\" occurs for the second time",
+			return refuse(reader, sorted[i]->key_line, "the key \"%.*s\" occurs twice",
 				      STR_ARG(utf8_first(sorted[i]->key, 100)));
 	return 0;
 }
@@ -362,7 +362,7 @@ static int collection(struct reader *reader, struct fy_event *event, unsigned de
 	int r;
 
 	if (depth >= JSON_DEPTH_MAX)
-		return refuse(reader, line, "the document nests deeper than %d levels", JSON_DEPTH_MAX);
+		return refuse(reader, line, "the document is nested more than %d levels deep", JSON_DEPTH_MAX);
 	*ret = is_map ? jv_object(reader->arena) : jv_array(reader->arena);
 	(*ret)->line = line & 0x7fffffffU;
 	r = charge(reader, line, NODE_COST);
@@ -380,7 +380,7 @@ static int node(struct reader *reader, struct fy_event *event, unsigned depth, s
 	if (event->type == FYET_ALIAS)
 		return alias(reader, event, ret);
 	if (tag)
-		return refuse(reader, line_of(event), "the tag %.*s is not read; leave it out",
+		return refuse(reader, line_of(event), "the tag %.*s is not supported; leave it out",
 			      STR_ARG(utf8_first(token_text(reader, tag), 100)));
 	if (event->type == FYET_SCALAR)
 		r = scalar(reader, event, ret);
@@ -407,7 +407,7 @@ static int document(struct reader *reader, struct jv **ret)
 			return -ERR_INVALID;
 		type = event->type;
 		if (type == FYET_DOCUMENT_START && seen)
-			r = refuse(reader, line_of(event), "a second document begins; only one is read");
+			r = refuse(reader, line_of(event), "a second document begins; only one is allowed");
 		else if (type == FYET_DOCUMENT_START)
 			seen = true;
 		else if (type != FYET_STREAM_START && type != FYET_STREAM_END && type != FYET_DOCUMENT_END)

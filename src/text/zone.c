@@ -377,7 +377,7 @@ static bool is_name(struct str name)
 static int unknown(struct str name, struct err *err)
 {
 	return err_set(err, ERR_NOT_FOUND,
-		       "there is no time zone \"%.*s\"; give a name such as \"Europe/Berlin\", an offset such as "
+		       "there is no time zone \"%.*s\"; use a name such as \"Europe/Berlin\", an offset such as "
 		       "\"+02:00\", or \"UTC\"",
 		       STR_ARG(utf8_first(name, ZONE_NAME_MAX)));
 }

@@ -494,7 +494,7 @@ static int unknown_tool(const struct toolset *set, struct str name, struct err *
 				       w.tool->setup);
 	if (has_tool(set->dialect, name, &needs_home) && needs_home && workspace_files_are_own(set->ws))
 		return err_set(err, ERR_NOT_FOUND,
-			       "the tool \"%.*s\" is for a workspace, not for a directory that was opened with --files",
+			       "the tool \"%.*s\" works in a workspace, not in a directory opened with --files",
 			       STR_ARG(name));
 	if (has_tool(set->dialect, name, &needs_home))
 		return err_set(err, ERR_NOT_FOUND,

@@ -272,7 +272,7 @@ static const struct {
 	{"heartbeat", NULL},
 	{"lanes", NULL},
 	{"lanes.cron_concurrency", "a process runs up to 64 schedules at once"},
-	{"lanes.subagent_concurrency", "say how many with \"subagents.max_running\""},
+	{"lanes.subagent_concurrency", "set the number with \"subagents.max_running\""},
 	{"lifecycle.notify_auto_compact", "a summary in the middle of a conversation changes nothing for people"},
 	{"logging", NULL},
 	{"memory.embedding", "search by meaning is set up with \"embedding\""},
@@ -283,7 +283,7 @@ static const struct {
 	{"session_ttl_minutes", NULL},
 	{"tool_offload.include_metadata", "the file of a parked result always says where the result came from"},
 	{"workspace_config", "say where workspaces are stored with --store, STEAD_STORE or stead.yaml"},
-	{"workspace_tools", "choose among the tools that are offered with \"tools.allow\" and \"tools.deny\""},
+	{"workspace_tools", "choose the offered tools with \"tools.allow\" and \"tools.deny\""},
 };
 
 /* The member that a dotted key leads to; NULL: there is none. `through`: looked for below this member of each level. */

@@ -301,7 +301,7 @@ static int add_own_files(struct ctx *ctx, const struct workspace_stores *place, 
 
 	if (r) {
 		store_destroy(past);
-		return err_prefix(err, "the fork is one of the directory \"%.*s\"",
+		return err_prefix(err, "the fork belongs to the directory \"%.*s\"",
 				  STR_ARG(utf8_first(info->dir, 200)));
 	}
 	mount.store = past_new(revisions, !known, info->dir_revision);
@@ -345,7 +345,7 @@ int fork_open_raw(struct ctx *ctx, const struct workspace_stores *place, struct 
 
 static int is_taken(struct str name, struct err *err)
 {
-	return err_set(err, ERR_EXISTS, "the workspace \"%.*s\" exists already; choose another name", STR_ARG(name));
+	return err_set(err, ERR_EXISTS, "the workspace \"%.*s\" already exists; choose another name", STR_ARG(name));
 }
 
 static int check_new(struct workspace *ws, struct ctx *ctx, struct str name, struct err *err)
@@ -356,7 +356,7 @@ static int check_new(struct workspace *ws, struct ctx *ctx, struct str name, str
 		return workspace_bad_name(name, err);
 	if (workspace_files_are_own(ws) && workspace_part(ws).s.len)
 		return err_set(err, ERR_UNSUPPORTED,
-			       "a fork of a directory of your own belongs to no user; leave --user out");
+			       "a fork of one of your directories belongs to no user; leave out --user");
 	r = store_stat(workspace_store_of(ws, false), ctx, (struct wpath){name}, NULL, err);
 	if (r == -ERR_NOT_FOUND)
 		return 0;

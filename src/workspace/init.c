@@ -160,11 +160,11 @@ static int check_options(struct ctx *ctx, struct store *home, const struct init_
 	if ((!opts->model.len && !opts->channel.len) ||
 	    store_stat(home, ctx, (struct wpath){STR("agent.yaml")}, NULL, &ignored) != 0)
 		return 0;
-	return err_set(
-		err, ERR_INVALID,
-		"the templates of the deployment have an agent.yaml, which says the %s of \"%.*s\" too; change it "
-		"there, or leave out --%s and write an agent.yaml into the workspace",
-		opts->model.len ? "model" : "channel", STR_ARG(opts->name), opts->model.len ? "model" : "channel");
+	return err_set(err, ERR_INVALID,
+		       "the deployment's templates have an agent.yaml, which also sets the %s of \"%.*s\"; change it "
+		       "there, or leave out --%s and write an agent.yaml in the workspace",
+		       opts->model.len ? "model" : "channel", STR_ARG(opts->name),
+		       opts->model.len ? "model" : "channel");
 }
 
 static int init_in(struct ctx *ctx, struct store *base, struct str dir, const struct init_opts *opts, struct jv *report,
@@ -178,7 +178,7 @@ static int init_in(struct ctx *ctx, struct store *base, struct str dir, const st
 	int r = workspace_exists(ctx, own, &exists, err);
 
 	if (!r && exists)
-		r = err_set(err, ERR_EXISTS, "the workspace \"%.*s\" exists already in %.*s; choose another name",
+		r = err_set(err, ERR_EXISTS, "the workspace \"%.*s\" already exists in %.*s; choose another name",
 			    STR_ARG(opts->name), STR_ARG(utf8_first(place, 200)));
 	if (!r)
 		r = open_home(ctx, base, opts, &home, &has_templates, err);

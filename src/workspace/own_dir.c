@@ -199,10 +199,10 @@ int own_dir_resolve(struct arena *arena, struct str root, struct wpath path, boo
 		if (fd != -ELOOP || !first_link(arena, root, at, &link, &target, &rest) || (!last && !rest.len))
 			return wpath_parse_lenient(arena, at, ret, err);
 		if (!join_target(arena, root, wpath_parent((struct wpath){link}).s, target, &to))
-			return err_set(err, ERR_DENIED,
-				       "\"%.*s\" is a symbolic link to %.*s, which is outside of the directory; work "
-				       "without it",
-				       STR_ARG(utf8_first(link, 120)), STR_ARG(utf8_first(target, 120)));
+			return err_set(
+				err, ERR_DENIED,
+				"\"%.*s\" is a symbolic link to %.*s, which is outside the directory; work without it",
+				STR_ARG(utf8_first(link, 120)), STR_ARG(utf8_first(target, 120)));
 		at = arena_printf(arena, "%.*s%.*s", STR_ARG(to), STR_ARG(rest));
 		while (str_starts(at, STR("/")))
 			at = str_from(at, 1);

@@ -191,13 +191,11 @@ static int read_document(struct arena *arena, struct place_config *c, struct jv 
 static int refuse_local(const struct place_config *c, const char *what, const char *key, struct str url,
 			struct err *err)
 {
-	return err_set(
-		err, ERR_INVALID,
-		"%.*s: replicas is %llu, but %s would be stored in \"%.*s\", which only one machine sees: the others "
-		"would each have their own; set \"%s:\" to a store that all reach (s3://, redis://, postgres:// or "
-		"mysql://), "
-		"or replicas to 1",
-		STR_ARG(c->file), (unsigned long long)c->replicas, what, STR_ARG(utf8_first(url, 100)), key);
+	return err_set(err, ERR_INVALID,
+		       "%.*s: replicas is %llu, but %s would be stored in \"%.*s\", which only one machine can see, so "
+		       "each machine would have its own; set \"%s:\" to a store that all can reach (s3://, redis://, "
+		       "postgres:// or mysql://), or replicas to 1",
+		       STR_ARG(c->file), (unsigned long long)c->replicas, what, STR_ARG(utf8_first(url, 100)), key);
 }
 
 static int check_replicas(struct arena *arena, const struct place_config *c, struct err *err)

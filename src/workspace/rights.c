@@ -170,11 +170,11 @@ const char *rights_refusal(const void *arg, struct wpath path)
 	case RIGHTS_PEOPLE:
 		return rights->person || is_lent(rights, area_of(whole))
 			       ? NULL
-			       : "people write it, so ask them for the change";
+			       : "only people write it, so ask them for the change";
 	case RIGHTS_MEMORY:
-		return rights->person ? NULL : "it changes through the memory tools only";
+		return rights->person ? NULL : "only the memory tools change it";
 	case RIGHTS_STEAD:
-		return "Stead writes it, as a record of what happens";
+		return "only Stead writes it, as a record of what happens";
 	}
 	return NULL;
 }

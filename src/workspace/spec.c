@@ -85,7 +85,7 @@ static int unknown_key(struct str key, const char *known, struct err *err)
 
 static int not_text(struct str key, struct err *err)
 {
-	return err_set(err, ERR_INVALID, "\"%.*s\" of the store is not text", STR_ARG(utf8_first(key, 60)));
+	return err_set(err, ERR_INVALID, "the store's \"%.*s\" is not text", STR_ARG(utf8_first(key, 60)));
 }
 
 static int read_omnicoreagent(struct arena *arena, const struct jv *object, struct place_spec *ret, struct err *err)

@@ -47,12 +47,11 @@ int workspace_temp_new(struct arena *arena, struct str url, struct str *ret_dir,
 	if (!prefix.len)
 		prefix = STR("stead-");
 	if (!wpath_name_ok(prefix) || prefix.len > 200)
-		return err_set(err, ERR_INVALID,
-			       "temp:%.*s: the beginning of a name must be a name itself, without '/'",
+		return err_set(err, ERR_INVALID, "temp:%.*s: the prefix must be a valid name, without '/'",
 			       STR_ARG(utf8_first(prefix, 80)));
 	dir = arena_printf(arena, "%s/%.*sXXXXXX", base && base[0] == '/' ? base : "/tmp", STR_ARG(prefix));
 	if (!mkdtemp((char *)dir.ptr))
-		return err_sys(err, errno, "no temporary directory could be made below \"%s\"",
+		return err_sys(err, errno, "no temporary directory could be created in \"%s\"",
 			       base && base[0] == '/' ? base : "/tmp");
 	*ret_dir = dir;
 	return 0;

@@ -417,7 +417,7 @@ static int compose(struct workspace *ws, const struct workspace_opts *opts, stru
 
 static int no_workspace(struct workspace *ws, struct err *err)
 {
-	err_set(err, ERR_NOT_FOUND, "there is no workspace \"%.*s\" in %.*s; make it with: stead init %.*s",
+	err_set(err, ERR_NOT_FOUND, "there is no workspace \"%.*s\" in %.*s; create it with: stead init %.*s",
 		STR_ARG(ws->actor.workspace), STR_ARG(utf8_first(ws->place, 200)), STR_ARG(ws->actor.workspace));
 	return err_detail(err, DETAIL_NO_WORKSPACE);
 }
@@ -753,8 +753,8 @@ int workspace_open(const struct workspace_opts *opts, struct workspace **ret_ws,
 {
 	if (opts->files_dir.len && opts->root.len && !str_is(opts->root, "files"))
 		return err_set(err, ERR_INVALID,
-			       "'/' of the file tools is either a directory of your own (--files) or a part of the "
-			       "workspace (--root %.*s); leave one of them out",
+			       "'/' of the file tools is either your own directory (--files) or a part of the "
+			       "workspace (--root %.*s); leave out one of them",
 			       STR_ARG(utf8_first(opts->root, 100)));
 	return open_as(opts, NULL, ret_ws, err);
 }

@@ -136,7 +136,7 @@ int workspace_make_dir(struct workspace *ws, struct ctx *ctx, struct wpath path,
 /* "workspace" as the person would name the place of '/': a host path for disk, else a URL. For people, not models. */
 struct str workspace_files_place(const struct workspace *ws);
 
-/* `stead init`: writes the templates that are missing; ERR_EXISTS when the workspace exists already. `model` and
+/* `stead init`: writes the templates that are missing; ERR_EXISTS when the workspace already exists. `model` and
    `channel` (may be empty) go into agent.yaml. Lists what it wrote. */
 struct init_opts {
 	struct str store_url, name, model, channel;

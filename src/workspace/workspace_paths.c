@@ -42,7 +42,7 @@ static int below_home(const struct workspace *ws, struct arena *arena, struct st
 		return 0;
 	return err_set(
 		err, ERR_DENIED,
-		"\"%.*s\" is not below '/' of the file tools; write the path from there, for example notes/plan.md",
+		"\"%.*s\" is not under '/' of the file tools; write the path from there, for example notes/plan.md",
 		STR_ARG(utf8_first(text, 200)));
 }
 
@@ -89,7 +89,7 @@ static int parse_path(const struct workspace *ws, struct arena *arena, struct st
 		return r;
 	r = wpath_parse_lenient(arena, below.ptr ? below : text, &path, err);
 	if (r == 0 && ws->own_files && !below.ptr && str_starts(text, STR("/")) && is_elsewhere(ws, arena, path))
-		return err_set(err, ERR_DENIED, "\"%.*s\" is outside of the directory; give a path relative to it",
+		return err_set(err, ERR_DENIED, "\"%.*s\" is outside the directory; give a path relative to it",
 			       STR_ARG(utf8_first(text, 200)));
 	/* a protected name stays one, whatever it leads to: the guard refuses it */
 	if (r == 0 && ws->own_files && links != LINKS_LEFT && !wpath_is_root(path) &&

@@ -516,7 +516,7 @@ TEST(a_history_that_would_make_other_files_is_refused)
 		 "which user of this machine"},
 		{"{\"horizon\":9000000000000000000", "cannot be read"},
 		{"{\"seal\":0", "out of order"},
-		{"{\"checkpoint\":\"x\",\"rev\":77,\"time\":1", "not there"},
+		{"{\"checkpoint\":\"x\",\"rev\":77,\"time\":1", "a missing revision"},
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {

@@ -112,7 +112,7 @@ at "disk:$home/lost" init one >/dev/null
 head -c 100000 /dev/zero | at "disk:$home/lost" write -w one big.bin >/dev/null
 at "disk:$home/lost" rm -w one big.bin >/dev/null
 rm -r lost/one/.stead/rev/blobs
-check "a copy says which contents it cannot have" "missing: 1 content of the history, lost here before; \`stead fsck\` names them" \
+check "a copy says which contents it cannot have" "missing: 1 content of the history, already lost here; 'stead fsck' names them" \
 	"$("$stead" copy "disk:$home/lost" "disk:$home/lost-copy" | grep ^missing)"
 check "and so does a bundle" 1 "$(at "disk:$home/lost" export -w one lost.tar --json | grep -c '"missing": 1')"
 at "disk:$home/hurt" init one >/dev/null

@@ -83,7 +83,7 @@ AWS_SECRET_ACCESS_KEY=s3cret doctor >>out.txt
 check "a refused key is reported" yes "$(grep -q '^wrong *store: .*secret' out.txt && echo yes)"
 deployment "$s3" "disk:./state"
 doctor >>out.txt
-check "replicas with local state are reported" 1 "$(grep -c '^wrong *stead.yaml: .*set "state:" to a store that all reach' out.txt)"
+check "replicas with local state are reported" 1 "$(grep -c '^wrong *stead.yaml: .*set "state:" to a store that all can reach' out.txt)"
 check "no secret is shown" 0 "$(grep -c s3cret out.txt)"
 echo "1..$number"
 exit $((failures > 0))

@@ -426,10 +426,10 @@ TEST(the_model_learns_why_calls_of_a_turn_that_was_ended_have_no_result)
 	stub_join(stub);
 	sent = buf_str(&stub->requests[0]);
 	CHECK_HAS(sent, STR("\"tool_call_id\":\"c0\",\"content\":\"the outcome is unknown"));
+	CHECK_HAS(sent, STR("\"tool_call_id\":\"c1\",\"content\":\"this call was not made: the turn had ended\""));
 	CHECK_HAS(sent,
-		  STR("\"tool_call_id\":\"c1\",\"content\":\"this call was not made: the turn ended before it\""));
-	CHECK_HAS(sent, STR("\"tool_call_id\":\"c129\",\"content\":\"this call was not made: one answer may have 128 "
-			    "calls; ask for it again\""));
+		  STR("\"tool_call_id\":\"c129\",\"content\":\"this call was not made: one answer may have at most 128 "
+		      "calls; ask for it again\""));
 }
 
 /* What the server may keep: everything up to the first class of the prompt that changes with a turn. */

@@ -42,8 +42,8 @@ $stead run $model --session k --key b Other 2>&1 >/dev/null | grep -q 'with anot
 say "a person learns that a key belongs to another text" $?
 printf 'policy: {rules: [{id: care, effect: ask, tool: write_file}]}\n' >"$dir/ws/default/agent.yaml"
 $stead run $model --session p One >/dev/null 2>"$dir/err"
-[ $? = 6 ] && grep -q 'waits for approval' "$dir/err" && $stead run $model --session p Other >/dev/null 2>"$dir/err"
-[ $? = 6 ] && grep -q 'say this one again' "$dir/err"
+[ $? = 6 ] && grep -q 'is waiting for approval' "$dir/err" && $stead run $model --session p Other >/dev/null 2>"$dir/err"
+[ $? = 6 ] && grep -q 'send this one again' "$dir/err"
 say "a message after one whose call waits for approval is not taken, and the person is told" $?
 rm "$dir/ws/default/agent.yaml"
 {
@@ -108,7 +108,7 @@ say "a person learns that an answer was cut at the end of the model's window" $?
 printf 'model: {model: "openai:x", max_turns: 1}\n' >"$dir/ws/default/agent.yaml"
 $stead run $model --session limit One >/dev/null 2>&1
 [ $? = 15 ] && $stead run $model --session limit --resume >"$dir/out" 2>"$dir/err"
-[ $? = 3 ] && [ ! -s "$dir/out" ] && grep -q 'has ended without an answer (the turn was ended after 1 call of' "$dir/err"
+[ $? = 3 ] && [ ! -s "$dir/out" ] && grep -q 'ended without an answer (the turn ended after 1 call to' "$dir/err"
 say "a turn that reached a limit has no answer to print" $?
 rm "$dir/ws/default/agent.yaml"
 printf '{"mcpServers":{"gone":{"command":"sh","args":["-c","echo no licence >&2; exit 3"]}}}' >"$dir/ws/default/tools.json"

@@ -302,9 +302,9 @@ test("nothing of a server that does not keep to the protocol is lost without a w
   const outputs = result.steps[0].calls.map((call) => call.output);
   assert.match(outputs[0], /OFFLOADED[\s\S]*3000000 bytes/, err);
   assert.equal(outputs[1], '"text alone"');
-  assert.match(outputs[2], /refused tools\/call: it gives no reason/);
+  assert.match(outputs[2], /refused tools\/call: it gave no reason/);
   assert.match(outputs[3], /answered with more than 16 MiB/);
-  assert.match(outputs[4], /did not answer within 1.5 s; timeout in tools.json allows it more; it may or may not have taken effect$/);
+  assert.match(outputs[4], /did not answer within 1.5 s; timeout in tools.json gives it more time; it may or may not have taken effect$/);
   assert.match(outputs[5], /there is no tool/);
   const log = readFileSync(join(dir, "store/default/agents/default/sessions/default.log.jsonl"), "utf8");
   assert.equal(log.match(/"type":"problem"/g).length, 1, "one sentence for all tools that are left out");
@@ -328,7 +328,7 @@ test("over HTTP, an answer that is too large and a page in place of an answer ar
     const { result, err } = await run(dir, [[use("1", "web__huge", {})], "done"], { page: { url: `${at}/page` }, web: { url: `${at}/mcp`, protocolVersion: "2025-06-18" } });
     assert.match(result.steps[0].calls[0].output, /answered with more than 16 MiB/, err);
     const log = readFileSync(join(dir, "store/default/agents/default/sessions/default.log.jsonl"), "utf8");
-    assert.match(log, /"problem":"the MCP server \\"page\\" did not answer as MCP says/);
+    assert.match(log, /"problem":"the MCP server \\"page\\" did not answer in MCP/);
   } finally {
     http.closeAllConnections();
     http.close();

@@ -165,13 +165,13 @@ test("a step that fails ends the run or lets it go on, as its workflow says", as
 test("a file that is wrong is reported with its line and hurts no other", async (_, dir) => {
   put(dir, "workflows/good.yaml", "steps:\n  - {id: a, task: x}\n");
   const wrong = {
-    "steps:\n  - {id: a, task: x}\n  - {id: a, task: y}\n": /line 3: there are two steps "a"/,
+    "steps:\n  - {id: a, task: x}\n  - {id: a, task: y}\n": /line 3: two steps are called "a"/,
     "steps:\n  - {id: a, task: \"{{b}}\"}\n": /line 2: \{\{b\}\} is neither/,
     "steps:\n  - id: a\n    taks: x\n": /"taks" is not a key here; did you mean "task"/,
     "steps:\n  - {id: a, task: x, needs: [z]}\n": /it needs "z"/,
     "steps:\n  - {id: a, task: x, when: {step: a, is: b}}\n": /"when" names no step before/,
     "task: x\nsteps:\n  - {id: a, task: x}\n": /a task belongs to a step/,
-    "- 1\n": /an object is expected/,
+    "- 1\n": /expected an object/,
     "steps: [": /workflows\/wrong\.yaml/,
   };
   for (const [text, message] of Object.entries(wrong)) {

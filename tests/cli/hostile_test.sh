@@ -69,7 +69,7 @@ limit=40000
 (ulimit -v $limit; "$stead" write --mode append big <big >out 2>err && "$stead" cat big | cmp - <(cat big big) 2>err)
 report $? "appending and printing stream: 40 MB of memory are enough for 100 MB"
 (ulimit -f 1000; "$stead" write limited <big >out 2>err)
-[ $? = 8 ] && [ "$(wc -l <err)" = 1 ] && grep -q 'larger than the file system or the process limit allows' err && "$stead" write after <<<x >out
+[ $? = 8 ] && [ "$(wc -l <err)" = 1 ] && grep -q 'would exceed the limit of the file system or the process' err && "$stead" write after <<<x >out
 report $? "a limit on the size of files is an error, and does not end the program"
 "$stead" cat big 2>err | head -c 1 >/dev/null
 [ ! -s err ] && [ "${PIPESTATUS[0]}" = 0 ]

@@ -42,7 +42,7 @@ pid_of() { sed -n "s|^stead:[^ ]*@\([0-9]*\) $home/$1 .*|\1|p" /proc/mounts; }
 git() { command git -c user.name=Test -c user.email=test@example.com -c init.defaultBranch=main "$@"; }
 
 mkdir m1 m2
-check "it says where it is mounted" "mounted at $home/m1; to end it: stead umount $home/m1" "$("$stead" mount m1)"
+check "it says where it is mounted" "mounted at $home/m1; to unmount it: stead umount $home/m1" "$("$stead" mount m1)"
 
 check "the root directory is not mounted over" "2" "$("$stead" mount / 2>err; echo $?)"
 

@@ -116,7 +116,7 @@ TEST(the_instructions_name_only_tools_that_are_offered)
 	serve(&s, temp_dir_new(), "read_file,undo");
 	text = jv_get_str(jv_get(answer(&s, HELLO), "result"), "instructions");
 	CHECK_HAS(text, STR("read_file"));
-	CHECK_HAS(text, STR("taken back: undo."));
+	CHECK_HAS(text, STR("be undone: undo."));
 	CHECK(str_find(text, STR("memory_save"), 0) == SIZE_MAX);
 	CHECK(str_find(text, STR("write_file"), 0) == SIZE_MAX);
 	session_close(&s);

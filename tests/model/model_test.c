@@ -403,7 +403,7 @@ TEST(a_pause_beyond_the_deadline_is_not_begun)
 	f.ctx.deadline_ns = clock_monotonic_ns() + 60 * NS_PER_S;
 	CHECK_ERR(ask_with(&f, HELLO), f.err, ERR_RATE_LIMITED);
 	CHECK(f.err.retryable);
-	CHECK_HAS(str_of(f.err.msg), STR("asked again in 3600 s"));
+	CHECK_HAS(str_of(f.err.msg), STR("a retry in 3600 s"));
 }
 
 TEST(what_will_not_pass_is_not_tried_again)

@@ -830,7 +830,7 @@ TEST(a_call_that_needs_approval_is_made_after_a_press_and_not_before)
 	CHECK_INT(times_sent(&c.service, "I am <b>at it</b>"), 1);
 	CHECK_INT(times_sent(&c.service, "Approved."), 1);
 	ann_says(&c, "/approve 00000000");
-	AWAIT(&c.service, was_sent(&c.service, 42, "Nothing waits for that decision"));
+	AWAIT(&c.service, was_sent(&c.service, 42, "Nothing is waiting for that decision"));
 }
 
 TEST(a_call_that_was_denied_after_a_restart_is_not_made)

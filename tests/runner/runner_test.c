@@ -539,7 +539,7 @@ TEST(a_run_whose_call_needs_an_approval_is_an_error_that_says_how_to_go_on)
 	stage_put(&s, "one", "TASKS.yaml", TASKS);
 	CHECK_STR(beat(&s, NOON), STR("error"));
 	log = stage_read(&s, "one", "heartbeat_log.jsonl");
-	CHECK_HAS(log, STR("the call of \\\"append_file\\\" waits for an approval"));
+	CHECK_HAS(log, STR("a call to \\\"append_file\\\" is waiting for approval"));
 	CHECK_HAS(log, STR("'stead approvals --session heartbeat-20260301T120000Z'"));
 	CHECK_STR(stage_read(&s, "one", "files/runs.txt"), STR_NONE);
 }

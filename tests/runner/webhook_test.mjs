@@ -154,7 +154,7 @@ test("an agent gets the turns that it asks for, one at a time and five in a row"
 test("a key that a webhook does not act on is refused", (_, dir) =>
   scene(dir, `${ann}, mention_required: true`, async ({ up }) => {
     const e = await up.until(() => up.events.find((x) => x.event === "problem"));
-    assert.match(e.text, /mention_required.*does nothing in a channel of type webhook/);
+    assert.match(e.text, /mention_required.*has no effect in a channel of type webhook/);
   }));
 
 await main();

@@ -75,7 +75,7 @@ TEST(a_revision_that_does_not_exist_yet_is_refused)
 	CHECK_STATUS(get(&s, EVENTS "?since=1&wait=0"), 200);
 	reply = get(&s, EVENTS "?since=2&wait=0");
 	CHECK_STATUS(reply, 404);
-	CHECK_HAS(jv_get_str(json_of(&s, reply), "detail"), STR("there is no revision 2, the newest is 1"));
+	CHECK_HAS(jv_get_str(json_of(&s, reply), "detail"), STR("there is no revision 2; the newest is 1"));
 	CHECK_STATUS(ask(&s, "GET", EVENTS, "Last-Event-ID: 500\r\n", STR_NONE), 404);
 }
 

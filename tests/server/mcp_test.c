@@ -105,7 +105,7 @@ TEST(a_status_says_what_is_wrong_with_a_modern_request)
 	CHECK_INT(code_of(&s, reply), -32022);
 	reply = post(&s, "MCP-Protocol-Version: 1900-01-01\r\n", "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}");
 	CHECK_STATUS(reply, 400);
-	CHECK_HAS(reply.body, STR("this version of the protocol is not served"));
+	CHECK_HAS(reply.body, STR("this version of the protocol is not supported"));
 	CHECK_STATUS(post(&s, "", "{"), 400);
 	CHECK_INT(code_of(&s, post(&s, "", "[]")), -32600);
 	CHECK_STATUS(ask(&s, "GET", "/mcp/demo", "MCP-Protocol-Version: 2026-07-28\r\n", STR_NONE), 405);

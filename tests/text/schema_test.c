@@ -158,7 +158,7 @@ TEST(a_circle_of_references_ends_with_an_error)
 			  "{\"$ref\":\"#/$defs/a\",\"$defs\":{\"a\":{\"$ref\":\"#/$defs/b\"},\"b\":{\"$ref\":\"#/$defs/"
 			  "a\"}}}",
 			  "1"),
-		  STR("nests too deep"));
+		  STR("is nested too deeply"));
 }
 
 TEST(a_very_long_value_does_not_break_the_sentence)

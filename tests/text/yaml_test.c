@@ -88,7 +88,7 @@ TEST(what_makes_yaml_surprising_is_refused_with_its_line)
 {
 	ARENA_SCOPE struct arena *arena = arena_new();
 	static const char *const cases[][2] = {
-		{"a: 1\nb: 2\na: 3\n", "line 3: the key \"a\" occurs for the second time"},
+		{"a: 1\nb: 2\na: 3\n", "line 3: the key \"a\" occurs twice"},
 		{"a: 1\nb: !!int 3\n", "line 2: the tag "},
 		{"a: !x {b: 1}\n", "line 1: the tag "},
 		{"a: 1\n---\nb: 2\n", "line 2: a second document begins"},

@@ -96,10 +96,10 @@ await test("a person who signs in at the printed address can use the server", as
 	const page = await openPage(address);
 	await page.getByLabel("Name").fill("ada");
 	await page.getByRole("button", { name: "Allow" }).click();
-	await page.getByText("This page can be closed").waitFor();
+	await page.getByText("You can close this page").waitFor();
 	const { code, out, said } = await over;
 	equal(code, 0, said);
-	check(out.includes("can be used"), out);
+	check(out.includes("is ready to use"), out);
 	const before = refused;
 	const list = await new Promise((done) => {
 		const run = spawn(process.env.STEAD, ["servers", "show", "mail"], { env });
@@ -116,7 +116,7 @@ await test("a person who denies it is told so, and nothing is kept", async () =>
 	const { address, over } = await begin("denied");
 	const page = await openPage(address);
 	await page.getByRole("button", { name: "Deny" }).click();
-	await page.getByText("This page can be closed").waitFor();
+	await page.getByText("You can close this page").waitFor();
 	const { code, said } = await over;
 	check(code !== 0 && said.includes("access_denied"), said);
 });

@@ -129,7 +129,7 @@ await test("files are uploaded with their names, and an existing one is not repl
 	await page.getByText("Uploaded 2 files").waitFor();
 	equal(read("up one.txt") + read("ü.txt"), "12");
 	await choose([{ name: "up one.txt", mimeType: "text/plain", buffer: Buffer.from("new") }]);
-	await page.getByText("It exists already.").waitFor();
+	await page.getByText("It already exists.").waitFor();
 	equal(read("up one.txt"), "1");
 	await page.getByRole("button", { name: "Replace" }).click();
 	await eventually("it is replaced", () => read("up one.txt") === "new");

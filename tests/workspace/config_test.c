@@ -494,7 +494,7 @@ TEST(a_wrong_line_is_named_with_what_is_expected)
 		 "agent.yaml line 3: prompt.max_tokens is \"many\"; expected an integer between 1000 and 50000"},
 		{"\n\nqouta: {}\n", "agent.yaml line 3: unknown key \"qouta\"; did you mean \"quota\"?"},
 		{"memory:\n  max_token: 1\n", "agent.yaml line 2: unknown key \"memory.max_token\"; did you mean"},
-		{"a: 1\na: 2\n", "agent.yaml line 2: the key \"a\" occurs for the second time"},
+		{"a: 1\na: 2\n", "agent.yaml line 2: the key \"a\" occurs twice"},
 		{"tool_offload: {enabled: yes}",
 		 "agent.yaml line 1: tool_offload.enabled is \"yes\"; expected true or false"},
 		{"x: [", "agent.yaml line"},

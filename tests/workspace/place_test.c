@@ -134,7 +134,7 @@ TEST(several_replicas_are_refused_where_only_one_machine_sees)
 	CHECK_REFUSES("store: disk:./x\nreplicas: 2\n", "runtime state");
 	CHECK_REFUSES("store: s3://bucket\nstate: disk:./state\nreplicas: 3\n", "runtime state");
 	CHECK_REFUSES("store: s3://bucket\nstate: disk:./state\nreplicas: 3\n",
-		      "set \"state:\" to a store that all reach");
+		      "set \"state:\" to a store that all can reach");
 	CHECK_REFUSES("store: \"memory:\"\nstate: redis://h\nreplicas: 3\n", "files would be stored in \"memory:\"");
 	CHECK_REFUSES("store: s3://b\nreplicas: 2\nusers: {ann: {store: disk:./ann}}\n", "users.ann.store");
 }

@@ -11,7 +11,7 @@ export interface Operations {
 		query: {  };
 		headers: {  };
 	};
-	/** The store answers, too. 503 when it does not. */
+	/** The store answers too. 503 if it does not. */
 	ready: {
 		method: "GET";
 		url: "/readyz";
@@ -19,7 +19,7 @@ export interface Operations {
 		query: {  };
 		headers: {  };
 	};
-	/** Numbers of the server in the text format of Prometheus. */
+	/** The server's metrics in Prometheus text format. */
 	metrics: {
 		method: "GET";
 		url: "/metrics";
@@ -51,7 +51,7 @@ export interface Operations {
 		query: {  };
 		headers: { "Accept-Encoding"?: string; "If-None-Match"?: string };
 	};
-	/** The workspaces that the token is for, by name, in pages; with forks: also what each is a fork of. */
+	/** The token's workspaces, by name, in pages; with forks: also what each is a fork of. */
 	list_workspaces: {
 		method: "GET";
 		url: "/v1/workspaces";
@@ -59,7 +59,7 @@ export interface Operations {
 		query: { cursor?: string; limit?: number; forks?: boolean };
 		headers: {  };
 	};
-	/** Creates a workspace. 200 when it exists already. */
+	/** Creates a workspace. 200 if it already exists. */
 	create_workspace: {
 		method: "PUT";
 		url: "/v1/workspaces/{workspace}";
@@ -67,7 +67,7 @@ export interface Operations {
 		query: {  };
 		headers: { "Stead-User"?: string };
 	};
-	/** The entries of a directory, or all files below it, in pages. */
+	/** The entries of a directory, or all files under it, in pages. */
 	list_files: {
 		method: "GET";
 		url: "/v1/workspaces/{workspace}/files";
@@ -75,7 +75,7 @@ export interface Operations {
 		query: { path?: string; recursive?: boolean; cursor?: string; limit?: number };
 		headers: { "Stead-User"?: string };
 	};
-	/** Writes the files of a form into a directory. */
+	/** Writes a form's files to a directory. */
 	write_files: {
 		method: "POST";
 		url: "/v1/workspaces/{workspace}/files";
@@ -99,7 +99,7 @@ export interface Operations {
 		query: {  };
 		headers: { "If-Match"?: string; "If-None-Match"?: string; "Stead-User"?: string };
 	};
-	/** Writes a file whole. If-Match: only that version is replaced; If-None-Match: *: it must be new. */
+	/** Writes a whole file. If-Match: replaces only that version; If-None-Match: *: the file must be new. */
 	write_file: {
 		method: "PUT";
 		url: "/v1/workspaces/{workspace}/files/{path}";
@@ -123,7 +123,7 @@ export interface Operations {
 		query: {  };
 		headers: { "Stead-User"?: string };
 	};
-	/** Calls a tool. The body has its arguments. A tool that changes something needs write access. */
+	/** Calls a tool with the arguments in the body. A tool that changes something needs write access. */
 	call_tool: {
 		method: "POST";
 		url: "/v1/workspaces/{workspace}/tools/{name}";
@@ -131,7 +131,7 @@ export interface Operations {
 		query: {  };
 		headers: { "Stead-User"?: string };
 	};
-	/** The conversations of the workspace's agents, the newest first. */
+	/** The conversations of the workspace's agents, newest first. */
 	list_sessions: {
 		method: "GET";
 		url: "/v1/workspaces/{workspace}/sessions";
@@ -139,7 +139,7 @@ export interface Operations {
 		query: { limit?: number };
 		headers: { "Stead-User"?: string };
 	};
-	/** The last entries of a conversation, in order; before leads to earlier ones. */
+	/** The last entries of a conversation, in order; before gives earlier ones. */
 	list_messages: {
 		method: "GET";
 		url: "/v1/workspaces/{workspace}/sessions/{session}/messages";
@@ -147,7 +147,7 @@ export interface Operations {
 		query: { limit?: number; before?: number; agent?: string };
 		headers: { "Stead-User"?: string };
 	};
-	/** Says something to the agent ({"text", "tools"?}; empty: finish a turn that was cut off), and gives its answer, or with Accept: text/event-stream everything as it happens. The turn goes on when the client is gone. tools are the client's own; it answers their calls. */
+	/** Sends a message to the agent ({"text", "tools"?}; empty: finish a turn that was cut off) and returns its answer, or with Accept: text/event-stream everything as it happens. The turn continues if the client disconnects. tools are the client's own; it answers their calls. */
 	send_message: {
 		method: "POST";
 		url: "/v1/workspaces/{workspace}/sessions/{session}/messages";
@@ -163,7 +163,7 @@ export interface Operations {
 		query: {  };
 		headers: { "Stead-User"?: string };
 	};
-	/** Decides on one: {"id", "decision": "approve" or "deny"}. A message without a text then goes on. */
+	/** Decides about one: {"id", "decision": "approve" or "deny"}. Then send a message without text to continue. */
 	decide_approval: {
 		method: "POST";
 		url: "/v1/workspaces/{workspace}/sessions/{session}/approvals";
@@ -187,7 +187,7 @@ export interface Operations {
 		query: {  };
 		headers: { "Stead-User"?: string };
 	};
-	/** Runs a conversation again from one of its steps, in a fork, and compares: {"from"?, "model"?, "prompt"?, "set_result"?: {"STEP" or "STEP.CALL": text}}. It ends when the client goes. */
+	/** Runs a conversation again from one of its steps, in a fork, and compares: {"from"?, "model"?, "prompt"?, "set_result"?: {"STEP" or "STEP.CALL": text}}. It ends if the client disconnects. */
 	replay_session: {
 		method: "POST";
 		url: "/v1/workspaces/{workspace}/sessions/{session}/replay";
@@ -195,7 +195,7 @@ export interface Operations {
 		query: {  };
 		headers: { "Stead-User"?: string };
 	};
-	/** Changes after a revision, as server-sent events. With wait: one answer, after so many seconds at most. */
+	/** Changes after a revision, as server-sent events. With wait: one answer, after at most that many seconds. */
 	events: {
 		method: "GET";
 		url: "/v1/workspaces/{workspace}/events";
@@ -203,7 +203,7 @@ export interface Operations {
 		query: { since?: number; path?: string; wait?: number; limit?: number };
 		headers: { "Last-Event-ID"?: string; "Stead-User"?: string };
 	};
-	/** The beginning of a file to show it: text up to 256 KiB, other files up to 8 MiB as base64. */
+	/** The beginning of a file, for display: text up to 256 KiB, other files up to 8 MiB as base64. */
 	preview_file: {
 		method: "GET";
 		url: "/v1/workspaces/{workspace}/preview";
@@ -219,7 +219,7 @@ export interface Operations {
 		query: { path?: string; format?: string };
 		headers: { "If-Match"?: string; "If-None-Match"?: string; Range?: string; "If-Range"?: string; "Stead-User"?: string };
 	};
-	/** Makes an address that works without a token: path, format (zip or tar, of a directory), once (default: true), show (in a browser, default: false), expires_seconds (default: 600). */
+	/** Creates an address that works without a token: path, format (zip or tar, of a directory), once (default: true), show (in a browser, default: false), expires_seconds (default: 600). */
 	create_link: {
 		method: "POST";
 		url: "/v1/workspaces/{workspace}/links";
@@ -227,7 +227,7 @@ export interface Operations {
 		query: {  };
 		headers: { "Stead-User"?: string };
 	};
-	/** What a link is to. A link that works once is used up by it. */
+	/** What a link leads to. Uses up a link that works once. */
 	follow_link: {
 		method: "GET";
 		url: "/links/{secret}";
@@ -267,7 +267,7 @@ export interface Operations {
 		query: { path?: string; from: string; to?: string };
 		headers: { "Stead-User"?: string };
 	};
-	/** Makes a path what it was after a revision. */
+	/** Returns a path to its state after a revision. */
 	restore: {
 		method: "POST";
 		url: "/v1/workspaces/{workspace}/restore";
@@ -339,7 +339,7 @@ export interface Operations {
 		query: { query: string; area?: string; kind?: string; tags?: string; author?: string; since?: string; until?: string; under?: string; mode?: "auto" | "text" | "semantic"; exact?: boolean; archived?: boolean; limit?: number; cursor?: string };
 		headers: { "Stead-User"?: string };
 	};
-	/** The prompt that the workspace makes for its agent. */
+	/** The system prompt assembled from the workspace. */
 	assemble_prompt: {
 		method: "GET";
 		url: "/v1/workspaces/{workspace}/prompt";
@@ -499,7 +499,7 @@ export interface Operations {
 		query: {  };
 		headers: { "Stead-User"?: string };
 	};
-	/** Which events of an item a lane gets as notices. */
+	/** Sets which events of an item a lane gets as notices. */
 	watch_item: {
 		method: "PUT";
 		url: "/v1/workspaces/{workspace}/boards/{board}/items/{item}/watch/{thread_id}";
@@ -571,7 +571,7 @@ export interface Operations {
 		query: { recursive?: boolean };
 		headers: { "If-Match"?: string; "Stead-User"?: string };
 	};
-	/** The beginning of a file of /task to show it. */
+	/** The beginning of a file of /task, for display. */
 	preview_item_file: {
 		method: "GET";
 		url: "/v1/workspaces/{workspace}/boards/{board}/items/{item}/preview";
@@ -587,7 +587,7 @@ export interface Operations {
 		query: { path?: string; format?: string };
 		headers: { "If-Match"?: string; "If-None-Match"?: string; Range?: string; "If-Range"?: string; "Stead-User"?: string };
 	};
-	/** Makes an address that works without a token: path, format (zip or tar, of a directory), once (default: true), show (in a browser, default: false), expires_seconds (default: 600). */
+	/** Creates an address that works without a token: path, format (zip or tar, of a directory), once (default: true), show (in a browser, default: false), expires_seconds (default: 600). */
 	create_item_link: {
 		method: "POST";
 		url: "/v1/workspaces/{workspace}/boards/{board}/items/{item}/links";
@@ -659,7 +659,7 @@ export interface Operations {
 		query: { recursive?: boolean };
 		headers: { "If-Match"?: string; "Stead-User"?: string };
 	};
-	/** The beginning of one of the lane's own files to show it. */
+	/** The beginning of one of the lane's own files, for display. */
 	preview_thread_file: {
 		method: "GET";
 		url: "/v1/workspaces/{workspace}/boards/{board}/threads/{thread}/preview";
@@ -699,7 +699,7 @@ export interface Operations {
 		query: { agent?: string; since?: string };
 		headers: { "Stead-User"?: string };
 	};
-	/** What the agent does by itself: what runs, what is next, what happened, and the tokens of today. */
+	/** What the agent does on its own: what is running, what comes next, what happened, and today's tokens. */
 	status: {
 		method: "GET";
 		url: "/v1/workspaces/{workspace}/status";
@@ -715,7 +715,7 @@ export interface Operations {
 		query: {  };
 		headers: {  };
 	};
-	/** Makes a token: name, access, workspaces, users, expires_days. Its secret is in this answer only. */
+	/** Creates a token: name, access, workspaces, users, expires_days. Only this answer has its secret. */
 	create_token: {
 		method: "POST";
 		url: "/v1/tokens";
@@ -731,7 +731,7 @@ export interface Operations {
 		query: {  };
 		headers: {  };
 	};
-	/** The conversations, the newest first. */
+	/** The conversations, newest first. */
 	admin_sessions: {
 		method: "GET";
 		url: "/v1/workspaces/{workspace}/admin/sessions";
@@ -763,7 +763,7 @@ export interface Operations {
 		query: {  };
 		headers: { "Stead-User"?: string };
 	};
-	/** What a conversation has given to subagents. */
+	/** The tasks that a conversation gave to subagents. */
 	admin_subagent_tasks: {
 		method: "GET";
 		url: "/v1/workspaces/{workspace}/admin/sessions/{session}/subagent-tasks";
@@ -779,7 +779,7 @@ export interface Operations {
 		query: {  };
 		headers: { "Stead-User"?: string };
 	};
-	/** Takes the last turn back, with the changes of its calls. */
+	/** Takes back the last turn and the changes of its calls. */
 	admin_undo: {
 		method: "POST";
 		url: "/v1/workspaces/{workspace}/admin/sessions/{session}:undo";
@@ -787,7 +787,7 @@ export interface Operations {
 		query: {  };
 		headers: { "Stead-User"?: string };
 	};
-	/** Brings back the turn that was taken back last. */
+	/** Brings back the last undone turn. */
 	admin_redo: {
 		method: "POST";
 		url: "/v1/workspaces/{workspace}/admin/sessions/{session}:redo";
@@ -795,7 +795,7 @@ export interface Operations {
 		query: {  };
 		headers: { "Stead-User"?: string };
 	};
-	/** Ends the turn that runs or was cut off. */
+	/** Ends the turn that is running or was cut off. */
 	admin_abort: {
 		method: "POST";
 		url: "/v1/workspaces/{workspace}/admin/sessions/{session}:abort";
@@ -803,7 +803,7 @@ export interface Operations {
 		query: {  };
 		headers: { "Stead-User"?: string };
 	};
-	/** Replaces the older part of the conversation by a summary. */
+	/** Replaces the older part of the conversation with a summary. */
 	admin_compact: {
 		method: "POST";
 		url: "/v1/workspaces/{workspace}/admin/sessions/{session}:compact";
@@ -891,7 +891,7 @@ export interface Operations {
 		query: { path?: string; recursive?: boolean; limit?: number; cursor?: string; include_archived?: boolean };
 		headers: { "Stead-User"?: string };
 	};
-	/** The beginning of a file of /task to show it. */
+	/** The beginning of a file of /task, for display. */
 	wacht_preview: {
 		method: "GET";
 		url: "/ai/actor-projects/{workspace}/board/items/{item}/filesystem/file";
@@ -1011,7 +1011,7 @@ export interface Operations {
 		query: { path?: string };
 		headers: { "If-Match"?: string; "If-None-Match"?: string; Range?: string; "If-Range"?: string; "Stead-User"?: string };
 	};
-	/** The last messages of a thread's conversation, in order; before_id leads to earlier ones, and board_item_id leaves those that belong to its work on an item. */
+	/** The last messages of a thread's conversation, in order; before_id gives earlier ones, and board_item_id only those from its work on an item. */
 	wacht_thread_messages: {
 		method: "GET";
 		url: "/ai/actor-project-threads/{thread}/messages";
@@ -1059,7 +1059,7 @@ export interface Operations {
 		query: {  };
 		headers: { "webhook-id"?: string; "webhook-timestamp"?: string; "webhook-signature"?: string; "X-Telegram-Bot-Api-Secret-Token"?: string };
 	};
-	/** Who gives out tokens for this server, and for what (RFC 9728). */
+	/** Who issues tokens for this server, and for what (RFC 9728). */
 	resource_metadata: {
 		method: "GET";
 		url: "/.well-known/oauth-protected-resource";
@@ -1067,7 +1067,7 @@ export interface Operations {
 		query: {  };
 		headers: {  };
 	};
-	/** Who gives out tokens for this server, and for what (RFC 9728). */
+	/** Who issues tokens for this server, and for what (RFC 9728). */
 	mcp_resource_metadata: {
 		method: "GET";
 		url: "/.well-known/oauth-protected-resource/mcp/{name}";
@@ -2439,7 +2439,7 @@ export interface Tools {
 			next_cursor?: string;
 		};
 	};
-	/** Lists the jobs that run, and the last ones that have ended. */
+	/** Lists running jobs and the last ones that ended. */
 	list_jobs: {
 		args: Record<string, never>;
 		result: {
@@ -3325,7 +3325,7 @@ export interface Tools {
 			next_offset?: number;
 		};
 	};
-	/** Reads a note, also an archived or earlier one, by its slug or the beginning of it, author/slug, or part of its title (of several, the one updated last). */
+	/** Reads a note, even an archived or earlier one, by its slug or the beginning of it, author/slug, or part of its title (of several, the one updated last). */
 	read_note: {
 		args: {
 			/** slug, or part of the title */

@@ -35,11 +35,10 @@ int board_name(struct str text, struct str *ret, struct err *err)
 		ok = ok && ((c >= 'a' && c <= 'z') || (i && ((c >= '0' && c <= '9') || c == '-' || c == '_')));
 	}
 	if (!ok)
-		return err_set(
-			err, ERR_INVALID,
-			"the board \"%.*s\" cannot exist; a name has up to 64 lower-case letters, digits, '-' and '_', "
-			"beginning with a letter",
-			STR_ARG(utf8_first(text, 80)));
+		return err_set(err, ERR_INVALID,
+			       "\"%.*s\" is not a valid board name; use up to 64 lower-case letters, digits, '-' and "
+			       "'_', beginning with a letter",
+			       STR_ARG(utf8_first(text, 80)));
 	*ret = text;
 	return 0;
 }

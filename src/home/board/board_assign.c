@@ -193,8 +193,8 @@ static int edit_assignment(struct item_edit *e, struct jv *item, struct err *err
 	struct jv *v = assignment_find(item, p->id, STR("")), *value;
 
 	if (!v)
-		return err_set(err, ERR_NOT_FOUND, "the assignment %.*s is gone; get_item shows those there are",
-			       STR_ARG(p->id));
+		return err_set(err, ERR_NOT_FOUND,
+			       "the assignment %.*s no longer exists; get_item shows the current ones", STR_ARG(p->id));
 	p->is_refused = jv_get(v, "result_status") != NULL;
 	if (p->is_refused)
 		return err_set(err, ERR_CONFLICT, "the assignment %.*s has ended (%.*s); assign the item again",
@@ -247,7 +247,7 @@ static int update_once(struct workspace *ws, struct ctx *ctx, struct board_ref r
 			       STR_ARG(item_key(item.v)));
 	if (p->caller->thread_id.len && !str_eq(jv_get_str(assignment, "thread_id"), p->caller->thread_id) &&
 	    !str_is(p->caller->purpose, "coordinator") && !str_is(p->caller->purpose, "conversation"))
-		return err_set(err, ERR_DENIED, "the assignment %.*s is another lane's; get_item shows yours",
+		return err_set(err, ERR_DENIED, "the assignment %.*s belongs to another lane; get_item shows yours",
 			       STR_ARG(jv_get_str(assignment, "id")));
 	p->id = jv_get_str(assignment, "id");
 	p->coordinator = board_coordinator(ws, ctx, item.board);
@@ -294,7 +294,7 @@ int item_delegate(struct workspace *ws, struct ctx *ctx, struct str board, const
 		words += str_trim(word).len > 0;
 	if (utf8_count(about) < DELEGATE_CHARS || words < DELEGATE_WORDS)
 		return err_set(err, ERR_INVALID,
-			       "the description of a delegated task names its scope and its output, in at least %d "
+			       "the description of a delegated task must name its scope and its output, in at least %d "
 			       "characters and %d words",
 			       DELEGATE_CHARS, DELEGATE_WORDS);
 	r = thread_get(ws, ctx, board, lane, &thread, err);

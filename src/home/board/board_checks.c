@@ -19,7 +19,7 @@ static int check_command(struct workspace *ws, struct str command, struct err *e
 	int r = 0;
 
 	if (!str_trim(command).len || memchr(command.ptr, 0, command.len))
-		r = err_set(err, ERR_INVALID, "the command is empty, or has a NUL character; write it as for sh");
+		r = err_set(err, ERR_INVALID, "the command is empty or has a NUL character; write it as for sh");
 	if (r == 0 && command.len > BOARD_CHECK_COMMAND_MAX)
 		r = err_set(err, ERR_TOO_LARGE, "the command has more than %zu bytes; keep it in a file of the task",
 			    (size_t)BOARD_CHECK_COMMAND_MAX);
@@ -188,7 +188,7 @@ static int run_on_file(struct checking *c, const struct jv *check, struct err *e
 		report(c, "min_size", stat.size >= (uint64_t)least,
 		       stat.size >= (uint64_t)least
 			       ? STR("")
-			       : arena_printf(c->ctx->arena, "it has %llu bytes, at least %lld are needed",
+			       : arena_printf(c->ctx->arena, "it has %llu bytes; at least %lld are needed",
 					      (unsigned long long)stat.size, (long long)least));
 	if (!schema && !pattern.ptr)
 		return 0;

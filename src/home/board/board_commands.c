@@ -62,10 +62,10 @@ static void print_line(struct cli *cli, const struct jv *item)
 static const char *nothing_listed(const struct board_list *list)
 {
 	if (list->archived)
-		return "nothing is archived; 'stead board archive ITEM' frees the space of an item's files";
+		return "nothing is archived; 'stead board archive ITEM' frees the space that an item's files use";
 	if (list->scheduled || list->status.len)
 		return "no such items; 'stead board' shows all that are on the board";
-	return "no items; make one with: stead board create TITLE";
+	return "no items; create one with: stead board create TITLE";
 }
 
 static int run_board_list(struct cli *cli, struct err *err)
@@ -115,7 +115,7 @@ static int add_mount(struct cli *cli, struct jv *mounts, struct str text, struct
 	bool writes = str_ends(url, STR(",rw"));
 
 	if (eq == text.len || !url.len)
-		return err_set(err, ERR_INVALID, "a mount is written as /task/NAME=URL, or /task/NAME=URL,rw");
+		return err_set(err, ERR_INVALID, "write a mount as /task/NAME=URL, or /task/NAME=URL,rw");
 	if (writes)
 		url.len -= 3;
 	jv_set_str(arena, v, "mount_path",
@@ -459,48 +459,48 @@ static const struct option options[] = {
 	 .words = "pending available claimed in_progress completed blocked needs_clarification rejected failed "
 		  "cancelled "
 		  "waiting_for_children"},
-	{"archived", 0, NULL, .help = "list: what is in the archive"},
-	{"scheduled", 0, NULL, .help = "list: what is not on the board yet"},
-	{"at", 0, "TIME", .help = "create: the time from which it is on the board, such as 2026-11-30T09:00:00Z"},
+	{"archived", 0, NULL, .help = "list: only archived items"},
+	{"scheduled", 0, NULL, .help = "list: only items that are not on the board yet"},
+	{"at", 0, "TIME", .help = "create: when it appears on the board, such as 2026-11-30T09:00:00Z"},
 	{"overlap", 0, "HOW",
-	 .help = "create, with --every: parallel (default), or skip: nothing new while the one before it is open"},
-	{"every", 0, "SECONDS", .help = "create, with --at: a new one at this interval", .min = 60, .max = 31536000},
+	 .help = "create, with --every: parallel (default), or skip: no new item while the previous one is open"},
+	{"every", 0, "SECONDS", .help = "create, with --at: create another one at this interval", .min = 60,
+	 .max = 31536000},
 	{"limit", 'n', "N", .help = "list, comments, notices: at most N (default: 100)", .min = 1, .max = 10000},
 	{"title", 0, "TEXT", .help = "set: the new title"},
-	{"description", 'd', "TEXT", .help = "create, set: the brief; assign: what the lane is to do"},
+	{"description", 'd', "TEXT", .help = "create, set: the brief; assign: what the lane should do"},
 	{"priority", 0, "WORD", .help = "create, set: how urgent it is", .words = "urgent high neutral low"},
-	{"parent", 0, "ITEM", .help = "create: the item that it is a part of"},
+	{"parent", 0, "ITEM", .help = "create: the item that it is part of"},
 	{"mount", 0, "PATH=URL",
-	 .help = "create, set: show the store at URL below /task, read-only; with \",rw\": writable"},
-	{"check", 0, "PATH|JSON", .help = "create, set: a file that must exist in the end, or a check as JSON"},
-	{"summary", 0, "TEXT", .help = "complete, set: what came of it, at least 30 characters"},
-	{"artifact", 0, "PATH", .help = "complete: a file of the task that is the result; may be repeated"},
+	 .help = "create, set: show the store at URL under /task, read-only; writable with \",rw\""},
+	{"check", 0, "PATH|JSON", .help = "create, set: a file that must exist at the end, or a check as JSON"},
+	{"summary", 0, "TEXT", .help = "complete, set: what was achieved, at least 30 characters"},
+	{"artifact", 0, "PATH", .help = "complete: a file of the task that is a result; may be repeated"},
 	{"role", 0, "ROLE", .help = "assign: the role of the lane (default: executor)",
 	 .words = "executor reviewer specialist_reviewer approver observer coordinator"},
-	{"always", 0, NULL, .help = "approve: for later calls too"},
-	{"none", 0, NULL, .help = "approve: refuse what is asked for"},
-	{"all", 0, NULL, .help = "journal: all of it, not only the end"},
+	{"always", 0, NULL, .help = "approve: later calls too"},
+	{"none", 0, NULL, .help = "approve: refuse the request"},
+	{"all", 0, NULL, .help = "journal: all of it, not only its end"},
 	{0},
 };
 
 const struct command board_commands[] = {
 	{"board", "task boards: items, their files and deliverables", TOPIC_HOME, .actions = actions,
 	 .options = options,
-	 .about = "The items of a task board, newest first. ITEM is an id, a key such as TASK-1865372918462054912, or "
-		  "the\n"
-		  "last digits of the id. Every item has files of its own, which its agents see as /task: results in\n"
-		  "artifacts/, files that people sent in uploads/, files for the next lane in handoff/.\n"
-		  "An item can only be completed when all artifacts exist and its checks pass. 'archive' frees the "
-		  "space of\n"
-		  "its files; 'unarchive' brings them back. The limits are in agent.yaml, under boards.\n",
+	 .about = "Lists the items of a task board, newest first. ITEM is an id, a key such as\n"
+		  "TASK-1865372918462054912, or the last digits of the id. Every item has its own files, which its\n"
+		  "agents see as /task: results in artifacts/, files from people in uploads/, files for the next\n"
+		  "lane in handoff/. An item can be completed only when all artifacts exist and its checks pass.\n"
+		  "'archive' frees the space that its files use; 'unarchive' brings them back. The limits are in\n"
+		  "agent.yaml, under boards.\n",
 	 .examples =
 		 "stead board\n  all items\n"
 		 "stead board create 'Compare the drafts' -d 'Say which one is better.' --check artifacts/report.md\n"
 		 "  a new item that needs a report\n"
-		 "stead board put 482913 report.md artifacts/report.md\n  a file for it\n"
+		 "stead board put 482913 report.md artifacts/report.md\n  give it a file\n"
 		 "stead board complete 482913 --artifact artifacts/report.md --summary 'The second draft is better; "
-		 "see the "
-		 "report.'\n  checked and completed\n"},
+		 "see the report.'\n"
+		 "  checked and completed\n"},
 	{0},
 };
 

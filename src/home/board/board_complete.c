@@ -87,7 +87,7 @@ static int take_artifacts(struct ctx *ctx, struct store *task, const struct jv *
 
 	*ret = jv_array(ctx->arena);
 	if (jv_count(given) > BOARD_ARTIFACTS_MAX)
-		return err_set(err, ERR_TOO_LARGE, "there can be at most %d artifacts; name the most important ones",
+		return err_set(err, ERR_TOO_LARGE, "at most %d artifacts are possible; name the most important ones",
 			       BOARD_ARTIFACTS_MAX);
 	for (const struct jv_member *m = jv_first(given); m && r == 0; m = m->next) {
 		r = take_artifact(ctx, task, m->value, &one, err);
@@ -119,7 +119,7 @@ static int take_line(const struct jv *fields, const char *name, struct str *ret,
 {
 	*ret = str_trim(jv_get_str(fields, name));
 	if (utf8_count(*ret) > LINE_MOST || str_find_char(*ret, '\n') < ret->len)
-		return err_set(err, ERR_INVALID, "%s is one line of at most %d characters", name, LINE_MOST);
+		return err_set(err, ERR_INVALID, "%s must be one line of at most %d characters", name, LINE_MOST);
 	return 0;
 }
 
@@ -135,7 +135,7 @@ static int take_texts(const struct jv *fields, struct handoff *h, struct err *er
 	if (r == 0 && word_in(h->status, told, COUNT(told)) && utf8_count(h->summary) < SUMMARY_MIN)
 		r = err_set(
 			err, ERR_INVALID,
-			"the status %.*s needs a result_summary of at least %d characters that says what came of it",
+			"the status %.*s needs a result_summary of at least %d characters that says what was achieved",
 			STR_ARG(h->status), SUMMARY_MIN);
 	if (r == 0 && str_is(h->status, "completed") && !jv_count(jv_get(fields, "artifacts")))
 		r = err_set(err, ERR_INVALID,
@@ -190,11 +190,11 @@ static int check_with(struct workspace *ws, struct ctx *ctx, const struct item *
 	if (r == 0 && str_is(h->status, "completed"))
 		r = checks_run(ws, ctx, task, item, &h->checks, &ok, err);
 	if (r == 0 && !ok)
-		r = err_set(err, ERR_INVALID,
-			    "the acceptance checks of %.*s did not pass; correct this and try again: %.*s",
+		r = err_set(err, ERR_INVALID, "the acceptance checks of %.*s failed; correct this and try again: %.*s",
 			    STR_ARG(item_key(item->v)), STR_ARG(failed_checks(ctx->arena, h->checks)));
 	if (r == 0 && !are_unchanged(ctx, task, h->artifacts))
-		r = err_set(err, ERR_CONFLICT, "an artifact changed while it was checked; complete the item again");
+		r = err_set(err, ERR_CONFLICT,
+			    "an artifact changed while it was being checked; complete the item again");
 	store_destroy(task);
 	return r;
 }
@@ -287,10 +287,10 @@ static int check_caller(const struct board_caller *caller, struct str status, st
 
 	if (executes && !str_is(status, "blocked"))
 		return err_set(err, ERR_DENIED,
-			       "an execution lane sets an item to blocked only; end your assignment with "
+			       "an execution lane can only set an item to blocked; end your assignment with "
 			       "update_assignment, and the coordinator decides");
 	if (reviews && !str_is(status, "rejected") && !str_is(status, "blocked") && !str_is(status, "failed"))
-		return err_set(err, ERR_DENIED, "a review lane sets an item to rejected, blocked or failed only");
+		return err_set(err, ERR_DENIED, "a review lane can only set an item to rejected, blocked or failed");
 	return 0;
 }
 
@@ -299,9 +299,9 @@ static int check_lane(const struct board_caller *caller, const struct jv *fields
 {
 	if ((jv_get(fields, "checks") || jv_get(fields, "mounts")) &&
 	    (str_is(caller->purpose, "review") || str_is(caller->purpose, "execution")))
-		return err_set(
-			err, ERR_DENIED,
-			"the checks and mounts of an item are the coordinator's; say in a comment what should change");
+		return err_set(err, ERR_DENIED,
+			       "only the coordinator changes the checks and mounts of an item; say in a comment what "
+			       "should change");
 	return 0;
 }
 
@@ -326,7 +326,7 @@ static int check_transition(struct workspace *ws, struct ctx *ctx, const struct 
 			    STR_ARG(item_key(item->v)));
 	if (r == 0 && !open && str_is(status, "waiting_for_children"))
 		r = err_set(err, ERR_CONFLICT,
-			    "the item %.*s has no children to wait for; create_item with child_of makes one",
+			    "the item %.*s has no children to wait for; create_item with child_of creates one",
 			    STR_ARG(item_key(item->v)));
 	return r;
 }

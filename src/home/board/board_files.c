@@ -75,8 +75,8 @@ static int find_source(struct workspace *ws, const struct jv *mount, struct sour
 	entry = jv_get_key(all, name.len ? name : STR("default"));
 	if (!jv_get_str(entry, "url").len)
 		return err_set(err, ERR_DENIED,
-			       "nothing can be mounted from \"%.*s\"; a person lists the stores in agent.yaml under "
-			       "boards.mounts",
+			       "nothing can be mounted from \"%.*s\"; a person must list the stores in agent.yaml, "
+			       "under boards.mounts",
 			       STR_ARG(utf8_first(name.len ? name : STR("default"), 60)));
 	*ret = (struct source_of){.url = jv_get_str(entry, "url"),
 				  .read_only = !str_is(jv_get_str(entry, "mode"), "rw")};
@@ -108,7 +108,7 @@ static int check_mount(struct workspace *ws, struct ctx *ctx, const struct jv *m
 	if (r == 0)
 		r = find_source(ws, mount, &source, err);
 	if (r == 0 && source.read_only && str_is(jv_get_str(mount, "mode"), "rw"))
-		r = err_set(err, ERR_DENIED, "agent.yaml lets this be mounted read-only; use mode ro");
+		r = err_set(err, ERR_DENIED, "agent.yaml allows this mount only read-only; use mode ro");
 	(void)ctx;
 	return r;
 }
@@ -126,8 +126,7 @@ int mounts_validate(struct workspace *ws, struct ctx *ctx, const struct jv *moun
 		r = check_mount(ws, ctx, m->value, &at[n], err);
 		for (size_t i = 0; r == 0 && i < n; i++)
 			if (wpath_within(at[n], at[i]) || wpath_within(at[i], at[n]))
-				r = err_set(err, ERR_INVALID,
-					    "two mounts are at /task/%.*s; give each a path of its own",
+				r = err_set(err, ERR_INVALID, "two mounts are at /task/%.*s; give each its own path",
 					    STR_ARG(at[n].s));
 	}
 	return r;

@@ -92,7 +92,7 @@ static int check_fields(struct workspace *ws, struct ctx *ctx, const struct jv *
 	if (r == 0)
 		r = mounts_validate(ws, ctx, jv_get(fields, "mounts"), err);
 	if (r == 0 && !str_trim(jv_get_str(fields, "title")).len)
-		r = err_set(err, ERR_INVALID, "an item needs a title; say in one line what is to be done");
+		r = err_set(err, ERR_INVALID, "an item needs a title; say in one line what to do");
 	if (r == 0 && status.len && !word_in(status, created_statuses, COUNT(created_statuses)))
 		r = err_set(err, ERR_INVALID,
 			    "a new item cannot have the status \"%.*s\"; create it and then change its status",
@@ -344,8 +344,7 @@ static int bring_back(struct workspace *ws, struct ctx *ctx, struct wpath dir, u
 	store_destroy(then);
 	if (r == -ERR_NOT_FOUND)
 		return err_set(err, ERR_NOT_FOUND,
-			       "the files of the item are no longer in the history of the workspace, so it cannot be "
-			       "taken back");
+			       "the item's files are no longer in the workspace's history, so it cannot be taken back");
 	return r;
 }
 

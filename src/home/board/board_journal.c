@@ -288,7 +288,7 @@ static int change_journal(void *arg, struct arena *arena, struct str before, str
 	}
 	if (b.overflow)
 		return err_set(err, ERR_TOO_LARGE,
-			       "the journal would have more than %zu bytes; write the rest to a file of the task",
+			       "the journal would exceed %zu bytes; write the rest to a file of the task",
 			       (size_t)JOURNAL_FILE_MAX);
 	if (is_new)
 		*ret_after = buf_str(&b);
@@ -391,7 +391,7 @@ int board_journal_add(struct workspace *ws, struct ctx *ctx, struct board_ref re
 		r = err_set(err, ERR_CONFLICT, "the item %.*s is archived; take it back with unarchive_item first",
 			    STR_ARG(item_key(item.v)));
 	if (r == 0 && !a.text.len)
-		r = err_set(err, ERR_INVALID, "there is nothing to add to the journal; give a text");
+		r = err_set(err, ERR_INVALID, "there is nothing to add to the journal; give some text");
 	return r ? r : add_to_journal(ws, ctx, &a, err);
 }
 

@@ -28,9 +28,10 @@ int board_thread_path(struct arena *arena, struct str text, struct wpath *ret, s
 	if (str_starts(text, STR("/")))
 		text = str_from(text, 1);
 	if (text.len && !word_in(str_first(text, str_find_char(text, '/')), top_names, COUNT(top_names)))
-		return err_set(err, ERR_INVALID,
-			       "the path \"%.*s\" is not a file of the thread; those are in /workspace and /uploads",
-			       STR_ARG(utf8_first(text, 150)));
+		return err_set(
+			err, ERR_INVALID,
+			"the path \"%.*s\" is not one of the thread's files; those are in /workspace and /uploads",
+			STR_ARG(utf8_first(text, 150)));
 	return wpath_parse_lenient(arena, text, ret, err);
 }
 

@@ -60,7 +60,7 @@ static int check_coordinator(struct workspace *ws, struct ctx *ctx, const struct
 
 	for (const struct jv_member *m = r ? NULL : jv_first(jv_get(comments, "comments")); m; m = m->next)
 		if (!jv_get(m->value, "resolved_at") && !jv_get_str(m->value, "thread_id").len)
-			return err_set(err, ERR_CONFLICT, "the comment %.*s of the user is not resolved",
+			return err_set(err, ERR_CONFLICT, "the user's comment %.*s is not resolved",
 				       STR_ARG(jv_get_str(m->value, "id")));
 	if (r == 0)
 		r = board_check_brief(ws, ctx, ref, err);

@@ -48,7 +48,7 @@ static int write_record(struct arena *arena, const struct jv *record, struct str
 	jv_write_pretty(&text, record);
 	if (text.overflow)
 		return err_set(err, ERR_TOO_LARGE,
-			       "the record would have more than %zu bytes; keep long texts in files of the task",
+			       "the record would exceed %zu bytes; keep long texts in files of the task",
 			       (size_t)BOARD_RECORD_MAX);
 	*ret = buf_str(&text);
 	return 0;

@@ -32,7 +32,7 @@ int schedule_fields(struct arena *arena, const struct jv *fields, struct jv *rec
 		return err_set(err, ERR_INVALID, "overlap must be \"parallel\" or \"skip\"");
 	if (overlap.len && !repeats)
 		return err_set(err, ERR_INVALID,
-			       "overlap is for items that come again; give schedule_kind \"interval\" with it");
+			       "overlap is for recurring items; give schedule_kind \"interval\" with it");
 	if (!kind.len && !at.len && !interval)
 		return 0;
 	if (!repeats && !str_is(kind, "once"))

@@ -229,7 +229,7 @@ static int edit_ask(struct item_edit *e, struct jv *item, struct err *err)
 	const struct asking *a = e->arg;
 
 	if (!jv_is_null(jv_get(item, "pending_question")))
-		return err_set(err, ERR_CONFLICT, "the item %.*s waits for another answer already",
+		return err_set(err, ERR_CONFLICT, "the item %.*s is already waiting for another answer",
 			       STR_ARG(item_key(item)));
 	if (status_is_final(jv_get_str(item, "status")))
 		return err_set(err, ERR_CONFLICT, "the item %.*s has ended", STR_ARG(item_key(item)));
@@ -248,7 +248,7 @@ static int take_questions(struct arena *arena, const struct jv *given, struct jv
 			jv_set_str(arena, q, "kind", STR("free_text"));
 		if ((str_is(kind, "single_choice") || str_is(kind, "multi_choice")) &&
 		    jv_count(jv_get(q, "options")) < 2)
-			return err_set(err, ERR_INVALID, "a question of the kind %.*s needs two or more options",
+			return err_set(err, ERR_INVALID, "a question of kind %.*s needs at least two options",
 				       STR_ARG(kind));
 		if (!jv_get_str(q, "id").len)
 			jv_set_str(arena, q, "id", arena_printf(arena, "q%zu", jv_count(to) + 1));
@@ -343,9 +343,10 @@ static int check_answers(const struct jv *question, const struct jv *answers, st
 		if (!answer)
 			return err_set(err, ERR_INVALID, "the question \"%.*s\" has no answer", STR_ARG(id));
 		if (!value_fits(m->value, jv_get(answer, "value")))
-			return err_set(err, ERR_INVALID,
-				       "the answer to \"%.*s\" is not a %.*s (options must be given as they are)",
-				       STR_ARG(id), STR_ARG(jv_get_str(m->value, "kind")));
+			return err_set(
+				err, ERR_INVALID,
+				"the answer to \"%.*s\" is not a %.*s (give options exactly as they are written)",
+				STR_ARG(id), STR_ARG(jv_get_str(m->value, "kind")));
 	}
 	return 0;
 }
@@ -360,7 +361,8 @@ static int edit_answer(struct item_edit *e, struct jv *item, struct err *err)
 	int r = 0;
 
 	if (jv_is_null(question))
-		return err_set(err, ERR_CONFLICT, "the item %.*s waits for no answer", STR_ARG(item_key(item)));
+		return err_set(err, ERR_CONFLICT, "the item %.*s is not waiting for an answer",
+			       STR_ARG(item_key(item)));
 	if (utf8_count(text) > ANSWER_MAX)
 		return err_set(err, ERR_TOO_LARGE, "freeform_text has at most %d characters", ANSWER_MAX);
 	if (!text.len)
@@ -394,7 +396,7 @@ int board_question_answer(struct workspace *ws, struct ctx *ctx, struct board_re
 static int edit_request(struct item_edit *e, struct jv *item, struct err *err)
 {
 	if (!jv_is_null(jv_get(item, "pending_approval")))
-		return err_set(err, ERR_CONFLICT, "the item %.*s waits for another approval already",
+		return err_set(err, ERR_CONFLICT, "the item %.*s is already waiting for another approval",
 			       STR_ARG(item_key(item)));
 	jv_set(e->ctx->arena, item, "pending_approval", e->arg);
 	return 0;
@@ -428,16 +430,17 @@ static int edit_approve(struct item_edit *e, struct jv *item, struct err *err)
 	struct jv *kept = jv_object(arena);
 
 	if (jv_is_null(wanted))
-		return err_set(err, ERR_CONFLICT, "the item %.*s waits for no approval", STR_ARG(item_key(item)));
+		return err_set(err, ERR_CONFLICT, "the item %.*s is not waiting for an approval",
+			       STR_ARG(item_key(item)));
 	if (!str_eq(jv_get_str(wanted, "request_message_id"), jv_get_str(fields, "request_message_id")))
 		return err_set(err, ERR_CONFLICT,
-			       "the item %.*s waits for the approval of the request %.*s, not of this one",
+			       "the item %.*s is waiting for approval of the request %.*s, not of this one",
 			       STR_ARG(item_key(item)), STR_ARG(jv_get_str(wanted, "request_message_id")));
 	for (const struct jv_member *m = jv_first(jv_get(fields, "approvals")); m; m = m->next) {
 		struct str name = jv_get_str(m->value, "tool_name");
 
 		if (!member_by_id(jv_get(wanted, "tools"), "tool_name", name))
-			return err_set(err, ERR_INVALID, "nobody asked for the approval of the tool \"%.*s\"",
+			return err_set(err, ERR_INVALID, "nobody asked for approval of the tool \"%.*s\"",
 				       STR_ARG(utf8_first(name, 60)));
 	}
 	jv_set_str(arena, kept, "at", board_now(arena));

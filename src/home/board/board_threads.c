@@ -94,10 +94,10 @@ static int check_thread(struct arena *arena, const struct jv *fields, bool is_ne
 		    : jv_get(fields, "responsibility") != NULL) &&
 	    (utf8_count(duty) < RESPONSIBILITY_CHARS || count_words(arena, duty) < RESPONSIBILITY_WORDS))
 		return err_set(err, ERR_INVALID,
-			       "the responsibility says what the lane does in at least %d characters and %d words",
+			       "the responsibility must say what the lane does, in at least %d characters and %d words",
 			       RESPONSIBILITY_CHARS, RESPONSIBILITY_WORDS);
 	if (utf8_count(orders) > INSTRUCTION_CHARS || count_words(arena, orders) > INSTRUCTION_WORDS)
-		return err_set(err, ERR_TOO_LARGE, "system_instructions have at most %d words and %d characters",
+		return err_set(err, ERR_TOO_LARGE, "system_instructions may have at most %d words and %d characters",
 			       INSTRUCTION_WORDS, INSTRUCTION_CHARS);
 	return 0;
 }
@@ -109,12 +109,11 @@ static int refuse_similar(struct arena *arena, const struct jv *all, struct str 
 		if (str_eq(jv_get_str(m->value, "purpose"), purpose) &&
 		    similarity(arena, jv_get_str(m->value, "responsibility"), jv_get_str(fields, "responsibility")) >=
 			    SIMILAR_PERCENT)
-			return err_set(
-				err, ERR_EXISTS,
-				"the thread %.*s (%.*s) is responsible for nearly the same; assign to it, or say "
-				"what is different",
-				STR_ARG(jv_get_str(m->value, "id")),
-				STR_ARG(utf8_first(jv_get_str(m->value, "title"), 80)));
+			return err_set(err, ERR_EXISTS,
+				       "the thread %.*s (%.*s) has nearly the same responsibility; assign to it, or "
+				       "say what is different",
+				       STR_ARG(jv_get_str(m->value, "id")),
+				       STR_ARG(utf8_first(jv_get_str(m->value, "title"), 80)));
 	return 0;
 }
 
@@ -185,7 +184,7 @@ int thread_create(struct workspace *ws, struct ctx *ctx, struct str board, const
 	if (r == 0)
 		r = thread_list(ws, ctx, board, &all, err);
 	if (r == 0 && jv_count(all) >= BOARD_THREADS_MAX)
-		r = err_set(err, ERR_TOO_LARGE, "the board has %d threads already; use one of them, or another board",
+		r = err_set(err, ERR_TOO_LARGE, "the board already has %d threads; use one of them, or another board",
 			    BOARD_THREADS_MAX);
 	making.record = new_thread(ctx->arena, board, fields);
 	id = jv_get_str(making.record, "id");

@@ -196,7 +196,7 @@ static int start_browser(struct browser *b, struct ctx *ctx, struct err *err)
 		return err_set(err, ERR_UNSUPPORTED,
 			       "Chromium is not installed; ask the user to install it, or to set browser.program");
 	if (!profile_make(b->dir, sizeof(b->dir)))
-		return err_sys(err, errno, "a directory for the browser cannot be made");
+		return err_sys(err, errno, "a directory for the browser cannot be created");
 	r = guard_proxy_start(&reach, &b->proxy, err);
 	if (r == 0) {
 		opts.proxy_port = guard_proxy_port(b->proxy);
@@ -390,7 +390,7 @@ static int go_back(struct browser *b, struct ctx *ctx, struct err *err)
 	if (r)
 		return r;
 	if (at < 1 || str_is(jv_get_str(jv_at(jv_get(history, "entries"), (size_t)at - 1), "url"), "about:blank"))
-		return err_set(err, ERR_INVALID, "there is no page before this one; go to a URL instead");
+		return err_set(err, ERR_INVALID, "there is no previous page; go to a URL instead");
 	step_begins(b);
 	jv_set_int(ctx->arena, params, "entryId",
 		   jv_get_int(jv_at(jv_get(history, "entries"), (size_t)at - 1), "id", 0));

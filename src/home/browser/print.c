@@ -37,7 +37,7 @@ static int hold_port(struct printer *p, uint16_t *ret, struct err *err)
 	p->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (p->fd < 0 || bind(p->fd, (struct sockaddr *)&at, len) != 0 ||
 	    getsockname(p->fd, (struct sockaddr *)&at, &len) != 0)
-		return err_sys(err, errno, "a port for the browser cannot be had");
+		return err_sys(err, errno, "no port is free for the browser");
 	*ret = ntohs(at.sin_port);
 	return 0;
 }
@@ -76,7 +76,7 @@ static int start(struct printer *p, struct workspace *ws, struct ctx *ctx, struc
 			       "Chromium is not installed; ask the user to install it, or to set browser.program or "
 			       "media.pdf");
 	if (!profile_make(p->dir, sizeof(p->dir)))
-		return err_sys(err, errno, "a directory for the browser cannot be made");
+		return err_sys(err, errno, "a directory for the browser cannot be created");
 	r = hold_port(p, &opts.proxy_port, err);
 	if (r == 0)
 		r = cdp_open(ctx, &opts, &p->cdp, err);

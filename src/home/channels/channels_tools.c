@@ -20,10 +20,10 @@ static int find_chat(struct call *call, struct outbox_item *item, struct err *er
 	struct str session = call->ctx->actor.session;
 
 	if (!channels_chat_of(session, &item->channel, &item->chat) || !channels_has(call->ws, item->channel))
-		return err_set(err, ERR_UNSUPPORTED,
-			       "the session \"%.*s\" is not a chat of a channel; put what you want to say into your "
-			       "answer",
-			       STR_ARG(utf8_first(session, 80)));
+		return err_set(
+			err, ERR_UNSUPPORTED,
+			"the session \"%.*s\" is not a channel's chat; put what you want to say into your answer",
+			STR_ARG(utf8_first(session, 80)));
 	return 0;
 }
 
@@ -94,7 +94,7 @@ static int tool_request_followup(struct call *call, const struct jv *args, struc
 	int r = find_chat(call, &chat, err);
 
 	if (r == 0 && !prompt.len)
-		r = err_set(err, ERR_INVALID, "\"prompt\" is empty; say what to do then");
+		r = err_set(err, ERR_INVALID, "\"prompt\" is empty; say what you should do then");
 	if (r == 0)
 		r = followup_add(call->ws, call->ctx, chat.channel, chat.chat, prompt, delay, &followup, err);
 	if (r)
@@ -124,7 +124,7 @@ static int find_log(struct call *call, struct str wanted, struct chat_query *que
 
 		if (wanted.len && !str_eq(wanted, own) && !str_eq(wanted, chat))
 			return err_set(err, ERR_DENIED,
-				       "in this chat only its own history can be read; leave out \"channel\"");
+				       "from this chat, only its own history can be read; leave out \"channel\"");
 		query->channel = channel;
 		query->chat = chat;
 		return 0;
@@ -174,7 +174,7 @@ static void render_browse(const struct jv *args, const struct jv *value, struct 
 static const struct tool tools[] = {
 	{.name = "send_message", .title = "Send a message", .traits = TOOL_OPEN_WORLD, .call = tool_send_message,
 	 .render = render_accepted, .available = has_channels, .setup = SETUP,
-	 .description = "Sends a message to the person of this chat while you work. Your last answer is sent by itself.",
+	 .description = "Sends a message to the person of this chat while you work. Your last answer is sent anyway.",
 	 .args = "content!: Markdown",
 	 .result = "channel!: its name\n" "chat!: where it goes"},
 	{.name = "send_file", .title = "Send a file", .traits = TOOL_OPEN_WORLD, .call = tool_send_file,

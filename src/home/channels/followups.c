@@ -54,10 +54,11 @@ static int change(void *arg, struct arena *arena, struct str before, struct str 
 	if (e->add) {
 		f.depth = jv_get_int(state, "depth", 0) + 1;
 		if (pending)
-			return err_set(err, ERR_EXISTS, "a follow-up waits in this chat already; there can be one");
+			return err_set(err, ERR_EXISTS,
+				       "a follow-up is already waiting in this chat; only one is possible");
 		if (f.depth > FOLLOWUP_DEPTH_MAX)
 			return err_set(err, ERR_QUOTA,
-				       "this would be follow-up %lld in a row, and %d are allowed; end your turn, and "
+				       "this would be follow-up %lld in a row, and %d are allowed; end your turn and "
 				       "wait for the person",
 				       (long long)f.depth, FOLLOWUP_DEPTH_MAX);
 		jv_set_str(arena, state, "channel", f.channel);

@@ -37,7 +37,7 @@ static int unknown_language(struct call *call, struct str name, struct err *err)
 	for (const struct jv_member *m = jv_first(jv_get(config_of(call), "interpreters")); m; m = m->next)
 		buf_printf(&list, ", %.*s", STR_ARG(m->key));
 	return err_set(err, ERR_INVALID,
-		       "there is no interpreter \"%.*s\"; there are %.*s, and code.interpreters adds more",
+		       "there is no interpreter \"%.*s\"; the interpreters are %.*s, and code.interpreters adds more",
 		       STR_ARG(utf8_first(name, 40)), STR_ARG(buf_str(&list)));
 }
 
@@ -132,12 +132,14 @@ static const char *const *add_env(struct arena *arena, const char *const *have, 
 static int check_code(const struct code_run *what, struct err *err)
 {
 	if (what->code.len > CODE_TEXT_MAX)
-		return err_set(err, ERR_TOO_LARGE, "the code has %zu bytes and may have %d; put parts of it into files",
+		return err_set(err, ERR_TOO_LARGE,
+			       "the code has %zu bytes; at most %d are allowed; put parts of it into files",
 			       what->code.len, CODE_TEXT_MAX);
 	if (!what->code.len || memchr(what->code.ptr, 0, what->code.len))
 		return err_set(err, ERR_INVALID, "there is no code, or it has a NUL character; give the code as text");
 	if (what->timeout_s > SANDBOX_SECONDS_MAX)
-		return err_set(err, ERR_INVALID, "the time limit is %lld seconds and may be %d; do it in shorter steps",
+		return err_set(err, ERR_INVALID,
+			       "the time limit is %lld seconds; at most %d are allowed; do it in shorter steps",
 			       (long long)what->timeout_s, SANDBOX_SECONDS_MAX);
 	return 0;
 }
@@ -307,7 +309,7 @@ static int unknown_function(struct call *call, struct str name, struct err *err)
 	if (!list.len)
 		return err_set(err, ERR_NOT_FOUND,
 			       "there are no functions; a person adds them to code.functions in agent.yaml");
-	return err_set(err, ERR_NOT_FOUND, "there is no function \"%.*s\"; there are %.*s",
+	return err_set(err, ERR_NOT_FOUND, "there is no function \"%.*s\"; the functions are %.*s",
 		       STR_ARG(utf8_first(name, 80)), STR_ARG(buf_str(&list)));
 }
 

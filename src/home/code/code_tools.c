@@ -72,8 +72,8 @@ void code_render(const struct jv *args, const struct jv *value, struct buf *text
 	if (error)
 		buf_printf(text, "%.*s\n", STR_ARG(str_trim(jv_get_str(error, "traceback"))));
 	if (lacks_network(value, jv_get_str(error, "name")))
-		buf_lit(text, "[code has no network: code.allow_network in agent.yaml gives it the hosts of "
-			      "sandbox.network, and allow_network of a function does]\n");
+		buf_lit(text, "[code has no network; code.allow_network in agent.yaml, or a function's allow_network, "
+			      "allows the hosts in sandbox.network]\n");
 	exec_remarks(value, text);
 	if (jv_get_bool(value, "saved", true) && jv_get_str(value, "problem").len)
 		buf_printf(text, "[%.*s]\n", STR_ARG(jv_get_str(value, "problem")));
@@ -138,7 +138,7 @@ static const struct prompt_section prompt[] = {
 	 .floor = 10,
 	 .yields = 5,
 	 .about = "Functions that call_function runs, with the fields of their input.\n",
-	 .rest = "call_function names the others when it is given a name that does not exist",
+	 .rest = "call_function lists the others if you give it a name that does not exist",
 	 .find = find_functions},
 	{0},
 };

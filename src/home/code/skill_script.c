@@ -94,7 +94,7 @@ static int run_packed(struct call *call, const struct skill_script *what, struct
 	if (r)
 		return r;
 	if (!with)
-		return err_set(err, ERR_INVALID, "\"%.*s\" names no program for itself: begin it with a #! line",
+		return err_set(err, ERR_INVALID, "\"%.*s\" names no program to run it; begin it with a #! line",
 			       STR_ARG(utf8_first(script, 80)));
 	argv[n++] = "sh";
 	argv[n++] = "-c";
@@ -123,7 +123,8 @@ int skill_script_run(struct call *call, const struct skill_script *what, struct 
 	int r;
 
 	if (what->timeout_s > SANDBOX_SECONDS_MAX)
-		return err_set(err, ERR_INVALID, "the time limit is %lld seconds and may be %d; do it in shorter steps",
+		return err_set(err, ERR_INVALID,
+			       "the time limit is %lld seconds; at most %d are allowed; do it in shorter steps",
 			       (long long)what->timeout_s, SANDBOX_SECONDS_MAX);
 	r = skills_open_named(call->ws, ctx, what->skill, &skills, err);
 	if (r)

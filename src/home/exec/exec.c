@@ -300,11 +300,10 @@ int exec_cwd(struct arena *arena, struct str text, const char *at, struct wpath 
 	if (str_starts(text, root) && (text.len == root.len || text.ptr[root.len] == '/'))
 		rest = str_from(text, root.len + (text.len > root.len));
 	if (str_starts(rest, STR("/")) || str_starts(rest, STR("~")))
-		return err_set(
-			err, ERR_INVALID,
-			"the working directory \"%.*s\" is not in the files; give one below them, such as \"src\" "
-			"or \"%.*s/src\"",
-			STR_ARG(utf8_first(text, 200)), STR_ARG(root));
+		return err_set(err, ERR_INVALID,
+			       "the working directory \"%.*s\" is not among the files; give one such as \"src\" or "
+			       "\"%.*s/src\"",
+			       STR_ARG(utf8_first(text, 200)), STR_ARG(root));
 	return rest.len ? wpath_parse_lenient(arena, rest, ret, err) : 0;
 }
 
@@ -326,7 +325,7 @@ int exec_call(struct call *call, const struct exec_call *what, struct jv **ret, 
 		return r;
 	if (what->timeout_s > what->timeout_max_s)
 		return err_set(err, ERR_INVALID,
-			       "the time limit is %lld seconds and may be %lld; run longer commands in parts",
+			       "the time limit is %lld seconds; at most %lld are allowed; run longer commands in parts",
 			       (long long)what->timeout_s, (long long)what->timeout_max_s);
 	job.argv = argv;
 	job.input = what->input;
@@ -396,8 +395,8 @@ static void remark_end(const struct jv *value, struct buf *text)
 
 	if (jv_get_bool(value, "timed_out", false))
 		buf_printf(text,
-			   "[killed after %lld ms, with everything that it had started; a larger timeout gives it "
-			   "more time]\n",
+			   "[killed after %lld ms, with everything that it had started; a larger timeout gives it more "
+			   "time]\n",
 			   (long long)jv_get_int(value, "duration_ms", 0));
 	else if (jv_get_bool(value, "out_of_memory", false))
 		buf_lit(text, "[a process was killed because the command used too much memory; --memory or "
@@ -424,7 +423,7 @@ void exec_remarks(const struct jv *value, struct buf *text)
 		struct str id = jv_get_str(value, outputs[i][0]);
 
 		if (id.len)
-			buf_printf(text, "[all of the %s: read_artifact(artifact_id=\"%.*s\")]\n", outputs[i][1],
+			buf_printf(text, "[the whole %s: read_artifact(artifact_id=\"%.*s\")]\n", outputs[i][1],
 				   STR_ARG(id));
 	}
 	remark_end(value, text);

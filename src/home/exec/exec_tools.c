@@ -34,16 +34,16 @@ static void render_job(const struct jv *args, const struct jv *value, struct buf
 	if (output.len && output.ptr[output.len - 1] != '\n')
 		buf_char(text, '\n');
 	if (next < kept)
-		buf_printf(text, "[%lld bytes more were printed; wait_job with offset %lld gives them]\n",
+		buf_printf(text, "[%lld more bytes were printed; wait_job with offset %lld returns them]\n",
 			   (long long)(kept - next), (long long)next);
 	else if (kept < printed)
-		buf_printf(text, "[%lld bytes more were printed and not kept; let the command write them to a file]\n",
+		buf_printf(text, "[%lld more bytes were printed but not kept; let the command write them to a file]\n",
 			   (long long)(printed - kept));
 	exec_remarks(value, text);
 	if (str_is(status, "ended"))
 		buf_printf(text, "[exit code %lld]", (long long)jv_get_int(value, "exit_code", 0));
 	else if (str_is(status, "running"))
-		buf_printf(text, "[still running; go on with offset %lld]",
+		buf_printf(text, "[still running; continue with offset %lld]",
 			   (long long)jv_get_int(value, "next_offset", 0));
 	else
 		buf_printf(text, "[failed: %.*s]", STR_ARG(jv_get_str(value, "problem")));
@@ -57,12 +57,13 @@ static void exec_check(struct workspace *ws, struct ctx *ctx, const struct findi
 	struct err err = {0};
 
 	if (exec_job(ws, ctx, &job, &err) != 0) {
-		finding_error(findings, "sandbox", &err, "commands cannot run: correct agent.yaml or .env");
+		finding_error(findings, "sandbox", &err, "correct agent.yaml or .env; commands cannot run until then");
 		return;
 	}
 	if (sandbox_tier_choose(job.tier, &tier, &err) != 0)
-		finding_error(findings, "sandbox", &err,
-			      "commands cannot run here: allow user namespaces, or set sandbox.tier in agent.yaml");
+		finding_error(
+			findings, "sandbox", &err,
+			"allow user namespaces, or set sandbox.tier in agent.yaml; commands cannot run until then");
 	for (size_t i = 0; i < job.net->secret_count; i++)
 		if (!sandbox_net_reaches(job.net, job.net->secrets[i].host))
 			finding_add(findings, "sandbox",
@@ -137,7 +138,7 @@ static const struct tool native[] = {
 	},
 	{
 		.name = "list_jobs", .title = "List jobs", .traits = RO, .call = tool_list_jobs,
-		.description = "Lists the jobs that run, and the last ones that have ended.",
+		.description = "Lists running jobs and the last ones that ended.",
 		.result = "jobs! [{job! int; status!; exit_code int; saved bool; problem; command!}]",
 	},
 	{0},

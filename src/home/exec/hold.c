@@ -51,8 +51,8 @@ int exec_hold(struct workspace *ws, struct ctx *ctx, const struct sandbox_job *j
 		r = family_files(ws, ctx, &task, err);
 	if (task)
 		r = err_set(err, ERR_UNSUPPORTED,
-			    "what is mounted into a task is not part of a fork, so the changes cannot be held; run it "
-			    "without --hold, or with --discard");
+			    "a fork does not contain what is mounted into a task, so the changes cannot be held; run "
+			    "it without --hold, or with --discard");
 	store_destroy(task);
 	if (r == 0)
 		r = make_fork(ws, ctx, name, &made, err);

@@ -198,7 +198,8 @@ static struct job *find_job(struct jobs *jobs, const struct jv *args, struct err
 	for (size_t i = 0; number && i < SANDBOX_JOBS_MAX; i++)
 		if (jobs->places[i].number == number)
 			return &jobs->places[i];
-	err_set(err, ERR_NOT_FOUND, "there is no job %llu; list_jobs shows what there is", (unsigned long long)number);
+	err_set(err, ERR_NOT_FOUND, "there is no job %llu; list_jobs shows the existing jobs",
+		(unsigned long long)number);
 	return NULL;
 }
 

@@ -25,7 +25,7 @@ static int scope_of(struct str word, enum scope *ret, struct err *err)
 			*ret = (enum scope)i;
 			return 0;
 		}
-	return err_set(err, ERR_INVALID, "\"%.*s\" is not a way to keep a sandbox; there are " SCOPES,
+	return err_set(err, ERR_INVALID, "\"%.*s\" is not a way to keep a sandbox; the ways are  " SCOPES,
 		       STR_ARG(utf8_first(word, 40)));
 }
 
@@ -92,7 +92,7 @@ int exec_keep_as(struct workspace *ws, struct ctx *ctx, const struct jv *about, 
 		return err_set(err, ERR_INVALID, "agent.yaml: sandbox.snapshot_size is too large");
 	if (!keep->cache)
 		return err_set(err, ERR_UNAVAILABLE,
-			       "there is no directory for what commands leave; set XDG_CACHE_HOME or HOME");
+			       "there is no directory for what commands leave behind; set XDG_CACHE_HOME or HOME");
 	/* users who share a sandbox share its files, so on the host they are one user */
 	if (!jv_get(about, "user"))
 		job->owner = arena_printf(ctx->arena, "%.*s//%.*s", STR_ARG(workspace_name(ws)), STR_ARG(name));
@@ -194,7 +194,7 @@ int sandbox_list(struct cli *cli, struct err *err)
 	if (cli_json(cli, v))
 		return 0;
 	if (!jv_count(list))
-		output_printf(&cli->out, "no sandbox is kept; sandbox.keep in agent.yaml says whose are\n");
+		output_printf(&cli->out, "no sandbox is kept; set sandbox.keep in agent.yaml to keep some\n");
 	for (const struct jv_member *m = jv_first(list); m; m = m->next) {
 		struct str problem = jv_get_str(m->value, "problem");
 

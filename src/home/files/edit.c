@@ -87,13 +87,12 @@ static struct str hit_lines(struct arena *arena, struct str bytes, struct str ne
 static int check_edit(const struct edit *edit, struct str what, struct err *err)
 {
 	if (edit->old_text.len == 0)
-		return err_set(
-			err, ERR_INVALID,
-			"edit %.*s: the text to replace is empty; give the text that is there, or use insert_file",
-			STR_ARG(what));
-	if (str_eq(edit->old_text, edit->new_text))
-		return err_set(err, ERR_INVALID, "edit %.*s: the old and the new text are equal; nothing would change",
+		return err_set(err, ERR_INVALID,
+			       "edit %.*s: the text to replace is empty; give the existing text, or use insert_file",
 			       STR_ARG(what));
+	if (str_eq(edit->old_text, edit->new_text))
+		return err_set(err, ERR_INVALID,
+			       "edit %.*s: the old and the new text are the same; nothing would change", STR_ARG(what));
 	return 0;
 }
 
@@ -206,7 +205,7 @@ int edit_apply(struct arena *arena, struct str bytes, const struct edit *edits, 
 		int r = apply_one(arena, &bytes, edits[i], what, ret_report, ret_detail, err);
 
 		if (r && count > 1)
-			return err_prefix(err, "nothing was changed, edit %zu of %zu failed", i + 1, count);
+			return err_prefix(err, "nothing was changed, because edit %zu of %zu failed", i + 1, count);
 		if (r)
 			return r;
 	}
@@ -253,7 +252,7 @@ int insert_apply(struct arena *arena, struct str bytes, uint64_t line, struct st
 	size_t at;
 
 	if (line == 0 || line > lines + 1)
-		return err_set(err, ERR_INVALID, "insert_line is %llu; the file takes 1 to %llu (%llu appends)",
+		return err_set(err, ERR_INVALID, "insert_line is %llu; give 1 to %llu (%llu appends)",
 			       (unsigned long long)line, (unsigned long long)(lines + 1),
 			       (unsigned long long)(lines + 1));
 	at = at_end ? bytes.len : line_start(bytes, line);

@@ -128,7 +128,7 @@ static int print_bytes(void *arg, const void *bytes, size_t len, struct err *err
 	struct cli *cli = arg;
 
 	if (!output_add(&cli->out, str_n(bytes, len)))
-		return err_set(err, ERR_CANCELLED, "nobody reads the output");
+		return err_set(err, ERR_CANCELLED, "nothing reads the output");
 	return 0;
 }
 
@@ -194,8 +194,8 @@ static int write_condition(const struct cli *cli, bool append, struct store_cond
 		return 0;
 	if (str_is(mode, "create"))
 		return err_set(err, ERR_INVALID,
-			       "write: --mode create is for a file that does not exist, so it has no "
-			       "version; leave --if-version out, or use --mode overwrite");
+			       "write: --mode create is for a new file, which has no version; leave --if-version out, "
+			       "or use --mode overwrite");
 	*ret = (struct store_cond){.kind = STORE_VERSION, .version = args_get(&cli->args, "if-version")};
 	return 0;
 }
@@ -263,12 +263,12 @@ static const struct option write_options[] = {
 	{"mode", 0, "MODE", .help = "create (default): the file must not exist; overwrite; append",
 	 .words = "create overwrite append"},
 	{"if-version", 0, "V", .help = "only if the file still has this version (see 'stead info')"},
-	{"content", 0, "TEXT", .help = "the content, instead of standard input"},
+	{"content", 0, "TEXT", .help = "the content, instead of reading standard input"},
 	{0},
 };
 static const struct option edit_options[] = {
-	{"all", 'a', .help = "replace every occurrence, not exactly one"},
-	{"dry-run", 'n', .help = "show the change, and do not make it"},
+	{"all", 'a', .help = "replace every occurrence"},
+	{"dry-run", 'n', .help = "show the change without making it"},
 	{"if-version", 0, "V", .help = "only if the file still has this version (see 'stead info')"},
 	{0},
 };
@@ -277,23 +277,24 @@ static const struct option move_options[] = {
 	{0},
 };
 static const struct option rm_options[] = {
-	{"recursive", 'r', .help = "also directories, with everything in them"},
+	{"recursive", 'r', .help = "remove directories with everything in them"},
 	{0},
 };
 
 const struct command files_commands[] = {
 	{"ls", "list files", TOPIC_FILES, "[PATH]", .run = run_ls, .complete = COMPLETE_PATH, .options = ls_options,
-	 .about = "One name per line; directories end with '/'. With --files, symbolic links follow, with their "
-		  "targets.\n",
+	 .about = "Prints one name per line; directories end with '/'. With --files, symbolic links come last, with\n"
+		  "their targets.\n",
 	 .examples = "stead ls\n  the root\nstead ls -l notes\n  with size and time\n"},
 	{"cat", "print files, byte for byte", TOPIC_FILES, "PATH...", .run = run_cat, .complete = COMPLETE_PATH,
-	 .about = "Any size, any bytes. PATH@REV is the file as it was after a revision. With --json one object per\n"
-		  "file, with its version; bytes that are not UTF-8 are printed as base64.\n",
-	 .examples = "stead cat notes.md\n  print it\nstead cat notes.md@12\n  as it was after revision 12\n"
-		     "stead cat photo.png > photo.png\n  copy it to the host\n"},
+	 .about = "Works for any size and any bytes. PATH@REV is the file as it was after a revision. With --json,\n"
+		  "prints one object per file, with its version; content that is not UTF-8 is printed as base64.\n",
+	 .examples = "stead cat notes.md\n  print it\n"
+		     "stead cat notes.md@12\n  as it was after revision 12\n"
+		     "stead cat photo.png > photo.png\n  copy it out of the workspace\n"},
 	{"write", "write a file from standard input", TOPIC_FILES, "PATH", .by_person = true, .run = run_write,
 	 .complete = COMPLETE_PATH, .options = write_options,
-	 .about = "A reader sees either the old bytes or the new ones, never a part. Directories are created as\n"
+	 .about = "Readers see either the old bytes or the new ones, never a mix. Directories are created as\n"
 		  "needed. Files of any size are written in bounded memory. --if-version alone means --mode\n"
 		  "overwrite.\n",
 	 .examples = "echo hello | stead write notes.md\n  a new file\n"
@@ -307,16 +308,16 @@ const struct command files_commands[] = {
 		     "stead edit --all --dry-run notes.md colour color\n  show what would change\n"},
 	{"grep", "search in files", TOPIC_FILES, "PATTERN [PATH]", .run = run_grep, .complete = COMPLETE_PATH,
 	 .options = grep_options,
-	 .about = "Prints path:line:text for every match, in the order of paths; lines of context as path-line-text,\n"
-		  "with -- between groups. The pattern is a Perl-like regular expression. The exit code is 1 when\n"
-		  "nothing matches. With --json one object per line.\n",
+	 .about = "Prints path:line:text for every match, ordered by path; context lines as path-line-text, with --\n"
+		  "between groups. The pattern is a Perl-like regular expression. The exit code is 1 if nothing\n"
+		  "matches. With --json, prints one object per line.\n",
 	 .examples = "stead grep 'budget|deadline'\n  everywhere\n"
-		     "stead grep -i -C 2 --include '*.md' budget notes\n  in the Markdown files below notes\n"
-		     "stead grep --files ~/project -F 'a.b(' src\n  plain text, in a directory of the host\n"},
+		     "stead grep -i -C 2 --include '*.md' budget notes\n  in the Markdown files under notes\n"
+		     "stead grep --files ~/project -F 'a.b(' src\n  plain text, in one of your directories\n"},
 	{"find", "find files by name", TOPIC_FILES, "GLOB [PATH]", .run = run_find, .complete = COMPLETE_PATH,
 	 .options = find_options,
-	 .about = "Prints the paths that match, in order. '*' stays within a directory, '**' crosses directories:\n"
-		  "'**/*.md' is every Markdown file. The exit code is 1 when nothing matches.\n",
+	 .about = "Prints the paths that match, in order. '*' stays within a directory; '**' crosses directories:\n"
+		  "'**/*.md' is every Markdown file. The exit code is 1 if nothing matches.\n",
 	 .examples = "stead find '**/*.md'\n  every Markdown file\n"
 		     "stead find '*.{yaml,yml}' config\n  directly in config\n"},
 	{"mv", "move or rename a file or a directory", TOPIC_FILES, "FROM TO", .by_person = true, .opens = CLI_CHANGES,
@@ -324,7 +325,8 @@ const struct command files_commands[] = {
 	 .about = "TO is the new path itself, not a directory to move into.\n",
 	 .examples = "stead mv draft.md notes/final.md\n  rename it\n"},
 	{"cp", "copy a file", TOPIC_FILES, "FROM TO", .by_person = true, .opens = CLI_CHANGES, .run = run_cp,
-	 .complete = COMPLETE_PATH, .options = move_options, .about = "TO is the path of the copy itself.\n",
+	 .complete = COMPLETE_PATH, .options = move_options,
+	 .about = "TO is the path of the copy, not a directory to copy into.\n",
 	 .examples = "stead cp notes.md notes-old.md\n  keep a copy\n"},
 	{"rm", "remove files", TOPIC_FILES, "PATH...", .by_person = true, .opens = CLI_CHANGES, .run = run_rm,
 	 .complete = COMPLETE_PATH, .options = rm_options,

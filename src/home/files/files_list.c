@@ -330,7 +330,7 @@ void render_ls(const struct jv *args, const struct jv *value, struct buf *text)
 	if (jv_count(jv_get(value, "entries")) + jv_count(jv_get(value, "links")) == 0)
 		buf_printf(text, "[no entries%s]\n", total > 0 ? " on this page" : "");
 	if (jv_get_int(value, "skipped", 0))
-		buf_printf(text, "[left out, because the name is not a valid path or it is not a file: %lld]\n",
+		buf_printf(text, "[%lld left out: their names are not valid paths, or they are not files]\n",
 			   (long long)jv_get_int(value, "skipped", 0));
 	if (jv_get_int(value, "ignored", 0))
 		buf_printf(text, "[%lld ignored by Git %s not shown; set all to see them]\n",

@@ -284,5 +284,5 @@ void render_grep(const struct jv *args, const struct jv *value, struct buf *text
 			   (long long)matches, plural((uint64_t)matches), (long long)files, plural((uint64_t)files),
 			   STR_ARG(next));
 	if (binary)
-		buf_printf(text, "\n[%lld binary file%s left out]", (long long)binary, plural((uint64_t)binary));
+		buf_printf(text, "\n[%lld binary file%s skipped]", (long long)binary, plural((uint64_t)binary));
 }

@@ -22,7 +22,7 @@ static int arg_content(struct call *call, const struct jv *args, struct wpath pa
 	}
 	if (content.len > TOOL_FILE_MAX)
 		return err_set(err, ERR_TOO_LARGE,
-			       "write %.*s: the content has %zu bytes; one call takes %zu: append the rest",
+			       "write %.*s: the content has %zu bytes; one call takes at most %zu; append the rest",
 			       STR_ARG(path.s), content.len, TOOL_FILE_MAX);
 	*ret = content.ptr ? content : STR("");
 	return 0;
@@ -60,7 +60,7 @@ static int create(struct call *call, struct wpath path, struct str content, stru
 	if (r && err->kind == ERR_EXISTS) {
 		ret->detail = first_lines(call, call->files, path);
 		return err_set(err, ERR_EXISTS,
-			       "write %.*s: the file exists already; use mode \"overwrite\" or \"append\", edit_file, "
+			       "write %.*s: the file already exists; use mode \"overwrite\" or \"append\", edit_file, "
 			       "or another name",
 			       STR_ARG(path.s));
 	}
@@ -86,7 +86,8 @@ static int arg_new_file(struct call *call, const struct jv *args, struct wpath *
 
 	if (r == 0 && str_ends(text, STR("/")))
 		return err_set(err, ERR_INVALID,
-			       "write " ERR_PATH ": a name that ends in '/' is a directory's; add the name of the file",
+			       "write " ERR_PATH
+			       ": a path that ends in '/' names a directory; add the name of the file",
 			       STR_ARG(text));
 	return r;
 }
@@ -183,8 +184,8 @@ static int delete_link(struct call *call, struct wpath path, struct str target, 
 	jv_set_str(arena, ret->value, "path", path.s);
 	jv_set_int(arena, ret->value, "removed", 0);
 	ret->text = arena_printf(arena,
-				 "removed the symbolic link %.*s -> %.*s; what it led to is untouched, and undo "
-				 "does not bring the link back",
+				 "removed the symbolic link %.*s -> %.*s; its target is untouched, and undo does not "
+				 "bring the link back",
 				 STR_ARG(path.s), STR_ARG(target));
 	return 0;
 }
@@ -224,7 +225,8 @@ int tool_delete_file(struct call *call, const struct jv *args, struct outcome *r
 		return r;
 	if (stat.kind == STORE_DIR && !recursive) {
 		tell_content(call, path, ret);
-		return err_set(err, ERR_INVALID, "delete %.*s: it is a directory; set recursive to remove all in it",
+		return err_set(err, ERR_INVALID,
+			       "delete %.*s: it is a directory; set recursive to remove everything in it",
 			       STR_ARG(path.s));
 	}
 	if (stat.kind == STORE_DIR && jv_get_str(args, "if_version").ptr)
@@ -298,7 +300,7 @@ static int moved(struct call *call, struct str action, struct wpath from, struct
 		explain_conflict(call, from, ret);
 	if (r && err->kind == ERR_EXISTS) {
 		ret->detail = first_lines(call, call->files, to);
-		return err_set(err, ERR_EXISTS, "\"%.*s\" exists already; set overwrite, or choose another name",
+		return err_set(err, ERR_EXISTS, "\"%.*s\" already exists; set overwrite, or choose another name",
 			       STR_ARG(to.s));
 	}
 	if (r)
@@ -333,7 +335,7 @@ static int move_link(struct call *call, struct wpath from, struct wpath to, stru
 
 	stat.kind = STORE_FILE;
 	if (r == -ERR_EXISTS)
-		return err_set(err, ERR_EXISTS, "\"%.*s\" exists already; choose another name", STR_ARG(to.s));
+		return err_set(err, ERR_EXISTS, "\"%.*s\" already exists; choose another name", STR_ARG(to.s));
 	return moved(call, STR("moved"), from, to, &stat, r, ret, err);
 }
 

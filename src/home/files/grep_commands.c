@@ -27,7 +27,7 @@ static void add_tone(struct output *out, struct str tone)
 static int go_on(const struct printer *p, struct err *err)
 {
 	if (p->out->gone || p->out->sys)
-		return err_set(err, ERR_CANCELLED, "nobody reads the output");
+		return err_set(err, ERR_CANCELLED, "nothing reads the output");
 	return 0;
 }
 
@@ -217,19 +217,19 @@ int run_find(struct cli *cli, struct err *err)
 
 const struct option grep_options[] = {
 	{"literal", 'F', .help = "the pattern is plain text, not a regular expression"},
-	{"ignore-case", 'i', .help = "ignore the difference between upper and lower case"},
+	{"ignore-case", 'i', .help = "ignore case"},
 	{"context", 'C', "N", .help = "N lines before and after each match", .max = GREP_CONTEXT_MAX},
 	{"include", 'g', "GLOB", .help = "only files that match; may be repeated"},
-	{"exclude", 0, "GLOB", .help = "not files that match; may be repeated"},
+	{"exclude", 0, "GLOB", .help = "skip files that match; may be repeated"},
 	{"count", 'c', .help = "print path:count for each file that matches"},
 	{"files-with-matches", 'l', .help = "print only the paths of files that match"},
-	{"all", .help = "with --files: also .git and what .gitignore ignores"},
+	{"all", .help = "with --files: include .git and what .gitignore excludes"},
 	{"threads", 'j', "N", .help = "the number of threads (default: one per core)", .max = 64},
 	{0},
 };
 
 const struct option find_options[] = {
-	{"all", .help = "with --files: also .git and what .gitignore ignores"},
+	{"all", .help = "with --files: include .git and what .gitignore excludes"},
 	{"threads", 'j', "N", .help = "the number of threads (default: one per core)", .max = 64},
 	{0},
 };

@@ -9,9 +9,11 @@ static const struct action actions[] = {
 };
 
 const struct command knowledge_commands[] = {
-	{"knowledge", "list what people wrote down for the agent, or show a file of it", TOPIC_HOME, .actions = actions,
-	 .about = "The files below knowledge/, with their titles. KNOWLEDGE.md is the entry: the prompt contains its\n"
-		  "text, and only this list of the others. To search them: stead search --area knowledge.\n",
+	{"knowledge", "list the knowledge that people wrote for the agent, or show a file", TOPIC_HOME,
+	 .actions = actions,
+	 .about = "Lists the files under knowledge/ with their titles. The prompt contains the text of\n"
+		  "KNOWLEDGE.md, and only this list of the others. To search them, use 'stead search --area\n"
+		  "knowledge'.\n",
 	 .examples = "stead knowledge\n  all files\nstead knowledge show api/errors.md\n  one file\n"},
 	{0},
 };

@@ -89,7 +89,7 @@ int media_run(struct workspace *ws, struct ctx *ctx, const struct media_job *job
 	int r;
 
 	if (!command)
-		return err_set(err, ERR_UNSUPPORTED, "agent.yaml names no program for this; a person sets media.%s",
+		return err_set(err, ERR_UNSUPPORTED, "agent.yaml names no program for this; a person must set media.%s",
 			       job->key);
 	files = store_memory_new();
 	r = store_write(files, ctx, (struct wpath){job->in}, job->bytes, (struct store_cond){0}, NULL, err);

@@ -69,7 +69,7 @@ int media_print(struct workspace *ws, struct ctx *ctx, struct wpath source, stru
 	if (r)
 		return r;
 	if (html.overflow || html.len > BROWSER_MESSAGE_MAX / 2)
-		return err_set(err, ERR_TOO_LARGE, "\"%.*s\" is too long to be printed; print its parts",
+		return err_set(err, ERR_TOO_LARGE, "\"%.*s\" is too long to print at once; print it in parts",
 			       STR_ARG(source.s));
 	if (!own.deadline_ns || end < own.deadline_ns)
 		own.deadline_ns = end;

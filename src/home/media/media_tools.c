@@ -94,7 +94,7 @@ static int tool_markdown_to_pdf(struct call *call, const struct jv *args, struct
 	else if (r == 0)
 		r = media_print(call->ws, call->ctx, source, job.bytes, job.theme, &bytes, err);
 	if (r == 0 && !str_starts(bytes, STR("%PDF-")))
-		r = err_set(err, ERR_UNAVAILABLE, "what the program of media.pdf wrote to {out} is not a PDF");
+		r = err_set(err, ERR_UNAVAILABLE, "the program in media.pdf did not write a PDF to {out}");
 	return r ? r : write_result(call, path, bytes, ret, err);
 }
 
@@ -118,14 +118,14 @@ static void render_text(const struct jv *args, const struct jv *value, struct bu
 static const struct tool tools[] = {
 	{.name = "text_to_speech", .title = "Speak a text", .traits = TOOL_LONG, .call = tool_text_to_speech,
 	 .render = render_file, .available = can_speak, .setup = "set media.speak in agent.yaml", .needs = "write_file",
-	 .description = "Makes a sound file of a text.",
+	 .description = "Turns text into a sound file.",
 	 .args =
 		"text! str>=1: what is said\n"
 		"output_path: file to write (default: a new one in audio/)",
 	 .result = FILE_RESULT},
 	{.name = "speech_to_text", .title = "Transcribe speech", .traits = RO | TOOL_LONG, .call = tool_speech_to_text,
 	 .render = render_text, .available = can_transcribe, .setup = "set media.transcribe in agent.yaml", .needs = "read_file",
-	 .description = "Gives the words of a sound file.",
+	 .description = "Transcribes a sound file.",
 	 .args = "file_path!: path from the tool root",
 	 .result = "text!: what is said"},
 	{.name = "markdown_to_pdf", .title = "Markdown to PDF", .traits = TOOL_LONG, .call = tool_markdown_to_pdf,

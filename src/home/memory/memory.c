@@ -219,8 +219,8 @@ static int check_superseded_in(struct saving *s, struct str path, struct err *er
 			continue;
 		if (part.fact.trust > s->trust)
 			return err_set(err, ERR_DENIED,
-				       "fact %.*s is trusted as %s, and gives way only to one of at least that trust; "
-				       "ask the person to change it",
+				       "fact %.*s has the trust %s, and only a fact of at least that trust can replace "
+				       "it; ask the person to change it",
 				       STR_ARG(part.fact.id), memory_trust_name(part.fact.trust));
 		jv_push(arena, s->superseded, jv_str(arena, part.fact.id));
 	}
@@ -436,7 +436,8 @@ int memory_save(struct workspace *ws, struct ctx *ctx, const struct memory_save 
 
 	s.trust = save->trust && save->trust < save->caller ? save->trust : save->caller;
 	if (r == 0 && save->trust > save->caller)
-		r = err_set(err, ERR_DENIED, "you cannot give the trust \"%s\"; the most that you can give is \"%s\"",
+		r = err_set(err, ERR_DENIED,
+			    "you cannot give the trust \"%s\"; \"%s\" is the highest that you can give",
 			    memory_trust_name(save->trust), memory_trust_name(save->caller));
 	if (r == 0)
 		r = check_times(save, err);
@@ -512,7 +513,8 @@ int memory_get(struct workspace *ws, struct ctx *ctx, struct str path, uint64_t 
 			       "\"%.*s\" is not a memory file; give MEMORY.md or a path below memory/",
 			       STR_ARG(utf8_first(path, 200)));
 	if (first < 1 || last < first)
-		return err_set(err, ERR_INVALID, "lines are counted from 1, and the last is not before the first");
+		return err_set(err, ERR_INVALID,
+			       "lines are counted from 1, and the last must not come before the first");
 	r = store_read(workspace_home(ws), ctx, p, STORE_WHOLE, FACT_FILE_MAX, &bytes, NULL, err);
 	if (r)
 		return r;

@@ -102,20 +102,20 @@ static const struct action actions[] = {
 };
 
 static const struct option options[] = {
-	{"all", 'a', .help = "list, search: also facts that are not current"},
+	{"all", 'a', .help = "list, search: include facts that are not current"},
 	{0},
 };
 
 const struct command memory_commands[] = {
 	{"memory", "list, search, save and forget what the agent remembers", TOPIC_HOME, .actions = actions,
 	 .options = options,
-	 .about = "Facts are bullets in MEMORY.md and in a ledger for each day below memory/; each is followed by its\n"
-		  "origin. What you save here counts as the word of a person, unless --agent is given. 'forget'\n"
-		  "takes an id or the exact words of a fact, removes the fact from the files, the history and the\n"
-		  "index, and prints a receipt. 'archive' moves old ledgers and what is over the budget to the\n"
-		  "archive (memory: in agent.yaml).\n",
+	 .about = "Facts are bullets in MEMORY.md and in daily ledgers under memory/, each followed by its origin.\n"
+		  "What you save here counts as a person's word, unless --agent is given. 'forget' takes the id or\n"
+		  "the exact words of a fact, removes the fact from the files, the history and the index, and\n"
+		  "prints a receipt. 'archive' moves old ledgers, and facts that exceed the budget (memory: in\n"
+		  "agent.yaml), to the archive.\n",
 	 .examples = "stead memory save 'The office closes at six.'\n  a fact\n"
 		     "stead memory search office\n  the best match first\n"
-		     "stead memory --all\n  also facts that are no longer current\n"},
+		     "stead memory --all\n  include facts that are no longer current\n"},
 	{0},
 };

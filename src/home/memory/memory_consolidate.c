@@ -568,7 +568,7 @@ static int find_sources(const struct merging *m, const struct parts *now, const 
 		add_source(ret, p, clock_real_ns());
 	}
 	if (!ret->holds)
-		return err_set(err, ERR_INVALID, "line %zu comes only from facts that no longer hold; leave it out",
+		return err_set(err, ERR_INVALID, "line %zu comes only from facts that no longer apply; leave it out",
 			       bullet->line);
 	return 0;
 }

@@ -368,7 +368,7 @@ static int add_text(struct arena *arena, struct str raw, bool bullet, struct str
 		return err_set(err, ERR_TOO_LARGE,
 			       "a fact has more than %zu bytes; save a summary, and the rest as a file", FACT_TEXT_MAX);
 	if (*count == FACTS_SAVE_MAX)
-		return err_set(err, ERR_TOO_LARGE, "more than %d facts at once; save them in several calls",
+		return err_set(err, ERR_TOO_LARGE, "there are more than %d facts; save them in several calls",
 			       FACTS_SAVE_MAX);
 	list[(*count)++] = text;
 	return 0;

@@ -108,11 +108,10 @@ static int look_in(struct forgetting *f, struct str path, bool by_id, struct err
 		if (!is_text(f, fact->text))
 			continue;
 		if (fact->trust > f->caller)
-			return err_set(
-				err, ERR_DENIED,
-				"fact %.*s is trusted as %s: only a person can have it forgotten, with `stead memory "
-				"forget`",
-				STR_ARG(fact->id), memory_trust_name(fact->trust));
+			return err_set(err, ERR_DENIED,
+				       "fact %.*s has the trust %s, so only a person can forget it, with `stead memory "
+				       "forget`",
+				       STR_ARG(fact->id), memory_trust_name(fact->trust));
 		add_id(arena, f->ids, fact->id);
 	}
 	return 0;
@@ -363,8 +362,8 @@ static struct jv *past_value(const struct forgetting *f)
 	if (f->past.left) {
 		jv_set_int(arena, v, "left", (int64_t)f->past.left);
 		jv_set_str(arena, v, "why",
-			   STR("another file has the same content, the fact was saved again, or its history is "
-			       "older than this version of Stead; retention (`stead gc`) drops what is old"));
+			   STR("another file has the same content, the fact was saved again, or its history is older "
+			       "than this version of Stead; retention (`stead gc`) drops old history"));
 	}
 	if (f->past.waiting) {
 		jv_set_int(arena, v, "waiting", (int64_t)f->past.waiting);

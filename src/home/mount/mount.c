@@ -175,17 +175,17 @@ static int check_place(struct served *s, struct ctx *ctx, struct err *err)
 
 	if (str_is(dir, "/"))
 		return err_set(err, ERR_INVALID,
-			       "\"/\" is the root of this machine's files; mount over another directory");
+			       "\"/\" is the root of this machine's files; mount on another directory");
 	for (size_t i = 0; i < COUNT(places); i++) {
 		char *real = places[i].len ? realpath(arena_cstr(ctx->arena, places[i]), NULL) : NULL;
 		bool overlaps = real && (is_within(dir, str_of(real)) || is_within(str_of(real), dir));
 
 		free(real);
 		if (overlaps)
-			return err_set(err, ERR_INVALID,
-				       "\"%s\" has the store of the workspace in it or is in that store; mount over "
-				       "another directory",
-				       s->opts->dir);
+			return err_set(
+				err, ERR_INVALID,
+				"\"%s\" contains the workspace's store or is inside it; mount on another directory",
+				s->opts->dir);
 	}
 	return 0;
 }

@@ -62,7 +62,7 @@ static int clear_dir(struct cli *cli, const char **dir, struct err *err)
 
 	switch (fuse_mount_state(*dir, &pid)) {
 	case FUSE_SERVED:
-		return err_set(err, ERR_EXISTS, "\"%s\" is mounted already; unmount it first: stead umount %s", *dir,
+		return err_set(err, ERR_EXISTS, "\"%s\" is already mounted; unmount it first: stead umount %s", *dir,
 			       *dir);
 	case FUSE_DEAD:
 		if (fuse_unmount(*dir, true, err) != 0)
@@ -73,14 +73,14 @@ static int clear_dir(struct cli *cli, const char **dir, struct err *err)
 	}
 	if (stat(*dir, &st) != 0 && errno == ENOENT)
 		return err_set(err, ERR_NOT_FOUND,
-			       "there is no directory \"%s\" to mount over; make it first: mkdir %s", *dir, *dir);
+			       "there is no directory \"%s\" to mount on; create it first: mkdir %s", *dir, *dir);
 	if (stat(*dir, &st) != 0)
-		return err_sys(err, errno, "cannot mount over \"%s\"", *dir);
+		return err_sys(err, errno, "cannot mount on \"%s\"", *dir);
 	if (!S_ISDIR(st.st_mode))
 		return err_set(err, ERR_INVALID, "\"%s\" is not a directory", *dir);
 	real = realpath(*dir, NULL);
 	if (!real)
-		return err_sys(err, errno, "cannot mount over \"%s\"", *dir);
+		return err_sys(err, errno, "cannot mount on \"%s\"", *dir);
 	*dir = arena_cstr(cli->ctx.arena, str_of(real));
 	free(real);
 	return 0;
@@ -110,7 +110,7 @@ static void print_mounted(struct cli *cli, const char *dir)
 
 	jv_set_str(cli->ctx.arena, value, "mounted", str_of(dir));
 	if (!cli_json(cli, value))
-		output_printf(&cli->out, "mounted at %s; to end it: stead umount %s\n", dir, dir);
+		output_printf(&cli->out, "mounted at %s; to unmount it: stead umount %s\n", dir, dir);
 	output_flush(&cli->out);
 }
 
@@ -240,42 +240,39 @@ static int run_umount(struct cli *cli, struct err *err)
 	}
 	r = fuse_unmount(dir, state == FUSE_DEAD || args_has(&cli->args, "force"), err);
 	if (r == -ERR_UNAVAILABLE)
-		cli->hint = "--force unmounts it all the same; programs that use it get errors";
+		cli->hint = "--force unmounts it anyway; programs that use it get errors";
 	return r || state != FUSE_SERVED ? r : wait_end(dir, pid, err);
 }
 
 static const struct option mount_options[] = {
-	{"path", 'p', "PATH", .help = "mount this directory of the files instead of all", .complete = COMPLETE_PATH},
+	{"path", 'p', "PATH", .help = "mount only this directory of the files", .complete = COMPLETE_PATH},
 	{"at", 0, "REVISION", .help = "mount the files as they were after this revision or checkpoint, read-only"},
-	{"read-only", 'r', NULL, .help = "nothing can be changed through the mount"},
+	{"read-only", 'r', NULL, .help = "allow no changes through the mount"},
 	{"foreground", 'f', NULL, .help = "serve until it is unmounted, and print what goes wrong"},
 	{0},
 };
 
 static const struct option umount_options[] = {
-	{"force", 'f', NULL, .help = "also while it is in use; programs that wait for it get an error"},
+	{"force", 'f', NULL, .help = "even while it is in use; programs that wait for it get an error"},
 	{0},
 };
 
 const struct command mount_commands[] = {
-	{"mount", "show the files as a directory of this machine", TOPIC_FILES, "DIR", .run = run_mount,
+	{"mount", "show the files as a directory on this machine", TOPIC_FILES, "DIR", .run = run_mount,
 	 .complete = COMPLETE_HOST_DIR, .options = mount_options, .by_person = true,
-	 .about =
-		 "Mounts the files of the workspace over a directory, whatever store they are in, so that any program\n"
-		 "can work on them: editors, git, rg, sqlite. What a program writes becomes a revision when it closes\n"
-		 "the file, under the rules for tools; what others change shows up. Protected files such as .env are\n"
-		 "not there and cannot be made. The command returns when the files can be used; a process in the\n"
-		 "background serves them until `stead umount DIR`. docs/mount.md has the details.\n",
-	 .examples =
-		 "stead mount /mnt\n  the files of the workspace \"default\"\n"
-		 "stead mount -w demo --path reports --read-only /mnt\n  a part of another one\n"
-		 "stead mount --at before-refactoring /mnt\n  the files at a checkpoint\n"
-		 "stead mount --root task:TASK-1 /mnt\n  what a task sees as /task, with what is mounted into it\n"},
+	 .about = "Mounts the workspace's files on a directory, whatever store they are in, so that any program can\n"
+		  "work on them: editors, git, rg, sqlite. What a program writes becomes a revision when it closes\n"
+		  "the file, under the rules for tools; changes by others show up. Protected files such as .env do\n"
+		  "not appear and cannot be created. The command returns when the files can be used; a background\n"
+		  "process serves them until 'stead umount DIR'. docs/mount.md has the details.\n",
+	 .examples = "stead mount /mnt\n  the files of the workspace \"default\"\n"
+		     "stead mount -w demo --path reports --read-only /mnt\n  part of another workspace\n"
+		     "stead mount --at before-refactoring /mnt\n  the files at a checkpoint\n"
+		     "stead mount --root task:TASK-1 /mnt\n  what a task sees as /task, including its mounts\n"},
 	{"umount", "end a mount", TOPIC_FILES, "DIR", .run = run_umount, .complete = COMPLETE_HOST_DIR,
 	 .options = umount_options,
-	 .about = "Unmounts what `stead mount` has mounted, and waits until everything is written. It also removes "
-		  "what\n"
-		  "a killed process left.\n",
+	 .about = "Unmounts what 'stead mount' mounted, and waits until everything is written. It also removes what\n"
+		  "a killed process left behind.\n",
 	 .examples = "stead umount /mnt\n  if nothing uses it\nstead umount --force /mnt\n  in any case\n"},
 	{0},
 };

@@ -183,7 +183,7 @@ static int next_number(struct notebook *nb, struct ctx *ctx, uint64_t *ret, stru
 		if (tries > 2)
 			pause_a_little(tries);
 	}
-	return err_set(err, ERR_UNAVAILABLE, "too many others write notes at this moment; try again");
+	return err_set(err, ERR_UNAVAILABLE, "too many others are writing notes right now; try again");
 }
 
 /* --- writing --- */
@@ -192,12 +192,13 @@ static int check_new(const struct note_new *in, struct err *err)
 {
 	if (in->title.len > NOTE_TITLE_MAX)
 		return err_set(err, ERR_TOO_LARGE,
-			       "the title has %zu bytes; at most %zu are kept, put the rest into the text",
+			       "the title has %zu bytes; at most %zu are allowed; put the rest into the text",
 			       in->title.len, NOTE_TITLE_MAX);
 	if (in->body.len > NOTE_BODY_MAX)
-		return err_set(err, ERR_TOO_LARGE,
-			       "the text has %zu bytes and a note at most %zu; write it to a file and note where it is",
-			       in->body.len, NOTE_BODY_MAX);
+		return err_set(
+			err, ERR_TOO_LARGE,
+			"the text has %zu bytes; a note may have at most %zu; write it to a file and note where it is",
+			in->body.len, NOTE_BODY_MAX);
 	if (in->tag_count > NOTE_TAGS_MAX)
 		return err_set(err, ERR_TOO_LARGE, "there are %zu tags; a note has at most %d", in->tag_count,
 			       NOTE_TAGS_MAX);
@@ -492,7 +493,7 @@ static int change_note(struct notebook *nb, struct ctx *ctx, struct wpath path, 
 		if (tries > 2)
 			pause_a_little(tries);
 	}
-	return err_set(err, ERR_CONFLICT, "the note is changed by too many others at this moment; try again");
+	return err_set(err, ERR_CONFLICT, "too many others are changing the note right now; try again");
 }
 
 /* A note of this author. */
@@ -504,11 +505,10 @@ static int find_own(struct notebook *nb, struct ctx *ctx, struct str slug, struc
 	if (r)
 		return r;
 	if (!note_path_split(*ret, &author, &namespace, &name) || !str_eq(author, nb->author_dir))
-		return err_set(
-			err, ERR_DENIED,
-			"the note \"%.*s\" belongs to %.*s, and only its author changes it; write a note of your own "
-			"about it",
-			STR_ARG(utf8_first(name, 100)), STR_ARG(author));
+		return err_set(err, ERR_DENIED,
+			       "the note \"%.*s\" belongs to %.*s, and only its author can change it; write your own "
+			       "note about it",
+			       STR_ARG(utf8_first(name, 100)), STR_ARG(author));
 	return 0;
 }
 

@@ -560,9 +560,9 @@ static int read_all(struct notebook *nb, struct ctx *ctx, uint64_t head, struct 
 		r = follow(nb, ctx, c, head, err);
 	if (r) {
 		catalog_destroy(c);
-		return r == -ERR_NOT_FOUND
-			       ? err_set(err, ERR_UNAVAILABLE, "the notes change faster than they are read; try again")
-			       : r;
+		return r == -ERR_NOT_FOUND ? err_set(err, ERR_UNAVAILABLE,
+						     "the notes change faster than they can be read; try again")
+					   : r;
 	}
 	catalog_destroy(nb->catalog);
 	nb->catalog = c;

@@ -147,8 +147,8 @@ static const struct action actions[] = {
 
 #define KINDS "finding question decision summary artifact plan note"
 static const struct option note_options[] = {
-	{"content", 0, "TEXT", .help = "the content, instead of standard input"},
-	{"kind", 0, "KIND", .help = "what kind of note it is (default: finding)", .words = KINDS},
+	{"content", 0, "TEXT", .help = "the content, instead of reading standard input"},
+	{"kind", 0, "KIND", .help = "the kind of note (default: finding)", .words = KINDS},
 	{"tag", 0, "TAG", .help = "a word to find it by; may be repeated"},
 	{0},
 };
@@ -157,29 +157,30 @@ static const struct option notes_options[] = {
 	{"author", 0, "NAME", .help = "list: only notes by this agent"},
 	{"tag", 0, "TAG", .help = "list: only notes with this tag"},
 	{"limit", 'n', "N", .help = "list: at most N notes (default: 50)", .min = 1, .max = NOTES_LIST_MAX},
-	{"all", 'a', .help = "list: also archived notes; show: also earlier versions"},
+	{"all", 'a', .help = "list: include archived notes; show: include earlier versions"},
 	{"failed", .help = "credit: the notes did not help"},
-	{"older-than", 0, "DAYS", .help = "prune: not used for so many days (default: 90)", .max = 36500},
+	{"older-than", 0, "DAYS", .help = "prune: notes not used for this many days (default: 90)", .max = 36500},
 	{"keep", 0, "KIND", .help = "prune: keep notes of this kind; may be repeated", .words = KINDS},
-	{"dry-run", .help = "prune: say what would be removed, and remove nothing"},
+	{"dry-run", .help = "prune: show what would be removed, and remove nothing"},
 	{0},
 };
 
 const struct command notebook_commands[] = {
-	{"note", "write a note into the notebook", TOPIC_HOME, "TITLE", .by_person = true, .run = run_note,
+	{"note", "write a note in the notebook", TOPIC_HOME, "TITLE", .by_person = true, .run = run_note,
 	 .options = note_options,
-	 .about = "The text comes from standard input, or from --content. The author is --agent. The note is a file\n"
-		  "below notes/ with a slug that no other note has.\n",
-	 .examples = "stead note 'Rate limits' --content 'The API allows 10 calls a second.' --tag api\n  a finding\n"
-		     "stead note 'Use Postgres' --kind decision --agent ann < why.md\n  a decision of ann's\n"},
+	 .about = "The text comes from standard input or --content. The author is --agent. The note is a file under\n"
+		  "notes/ with a unique slug.\n",
+	 .examples = "stead note 'Rate limits' --content 'The API allows 10 calls a second.' --tag api\n"
+		     "  a finding\n"
+		     "stead note 'Use Postgres' --kind decision --agent ann < why.md\n  a decision by ann\n"},
 	{"notes", "show the notebook, and clean it up", TOPIC_HOME, .by_person = true, .actions = actions,
 	 .options = notes_options,
-	 .about = "list (the default) shows the last updated notes; show takes a slug or part of a title; archive\n"
-		  "hides a note of --agent; questions lists the open questions. credit records that notes helped\n"
-		  "(with --failed: that they did not), which ranks them higher in searches. prune removes notes\n"
-		  "that were never cited and not updated for 90 days. index prints the table of contents and\n"
-		  "writes it to WORKSPACE.md. prompt prints the model's instructions on the notebook. seed copies\n"
-		  "documents to seeds/ in the file area.\n",
+	 .about = "'list' (the default) shows the most recently updated notes; 'show' takes a slug or part of a\n"
+		  "title; 'archive' hides a note by --agent; 'questions' lists the open questions. 'credit' records\n"
+		  "that notes helped (with --failed: that they did not), and searches rank them accordingly.\n"
+		  "'prune' removes notes that were never cited and not updated for 90 days. 'index' prints the\n"
+		  "table of contents and writes it to WORKSPACE.md. 'prompt' prints the model's instructions for\n"
+		  "the notebook. 'seed' copies documents to seeds/ in the file area.\n",
 	 .examples = "stead notes --kind decision\n  what was decided\n"
 		     "stead notes show rate\n  the note with 'rate' in its title\n"
 		     "stead notes prune --older-than 30 --keep decision --dry-run\n  what would be removed\n"},

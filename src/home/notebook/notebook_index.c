@@ -391,29 +391,22 @@ struct str notebook_prompt(struct notebook *nb, struct ctx *ctx, const struct st
 
 	buf_init(&b, ctx->arena, 64 * KIB);
 	if (!count) {
-		buf_lit(&b,
-			"## Notebook\n\n"
-			"You have a notebook that outlives this conversation. It is your own memory from run to run.\n"
-			"- Before you start, use search_notes with the words of the task: you may have solved it "
-			"before.\n"
-			"- When you learn something that will matter later, write it with note: one fact or decision "
-			"each,\n"
-			"  with a title that you will find again.\n"
-			"- Correct a note that turned out wrong with update_note.\n"
-			"- read_note takes a slug or part of a title.\n"
-			"- list_notes shows the newest.\n");
+		buf_lit(&b, "## Notebook\n\nYou have a notebook that outlives this conversation. It is your own memory "
+			    "across runs.\n- Before you start, use search_notes with the words of the task: you may "
+			    "have solved it before.\n- When you learn something that will matter later, write it with "
+			    "note: one fact or decision each,\n  with a title that you will find again.\n- Correct a "
+			    "note that turned out wrong with update_note.\n- read_note takes a slug or part of a "
+			    "title.\n- list_notes shows the newest.\n");
 		return buf_str(&b);
 	}
 	buf_printf(&b, "## Notebook\n\nYou are %.*s. You share a notebook with ", STR_ARG(nb->author));
 	for (size_t i = 0; i < count; i++)
 		buf_printf(&b, "%s%.*s", i == 0 ? "" : i + 1 == count ? " and " : ", ", STR_ARG(teammates[i]));
-	buf_lit(&b, ". They do not see this conversation; what you want them to know goes into a note.\n"
-		    "- Before you work, use search_notes to see what the others found and plan.\n"
-		    "- list_notes shows the newest notes.\n"
-		    "- Announce what you take on with a note of kind plan, so that nobody does it twice.\n"
-		    "- Write what you found with note: short, one matter each. Kinds: finding, question, decision,\n"
-		    "  summary, artifact, plan, note.\n"
-		    "- Only the author of a note changes it.\n"
-		    "- Ask with ask_question, and answer with answer_question what list_open_questions shows.\n");
+	buf_lit(&b, ". They do not see this conversation; what you want them to know goes into a note.\n- Before you "
+		    "work, use search_notes to see what the others found and plan.\n- list_notes shows the newest "
+		    "notes.\n- Announce what you take on with a note of kind plan, so that nobody does it twice.\n- "
+		    "Write what you found with note: short, one topic each. Kinds: finding, question, decision,\n  "
+		    "summary, artifact, plan, note.\n- Only the author of a note changes it.\n- Ask with ask_question, "
+		    "and answer with answer_question what list_open_questions shows.\n");
 	return buf_str(&b);
 }

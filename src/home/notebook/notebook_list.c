@@ -130,7 +130,8 @@ int notebook_read_version(struct notebook *nb, struct ctx *ctx, struct str ref, 
 			       STR_ARG(utf8_first(now.slug, 100)), (unsigned long long)now.version,
 			       (unsigned long long)version);
 	if (!r && version < oldest_kept(nb, now.version))
-		return err_set(err, ERR_NOT_FOUND, "of the note \"%.*s\" the versions from %llu on are kept, not %llu",
+		return err_set(err, ERR_NOT_FOUND,
+			       "the note \"%.*s\" keeps its versions from %llu on, and version %llu is older",
 			       STR_ARG(utf8_first(now.slug, 100)), (unsigned long long)oldest_kept(nb, now.version),
 			       (unsigned long long)version);
 	if (!r && version == now.version) {

@@ -559,8 +559,7 @@ static const struct tool tools[] = {
 		.traits = RO | TOOL_BASIC, .call = tool_read_note,
 		.render = render_note,
 		.description =
-			"Reads a note, also an archived or earlier one, by its slug or the beginning of it, author/slug, or "
-			"part of its title (of several, the one updated last).",
+			"Reads a note, even an archived or earlier one, by its slug or the beginning of it, author/slug, or part of its title (of several, the one updated last).",
 		.args =
 			"slug_or_title!: slug, or part of the title\n"
 			"version int>=1: read this version (default: the current one)\n"

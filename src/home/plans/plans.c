@@ -212,7 +212,7 @@ int plan_exit(struct workspace *ws, struct ctx *ctx, struct str summary, struct 
 	int r = plan_look(ws, ctx, false, &now, err);
 
 	if (r == 0 && !jv_get_bool(now, "active", false))
-		r = err_set(err, ERR_INVALID, "plan mode is not on; plan_enter switches it on");
+		r = err_set(err, ERR_INVALID, "plan mode is off; plan_enter turns it on");
 	if (r == 0 && !jv_get_bool(now, "exists", false))
 		r = err_set(err, ERR_INVALID, "there is no plan yet; write it with plan_write first");
 	return r ? r : switch_mode(ws, ctx, false, summary, ret, err);
@@ -268,11 +268,10 @@ static int check_evidence(struct workspace *ws, struct ctx *ctx, const struct jv
 		return 0; /* a sentence */
 	if (store_stat(workspace_files(ws), ctx, path, NULL, &ignored) == 0)
 		return 0;
-	return err_set(
-		err, ERR_INVALID,
-		"\"%.*s\" is completed with the evidence \"%.*s\", but there is no such file; do it first, or say in a "
-		"sentence how it can be seen",
-		STR_ARG(utf8_first(jv_get_str(todo, "content"), 60)), STR_ARG(utf8_first(evidence, 100)));
+	return err_set(err, ERR_INVALID,
+		       "\"%.*s\" is completed with the evidence \"%.*s\", but there is no such file; do it first, or "
+		       "describe the evidence in a sentence",
+		       STR_ARG(utf8_first(jv_get_str(todo, "content"), 60)), STR_ARG(utf8_first(evidence, 100)));
 }
 
 static int check_todos(struct workspace *ws, struct ctx *ctx, const struct jv *todos, struct err *err)
@@ -282,8 +281,9 @@ static int check_todos(struct workspace *ws, struct ctx *ctx, const struct jv *t
 	size_t running = 0, n = 0;
 
 	if (jv_count(todos) > TODOS_MOST)
-		return err_set(err, ERR_TOO_LARGE, "the list has %zu items, at most %d are kept; put several into one",
-			       jv_count(todos), TODOS_MOST);
+		return err_set(err, ERR_TOO_LARGE,
+			       "the list has %zu items; at most %d are allowed; put several into one", jv_count(todos),
+			       TODOS_MOST);
 	for (const struct jv_member *m = jv_first(todos); m; m = m->next) {
 		struct str content = jv_get_str(m->value, "content"), status = jv_get_str(m->value, "status");
 		struct str priority = jv_get_str(m->value, "priority");

@@ -269,7 +269,7 @@ int prompt_assemble(struct workspace *ws, struct ctx *ctx, const struct prompt_o
 	int r;
 
 	if (max < PROMPT_TOKENS_MIN || max > PROMPT_TOKENS_MAX)
-		return err_set(err, ERR_INVALID, "the budget of a prompt is %d to %d tokens, not %llu",
+		return err_set(err, ERR_INVALID, "the budget of a prompt must be %d to %d tokens, not %llu",
 			       PROMPT_TOKENS_MIN, PROMPT_TOKENS_MAX, (unsigned long long)max);
 	if (config_disables(workspace_config(ws), "workspace_context")) {
 		*ret = (struct prompt){.text = STR(""), .max_tokens = max};

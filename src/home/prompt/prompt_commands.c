@@ -60,19 +60,19 @@ static const struct option options[] = {
 	{"explain", .help = "print a table of the sections instead: tokens, files, what was cut and why"},
 	TOOLS_OPTIONS,
 	{"budget", 0, "N", .max = PROMPT_TOKENS_MAX,
-	 .help = "at most N tokens, 1000 to 50000 (default: prompt.max_tokens of agent.yaml)"},
+	 .help = "at most N tokens, 1000 to 50000 (default: prompt.max_tokens in agent.yaml)"},
 	{0},
 };
 
 const struct command prompt_commands[] = {
-	{"prompt", "print the prompt that the workspace makes for its agent", TOPIC_HOME, .opens = CLI_READS,
+	{"prompt", "print the system prompt assembled from the workspace", TOPIC_HOME, .opens = CLI_READS,
 	 .run = run_prompt, .options = options,
-	 .about = "Identity, knowledge, skills, memory, notes, tasks and the plan, as a model reads them before a\n"
-		  "conversation. What changes least comes first, so that prompt caches keep the beginning; the\n"
-		  "text of a file cannot end its section. All sections share one budget of tokens. It names only\n"
-		  "tools that an MCP client gets with the same --tools and --dialect.\n",
+	 .about = "Prints identity, knowledge, skills, memory, notes, tasks and the plan, as a model reads them\n"
+		  "before a conversation. The least changing parts come first, so that prompt caches can reuse\n"
+		  "them; text in a file cannot end its section. All sections share one token budget. The prompt\n"
+		  "names only tools that an MCP client gets with the same --tools and --dialect.\n",
 	 .examples = "stead prompt\n  the prompt\n"
 		     "stead prompt --explain\n  the size of each section, and what was left out\n"
-		     "stead prompt --session 42 --json\n  with the plan of that session, and where a cache may end\n"},
+		     "stead prompt --session 42 --json\n  with that session's plan and the cache breakpoints\n"},
 	{0},
 };

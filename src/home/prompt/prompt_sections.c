@@ -112,8 +112,8 @@ static void say_place(struct workspace *ws, struct buf *b)
 	else if (store_is_local(workspace_shared(ws)))
 		buf_lit(b, "It is in memory and is lost when this program ends.\n");
 	else
-		buf_lit(b, "It is in a store that other machines and agents share: a path is a name there and "
-			   "not a path of a host, and what others write shows at once.\n");
+		buf_lit(b, "It is in a store that other machines and agents share: a path is a name there and not a "
+			   "path of a host, and you see at once what others write.\n");
 }
 
 static int make_workspace(struct prompt_made *made, struct err *err)

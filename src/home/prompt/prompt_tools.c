@@ -37,7 +37,7 @@ static int list_prompts(struct call *call, struct jv *list, struct err *err)
 	jv_set_str(arena, v, "name", STR(PROMPT_NAME));
 	jv_set_str(arena, v, "title", STR("The workspace"));
 	jv_set_str(arena, v, "description",
-		   STR("Who the agent is, and what the workspace knows: identity, knowledge, memory, notes, tasks"));
+		   STR("Who the agent is and what the workspace knows: identity, knowledge, memory, notes, tasks"));
 	jv_push(arena, list, v);
 	return 0;
 }

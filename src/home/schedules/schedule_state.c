@@ -78,7 +78,7 @@ int schedule_state_read(struct workspace *ws, struct ctx *ctx, struct str id, st
 	int r = workspace_read(ctx, workspace_home(ws), state_path(ctx->arena, id).s.ptr, STATE_MAX, &text, err);
 
 	if (r == 0 && parse_state(ctx->arena, text, ret, err) != 0)
-		return err_prefix(err, "%.*s cannot be read; remove it, and the schedule begins again",
+		return err_prefix(err, "%.*s cannot be read; remove it, and the schedule starts afresh",
 				  STR_ARG(state_path(ctx->arena, id).s));
 	return r;
 }
@@ -228,7 +228,7 @@ int schedule_claim(struct workspace *ws, struct ctx *ctx, const struct schedule 
 	int r = take_step(ws, ctx, schedule->id, &step, err);
 
 	if (r == 0 && !step.done)
-		return err_set(err, ERR_CONFLICT, "the schedule \"%.*s\" runs elsewhere; wait until it has ended",
+		return err_set(err, ERR_CONFLICT, "the schedule \"%.*s\" is running elsewhere; wait until it has ended",
 			       STR_ARG(utf8_first(schedule->id, 60)));
 	if (r == 0 && due->missed) {
 		struct jv *record = jv_object(ctx->arena);

@@ -122,7 +122,7 @@ static void add(struct reading *reading, const struct schedule *schedule)
 	struct err err;
 
 	if (str_is(schedule->id, HEARTBEAT_ID)) {
-		err_set(&err, ERR_EXISTS, "the name \"%s\" is that of the heartbeat; give it another name",
+		err_set(&err, ERR_EXISTS, "the name \"%s\" is reserved for the heartbeat; give it another name",
 			HEARTBEAT_ID);
 		add_problem(reading, schedule->path, &err);
 		return;
@@ -156,7 +156,7 @@ static void add_file(struct reading *reading, struct wpath path)
 
 	if (r == -ERR_TOO_LARGE)
 		err_set(&err, ERR_TOO_LARGE,
-			"the file has more than %d bytes; put what is long into a file that the prompt names",
+			"the file has more than %d bytes; put long text into a file that the prompt names",
 			(int)YAML_LEN_MAX);
 	if (r == 0)
 		r = schedule_parse(arena, str_first(name, str_rfind_char(name, '.')), text,
@@ -329,7 +329,7 @@ static int change_dynamic(void *arg, struct arena *arena, struct str before, str
 		return 0;
 	if (adding->entry && (int64_t)jv_count(kept) >= adding->most)
 		return err_set(err, ERR_QUOTA,
-			       "there are %zu scheduled tasks already, the most that are allowed; cancel one with "
+			       "there are already %zu scheduled tasks, the most that are allowed; cancel one with "
 			       "cancel_scheduled first",
 			       jv_count(kept));
 	if (adding->entry)
@@ -377,7 +377,7 @@ static int parse_run_at(struct workspace *ws, struct arena *arena, struct str te
 			       STR_ARG(utf8_first(text, 60)));
 	*ret = is_instant ? ns / NS_PER_S : zone_instants(zone, ns / NS_PER_S).at[0];
 	if (*ret <= now)
-		return err_set(err, ERR_INVALID, "run_at %.*s is not in the future; it is %.*s now",
+		return err_set(err, ERR_INVALID, "run_at %.*s is not in the future; it is now %.*s",
 			       STR_ARG(zone_format(arena, zone, *ret)), STR_ARG(zone_format(arena, zone, now)));
 	return 0;
 }
@@ -429,8 +429,8 @@ int schedule_cancel(struct workspace *ws, struct ctx *ctx, struct str id, struct
 		return r;
 	if (!adding.removed)
 		return err_set(err, ERR_NOT_FOUND,
-			       "there is no scheduled task \"%.*s\"; list_scheduled shows them, and those declared in "
-			       "crons/ are changed by people",
+			       "there is no scheduled task \"%.*s\"; list_scheduled shows them, and only people change "
+			       "those in crons/",
 			       STR_ARG(utf8_first(id, 60)));
 	*ret_entry = adding.removed;
 	return 0;

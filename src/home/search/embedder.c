@@ -168,10 +168,10 @@ static int refused(const struct http_response *r, struct err *err)
 			       "the embedder does not accept the key (HTTP %d); check embedding.api_key", r->status);
 	case 404:
 		return err_set(err, ERR_NOT_FOUND,
-			       "the embedder has no such model or address (HTTP 404); check embedding.url and "
+			       "the embedder does not know this model or address (HTTP 404); check embedding.url and "
 			       "embedding.model");
 	case 429:
-		return err_set(err, ERR_RATE_LIMITED, "the embedder asks for fewer requests (HTTP 429)");
+		return err_set(err, ERR_RATE_LIMITED, "the embedder is getting too many requests (HTTP 429)");
 	default:
 		return err_set(err, ERR_UNAVAILABLE, "the embedder failed (HTTP %d)", r->status);
 	}
@@ -263,7 +263,7 @@ int embedder_embed(struct embedder *e, struct ctx *ctx, const struct str *texts,
 		r = embedder_parse(ctx->arena, response.body, count, ret_values, ret_dims, err);
 	if (!r && e->config->dimensions && *ret_dims != e->config->dimensions)
 		r = err_set(err, ERR_UNAVAILABLE,
-			    "the embedder answers with %u numbers, embedding.dimensions asks for %llu", *ret_dims,
+			    "the embedder answers with %u numbers, but embedding.dimensions asks for %llu", *ret_dims,
 			    (unsigned long long)e->config->dimensions);
 	if (!r || r == -ERR_INVALID)
 		answered(e);

@@ -210,7 +210,7 @@ static int answer(struct workspace *ws, struct ctx *ctx, struct words_view *view
 
 	if (query->mode == SEARCH_BY_MEANING && !m)
 		return err_set(err, ERR_UNSUPPORTED,
-			       "search: there is no embedder to search by meaning with; set embedding.url and "
+			       "search: there is no embedder for a search by meaning; set embedding.url and "
 			       "embedding.model in agent.yaml, or leave mode out");
 	r = ask(ctx, view, query, meant ? FUSE_DEPTH : 0, plan, &ret->words, err);
 	if (r)
@@ -227,8 +227,8 @@ static int answer(struct workspace *ws, struct ctx *ctx, struct words_view *view
 	if (r && meant)
 		ret->note = arena_printf(ctx->arena, "found by words only: %.*s", STR_ARG(err_text(ctx->arena, &why)));
 	if (!r)
-		ret->meaning = arena_printf(ctx->arena, "%zu documents by meaning, put together with %zu by words\n",
-					    count, query->mode == SEARCH_AUTO ? ret->words.count : 0);
+		ret->meaning = arena_printf(ctx->arena, "%zu documents by meaning, combined with %zu by words\n", count,
+					    query->mode == SEARCH_AUTO ? ret->words.count : 0);
 	return 0;
 }
 
@@ -268,7 +268,7 @@ int home_search(struct workspace *ws, struct ctx *ctx, const struct search_query
 	int r;
 
 	if (query->offset > SEARCH_OFFSET_MAX)
-		return err_set(err, ERR_INVALID, "search: only the best %d can be paged through; narrow the question",
+		return err_set(err, ERR_INVALID, "search: you can page through only the best %d; narrow the query",
 			       SEARCH_OFFSET_MAX);
 	r = home_index_view(ws, ctx, &view, &note, err);
 	if (r)
@@ -314,7 +314,7 @@ int search_time(struct str text, bool end, int64_t *ret_ns, struct err *err)
 			return 0;
 		}
 	return err_set(err, ERR_INVALID,
-		       "search: \"%.*s\" is not a time; write 2026-11-15, 2026-11-15T10:00:00Z, or how long ago: 30m, "
+		       "search: \"%.*s\" is not a valid time; write 2026-11-15, 2026-11-15T10:00:00Z, or an age: 30m, "
 		       "12h, 7d, 2w",
 		       STR_ARG(utf8_first(text, 60)));
 }

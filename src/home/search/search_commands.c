@@ -76,15 +76,15 @@ static int run_search(struct cli *cli, struct err *err)
 }
 
 static const struct option options[] = {
-	{"area", 0, "AREA", .help = "only in this area", .complete = COMPLETE_AREA},
+	{"area", 0, "AREA", .help = "search only this area", .complete = COMPLETE_AREA},
 	{"kind", 0, "KIND", .help = "only notes of this kind, or lines of this role in a session"},
-	{"tag", 0, "TAG", .help = "only what has this tag; may be repeated"},
+	{"tag", 0, "TAG", .help = "only documents with this tag; may be repeated"},
 	{"author", 0, "NAME", .help = "only by this author"},
-	{"since", 0, "TIME", .help = "not older: 2026-11-15, 2026-11-15T10:00:00Z, or an age: 12h, 7d"},
-	{"until", 0, "TIME", .help = "not newer, in the same forms"},
+	{"since", 0, "TIME", .help = "not older than 2026-11-15, 2026-11-15T10:00:00Z, or an age: 12h, 7d"},
+	{"until", 0, "TIME", .help = "not newer than this, in the same forms"},
 	{"mode", 0, "MODE", .words = "auto text semantic",
-	 .help = "text: by words; semantic: by meaning, where an embedder is configured; auto: both"},
-	{"exact", .help = "no other endings, no misspellings"},
+	 .help = "text: by words; semantic: by meaning, if an embedder is configured; auto: both"},
+	{"exact", .help = "match neither other endings nor misspellings"},
 	{"limit", 'n', "N", .help = "at most N hits (default 10, at most 100)", .min = 1, .max = 100},
 	{"explain", .help = "show scores, the weight of each word, and the cost of the search"},
 	{0},
@@ -93,13 +93,12 @@ static const struct option options[] = {
 const struct command search_commands[] = {
 	{"search", "find the best passages in notes, memory, sessions, knowledge and files", TOPIC_FILES, "[WORD...]",
 	 .run = run_search, .options = options,
-	 .about = "Any word may match; more and rarer words rank higher. '\"two words\"' must be next to each other,\n"
-		  "-word must not occur. Other endings and misspellings match too, unless --exact is given. Works\n"
-		  "in any language. Without words: everything, newest first. The exit code is 1 when nothing is\n"
-		  "found.\n",
-	 .examples =
-		 "stead search deployment plan\n  the ten best passages\n"
-		 "stead search '\"rate limit\" -redis' --area notes --since 7d\n  a phrase, in the notes of a week\n"
-		 "stead search 東京 天気 --json\n  for a script\n"},
+	 .about = "Any word may match; more and rarer words rank higher. '\"two words\"' must be adjacent; -word\n"
+		  "must not occur. Other endings and misspellings match too, unless --exact is given. Works in any\n"
+		  "language. Without words, lists everything, newest first. The exit code is 1 if nothing is found.\n",
+	 .examples = "stead search deployment plan\n  the ten best passages\n"
+		     "stead search '\"rate limit\" -redis' --area notes --since 7d\n"
+		     "  a phrase, in the last week's notes\n"
+		     "stead search 東京 天気 --json\n  for a script\n"},
 	{0},
 };

@@ -22,7 +22,7 @@ static struct str agent_of(struct workspace *ws, struct str agent)
 static int check_ref(struct session_ref ref, struct err *err)
 {
 	if (!ref.session.len || ref.session.len > PATH_NAME_MAX || !utf8_valid(ref.session))
-		return err_set(err, ERR_INVALID, "name the session, with 1 to %zu bytes of text", PATH_NAME_MAX);
+		return err_set(err, ERR_INVALID, "name the session with 1 to %zu bytes of text", PATH_NAME_MAX);
 	if (ref.agent.len > PATH_NAME_MAX || !utf8_valid(ref.agent))
 		return err_set(err, ERR_INVALID, "the name of the agent has more than %zu bytes", PATH_NAME_MAX);
 	return 0;
@@ -62,7 +62,7 @@ static int entry_line(struct ctx *ctx, const struct jv *entry, struct buf *lines
 	struct buf text;
 
 	if (!entry || entry->type != JV_OBJECT || !jv_get_str(entry, "type").len)
-		return err_set(err, ERR_INVALID, "an entry of a session is an object with \"type\", such as message");
+		return err_set(err, ERR_INVALID, "a session entry must be an object with a \"type\", such as message");
 	jv_set_str(arena, line, "type", jv_get_str(entry, "type"));
 	jv_set_str(arena, line, "id", new_id(arena));
 	jv_set_str(arena, line, "timestamp", now(arena));

@@ -133,21 +133,21 @@ static int run_usage(struct cli *cli, struct err *err)
 }
 
 const struct option sessions_options[] = {
-	{"limit", 'n', "N", .help = "how many sessions, or entries from the end (default: 50)", .min = 1,
+	{"limit", 'n', "N", .help = "how many sessions, or how many of the last entries (default: 50)", .min = 1,
 	 .max = 100000},
-	{"model", 'm', "MODEL", .env = "STEAD_MODEL", .help = "resume: PROVIDER:MODEL (default: model of agent.yaml)"},
-	{"base-url", 0, "URL", .help = "resume: a server that speaks as the provider does"},
+	{"model", 'm', "MODEL", .env = "STEAD_MODEL", .help = "resume: PROVIDER:MODEL (default: model in agent.yaml)"},
+	{"base-url", 0, "URL", .help = "resume: another server that speaks the provider's protocol"},
 	{0},
 };
 static const struct option usage_options[] = {
-	{"since", 0, "TIME", .help = "only from this time on, such as 2026-11-15"},
+	{"since", 0, "TIME", .help = "only since this time, such as 2026-11-15"},
 	{0},
 };
 
 const struct command sessions_commands[] = {
-	{"usage", "sum up the tokens that were used", TOPIC_HOME, .run = run_usage, .options = usage_options,
-	 .about = "Sums up agents/<agent>/token_usage.jsonl by model, of all agents or of\n"
-		  "--agent. Runtimes add to it with session_append and entries of type usage.\n",
+	{"usage", "show how many tokens were used", TOPIC_HOME, .run = run_usage, .options = usage_options,
+	 .about = "Sums up agents/<agent>/token_usage.jsonl by model, for all agents or for --agent. Other runtimes\n"
+		  "add to it with session_append and entries of type usage.\n",
 	 .examples = "stead usage --since 2026-11-15\n  since that day\n"},
 	{0},
 };

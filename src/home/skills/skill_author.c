@@ -96,7 +96,7 @@ static int refuse_dangerous(struct arena *arena, const struct jv *findings, cons
 {
 	if (skill_verdict(findings) != SKILL_DANGEROUS)
 		return 0;
-	return err_set(err, ERR_DENIED, "the scan says DANGEROUS: %.*s; %s", STR_ARG(findings_text(arena, findings)),
+	return err_set(err, ERR_DENIED, "the scan found danger: %.*s; %s", STR_ARG(findings_text(arena, findings)),
 		       then);
 }
 
@@ -194,12 +194,12 @@ static int refuse_taken(struct work *w, struct err *err)
 	int r = exists(w->ctx, w->home, w->draft, &draft, err);
 
 	if (r == 0 && draft)
-		return err_set(err, ERR_EXISTS, "there is a draft of the skill \"%.*s\" already; edit or patch it",
+		return err_set(err, ERR_EXISTS, "there is already a draft of the skill \"%.*s\"; edit or patch it",
 			       STR_ARG(w->edit->name));
 	if (r == 0)
 		r = skills_taken(w->ws, w->ctx, w->edit->name, &taken, err);
 	if (r == 0 && taken)
-		r = err_set(err, ERR_EXISTS, "there is a skill \"%.*s\" already; edit or patch it",
+		r = err_set(err, ERR_EXISTS, "there is already a skill \"%.*s\"; edit or patch it",
 			    STR_ARG(w->edit->name));
 	return r;
 }
@@ -277,7 +277,7 @@ static int write_support(struct work *w, struct str file, struct str content, st
 	int r = support_path(w->ctx->arena, file, &relative, err);
 
 	if (r == 0 && content.len > SKILL_FILE_MAX)
-		r = err_set(err, ERR_TOO_LARGE, "%.*s has %zu bytes; at most %zu are kept", STR_ARG(relative.s),
+		r = err_set(err, ERR_TOO_LARGE, "%.*s has %zu bytes; at most %zu are allowed", STR_ARG(relative.s),
 			    content.len, SKILL_FILE_MAX);
 	if (r == 0)
 		r = scan_new(w, relative.s, content, err);
@@ -661,7 +661,7 @@ static int add_from(struct workspace *ws, struct ctx *ctx, struct store *from, s
 	if (r == 0)
 		r = exists(ctx, home, below(ctx->arena, "skills", skill.name), &there, err);
 	if (r == 0 && there && !force)
-		r = err_set(err, ERR_EXISTS, "there is a skill \"%.*s\" already; --force archives it first",
+		r = err_set(err, ERR_EXISTS, "there is already a skill \"%.*s\"; --force archives it first",
 			    STR_ARG(skill.name));
 	if (r)
 		return r;

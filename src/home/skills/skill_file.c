@@ -166,7 +166,7 @@ static int take_name(struct arena *arena, struct str dir_name, struct skill *ski
 	if (!name_is_usable(name))
 		return err_set(err, ERR_INVALID, "the skill has no name of 1 to %d characters", NAME_POINTS);
 	if (!str_eq(name, dir_name) && dir_name.len)
-		warn(arena, skill, "the name \"%.*s\" is not that of the directory", STR_ARG(name));
+		warn(arena, skill, "the name \"%.*s\" differs from the directory's", STR_ARG(name));
 	if (!name_is_by_the_book(name))
 		warn(arena, skill, "a name should have lower-case letters, digits and single hyphens between them");
 	skill->name = name;

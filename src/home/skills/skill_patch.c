@@ -124,11 +124,11 @@ static int refuse(const struct search *s, bool all, struct err *err)
 	if (s->work >= WORK_MAX)
 		return err_set(err, ERR_TOO_LARGE, "the text to replace has too many lines; give fewer");
 	if (!s->count)
-		return err_set(
-			err, ERR_NOT_FOUND,
-			"the text to replace is not there, not even with other blanks; load the file and copy it");
+		return err_set(err, ERR_NOT_FOUND,
+			       "the text to replace does not occur, not even with other white space; load the file and "
+			       "copy the text from it");
 	if (s->count >= MATCHES_MAX)
-		return err_set(err, ERR_TOO_LARGE, "the text to replace occurs %d times or more; add lines around it",
+		return err_set(err, ERR_TOO_LARGE, "the text to replace occurs at least %d times; add lines around it",
 			       MATCHES_MAX);
 	if (s->count > 1 && !all)
 		return err_set(err, ERR_INVALID,
@@ -166,8 +166,7 @@ int skill_patch(struct arena *arena, struct str text, struct str old_text, struc
 	}
 	buf_add(&out, str_from(text, done));
 	if (out.overflow || out.len > SKILL_FILE_MAX)
-		return err_set(err, ERR_TOO_LARGE,
-			       "the file would have more than %zu bytes; move parts of it to references/",
+		return err_set(err, ERR_TOO_LARGE, "the file would exceed %zu bytes; move parts of it to references/",
 			       SKILL_FILE_MAX);
 	*ret_text = buf_str(&out);
 	*ret_level = level_names[s.level];

@@ -71,20 +71,20 @@ static const struct action actions[] = {
 };
 
 static const struct option options[] = {
-	{"force", 'f', .help = "promote, add: even if the scan warns, and replace the skill that is there"},
+	{"force", 'f', .help = "promote, add: go ahead even if the scan warns, and replace an existing skill"},
 	{0},
 };
 
 const struct command skills_commands[] = {
-	{"skills", "show skills, and decide about those that agents wrote", TOPIC_HOME, .actions = actions,
+	{"skills", "show skills, and decide about drafts that agents wrote", TOPIC_HOME, .actions = actions,
 	 .options = options,
-	 .about = "A skill is a directory with a SKILL.md. What agents write is a draft in skills/_drafts: 'scan'\n"
-		  "reports what looks dangerous in it, 'promote' makes it a skill and archives the skill that it\n"
-		  "replaces. 'archive' moves a skill to skills/.archive. 'add' copies a directory of the host\n"
-		  "into the workspace. The scan finds carelessness, not malice: read a draft before you promote\n"
-		  "it.\n",
-	 .examples = "stead skills\n  all skills and drafts\nstead skills scan report-style\n  check a draft\n"
+	 .about = "A skill is a directory with a SKILL.md. Agents write drafts in skills/_drafts: 'scan' reports\n"
+		  "what looks dangerous in a draft; 'promote' makes it a skill and archives the skill that it\n"
+		  "replaces. 'archive' moves a skill to skills/.archive. 'add' copies a directory from this machine\n"
+		  "into the workspace. The scan finds carelessness, not malice: read a draft before you promote it.\n",
+	 .examples = "stead skills\n  all skills and drafts\n"
+		     "stead skills scan report-style\n  check a draft\n"
 		     "stead skills promote report-style\n  put it into use\n"
-		     "stead skills add ~/skills/pdf\n  one of your own\n"},
+		     "stead skills add ~/skills/pdf\n  add one of your own\n"},
 	{0},
 };

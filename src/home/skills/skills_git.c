@@ -42,7 +42,7 @@ static int cache_dir(struct arena *arena, struct str *ret, struct err *err)
 		*ret = arena_printf(arena, "%s/.cache/stead/git", home);
 	else
 		return err_set(err, ERR_UNAVAILABLE,
-			       "there is no directory for a clone of the repository; set XDG_CACHE_HOME or HOME");
+			       "there is no directory for the repository's clone; set XDG_CACHE_HOME or HOME");
 	return 0;
 }
 
@@ -57,7 +57,7 @@ static int make_dirs(struct arena *arena, struct str dir, struct err *err)
 			continue;
 		*p = 0;
 		if (mkdir(path, 0700) != 0 && errno != EEXIST)
-			return err_sys(err, errno, "the directory \"%s\" cannot be made", path);
+			return err_sys(err, errno, "the directory \"%s\" cannot be created", path);
 		*p = c;
 		if (!c)
 			return 0;
@@ -132,7 +132,7 @@ static int refresh(struct ctx *ctx, const struct skills_repository *repo, struct
 
 	if (r == 0 && rename(fresh.ptr, place.ptr) != 0 &&
 	    renameat2(AT_FDCWD, fresh.ptr, AT_FDCWD, place.ptr, RENAME_EXCHANGE) != 0)
-		r = err_sys(err, errno, "the clone \"%s\" cannot be put in its place", place.ptr);
+		r = err_sys(err, errno, "the clone \"%s\" cannot be moved into place", place.ptr);
 	remove_tree(ctx, fresh);
 	return r;
 }
@@ -161,7 +161,7 @@ int skills_git_open(struct ctx *ctx, const struct skills_repository *repo, struc
 	if (r && (!there || r == -ERR_CANCELLED))
 		return r;
 	if (r)
-		*ret_late = arena_printf(arena, "%.*s; the copy from before is used", STR_ARG(err_text(arena, err)));
+		*ret_late = arena_printf(arena, "%.*s; the earlier copy is used", STR_ARG(err_text(arena, err)));
 	if (repo->path.len)
 		place = arena_printf(arena, "%s/%.*s", place.ptr, STR_ARG(repo->path));
 	return store_disk_open(place.ptr, &opts, ret, err);

@@ -111,7 +111,7 @@ static int read_skill(struct prompt_read *read, struct buf *text, struct err *er
 
 const struct prompt_section skills_sections[] = {
 	{"skills", PROMPT_STATIC, 80, PROMPT_LIST, 10, 3,
-	 "Before a task that one of these fits, load it with load_skill.\n", "list_skills shows them",
-	 .find = find_skills, .read = read_skill},
+	 "If one of these fits a task, load it first with load_skill.\n", "list_skills shows them", .find = find_skills,
+	 .read = read_skill},
 	{0},
 };

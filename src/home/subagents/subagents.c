@@ -287,7 +287,7 @@ int subagent_parse(struct arena *arena, struct str id, struct str text, struct j
 		if (str_trim(fm.body).len)
 			jv_push(arena, warnings,
 				jv_str(arena,
-				       STR("the text of the file is not used: workspace.path has an AGENTS.md")));
+				       STR("the file's text is not used, because workspace.path has an AGENTS.md")));
 	} else if (str_trim(fm.body).len) {
 		jv_set_str(arena, out, "prompt", str_trim(fm.body));
 	} else {

@@ -9,9 +9,10 @@ static const struct action actions[] = {
 };
 
 const struct command subagents_commands[] = {
-	{"subagents", "show the subagents that subagents/ declares", TOPIC_HOME, .actions = actions,
-	 .about = "Each subagents/ID.md says what a subagent is for, its model, its tools and where it works; the\n"
-		  "text after the frontmatter is its system prompt. Invalid files are listed with the reason.\n",
+	{"subagents", "show the subagents declared in subagents/", TOPIC_HOME, .actions = actions,
+	 .about = "Each subagents/ID.md says what a subagent is for, which model and tools it has, and where it\n"
+		  "works; the text after the frontmatter is its system prompt. Invalid files are listed with the\n"
+		  "reason.\n",
 	 .examples = "stead subagents\n  all subagents, and invalid files\nstead subagents show reviewer\n"
 		     "  one subagent with its prompt\n"},
 	{0},

@@ -31,7 +31,7 @@ int tasks_parse(struct arena *arena, struct str text, struct jv **ret_tasks, str
 		return err_set(err, ERR_INVALID, "line %u: \"tasks\" is not a list", tasks->line);
 	for (const struct jv_member *m = jv_first(tasks); m; m = m->next)
 		if (m->value->type != JV_OBJECT || !jv_get_str(m->value, "id").len)
-			return err_set(err, ERR_INVALID, "line %u: a task has no \"id\" that is text", m->value->line);
+			return err_set(err, ERR_INVALID, "line %u: a task has no text \"id\"", m->value->line);
 	*ret_tasks = jv_is_null(tasks) ? jv_array(arena) : jv_copy(arena, tasks);
 	return 0;
 }

@@ -46,9 +46,9 @@ static const struct option options[] = {
 
 const struct command tasks_commands[] = {
 	{"tasks", "show the task list, or clean it up", TOPIC_HOME, .actions = actions, .options = options,
-	 .about = "The tasks of TASKS.yaml, the most urgent first. You may edit the file by hand: comments are kept.\n"
-		  "'clean' marks tasks that had no progress for 48 hours as failed, and removes tasks that ended\n"
-		  "3 days ago; so does every change of a task. The times are set in agent.yaml, under\n"
+	 .about = "Lists the tasks in TASKS.yaml, the most urgent first. You may edit the file by hand; comments\n"
+		  "are kept. 'clean' marks tasks without progress for 48 hours as failed, and removes tasks that\n"
+		  "ended 3 days ago; so does every change to a task. Set the times in agent.yaml, under\n"
 		  "builtins.task_tracker.config (stale_hours, max_age_days; 0: never).\n",
 	 .examples = "stead tasks\n  all tasks\n"
 		     "stead call create_task description='compare the drafts' priority=high\n  a new task\n"

@@ -190,7 +190,7 @@ int run_diff(struct cli *cli, struct err *err)
 		return print_diff(cli, cli->ws, path, from, to, false, err);
 	if (r == -ERR_NOT_FOUND && cli->args.operand_count == 1 && is_like_path(cli->args.operands[0]))
 		return err_set(err, ERR_NOT_FOUND,
-			       "diff: no change of \"%.*s\" is known; 'stead history' lists the changes",
+			       "diff: no change to \"%.*s\" is known; 'stead history' lists the changes",
 			       STR_ARG(utf8_first(cli->args.operands[0], 200)));
 	return r ? r : print_diff(cli, cli->ws, path, from, to, now, err);
 }

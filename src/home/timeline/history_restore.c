@@ -420,8 +420,8 @@ int steps_make(struct workspace *ws, struct ctx *ctx, const struct steps *steps,
 	if (m.result)
 		*err = m.err;
 	if (m.result && m.made)
-		return err_prefix(err, "%zu file%s went back (%s takes that back), then", m.made,
-				  m.made == 1 ? "" : "s", steps->taken_back_by);
+		return err_prefix(err, "%zu file%s went back (%s reverts that), then", m.made, m.made == 1 ? "" : "s",
+				  steps->taken_back_by);
 	return m.result;
 }
 
@@ -472,7 +472,7 @@ static int check_known(struct workspace *ws, struct ctx *ctx, struct wpath path,
 	r = store_stat(workspace_files(ws), ctx, path, NULL, err);
 	if (r == -ERR_NOT_FOUND)
 		return err_set(err, ERR_NOT_FOUND,
-			       "\"%.*s\" is not there and has no history; history lists the paths that changed",
+			       "\"%.*s\" does not exist and has no history; history lists the paths that changed",
 			       STR_ARG(path.s));
 	return r;
 }

@@ -176,7 +176,7 @@ void render_restored(const struct jv *args, const struct jv *value, struct buf *
 	add_names(text, "restored", jv_get(value, "restored"), count_of(value, "restored"));
 	add_names(text, "removed", jv_get(value, "removed"), count_of(value, "removed"));
 	if (jv_get_int(value, "total", 0) == 0)
-		buf_printf(text, "nothing to do: the state is already that of revision %lld",
+		buf_printf(text, "nothing to do: this is already the state of revision %lld",
 			   (long long)jv_get_int(value, "to", 0));
 }
 
@@ -194,9 +194,9 @@ static int undo_request(struct call *call, const struct jv *args, struct undo_re
 	r = arg_revision(call, args, "since", &req->since, &req->has_since, err);
 	if (r == 0 &&
 	    req->has_since + (req->call_id.len > 0) + (req->session.len > 0) + (req->actor.len > 0) + req->redo > 1)
-		return err_set(err, ERR_INVALID,
-			       "undo: since, call, session, actor and redo exclude each other; give one of them, or "
-			       "none for the last call");
+		return err_set(
+			err, ERR_INVALID,
+			"undo: give only one of since, call, session, actor and redo, or none for the last call");
 	return r;
 }
 
@@ -343,7 +343,7 @@ void render_changes(const struct jv *args, const struct jv *value, struct buf *t
 	add_lines_of(text, jv_get(value, "changes"));
 	if (jv_count(jv_get(value, "changes")) == 0)
 		buf_lit(text, "[nothing changed] ");
-	buf_printf(text, "[%sgo on with since_revision %lld]",
+	buf_printf(text, "[%scontinue with since_revision %lld]",
 		   jv_get_bool(value, "more", false) ? "there are more; " : "",
 		   (long long)jv_get_int(value, "next", 0));
 }

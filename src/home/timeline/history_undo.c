@@ -606,8 +606,8 @@ static int refuse_conflicts(const struct undo *u, const struct jv *conflicts, st
 	size_t others = jv_count(conflicts) - 1;
 
 	return err_set(err, ERR_CONFLICT,
-		       "%s: \"%.*s\"%s changed since by someone else, so nothing was %s; look at the difference, "
-		       "and restore single files where the older one is wanted",
+		       "%s: \"%.*s\"%s changed since by someone else, so nothing was %s; look at the difference, and "
+		       "restore single files where you want the older one",
 		       u->req.redo ? "redo" : "undo", STR_ARG(jv_get_str(jv_at(conflicts, 0), "path")),
 		       others ? " and others were" : " was", u->req.redo ? "redone" : "undone");
 }

@@ -180,7 +180,7 @@ static enum fate decide_both(struct merge *m, struct item *it, struct arena *scr
 		return conflict(it, ours->exists ? "changed here, removed in the fork"
 						 : "removed here, changed in the fork");
 	if (!is_text(ours) || !is_text(theirs) || (base->exists && !is_text(base)))
-		return conflict(it, base->exists && !base->kept ? "both changed it, and what it was before is not kept"
+		return conflict(it, base->exists && !base->kept ? "both changed it, and its earlier content is not kept"
 								: "both changed it, and it is not text");
 	buf_init(&out, scratch, MERGE_FILE_MAX * 4);
 	conflicts = merge_lines(scratch, before, ours->bytes, theirs->bytes, &labels, &out);
@@ -484,8 +484,7 @@ static int apply(struct merge *m, struct item *it, struct err *err)
 		if (r)
 			return r;
 	}
-	return err_set(err, ERR_CONFLICT, "merge: \"%.*s\" is being changed all the time; merge again later",
-		       STR_ARG(it->path.s));
+	return err_set(err, ERR_CONFLICT, "merge: \"%.*s\" keeps changing; merge again later", STR_ARG(it->path.s));
 }
 
 static bool is_write(const struct item *it)
@@ -742,15 +741,15 @@ static int check_fork(struct merge *m, struct err *err)
 		return workspace_bad_name(name, err);
 	r = store_stat(workspace_store_of(m->ws, false), &m->ctx, (struct wpath){name}, NULL, err);
 	if (r == -ERR_NOT_FOUND)
-		return err_set(err, ERR_NOT_FOUND, "there is no workspace \"%.*s\"; `stead list` shows those there are",
-			       STR_ARG(name));
+		return err_set(err, ERR_NOT_FOUND,
+			       "there is no workspace \"%.*s\"; 'stead list' shows the existing ones", STR_ARG(name));
 	if (r == 0)
 		r = fork_read(&m->ctx, m->fork_home, &m->info, &is_fork, err);
 	if (r)
 		return r;
 	if (!is_fork)
 		return err_set(err, ERR_INVALID,
-			       "\"%.*s\" is not a fork, so it cannot be merged; the tool fork makes one",
+			       "\"%.*s\" is not a fork, so it cannot be merged; the tool fork creates one",
 			       STR_ARG(name));
 	if (!str_eq(m->info.parent, workspace_name(m->ws)))
 		return err_set(err, ERR_INVALID, "\"%.*s\" is a fork of \"%.*s\", not of \"%.*s\"; merge it there",

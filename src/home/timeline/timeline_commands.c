@@ -194,8 +194,7 @@ static int run_undo(struct cli *cli, struct err *err)
 	if (chosen > 1)
 		return err_set(
 			err, ERR_INVALID,
-			"undo: --since, --call, --session and --actor choose different things; give one of them, "
-			"or none for the last call");
+			"undo: give only one of --since, --call, --session and --actor, or none for the last call");
 	r = cli_open(cli, CLI_READS, err);
 	if (r == 0)
 		r = option_rev(cli, "since", &req.since, &req.has_since, err);
@@ -378,7 +377,7 @@ static void say_kept(struct cli *cli, const struct jv *report, bool dry_run)
 	output_printf(&cli->out, "%s %lld revision%s and %.*s\n", dry_run ? "would free" : "freed", (long long)dropped,
 		      plural((uint64_t)dropped), STR_ARG(output_size(arena, (uint64_t)jv_get_int(report, "freed", 0))));
 	if (head < first)
-		output_printf(&cli->out, "kept: no revisions, nothing was changed yet\n");
+		output_printf(&cli->out, "kept: no revisions, because nothing was changed yet\n");
 	else
 		output_printf(&cli->out, "kept: revisions %lld to %lld, %.*s\n", (long long)first, (long long)head,
 			      STR_ARG(output_size(arena, (uint64_t)jv_get_int(report, "bytes", 0))));
@@ -398,7 +397,7 @@ static int run_gc(struct cli *cli, struct err *err)
 		return r;
 	say_kept(cli, report, dry_run);
 	if (jv_get_int(report, "waiting", 0))
-		output_printf(&cli->out, "another %.*s can be freed when it is a minute old\n",
+		output_printf(&cli->out, "another %.*s can be freed once it is a minute old\n",
 			      STR_ARG(output_size(arena, (uint64_t)jv_get_int(report, "waiting", 0))));
 	held = jv_get(report, "held");
 	if (held && jv_get_str(held, "checkpoint").len)
@@ -413,15 +412,15 @@ static int run_gc(struct cli *cli, struct err *err)
 static const struct option history_options[] = {
 	{"since", 0, "REV", .help = "only changes after this revision"},
 	{"until", 0, "REV", .help = "only changes up to this revision"},
-	{"call", 0, "ID", .help = "only changes that this call made"},
+	{"call", 0, "ID", .help = "only changes made by this call"},
 	{"limit", 'n', "N", .help = "at most N changes", .max = UINT32_MAX},
 	{"long", 'l', .help = "also print the call, for 'stead undo --call'"},
 	{0},
 };
 static const struct option undo_options[] = {
 	{"since", 0, "REV", .help = "all changes after this revision"},
-	{"call", 0, "ID", .help = "the changes that this call made (see 'stead history -l')"},
-	{"actor", 0, "NAME", .help = "the changes that this user or agent made"},
+	{"call", 0, "ID", .help = "the changes made by this call (see 'stead history -l')"},
+	{"actor", 0, "NAME", .help = "the changes made by this user or agent"},
 	{"dry-run", 'n', .help = "show what would be undone, and change nothing"},
 	{0},
 };
@@ -431,108 +430,107 @@ static const struct option redo_options[] = {
 };
 static const struct option watch_options[] = {
 	{"since", 0, "REV", .help = "start after this revision (default: with the next change)"},
-	{"once", .help = "print the changes that there are, and exit"},
+	{"once", .help = "print the existing changes, and exit"},
 	{0},
 };
 static const struct option fork_options[] = {
-	{"at", 0, "REV", .help = "as it was at this revision: a number or the name of a checkpoint (default: now)"},
+	{"at", 0, "REV", .help = "as it was at this revision: a number or a checkpoint (default: now)"},
 	{0},
 };
 static const struct option merge_options[] = {
-	{"dry-run", 'n', .help = "show the changes, and do not make them"},
-	{"prefer", 0, "SIDE",
-	 .help = "settle conflicts: ours keeps the file of this workspace, theirs takes the fork's",
+	{"dry-run", 'n', .help = "show the changes without making them"},
+	{"prefer", 0, "SIDE", .help = "settle conflicts: ours keeps this workspace's file, theirs takes the fork's",
 	 .words = "ours theirs"},
 	{"partial", .help = "merge the files that do not conflict, even if others do"},
 	{0},
 };
 static const struct option gc_options[] = {
-	{"dry-run", 'n', .help = "say what would be removed, and remove nothing"},
+	{"dry-run", 'n', .help = "show what would be removed, and remove nothing"},
 	{0},
 };
 
 const struct command timeline_commands[] = {
 	{"history", "list changes, newest first", TOPIC_HISTORY, "[PATH]", .run = run_history,
 	 .complete = COMPLETE_PATH, .options = history_options,
-	 .about = "Revision, time, author, operation, change of size and path of every change of a file, or of all\n"
-		  "files below a directory. Changes by other programs have the operation 'outside'. --session and\n"
-		  "--agent show only theirs. With --json an array with one object for each change.\n",
+	 .about = "Prints revision, time, author, operation, change in size, and path for every change to a file,\n"
+		  "or to all files under a directory. Changes by other programs have the operation 'outside'.\n"
+		  "--session and --agent show only their changes. With --json, prints an array with one object per\n"
+		  "change.\n",
 	 .examples = "stead history notes.md\n  what happened to a file\n"
 		     "stead history -n 20\n  the last 20 changes\n"
 		     "stead history --json --since before-refactor | jq -r '.[].path'\n"
 		     "  paths that changed after a checkpoint\n"},
 	{"diff", "show the differences between revisions", TOPIC_HISTORY, "[PATH] [REV..REV|FORK]", .opens = CLI_READS,
 	 .run = run_diff, .complete = COMPLETE_PATH, .options = diff_options,
-	 .about = "Unified differences of a file, or of all files below a directory. REV is the number of a\n"
-		  "revision, a checkpoint or 'head'; a single REV is compared with the present state; 0 is before\n"
-		  "everything. Without a REV it shows the last change, of PATH or of anything. The name of a fork of\n"
-		  "this workspace shows what the fork changed; a PATH may follow it.\n",
+	 .about = "Prints unified diffs of a file, or of all files under a directory. REV is a revision number, a\n"
+		  "checkpoint or 'head'; a single REV is compared with the current state; 0 is before everything.\n"
+		  "Without REV, shows the last change, to PATH or to anything. The name of a fork of this workspace\n"
+		  "shows what the fork changed; a PATH may follow it.\n",
 	 .examples = "stead diff 12\n  what changed since revision 12\n"
-		     "stead diff notes.md\n  the last change of a file\n"
+		     "stead diff notes.md\n  the last change to a file\n"
 		     "stead diff notes.md 3..7\n  one file, between two revisions\n"
 		     "stead diff 12..head > changes.patch\n  for patch -p0\n"
 		     "stead diff try-it\n  what a fork would bring\n"},
 	{"restore", "bring back a file or directory as it was", TOPIC_HISTORY, "PATH@REV", .by_person = true,
 	 .opens = CLI_READS, .run = run_restore, .complete = COMPLETE_PATH,
-	 .about = "Removes what did not exist at the revision. A restore is a change like any other, so 'stead undo'\n"
-		  "takes it back.\n",
+	 .about = "Removes what did not exist at that revision. A restore is a change like any other, so 'stead\n"
+		  "undo' takes it back.\n",
 	 .examples = "stead restore notes.md@12\n  a file\nstead restore drafts@before-refactor\n"
 		     "  a directory, as it was at a checkpoint\nstead restore @12\n  everything\n"},
 	{"undo", "take back changes", TOPIC_HISTORY, .by_person = true, .run = run_undo, .options = undo_options,
-	 .about = "Takes back the last call, whatever it changed: files, a fact, a note. Run again, it takes back the\n"
-		  "call before; 'stead redo' goes forward again. An option (also --session) chooses other changes of\n"
-		  "files. If someone else has changed one of the files since, nothing is undone, the difference is\n"
-		  "shown, and the exit code is 5.\n",
-	 .examples = "stead undo\n  the last call\nstead undo --since 12 --dry-run\n"
-		     "  what going back to revision 12 would do\nstead undo --session s-42\n"
-		     "  everything that a session did\n"},
-	{"redo", "make changes again that were undone", TOPIC_HISTORY, .by_person = true, .opens = CLI_READS,
-	 .run = run_redo, .options = redo_options,
-	 .about = "Takes back the last undo, and run again, the one before it. A change after an undo ends what can\n"
-		  "be redone; 'stead history' and 'stead restore' still reach it.\n",
+	 .about = "Takes back the last call, whatever it changed: files, a fact, a note. Run it again to take back\n"
+		  "the call before; 'stead redo' goes forward again. An option (including --session) chooses other\n"
+		  "changes to files. If someone else has changed one of the files since, nothing is undone, the\n"
+		  "difference is shown, and the exit code is 5.\n",
+	 .examples = "stead undo\n  the last call\n"
+		     "stead undo --since 12 --dry-run\n  what a return to revision 12 would change\n"
+		     "stead undo --session s-42\n  everything that a session did\n"},
+	{"redo", "make undone changes again", TOPIC_HISTORY, .by_person = true, .opens = CLI_READS, .run = run_redo,
+	 .options = redo_options,
+	 .about = "Takes back the last undo; run it again to take back the one before. After any other change there\n"
+		  "is nothing left to redo, but 'stead history' and 'stead restore' still reach what was undone.\n",
 	 .examples = "stead undo && stead redo\n  as if nothing had happened\n"},
-	{"checkpoint", "name the present state", TOPIC_HISTORY, "[NAME]", .opens = CLI_READS, .run = run_checkpoint,
-	 .about = "The name can be used wherever a revision is; a name that is given again moves. Without a name,\n"
-		  "lists the checkpoints.\n",
+	{"checkpoint", "name the current state", TOPIC_HISTORY, "[NAME]", .opens = CLI_READS, .run = run_checkpoint,
+	 .about = "You can use the name wherever a revision is expected; using a name again moves it. Without a\n"
+		  "name, lists the checkpoints.\n",
 	 .examples = "stead checkpoint before-refactor\n  name the state\nstead checkpoint\n  list the names\n"},
 	{"watch", "follow changes as they are made", TOPIC_HISTORY, "[PATH]", .run = run_watch,
 	 .complete = COMPLETE_PATH, .options = watch_options,
-	 .about = "Prints one line for each change by any process until it is interrupted; with --json one object per\n"
-		  "line. To continue with no gap and no repeat, give --since the last revision that was printed.\n"
-		  "--once without --since prints all changes that are kept.\n",
-	 .examples = "stead watch\n  from now on\nstead watch notes --since 12 --once --json\n"
-		     "  what changed since, for a script\n"},
-	{"fork", "create a workspace that starts as this one", TOPIC_HISTORY, "NEW", .opens = CLI_READS,
+	 .about = "Prints one line for each change by any process, until you interrupt it; with --json, one object\n"
+		  "per line. To continue without gaps or repeats, give --since the last revision printed. --once\n"
+		  "without --since prints all changes in the history.\n",
+	 .examples = "stead watch\n  start with the next change\n"
+		     "stead watch notes --since 12 --once --json\n  what changed since, for a script\n"},
+	{"fork", "create a workspace that starts as a copy of this one", TOPIC_HISTORY, "NEW", .opens = CLI_READS,
 	 .run = run_fork, .options = fork_options,
-	 .about =
-		 "The new workspace has everything that this one has (with --at: had). Nothing is copied, so it takes\n"
-		 "the same time for any size. Changes in one do not show in the other. 'stead merge' brings the\n"
-		 "changes of the fork back.\n",
+	 .about = "The new workspace has everything that this one has (with --at: had). Nothing is copied, so it\n"
+		  "takes the same time whatever the size. Changes in one do not show in the other. 'stead merge'\n"
+		  "brings the fork's changes back.\n",
 	 .examples = "stead fork try-it\n  a place to try something\n"
 		     "stead -w try-it edit plan.md 'in June' 'in May'\n  work there\n"
 		     "stead merge try-it\n  keep it\n"
 		     "stead fork -w research old --at 120\n  the workspace as it was at revision 120\n"},
-	{"merge", "bring the changes of a fork back", TOPIC_HISTORY, "FORK [PATH...]", .by_person = true,
+	{"merge", "merge a fork's changes into this workspace", TOPIC_HISTORY, "FORK [PATH...]", .by_person = true,
 	 .opens = CLI_READS, .run = run_merge, .complete = COMPLETE_WORKSPACE, .options = merge_options,
-	 .about = "Merges the changes into the workspace that was forked, text by line. A file that both changed in\n"
-		  "the same place is a conflict and is shown with both sides; then nothing is merged (with\n"
-		  "--partial: the other files are). To resolve a conflict, edit the file in this workspace and\n"
-		  "merge with --prefer ours. The fork stays as it is; merging it again brings only what is new.\n"
-		  "With paths, only these files and directories are merged; the rest can be merged later.\n"
-		  "'stead undo' takes a merge back as a whole. The exit code is 5 when there are conflicts.\n",
+	 .about = "Merges the fork's changes into the workspace that was forked, text line by line. If both changed\n"
+		  "a file in the same place, that is a conflict: both sides are shown, and nothing is merged (with\n"
+		  "--partial, the other files are). To resolve a conflict, edit the file in this workspace and\n"
+		  "merge with --prefer ours. The fork stays as it is; merging it again brings only what is new. If\n"
+		  "you give paths, only these files and directories are merged; you can merge the rest later.\n"
+		  "'stead undo' takes back a whole merge. The exit code is 5 if there are conflicts.\n",
 	 .examples = "stead merge try-it --dry-run\n  what would change\nstead merge try-it\n  bring it back\n"
 		     "stead merge try-it --json | jq '.conflicts[].path'\n  conflicts, for a script\n"},
-	{"drop", "remove a fork and what it changed", TOPIC_HISTORY, "FORK...", .by_person = true, .opens = CLI_READS,
+	{"drop", "remove a fork and its changes", TOPIC_HISTORY, "FORK...", .by_person = true, .opens = CLI_READS,
 	 .run = run_drop, .complete = COMPLETE_WORKSPACE,
-	 .about = "Removes forks of this workspace, with everything that was changed in them and not merged. This\n"
-		  "cannot be undone. Workspaces that are not forks are never removed.\n",
+	 .about = "Removes forks of this workspace and all their changes that were not merged. This cannot be\n"
+		  "undone. Workspaces that are not forks are never removed.\n",
 	 .examples = "stead drop try-it\n  a fork that is no longer needed\n"},
 	{"gc", "remove history beyond the limits of agent.yaml", TOPIC_HISTORY, .opens = CLI_READS, .run = run_gc,
 	 .options = gc_options,
-	 .about = "agent.yaml says under 'history' how much is kept: revisions, age_days and bytes. The oldest\n"
+	 .about = "'history' in agent.yaml says how much is kept: revisions, age_days and bytes. The oldest\n"
 		  "revisions beyond that are removed, except those that a checkpoint or a fork needs; the files\n"
-		  "themselves are never touched. This also runs by itself, at most once an hour. Others may write\n"
-		  "at the same time.\n",
+		  "themselves are never touched. This also runs automatically, at most once an hour. Others may\n"
+		  "write at the same time.\n",
 	 .examples = "stead gc --dry-run\n  what would be removed\nstead gc --json | jq .freed\n"
 		     "  remove it, and print how many bytes were freed\n"},
 	{0},

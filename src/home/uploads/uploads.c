@@ -169,7 +169,7 @@ static int bounded_pull(void *arg, void *buf, size_t cap, size_t *ret_len, struc
 	int r = b->inner->pull(b->inner->arg, buf, cap, ret_len, err);
 
 	if (r == 0 && *ret_len > b->left)
-		return err_set(err, ERR_CONFLICT, "the file grew while it was read; send it again");
+		return err_set(err, ERR_CONFLICT, "the file grew while it was being read; send it again");
 	if (r == 0)
 		b->left -= *ret_len;
 	return r;
@@ -203,8 +203,8 @@ static int write_first_free(struct workspace *ws, struct ctx *ctx, struct str di
 		if (r != -ERR_EXISTS)
 			return r;
 	}
-	return err_set(err, ERR_EXISTS, "%.*s has %d files named like %.*s; give this one another name", STR_ARG(dir),
-		       NAMES_MAX, STR_ARG(name));
+	return err_set(err, ERR_EXISTS, "%.*s has %d files with names like %.*s; give this one another name",
+		       STR_ARG(dir), NAMES_MAX, STR_ARG(name));
 }
 
 /* --- text of it --- */
@@ -254,7 +254,7 @@ static int make_text(struct workspace *ws, struct ctx *ctx, const struct jv *con
 		return r;
 	if (r) {
 		jv_set_str(ctx->arena, value, "note",
-			   arena_printf(ctx->arena, "no text was made of it: %.*s; the file is kept",
+			   arena_printf(ctx->arena, "it could not be converted to text: %.*s; the file is kept",
 					STR_ARG(err_text(ctx->arena, err))));
 		return 0;
 	}
@@ -302,7 +302,7 @@ static int check_size(struct workspace *ws, const struct upload *upload, struct 
 		max = 0; /* larger than any store */
 	if (!max || upload->size <= max)
 		return 0;
-	return err_set(err, ERR_TOO_LARGE, "the file has %llu bytes; at most %llu are taken (uploads.max_size)",
+	return err_set(err, ERR_TOO_LARGE, "the file has %llu bytes; at most %llu are accepted (uploads.max_size)",
 		       (unsigned long long)upload->size, (unsigned long long)max);
 }
 

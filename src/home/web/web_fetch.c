@@ -81,8 +81,8 @@ static int check_head(void *arg, int status, const struct http_header *headers, 
 		if (str_is(headers[i].name, "content-encoding") && headers[i].value.len &&
 		    !str_eq_nocase(headers[i].value, STR("identity")))
 			return err_set(err, ERR_UNSUPPORTED,
-				       "the server sent the page compressed (%.*s), which was not asked for; it was "
-				       "not read; fetch another page",
+				       "the server sent the page compressed (%.*s) without being asked, so it was not "
+				       "read; fetch another page",
 				       STR_ARG(utf8_first(headers[i].value, 40)));
 	return 0;
 }

@@ -191,7 +191,7 @@ int web_search(struct workspace *ws, struct ctx *ctx, struct str query, size_t c
 		return err_prefix(err, "web search");
 	r = jv_parse(ctx->arena, response.body, &answer, err);
 	if (r)
-		return err_prefix(err, "the answer of the search service cannot be read");
+		return err_prefix(err, "the search service's answer cannot be read");
 	*ret = take_results(ctx->arena, &provider, answer, count);
 	return 0;
 }

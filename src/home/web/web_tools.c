@@ -48,7 +48,7 @@ void render_web_page(const struct jv *args, const struct jv *value, struct buf *
 	buf_char(text, '\n');
 	buf_add(text, jv_get_str(value, "content"));
 	if (next)
-		buf_printf(text, "\n[%lld of %lld characters; go on with offset %lld]",
+		buf_printf(text, "\n[%lld of %lld characters; continue with offset %lld]",
 			   (long long)utf8_count(jv_get_str(value, "content")),
 			   (long long)jv_get_int(value, "chars", 0), (long long)next);
 	if (jv_get_bool(value, "cut", false))
@@ -124,15 +124,15 @@ static const struct action actions[] = {
 };
 
 static const struct option options[] = {
-	{"max-chars", 0, "N", .help = "fetch: characters to print (default: 20000)", .min = 1, .max = CHARS_MAX},
-	{"offset", 0, "N", .help = "fetch: the first character to print (default: 0)", .min = 0, .max = (int64_t)WEB_TEXT_MAX},
+	{"max-chars", 0, "N", .help = "fetch: how many characters to print (default: 20000)", .min = 1, .max = CHARS_MAX},
+	{"offset", 0, "N", .help = "fetch: start at this character (default: 0)", .min = 0, .max = (int64_t)WEB_TEXT_MAX},
 	{"max-results", 0, "N", .help = "search: number of results (default: 5)", .min = 1, .max = 10},
 	{0},
 };
 
 static const struct command commands[] = {
 	{"web", "fetch a page as Markdown, or search the web", TOPIC_HOME, .actions = actions, .options = options,
-	 .about = "The tools web_fetch and web_search, as agent.yaml sets them up (web.fetch, web.search).\n",
+	 .about = "Runs the tools web_fetch and web_search with the settings in agent.yaml (web.fetch, web.search).\n",
 	 .examples = "stead web fetch https://example.com/\n  the page as Markdown\n"
 		     "stead web search \"durable execution\"\n  titles, URLs and the text found\n"},
 	{0},

@@ -80,7 +80,7 @@ int channel_open(struct workspace *ws, const struct jv *config, const struct cha
 			       STR_ARG(utf8_first(type, 40)));
 	for (const struct jv_member *m = jv_first(config); m; m = m->next)
 		if (!str_is(m->key, "type") && !str_is(m->key, "name") && !has_word(kind->keys, m->key))
-			return err_set(err, ERR_INVALID, "\"%.*s\" does nothing in a channel of type %s; remove it",
+			return err_set(err, ERR_INVALID, "\"%.*s\" has no effect in a channel of type %s; remove it",
 				       STR_ARG(utf8_first(m->key, 40)), kind->name);
 	return kind->open(ws, config, events, ret, err);
 }
@@ -135,7 +135,7 @@ static void add_words(struct workspace *ws, struct ctx *ctx, const struct upload
 				(struct wpath){arena_printf(ctx->arena, "%.*s.txt", STR_ARG(path))}, words,
 				(struct store_cond){0}, NULL, &err);
 	if (r)
-		buf_printf(text, "[its words are not known: %.*s]\n", STR_ARG(err_text(ctx->arena, &err)));
+		buf_printf(text, "[not transcribed: %.*s]\n", STR_ARG(err_text(ctx->arena, &err)));
 	else if (words.len)
 		buf_printf(text, "[what is said in it:] %.*s\n", STR_ARG(words));
 }
@@ -146,7 +146,7 @@ void channel_keep_file(struct workspace *ws, struct ctx *ctx, const struct uploa
 	struct err err = {0};
 
 	if (upload_save(ws, ctx, upload, &saved, &err) != 0) {
-		buf_printf(text, "[a file was sent and could not be kept: %.*s]\n",
+		buf_printf(text, "[a file was sent but could not be stored: %.*s]\n",
 			   STR_ARG(err_text(ctx->arena, &err)));
 		return;
 	}

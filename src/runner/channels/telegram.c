@@ -161,7 +161,7 @@ static void save_file(struct telegram *t, struct ctx *ctx, const struct telegram
 	struct err err = {0};
 
 	if (telegram_get_file(t->api, ctx, u->file, &upload.source.bytes, &err) != 0) {
-		buf_printf(text, "[a file was sent and could not be kept: %.*s]\n",
+		buf_printf(text, "[a file was sent but could not be stored: %.*s]\n",
 			   STR_ARG(err_text(ctx->arena, &err)));
 		return;
 	}
@@ -420,7 +420,7 @@ int telegram_check(const struct jv *config, struct arena *arena, const struct ch
 	struct err ignored;
 
 	if (!jv_get_str(config, "webhook_url").len || !secret || !secret->from_env)
-		return err_set(err, ERR_NOT_FOUND, "this channel polls; nothing is posted to it");
+		return err_set(err, ERR_NOT_FOUND, "this channel polls and accepts no posts");
 	if (!channel_secret_is(post->header(post->arg, "X-Telegram-Bot-Api-Secret-Token"), jv_str_of(secret)))
 		return err_set(err, ERR_UNAUTHENTICATED, "the secret of the request is wrong");
 	if (jv_parse(arena, post->body, &update, &ignored) != 0 || !jv_get_int(update, "update_id", 0))
@@ -623,7 +623,7 @@ static int check_ids(const struct jv *list, struct err *err)
 		int64_t n;
 
 		if (m->value->type == JV_STR && !str_to_i64(m->value->u.s, &n))
-			return err_set(err, ERR_INVALID, "\"%.*s\" is not the number of a user or a group of Telegram",
+			return err_set(err, ERR_INVALID, "\"%.*s\" is not the number of a Telegram user or group",
 				       STR_ARG(utf8_first(m->value->u.s, 60)));
 		if (m->value->type != JV_STR && m->value->type != JV_INT)
 			return err_set(err, ERR_INVALID,

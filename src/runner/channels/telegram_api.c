@@ -246,7 +246,7 @@ int telegram_get_file(struct telegram_api *api, struct ctx *ctx, struct str file
 	if (r)
 		return r;
 	if (jv_get_int(file, "file_size", 0) > (int64_t)TELEGRAM_GET_MAX)
-		return err_set(err, ERR_TOO_LARGE, "the file is larger than the 20 MB that bots can get");
+		return err_set(err, ERR_TOO_LARGE, "the file is larger than the 20 MB that bots can download");
 	buf_init(&url, ctx->arena, 16 * KIB);
 	buf_printf(&url, "%s/file/bot%s/", api->base_url, api->token);
 	http_encode(&url, jv_get_str(file, "file_path"), true);

@@ -58,8 +58,8 @@ static int read_key(struct arena *arena, const struct jv *config, struct str *re
 	*ret = text;
 	if ((is_coded && !base64_decode(arena, str_from(text, 6), ret)) || ret->len < SECRET_MIN)
 		return err_set(err, ERR_INVALID,
-			       "the secret of the channel \"%.*s\" must have at least %zu bytes; write \"whsec_\" and "
-			       "their Base64, as 'openssl rand -base64 32' prints it",
+			       "the secret of the channel \"%.*s\" must have at least %zu bytes; write \"whsec_\" "
+			       "followed by their Base64, as 'openssl rand -base64 32' prints it",
 			       STR_ARG(channel_config_name(config)), SECRET_MIN);
 	return 0;
 }
@@ -113,8 +113,8 @@ int webhook_check(const struct jv *config, struct arena *arena, const struct cha
 		return err_set(err, ERR_UNAUTHENTICATED, "the signature of the request is wrong");
 	if (at < post->now - CHANNEL_REPLAY_S || at > post->now + CHANNEL_REPLAY_S)
 		return err_set(err, ERR_UNAUTHENTICATED,
-			       "the webhook-timestamp is more than %d seconds from the time of this server; sign the "
-			       "request again",
+			       "the webhook-timestamp differs by more than %d seconds from this server's clock; sign "
+			       "the request again",
 			       CHANNEL_REPLAY_S);
 	*ret = (struct channel_receipt){.id = id, .until = at + CHANNEL_REPLAY_S};
 	return 0;
@@ -197,7 +197,7 @@ static void add_files(struct webhook *w, struct ctx *ctx, const struct jv *files
 		struct upload upload = {.name = jv_get_str(m->value, "name"), .mime = jv_get_str(m->value, "mime")};
 
 		if (!base64_decode(ctx->arena, jv_get_str(m->value, "content_base64"), &upload.source.bytes)) {
-			buf_lit(text, "[a file was sent and could not be kept: its content_base64 is not Base64]\n");
+			buf_lit(text, "[a file was sent but could not be stored: its content_base64 is not Base64]\n");
 			continue;
 		}
 		upload.size = upload.source.bytes.len;

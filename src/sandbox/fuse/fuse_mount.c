@@ -109,7 +109,7 @@ static int mount_by_helper(const char *dir, const char *source, bool read_only, 
 			err, ERR_DENIED,
 			"fusermount3 refused to mount \"%s\" (%s); the directory must be yours, and /dev/fuse open to "
 			"users",
-			dir, *said ? said : "it gives no reason");
+			dir, *said ? said : "it gave no reason");
 	fcntl(fd, F_SETFL, O_NONBLOCK);
 	*ret_dev = fd;
 	return 0;
@@ -149,7 +149,7 @@ static bool configure(int fs, const char *key, uint64_t value, bool octal)
 int fuse_mount_detached(uid_t uid, gid_t gid, int *ret_dev, int *ret_tree, struct err *err)
 {
 	int dev = geteuid() == 0 ? open_device(err)
-				 : err_set(err, ERR_UNSUPPORTED, "only root can mount without a place");
+				 : err_set(err, ERR_UNSUPPORTED, "only root can mount without a directory");
 	FD_SCOPE int fs = dev >= 0 ? (int)syscall(SYS_fsopen, "fuse", FSOPEN_CLOEXEC) : -1;
 	int tree = -1, sys;
 
@@ -166,7 +166,7 @@ int fuse_mount_detached(uid_t uid, gid_t gid, int *ret_dev, int *ret_tree, struc
 	if (tree < 0) {
 		sys = errno;
 		close(dev);
-		return err_set(err, ERR_UNSUPPORTED, "the kernel does not mount: %s", strerrordesc_np(sys));
+		return err_set(err, ERR_UNSUPPORTED, "the kernel refused to mount: %s", strerrordesc_np(sys));
 	}
 	*ret_dev = dev;
 	*ret_tree = tree;
@@ -267,7 +267,7 @@ int fuse_unmount(const char *dir, bool lazily, struct err *err)
 	int sys;
 
 	if (!find_mount(dir, &minor, &pid))
-		return err_set(err, ERR_NOT_FOUND, "nothing of Stead is mounted at \"%s\"", dir);
+		return err_set(err, ERR_NOT_FOUND, "Stead has nothing mounted at \"%s\"", dir);
 	if (lazily)
 		abort_connection(minor);
 	sys = umount2(dir, lazily ? MNT_DETACH : 0) == 0 ? 0 : errno;
@@ -277,6 +277,6 @@ int fuse_unmount(const char *dir, bool lazily, struct err *err)
 		sys = EBUSY;
 	if (sys == EBUSY)
 		return err_set(err, ERR_UNAVAILABLE,
-			       "\"%s\" is in use; close the files and leave the directories that are below it", dir);
+			       "\"%s\" is in use; close the files under it and leave its directories", dir);
 	return sys ? err_sys(err, sys, "cannot unmount \"%s\"", dir) : 0;
 }

@@ -53,7 +53,7 @@ static int remove_both(struct split *s, struct ctx *ctx, const struct store_call
 
 		if (stat.kind == STORE_DIR && !call->recursive)
 			return err_set(err, ERR_INVALID,
-				       ERR_PATH " is a directory; remove it with all that is in it (recursive)",
+				       ERR_PATH " is a directory; remove it with everything in it (recursive)",
 				       STR_ARG(call->path.s));
 		return store_forward(s->first, ctx, &one, err);
 	}
@@ -89,7 +89,7 @@ static int move_both(struct split *s, struct ctx *ctx, const struct store_call *
 
 	if (in_second && has(s->first, ctx, call->to))
 		return err_set(err, call->to_cond.kind == STORE_ABSENT ? ERR_EXISTS : ERR_INVALID,
-			       ERR_PATH " exists already; a directory is never replaced", STR_ARG(call->to.s));
+			       ERR_PATH " already exists; a directory is never replaced", STR_ARG(call->to.s));
 	if (in_second)
 		r = store_forward(s->second, ctx, &part, err);
 	part = *call;
@@ -194,7 +194,7 @@ static int move_dir(struct split *s, struct ctx *ctx, const struct store_call *c
 		r = err_set(err, ERR_INVALID, "a directory cannot be moved into itself");
 	if (r == 0 && stat_both(s, ctx, call->to, &stat, err) == 0)
 		r = err_set(err, call->to_cond.kind == STORE_ABSENT ? ERR_EXISTS : ERR_INVALID,
-			    ERR_PATH " exists already; a directory is never replaced", STR_ARG(call->to.s));
+			    ERR_PATH " already exists; a directory is never replaced", STR_ARG(call->to.s));
 	do {
 		if (r == 0)
 			r = store_list(&s->base, ctx, call->path, &req, &page, err);

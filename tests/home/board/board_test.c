@@ -176,7 +176,7 @@ TEST(acceptance_checks_decide_and_their_results_are_kept)
 		      "item"));
 	ok(&b, "item_write", "{'item':'%s','path':'artifacts/r.md','content':'no'}", id);
 	no(&b, "update_item",
-	   "/task/artifacts/r.md min_size: it has 2 bytes, at least 5 are needed; /task/artifacts/r.md matches: no "
+	   "/task/artifacts/r.md min_size: it has 2 bytes; at least 5 are needed; /task/artifacts/r.md matches: no "
 	   "line "
 	   "matches ^# ; /task/artifacts/r.json exists: the file does not exist",
 	   "{'item':'%s','status':'completed'," DONE ",'artifacts':['artifacts/r.md']}", id);
@@ -254,7 +254,7 @@ TEST(a_check_gives_an_agent_no_power_that_it_lacks)
 	bench_open_disk(&b, "native");
 	id = checked_by(&b, "test -z $SECRET");
 	lane = new_thread(&b, "execution", "Writes all reports about the drafts of the contract");
-	no(&b, "update_item", "the coordinator's", "{'item':'%s','checks':[],'thread_id':'%s'}", id, lane);
+	no(&b, "update_item", "only the coordinator changes", "{'item':'%s','checks':[],'thread_id':'%s'}", id, lane);
 	configure(&b, "sandbox: {tier: local, env: {SECRET: key}}\n");
 	ok(&b, "update_item", "{'item':'%s'," COMPLETED "}", id);
 	ok(&b, "update_item", "{'item':'%s','status':'pending'}", id);
@@ -464,7 +464,7 @@ TEST(a_session_that_is_bound_to_a_lane_cannot_act_as_another)
 	lane = new_thread(&b, "execution", "Writes the texts that people ask for");
 	b.ctx.actor.session = str_of(lane);
 	ok(&b, "item_write", "{'item':'%s','path':'artifacts/a','content':'x'}", id);
-	no(&b, "update_item", "blocked only",
+	no(&b, "update_item", "can only set an item to blocked",
 	   "{'item':'%s','status':'completed','thread_id':'%s'," DONE ",'artifacts':['artifacts/a']}", id, boss);
 	ok(&b, "update_item", "{'item':'%s','status':'blocked'," DONE "}", id);
 	bench_close(&b);
@@ -485,7 +485,7 @@ TEST(a_lane_acts_as_itself_on_other_boards_too)
 					      "id"));
 	ok(&b, "item_write", "{'item':'%s','path':'artifacts/a','content':'x'}", id);
 	b.ctx.actor.session = str_of(lane);
-	no(&b, "update_item", "blocked only", "{'item':'%s','status':'completed'," DONE ",'artifacts':['artifacts/a']}",
+	no(&b, "update_item", "can only set an item to blocked", "{'item':'%s','status':'completed'," DONE ",'artifacts':['artifacts/a']}",
 	   id);
 	bench_close(&b);
 }
@@ -1015,7 +1015,7 @@ TEST(with_overlap_skip_nothing_new_comes_while_the_item_before_is_open)
 	struct err err;
 
 	bench_open(&b, "");
-	no(&b, "create_item", "overlap is for items that come again",
+	no(&b, "create_item", "overlap is for recurring items",
 	   "{'title':'x','schedule_kind':'once','next_run_at':'2026-01-01T00:00:00Z','overlap':'skip'}");
 	id = arena_cstr(b.arena, id_of(ok(&b, "create_item",
 					  "{'title':'Often','schedule_kind':'interval','next_run_at':"

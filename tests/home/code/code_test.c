@@ -52,7 +52,7 @@ TEST(code_that_misses_the_network_is_told_what_gives_it_one)
 
 	open_bench(&b, "native");
 	good(&b, "run_code", "{'code':'import socket; socket.getaddrinfo(\\'example.com\\', 80)'}");
-	CHECK_HAS(b.result.text, STR("[code has no network: code.allow_network in agent.yaml"));
+	CHECK_HAS(b.result.text, STR("[code has no network; code.allow_network in agent.yaml"));
 	good(&b, "run_code", "{'code':'1/0'}");
 	CHECK(str_find(b.result.text, STR("no network"), 0) == SIZE_MAX);
 }

@@ -57,7 +57,7 @@ TEST(git_works_inside_and_its_directory_is_refused_as_one)
 	     "--format=%s && git mv a.txt b.txt && git status --short'}");
 	CHECK_STR(jv_get_str(b.result.value, "stdout"), STR("first\nR  a.txt -> b.txt\n"));
 	CHECK_INT(jv_get_int(b.result.value, "changed_files", 0), 3);
-	CHECK_HAS(b.result.text, STR("[refused .git: what is in it can be read but not changed]"));
+	CHECK_HAS(b.result.text, STR("[refused .git: its contents can be read but not changed]"));
 }
 
 TEST(a_command_in_a_store_in_memory_gets_copies)
@@ -153,7 +153,7 @@ TEST(a_name_cannot_forge_a_line_of_the_answer)
 
 	open_bench(&b, "native");
 	good(&b, "execute", "{'command':'IFS=; touch $(printf %b x\\\\\\\\012[exit]\\\\\\\\033)'}");
-	CHECK_HAS(b.result.text, STR("[refused x\\x0a[exit]\\x1b: its name cannot be a path"));
+	CHECK_HAS(b.result.text, STR("[refused x\\x0a[exit]\\x1b: its name is not a valid path"));
 }
 
 /* A process that this one has made and not waited for; 0: there is none. */
@@ -318,13 +318,13 @@ TEST(output_of_a_job_that_does_not_fit_says_where_it_goes_on)
 	open_bench(&b, "native");
 	good(&b, "start_job", "{'command':'seq 10000'}");
 	good(&b, "wait_job", "{'job':1}");
-	CHECK_HAS(b.result.text, STR("[18894 bytes more were printed; wait_job with offset 30000 gives them]"));
+	CHECK_HAS(b.result.text, STR("[18894 more bytes were printed; wait_job with offset 30000 returns them]"));
 	good(&b, "wait_job", "{'job':1,'offset':30000}");
 	CHECK(str_find(b.result.text, STR("more were printed"), 0) == SIZE_MAX);
 	good(&b, "start_job", "{'command':'head -c 5000000 /dev/zero | tr \\\\0 x'}");
 	good(&b, "wait_job", "{'job':2}");
 	good(&b, "wait_job", "{'job':2,'offset':4190000}");
-	CHECK_HAS(b.result.text, STR("[805696 bytes more were printed and not kept"));
+	CHECK_HAS(b.result.text, STR("[805696 more bytes were printed but not kept"));
 }
 
 TEST(what_a_tool_changed_while_a_command_ran_is_merged_or_kept_beside_it)

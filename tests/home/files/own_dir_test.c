@@ -81,7 +81,7 @@ TEST(an_absolute_path_of_another_place_is_refused)
 
 	open_project(&b, "native");
 	CHECK_HAS(refused(&b, "write_file", "{'path':'/tmp/new/x','content':'x'}", ERR_DENIED),
-		  STR("\"/tmp/new/x\" is outside of the directory; give a path relative to it"));
+		  STR("\"/tmp/new/x\" is outside the directory; give a path relative to it"));
 	refused(&b, "read_file", "{'path':'/etc/passwd'}", ERR_DENIED);
 	CHECK(!exists(&b, "tmp"));
 	good(&b, "write_file", "{'path':'/new.txt','content':'x'}");
@@ -276,7 +276,7 @@ TEST(a_tool_that_needs_a_workspace_says_so)
 
 	open_project(&b, "native");
 	CHECK_INT(toolset_call(b.set, &b.ctx, STR("fork"), jv_object(b.arena), &b.result, &err), -ERR_NOT_FOUND);
-	CHECK_HAS(str_of(err.msg), STR("is for a workspace, not for a directory"));
+	CHECK_HAS(str_of(err.msg), STR("works in a workspace, not in a directory"));
 }
 
 TEST(links_and_empty_directories_follow_a_directory_that_is_moved)

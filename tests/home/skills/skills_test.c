@@ -203,7 +203,7 @@ TEST(skills_come_from_a_branch_of_a_git_repository_and_outlast_it)
 	make_old(&b, arena_printf(b.arena, "%s/.cache/stead/git", b.dir).ptr);
 	v = good(&b, "list_skills", "{}");
 	CHECK_STR(jv_get_str(named(v, "skills", "name", "brew"), "source"), STR("team"));
-	CHECK_HAS(jv_get_str(jv_at(jv_get(v, "problems"), 0), "problem"), STR("the copy from before is used"));
+	CHECK_HAS(jv_get_str(jv_at(jv_get(v, "problems"), 0), "problem"), STR("the earlier copy is used"));
 	reopen(&b,
 	       arena_printf(b.arena,
 			    "skills:\n  repositories:\n    - {url: \"git+file://%s\", name: team, ref: other}\n", repo),

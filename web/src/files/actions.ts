@@ -135,7 +135,7 @@ export const filesActions = {
 	async create(path: string): Promise<void> {
 		const ws = currentWorkspace(), clean = path.replace(/^\/+/, "");
 		await ws.write(clean, "", { isNew: true }).catch((error: unknown) => {
-			if (error instanceof SteadError && error.status === 412) throw new Error(`${clean} exists already; choose another name`);
+			if (error instanceof SteadError && error.status === 412) throw new Error(`${clean} already exists; choose another name`);
 			throw error;
 		});
 		done(`Created ${clean}`, await undoOf(ws, clean));

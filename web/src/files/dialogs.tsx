@@ -31,7 +31,7 @@ export function FileDialogs() {
 							<li key={one.id}>
 								<span class="upload-name" title={one.path}>{one.path}</span>
 								{one.state === "exists" ? (
-									<span class="row"><span class="hint">It exists already.</span><Button small onClick={() => filesActions.replace(one)}>Replace</Button><Button small kind="quiet" onClick={() => filesActions.skip(one)}>Skip</Button></span>
+									<span class="row"><span class="hint">It already exists.</span><Button small onClick={() => filesActions.replace(one)}>Replace</Button><Button small kind="quiet" onClick={() => filesActions.skip(one)}>Skip</Button></span>
 								) : one.state === "failed" ? (
 									<span class="row"><span class="error-text">{one.error}</span><Button small kind="quiet" onClick={() => filesActions.skip(one)}>Dismiss</Button></span>
 								) : one.state === "done" ? <span class="hint row"><Icon name="check" /> {size(one.size)}</span> : (

@@ -103,7 +103,7 @@ function Approvals({ waiting, busy, onDecide }: { waiting: Approval[]; busy: boo
 /** Why an answer may not be what the person expects. */
 function tellShortfall({ cut, refused, answer, waiting }: { cut?: boolean; refused?: boolean; answer?: string; waiting?: unknown }): void {
 	if (cut) failed(new Error("The answer was cut at model.max_tokens"));
-	else if (refused) failed(new Error("The provider declined to answer; say it in another way"));
+	else if (refused) failed(new Error("The provider declined to answer; rephrase your message"));
 	else if (answer === "" && !waiting) failed(new Error("The model ended the turn with an empty answer"));
 }
 

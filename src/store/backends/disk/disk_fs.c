@@ -198,12 +198,12 @@ static const struct {
 	{EROFS, ERR_DENIED, "the file system is mounted read-only; mount it writable or use another store"},
 	{ENOSPC, ERR_QUOTA, "the disk is full; free some space, then try again"},
 	{EDQUOT, ERR_QUOTA, "the disk quota is used up; free some space, then try again"},
-	{EFBIG, ERR_TOO_LARGE, "the file would be larger than the file system or the process limit allows"},
+	{EFBIG, ERR_TOO_LARGE, "the file would exceed the limit of the file system or the process"},
 	{EMFILE, ERR_UNAVAILABLE, "this process has too many files open; try again, or raise its limit (ulimit -n)"},
 	{ENFILE, ERR_UNAVAILABLE, "the system has too many files open; try again later"},
 	{EIO, ERR_UNAVAILABLE, "the disk reports an input/output error; check the disk before writing again"},
 	{ENAMETOOLONG, ERR_INVALID, "a name in the path is longer than this file system allows; shorten it"},
-	{EBUSY, ERR_UNAVAILABLE, "the directory is being removed and made again by others; try again"},
+	{EBUSY, ERR_UNAVAILABLE, "others are removing and recreating the directory; try again"},
 };
 
 int disk_fail(struct err *err, int sys)
@@ -289,8 +289,8 @@ int disk_lock(const struct ctx *ctx, int dir, struct err *err)
 		disk_back_off(round);
 	}
 	err_set(err, ERR_TIMEOUT,
-		"another process has kept the directory locked for %d s; try again, and if it stays so, "
-		"look for a stopped process that has it open",
+		"another process has kept the directory locked for %d s; try again, and if that does not help, look "
+		"for a stopped process that has it open",
 		(int)(DISK_LOCK_MAX_NS / NS_PER_S));
 	err->retryable = true;
 	return -ERR_TIMEOUT;

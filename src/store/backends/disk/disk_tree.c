@@ -113,7 +113,8 @@ static int empty_dir(struct removal *rm, int dir, unsigned depth, struct err *er
 		if (r || empty)
 			return r;
 	}
-	return err_set(err, ERR_UNAVAILABLE, "others keep writing in the directory while it is removed; try again");
+	return err_set(err, ERR_UNAVAILABLE,
+		       "others keep writing to the directory while it is being removed; try again");
 }
 
 /* Empties the directory `name` of `parent` and removes it; without a name, only empties `parent`. */
@@ -336,7 +337,7 @@ static int move_locked(const struct disk *d, struct ctx *ctx, struct end *from, 
 	if (sys == -ENOENT || sys == -EEXIST)
 		return RETRY;
 	if (sys == -EXDEV)
-		err_set(err, ERR_UNSUPPORTED, "the two are on different file systems; copy, then remove");
+		err_set(err, ERR_UNSUPPORTED, "they are on different file systems; copy, then remove");
 	else if (sys < 0)
 		disk_fail(err, -sys);
 	if (sys < 0) {

@@ -420,8 +420,8 @@ static int check_links(const struct disk *d, const struct target *t, const struc
 	if (disk_lstat(t->dir, t->name, &st) < 0 || st.st_nlink < 2)
 		return 0;
 	return err_set(err, ERR_DENIED,
-		       "the file has %llu names (hard links), and changing it here would leave the others as they are; "
-		       "change it with another program, or delete it and write it again, which separates it from them",
+		       "the file has %llu names (hard links), and a change here would not reach the others; change it "
+		       "with another program, or delete it and write it again, which separates it from them",
 		       (unsigned long long)st.st_nlink);
 }
 
@@ -467,8 +467,8 @@ static int publish_locked(struct disk *d, const struct target *t, struct temp *t
 			return temp->name[0] ? disk_fail(err, EBUSY) : RETRY;
 		atomic_store_explicit(&d->no_tmpfile, true, memory_order_relaxed);
 		return err_set(err, ERR_UNAVAILABLE,
-			       "the kernel cannot name an unnamed temporary file without /proc; try again, "
-			       "then a named one is used");
+			       "the kernel cannot name an unnamed temporary file without /proc; try again, and a named "
+			       "one is used");
 	}
 	if (sys < 0 || fstat(temp->fd, ret_st) < 0)
 		return disk_fail(err, sys < 0 ? -sys : errno);

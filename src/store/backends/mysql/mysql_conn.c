@@ -94,30 +94,29 @@ static const struct {
 	const char *says;
 } problems[] = {
 	{1045, ERR_UNAUTHENTICATED, false,
-	 "the server does not let this user in; check the user of the URL, and set the password in "
-	 "STEAD_MYSQL_PASSWORD"},
-	{1044, ERR_DENIED, false, "the user may not use this database; grant it the rights on it"},
+	 "the server rejects this user; check the user in the URL, and set the password in STEAD_MYSQL_PASSWORD"},
+	{1044, ERR_DENIED, false, "the user may not use this database; grant it rights on the database"},
 	{1049, ERR_UNAVAILABLE, false, "there is no such database; create it, or correct the URL"},
 	{1040, ERR_UNAVAILABLE, true,
-	 "the server has no connection left; raise its max_connections, or lower pool= in the store's URL"},
+	 "the server has no connections left; raise its max_connections, or lower pool= in the store's URL"},
 	{1203, ERR_UNAVAILABLE, true,
-	 "the user has no connection left; raise max_user_connections, or lower pool= in the store's URL"},
-	{1290, ERR_DENIED, false, "the server is read-only, as a replica is; give the primary"},
-	{1836, ERR_DENIED, false, "the server is read-only, as a replica is; give the primary"},
+	 "the user has no connections left; raise max_user_connections, or lower pool= in the store's URL"},
+	{1290, ERR_DENIED, false, "the server is read-only, like a replica; name the primary"},
+	{1836, ERR_DENIED, false, "the server is read-only, like a replica; name the primary"},
 	{1021, ERR_UNAVAILABLE, false, "the disk of the server is full; free space there, then try again"},
 	{1114, ERR_UNAVAILABLE, false, "a table of the server is full; free space there, then try again"},
-	{1142, ERR_DENIED, false, "the user may not do this there; grant it the rights on the database"},
-	{1370, ERR_DENIED, false, "the user may not use procedures there; grant it EXECUTE and CREATE ROUTINE"},
+	{1142, ERR_DENIED, false, "the user lacks a right for this; grant it rights on the database"},
+	{1370, ERR_DENIED, false, "the user may not use procedures; grant it EXECUTE and CREATE ROUTINE"},
 	{1205, ERR_UNAVAILABLE, true, "another session held a lock for too long; try again"},
 	{1213, ERR_UNAVAILABLE, true, "the server aborted this call in favour of another; try again"},
 	{1020, ERR_UNAVAILABLE, true, "the server aborted this call in favour of another; try again"},
 	{1053, ERR_UNAVAILABLE, true, "the server is shutting down; try again in a moment"},
 	{1969, ERR_TIMEOUT, true,
 	 "the statement took longer than allowed; try again, or raise timeout= in the store's URL"},
-	{1153, ERR_TOO_LARGE, false, "the server takes no statement of this size; raise its max_allowed_packet"},
-	{2020, ERR_TOO_LARGE, false, "the server takes no statement of this size; raise its max_allowed_packet"},
-	{1146, ERR_CORRUPT, false, "a table of Stead's is missing; open the store again to have it made"},
-	{1305, ERR_CORRUPT, false, "a procedure of Stead's is missing; open the store again to have it made"},
+	{1153, ERR_TOO_LARGE, false, "the server accepts no statement of this size; raise its max_allowed_packet"},
+	{2020, ERR_TOO_LARGE, false, "the server accepts no statement of this size; raise its max_allowed_packet"},
+	{1146, ERR_CORRUPT, false, "one of Stead's tables is missing; open the store again to create it"},
+	{1305, ERR_CORRUPT, false, "one of Stead's procedures is missing; open the store again to create it"},
 };
 
 /* Codes that mean that the connection is gone. */
@@ -171,7 +170,7 @@ static int timed_out(struct my_link *l, const struct ctx *ctx, struct err *err)
 	l->base.broken = true;
 	if (r)
 		return r;
-	err_set(err, ERR_TIMEOUT, "%s did not answer in %lld ms; try again, or raise timeout= in the store's URL",
+	err_set(err, ERR_TIMEOUT, "%s did not answer within %lld ms; try again, or raise timeout= in the store's URL",
 		l->config->server, (long long)(l->config->timeout_ns / NS_PER_MS));
 	err->retryable = true;
 	return -ERR_TIMEOUT;
@@ -241,7 +240,7 @@ static int set_options(struct my_link *l, struct err *err)
 		bad |= my.mysql_optionsv(l->conn, MYSQL_OPT_SSL_CA, c->ca);
 		bad |= my.mysql_optionsv(l->conn, MYSQL_OPT_SSL_VERIFY_SERVER_CERT, &verify);
 	}
-	return bad ? err_set(err, ERR_INTERNAL, "%s: an option of the client library was refused", c->server) : 0;
+	return bad ? err_set(err, ERR_INTERNAL, "%s: the client library refused an option", c->server) : 0;
 }
 
 static int connect_error(struct my_link *l, struct err *err)

@@ -50,7 +50,7 @@ static int read_once(struct mysql_store *m, struct ctx *ctx, struct wpath journa
 	}
 	*ret_page = page;
 	if (req->after + 1 < page.first)
-		return err_set(err, ERR_NOT_FOUND, "entries up to %llu were cut away; begin at %llu",
+		return err_set(err, ERR_NOT_FOUND, "entries up to %llu were removed; begin at %llu",
 			       (unsigned long long)page.first - 1, (unsigned long long)page.first);
 	return 0;
 }
@@ -125,10 +125,10 @@ int mysql_journal_add(struct store *s, struct ctx *ctx, struct wpath journal, st
 	int r;
 
 	if (add->change == JOURNAL_GROUP)
-		return err_set(err, ERR_UNSUPPORTED, "this store does not make groups of changes in one step");
+		return err_set(err, ERR_UNSUPPORTED, "this store cannot make a group of changes in one step");
 	if (add->content.len > JOURNAL_ENTRY_MAX)
 		return err_set(err, ERR_TOO_LARGE,
-			       "the file has %zu bytes, at most %zu are changed in one step with the journal",
+			       "the file has %zu bytes; at most %zu can change in one step with the journal",
 			       add->content.len, (size_t)JOURNAL_ENTRY_MAX);
 	add_call(journal, to, cond, add, &sql);
 	r = my_change(mysql_of(s)->pool, ctx, &sql, &res, err);

@@ -44,8 +44,8 @@ static int set_up(struct my_pool *p, struct my_link *l, struct ctx *ctx, struct 
 		last = my_result_next(last);
 	if (my_i64(last, 0, 0) != MY_SCHEMA_VERSION)
 		return err_set(err, ERR_UNSUPPORTED,
-			       "%s: its tables now have version %lld, this Stead works with %d; %s", p->config.server,
-			       (long long)my_i64(last, 0, 0), MY_SCHEMA_VERSION,
+			       "%s: its tables now have version %lld, but this Stead works with %d; %s",
+			       p->config.server, (long long)my_i64(last, 0, 0), MY_SCHEMA_VERSION,
 			       my_i64(last, 0, 0) > MY_SCHEMA_VERSION ? "use a newer Stead" : "open the store again");
 	return 0;
 }

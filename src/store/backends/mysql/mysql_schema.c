@@ -70,8 +70,8 @@ static int check_server(struct my_link *link, const struct my_config *config, st
 static int too_new(const struct my_config *config, int version, struct err *err)
 {
 	return err_set(err, ERR_UNSUPPORTED,
-		       "%s: its tables have version %d, this Stead knows up to %d; use a newer Stead", config->server,
-		       version, MY_SCHEMA_VERSION);
+		       "%s: its tables have version %d, but this Stead knows versions up to %d; use a newer Stead",
+		       config->server, version, MY_SCHEMA_VERSION);
 }
 
 static const char drop_procedures[] =
@@ -120,8 +120,8 @@ int my_migrate(struct my_link *link, struct ctx *ctx, const struct my_config *co
 	r = run(link, ctx, "SELECT GET_LOCK(CONCAT('stead_migrate_', DATABASE()), 60)", &locked, err);
 	if (r == 0 && my_i64(locked, 0, 0) != 1)
 		return err_set(err, ERR_TIMEOUT,
-			       "%s: another Stead makes its tables for more than %d seconds; try again", config->server,
-			       LOCK_SECONDS);
+			       "%s: another Stead has been creating its tables for more than %d seconds; try again",
+			       config->server, LOCK_SECONDS);
 	if (r == 0)
 		r = migrate_locked(link, ctx, config, err);
 	return r; /* the lock goes with the connection */

@@ -57,10 +57,10 @@ static int take_parameter(struct arena *arena, struct str key, struct str value,
 		c->timeout_ns = n * NS_PER_S;
 		return r;
 	}
-	return err_set(
-		err, ERR_INVALID,
-		"the store's URL: \"%.*s\" is not a parameter; there are prefix, pool, timeout, socket and ssl-ca",
-		STR_ARG(utf8_first(key, 40)));
+	return err_set(err, ERR_INVALID,
+		       "the store's URL: \"%.*s\" is not a parameter; the parameters are prefix, pool, timeout, socket "
+		       "and ssl-ca",
+		       STR_ARG(utf8_first(key, 40)));
 }
 
 /* "[::1]:3306", "db.internal", "db:3307" */
@@ -91,8 +91,8 @@ static int take_server(struct arena *arena, struct str rest, struct my_config *c
 	user = at < place.len ? str_first(place, at) : STR("");
 	if (str_find_char(user, ':') < user.len)
 		return err_set(err, ERR_INVALID,
-			       "the store's URL has a password, which would be seen in lists of processes "
-			       "and logs; put it into STEAD_MYSQL_PASSWORD or MYSQL_PWD");
+			       "the store's URL has a password, which would show in process lists and logs; put it "
+			       "into STEAD_MYSQL_PASSWORD or MYSQL_PWD");
 	r = take_host(arena, at < place.len ? str_from(place, at + 1) : place, c, err);
 	if (r == 0 && user.len)
 		r = decoded(arena, user, &c->user, err);

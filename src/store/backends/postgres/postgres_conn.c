@@ -98,25 +98,25 @@ static const struct pg_problem problems[] = {
 	{"28P01", ERR_UNAUTHENTICATED, false,
 	 "the password was refused; set the right one in PGPASSWORD, STEAD_POSTGRES_PASSWORD or ~/.pgpass"},
 	{"28000", ERR_UNAUTHENTICATED, false,
-	 "the server does not let this user in; check the user of the URL, and pg_hba.conf on the server"},
+	 "the server rejects this user; check the user in the URL, and pg_hba.conf on the server"},
 	{"3D000", ERR_UNAVAILABLE, false, "there is no such database; create it with createdb, or correct the URL"},
 	{"53300", ERR_UNAVAILABLE, true,
-	 "the server has no connection left; raise its max_connections, or lower pool= in the store's URL"},
+	 "the server has no connections left; raise its max_connections, or lower pool= in the store's URL"},
 	{"25006", ERR_DENIED, false,
-	 "the server is read-only, as a standby is; give the primary, or several hosts and "
+	 "the server is read-only, like a standby; name the primary, or several hosts with "
 	 "target_session_attrs=read-write"},
 	{"53100", ERR_UNAVAILABLE, false, "the disk of the server is full; free space there, then try again"},
 	{"53200", ERR_UNAVAILABLE, true, "the server is out of memory; try again, or lower pool= in the store's URL"},
-	{"42501", ERR_DENIED, false, "the user may not do this there; grant it the rights on the schema"},
+	{"42501", ERR_DENIED, false, "the user lacks a right for this; grant it rights on the schema"},
 	{"57014", ERR_TIMEOUT, true,
 	 "the statement took longer than allowed; try again, or raise timeout= in the store's URL"},
 	{"55P03", ERR_TIMEOUT, true, "another session holds a lock for too long; try again"},
 	{"57P0", ERR_UNAVAILABLE, true, "the server is shutting down or starting; try again in a moment"},
 	{"40", ERR_UNAVAILABLE, true, "the server aborted this call in favour of another; try again"},
-	{"42P01", ERR_CORRUPT, false, "a table of the schema is missing; open the store again to have it made"},
-	{"42883", ERR_CORRUPT, false, "a function of the schema is missing; open the store again to have it made"},
+	{"42P01", ERR_CORRUPT, false, "a table of the schema is missing; open the store again to create it"},
+	{"42883", ERR_CORRUPT, false, "a function of the schema is missing; open the store again to create it"},
 	{"26000", ERR_UNAVAILABLE, true,
-	 "a prepared statement is gone, as happens with a pooler; add pooler=transaction to the store's URL"},
+	 "a prepared statement has disappeared, as happens with a pooler; add pooler=transaction to the store's URL"},
 	{"08", ERR_UNAVAILABLE, true, "the connection broke; try again"},
 };
 
@@ -165,9 +165,10 @@ static int connect_error(struct pg_link *l, struct err *err)
 	if (find_state(says, state))
 		return pg_error(l->config, state, says, err);
 	if (strstr(says, "no password supplied"))
-		return err_set(err, ERR_UNAUTHENTICATED,
-			       "%s: the server wants a password; set PGPASSWORD, STEAD_POSTGRES_PASSWORD or ~/.pgpass",
-			       l->config->server);
+		return err_set(
+			err, ERR_UNAUTHENTICATED,
+			"%s: the server requires a password; set PGPASSWORD, STEAD_POSTGRES_PASSWORD or ~/.pgpass",
+			l->config->server);
 	if (strstr(says, "certificate") || strstr(says, "SSL"))
 		return err_set(err, ERR_UNAVAILABLE,
 			       "%s: TLS failed: %.*s; check sslmode= and sslrootcert=", l->config->server,
@@ -209,7 +210,7 @@ static int timed_out(struct pg_link *l, const struct ctx *ctx, int64_t now, stru
 	l->base.broken = true;
 	if (r)
 		return r;
-	err_set(err, ERR_TIMEOUT, "%s did not answer in %lld ms; try again, or raise timeout= in the store's URL",
+	err_set(err, ERR_TIMEOUT, "%s did not answer within %lld ms; try again, or raise timeout= in the store's URL",
 		l->config->server, (long long)(l->config->timeout_ns / NS_PER_MS));
 	err->retryable = true;
 	return -ERR_TIMEOUT;
@@ -328,7 +329,7 @@ const char *pg_server_says(const struct pg_link *l, const char *name)
 static void add_arg(struct pg_args *a, const char *value, size_t length)
 {
 	if (a->n == PG_ARGS_MAX || length > INT32_MAX)
-		fatal("too many or too long parameters for a statement");
+		fatal("the parameters are too many or too long for a statement");
 	a->value[a->n] = value;
 	a->length[a->n++] = (int)length;
 }
@@ -600,7 +601,7 @@ int pg_wait_notify(struct pg_link *l, struct ctx *ctx, int64_t until_ns, struct 
 		if (n < 0)
 			return n;
 		if (n == 0)
-			return err_set(err, ERR_TIMEOUT, "nothing came in the time given");
+			return err_set(err, ERR_TIMEOUT, "nothing arrived in time");
 		if (!pq.PQconsumeInput(l->conn))
 			return link_died(l, err);
 	}
@@ -629,7 +630,7 @@ int pg_conninfo_check(const char *conninfo, struct err *err)
 	pq.PQconninfoFree(options);
 	if (password)
 		return err_set(err, ERR_INVALID,
-			       "the store's URL has a password, which would be seen in lists of processes "
-			       "and logs; put it into PGPASSWORD, STEAD_POSTGRES_PASSWORD or ~/.pgpass");
+			       "the store's URL has a password, which would show in process lists and logs; put it "
+			       "into PGPASSWORD, STEAD_POSTGRES_PASSWORD or ~/.pgpass");
 	return 0;
 }

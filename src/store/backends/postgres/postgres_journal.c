@@ -59,7 +59,7 @@ static int take_page(struct arena *arena, const struct journal_read *req, const 
 	}
 	*ret = page;
 	if (req->after + 1 < page.first)
-		return err_set(err, ERR_NOT_FOUND, "entries up to %llu were cut away; begin at %llu",
+		return err_set(err, ERR_NOT_FOUND, "entries up to %llu were removed; begin at %llu",
 			       (unsigned long long)page.first - 1, (unsigned long long)page.first);
 	return 0;
 }
@@ -294,7 +294,7 @@ int postgres_journal_add(struct store *s, struct ctx *ctx, struct wpath journal,
 		return add_group(postgres_of(s), ctx, journal, add, ret_added, err);
 	if (add->content.len > JOURNAL_ENTRY_MAX)
 		return err_set(err, ERR_TOO_LARGE,
-			       "the file has %zu bytes, at most %zu are changed in one step with the journal",
+			       "the file has %zu bytes; at most %zu can change in one step with the journal",
 			       add->content.len, JOURNAL_ENTRY_MAX);
 	add_args(postgres_of(s), journal, to, cond, add, &args);
 	r = pg_call(postgres_of(s)->pool, ctx, PG_JOURNAL_ADD, &args, args.n - 1, &res, err);

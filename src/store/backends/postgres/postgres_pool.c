@@ -65,7 +65,7 @@ static int set_up(struct pg_pool *p, struct pg_link *l, struct ctx *ctx, struct 
 	}
 	if (version != PG_SCHEMA_VERSION)
 		return err_set(err, ERR_UNSUPPORTED,
-			       "%s: the schema \"%s\" now has version %lld, this Stead works with %d; %s",
+			       "%s: the schema \"%s\" now has version %lld, but this Stead works with %d; %s",
 			       p->config.server, p->config.schema, (long long)version, PG_SCHEMA_VERSION,
 			       version > PG_SCHEMA_VERSION ? "use a newer Stead" : "open the store again");
 	return 0;

@@ -129,9 +129,10 @@ static int check_server(struct pg_link *link, const struct pg_config *config, st
 
 static int too_new(const struct pg_config *config, int version, struct err *err)
 {
-	return err_set(err, ERR_UNSUPPORTED,
-		       "%s: the schema \"%s\" has version %d, this Stead knows up to %d; use a newer Stead",
-		       config->server, config->schema, version, PG_SCHEMA_VERSION);
+	return err_set(
+		err, ERR_UNSUPPORTED,
+		"%s: the schema \"%s\" has version %d, but this Stead knows versions up to %d; use a newer Stead",
+		config->server, config->schema, version, PG_SCHEMA_VERSION);
 }
 
 static int begin_migration(struct pg_link *link, struct ctx *ctx, const struct pg_config *config, struct err *err)

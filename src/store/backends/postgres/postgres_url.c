@@ -38,12 +38,11 @@ static int take_own(struct pg_config *c, struct str key, const char *value, stru
 	if (str_is(key, "schema")) {
 		free(c->schema);
 		c->schema = xstrndup(str_of(value));
-		return schema_ok(value)
-			       ? 0
-			       : err_set(err, ERR_INVALID,
-					 "the store's URL: the schema \"%s\" is not a name of at most 63 small "
-					 "letters, digits and '_'",
-					 value);
+		return schema_ok(value) ? 0
+					: err_set(err, ERR_INVALID,
+						  "the store's URL: the schema \"%s\" is not a name of at most 63 "
+						  "lower-case letters, digits and '_'",
+						  value);
 	}
 	if (str_is(key, "prefix")) {
 		free(c->prefix);

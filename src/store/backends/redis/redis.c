@@ -63,7 +63,7 @@ int redis_missing(struct redis *rd, struct ctx *ctx, struct wpath path, struct e
 int redis_no_head(struct err *err)
 {
 	return err_set(err, ERR_CORRUPT,
-		       "the key of this path in Redis does not hold a file of Stead; choose another prefix in the URL");
+		       "the Redis key for this path does not hold a Stead file; choose another prefix in the URL");
 }
 
 void redis_file_args(struct redis *rd, struct ctx *ctx, struct wpath path, struct store_cond cond,
@@ -291,7 +291,7 @@ static int redis_list(struct store *s, struct ctx *ctx, struct wpath path, const
 		more = redis_item(&v, 1).len > 0;
 		take_entries(ctx, &v, room, &page);
 		if (more && v.count < 4)
-			return err_set(err, ERR_CORRUPT, "Redis says that a list continues but gave no more of it");
+			return err_set(err, ERR_CORRUPT, "Redis says that a list continues but returned no more of it");
 	}
 	if (!more)
 		page.next = STR_NONE;

@@ -214,7 +214,7 @@ static int read_some(struct reading *rg, struct resp_conn *conn, struct str gen,
 		if (v.type == RESP_ERROR)
 			return resp_error(v.s, err);
 		if (v.type != RESP_STR || v.s.len != len) {
-			r = err_set(err, ERR_CONFLICT, "it was replaced while it was read; read again");
+			r = err_set(err, ERR_CONFLICT, "it was replaced while it was being read; read again");
 			err->retryable = true;
 			return r;
 		}

@@ -188,7 +188,7 @@ int redis_script(struct redis *rd, struct ctx *ctx, enum redis_script script, st
 	args[3] = rd->names;
 	r = until_known(rd, ctx, &call, ret, err);
 	if (r == 0 && ret->type != RESP_INT && (ret->type != RESP_ARRAY || ret->count == 0))
-		return err_set(err, ERR_CORRUPT, "a script of the store answered with something other than a list");
+		return err_set(err, ERR_CORRUPT, "one of the store's scripts did not return a list");
 	return r;
 }
 
@@ -249,7 +249,8 @@ int redis_refused(const struct resp_value *answer, struct store_cond cond, struc
 			"the journal ends at entry %.*s, before the one to continue from; was the server restored "
 			"from an older state?",
 			STR_ARG(what));
-	return err_set(err, ERR_CORRUPT, "a script of the store answered \"%.*s\"", STR_ARG(redis_item(answer, 0)));
+	return err_set(err, ERR_CORRUPT, "one of the store's scripts answered \"%.*s\"",
+		       STR_ARG(redis_item(answer, 0)));
 }
 
 /* Names. */

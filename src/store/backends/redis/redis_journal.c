@@ -116,7 +116,7 @@ static int overtaken(struct ctx *ctx, const struct resp_value *v, const struct j
 {
 	ret_added->overtaken = true;
 	fill_page(ctx, v, add->after, &ret_added->news);
-	return err_set(err, ERR_CONFLICT, "somebody else added entry %llu first", (unsigned long long)add->after + 1);
+	return err_set(err, ERR_CONFLICT, "another writer added entry %llu first", (unsigned long long)add->after + 1);
 }
 
 #define GROUP_BEFORE (REDIS_BEFORE + 9)

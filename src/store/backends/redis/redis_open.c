@@ -65,7 +65,7 @@ static int parse_option(struct parsed *p, struct str key, const char *value, str
 	if (str_is(key, "prefix")) {
 		p->prefix = str_of(value);
 		return prefix_ok(p->prefix) ? 0
-					    : bad_url(err, "a prefix that is empty, too long, or has other characters "
+					    : bad_url(err, "a prefix that is empty, too long, or has characters other "
 							   "than letters, digits and _ . : / -");
 	}
 	if (str_is(key, "db"))
@@ -86,7 +86,7 @@ static int parse_option(struct parsed *p, struct str key, const char *value, str
 		p->opts.tls_opts.key_file = value;
 	else
 		return bad_url(err,
-			       "an unknown option; known ones are prefix, db, timeout_ms, connections, ca, cert, key");
+			       "an unknown option; the options are prefix, db, timeout_ms, connections, ca, cert, key");
 	return 0;
 }
 
@@ -163,7 +163,7 @@ static int parse_url(struct arena *arena, struct str url, struct parsed *p, stru
 	if (r == 0 && unix_socket) {
 		p->opts.unix_path = decoded(arena, path);
 		if (!p->opts.unix_path || path.len < 2 || authority.len)
-			r = bad_url(err, "no absolute path of a socket");
+			r = bad_url(err, "no absolute path to a socket");
 	} else if (r == 0) {
 		r = parse_host(arena, p, authority, err);
 		path = str_from(path, 1);
@@ -213,13 +213,13 @@ static void look_at_settings(struct redis *rd, struct ctx *ctx)
 		return;
 	policy = info_value(&info, "maxmemory_policy");
 	if (str_is(info_value(&info, "aof_enabled"), "0"))
-		durable = "this Redis server keeps no append-only file, so a write that it acknowledged may be lost "
-			  "when it stops; set \"appendonly yes\" and \"appendfsync always\"";
+		durable = "this Redis server keeps no append-only file, so it may lose acknowledged writes when it "
+			  "stops; set \"appendonly yes\" and \"appendfsync always\"";
 	else if (redis_command(rd, ctx, (struct str[]){STR("CONFIG"), STR("GET"), STR("appendfsync")}, 3,
 			       REDIS_META_MAX, &fsync, &ignored) == 0 &&
 		 fsync.count == 2 && !str_is(redis_item(&fsync, 1), "always"))
-		durable = "this Redis server syncs its append-only file once a second or less, so a power cut may lose "
-			  "the last writes that it acknowledged; set \"appendfsync always\"";
+		durable = "this Redis server syncs its append-only file once a second or less often, so a power cut "
+			  "may lose the last acknowledged writes; set \"appendfsync always\"";
 	if (str_starts(policy, STR("allkeys")))
 		snprintf(rd->advice, sizeof(rd->advice),
 			 "this Redis server evicts files when it is full (maxmemory-policy %.*s); set it to "
@@ -241,7 +241,7 @@ static int check_format(struct redis *rd, struct ctx *ctx, struct err *err)
 				     REDIS_META_MAX, &v, err);
 	if (r == 0 && (v.type != RESP_STR || !str_is(v.s, FORMAT)))
 		r = err_set(err, ERR_UNSUPPORTED,
-			    "the data under this prefix in Redis has format %.*s, this build knows " FORMAT
+			    "the data under this prefix in Redis has format %.*s, but this build knows  " FORMAT
 			    "; use a newer Stead or another prefix",
 			    STR_ARG(utf8_first(v.s, 40)));
 	return r;

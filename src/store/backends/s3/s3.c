@@ -36,7 +36,9 @@ static bool is_own(struct str path)
 
 static int refuse_own(struct str path, struct err *err)
 {
-	return is_own(path) ? err_set(err, ERR_INVALID, "\"%s\" is the store's own; use another name", S3_OWN) : 0;
+	return is_own(path) ? err_set(err, ERR_INVALID, "the name \"%s\" is reserved for the store; use another name",
+				      S3_OWN)
+			    : 0;
 }
 
 struct str s3_key(struct s3 *s3, struct arena *arena, struct str path)
@@ -275,7 +277,7 @@ static int reading_head(void *arg, int status, const struct http_header *headers
 		return 0;
 	s3_head_of(rd->s3, rd->ctx, headers, count, &rd->head);
 	if (status == 200 && rd->from)
-		return err_set(err, ERR_UNSUPPORTED, "the S3 server does not give parts of an object");
+		return err_set(err, ERR_UNSUPPORTED, "the S3 server cannot return parts of an object");
 	if (rd->end > rd->head.size)
 		rd->end = rd->head.size;
 	if (rd->sink->reserve && !rd->direct && rd->end > rd->from && rd->end - rd->from <= SIZE_MAX)
@@ -461,7 +463,7 @@ int s3_put_body(struct s3 *s3, struct ctx *ctx, const struct s3_put *put, const 
 
 		if (!could_match(put->cond)) {
 			r = lost_condition(s3, ctx, put, &head, &again, err);
-			return r ? r : err_set(err, ERR_CONFLICT, "the version is not one that this store gave");
+			return r ? r : err_set(err, ERR_CONFLICT, "this store never gave this version");
 		}
 		s3_meta_headers(s3, ctx->arena, &call, put);
 		cond_header(s3, ctx->arena, &call, put->cond);

@@ -60,7 +60,7 @@ int s3_send_body(struct s3 *s3, struct ctx *ctx, struct s3_call *call, const str
 
 	if (body->size > S3_SINGLE_MAX)
 		return err_set(err, ERR_TOO_LARGE,
-			       "an S3 object of more than 5 GiB cannot be written under a condition or appended to");
+			       "an S3 object of more than 5 GiB cannot be written conditionally or appended to");
 	call->expect = body->size;
 	if (!body->file) {
 		call->body = body->bytes;
@@ -83,7 +83,7 @@ static int spool_push(void *arg, const void *bytes, size_t len, struct err *err)
 	struct spool *sp = arg;
 
 	if (len && fwrite(bytes, 1, len, sp->file) != len)
-		return err_sys(err, errno, "write a temporary file; set TMPDIR to a place with more room");
+		return err_sys(err, errno, "write a temporary file; set TMPDIR to a directory with more room");
 	digest_add(sp->digest, str_n(bytes, len));
 	sp->size += len;
 	return 0;
@@ -93,7 +93,7 @@ static int spool_begin(struct spool *sp, struct err *err)
 {
 	*sp = (struct spool){.file = tmpfile()};
 	if (!sp->file)
-		return err_sys(err, errno, "make a temporary file for a large object");
+		return err_sys(err, errno, "create a temporary file for a large object");
 	sp->digest = digest_sha256_begin();
 	return 0;
 }
@@ -105,7 +105,7 @@ static int spool_end(struct spool *sp, int r, struct s3_body *ret_body, struct e
 
 	digest_end(sp->digest, hash);
 	if (r == 0 && fflush(sp->file))
-		r = err_sys(err, errno, "write a temporary file; set TMPDIR to a place with more room");
+		r = err_sys(err, errno, "write a temporary file; set TMPDIR to a directory with more room");
 	if (r) {
 		fclose(sp->file);
 		return r;
@@ -257,7 +257,7 @@ static int lane_push(void *arg, const void *bytes, size_t len, struct err *err)
 	struct lane *l = arg;
 
 	if (len > S3_PART - l->len)
-		return err_set(err, ERR_CORRUPT, "the S3 server sent more than it was asked for");
+		return err_set(err, ERR_CORRUPT, "the S3 server sent more than requested");
 	memcpy(l->buf + l->len, bytes, len);
 	l->len += len;
 	return 0;
@@ -281,7 +281,7 @@ static int get_part(struct lane *l, struct ctx *ctx)
 			  t->s3->conf.r2 ? arena_printf(ctx->arena, "\"%.*s\"", STR_ARG(t->etag)) : t->etag);
 		r = s3_call(t->s3, ctx, &call, &a, &l->err);
 		if (r == 0 && (a.http.status == 412 || a.http.status == 404)) {
-			r = err_set(&l->err, ERR_CONFLICT, "it changed while it was read; read again");
+			r = err_set(&l->err, ERR_CONFLICT, "it changed while it was being read; read again");
 			l->err.retryable = true;
 			return r;
 		}
@@ -291,7 +291,7 @@ static int get_part(struct lane *l, struct ctx *ctx)
 			return 0;
 		if (r && !l->err.retryable)
 			return r;
-		r = err_set(&l->err, ERR_UNAVAILABLE, "the S3 server gave only a part of what it was asked for");
+		r = err_set(&l->err, ERR_UNAVAILABLE, "the S3 server sent only a part of what was requested");
 		l->err.retryable = true;
 		if (s3_pause(ctx, n, &l->err))
 			return -(int)l->err.kind;
@@ -316,7 +316,7 @@ static int put_part(struct lane *l, struct ctx *ctx)
 		return s3_refused(t->s3, &a, &l->err);
 	etag = http_header_of(&a.http, "etag");
 	if (etag.len == 0 || etag.len >= ETAG_MAX)
-		return err_set(&l->err, ERR_CORRUPT, "the S3 server gave no ETag for a part");
+		return err_set(&l->err, ERR_CORRUPT, "the S3 server returned no ETag for a part");
 	memcpy(t->etags[l->number - 1], etag.ptr, etag.len);
 	return 0;
 }
@@ -537,7 +537,7 @@ static int upload_parts(struct transfer *t, struct s3_body *first, const struct 
 		if (r || (l->len == 0 && n))
 			break;
 		if (n == S3_PARTS_MAX)
-			r = err_set(err, ERR_TOO_LARGE, "a file on S3 holds at most %zu GiB here",
+			r = err_set(err, ERR_TOO_LARGE, "a file on S3 may have at most %zu GiB",
 				    S3_PARTS_MAX * S3_PART / (1024 * MIB));
 		l->t = t;
 		l->number = ++n;

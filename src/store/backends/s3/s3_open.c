@@ -197,7 +197,7 @@ static int configure_r2(const struct options *o, const struct env *env, struct s
 	} else {
 		if (!only(account, NAME_CHARS) || account.len > 63)
 			return err_set(err, ERR_INVALID,
-				       "an r2 store needs the account; set R2_ACCOUNT_ID or add account=ID to its URL");
+				       "an r2 store needs an account; set R2_ACCOUNT_ID or add account=ID to its URL");
 		if (area.len && !str_is(area, "eu") && !str_is(area, "fedramp"))
 			return err_set(err, ERR_INVALID, "jurisdiction=%.*s is not known; write eu or fedramp",
 				       STR_ARG(area));

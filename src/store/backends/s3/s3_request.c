@@ -117,12 +117,12 @@ static const struct {
 	{"ExpiredToken", ERR_UNAUTHENTICATED, "says that the session token has expired; renew the credentials in @"},
 	{"AccessDenied", ERR_DENIED, "denied access; give the key in @ the right to list, read, write and delete"},
 	{"AllAccessDisabled", ERR_DENIED, "has disabled the bucket; check the account of @"},
-	{"QuotaExceeded", ERR_QUOTA, "has no room left, the quota is used up; remove files or raise the quota"},
-	{"InsufficientStorage", ERR_QUOTA, "has no room left; free some or add storage"},
+	{"QuotaExceeded", ERR_QUOTA, "has no room left because the quota is used up; remove files or raise the quota"},
+	{"InsufficientStorage", ERR_QUOTA, "has no room left; free some space or add storage"},
 	{"EntityTooLarge", ERR_TOO_LARGE, "refused an object of this size; write a smaller file"},
 	{"KeyTooLongError", ERR_INVALID, "refused the key; prefix and path together are longer than it allows"},
-	{"XAmzContentSHA256Mismatch", ERR_CORRUPT, "got other bytes than were sent; try again"},
-	{"BadDigest", ERR_CORRUPT, "got other bytes than were sent; try again"},
+	{"XAmzContentSHA256Mismatch", ERR_CORRUPT, "received other bytes than were sent; try again"},
+	{"BadDigest", ERR_CORRUPT, "received other bytes than were sent; try again"},
 };
 
 static const char *key_names(const struct s3 *s3)
@@ -164,8 +164,8 @@ int s3_refused(struct s3 *s3, const struct s3_answer *a, struct err *err)
 	if (status == 507)
 		return err_set(err, ERR_QUOTA, "the S3 server at %.*s has no room left", STR_ARG(host));
 	if (status == 429 || str_is(code, "SlowDown"))
-		r = err_set(err, ERR_RATE_LIMITED, "the S3 server at %.*s asks for fewer requests; wait and try again",
-			    STR_ARG(host));
+		r = err_set(err, ERR_RATE_LIMITED,
+			    "the S3 server at %.*s is getting too many requests; wait and try again", STR_ARG(host));
 	else
 		r = err_set(err, status >= 500 ? ERR_UNAVAILABLE : ERR_INVALID,
 			    "the S3 server at %.*s answered %d %.*s", STR_ARG(host), status,

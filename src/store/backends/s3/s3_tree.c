@@ -29,7 +29,7 @@
 static int is_own(struct str path, struct err *err)
 {
 	if (wpath_within((struct wpath){path}, (struct wpath){STR(S3_OWN)}))
-		return err_set(err, ERR_INVALID, "\"%s\" is the store's own; use another name", S3_OWN);
+		return err_set(err, ERR_INVALID, "the name \"%s\" is reserved for the store; use another name", S3_OWN);
 	return 0;
 }
 
@@ -252,7 +252,7 @@ static int copy_object(struct s3 *s3, struct ctx *ctx, struct str from_key, cons
 	if (r)
 		return r;
 	if (a.http.status == 412 || a.http.status == 404) {
-		r = err_set(err, ERR_CONFLICT, "it changed while it was copied; try again");
+		r = err_set(err, ERR_CONFLICT, "it changed while it was being copied; try again");
 		err->retryable = true;
 		return r;
 	}

@@ -361,7 +361,7 @@ TEST(a_schema_of_a_newer_version_is_refused)
 	store_destroy(postgres_open("schema=newer"));
 	as_owner("UPDATE newer.stead_meta SET version = 99");
 	CHECK_ERR(store_open_url(str_of(postgres_url("schema=newer")), NULL, &s, &err), err, ERR_UNSUPPORTED);
-	CHECK_HAS(str_of(err.msg), STR("has version 99, this Stead knows up to 5; use a newer Stead"));
+	CHECK_HAS(str_of(err.msg), STR("has version 99, but this Stead knows versions up to 5; use a newer Stead"));
 }
 
 static void *open_one(void *arg)
@@ -413,7 +413,7 @@ TEST(what_is_wrong_with_a_server_is_said_in_one_sentence)
 	check_refused(arena_printf(a, "postgres://stead@%s/no_such", at).ptr, ERR_UNAVAILABLE,
 		      "there is no such database");
 	check_refused(arena_printf(a, "postgres://nobody_here@%s/stead", at).ptr, ERR_UNAUTHENTICATED,
-		      "check the user of the URL");
+		      "check the user in the URL");
 	check_refused("postgres://stead@127.0.0.1:1/stead", ERR_UNAVAILABLE, "check the host and port");
 	check_refused(postgres_url("sslmode=verify-full&sslrootcert=/dev/null"), ERR_UNAVAILABLE, "TLS failed");
 	unsetenv("PGPASSWORD");
@@ -421,7 +421,7 @@ TEST(what_is_wrong_with_a_server_is_said_in_one_sentence)
 	setenv("STEAD_POSTGRES_PASSWORD", "wrong sesame", 1);
 	check_refused(postgres_env("STEAD_TEST_POSTGRES_LOCKED"), ERR_UNAUTHENTICATED, "the password was refused");
 	setenv("STEAD_POSTGRES_PASSWORD", "open sesame", 1);
-	check_refused(postgres_env("STEAD_TEST_POSTGRES_LOCKED"), ERR_DENIED, "grant it the rights");
+	check_refused(postgres_env("STEAD_TEST_POSTGRES_LOCKED"), ERR_DENIED, "grant it rights");
 	as_owner("ALTER ROLE locked CONNECTION LIMIT 0");
 	check_refused(postgres_env("STEAD_TEST_POSTGRES_LOCKED"), ERR_UNAVAILABLE, "lower pool=");
 	as_owner("ALTER ROLE locked CONNECTION LIMIT -1");
@@ -432,7 +432,7 @@ TEST(what_is_wrong_with_a_url_is_said_in_one_sentence)
 {
 	check_refused("postgres://stead:sesame@127.0.0.1/stead", ERR_INVALID, "has a password");
 	check_refused("postgres://127.0.0.1/stead?colour=red", ERR_INVALID, "colour");
-	check_refused("postgres://127.0.0.1/stead?schema=a%22b", ERR_INVALID, "small letters");
+	check_refused("postgres://127.0.0.1/stead?schema=a%22b", ERR_INVALID, "lower-case letters");
 	check_refused("postgres://127.0.0.1/stead?prefix=../x", ERR_INVALID, "..");
 	check_refused("postgres://127.0.0.1/stead?pool=0", ERR_INVALID, "1 to 1000");
 	check_refused("postgres://127.0.0.1/stead?timeout=%zz", ERR_INVALID, "percent-encoded");
