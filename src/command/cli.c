@@ -158,8 +158,8 @@ static const char *missing_hint(struct cli *cli, const struct workspace_opts *op
 	const char *near = opts->name.len ? near_workspace(cli, opts) : NULL;
 
 	if (!near)
-		return "'stead list' shows the workspaces there are";
-	return arena_printf(cli->ctx.arena, "did you mean '%s'? 'stead list' shows the workspaces there are", near).ptr;
+		return "'stead list' shows the existing workspaces";
+	return arena_printf(cli->ctx.arena, "did you mean '%s'? 'stead list' shows the existing workspaces", near).ptr;
 }
 
 static struct workspace_opts opts_of(const struct cli *cli)

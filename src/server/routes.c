@@ -57,6 +57,8 @@ const struct route routes[] = {
 	{"GET", "/v1/workspaces", "list_workspaces", ACCESS_READ, .query = "cursor limit forks", .run = run_workspaces,
 	 .answers = "200 " JSON,
 	 .summary = "The token's workspaces, by name, in pages; with forks: also what each is a fork of."},
+	{"GET", "/v1/workspaces/{workspace}", "get_workspace", ACCESS_READ, .run = run_workspace_get,
+	 .answers = "200 " JSON, .summary = "Whether a workspace exists, and what it is a fork of."},
 	{"PUT", "/v1/workspaces/{workspace}", "create_workspace", ACCESS_ADMIN, .run = run_workspace_put,
 	 .answers = "201 " JSON " 200 " JSON, .summary = "Creates a workspace. 200 if it already exists."},
 	{"GET", "/v1/workspaces/{workspace}/files", "list_files", ACCESS_READ, .is_quick = true,

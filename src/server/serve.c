@@ -170,7 +170,7 @@ static bool route_matches(const struct route *route, struct str path, struct web
 			call->rest = rest;
 			return rest.len > 0;
 		}
-		if (!str_cut(&rest, '/', &have))
+		if (!str_cut(&rest, '/', &have) || (!have.len && want.len))
 			return false;
 		if (str_is(want, "{workspace}"))
 			call->workspace = have;

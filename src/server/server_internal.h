@@ -224,6 +224,7 @@ void run_token_revoke(struct exchange *x);
 void run_page(struct exchange *x);
 void run_page_asset(struct exchange *x);
 void run_workspaces(struct exchange *x);
+void run_workspace_get(struct exchange *x);
 void run_workspace_put(struct exchange *x);
 void run_file_get(struct exchange *x);
 void run_file_put(struct exchange *x);

@@ -73,6 +73,17 @@ void run_workspaces(struct exchange *x)
 		write_page(x, &page, forks);
 }
 
+/* One that does not exist was refused before. */
+void run_workspace_get(struct exchange *x)
+{
+	struct web_call *call = call_of(x);
+	struct jv *v = jv_object(x->arena);
+
+	jv_set_str(x->arena, v, "name", call->workspace);
+	add_parent(x, call->workspace, v);
+	answer_json(x, 200, v);
+}
+
 void run_workspace_put(struct exchange *x)
 {
 	struct web_call *call = call_of(x);

@@ -30,6 +30,7 @@ struct toolset {
 	struct entry *entries;
 	size_t count;
 	bool hides_contents;  /* read_file is denied: an error shows nothing of a file either */
+	bool reads_only;      /* chosen so */
 	struct toolset *of;   /* whose entries these are; NULL: its own */
 	pthread_mutex_t lock; /* parsing of schemas, and the arena they are in */
 	struct arena *arena;
@@ -318,6 +319,7 @@ int toolset_choose(const struct toolset *of, const struct toolset_choice *choice
 	set->ws = of->ws;
 	set->dialect = of->dialect;
 	set->hides_contents = of->hides_contents;
+	set->reads_only = choice->read_only;
 	set->arena = arena_new();
 	pthread_mutex_init(&set->lock, NULL);
 	set->entries = xcalloc(of->count + 1, sizeof(*set->entries));
@@ -496,6 +498,13 @@ static int unknown_tool(const struct toolset *set, struct str name, struct err *
 		return err_set(err, ERR_NOT_FOUND,
 			       "the tool \"%.*s\" works in a workspace, not in a directory opened with --files",
 			       STR_ARG(name));
+	if (set->reads_only && has_tool(set->dialect, name, &needs_home) &&
+	    !(dialect_traits(str_of(set->dialect->name), name) & TOOL_READS_ONLY))
+		return err_set(
+			err, ERR_NOT_FOUND,
+			"the tool \"%.*s\" changes something, and this connection may only read (--read-only, or its "
+			"token)",
+			STR_ARG(name));
 	if (has_tool(set->dialect, name, &needs_home))
 		return err_set(err, ERR_NOT_FOUND,
 			       "there is no tool \"%.*s\" here: agent.yaml or --tools leaves it out; list the tools to "

@@ -120,6 +120,21 @@ TEST(the_changes_of_an_item_are_its_events)
 	CHECK_STATUS(get(&s, BOARD "/items/1234567890123456789/events?wait=0"), 404);
 }
 
+TEST(an_address_without_a_name_is_none)
+{
+	static struct site s;
+	const char *body;
+
+	site_start(&s, true);
+	body = arena_printf(s.arena, "{\"item\":\"%.*s\",\"body\":\"lost\"}",
+			    STR_ARG(jv_get_str(create(&s, "{\"title\":\"One\"}"), "id")))
+		       .ptr;
+	CHECK_STATUS(ask(&s, "POST", BOARD "/items//comments", NULL, str_of(body)), 404);
+	CHECK_STATUS(get(&s, "/v1/workspaces//files"), 404);
+	CHECK_STATUS(get(&s, "/v1/workspaces/demo/boards//items"), 404);
+	CHECK_STATUS(get(&s, "/"), 200);
+}
+
 TEST(a_token_that_reads_changes_no_board)
 {
 	static struct site s;

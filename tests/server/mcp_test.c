@@ -197,6 +197,7 @@ TEST(a_reader_cannot_call_a_tool_that_writes)
 		     "{\"jsonrpc\":\"2.0\",\"id\":\"a\",\"method\":\"tools/call\",\"params\":{\"name\":\"write_file\","
 		     "\"arguments\":{\"path\":\"m.md\",\"content\":\"x\"}," META "}}}");
 	CHECK_INT(code_of(&s, reply), -32602);
+	CHECK_HAS(reply.body, STR("this connection may only read"));
 	CHECK_STATUS(ask(&s, "GET", "/v1/workspaces/demo/files/m.md", token, STR_NONE), 404);
 }
 

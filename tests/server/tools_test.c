@@ -48,16 +48,20 @@ TEST(workspaces_are_created_once)
 
 	site_start(&s, true);
 	CHECK_STATUS(get(&s, "/v1/workspaces/new-one/files"), 404);
+	CHECK_STATUS(get(&s, "/v1/workspaces/new-one"), 404);
 	CHECK_STATUS(ask(&s, "PUT", "/v1/workspaces/new-one", NULL, STR_NONE), 201);
 	reply = ask(&s, "PUT", "/v1/workspaces/new-one", NULL, STR_NONE);
 	CHECK_STATUS(reply, 200);
 	CHECK(!jv_get_bool(json_of(&s, reply), "created", true));
 	CHECK_STATUS(get(&s, "/v1/workspaces/new-one/files"), 200);
+	CHECK_STR(get(&s, "/v1/workspaces/new-one").body, STR("{\"name\":\"new-one\"}"));
+	CHECK_STATUS(ask(&s, "POST", "/v1/workspaces/new-one/tools/fork", NULL, STR("{\"name\":\"branch\"}")), 200);
+	CHECK_HAS(get(&s, "/v1/workspaces/branch").body, STR("\"fork_of\":\"new-one\""));
 	CHECK_STATUS(ask(&s, "PUT", "/v1/workspaces/Bad..Name", NULL, STR_NONE), 400);
-	CHECK_STR(get(&s, "/v1/workspaces").body,
-		  STR("{\"workspaces\":[{\"name\":\"demo\"},{\"name\":\"new-one\"}],\"next\":null}"));
+	CHECK_STR(get(&s, "/v1/workspaces").body, STR("{\"workspaces\":[{\"name\":\"branch\"},{\"name\":\"demo\"},{"
+						      "\"name\":\"new-one\"}],\"next\":null}"));
 	CHECK_STR(get(&s, "/v1/workspaces?limit=1").body,
-		  STR("{\"workspaces\":[{\"name\":\"demo\"}],\"next\":\"demo/\"}"));
+		  STR("{\"workspaces\":[{\"name\":\"branch\"}],\"next\":\"branch/\"}"));
 }
 
 struct crowd {

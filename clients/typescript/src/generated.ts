@@ -59,6 +59,14 @@ export interface Operations {
 		query: { cursor?: string; limit?: number; forks?: boolean };
 		headers: {  };
 	};
+	/** Whether a workspace exists, and what it is a fork of. */
+	get_workspace: {
+		method: "GET";
+		url: "/v1/workspaces/{workspace}";
+		path: { workspace: string };
+		query: {  };
+		headers: { "Stead-User"?: string };
+	};
 	/** Creates a workspace. 200 if it already exists. */
 	create_workspace: {
 		method: "PUT";
@@ -1094,6 +1102,7 @@ export const routes = {
 	page_head: ["HEAD", "/"],
 	page_asset: ["GET", "/assets/{path}"],
 	list_workspaces: ["GET", "/v1/workspaces"],
+	get_workspace: ["GET", "/v1/workspaces/{workspace}"],
 	create_workspace: ["PUT", "/v1/workspaces/{workspace}"],
 	list_files: ["GET", "/v1/workspaces/{workspace}/files"],
 	write_files: ["POST", "/v1/workspaces/{workspace}/files"],

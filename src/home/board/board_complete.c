@@ -393,6 +393,38 @@ static int edit_item(struct item_edit *e, struct jv *item, struct err *err)
 	return 0;
 }
 
+static bool same_artifacts(struct arena *arena, const struct jv *kept, const struct jv *given)
+{
+	const struct jv_member *k = jv_first(kept), *g = jv_first(given);
+
+	for (; k && g; k = k->next, g = g->next) {
+		struct str text = g->value->type == JV_STR ? g->value->u.s : jv_get_str(g->value, "path");
+		struct wpath path;
+		struct err ignored;
+
+		if (board_task_path(arena, text, &path, &ignored) != 0 ||
+		    !str_eq(jv_get_str(k->value, "path"), arena_printf(arena, "/task/%.*s", STR_ARG(path.s))))
+			return false;
+	}
+	return !k && !g;
+}
+
+/* True: there is nothing to say about the status that the item has already, or it was said, by a request that is sent
+   again. Anything else is another result, which must not be lost. */
+static bool is_told(struct arena *arena, const struct jv *item, const struct jv *fields)
+{
+	const struct jv *artifacts = jv_get(fields, "artifacts"), *all = jv_get(item, "deliverables"), *last;
+	struct str summary = str_trim(jv_get_str(fields, "result_summary"));
+
+	if (!summary.len && !jv_count(artifacts))
+		return true;
+	if (!str_is(jv_get_str(item, "status"), "completed"))
+		return str_eq(jv_get_str(item, "status_summary"), summary);
+	last = jv_count(all) ? jv_at(all, jv_count(all) - 1) : NULL;
+	return str_eq(jv_get_str(last, "result_summary"), summary) &&
+	       same_artifacts(arena, jv_get(last, "artifacts"), artifacts);
+}
+
 static int update_once(struct workspace *ws, struct ctx *ctx, struct board_ref ref, struct updating *u,
 		       struct item_edit *e, struct err *err)
 {
@@ -403,7 +435,7 @@ static int update_once(struct workspace *ws, struct ctx *ctx, struct board_ref r
 
 	if (r)
 		return r;
-	if (status.len && !str_eq(status, jv_get_str(item.v, "status"))) {
+	if (status.len && !(str_eq(status, jv_get_str(item.v, "status")) && is_told(ctx->arena, item.v, u->fields))) {
 		r = check_transition(ws, ctx, &item, status, err);
 		if (r == 0)
 			r = check_caller(u->caller, status, err);

@@ -131,6 +131,48 @@ TEST(an_item_is_completed_only_with_what_is_there)
 	bench_close(&b);
 }
 
+TEST(a_second_result_of_a_completed_item_is_not_lost)
+{
+	struct bench b;
+	const char *id;
+	const struct jv *item;
+
+	bench_open(&b, "native");
+	id = new_item(&b);
+	ok(&b, "item_write", "{'item':'%s','path':'artifacts/a.md','content':'abc'}", id);
+	ok(&b, "update_item", "{'item':'%s','status':'completed'," DONE ",'artifacts':['artifacts/a.md']}", id);
+	/* the same request, because its answer was lost */
+	ok(&b, "update_item", "{'item':'%s','status':'completed'," DONE ",'artifacts':['/task/artifacts/a.md']}", id);
+	no(&b, "update_item", "only be reopened", "{'item':'%s','status':'completed'," DONE ",'artifacts':['../../x']}",
+	   id);
+	no(&b, "update_item", "only be reopened",
+	   "{'item':'%s','status':'completed','result_summary':'Another summary that is as long as it has to be.',"
+	   "'artifacts':['artifacts/a.md']}",
+	   id);
+	item = jv_get(ok(&b, "update_item", "{'item':'%s','status':'completed','title':'A title'}", id), "item");
+	CHECK_INT(jv_count(jv_get(item, "deliverables")), 1);
+	bench_close(&b);
+}
+
+TEST(another_reason_for_a_status_is_taken)
+{
+	struct bench b;
+	const char *id;
+
+	bench_open(&b, "native");
+	id = new_item(&b);
+	for (int i = 0; i < 2; i++)
+		ok(&b, "update_item",
+		   "{'item':'%s','status':'blocked','result_summary':'The port has not answered any of our letters.'}",
+		   id);
+	ok(&b, "update_item",
+	   "{'item':'%s','status':'blocked','result_summary':'The port answered, and wants to be paid for the table.'}",
+	   id);
+	CHECK_HAS(read_task(&b, id, "JOURNAL.md"), STR("wants to be paid"));
+	CHECK_INT(count_of(read_task(&b, id, "JOURNAL.md"), "has not answered"), 1);
+	bench_close(&b);
+}
+
 TEST(a_deliverable_has_the_size_and_the_hash_of_each_artifact)
 {
 	struct bench b;
