@@ -124,8 +124,8 @@ static int find_begin(struct replay *p, struct err *err)
 			       "replay: nothing follows step %llu, so another result of it changes nothing",
 			       (unsigned long long)step);
 	return err_set(err, ERR_NOT_FOUND,
-		       "session \"%.*s\" has %llu steps of Stead's agent, and none with number %llu",
-		       STR_ARG(utf8_first(p->ref.session, 60)), (unsigned long long)step,
+		       "session \"%.*s\" has %llu step%s of Stead's agent, and none with number %llu",
+		       STR_ARG(utf8_first(p->ref.session, 60)), (unsigned long long)step, step == 1 ? "" : "s",
 		       (unsigned long long)(p->opts->from || p->from == 1 ? p->from : p->from - 1));
 }
 

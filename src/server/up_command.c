@@ -95,6 +95,7 @@ static int run_up(struct cli *cli, struct err *err)
 	struct runner_opts opts = {.store_url = cli_setting(cli, "store"),
 				   .model = cli_setting(cli, "model"),
 				   .base_url = args_get(&cli->args, "base-url"),
+				   .tells_calls = args_has(&cli->args, "verbose"),
 				   .event = show_event,
 				   .arg = &show};
 	struct str names = cli_setting(cli, "workspace");
@@ -147,6 +148,7 @@ static const struct option up_options[] = {
 	 .help = "take the requests of services to channels (docs/channels.md); port 0 takes a free one"},
 	{"host", 0, "NAME",
 	 .help = "with --listen: a further name of this server that services may use; may be repeated"},
+	{"verbose", 'v', .help = "print the calls of tools, too"},
 	{"base-url", 0, "URL", .help = "a server that speaks as the provider does"},
 	{0},
 };
