@@ -123,8 +123,9 @@ static int find_begin(struct replay *p, struct err *err)
 		return err_set(err, ERR_INVALID,
 			       "replay: nothing follows step %llu, so another result for it would change nothing",
 			       (unsigned long long)step);
-	return err_set(err, ERR_NOT_FOUND, "session \"%.*s\" has %llu steps of Stead's agent; there is no step %llu",
-		       STR_ARG(utf8_first(p->ref.session, 60)), (unsigned long long)step,
+	return err_set(err, ERR_NOT_FOUND,
+		       "session \"%.*s\" has %llu step%s of Stead's agent, and none with number %llu",
+		       STR_ARG(utf8_first(p->ref.session, 60)), (unsigned long long)step, step == 1 ? "" : "s",
 		       (unsigned long long)(p->opts->from || p->from == 1 ? p->from : p->from - 1));
 }
 

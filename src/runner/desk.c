@@ -360,7 +360,10 @@ static void show(struct turn *t)
 static void on_event(void *arg, const struct agent_event *event)
 {
 	struct turn *t = arg;
+	const struct desk_opts *opts = &t->desk->opts;
 
+	if (opts->tells_calls)
+		runner_tell_call(opts->workspace, t->batch.session, event, opts->event, opts->arg);
 	if (event->kind == AGENT_TEXT) {
 		buf_add(&t->text, event->text);
 		show(t);

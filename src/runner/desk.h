@@ -15,7 +15,8 @@ struct desk_opts {
 	struct str store_url, workspace;
 	struct str model, base_url; /* as in runner_opts */
 	bool relaxed;
-	bool is_reload; /* it was closed for a reload: chats are not told that it opens */
+	bool tells_calls; /* as in runner_opts */
+	bool is_reload;   /* it was closed for a reload: chats are not told that it opens */
 	void (*event)(void *arg, const struct runner_event *event);
 	void *arg;
 };

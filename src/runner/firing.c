@@ -83,12 +83,36 @@ static void add_usage(struct run *run, const struct agent_result *result)
 	jv_set_str(arena, record, "response", utf8_first(result->answer, RESPONSE_MAX));
 }
 
+void runner_tell_call(struct str workspace, struct str what, const struct agent_event *call,
+		      void (*event)(void *arg, const struct runner_event *event), void *arg)
+{
+	ARENA_SCOPE struct arena *arena = arena_new();
+	struct buf text;
+
+	if (!event || call->kind != AGENT_CALL)
+		return;
+	buf_init(&text, arena, JSON_LEN_MAX + KIB);
+	buf_printf(&text, "%.*s ", STR_ARG(call->name));
+	jv_write(&text, call->input);
+	event(arg, &(struct runner_event){
+			   .kind = RUNNER_CALLED, .workspace = workspace, .what = what, .text = buf_str(&text)});
+}
+
+static void on_event(void *arg, const struct agent_event *event)
+{
+	const struct firing *firing = ((struct run *)arg)->firing;
+
+	runner_tell_call(firing->workspace, firing->schedule, event, firing->event, firing->arg);
+}
+
 static int ask(struct run *run, struct agent_result *ret, struct err *err)
 {
 	struct agent_opts opts = {.model = run->firing->model, .base_url = run->firing->base_url};
 	struct agent_turn turn = {.session = run->session,
 				  .text = run->prompt,
 				  .once = true,
+				  .event = on_event,
+				  .arg = run,
 				  .kind = str_is(run->firing->schedule, HEARTBEAT_ID) ? STR("heartbeat") : STR("cron")};
 	struct agent *agent;
 	int r = agent_open(run->ws, &opts, &agent, err);

@@ -243,7 +243,9 @@ static void run_one(struct runner *runner, const struct pending *pending, struct
 				.due = pending->due,
 				.model = runner->opts.model,
 				.base_url = runner->opts.base_url,
-				.relaxed = runner->opts.relaxed};
+				.relaxed = runner->opts.relaxed,
+				.event = runner->opts.tells_calls ? runner->opts.event : NULL,
+				.arg = runner->opts.arg};
 	struct workspace *own = NULL;
 	struct jv *record = NULL;
 	struct err err = {0};
@@ -584,6 +586,7 @@ static void tend_desk(struct look *look)
 				 .model = runner->opts.model,
 				 .base_url = runner->opts.base_url,
 				 .relaxed = runner->opts.relaxed,
+				 .tells_calls = runner->opts.tells_calls,
 				 .is_reload = is_reload,
 				 .event = runner->opts.event,
 				 .arg = runner->opts.arg};

@@ -16,11 +16,13 @@
 #include "home/schedules/schedules.h"
 #include "workspace/workspace.h"
 
+struct agent_event;
 struct runner;
 
 enum runner_event_kind {
 	RUNNER_QUEUED,  /* a due time: it is reserved for this runner, and waits because too many others run */
 	RUNNER_STARTED, /* a run */
+	RUNNER_CALLED,  /* with tells_calls: a tool, by the agent of a run or a chat; `text` is its arguments */
 	RUNNER_ENDED,   /* a run; `text` is its answer or its error */
 	RUNNER_CHANGED, /* changed settings hold from now on; `text` says for what */
 	RUNNER_PROBLEM, /* a workspace or a file that cannot be used; the same one is reported once */
@@ -45,6 +47,7 @@ struct runner_opts {
 	size_t count;               /* 0: all workspaces of the store, and those that are made later */
 	struct str model, base_url; /* instead of those of agent.yaml; empty: as there */
 	bool relaxed;
+	bool tells_calls; /* of tools, too */
 	/* Called on the runner's threads; may be NULL. */
 	void (*event)(void *arg, const struct runner_event *event);
 	void *arg;
@@ -65,7 +68,14 @@ struct firing {
 	bool by_hand;               /* a person has started it: `due` is the present time, and was not claimed */
 	struct str model, base_url; /* as in runner_opts */
 	bool relaxed;
+	/* Gets the calls of tools; NULL: nobody listens. */
+	void (*event)(void *arg, const struct runner_event *event);
+	void *arg;
 };
+
+/* An event about a call of a tool, for those who listen to a runner; another event is left out. */
+void runner_tell_call(struct str workspace, struct str what, const struct agent_event *call,
+		      void (*event)(void *arg, const struct runner_event *event), void *arg);
 
 /* Runs a due time, or goes on with it, and records how it ended. *ret: {outcome, session, response,
    error, duration_ms, …}, in ctx->arena. ERR_CONFLICT: another process runs it. ERR_CANCELLED: it was cut off, and is

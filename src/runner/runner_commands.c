@@ -16,7 +16,7 @@ static struct str json_line(struct arena *arena, const struct runner_event *even
 {
 	static const char *const kinds[] = {
 		[RUNNER_QUEUED] = "queued",   [RUNNER_STARTED] = "started", [RUNNER_ENDED] = "ended",
-		[RUNNER_CHANGED] = "changed", [RUNNER_PROBLEM] = "problem",
+		[RUNNER_CHANGED] = "changed", [RUNNER_CALLED] = "called",   [RUNNER_PROBLEM] = "problem",
 	};
 	struct jv *v = jv_object(arena);
 	struct buf line;
@@ -50,6 +50,7 @@ struct str runner_event_line(struct arena *arena, const struct runner_event *eve
 			    STR_ARG(event->workspace), event->what.len ? " " : "", STR_ARG(event->what),
 			    event->kind == RUNNER_QUEUED    ? "due, waiting for others to end"
 			    : event->kind == RUNNER_STARTED ? "started"
+			    : event->kind == RUNNER_CALLED  ? "calls "
 			    : event->is_error               ? "failed: "
 							    : "",
 			    STR_ARG(text));

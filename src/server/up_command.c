@@ -95,6 +95,7 @@ static int run_up(struct cli *cli, struct err *err)
 	struct runner_opts opts = {.store_url = cli_setting(cli, "store"),
 				   .model = cli_setting(cli, "model"),
 				   .base_url = args_get(&cli->args, "base-url"),
+				   .tells_calls = args_has(&cli->args, "verbose"),
 				   .event = show_event,
 				   .arg = &show};
 	struct str names = cli_setting(cli, "workspace");
@@ -147,6 +148,7 @@ static const struct option up_options[] = {
 	 .help = "accept requests from services to channels (docs/channels.md); port 0 picks a free one"},
 	{"host", 0, "NAME",
 	 .help = "with --listen: another name that services may use for this server; may be repeated"},
+	{"verbose", 'v', .help = "also print tool calls"},
 	{"base-url", 0, "URL", .help = "another server that speaks the provider's protocol"},
 	{0},
 };

@@ -51,9 +51,9 @@ int config_load(struct arena *arena, struct str agent_yaml, struct str dotenv, s
 bool config_has_key(struct arena *arena, struct str key);
 /* Checks keys of agent.yaml that are in another file. */
 int config_check(struct arena *arena, const struct jv *document, const char *file, struct err *err);
-/* Whether a builtin that is no tool is on: one of OpenPaw's processors of messages. It is off if a deny list has it or
-   its group "processor", or if builtins.allow has neither, on if that list or builtins.NAME.enabled says so, and else
-   as usual. */
+/* Whether a builtin that is not a tool is on: one of OpenPaw's processors of messages. It is off if a deny list has it
+   or its group "processor", or if builtins.allow has neither, on if that list or builtins.NAME.enabled says so, and
+   else as usual. */
 bool config_has_processor(const struct config *config, const char *name, bool usual);
 /* True when `disable` of agent.yaml names it. */
 bool config_disables(const struct config *config, const char *what);

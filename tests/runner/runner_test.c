@@ -51,9 +51,10 @@ struct stage {
 	struct str model;
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
-	int ended, failed;
+	int ended, failed, called;
+	bool tells_calls;
 	bool may_fail;
-	char last[200];
+	char last[200], call[200];
 };
 
 static const char recording[] =
@@ -129,6 +130,11 @@ static void on_event(void *arg, const struct runner_event *event)
 	pthread_mutex_lock(&s->lock);
 	if (event->kind == RUNNER_ENDED)
 		s->ended++;
+	if (event->kind == RUNNER_CALLED) {
+		s->called++;
+		snprintf(s->call, sizeof s->call, "%.*s %.*s: %.*s", STR_ARG(event->workspace), STR_ARG(event->what),
+			 STR_ARG(event->text));
+	}
 	if (event->is_error) {
 		s->failed++;
 		snprintf(s->last, sizeof s->last, "%.*s: %.*s", STR_ARG(event->what), STR_ARG(event->text));
@@ -145,6 +151,7 @@ static struct runner *stage_start(struct stage *s, const char *name)
 				   .count = name ? 1 : 0,
 				   .model = s->model,
 				   .relaxed = true,
+				   .tells_calls = s->tells_calls,
 				   .event = on_event,
 				   .arg = s};
 	struct runner *runner;
@@ -186,6 +193,28 @@ static void await_state(struct stage *s, const char *workspace, const char *id)
 }
 
 #define MINUTELY "schedule: '* * * * *'\nprompt: go\n"
+
+TEST(calls_of_tools_are_told_if_that_is_wanted)
+{
+	for (int wanted = 0; wanted < 2; wanted++) {
+		struct stage s;
+		struct runner *runner;
+
+		stage_init(&s);
+		s.tells_calls = wanted == 1;
+		stage_put(&s, "one", "crons/minutely.yaml", MINUTELY);
+		set_clock(NOON - 1);
+		runner = stage_start(&s, "one");
+		await_state(&s, "one", "minutely");
+		set_clock(NOON);
+		await_ended(&s, 1);
+		runner_stop(runner);
+		CHECK_INT(s.called, wanted);
+		CHECK_STR(str_of(s.call), wanted ? STR("one minutely: append_file {\"path\":\"runs.txt\",\"content\":"
+						       "\"run\\n\"}")
+						 : STR(""));
+	}
+}
 
 TEST(a_schedule_runs_when_it_is_due)
 {

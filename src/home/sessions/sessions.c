@@ -23,6 +23,10 @@ static int check_ref(struct session_ref ref, struct err *err)
 {
 	if (!ref.session.len || ref.session.len > PATH_NAME_MAX || !utf8_valid(ref.session))
 		return err_set(err, ERR_INVALID, "name the session with 1 to %zu bytes of text", PATH_NAME_MAX);
+	for (size_t i = 0; i < ref.session.len; i++)
+		if ((unsigned char)ref.session.ptr[i] < ' ' || ref.session.ptr[i] == 0x7f)
+			return err_set(err, ERR_INVALID,
+				       "the name of the session has a line break or another control character");
 	if (ref.agent.len > PATH_NAME_MAX || !utf8_valid(ref.agent))
 		return err_set(err, ERR_INVALID, "the name of the agent has more than %zu bytes", PATH_NAME_MAX);
 	return 0;

@@ -56,6 +56,17 @@ TEST(what_is_said_is_listed_and_read_back_whole)
 	bench_close(&b);
 }
 
+TEST(a_name_with_a_line_break_is_refused)
+{
+	struct bench b;
+
+	bench_open(&b, "native");
+	refused(&b, "session_append", "{'session':'a\\nb','entries':[{'type':'message','role':'user','content':'x'}]}",
+		ERR_INVALID);
+	good(&b, "session_append", "{'session':'a b','entries':[{'type':'message','role':'user','content':'x'}]}");
+	bench_close(&b);
+}
+
 TEST(history_is_paged_from_the_end_whatever_the_length_of_lines)
 {
 	struct bench b;
