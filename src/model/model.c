@@ -376,10 +376,9 @@ static int take_head(void *arg, int status, const struct http_header *headers, s
 		if (str_is(headers[i].name, "content-type") && str_starts(headers[i].value, STR("text/event-stream")))
 			return 0;
 	/* not tried again: it would be the same answer, paid once more */
-	return err_set(
-		err, ERR_UNSUPPORTED,
-		"\"%.*s\" did not answer with an event stream; check the base URL, and that the server streams",
-		STR_ARG(a->stream.model->label));
+	return err_set(err, ERR_UNSUPPORTED,
+		       "\"%.*s\" did not answer with an event stream; check the base URL, and that the server streams",
+		       STR_ARG(a->stream.model->label));
 }
 
 static void write_number(struct buf *out, const char *name, double value)
