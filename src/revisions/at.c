@@ -16,8 +16,6 @@
 #include "store/list_stream.h"
 
 #define STABLE_TRIES 16
-/* A file system's clock advances in steps, so a file may have a time that is a little before its change. */
-#define CLOCK_STEP_NS (20 * NS_PER_MS)
 
 static int changed_cmp(const void *a, const void *b)
 {
@@ -249,10 +247,11 @@ static int stat_logged(struct at *at, struct ctx *ctx, struct wpath path, struct
 	*ret_existed = *ret_known && (then ? then->r.after.exists : after->r.before.exists);
 	if (*ret_existed) {
 		const struct rev_state *s = then ? &then->r.after : &after->r.before;
-		struct str version = s->version.len ? s->version : after->r.before.version;
+		bool is_next = !then || revlog_is_next(log, then, after);
+		struct str version = s->version.len || !is_next ? s->version : after->r.before.version;
 
 		*ret_stat = (struct store_stat){.kind = STORE_FILE,
-						.size = after->r.before.size,
+						.size = is_next ? after->r.before.size : s->size,
 						.mtime_ns = then ? then->r.time_ns : after->r.time_ns,
 						.version = past_version(ctx->arena, at->number, version, s->size)};
 	}

@@ -555,6 +555,7 @@ int content_read_now(struct revisions *rv, struct ctx *ctx, struct wpath path, c
 	return 0;
 }
 
+/* *ret is `record` when a record may be missing in between: then nothing after it tells what it left. */
 static int end_of_appends(struct revisions *rv, struct ctx *ctx, struct rev_record *record, struct rev_record **ret,
 			  struct err *err)
 {
@@ -562,6 +563,8 @@ static int end_of_appends(struct revisions *rv, struct ctx *ctx, struct rev_reco
 
 	revlog_lock(rv->log);
 	r = revlog_end_of_appends(rv->log, ctx, record, ret, err);
+	if (r == 0 && revlog_lost_between(rv->log, record->r.number, (*ret)->r.number))
+		*ret = record;
 	revlog_unlock(rv->log);
 	return r;
 }
@@ -762,6 +765,8 @@ static int collect_chain(struct revisions *rv, struct ctx *ctx, struct rev_recor
 		if (rec->r.after.where != REV_PREFIX)
 			break;
 		r = revlog_prev(rv->log, ctx, rec, &prev, err);
+		if (r == 0 && prev)
+			r = revlog_check_next(rv->log, prev, rec, err);
 		rec = r == 0 && prev && prev->r.after.size == rec->r.before.size ? prev : NULL;
 	}
 	revlog_unlock(rv->log);

@@ -69,6 +69,9 @@ void revisions_take_rights(const struct revisions *rv, struct rev_state *state, 
 int revisions_take_source(struct revisions *rv, struct ctx *ctx, const struct source *source, struct rev_draft *d,
 			  struct source *ret_source, struct err *err);
 
+/* A file system's clock advances in steps, so a file may have a time that is a little before its change. */
+#define CLOCK_STEP_NS (20 * NS_PER_MS)
+
 /* --- looking at a path (look.c) --- */
 
 /* What is known of a path before a change. */

@@ -182,6 +182,14 @@ int revlog_prev(struct revlog *log, struct ctx *ctx, struct rev_record *record, 
    with both set: there may have been others, which are damaged. */
 int revlog_find(struct revlog *log, struct ctx *ctx, struct wpath path, uint64_t number, struct rev_record **ret_at,
 		struct rev_record **ret_after, struct err *err);
+/* The same for the state after `number`, for which one of the two is enough: *ret_at is NULL also when only the record
+   after it tells what was before. *ret_lost: the number in question, of an error that only this is the cause of. */
+int revlog_find_state(struct revlog *log, struct ctx *ctx, struct wpath path, uint64_t number,
+		      struct rev_record **ret_at, struct rev_record **ret_after, uint64_t *ret_lost, struct err *err);
+/* True when no record of their path can be missing between the two. */
+bool revlog_is_next(const struct revlog *log, const struct rev_record *at, const struct rev_record *after);
+/* The same as an error. */
+int revlog_check_next(struct revlog *log, const struct rev_record *at, const struct rev_record *after, struct err *err);
 /* True when a record in (low, high], of whatever path, was lost by damage. The lock is held. */
 bool revlog_lost_between(const struct revlog *log, uint64_t low, uint64_t high);
 /* True when the line of one of them is damaged and was not set aside yet. */

@@ -115,7 +115,8 @@ struct mark {
 struct damage {
 	bool found;
 	bool at_end;      /* nothing that can be read follows it: nobody knows how the log goes on */
-	bool before_next; /* the next record shows what was lost */
+	bool before_next; /* the next record shows what was lost: */
+	uint32_t lines;   /* so many lines */
 	bool cut;         /* the log ends before a revision that it had */
 	struct rev_place place;
 	uint64_t *numbers; /* whose lines cannot be read, in order */

@@ -80,11 +80,12 @@ static void take_record(struct revlog *log, struct rev_record *parsed, struct re
 	}
 	if (number - head > GAP_MAX)
 		return;
+	if (log->damage.before_next && log->damage.lines > number - head - 1)
+		doubt_open(log); /* more lines than numbers are missing: some were about other revisions */
 	if (log->damage.before_next && number > head + 1)
 		table_lose(log, number - 1);
-	else if (log->damage.before_next)
-		doubt_open(log); /* no number is missing, so it was a line about other revisions */
 	log->damage.before_next = false;
+	log->damage.lines = 0;
 	if (place.offset == REV_IN_JOURNAL && !log->journal.first_in)
 		log->journal.first_in = number;
 	rec = ARENA_NEW(log->memory, struct rev_record);
@@ -151,6 +152,7 @@ void log_take_batch_lines(struct revlog *log, struct str bytes, struct rev_place
 {
 	ARENA_SCOPE struct arena *scratch = arena_new();
 	struct rev_seq seq = {place.at, place.line};
+	uint32_t bad = 0; /* lines since the last good one */
 	struct str line;
 
 	while (rev_line_next(&bytes, &line)) {
@@ -161,9 +163,12 @@ void log_take_batch_lines(struct revlog *log, struct str bytes, struct rev_place
 		place.length = (uint32_t)line.len;
 		if (!rev_line_find(line, &seq) || !rev_line_parse(scratch, line, &parsed)) {
 			note_damage(log, place);
+			bad++;
 		} else {
 			if (seq.line != expected.line && !log->damage.before_next)
 				note_damage(log, place); /* lines are missing */
+			log->damage.lines += seq.line - expected.line;
+			bad = 0;
 			place.line = seq.line++;
 			take_line(log, &parsed, place);
 		}
@@ -171,7 +176,9 @@ void log_take_batch_lines(struct revlog *log, struct str bytes, struct rev_place
 			place.offset += (uint32_t)line.len + 1;
 	}
 	if (in_segment)
-		log->tail.line = seq.line;
+		log->tail.line = seq.line; /* the next good line tells how many are missing */
+	else
+		log->damage.lines += bad;
 }
 
 /* --- segments --- */

@@ -694,13 +694,12 @@ bool revlog_unread_between(const struct revlog *log, uint64_t low, uint64_t high
 /* The same with numbers whose damaged lines were set aside. */
 static uint64_t damaged_between(const struct revlog *log, uint64_t low, uint64_t high)
 {
-	uint64_t unread = unread_between(log, low, high);
+	const struct damage *d = &log->damage;
+	uint64_t unread = unread_between(log, low, high), lost = 0;
 
-	if (unread)
-		return unread;
-	if (log->damage.lost_last > low && log->damage.lost_first && log->damage.lost_first <= high)
-		return log->damage.lost_first > low ? log->damage.lost_first : low + 1;
-	return 0;
+	if (d->lost_last > low && d->lost_first && d->lost_first <= high)
+		lost = d->lost_first > low ? d->lost_first : low + 1;
+	return unread && (!lost || unread < lost) ? unread : lost;
 }
 
 bool revlog_lost_between(const struct revlog *log, uint64_t low, uint64_t high)
@@ -708,20 +707,46 @@ bool revlog_lost_between(const struct revlog *log, uint64_t low, uint64_t high)
 	return damaged_between(log, low, high) != 0;
 }
 
-/* A damaged record may have been one of this path. Whether it was shows in the next one: what that was made on. */
-static int check_certain(struct revlog *log, uint64_t number, const struct rev_record *at,
-			 const struct rev_record *after, struct err *err)
+bool revlog_is_next(const struct revlog *log, const struct rev_record *at, const struct rev_record *after)
 {
-	uint64_t low = at ? at->r.number : 0, high = after ? after->r.number : at ? number : UINT64_MAX;
-	uint64_t lost = damaged_between(log, low, high);
+	return !damaged_between(log, at->r.number, after->r.number) || after->r.before.held_by == at->r.number ||
+	       (at->r.after.version.len && str_eq(at->r.after.version, after->r.before.version)) ||
+	       (rev_hash_is_set(&at->r.after.hash) && rev_hash_cmp(&at->r.after.hash, &after->r.before.hash) == 0);
+}
 
-	if (!lost ||
-	    (at && after &&
-	     (after->r.before.held_by == at->r.number ||
-	      (at->r.after.version.len && str_eq(at->r.after.version, after->r.before.version)) ||
-	      (rev_hash_is_set(&at->r.after.hash) && rev_hash_cmp(&at->r.after.hash, &after->r.before.hash) == 0))))
+int revlog_check_next(struct revlog *log, const struct rev_record *at, const struct rev_record *after, struct err *err)
+{
+	return revlog_is_next(log, at, after)
+		       ? 0
+		       : log_damaged(log, damaged_between(log, at->r.number, after->r.number), err);
+}
+
+/* A damaged record may have been one of this path. Whether it was shows in the next one: what that was made on. Returns
+   the lowest number that is in question; 0: none is. */
+static uint64_t lost_of_path(const struct revlog *log, uint64_t number, const struct rev_record *at,
+			     const struct rev_record *after)
+{
+	if (at && after && revlog_is_next(log, at, after))
 		return 0;
-	return log_damaged(log, lost, err);
+	return damaged_between(log, at ? at->r.number : 0, after ? after->r.number : at ? number : UINT64_MAX);
+}
+
+/* Whether one of the two records tells what was between them, at `number`, though another one of the path may be lost:
+   the one before, if nothing was lost until then, or the one after, if nothing was lost since. Then *ret_at is NULL.
+   Contents that go on in later records are left out, and what was found after another program's change, whose state
+   before is a guess. */
+static bool is_told_by_one(const struct revlog *log, uint64_t number, struct rev_record **at,
+			   const struct rev_record *after)
+{
+	if (!after)
+		return false;
+	if (*at && !damaged_between(log, (*at)->r.number, number))
+		return (*at)->r.after.where != REV_PREFIX;
+	if (damaged_between(log, number, after->r.number) || after->r.op == REV_OUTSIDE ||
+	    after->r.before.where == REV_PREFIX)
+		return false;
+	*at = NULL;
+	return true;
 }
 
 static int find(struct revlog *log, struct ctx *ctx, struct wpath path, uint64_t number, struct rev_record **ret_at,
@@ -756,10 +781,20 @@ int revlog_find(struct revlog *log, struct ctx *ctx, struct wpath path, uint64_t
 		struct rev_record **ret_after, struct err *err)
 {
 	int r = find(log, ctx, path, number, ret_at, ret_after, err);
+	uint64_t lost = r ? 0 : lost_of_path(log, number, *ret_at, *ret_after);
 
-	return r || !(log->damage.count || log->damage.lost_first)
-		       ? r
-		       : check_certain(log, number, *ret_at, *ret_after, err);
+	return lost ? log_damaged(log, lost, err) : r;
+}
+
+int revlog_find_state(struct revlog *log, struct ctx *ctx, struct wpath path, uint64_t number,
+		      struct rev_record **ret_at, struct rev_record **ret_after, uint64_t *ret_lost, struct err *err)
+{
+	int r = find(log, ctx, path, number, ret_at, ret_after, err);
+
+	*ret_lost = r ? 0 : lost_of_path(log, number, *ret_at, *ret_after);
+	if (*ret_lost && is_told_by_one(log, number, ret_at, *ret_after))
+		*ret_lost = 0;
+	return *ret_lost ? log_damaged(log, *ret_lost, err) : r;
 }
 
 int revlog_end_of_appends(struct revlog *log, struct ctx *ctx, struct rev_record *record, struct rev_record **ret,

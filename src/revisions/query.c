@@ -5,7 +5,8 @@
 #include "revisions/layer.h"
 #include "text/jv.h"
 
-#define WORD_MAX 65536 /* of a word that lines are searched for */
+#define WORD_MAX     65536 /* of a word that lines are searched for */
+#define NEAR_RECORDS 16
 
 static int refresh(struct revisions *rv, struct ctx *ctx, struct err *err)
 {
@@ -183,41 +184,92 @@ int revisions_query(struct store *revisions, struct ctx *ctx, const struct rev_q
 	return 0;
 }
 
-int revisions_find(struct revisions *rv, struct ctx *ctx, struct wpath path, uint64_t number,
-		   struct rev_record **ret_at, struct rev_record **ret_after, struct err *err)
+/* When the newest record before `number` was logged, as far as that is near; 0: not known. */
+static int64_t time_before(struct revisions *rv, struct ctx *ctx, uint64_t number)
+{
+	int64_t time_ns = 0;
+
+	revlog_lock(rv->log);
+	for (int tries = 0; tries < NEAR_RECORDS && !time_ns && number-- > revlog_first(rv->log); tries++) {
+		struct rev_record rec;
+		struct err ignored;
+		bool has;
+
+		if (revlog_get(rv->log, ctx, number, &rec, &has, &ignored) == 0 && has)
+			time_ns = rec.r.time_ns;
+	}
+	revlog_unlock(rv->log);
+	return time_ns;
+}
+
+static bool is_newest(struct revisions *rv, uint64_t number)
+{
+	bool is;
+
+	revlog_lock(rv->log);
+	is = number >= revlog_head(rv->log);
+	revlog_unlock(rv->log);
+	return is;
+}
+
+/* True when no record from `lost` to `number` can have left the path in another state: the file is as the newest intact
+   record left it or, if it has none, nobody has touched it since before the lost one. That a file is absent tells only
+   of now: it may have been made and removed since. */
+static bool is_not_lost(struct revisions *rv, struct ctx *ctx, struct wpath path, uint64_t number,
+			const struct rev_record *at, uint64_t lost)
 {
 	struct store_stat stat;
 	struct store_call get = {.op = STORE_OP_STAT, .path = path, .ret_stat = &stat};
 	struct err ignored;
-	int r, there;
+	int there = store_forward(rv->base.inner, ctx, &get, &ignored);
+
+	if (at && at->done)
+		return at->r.after.exists ? there == 0 && str_eq(stat.version, at->r.after.version)
+					  : there == -ERR_NOT_FOUND && is_newest(rv, number);
+	return !at && there == 0 && stat.kind == STORE_FILE && stat.changed_ns &&
+	       stat.changed_ns < time_before(rv, ctx, lost) - CLOCK_STEP_NS;
+}
+
+int revisions_find(struct revisions *rv, struct ctx *ctx, struct wpath path, uint64_t number,
+		   struct rev_record **ret_at, struct rev_record **ret_after, struct err *err)
+{
+	uint64_t lost;
+	int r;
 
 	revlog_lock(rv->log);
-	r = revlog_find(rv->log, ctx, path, number, ret_at, ret_after, err);
+	r = revlog_find_state(rv->log, ctx, path, number, ret_at, ret_after, &lost, err);
 	revlog_unlock(rv->log);
-	if (r != -ERR_CORRUPT || !*ret_at || *ret_after || !(*ret_at)->done)
+	if (r != -ERR_CORRUPT || !lost || *ret_after)
 		return r;
-	there = store_forward(rv->base.inner, ctx, &get, &ignored);
-	if ((*ret_at)->r.after.exists ? there == 0 && str_eq(stat.version, (*ret_at)->r.after.version)
-				      : there == -ERR_NOT_FOUND)
-		return 0;
-	return r;
+	return is_not_lost(rv, ctx, path, number, *ret_at, lost) ? 0 : r;
 }
 
 /* True when what is in memory tells for good what a path was at a revision: its last record until then is done. What
-   other processes have added since cannot change that. */
+   other processes have added since, and what cannot be read after it, cannot change that. */
 static bool is_told(struct revisions *rv, struct ctx *ctx, struct wpath path, uint64_t number)
 {
 	struct rev_record *at, *after;
 	struct err ignored;
+	uint64_t unused;
 	bool told;
 
-	if (!rv->journal)
-		return false;
 	revlog_lock(rv->log);
-	told = revlog_head(rv->log) >= number && revlog_find(rv->log, ctx, path, number, &at, &after, &ignored) == 0 &&
-	       at && at->done;
+	told = revlog_head(rv->log) >= number &&
+	       revlog_find_state(rv->log, ctx, path, number, &at, &after, &unused, &ignored) == 0 &&
+	       (after || (at && at->done));
 	revlog_unlock(rv->log);
 	return told;
+}
+
+/* Takes in what was added to the log, unless it does not matter for this state. */
+static int refresh_for(struct revisions *rv, struct ctx *ctx, struct wpath path, uint64_t number, struct err *err)
+{
+	int r;
+
+	if (rv->journal && is_told(rv, ctx, path, number))
+		return 0;
+	r = revlog_refresh(rv->log, ctx, err);
+	return r == -ERR_CORRUPT && is_told(rv, ctx, path, number) ? 0 : r;
 }
 
 int revisions_state(struct store *revisions, struct ctx *ctx, struct wpath path, uint64_t number,
@@ -228,10 +280,11 @@ int revisions_state(struct store *revisions, struct ctx *ctx, struct wpath path,
 	struct store_stat stat;
 	struct store_call get = {.op = STORE_OP_STAT, .path = path, .ret_stat = &stat};
 	struct rev_record *at, *after;
+	bool is_logged;
 	int r = revisions_ready(rv, ctx, err);
 
-	if (r == 0 && !is_told(rv, ctx, path, number))
-		r = revlog_refresh(rv->log, ctx, err);
+	if (r == 0)
+		r = refresh_for(rv, ctx, path, number, err);
 	if (r)
 		return r;
 	revlog_lock(rv->log);
@@ -246,6 +299,8 @@ int revisions_state(struct store *revisions, struct ctx *ctx, struct wpath path,
 		*ret_state = at ? at->r.after : after->r.before;
 		if ((ret_state->where == REV_LOG || ret_state->where == REV_HERE) && ret_state->held_by == 0)
 			ret_state->held_by = at ? at->r.number : after->r.number;
+		if (at && after && !revlog_is_next(rv->log, at, after))
+			after = NULL; /* it says nothing of this state */
 		if (!ret_state->version.len && after && after->r.before.exists)
 			ret_state->version = after->r.before.version; /* the index has it for the newest one only */
 		if (ret_state->exists && !ret_state->mode && after) { /* what the next change found */
@@ -254,8 +309,9 @@ int revisions_state(struct store *revisions, struct ctx *ctx, struct wpath path,
 		}
 		ret_state->version = arena_str(ctx->arena, ret_state->version);
 	}
+	is_logged = at || after;
 	revlog_unlock(rv->log);
-	if (at || after)
+	if (is_logged)
 		return 0;
 	*ret_state = (struct rev_state){0};
 	r = store_forward(revisions->inner, ctx, &get, err);

@@ -94,11 +94,13 @@ TEST(a_read_only_file_system_is_said_so)
 
 static int move_across(struct fix *f)
 {
+	struct store_stat moved;
 	struct str bytes;
 
 	if (mkdirat(f->fd, "m", 0755) < 0 || !mount_at(f, "m", "size=1m"))
 		return NOT_PERMITTED;
-	if (!reopen(f) || store_write(f->s, &f->ctx, P("a/file"), STR("bytes"), ANY, NULL, &f->err))
+	if (!reopen(f) || store_write(f->s, &f->ctx, P("a/file"), STR("bytes"), ANY, NULL, &f->err) ||
+	    fchownat(f->fd, "a/file", 1234, 4321, 0) < 0)
 		return 1;
 	if (store_move(f->s, &f->ctx, P("a/file"), P("m/d/file"), ANY, ABSENT, NULL, &f->err))
 		return 2;
@@ -107,6 +109,9 @@ static int move_across(struct fix *f)
 	if (store_read(f->s, &f->ctx, P("m/d/file"), STORE_WHOLE, MIB, &bytes, NULL, &f->err) ||
 	    !str_is(bytes, "bytes"))
 		return 4;
+	if (store_stat(f->s, &f->ctx, P("m/d/file"), &moved, &f->err) || moved.owner.uid != 1234 ||
+	    moved.owner.gid != 4321) /* as after any move */
+		return 7;
 	if (store_move(f->s, &f->ctx, P("m/d"), P("d"), ANY, ANY, NULL, &f->err) != -ERR_UNSUPPORTED)
 		return 5;
 	return store_copy(f->s, &f->ctx, P("m/d/file"), P("copy"), ANY, NULL, &f->err) ? 6 : 0;
