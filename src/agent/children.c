@@ -243,6 +243,17 @@ static void set_team(struct run *run, struct arena *arena, struct jv *record, st
 	jv_set(arena, record, "teammates", mates);
 }
 
+/* Before anything is paid for: a result that cannot be written is found out too late. */
+static int check_output(struct run *run, struct arena *arena, struct str path, struct err *err)
+{
+	struct wpath at = {path};
+	int r = path.len ? workspace_path(run->agent->ws, arena, path, &at, err) : 0;
+
+	if (r)
+		return err_prefix(err, "output_path");
+	return path.len && !at.s.len ? err_set(err, ERR_INVALID, "output_path: name a file, not the root") : 0;
+}
+
 int children_spawn(struct run *run, struct ctx *ctx, const struct spawn *spawn, struct jv **ret_record, struct err *err)
 {
 	struct arena *arena = ctx->arena;
@@ -261,6 +272,9 @@ int children_spawn(struct run *run, struct ctx *ctx, const struct spawn *spawn, 
 			       limits_of(run).max_depth);
 	if (!str_trim(spawn->task).len)
 		return err_set(err, ERR_INVALID, "say what the subagent should do");
+	r = check_output(run, arena, spawn->output_path, err);
+	if (r)
+		return r;
 	record = record_new(run, ctx, arena_printf(arena, "task_%.*s", STR_ARG(hash)));
 	jv_set_str(arena, record, "subAgentId", id);
 	jv_set_str(arena, record, "subSessionId", arena_printf(arena, "sub-%.*s", STR_ARG(hash)));

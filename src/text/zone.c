@@ -354,12 +354,15 @@ static bool parse_fixed(struct str name, int32_t *ret)
 	return true;
 }
 
-/* A name of the database: parts of letters, digits, '_', '+' and '-', so that it never leaves the directory. */
+/* A name of the database: parts of letters, digits, '_', '+' and '-', so that it never leaves the directory. What
+   "right/" has counts leap seconds, which our instants do not; "posixrules" is a file of the database, and not a place.
+ */
 static bool is_name(struct str name)
 {
 	struct str rest = name, part;
 
-	if (!name.len || name.len > ZONE_NAME_MAX || name.ptr[name.len - 1] == '/')
+	if (!name.len || name.len > ZONE_NAME_MAX || name.ptr[name.len - 1] == '/' || str_starts(name, STR("right/")) ||
+	    str_is(name, "posixrules"))
 		return false;
 	while (str_cut(&rest, '/', &part)) {
 		if (!part.len)

@@ -125,6 +125,23 @@ TEST(a_call_that_reads_sees_what_the_subagents_called_before_it_did)
 	CHECK_STR(output_of(&result, 0, 3), STR("no task is running"));
 }
 
+TEST(a_result_that_cannot_be_a_file_is_refused_before_the_task_begins)
+{
+	const char *const child[] = {"'the report'", NULL};
+	const char *const top[] = {
+		"[" SPAWN("a", ",'output_path':'../out.md'") "," SPAWN("b", ",'output_path':'/'") "]", "'ok'", NULL};
+	struct agent_result result;
+	struct bench b;
+	struct err err;
+
+	bench_open_disk(&b, "");
+	declare(&b, "", child);
+	CHECK_OK(say(&b, recording(b.arena, top), "Go", &result, &err), err);
+	CHECK_STARTS(output_of(&result, 0, 0), STR("output_path: the path \"../out.md\""));
+	CHECK_STARTS(output_of(&result, 0, 1), STR("output_path: name a file"));
+	CHECK_INT((int)result.usage.output, 2); /* of the two answers of the parent */
+}
+
 TEST(an_isolated_subagent_writes_in_its_own_place_and_gives_its_result_as_a_file)
 {
 	const char *const child[] = {"[" CALL("w", "write_file", "{'path':'out.md','content':'mine'}") "]", "'done'",

@@ -97,9 +97,9 @@ TEST(a_date_is_the_same_after_a_round_trip)
 TEST(a_zone_that_is_not_there_is_refused)
 {
 	ARENA_SCOPE struct arena *arena = arena_new();
-	static const char *const names[] = {"",          "Mars/Base",     "../../etc/passwd", "/etc/passwd",
-					    "Europe/",   "Europe",        "+25:00",           "+1:99",
-					    "tzdata.zi", "Europe//Berlin"};
+	static const char *const names[] = {"",          "Mars/Base",      "../../etc/passwd", "/etc/passwd",
+					    "Europe/",   "Europe",         "+25:00",           "+1:99",
+					    "tzdata.zi", "Europe//Berlin", "right/UTC",        "posixrules"};
 	const struct zone *zone;
 	struct err err;
 
