@@ -181,7 +181,7 @@ static void read_quote(struct reader *m, struct str line)
 	buf_lit(m->out, "</blockquote>\n");
 }
 
-/* One item: its first line after the mark, and what follows that is indented or goes on with its paragraph. True when
+/* One item: its first line after the mark, and what follows that is indented or continues with its paragraph. True when
    a blank line is inside it. */
 static bool collect_item(struct reader *m, size_t marker, struct buf *inner)
 {
