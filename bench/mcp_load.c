@@ -131,7 +131,7 @@ static void send_bytes(struct server *s, struct str bytes)
 	}
 }
 
-/* The next whole line if it is there already; with `wait`, waits for it. */
+/* The next whole line if it is already there; with `wait`, waits for it. */
 static bool next_line(struct server *s, bool wait, struct str *ret)
 {
 	for (;;) {

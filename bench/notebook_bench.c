@@ -38,7 +38,7 @@ static struct workspace *open_at(const char *dir, const char *agent)
 	return ws;
 }
 
-/* Median of SAMPLE writes in microseconds; `number` goes on. */
+/* Median of SAMPLE writes in microseconds; `number` continues. */
 static double write_some(struct notebook *nb, struct arena *arena, long *number, long count)
 {
 	int64_t times[SAMPLE];

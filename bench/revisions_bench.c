@@ -371,7 +371,7 @@ static void measure(struct place *small, struct place *large, int kind)
 	large->us[kind] = median_us(b, 41);
 }
 
-/* git add -A && git commit of one changed file, in the same tree; git's own data is outside of it. */
+/* git add -A && git commit of one changed file, in the same tree; git's own data is outside it. */
 static double git_commit_us(const struct place *p, const char *dir)
 {
 	static int64_t t[3];

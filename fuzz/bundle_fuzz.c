@@ -3,7 +3,7 @@
  * A bundle from a stranger. Checksums keep a fuzzer out, so the input is either an archive as it is (first byte 0), or
  * a list of entries (name and content, a length byte before each) that is made into an archive whose sums are right.
  * Beyond "does not crash": what is refused leaves nothing and has a sentence; what is taken is one workspace, without
- * secrets and without anything outside of its directory.
+ * secrets and without anything outside its directory.
  */
 #include <stdint.h>
 #include <stdlib.h>

@@ -10,7 +10,7 @@
 
 /* Writes the workspace as it is now; others may change it during the export. Files that the guard always hides (.env,
    keys) are left out, from the history too, and so is .stead/. The same content gives the same bytes. A file area
-   outside of the workspace (files_dir) is not part of it.
+   outside the workspace (files_dir) is not part of it.
    {"workspace","files","bytes","revisions","first","head","checkpoints", "contents","left_out","size","sha256"} */
 int bundle_export(struct workspace *ws, struct ctx *ctx, const struct sink *sink, struct jv **ret_report,
 		  struct err *err);
@@ -20,7 +20,7 @@ int bundle_export(struct workspace *ws, struct ctx *ctx, const struct sink *sink
    damaged. Whatever fails, nothing is left behind. The report is that of the export, with "workspace" the new name. */
 int bundle_import(struct ctx *ctx, struct str store_url, const struct source *source, struct str name,
 		  struct jv **ret_report, struct err *err);
-/* The same into the store of all workspaces, when it is open already. */
+/* The same into the store of all workspaces, when it is already open. */
 int bundle_import_into(struct ctx *ctx, struct store *base, const struct source *source, struct str name,
 		       struct jv **ret_report, struct err *err);
 

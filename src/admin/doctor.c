@@ -322,7 +322,7 @@ static void check_quota(struct doctor *d, struct store *home, struct str workspa
 		report(d, workspace, "quota", detail, NULL);
 }
 
-/* The fork as a whole in place of its own directory; false when that cannot be had. */
+/* The fork as a whole in place of its own directory; false when that is not possible. */
 static bool check_fork(struct doctor *d, struct str name, struct store **home)
 {
 	struct workspace_stores place = {.base = d->base};

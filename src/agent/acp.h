@@ -20,7 +20,7 @@ struct acp_opts {
 	void *arg;
 };
 
-/* Serves until `in_fd` ends; what runs then is cancelled, and can go on later. */
+/* Serves until `in_fd` ends; what runs then is cancelled, and can continue later. */
 int acp_serve(const struct acp_opts *opts, int in_fd, int out_fd, struct err *err);
 
 /* --- inside --- */

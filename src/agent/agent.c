@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The loop. It keeps no state of its own: before each step it looks at the entries of the session (those of the log,
- * and those it has just added) and does what comes next. So going on after a kill is not a special case; it is the same
- * loop, begun with a log that ends somewhere in the middle.
+ * and those it has just added) and does what comes next. So continuing after a kill is not a special case; it is the
+ * same loop, begun with a log that ends somewhere in the middle.
  */
 #include "agent/agent.h"
 

@@ -5,9 +5,9 @@
  *   message in → [assemble prompt → ask the model → for each tool call: run → result]* → answer
  *
  * The session's log is the journal of the run, and the loop is a function of it: what happened is in the log before the
- * next thing is done. After a kill at any instant the next process reads the log and goes on: an answer that is in the
- * log is not asked for again, a call whose result is in the log is not made again, and a call that may have been made
- * is looked up in the revisions by its id. docs/agent.md has the form of the entries.
+ * next thing is done. After a kill at any instant the next process reads the log and continues: an answer that is in
+ * the log is not asked for again, a call whose result is in the log is not made again, and a call that may have been
+ * made is looked up in the revisions by its id. docs/agent.md has the form of the entries.
  */
 #ifndef STEAD_AGENT_AGENT_H
 #define STEAD_AGENT_AGENT_H
@@ -129,7 +129,7 @@ struct agent_result {
  * message, that is all. Without a text it gives the answer of the last turn.
  *
  * ERR_CONFLICT: another process runs a turn of this session. ERR_QUOTA: the turn has made as many calls of the model as
- * model.max_turns allows; it is closed. ERR_TIMEOUT: model.timeout_seconds; the turn goes on when it is run again, as
+ * model.max_turns allows; it is closed. ERR_TIMEOUT: model.timeout_seconds; the turn continues when it is run again, as
  * after every failure that may pass. ERR_NOT_FOUND: no text, and the session has no turn, or its last one ended without
  * an answer.
  */
@@ -143,7 +143,8 @@ struct agent_decision {
 	struct str by;                 /* who decides; may be empty */
 	bool approves;
 };
-/* Decides one; the turn goes on when it is run again. ERR_NOT_FOUND: it does not wait; ERR_TIMEOUT: it has expired. */
+/* Decides one; the turn continues when it is run again. ERR_NOT_FOUND: it does not wait; ERR_TIMEOUT: it has expired.
+ */
 int agent_decide(struct workspace *ws, struct ctx *ctx, const struct agent_decision *decision, struct err *err);
 
 /* Replaces the older part of the session by a summary in what is sent to the model, as happens by itself when a
@@ -158,7 +159,7 @@ int agent_undo(struct agent *agent, struct ctx *ctx, struct str session, struct 
 /* Brings back the turn that agent_undo() took back last, with its changes, if nothing was said or changed since. {turn,
    changes}. ERR_NOT_FOUND: there is none. */
 int agent_redo(struct agent *agent, struct ctx *ctx, struct str session, struct jv **ret, struct err *err);
-/* Closes a turn that was cut off, so that it does not go on with the next message. */
+/* Closes a turn that was cut off, so that it does not continue with the next message. */
 int agent_drop(struct agent *agent, struct ctx *ctx, struct str session, bool *ret_was_open, struct err *err);
 /* {session, model, turns, messages, tokens, window, open} */
 int agent_status(struct agent *agent, struct ctx *ctx, struct str session, struct jv **ret, struct err *err);

@@ -3,7 +3,7 @@
  * Approvals. A call that needs one is asked for in the session's log, by the id of the call, which stands for this tool
  * with these arguments and no other. The decision is an entry too: by the person at the terminal, or by another process
  * or the server (approval_decide()), at any time. Until there is one the turn is suspended, which is the same as cut
- * off: it goes on when it is run again, also after a restart. A question that nobody answered in time is answered by
+ * off: it continues when it is run again, also after a restart. A question that nobody answered in time is answered by
  * approval_gates.default_action.
  */
 #include "agent/agent_internal.h"
@@ -105,7 +105,7 @@ int approval_ask(struct run *run, const struct approval *ask, enum approval_stat
 	return journal_flush(run, err);
 }
 
-/* --- from outside of the turn --- */
+/* --- from outside the turn --- */
 
 struct jv *approval_pending(struct arena *arena, const struct jv *entries)
 {

@@ -6,7 +6,7 @@
  *
  * After a kill an intent may have no result. Whether the call was made is known all the same: every change of the
  * workspace is a revision that names its call. A call that only reads is made again; a change that is in the revisions
- * is not; one that is not there was not made, and is made now. For effects outside of the workspace nobody knows: the
+ * is not; one that is not there was not made, and is made now. For effects outside the workspace nobody knows: the
  * result says so.
  */
 #include <pthread.h>
@@ -168,7 +168,7 @@ static bool is_recorded(struct job *job)
 	return true;
 }
 
-/* In a replay nothing outside of its fork happens again. */
+/* In a replay nothing outside its fork happens again. */
 static bool take_recorded(struct job *job)
 {
 	struct recorded *recorded = job->run->agent->kin.recorded;

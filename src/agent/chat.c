@@ -231,7 +231,7 @@ static int do_help(struct chat *chat, struct str rest, struct err *err)
 
 /* --- turns --- */
 
-/* The person did not want the rest of it, so it is closed and does not go on with the next message. */
+/* The person did not want the rest of it, so it is closed and does not continue with the next message. */
 static int stop_turn(struct chat *chat, struct err *err)
 {
 	bool was_open;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The life of one subagent: where it works, one turn, and what is left of it in its record. Everything is decided by
- * the record and the declaration, so that a task that another process began goes on in the same way; the turn itself is
- * durable as every turn is.
+ * the record and the declaration, so that a task that another process began continues in the same way; the turn itself
+ * is durable as every turn is.
  *
  * Three places to work in: shared (the files of its parent), isolated (a directory of its own), and fork (a copy of the
  * whole workspace, whose changes are merged at the end).
@@ -241,7 +241,7 @@ static void say_failed(struct child *child, struct arena *arena, const struct er
 	if (atomic_load(&child->is_cancelled)) {
 		jv_set_str(arena, end, "status", STR("CANCELLED"));
 	} else if (atomic_load(&child->cancel.requested) || err->kind == ERR_CONFLICT) {
-		return; /* the process ends and the task goes on later, or another process has it */
+		return; /* the process ends and the task continues later, or another process has it */
 	} else {
 		jv_set_str(arena, end, "status", STR("FAILED"));
 		set_text(arena, end, "errorMessage", err_text(arena, err));

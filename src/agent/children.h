@@ -2,7 +2,7 @@
 /*
  * Subagents that run. A subagent is an agent like any other, with a session of its own (sub-…), whose turns are durable
  * steps; it differs in who talks to it. Its thread belongs to the crew of the opened workspace, not to the turn that
- * started it: a background task goes on when the turn has ended, and ends with the workspace. The next process that
+ * started it: a background task continues when the turn has ended, and ends with the workspace. The next process that
  * runs a turn of the parent takes up what was not finished.
  */
 #ifndef STEAD_AGENT_CHILDREN_H
@@ -57,7 +57,7 @@ struct child {
 	pthread_t thread;
 	struct cancel cancel;
 	bool is_done;             /* under the lock of the crew */
-	atomic_bool is_cancelled; /* somebody asked for it; else the process ends, and the task goes on later */
+	atomic_bool is_cancelled; /* somebody asked for it; else the process ends, and the task continues later */
 	struct records records;   /* of the tree */
 	struct jv *record;        /* as it was at the start */
 	struct agent_opts opts;   /* of the parent */
@@ -89,7 +89,7 @@ int children_wait(struct run *run, struct ctx *ctx, const struct jv *ids, bool a
 		  struct jv **ret_list, struct err *err);
 int children_cancel(struct run *run, struct ctx *ctx, struct str id, struct jv **ret_record, struct err *err);
 
-/* At the begin of a turn: what another process left unfinished goes on. */
+/* At the beginning of a turn: what another process left unfinished continues. */
 void children_take_up(struct run *run);
 /* Before each question to the model: tasks that ended are reported once, as an entry of the log. */
 void children_tell(struct run *run);

@@ -6,7 +6,7 @@
  * says that is worth remembering goes to the memory's ledger. A summary that fails changes nothing.
  *
  * The older part is given to the model as text, not as a conversation: what it says cannot be taken for the
- * conversation that goes on.
+ * conversation that continues.
  */
 #include "agent/agent_internal.h"
 #include "base/clock.h"
@@ -222,7 +222,7 @@ static struct jv *compaction_entry(struct run *run, const struct jv *kept, struc
 	jv_set_str(arena, entry, "summary", arena_str(arena, summary));
 	if (kept)
 		jv_set_str(arena, entry, "first_kept", jv_get_str(kept, "id"));
-	if (state.message && !state.end) { /* the turn goes on although its message may be gone */
+	if (state.message && !state.end) { /* the turn continues although its message may be gone */
 		jv_set_str(arena, entry, "content", transcript_said(state.message));
 		jv_set_int(arena, entry, "steps", (int64_t)state.answers);
 	} else {

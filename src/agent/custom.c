@@ -337,7 +337,7 @@ static bool name_ok(struct str name)
 	return true;
 }
 
-/* A tool that may reach a host acts outside of the workspace, whatever it may do with the files. */
+/* A tool that may reach a host acts outside the workspace, whatever it may do with the files. */
 static unsigned traits_of(const struct rights *rights)
 {
 	if (rights->net.len)

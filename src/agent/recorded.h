@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Calls of a recorded conversation with their results. A replay is not to send a message or file an issue a second
- * time: a call that acts outside of the workspace gets the result that the same call had in the recording.
+ * time: a call that acts outside the workspace gets the result that the same call had in the recording.
  */
 #ifndef STEAD_AGENT_RECORDED_H
 #define STEAD_AGENT_RECORDED_H

@@ -2,7 +2,7 @@
 /*
  * Runs a recorded conversation again from one of its steps, in a fork of the workspace as it was then, with another
  * model, another prompt or another result of a tool, and compares what came of it. The fork gets the log up to that
- * step; from there on the ordinary loop goes on, as after a kill. Without another model the answers are those of the
+ * step; from there on the ordinary loop continues, as after a kill. Without another model the answers are those of the
  * recording, so with nothing changed the transcript and the files come out the same.
  */
 #include "agent/replay.h"

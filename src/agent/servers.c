@@ -26,7 +26,7 @@ struct member {
 	int64_t failed_ns; /* 0: it works */
 };
 
-/* What is offered at a time. It never changes: another one takes its place, and runs that look at it go on. */
+/* What is offered at a time. It never changes: another one takes its place, and runs that look at it continue. */
 struct listing {
 	struct server_tool *tools;
 	size_t count, cap;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The MCP servers of tools.json, as tools of the agent. A tool is offered as "<server>__<tool>"; allow and deny lists,
- * policy and approvals apply to that name. Every such tool counts as one that acts outside of the workspace, whatever
+ * policy and approvals apply to that name. Every such tool counts as one that acts outside the workspace, whatever
  * the server says of it.
  */
 #ifndef STEAD_AGENT_SERVERS_H

@@ -96,7 +96,7 @@ static void read_numbers(const struct jv *model, struct model_settings *set)
 	set->options = jv_get(model, "options");
 }
 
-/* Another provider than the one of agent.yaml gets neither its key nor its address. */
+/* A provider other than agent.yaml's gets neither its key nor its address. */
 static int take_opts(const struct agent_opts *opts, struct model_settings *set, struct err *err)
 {
 	struct str provider, name;

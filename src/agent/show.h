@@ -20,7 +20,7 @@ enum agent_verdict show_approve(void *arg, const struct agent_event *event, int6
 /* Asks on the terminal for the values of a form, one after the other. */
 enum agent_verdict show_fill(void *arg, const struct agent_event *event, const struct jv *schema, struct arena *arena,
 			     struct jv **ret_values);
-/* The options of a command that goes on there: " -w WORKSPACE --session SESSION". */
+/* The options of a command that continues there: " -w WORKSPACE --session SESSION". */
 struct str show_place(struct cli *cli, struct str session);
 /* Says which calls wait for approval, and how to decide. */
 /* Says on standard error why the answer may not be what the person expects: it was cut, declined or is empty. */

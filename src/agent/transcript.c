@@ -49,7 +49,7 @@ void transcript_state(const struct jv *entries, struct turn_state *ret)
 		const struct jv *e = m->value;
 
 		if (ret->message && str_eq(jv_get_str(e, "undone"), jv_get_str(ret->message, "turn")))
-			ret->end = e; /* taken back: it does not go on */
+			ret->end = e; /* taken back: it does not continue */
 		if (!jv_get_str(e, "turn").len)
 			continue; /* another runtime's */
 		if (is_message(e, "user"))

@@ -2,7 +2,7 @@
 /*
  * Workflows: people write the steps down once (workflows/NAME.yaml), and agents do them. A step is a turn of an agent
  * in a session of its own, so it is durable as every turn is; the record of a run (agents/<agent>/workflows/RUN.json)
- * says which steps have ended and what they gave. A run that was killed goes on with the steps that are not done.
+ * says which steps have ended and what they gave. A run that was killed continues with the steps that are not done.
  */
 #ifndef STEAD_AGENT_WORKFLOW_H
 #define STEAD_AGENT_WORKFLOW_H
@@ -33,7 +33,7 @@ int workflow_begin(struct workspace *ws, struct ctx *ctx, struct str name, struc
 		   struct jv **ret_record, struct err *err);
 /* Does what is left of a run: {id, workflow, input, status: running | waiting | done | failed, answer?, steps: {id:
    {status: pending | running | waiting | done | skipped | failed, session?, result?, …}}, usage}. ERR_CONFLICT: another
-   process runs one of its steps. A failure that may pass leaves the run as it is; it goes on when it is run again. */
+   process runs one of its steps. A failure that may pass leaves the run as it is; it continues when it is run again. */
 int workflow_run(struct workspace *ws, struct ctx *ctx, struct str id, const struct workflow_opts *opts,
 		 struct jv **ret_record, struct err *err);
 int workflow_record(struct workspace *ws, struct ctx *ctx, struct str id, struct jv **ret, struct err *err);

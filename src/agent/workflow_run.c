@@ -114,7 +114,7 @@ int workflow_begin(struct workspace *ws, struct ctx *ctx, struct str name, struc
 	jv_set_str(arena, record, "status", STR("running"));
 	jv_set_str(arena, record, "begunAt", clock_format_utc(arena, clock_real_ns()));
 	jv_set(arena, record, "steps", states);
-	jv_set(arena, record, "definition", definition); /* a run goes on as it began, whatever becomes of the file */
+	jv_set(arena, record, "definition", definition); /* a run continues as it began, whatever becomes of the file */
 	*ret_record = record;
 	return save(ws, ctx, record, err);
 }
@@ -460,7 +460,7 @@ static void take_result(struct workflow *w, struct step_run *s, struct jv *state
 		jv_set(arena, state, "costUsd", jv_real(arena, s->result.usage.cost_usd));
 }
 
-/* A failure that may pass leaves the step as it is: it goes on with the run. */
+/* A failure that may pass leaves the step as it is: it continues with the run. */
 static void take_failure(struct workflow *w, struct step_run *s, struct jv *state)
 {
 	struct arena *arena = w->ctx->arena;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A workflow as a tool of the agent. The run's id is made from the id of the call, so a call that is made again after a
- * kill finds its run and goes on with it. The agents of a workflow have no such tool: a workflow cannot start itself.
+ * kill finds its run and continues with it. The agents of a workflow have no such tool: a workflow cannot start itself.
  */
 #include "agent/agent_internal.h"
 #include "agent/workflow.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The end of the process when it cannot go on: memory ran out, or the code found a bug in itself. Nothing is printed
+ * The end of the process when it cannot continue: memory ran out, or the code found a bug in itself. Nothing is printed
  * here, because a library must not; the owner of the process sets a function that does.
  */
 #ifndef STEAD_BASE_FATAL_H

@@ -68,7 +68,7 @@ int cli_choose_tools(struct cli *cli, struct toolset **ret_offered, struct err *
  * an option with a range a number. ERR_INVALID: text that is not UTF-8.
  */
 int cli_args(struct cli *cli, const char *words, struct jv **ret_args, struct err *err);
-/* Calls a native tool and prints its result. Opens the workspace unless it is open already. */
+/* Calls a native tool and prints its result. Opens the workspace unless it is already open. */
 int cli_call(struct cli *cli, const char *tool, const struct jv *args, struct err *err);
 /* cli_args() and cli_call() together. */
 int cli_tool(struct cli *cli, const char *tool, const char *words, struct err *err);

@@ -40,7 +40,7 @@ struct option {
 struct cli;
 
 /* What the workspace is opened for. CLI_CLOSED: the function opens it itself (cli_open), or needs none. CLI_READS is
-   also for commands that change only what is there already: no workspace is made for it. CLI_CHANGES is for
+   also for commands that change only what is already there: no workspace is made for it. CLI_CHANGES is for
    those that change files: only the workspace of a directory (--files) is made, which may have files without it. */
 enum cli_use { CLI_CLOSED, CLI_READS, CLI_CHANGES, CLI_WRITES, CLI_SERVES };
 

@@ -285,7 +285,7 @@ static int request_once(struct flight *f, struct jv *params, const struct jv **r
 		       STR_ARG(f->method), STR_ARG(why.len ? utf8_first(why, 300) : STR("it gave no reason")));
 }
 
-/* Answers to what a modern server needs before it goes on. */
+/* Answers to what a modern server needs before it continues. */
 static int give_input(struct flight *f, const struct jv *result, struct jv *params, struct err *err)
 {
 	struct arena *arena = f->ctx->arena;

@@ -164,7 +164,7 @@ int mcp_stdio_send(struct mcp_client *c, struct ctx *ctx, struct str line, struc
 	return r;
 }
 
-/* The request was given up: the server need not go on. */
+/* The request was given up: the server need not continue. */
 static void cancel(struct flight *f)
 {
 	ARENA_SCOPE struct arena *arena = arena_new();

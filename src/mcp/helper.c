@@ -7,7 +7,7 @@
  * Nothing of this can be seen from outside. The helper collects its answers, and they follow those of the leader, so
  * answers leave in the order of their requests. It answers calls of tools that only read and are quick; at the first
  * line that is anything else it stops. Before the leader handles a message that is not such a call, or hands one over,
- * it stops the helper; and when it has come to the end of its half, it takes the answers and goes on with the lines
+ * it stops the helper; and when it has come to the end of its half, it takes the answers and continues with the lines
  * that are left. A helper stops when it has answered the line that it is at. So the leader never waits for long,
  * however late the helper began.
  */

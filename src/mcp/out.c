@@ -16,7 +16,7 @@
 #define KEEP_MAX (512 * KIB)
 /* The largest result (a resource of MCP_RESOURCE_MAX bytes, every byte escaped) fits several times. */
 #define OUT_MAX (1024 * MIB)
-/* A pipe holds 64 KiB by itself, which a few dozen answers fill. With more room the server goes on working while the
+/* A pipe holds 64 KiB by itself, which a few dozen answers fill. With more room the server continues working while the
    client reads, instead of being woken for every piece that was taken out. */
 #define PIPE_ROOM (512 * KIB)
 

@@ -174,7 +174,7 @@ static int take_call(struct answer *s, const struct jv *call, struct err *err)
 {
 	const struct jv *function = jv_get(call, "function");
 	int64_t known = count_calls(s);
-	/* Without an index: a piece with a name begins the next call, one without goes on with the last. */
+	/* Without an index: a piece with a name begins the next call, one without continues with the last. */
 	int64_t fallback = jv_get_str(function, "name").len || known == 0 ? known : known - 1;
 	struct block *b = call_at(s, jv_get_int(call, "index", fallback));
 

@@ -62,7 +62,7 @@ struct model_request {
 	struct str tools;          /* model_tools(); empty: none */
 	const struct jv *messages; /* the first is the user's */
 	uint64_t max_tokens;       /* of this answer, if that is less than the settings say; 0: as they say */
-	uint64_t answered;         /* how many answers of this model the conversation has: a recording goes on there */
+	uint64_t answered; /* how many answers of this model the conversation has: a recording continues there */
 	/* Called on this thread as the answer comes; may be NULL. */
 	void (*delta)(void *arg, enum model_delta kind, struct str text);
 	void *arg;

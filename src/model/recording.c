@@ -2,8 +2,8 @@
 /*
  * replay:FILE, a model that answers with what was recorded: the assistant messages of a session's log (or of any file
  * with such lines), in order. It makes runs that cost nothing and always go the same way: for tests, demonstrations and
- * `stead replay`. A conversation that already has answers of this recording goes on after them, so a run that was
- * killed goes on where it was.
+ * `stead replay`. A conversation that already has answers of this recording continues after them, so a run that was
+ * killed continues where it was.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -2,7 +2,7 @@
 /*
  * The lists follow IANA's registries of special-purpose addresses. For IPv6 the rule is the other way round: only
  * 2000::/3 is global unicast, and the parts of it that carry IPv4 addresses (6to4, Teredo) or are for documentation are
- * taken out; mapped addresses, unique local and link-local ones are outside of it anyway.
+ * taken out; mapped addresses, unique local and link-local ones are outside it anyway.
  *
  * getaddrinfo() cannot be interrupted. It runs on a thread of its own, and a call that must end leaves that thread
  * behind; the thread frees what both share when it comes back.

@@ -399,7 +399,7 @@ int revisions_compare(struct store *revisions, struct ctx *ctx, struct store *wi
 	return r;
 }
 
-/* Lines about records that are there already: changes that were aborted later, and checkpoints that moved. */
+/* Lines about records that are already there: changes that were aborted later, and checkpoints that moved. */
 static int write_notes(struct revlog *log, struct revlog *from, struct ctx *ctx, const struct rev_carry *c,
 		       struct buf *out, struct err *err)
 {

@@ -142,7 +142,7 @@ int revlog_refresh(struct revlog *log, struct ctx *ctx, struct err *err)
 }
 
 /* Looks for lines about the record among those that are not taken in. While this process appends, its own lines are
-   among them: they are about other paths. *ret_seal: the log goes on in another segment. */
+   among them: they are about other paths. *ret_seal: the log continues in another segment. */
 static bool bytes_settle(struct arena *arena, struct str bytes, const struct rev_record *rec, bool *ret_seal)
 {
 	struct str line;

@@ -194,7 +194,8 @@ int revlog_check_next(struct revlog *log, const struct rev_record *at, const str
 bool revlog_lost_between(const struct revlog *log, uint64_t low, uint64_t high);
 /* True when the line of one of them is damaged and was not set aside yet. */
 bool revlog_unread_between(const struct revlog *log, uint64_t low, uint64_t high);
-/* The record that ended the run of appends that `record` is in, or the newest one of the path, if that run goes on. */
+/* The record that ended the run of appends that `record` is in, or the newest one of the path, if that run continues.
+ */
 int revlog_end_of_appends(struct revlog *log, struct ctx *ctx, struct rev_record *record, struct rev_record **ret,
 			  struct err *err);
 /* 0 when the state after revision `number` is still kept; otherwise an error that says what is. */

@@ -114,7 +114,7 @@ struct mark {
 /* Where damage was found, for the message. */
 struct damage {
 	bool found;
-	bool at_end;      /* nothing that can be read follows it: nobody knows how the log goes on */
+	bool at_end;      /* nothing that can be read follows it: nobody knows how the log continues */
 	bool before_next; /* the next record shows what was lost: */
 	uint32_t lines;   /* so many lines */
 	bool cut;         /* the log ends before a revision that it had */
@@ -232,7 +232,7 @@ int log_line(struct revlog *log, struct ctx *ctx, uint64_t number, const struct 
 	     struct err *err);
 /* The log ends before `number`, which it had: all from its end to there is lost. */
 void log_lose_end(struct revlog *log, uint64_t number);
-/* True when no record follows the damage: nobody knows how the log goes on. */
+/* True when no record follows the damage: nobody knows how the log continues. */
 bool log_end_is_damaged(const struct revlog *log);
 int log_damaged(const struct revlog *log, uint64_t number, struct err *err);
 void tail_set_version(struct tail *t, struct str version);

@@ -381,8 +381,8 @@ static void judge_rest(struct revlog *log, struct str rest, uint64_t at)
 }
 
 /* The tail has no seal. If there is a later segment all the same, another process has sealed it since it was read, or
-   its end was lost. *ret_more: it has to be read once more, or reading goes on with the later one. `sure`: it was read
-   again after a later one was seen. */
+   its end was lost. *ret_more: it has to be read once more, or reading continues with the later one. `sure`: it was
+   read again after a later one was seen. */
 static int find_later(struct revlog *log, struct ctx *ctx, bool sure, bool *ret_more, struct err *err)
 {
 	uint64_t lowest, next = 0;
@@ -450,8 +450,8 @@ int log_take_tail(struct revlog *log, struct ctx *ctx, struct err *err)
 	return r == 0 && log_end_is_damaged(log) ? end_damaged(log, err) : r;
 }
 
-/* The segment that the index ends in: true when the line of its last revision is where the index says. Reading goes on
-   after that line. */
+/* The segment that the index ends in: true when the line of its last revision is where the index says. Reading
+   continues after that line. */
 static bool resume(struct revlog *log, struct ctx *ctx)
 {
 	const struct run_head *h = run_head(log->runs[log->run_count - 1]);

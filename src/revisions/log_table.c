@@ -576,7 +576,7 @@ static int path_found(void *arg, const struct run_path *p, struct err *err)
 	struct run_entry e;
 	int r;
 
-	/* a run of another process may go on where this one's memory begins */
+	/* a run of another process may continue where this one's memory begins */
 	while (number >= s->log->low) {
 		r = entry_at(s->log, s->ctx, number, &e, err);
 		if (r)

@@ -2,7 +2,7 @@
 /*
  * Redaction: contents that must no longer be kept, wherever in the past they are.
  *
- * The log is never rewritten. Contents of paths that may have to be redacted are stored outside of it, as blobs
+ * The log is never rewritten. Contents of paths that may have to be redacted are stored outside it, as blobs
  * (revisions_opts.apart). Redaction removes the blob, and the record that refers to it still says who changed what and
  * when. Removing a blob is one step on any store, so a kill cannot tear it and another process cannot read half of it:
  * it finds the content, or that it is no longer kept, as after retention.

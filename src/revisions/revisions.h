@@ -238,7 +238,7 @@ struct rev_redacted {
 };
 /* Removes the contents of the wanted paths for which `holds` is true. The records stay, and reading those states is
    ERR_NOT_FOUND. The present content of a path is never touched. May be killed at any instant and done again; writers
-   go on. */
+   continue. */
 int revisions_redact(struct store *revisions, struct ctx *ctx, const struct rev_redact *want, struct rev_redacted *ret,
 		     struct err *err);
 
@@ -276,7 +276,7 @@ int revisions_carry_blob(struct store *revisions, struct ctx *ctx, const struct 
 int revisions_compare(struct store *revisions, struct ctx *ctx, struct store *with, uint64_t *ret_head,
 		      uint64_t *ret_differs, struct err *err);
 /* Adds what `carry` (of the log `from`, with everything wanted) has after the end of this log, which is its beginning.
-   The blobs are there already. A kill leaves a longer beginning. ERR_CONFLICT: another process changed this log during
+   The blobs are already there. A kill leaves a longer beginning. ERR_CONFLICT: another process changed this log during
    the call. */
 int revisions_follow(struct store *revisions, struct ctx *ctx, struct store *from, const struct rev_carry *carry,
 		     struct err *err);

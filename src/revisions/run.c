@@ -89,7 +89,7 @@ bool run_put_path(char *payload, const struct run_path *p)
 }
 
 /* Each path goes into the block of its hash, or into the next one that has room; then the blocks on the way there say
-   that the search goes on after them: all of them were full when they were left. */
+   that the search continues after them: all of them were full when they were left. */
 static void write_paths(struct buf *out, const struct run_build *b, struct run_header *h)
 {
 	size_t start = out->len;

@@ -60,7 +60,7 @@ struct run_path {
 /* What a run says about the log up to its last revision. */
 struct run_head {
 	uint64_t first, last;
-	struct rev_place end; /* of the last revision's line; its segment or entry is where reading goes on */
+	struct rev_place end; /* of the last revision's line; its segment or entry is where reading continues */
 	uint64_t horizon;     /* the oldest revision that was kept */
 	uint64_t bytes;       /* of the log before the end */
 	/* Revisions from the first to the last of which some were lost by damage; 0: none were. */

@@ -56,7 +56,7 @@ static inline size_t run_path_size(const struct run_path *p)
 {
 	return PATH_FIXED + (size_t)p->version_len;
 }
-/* Puts a path into a block. False: there is no room, and the block says that the search goes on after it. */
+/* Puts a path into a block. False: there is no room, and the block says that the search continues after it. */
 bool run_put_path(char *payload, const struct run_path *p);
 /* The path at `at` of a block, and how many bytes it takes; 0: that was the last one. */
 size_t run_get_path(const char *payload, size_t at, struct run_path *ret);

@@ -354,7 +354,7 @@ static int move_batch(struct revisions *rv, struct ctx *ctx, const struct store_
 		for (size_t j = i; r && j < (any ? i + 2 : count); j += 2)
 			make_abort(rv, ctx, REV_PAIR(drafts + j), 2);
 		again = again || (r && any);
-		r = any ? 0 : r; /* another writer was faster with this one: the others go on */
+		r = any ? 0 : r; /* another writer was faster with this one: the others continue */
 	}
 	return r == 0 && again ? err_set(err, ERR_CONFLICT, "files changed while they were being moved; try again") : r;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One small file, changed on condition. A conversation is archived before the file names the next one: after a kill in
+ * One small file, changed conditionally. A conversation is archived before the file names the next one: after a kill in
  * between, the old one is still the present one, and archiving it again finds nothing new to archive.
  */
 #include "runner/conversations.h"

@@ -382,7 +382,7 @@ static bool is_over(void *arg)
 	return queue_mode_of(queue, t->batch.session) == QUEUE_STEER && queue_waiting(queue, t->batch.session) > 0;
 }
 
-/* `text` empty: the open turn goes on. */
+/* `text` empty: the open turn continues. */
 static int ask(struct turn *t, const struct conversation *c, struct str text, struct agent_result *ret, struct err *err)
 {
 	struct desk *desk = t->desk;
@@ -524,7 +524,7 @@ static void end(struct turn *t, int r, struct err *err)
 	struct err failed;
 
 	if (r && stops) {
-		queue_release(desk->queue, &t->batch); /* it goes on with the next opening */
+		queue_release(desk->queue, &t->batch); /* it continues with the next opening */
 		return;
 	}
 	t->ctx.cancel = &desk->stop;
@@ -617,7 +617,7 @@ static void notify_chat(void *arg, struct str chat, struct str session)
 }
 
 /* Says `text` in all chats, and archives what was said there since the last archive. The conversations stay open: they
-   go on after the next start. */
+   continue after the next start. */
 static void notify_all(struct desk *desk, struct str text, bool archives)
 {
 	ARENA_SCOPE struct arena *arena = arena_new();
@@ -831,7 +831,7 @@ static int hold(struct desk *desk, struct ctx *ctx, struct lease *lease, struct 
 	return r;
 }
 
-/* Tells why the channels cannot be had, once, and waits before the next try. */
+/* Reports once why the channels are not available, and waits before the next try. */
 static void rest(struct desk *desk, struct str why, uint64_t *told)
 {
 	struct timespec until = clock_timespec(clock_monotonic_ns() + RETRY_NS);

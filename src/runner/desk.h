@@ -25,7 +25,7 @@ struct desk_opts {
 bool desk_is_wanted(struct workspace *ws);
 /* Copies what it needs. Channels are opened in the background. */
 int desk_open(const struct desk_opts *opts, struct desk **ret, struct err *err);
-/* Closes the channels, cancels the turns and waits for them; what was cut off goes on with the next opening. NULL is
+/* Closes the channels, cancels the turns and waits for them; what was cut off continues with the next opening. NULL is
    allowed. */
 void desk_close(struct desk *desk);
 /* The same, because it is opened again at once with other settings: chats are not told, and nothing is archived. */

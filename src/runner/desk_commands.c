@@ -194,7 +194,7 @@ static int run_status(const struct asked *a, struct err *err)
 				   (long long)jv_get_int(usage, "total_tokens", 0)));
 }
 
-/* A decision about a call of the open turn, which then goes on. */
+/* A decision about a call of the open turn, which then continues. */
 static int decide(const struct asked *a, bool approves, struct err *err)
 {
 	struct agent_decision decision = {.by = a->message->sender, .approves = approves};

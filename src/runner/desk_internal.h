@@ -24,7 +24,7 @@ struct desk {
 	struct channel *channels[DESK_CHANNELS_MAX];
 	size_t channel_count;
 	struct cancel stop;
-	atomic_bool leaves; /* its turns are cut off, to go on later */
+	atomic_bool leaves; /* its turns are cut off, to continue later */
 	bool reloads;       /* it is closed to be opened again; set before `stop` */
 	pthread_t thread;
 	pthread_mutex_t lock;        /* turns and channels */
@@ -67,11 +67,11 @@ struct jv *desk_origin(struct arena *arena, struct str channel, struct str chat)
 #define COMPACT_TEXT "/compact"
 #define RESUME_TEXT  "/resume" /* a call of the open turn was approved or denied */
 
-/* desk_waits.c: a turn of the chat waits for approvals ([{id, expires_at}]); it goes on when they have expired. */
+/* desk_waits.c: a turn of the chat waits for approvals ([{id, expires_at}]); it continues when they have expired. */
 void desk_wait_for_answer(struct desk *desk, struct str chat, const struct jv *waiting);
 /* Those of an earlier process. */
 void desk_find_waiting(struct desk *desk, struct ctx *ctx);
-/* Lets turns go on whose questions have expired; when the next one expires, in monotonic time, or INT64_MAX. */
+/* Lets turns continue whose questions have expired; when the next one expires, in monotonic time, or INT64_MAX. */
 int64_t desk_resume_expired(struct desk *desk, struct ctx *ctx);
 void desk_forget_waits(struct desk *desk);
 

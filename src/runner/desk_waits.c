@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Turns that wait for an approval which nobody gives. When the time of the question is over, the turn goes on, and the
- * agent does with the call what approval_gates.default_action says. The questions are in the sessions, so those of an
- * earlier process are found there; here is only when to look.
+ * Turns that wait for an approval which nobody gives. When the time of the question is over, the turn continues, and
+ * the agent does with the call what approval_gates.default_action says. The questions are in the sessions, so those of
+ * an earlier process are found there; here is only when to look.
  */
 #include <stdlib.h>
 
@@ -71,7 +71,7 @@ void desk_find_waiting(struct desk *desk, struct ctx *ctx)
 		desk_problem(desk, STR("conversations"), err_text(ctx->arena, &err));
 }
 
-/* The turn goes on if all that it waits for has expired. A later question of the same chat has a wait of its own. */
+/* The turn continues if all that it waits for has expired. A later question of the same chat has a wait of its own. */
 static int resume(struct desk *desk, struct ctx *ctx, struct str chat, int64_t now_ns, struct err *err)
 {
 	struct arena *arena = ctx->arena;

@@ -134,7 +134,7 @@ static struct str waiting_text(const struct run *run, const struct jv *waiting)
 			    STR_ARG(run->session));
 }
 
-/* True: it ended without a result that could be recorded, and goes on later. */
+/* True: it ended without a result that could be recorded, and continues later. */
 static bool goes_on(int r)
 {
 	return r == -ERR_CONFLICT || r == -ERR_CANCELLED;
@@ -257,7 +257,7 @@ static int run_heartbeat(struct run *run, struct err *err)
 	return r ? r : schedule_ended(run->ws, run->ctx, &run->schedule, run->firing->due, NULL, err);
 }
 
-/* The same for every try of a due time, so that the next one goes on with it. A run by hand is not repeated, and its
+/* The same for every try of a due time, so that the next one continues with it. A run by hand is not repeated, and its
    time is not a due time: it has a session of its own, also when another one begins in the same second. */
 static struct str session_name(struct arena *arena, const struct firing *firing)
 {

@@ -8,7 +8,7 @@
  * conditional write (home/schedules), so any number of runners may share a store.
  *
  * A run is a session of the agent with a name made of the schedule and the due time. If its process dies, the next
- * runner that looks goes on with that session.
+ * runner that looks continues with that session.
  */
 #ifndef STEAD_RUNNER_RUNNER_H
 #define STEAD_RUNNER_RUNNER_H
@@ -55,7 +55,7 @@ struct runner_opts {
 
 /* Copies what it needs. ERR_NOT_FOUND: a workspace that is named is not there. */
 int runner_start(const struct runner_opts *opts, struct runner **ret, struct err *err);
-/* Cancels what runs, and waits for it; what was cut off goes on when a runner starts again. */
+/* Cancels what runs, and waits for it; what was cut off continues when a runner starts again. */
 void runner_stop(struct runner *runner);
 
 /* --- one run (firing.c) --- */
@@ -77,7 +77,7 @@ struct firing {
 void runner_tell_call(struct str workspace, struct str what, const struct agent_event *call,
 		      void (*event)(void *arg, const struct runner_event *event), void *arg);
 
-/* Runs a due time, or goes on with it, and records how it ended. *ret: {outcome, session, response,
+/* Runs a due time, or continues with it, and records how it ended. *ret: {outcome, session, response,
    error, duration_ms, …}, in ctx->arena. ERR_CONFLICT: another process runs it. ERR_CANCELLED: it was cut off, and is
    not recorded. */
 int firing_run(struct ctx *ctx, const struct firing *firing, struct jv **ret, struct err *err);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Secrets as capabilities. The command has a placeholder; a request to the host that a secret is granted to gets the
- * value here, outside of the sandbox, in one header or one query parameter, or wherever its head has the placeholder.
+ * value here, outside the sandbox, in one header or one query parameter, or wherever its head has the placeholder.
  * An answer that has the value in it (servers echo requests in errors, and redirects repeat queries) gets it masked
  * before the command sees it: as it is, percent-encoded, and in base64. Answers are asked for without compression and
  * as a whole, so that masking sees them; what a server encodes in some other way is not recognized.

@@ -46,7 +46,7 @@ size_t sandbox_abilities(struct arena *arena, struct sandbox_ability **ret);
 /* Zero fields have the defaults of base/limits.h. */
 struct sandbox_limits {
 	int64_t timeout_ms;
-	uint64_t memory;    /* bytes of all its processes together, where a cgroup can be had; else of each */
+	uint64_t memory;    /* bytes of all its processes together, if a cgroup is available; otherwise of each */
 	uint64_t disk;      /* bytes that it may write to its files, and again to /tmp and to its home */
 	uint64_t files;     /* files that it may make in each of them */
 	uint64_t processes; /* and threads */

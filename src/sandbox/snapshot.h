@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a command leaves outside of the files that are brought back: its home directory, and the directories that
+ * What a command leaves outside the files that are brought back: its home directory, and the directories that
  * `exclude` names (node_modules, .venv). With a struct sandbox_keep it is there again for the next command, on any
  * machine that has the same store.
  *
@@ -45,7 +45,7 @@ void snapshot_forget(const char *cache);
 
 /* Where the snapshots of a workspace are, one directory for each. */
 #define SNAPSHOTS_DIR ".stead/sandbox"
-/* Calls `each` for every directory in `dir`, with a store of its own; 0 goes on. */
+/* Calls `each` for every directory in `dir`, with a store of its own; 0 continues. */
 typedef int (*snapshot_fn)(void *arg, struct ctx *ctx, struct str name, struct store *store, struct err *err);
 int snapshots_each(struct store *store, struct ctx *ctx, struct wpath dir, snapshot_fn each, void *arg,
 		   struct err *err);

@@ -2,8 +2,8 @@
 /*
  * A sandbox that is made before there is a command for it. Half of the time of a short command goes into namespaces,
  * mounts and groups, which do not depend on the command: a guardian makes them and waits. When a job comes that fits,
- * it gets the rest (program, variables, limits, streams, files) and goes on as any other guardian does. So the command
- * has what every command has, a sandbox that nobody used before it.
+ * it gets the rest (program, variables, limits, streams, files) and continues as any other guardian does. So the
+ * command has what every command has, a sandbox that nobody used before it.
  *
  * The guardian is a clone of the program and cannot be given memory later. So what a job brings is put into memory that
  * both share since before the clone, at the same address, with its pointers.

@@ -338,7 +338,7 @@ __attribute__((noreturn)) static void guard(const struct plan *plan)
 		close(host_proc);
 	/* a command must be able to neither look into this process nor use what it holds */
 	(void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
-	/* that of a worker goes on mounting; its capabilities are those of a namespace with one user in it */
+	/* that of a worker continues mounting; its capabilities are those of a namespace with one user in it */
 	if (plan->tier != SANDBOX_LOCAL && !plan->is_worker)
 		(void)drop_capabilities();
 	close(plan->in);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Which tiers this machine has. Kernels, containers and security modules refuse single steps in many ways, so nothing
- * is concluded from versions and settings: the set-up is tried once, with a program that does nothing. A tier that was
- * asked for and cannot be had is an error that says which step was refused; a weaker one is never taken in its place.
+ * is concluded from versions and settings: the set-up is tried once, with a program that does nothing. A tier that is
+ * requested but not available is an error that says which step was refused; a weaker one is never taken in its place.
  */
 #include <pthread.h>
 #include <stdio.h>

@@ -169,7 +169,7 @@ static int act_compact(struct exchange *x, struct ctx *ctx, struct agent *agent,
 	return r ? r : agent_status(agent, ctx, ctx->actor.session, ret, err);
 }
 
-/* A turn that runs ends, on whichever server; one that was cut off does not go on with the next message. */
+/* A turn that runs ends, on whichever server; one that was cut off does not continue with the next message. */
 static int act_abort(struct exchange *x, struct ctx *ctx, struct agent *agent, struct jv **ret, struct err *err)
 {
 	struct jv *v = jv_object(x->arena);

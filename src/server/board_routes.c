@@ -90,7 +90,7 @@ int body_fields(struct exchange *x, const char *tool, struct jv **ret, struct er
 	return r;
 }
 
-/* Puts the files into the item, and gives {…metadata, attachments: […]}: those that are there already stay. */
+/* Puts the files into the item, and gives {…metadata, attachments: […]}: those that are already there stay. */
 static int attach_files(struct exchange *x, struct board_ref ref, const struct form *form, const struct jv *metadata,
 			struct jv **ret, struct err *err)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A bucket for each token that was used lately: it holds as many requests as a minute allows, and fills steadily. So a
- * client may do its minute's work at once, and then goes on at the rate that it was given.
+ * client may do its minute's work at once, and then continues at the rate that it was given.
  */
 #include "server/gate.h"
 

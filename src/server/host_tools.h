@@ -2,7 +2,7 @@
 /*
  * Tools of a client: it names them with a message, and answers their calls while the turn runs. A call waits on the
  * turn's thread until its answer comes, so nothing of it survives the process: a call that was cut off has an unknown
- * outcome, as every effect outside of the workspace has.
+ * outcome, as every effect outside the workspace has.
  */
 #ifndef STEAD_SERVER_HOST_TOOLS_H
 #define STEAD_SERVER_HOST_TOOLS_H

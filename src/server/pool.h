@@ -16,7 +16,7 @@ struct pool;
 struct pool *pool_new(unsigned threads_max, size_t queue_max);
 /* Ends after everything that was added has run. */
 void pool_destroy(struct pool *pool);
-/* False: too much is waiting, or no thread can be had. */
+/* False: too much is waiting, or no thread is available. */
 bool pool_add(struct pool *pool, uint64_t owner, void (*run)(void *arg), void *arg);
 size_t pool_waiting(struct pool *pool);
 

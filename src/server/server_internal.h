@@ -258,11 +258,12 @@ struct turns *turns_new(void);
 /* Cancels those that run, and waits until none does. What they did is in their logs. */
 void turns_end(struct turns *turns);
 void turns_destroy(struct turns *turns);
-/* Cancels the turn of a session, and waits for its end until then (real time). False: none runs in this process. */
+/* Cancels the turn of a session, and waits until it ends, at most until then (real time). False: none runs in this
+ * process. */
 bool turns_cancel(struct turns *turns, const struct tenant *tenant, struct str session, int64_t until_ns);
 /* The session that the target names, of the agent that the query names. */
 int exchange_session(struct exchange *x, struct session_ref *ret, struct err *err);
-/* Ends a turn of the session, whichever server runs it, and waits for its end. *ret_ran: there was one. */
+/* Ends a turn of the session, whichever server runs it, and waits until it has ended. *ret_ran: there was one. */
 int exchange_stop_turn(struct exchange *x, struct str session, bool *ret_ran, struct err *err);
 /* True when a turn of the session runs in this process. */
 bool turns_has(struct turns *turns, const struct tenant *tenant, struct str session);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Conversations over HTTP. A turn may take minutes and waits most of the time, so it has a thread of its own and no
- * worker; the request is parked, or answered with a stream. A client that goes away ends only its stream: the turn goes
- * on, and its answer is in the session. A client chooses neither the model nor its address: those are agent.yaml's,
- * since they decide where keys and conversations are sent. A replay (replays.c) runs the same way; nobody but its
- * client has any use for it, so it ends with the client.
+ * worker; the request is parked, or answered with a stream. A client that goes away ends only its stream: the turn
+ * continues, and its answer is in the session. A client chooses neither the model nor its address: those are
+ * agent.yaml's, since they decide where keys and conversations are sent. A replay (replays.c) runs the same way; nobody
+ * but its client has any use for it, so it ends with the client.
  */
 #include "home/sessions/sessions.h"
 #include "agent/agent.h"
@@ -416,7 +416,7 @@ static bool start_thread(struct web_turn *t, void *(*run)(void *arg))
 
 static void ignore_gone(void *arg)
 {
-	(void)arg; /* the turn goes on */
+	(void)arg; /* the turn continues */
 }
 
 static struct web_turn *turn_new(struct exchange *x, struct str session, struct str text)

@@ -345,7 +345,7 @@ static void make_old(struct tenants *t, struct house *house)
 	}
 }
 
-/* False: with these settings nobody could work, so those who do go on with the old ones. */
+/* False: with these settings nobody could work, so those who do continue with the old ones. */
 static bool can_open(struct tenants *t, struct house *house)
 {
 	struct workspace *ws;

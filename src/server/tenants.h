@@ -30,7 +30,7 @@ struct tenant {
 struct tenants *tenants_new(const struct workspace_opts *like, const struct toolset_choice *choice);
 /* When nobody has a tenant any longer. */
 void tenants_destroy(struct tenants *tenants);
-/* One that is open already, or NULL: never waits. */
+/* One that is already open, or NULL: never waits. */
 struct tenant *tenants_find(struct tenants *tenants, struct str name, struct str user);
 /* Opens it when it is not. */
 int tenants_get(struct tenants *tenants, struct str name, struct str user, struct tenant **ret, struct err *err);

@@ -350,7 +350,7 @@ static int read_listed(struct reading *rd, struct survey *sv, struct err *err)
 		}
 	}
 	if (r == -ERR_NOT_FOUND && rd->page->count)
-		r = 0; /* the next reading goes on there */
+		r = 0; /* the next reading continues there */
 	if (r == 0)
 		gather(rd->s, rd->ctx, rd->journal, rd->page->entries, rd->page->count, sv);
 	return r;

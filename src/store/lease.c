@@ -5,9 +5,9 @@
  * would otherwise be invisible, and a contender would take a lease that is alive. It also tells whose a write was when
  * its answer got lost.
  *
- * A released lease keeps its file with no holder in it: the fence must go on from there. Only lease_drop() removes it.
- * A file that cannot be read as
- * a lease is an error and never taken for a free one, unless it is empty or has nothing but zeros.
+ * A released lease keeps its file with no holder in it: the fence must continue from there. Only lease_drop() removes
+ * it. A file that cannot be read as a lease is an error and never taken for a free one, unless it is empty or has
+ * nothing but zeros.
  *
  * CLOCK_BOOTTIME and not CLOCK_MONOTONIC: a laptop that slept for an hour must not believe that its minute is not over.
  */

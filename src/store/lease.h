@@ -41,7 +41,7 @@ struct lease_want {
 	int64_t ttl_ns;            /* LEASE_TTL_MIN_NS … LEASE_TTL_MAX_NS */
 	int64_t wait_ns;           /* how long to wait for it; 0: look once */
 	struct lease_watch *watch; /* NULL: this call's own */
-	const struct lease_clock *clock; /* NULL: the machine's, which goes on while it sleeps */
+	const struct lease_clock *clock; /* NULL: the machine's, which continues while it sleeps */
 };
 
 struct lease_info {

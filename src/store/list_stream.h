@@ -70,7 +70,7 @@ static inline bool page_builder_full(const struct page_builder *b)
 void page_builder_add(struct page_builder *b, const struct store_entry *entry);
 /* Drops the one too many and sets the cursor. */
 void page_builder_finish(struct page_builder *b, struct store_page *ret_page);
-/* The cursor that goes on after an entry. */
+/* The cursor that continues after an entry. */
 struct str list_cursor(struct arena *arena, const struct store_entry *entry);
 
 #endif

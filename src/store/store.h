@@ -168,7 +168,7 @@ struct scan_req {
 	/* Both may be NULL (all). Called on one thread at a time, before anything is opened. */
 	bool (*want_dir)(void *arg, struct str path);
 	bool (*want_file)(void *arg, struct str path);
-	/* Called at least once for every file that was wanted. 0: go on, SCAN_SKIP_FILE, or an error that ends the
+	/* Called at least once for every file that was wanted. 0: continue, SCAN_SKIP_FILE, or an error that ends the
 	 * scan. */
 	int (*visit)(void *arg, const struct scan_item *item, struct err *err);
 	void *arg;
@@ -348,7 +348,7 @@ int store_scan(struct store *s, struct ctx *ctx, struct wpath path, const struct
    goes is a group of its own. The error is about one of the items, and has its operation and path before it. */
 int store_group(struct store *s, struct ctx *ctx, struct store_group *group, struct err *err);
 
-/* Read, change, write on condition; repeated when another writer came in between. `before` has ptr NULL when there is
+/* Read, change, write conditionally; repeated if another writer was first. `before` has ptr NULL when there is
    no such file (only with `create`; else that is ERR_NOT_FOUND). `change` may be called several times; it sets
    *ret_after, and leaves `ptr` NULL to change nothing. *ret_stat is the final state (kind 0: nothing). */
 typedef int (*store_change_fn)(void *arg, struct arena *arena, struct str before, struct str *ret_after,

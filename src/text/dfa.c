@@ -493,8 +493,8 @@ static bool cache_full(const struct dfa *d)
 	return (size_t)d->count * d->nfa->classes * sizeof(*d->rows) + d->pool_len * sizeof(*d->pool) > CACHE_BYTES;
 }
 
-/* The row to go on with after an unknown transition. When there is no room, all other states are dropped; the one that
-   is needed now is rebuilt from its places. */
+/* The row to continue with after an unknown transition. When there is no room, all other states are dropped; the one
+   that is needed now is rebuilt from its places. */
 static uint32_t learn(struct dfa *d, uint32_t row, unsigned class)
 {
 	uint32_t k = d->nfa->classes, to = make(d, row / k, class);

@@ -94,7 +94,7 @@ static struct str concat(struct arena *arena, struct str a, struct str b, struct
 	return str_n(p, a.len + b.len + c.len);
 }
 
-/* Expands the first group of braces at or after `from` and goes on with each outcome. A pattern of N bytes nests at
+/* Expands the first group of braces at or after `from` and continues with each outcome. A pattern of N bytes nests at
    most N/2 deep, and each level here has taken one group away. The work is bounded by `bytes`, which counts every
    text that was made. */
 static int expand(struct expansion *x, struct str s, size_t from, struct err *err)

@@ -31,7 +31,7 @@ void searcher_destroy(struct searcher *searcher);
 /* Sets the text: whole lines, but the last needs no end. It must stay until the last searcher_next(). */
 void searcher_begin(struct searcher *searcher, struct str text);
 /* The next matching line: 1 and its bytes (without the end) and where the next line starts; 0: there is none; else
-   -kind: the pattern took too much work. `from` is the start of a line; give *ret_next back to go on. */
+   -kind: the pattern took too much work. `from` is the start of a line; give *ret_next back to continue. */
 int searcher_next(struct searcher *searcher, size_t from, struct str *ret_line, size_t *ret_next, struct err *err);
 
 /* For one short text that is not cut into lines, such as a string that a schema describes: `^` and `$` are the ends of

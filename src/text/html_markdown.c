@@ -463,7 +463,7 @@ static void table_tag(struct writer *w, const struct html_token *t)
 		return;
 	}
 	if (w->tables != 1) {
-		w->blank = true; /* outside of a table, or in one inside another: words */
+		w->blank = true; /* outside a table, or in one inside another: words */
 		return;
 	}
 	if (t->name[1] == 'r')

@@ -241,7 +241,7 @@ static size_t unicode_run(struct pass *p, size_t at, enum unicode_class class)
 	return i;
 }
 
-/* True when a plain word goes on as a word of another kind: "naïve" begins with "na". */
+/* True when a plain word continues as a word of another kind: "naïve" begins with "na". */
 static bool goes_on(struct str s, size_t i)
 {
 	size_t len;

@@ -19,7 +19,7 @@ typedef void (*search_emit)(void *arg, const struct search_doc *doc);
 
 /* Of a file that grows at its end. */
 enum search_line {
-	SEARCH_WITHIN, /* it goes on with what is before it */
+	SEARCH_WITHIN, /* it continues with what is before it */
 	SEARCH_BEGINS, /* a part of the file may begin with it */
 	SEARCH_HEAD,   /* the first line, which is needed to understand any other */
 };

@@ -24,8 +24,8 @@ enum {
 	TOOL_BASIC = 128,       /* a client of a workspace gets it by default */
 	TOOL_BASIC_FILES = 256, /* a client of a directory of the person's own (--files) gets it by default */
 	TOOL_NEEDS_HOME = 512,  /* cannot work on a directory of the person's own, and is not offered there */
-	TOOL_RUNS = 2048,       /* runs a program, which acts outside of the workspace where the sandbox lets it */
-	TOOL_STAYS = 4096,      /* what it starts goes on after the call, and ends with the process */
+	TOOL_RUNS = 2048,       /* runs a program, which acts outside the workspace where the sandbox lets it */
+	TOOL_STAYS = 4096,      /* what it starts continues after the call, and ends with the process */
 	TOOL_FIRST = 1024,      /* used in nearly every turn: clients that load tools when needed load it at once */
 };
 

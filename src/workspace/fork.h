@@ -37,7 +37,7 @@ struct merge_req {
    nothing is merged unless `partial`; a path that is not settled is looked at again by the next merge.
    {"fork","merged":[{"path","how":"taken|merged|removed|kept"}], "conflicts":[{"path","why","base","ours","theirs"
    (each {"workspace","revision"} or null: it was not there), "text" (text files: the whole file with markers)}],
-   "unchanged":n, "left":n (changed, but outside of the root or not for tools), "revision" (of the parent), "call" (for
+   "unchanged":n, "left":n (changed, but outside the root or not for tools), "revision" (of the parent), "call" (for
    undo), "applied":bool} ERR_CONFLICT when there are conflicts and neither dry_run nor partial (ret is written then
    too). */
 int fork_merge(struct workspace *ws, struct ctx *ctx, const struct merge_req *req, struct jv **ret, struct err *err);

@@ -343,7 +343,7 @@ bool own_dir_drop(struct arena *arena, struct str root, struct wpath path, uint6
 	return gone;
 }
 
-/* Moves the links of `name` in `dir` to `new_name` in `to`, and makes its directories there. What is there already
+/* Moves the links of `name` in `dir` to `new_name` in `to`, and makes its directories there. What is already there
    stays as it is. `name` goes if nothing else is in it. */
 static void follow(int dir, const char *name, int to, const char *new_name, unsigned depth)
 {

@@ -11,7 +11,7 @@
 
 /* The path as the log has it. */
 struct wpath past_logged(struct workspace *ws, struct ctx *ctx, struct wpath path);
-/* The path as tools have it; false for what is outside of the tool root or hidden from tools. */
+/* The path as tools have it; false for what is outside the tool root or hidden from tools. */
 bool past_shown(struct workspace *ws, struct wpath logged, struct wpath *ret);
 /* ERR_DENIED for what is hidden. */
 int past_visible(struct workspace *ws, struct wpath path, struct err *err);

@@ -21,7 +21,7 @@ void workspace_temp_end(const char *dir);
 /* The stores of workspaces, for callers that open several of them. All borrowed. */
 struct workspace_stores {
 	struct store *base, *log_base; /* log_base: the same place as a store that syncs; NULL: base */
-	struct str known;              /* a workspace whose revisions are open already; empty: none */
+	struct str known;              /* a workspace whose revisions are already open; empty: none */
 	struct store *known_revisions;
 	struct store *known_own; /* the revisions of the directory of the person's own that it works in; NULL: none */
 	struct str known_dir;    /* that directory */

@@ -48,7 +48,7 @@ static struct str url_of(struct arena *arena, const char *kind, struct proxy **r
 	return arena_str(arena, str_of(files));
 }
 
-/* A thread of the process may go on until another one of it has been scheduled and has taken the signal. */
+/* A thread of the process may continue until another one of it has been scheduled and has taken the signal. */
 static void wait_until_stopped(int pid)
 {
 	char path[40], state = 0;

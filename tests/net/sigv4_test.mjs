@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Our signer compared with the one of the AWS SDK for JavaScript, over made-up requests. Every header and query must be the
+// Our signer compared with the AWS SDK's for JavaScript, over made-up requests. Every header and query must be the
 // same to the byte.
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";

@@ -314,7 +314,7 @@ __attribute__((unused)) static const struct jv *json_of(struct site *s, struct r
 				  STR_ARG(str_first(reply_.body, 300)));                                               \
 	} while (0)
 
-/* A file outside of the store, or one that the server has not read yet. */
+/* A file outside the store, or one that the server has not read yet. */
 __attribute__((unused)) static void write_host_file(const char *path, struct str text)
 {
 	FILE *f = fopen(path, "we");

@@ -120,7 +120,7 @@ async function boardsAreShared(site) {
 	for (const part of ["section 0", "section 1", "section 2", "completed"]) check(journal.split(part).length === 2, `"${part}" is not in the journal once: ${journal}`);
 }
 
-/** A replica dies while it writes: what was acknowledged is there, the rest is whole or absent, and work goes on. */
+/** A replica dies while it writes: what was acknowledged is there, the rest is whole or absent, and work continues. */
 async function oneIsKilledWhileWriting(site) {
 	const text = (i) => `file ${i} `.repeat(2000), acknowledged = new Set(), victim = site.replicas[1];
 	let next = 0;

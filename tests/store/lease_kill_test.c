@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Holders as processes of their own: killed, they are followed; paused beyond their time, they find out when they go
- * on. On disk, and on the server's store that the environment names.
+ * Holders as processes of their own: killed, they are followed; paused beyond their time, they find out when they
+ * continue. On disk, and on the server's store that the environment names.
  */
 #include <signal.h>
 #include <sys/prctl.h>

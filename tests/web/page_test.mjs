@@ -382,7 +382,7 @@ await test("a task is moved by choosing a column, as on a phone, where nothing c
 await test("what was typed into a dialog is not lost when a selection ends outside of it", async () => {
 	const page = await openPage(at("tasks"));
 	await page.getByRole("button", { name: "Task", exact: true }).click();
-	const text = page.getByLabel("What is to be done"), dialog = page.locator("dialog.dialog");
+	const text = page.getByLabel("What to do"), dialog = page.locator("dialog.dialog");
 	await text.fill("Write to the port");
 	const box = await text.boundingBox(), outer = await dialog.boundingBox();
 	await page.mouse.move(box.x + 60, box.y + 20);
@@ -448,7 +448,7 @@ await test("an item of a board is moved, answered and completed only when its ch
 	await page.keyboard.press("Escape");
 	const complete = async () => {
 		await page.getByRole("button", { name: "Complete…" }).click();
-		await page.getByLabel("What came of it").fill("It costs between one and two million, with reasons.");
+		await page.getByLabel("What was achieved").fill("It costs between one and two million, with reasons.");
 		await page.getByRole("button", { name: "Check and complete" }).click();
 	};
 	await complete();
@@ -614,7 +614,7 @@ await test("a conflict of a fork is settled side by side and merged", async () =
 	await page.getByText("both changed the same lines").waitFor();
 	await page.getByRole("button", { name: "Keep sample-short" }).click();
 	await page.getByRole("button", { name: "Use this" }).click();
-	await page.getByText("Everything in it is merged already.").waitFor();
+	await page.getByText("Everything in it is already merged.").waitFor();
 	check(read("report/draft.md").includes("2. Two streets away it was fine.") && read("report/letter.md").includes("council"), "both files are merged");
 	return page;
 });

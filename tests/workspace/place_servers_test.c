@@ -228,7 +228,7 @@ TEST(several_replicas_with_local_state_are_refused_at_start)
 	host_write(s.dir, "stead.yaml",
 		   arena_printf(s.arena, "store: \"%s\"\nstate: disk:./state\nreplicas: 2\n", url).ptr);
 	CHECK_ERR(workspace_open(&opts, &ws, &s.err), s.err, ERR_INVALID);
-	CHECK_HAS(str_of(s.err.msg), STR("set \"state:\" to a store that all reach"));
+	CHECK_HAS(str_of(s.err.msg), STR("set \"state:\" to a store that all can reach"));
 }
 
 /* --- two replicas --- */

@@ -72,14 +72,14 @@ function TokenForm() {
 		<main class="token-page">
 			<form class="card stack" onSubmit={submit}>
 				<h1>Sign in to Stead</h1>
-				<p>This server wants a token. Whoever runs it makes one with:</p>
+				<p>This server requires a token. Whoever runs it creates one with:</p>
 				<pre><code>stead token create NAME</code></pre>
 				<label class="field">
 					<span>Token</span>
 					<input name="token" type="password" required autofocus autocomplete="off" spellcheck={false} />
 				</label>
 				{tokenWanted.value && <p class="error-text" role="alert">{sentence(tokenWanted.value)}</p>}
-				<p class="hint">It is kept in this tab only, and forgotten when you close it.</p>
+				<p class="hint">It is kept only in this tab, and forgotten when you close it.</p>
 				<Button kind="main" type="submit">Sign in</Button>
 			</form>
 		</main>
@@ -200,7 +200,7 @@ export function App() {
 	if (!workspaces.value)
 		return loadError.value ? <main class="token-page"><Empty icon="alert" title="The server does not answer" text={loadError.value.message} action={<Button onClick={() => void attempt(loadWorkspaces)}>Try again</Button>} /></main> : null;
 	if (name && unknown)
-		return <main class="token-page"><Empty icon="home" title={`There is no workspace “${name}”`} text="It may have another name, or this token is not for it." action={<a class="button main" href="#/">All workspaces</a>} /></main>;
+		return <main class="token-page"><Empty icon="home" title={`There is no workspace “${name}”`} text="It may have another name, or this token does not include it." action={<a class="button main" href="#/">All workspaces</a>} /></main>;
 	if (!name) return <><Workspaces /><Toasts /></>;
 	return (
 		<div class="frame">

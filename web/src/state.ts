@@ -257,7 +257,7 @@ effect(() => {
 		} catch (error) {
 			const status = error instanceof SteadError ? error.status : 0;
 			/* Its history was shortened, or it was replaced by an older copy. */
-			if (wasLive && (status === 404 || status === 410)) failed(new Error("What changed in the meantime is no longer known. Load the page again to see what is there now."));
+			if (wasLive && (status === 404 || status === 410)) failed(new Error("What changed in the meantime is no longer known. Reload the page to see the current state."));
 			else if (status !== 404 && status !== 401) console.error(error);
 		}
 	})();

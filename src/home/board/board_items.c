@@ -320,7 +320,7 @@ int board_item_archive(struct workspace *ws, struct ctx *ctx, struct board_ref r
 	return 0;
 }
 
-/* Writes the files of the item as they were; those that are there already stay. */
+/* Writes the files of the item as they were; those that are already there stay. */
 static int bring_back(struct workspace *ws, struct ctx *ctx, struct wpath dir, uint64_t number, struct err *err)
 {
 	struct store_list_req req = {.recursive = true, .limit = STORE_PAGE_MAX};

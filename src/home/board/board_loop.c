@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The end of a run. An agent that stops must leave an item in a state that somebody else goes on with: a lane has ended
- * its assignment and written to the journal; the coordinator has resolved what people said, has a brief that lanes can
- * work by, and has either given the work to somebody or ended it. What is missing is named, so that the agent can do it
- * and stop then.
+ * The end of a run. An agent that stops must leave an item in a state that somebody else continues with: a lane has
+ * ended its assignment and written to the journal; the coordinator has resolved what people said, has a brief that
+ * lanes can work by, and has either given the work to somebody or ended it. What is missing is named, so that the agent
+ * can do it and stop then.
  */
 #include "home/board/board_internal.h"
 #include "text/diff.h"

@@ -199,7 +199,7 @@ static const struct tool tools[] = {
 	 .args =
 		"channel: outside a chat: which one, as \"telegram:-100\"\n"
 		"limit int>=1<=100: number of messages (default 50)\n"
-		"before: from an earlier result: go on with older messages\n"
+		"before: from an earlier result: continue with older messages\n"
 		"keyword: only messages with this text\n"
 		"user: only of this name or number\n"
 		"include_bots bool: with your own messages",

@@ -24,8 +24,8 @@ int inbox_put(struct workspace *ws, struct ctx *ctx, const struct inbox_item *it
 /* What a file of the inbox says. ERR_INVALID; its strings are those of the file. */
 int inbox_parse(struct arena *arena, struct str bytes, struct inbox_item *ret, struct err *err);
 /* Calls `take` for each, in order, and removes those for which it returns true; one that was taken before is removed
-   without a call. A file that cannot be read as one is moved to channels/damaged/ and is the error; the next call goes
-   on after it. */
+   without a call. A file that cannot be read as one is moved to channels/damaged/ and is the error; the next call
+   continues after it. */
 int inbox_each(struct workspace *ws, struct ctx *ctx, bool (*take)(void *arg, const struct inbox_item *item), void *arg,
 	       struct err *err);
 /* Moves a file that cannot be read as a message to channels/damaged/, so that those after it are not held up. *err,

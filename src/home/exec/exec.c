@@ -169,7 +169,7 @@ int exec_run(struct workspace *ws, struct ctx *caller, const struct sandbox_job 
 						      .exclude = job->files.exclude,
 						      .read_only = job->files.read_only,
 						      .deletions_max = job->files.deletions_max};
-	/* What is in no directory is shown at one revision, while others go on changing it. */
+	/* What is in no directory is shown at one revision, while others keep changing it. */
 	if (r == 0 && !pinned.files.dir && pinned.files.revisions && pinned.files.store == workspace_files(ws)) {
 		r = revisions_head(job->files.revisions, ctx, &pinned.files.head, err);
 		if (r == 0)

@@ -12,7 +12,7 @@
 
 /* The one that waits, if it was made for jobs like this one; the caller's from now on. NULL: there is none. */
 struct sandbox_spare *exec_spare_take(struct workspace *ws, struct ctx *ctx, const struct sandbox_job *job);
-/* After the job has run: ends what was taken (or NULL), and has another one made if such jobs go on coming. */
+/* After the job has run: ends what was taken (or NULL), and has another one made if such jobs keep coming. */
 void exec_spare_give(struct workspace *ws, struct ctx *ctx, const struct sandbox_job *job, struct sandbox_spare *spare);
 
 #endif

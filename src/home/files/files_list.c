@@ -103,7 +103,7 @@ static bool cursor_in(const struct walk *w, struct arena *arena, struct wpath di
 }
 
 /* What comes after the cursor in the entry that it is below. Whether there is still such a directory or not, the walk
-   goes on after it. */
+   continues after it. */
 static int walk_cursor(struct walk *w, struct ctx *ctx, struct str cursor, const struct level *at, struct err *err)
 {
 	struct err ignored;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * read_file, file_info, exists: looking at one file. A read is by lines (for text) or by bytes (for anything, and for
- * what a cut line left over); either says how much there is in all and where to go on. Whether a file is text is
+ * what a cut line left over); either says how much there is in all and where to continue. Whether a file is text is
  * decided by its bytes, never by its name, and binary bytes reach a model only as base64 that it asked for.
  */
 #include <errno.h>
@@ -185,7 +185,7 @@ static int read_lines(struct call *call, const struct jv *args, struct wpath pat
 		jv_set_int(arena, ret->value, "next_offset", (int64_t)(req.offset + page.lines + 1));
 	if (page.cut_count)
 		add_cuts(arena, ret->value, &page);
-	/* nothing to add: the text is the bytes that are there already */
+	/* nothing to add: the text is the bytes that are already there */
 	if (page.content.len && !jv_get(ret->value, "next_offset"))
 		ret->text = page.content;
 	return 0;

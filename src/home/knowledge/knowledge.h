@@ -14,7 +14,7 @@
 #include "workspace/workspace.h"
 
 /* {entry?, files: [{path, size, title?}], more, next?}, by path; paths begin below knowledge/. `under` (may be empty)
-   is a directory there, `after` the path to go on behind, `limit` 0: 200, at most KNOWLEDGE_LIST_MAX. */
+   is a directory there, `after` the path to continue after, `limit` 0: 200, at most KNOWLEDGE_LIST_MAX. */
 struct knowledge_query {
 	struct str under, after;
 	size_t limit;

@@ -180,7 +180,7 @@ static bool is_fence(struct str line)
 	return str_starts(line, STR("```")) || str_starts(line, STR("~~~"));
 }
 
-/* True for a line that goes on with the bullet before it. */
+/* True for a line that continues with the bullet before it. */
 static bool goes_on(struct str line)
 {
 	if (!str_trim(line).len)

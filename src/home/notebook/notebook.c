@@ -9,7 +9,7 @@
  * cannot be read, or is from before the machine's last start (a power cut may have taken it back), the next number is
  * one more than the highest among the names of the files.
  *
- * A change of a note is read, change, write on condition of the version that was read; again if it was overtaken.
+ * A change to a note is read, change, write if the version is unchanged; again if another writer was first.
  */
 #include <time.h>
 

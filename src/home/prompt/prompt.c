@@ -34,7 +34,7 @@ struct prompt_kept {
 	pthread_mutex_t lock;
 	struct prompt_watch *watch;
 	bool watch_tried;
-	bool is_unwatched; /* it has files in several stores, or outside of it: they are found at each turn */
+	bool is_unwatched; /* it has files in several stores, or outside it: they are found at each turn */
 	struct prompt_files files;
 	char *found_for; /* the key of the slot that `files` were found for; NULL: find all of them */
 	uint64_t round;  /* goes up when something may have changed */

@@ -5,7 +5,8 @@
  * or a second process never runs one again.
  *
  * A process that dies leaves `running` behind. Its run is a session with a name made from schedule and due time, and
- * the agent's steps are durable, so whoever sees that the lease of the run is free goes on with it under the same name.
+ * the agent's steps are durable, so whoever sees that the lease of the run is free continues with it under the same
+ * name.
  */
 #include "home/schedules/schedules.h"
 

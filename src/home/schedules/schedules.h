@@ -3,7 +3,7 @@
  * Schedules: prompts that the agent gets at set times. People declare them as crons/<name>.yaml; agents add their own,
  * once or at an interval, in dynamic_crons.json. Times of day are in the workspace's zone.
  *
- * What has run is in schedules/<id>.json, one small file for each schedule, changed on condition only: whoever writes
+ * What has run is in schedules/<id>.json, one small file for each schedule, changed only conditionally: whoever writes
  * a due time into it first has claimed it. So a due time is run by one process, whatever the number of processes and
  * machines. schedules/log.jsonl has a line for each due time, for people. Instants are seconds since 1970.
  */

@@ -90,7 +90,7 @@ bool embedder_is_left_alone(struct embedder *e)
 	return alone;
 }
 
-/* Of many that find it due only one asks: the others go on without until it has answered. */
+/* Of many that find it due only one asks: the others continue without until it has answered. */
 static int may_ask(struct embedder *e, struct err *err)
 {
 	int64_t now = clock_monotonic_ns();

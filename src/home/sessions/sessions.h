@@ -50,8 +50,8 @@ struct session_page {
 int session_history(struct workspace *ws, struct ctx *ctx, struct session_ref ref, uint64_t before, size_t count,
 		    bool messages, struct session_page *ret, struct err *err);
 
-/* What a conversation goes on from: the entries from its last compaction on, and before them those that it keeps (from
-   the one whose id is its "first_kept"); all of them when there is none. Nothing when there is no such session.
+/* What a conversation continues from: the entries from its last compaction on, and before them those that it keeps
+   (from the one whose id is its "first_kept"); all of them when there is none. Nothing when there is no such session.
    ERR_TOO_LARGE: there are more than `most`. */
 int session_recent(struct workspace *ws, struct ctx *ctx, struct session_ref ref, size_t most, struct jv **ret_entries,
 		   struct err *err);

@@ -49,7 +49,7 @@ static bool is_at_home(const struct skill *skill)
 	return str_eq(wpath_name(skill->dir), skill->name);
 }
 
-/* Layers come from the lowest up: what is there already is replaced. Of two in the same layer, the one in the directory
+/* Layers come from the lowest up: what is already there is replaced. Of two in the same layer, the one in the directory
    of its name counts, or else the first. */
 static void put(struct gather *g, const struct layer *layer, struct skill *skill)
 {

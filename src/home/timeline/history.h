@@ -21,7 +21,7 @@ struct history_req {
 };
 /* {"head", "revisions":
    [{"revision","path","operation","actor":{…},"time","before":{…}|null,"after":{…}|null,"from"?,"to"?}],"more","next"?}:
-   newest first; `next` is the `until` (oldest first: the `since`) to go on with. Records outside changes of what it
+   newest first; `next` is the `until` (oldest first: the `since`) to continue with. Records outside changes of what it
    looks at first. */
 int history_list(struct workspace *ws, struct ctx *ctx, const struct history_req *req, struct jv **ret,
 		 struct err *err);
@@ -31,7 +31,7 @@ int history_list(struct workspace *ws, struct ctx *ctx, const struct history_req
 int history_diff(struct workspace *ws, struct ctx *ctx, struct wpath path, uint64_t from, uint64_t to, struct jv **ret,
 		 struct err *err);
 
-/* The same without a bound, one file at a time: `file` is good during the call only. `each` returns 0 to go on, 1 to
+/* The same without a bound, one file at a time: `file` is good during the call only. `each` returns 0 to continue, 1 to
    end, or an error. */
 typedef int (*history_diff_fn)(void *arg, const struct jv *file, struct err *err);
 int history_diff_each(struct workspace *ws, struct ctx *ctx, struct wpath path, uint64_t from, uint64_t to,
@@ -60,7 +60,7 @@ struct undo_req {
 /* Takes back the chosen changes. What was changed by others since is a conflict: reported with the difference, and then
    nothing at all is changed. What another program did is nobody's call: it is never taken back, only in the way.
    Undone again and again it goes further back; the call ids of the changes that it makes say what was taken back.
-   Only the last call and a call by its id include files outside of the tool root.
+   Only the last call and a call by its id include files outside the tool root.
    {"undone":[numbers],"changes","files":[{"path","to","how":"restored|removed|unchanged"}],"counts":{"restored",
    "removed","unchanged"},"total","conflicts":[{"path","revision","diff"?}],"redo","dry_run"}; ERR_CONFLICT when there
    are conflicts and it is not a dry run (ret is written then too). The lists are bounded; `changes`, `counts` and

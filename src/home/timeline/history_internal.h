@@ -7,8 +7,9 @@
 #include "revisions/revisions.h"
 #include "store/stores.h"
 
-/* Calls `each` for the revisions of the query, page by page: `r` is good during the call only. It returns 0 to go on,
-   PAST_ENOUGH to end, or an error. The query's limit is what the caller is likely to look at; 0: it is not known. */
+/* Calls `each` for the revisions of the query, page by page: `r` is good during the call only. It returns 0 to
+   continue, PAST_ENOUGH to end, or an error. The query's limit is what the caller is likely to look at; 0: it is not
+   known. */
 #define PAST_ENOUGH 1
 typedef int (*past_fn)(void *arg, const struct revision *r, struct err *err);
 int past_each(struct workspace *ws, struct ctx *ctx, struct rev_query query, past_fn each, void *arg, struct err *err);
@@ -93,8 +94,8 @@ struct undo_walk undo_walk_new(struct arena *arena, bool redo);
 /* The call of this revision counts as taken back. */
 void undo_walk_skip(struct undo_walk *walk, uint64_t number);
 enum undo_met { UNDO_PASS, UNDO_CHANGE, UNDO_UNDO };
-/* UNDO_PASS: go on with the next older one. UNDO_CHANGE: a change that is in effect; when redoing, that ends the chain.
-   UNDO_UNDO: when redoing, the undo that is to be taken back. */
+/* UNDO_PASS: continue with the next older one. UNDO_CHANGE: a change that is in effect; when redoing, that ends the
+   chain. UNDO_UNDO: when redoing, the undo that is to be taken back. */
 enum undo_met undo_walk_meet(struct undo_walk *walk, const struct revision *r);
 
 #endif

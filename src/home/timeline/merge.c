@@ -12,7 +12,7 @@
  *
  * fork.json gets the intent (up to which revision, by which call) before the first change and the end after the last. A
  * merge that was cut off is taken up by the next: a path that the call did change in the parent's log is merged, the
- * others are not. What a merge leaves (conflicts, paths outside of the tool root) stays in `pending` with the revision
+ * others are not. What a merge leaves (conflicts, paths outside the tool root) stays in `pending` with the revision
  * that is its base.
  */
 #include "text/merge.h"

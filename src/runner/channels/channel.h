@@ -76,7 +76,7 @@ struct channel {
 /* Opens one channel of agent.yaml and begins to listen. `ws` and `events` must outlive it. */
 int channel_open(struct workspace *ws, const struct jv *config, const struct channel_events *events,
 		 struct channel **ret, struct err *err);
-/* The channels of agent.yaml: `channels`, or the one of `channel`. NULL after the last. */
+/* The channels of agent.yaml: `channels`, or the one in `channel`. NULL after the last. */
 const struct jv *channel_config(struct workspace *ws, size_t index);
 /* Its name, or its type. */
 struct str channel_config_name(const struct jv *config);

@@ -25,7 +25,7 @@
 #define BASE_URL     "https://api.telegram.org"
 #define POLL_SECONDS 25
 #define AGAIN_MS     5000 /* after a poll that failed */
-#define OFFSET_DAYS  6    /* for which the service surely goes on counting its updates */
+#define OFFSET_DAYS  6    /* for which the service surely keeps counting its updates */
 #define TYPING_NS    (2 * NS_PER_S)
 #define LINE_MAX     ((size_t)500) /* of a message that is kept for a mention */
 

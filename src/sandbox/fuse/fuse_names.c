@@ -122,7 +122,7 @@ void op_rmdir(struct worker *w, const struct fuse_in_header *in, const void *arg
 
 /* --- removing --- */
 
-/* Who has the file open goes on reading and writing it, without a name. */
+/* Who has the file open continues reading and writing it, without a name. */
 static int hold_bytes(struct worker *w, struct node *n)
 {
 	int code = 0;

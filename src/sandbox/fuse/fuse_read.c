@@ -224,7 +224,7 @@ static ssize_t take_ahead(struct fuse_view *v, struct node *n, uint64_t offset, 
 	return (ssize_t)give;
 }
 
-/* How much to ask for: more each time, while reading goes on where it stopped. */
+/* How much to ask for: more each time, while reading continues where it stopped. */
 static size_t window_of(struct fuse_view *v, struct node *n, uint64_t offset, size_t len)
 {
 	bool follows = offset && offset == n->ahead_at + n->ahead_window;

@@ -406,7 +406,7 @@ static void begin_level(struct run *run, struct place *at)
 
 static int list_tree(struct run *run, struct wpath top, struct err *err);
 
-/* A page of one level. A directory that is wanted is listed by itself, and the list goes on recursively after it, for
+/* A page of one level. A directory that is wanted is listed by itself, and the list continues recursively after it, for
    the next ones may be wanted too. */
 static int take_level(struct run *run, struct place *at, struct wpath top, const struct store_page *page, bool *ret_end,
 		      struct err *err)

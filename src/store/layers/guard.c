@@ -238,7 +238,7 @@ static struct str entry_key(struct arena *arena, const struct store_entry *e)
 	return e->stat.kind == STORE_DIR ? arena_printf(arena, "%.*s/", STR_ARG(e->path.s)) : e->path.s;
 }
 
-/* Where to go on after a page that ended at `last`: in a hidden directory, after all of it. */
+/* Where to continue after a page that ended at `last`: in a hidden directory, after all of it. */
 static struct str go_on_behind(const struct guard *g, struct ctx *ctx, const struct store_entry *last, struct str next)
 {
 	struct str part = matched_part(&g->hidden, last->path.s);

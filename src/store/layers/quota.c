@@ -279,7 +279,7 @@ static int over_bytes(struct quota *q, const struct claim *mine, uint64_t more, 
 static int over_files(const struct quota *q, struct err *err)
 {
 	return err_set(err, ERR_QUOTA,
-		       "%llu of %s %llu files are there already; remove files that are no longer needed, or raise "
+		       "%llu of %s %llu files are already there; remove files that are no longer needed, or raise "
 		       "the limit",
 		       (unsigned long long)q->files, whose(q), (unsigned long long)q->limits.files);
 }

@@ -527,8 +527,8 @@ TEST(a_lane_acts_as_itself_on_other_boards_too)
 					      "id"));
 	ok(&b, "item_write", "{'item':'%s','path':'artifacts/a','content':'x'}", id);
 	b.ctx.actor.session = str_of(lane);
-	no(&b, "update_item", "can only set an item to blocked", "{'item':'%s','status':'completed'," DONE ",'artifacts':['artifacts/a']}",
-	   id);
+	no(&b, "update_item", "can only set an item to blocked",
+	   "{'item':'%s','status':'completed'," DONE ",'artifacts':['artifacts/a']}", id);
 	bench_close(&b);
 }
 

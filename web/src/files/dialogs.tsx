@@ -13,7 +13,7 @@ export function FileDialogs() {
 	return (
 		<>
 			{asked?.kind === "new" && (
-				<Ask title="New file" label="Path" value={asked.dir ? asked.dir + "/" : ""} text="Directories in the path are made as needed." action="Create"
+				<Ask title="New file" label="Path" value={asked.dir ? asked.dir + "/" : ""} text="Directories in the path are created as needed." action="Create"
 					onDone={(path) => filesActions.create(path)} onClose={close} />
 			)}
 			{asked?.kind === "rename" && (

@@ -88,7 +88,7 @@ function TreePanel({ tree, selected }: { tree: Tree; selected: string }) {
 			{tree.error.value ? <Empty icon="alert" title="The files could not be listed" text={tree.error.value.message} action={<Button onClick={() => void tree.load(tree.root)}>Try again</Button>} />
 				: !tree.root.children ? <div class="pad"><Skeleton /></div>
 				: !rows.length ? (
-					<Empty icon="folder" title="No files yet" text={writable ? "Drop files here, make one, or let an agent write." : "An agent has not written anything yet."}
+					<Empty icon="folder" title="No files yet" text={writable ? "Drop files here, create one, or let an agent write." : "Agents have not written anything yet."}
 						action={writable && <><Button kind="main" icon="upload" onClick={() => filesActions.pick("")}>Upload</Button><Button icon="plus" onClick={() => filesActions.ask({ kind: "new", dir: "" })}>New file</Button></>} />
 				) : (
 					<VirtualList label="File tree" role="tree" count={rows.length} height={isNarrow.value ? 40 : 28} onKeyDown={onKeyDown} reveal={active} id="tree"

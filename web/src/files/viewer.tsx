@@ -286,7 +286,7 @@ export function FileView({ path }: { path: string }) {
 			{isNarrow.value && <a class="button quiet only-icon" href={href("files")} aria-label="Back to the files"><Icon name="back" /></a>}
 			<div class="head-text">
 				<h2 title={path}>{parentOf(path) && <span class="path">{parentOf(path)}/</span>}{baseName(path)}</h2>
-				<p class="sub">{data ? <>{size(data.size)} · <span title={fullTime(data.modified)}>changed {ago(data.modified)}</span></> : isMissing ? "not here" : "\u00a0"}</p>
+				<p class="sub">{data ? <>{size(data.size)} · <span title={fullTime(data.modified)}>changed {ago(data.modified)}</span></> : isMissing ? "missing" : "\u00a0"}</p>
 			</div>
 			<div class="head-actions">
 				{extra}
@@ -304,7 +304,7 @@ export function FileView({ path }: { path: string }) {
 		return (
 			<section class="file-pane" aria-label="File">
 				{bar(undefined)}
-				<Empty icon="trash" title="This file is not here" text="It was deleted or moved, or its address is not right. If it was here, its history shows when, and brings it back."
+				<Empty icon="trash" title="This file does not exist" text="It was deleted or moved, or the address is wrong. If it existed, its history shows when it went, and brings it back."
 					action={<a class="button main" href={href("history", path)}>Show its history</a>} />
 			</section>
 		);

@@ -58,10 +58,10 @@ export function Activity() {
 	useRefresh(load.reload, 15_000);
 	return (
 		<div class="screen">
-			<Head title="Activity" sub="What the agent does by itself, while stead up or stead serve --agents runs" />
+			<Head title="Activity" sub="What the agent does on its own, while stead up or stead serve --agents is running" />
 			<Show of={load}>
 				{({ running, next, recent, conversations, today, problems = [] }) => !running.length && !next.length && !recent.length && !problems.length ? (
-					<Empty icon="pulse" title="Nothing happens by itself here" text={<>A file in <code>crons/</code> or <code>heartbeat</code> in <code>agent.yaml</code> gives the agent work at set times.</>} />
+					<Empty icon="pulse" title="Nothing runs on its own here" text={<>A file in <code>crons/</code> or <code>heartbeat</code> in <code>agent.yaml</code> gives the agent work at set times.</>} />
 				) : (
 					<div class="activity stack">
 						<dl class="numbers">

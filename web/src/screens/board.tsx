@@ -41,8 +41,8 @@ function NewItem({ board, onDone, onClose }: { board: string; onDone: () => void
 		<Dialog title="New item" onClose={onClose}>
 			<form class="stack" onSubmit={submit}>
 				<label class="field"><span>Title</span><input name="title" required autofocus autocomplete="off" /></label>
-				<label class="field"><span>Brief: what is to be done, and what for</span><textarea name="description" rows={5} /></label>
-				<label class="field"><span>Files that must be there at the end, one per line</span><textarea name="checks" rows={2} class="short" placeholder="artifacts/report.md" /></label>
+				<label class="field"><span>Brief: what to do, and why</span><textarea name="description" rows={5} /></label>
+				<label class="field"><span>Files that must exist at the end, one per line</span><textarea name="checks" rows={2} class="short" placeholder="artifacts/report.md" /></label>
 				<div class="field"><span>Files for the agent</span><FilePicker name="files" /></div>
 				<label class="field"><span>Priority</span><select name="priority">{["neutral", "low", "high", "urgent"].map((one) => <option key={one}>{one}</option>)}</select></label>
 				<div class="row end"><Button kind="quiet" onClick={onClose}>Cancel</Button><Button kind="main" type="submit">Add</Button></div>
@@ -94,14 +94,14 @@ export function Board() {
 	const add = may("create_item") && <Button kind="main" icon="plus" onClick={() => setAdding(true)}>Item</Button>;
 	return (
 		<div class="screen full">
-			<Head title="Board" sub={<>Work for agents, with files of its own and results that are checked.{may("update_item") && <span class="by-keys"> Drag a card, or press Alt with an arrow key.</span>}</>}
+			<Head title="Board" sub={<>Work for agents, with its own files and checked results.{may("update_item") && <span class="by-keys"> Drag a card, or press Alt with an arrow key.</span>}</>}
 				actions={<>
 					{(boards.data?.length ?? 0) > 1 && <label><span class="visually-hidden">Board</span><select class="select" value={board} onChange={(event) => go(href("board", "", { board: event.currentTarget.value }))}>{boards.data?.map((one) => <option key={one.id} value={one.id}>{one.title}</option>)}</select></label>}
 					{add}
 				</>} />
 			<Show of={list}>
 				{(items) => items.length ? <Columns label="Items by status" columns={columns} onMove={may("update_item") ? move : undefined} cards={items.map((item) => cardOf(item, board))} />
-					: <Empty icon="board" title="Nothing on this board" text={<>Add an item: say what you need, and which files must be there at the end. Agents find it with <code>list_items</code>, and it is done when its checks pass.</>} action={add} />}
+					: <Empty icon="board" title="Nothing on this board" text={<>Add an item: say what you need, and which files must exist at the end. Agents find it with <code>list_items</code>, and it is done when its checks pass.</>} action={add} />}
 			</Show>
 			{adding && <NewItem board={board} onDone={list.reload} onClose={() => setAdding(false)} />}
 			{moving?.status === "completed" && <CompleteForm api={api} id={moving.id} onDone={list.reload} onClose={() => setMoving(null)} />}

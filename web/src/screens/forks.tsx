@@ -37,7 +37,7 @@ function ConflictView({ conflict, fork, onSettled }: { conflict: Conflict; fork:
 	return (
 		<section class="conflict" aria-label={`Conflict in ${conflict.path}`}>
 			<header><Icon name="alert" /><strong>{conflict.path}</strong><span class="hint">{conflict.why}</span></header>
-			{conflict.text === undefined ? <p class="hint pad">This file is not text, so it can only be taken whole from one side.</p> : (
+			{conflict.text === undefined ? <p class="hint pad">This file is not text, so you can only take one side's whole file.</p> : (
 				<>
 					<div class="conflict-heads"><span>{ws.name}</span><span>{fork}</span></div>
 					{parts.map((part, i) => {
@@ -81,7 +81,7 @@ function ForkView({ fork, onChanged }: { fork: string; onChanged: () => void }) 
 		<section class="card fork">
 			<header class="row"><Icon name="fork" /><h2>{fork}</h2><span class="spring" /><a class="button small" href={href("files", "", {}, fork)}>Open the fork</a></header>
 			<Show of={plan} lines={3}>
-				{({ merged, conflicts }) => !merged.length && !conflicts.length ? <p class="hint">Everything in it is merged already.</p> : (
+				{({ merged, conflicts }) => !merged.length && !conflicts.length ? <p class="hint">Everything in it is already merged.</p> : (
 					<>
 						{merged.length > 0 && <ul class="fork-files">{merged.map((one) => <li key={one.path}><Icon name={iconOf(one.path, "file")} /><span class="path">{one.path}</span><Badge tone={one.how === "removed" ? "red" : "green"}>{one.how === "taken" ? "from the fork" : one.how}</Badge></li>)}</ul>}
 						{conflicts.map((one) => <ConflictView key={one.path} conflict={one} fork={fork} onSettled={settle(one, conflicts.length - 1)} />)}
@@ -105,7 +105,7 @@ export function Forks() {
 	const add = may("fork") && <Button kind="main" icon="fork" onClick={() => setAsking(true)}>New fork</Button>;
 	return (
 		<div class="screen">
-			<Head title="Forks" sub="Try something in a copy that costs nothing, and merge what was good" actions={add} />
+			<Head title="Forks" sub="Try something in a copy that costs nothing, and merge what turned out well" actions={add} />
 			<Show of={list}>
 				{(all) => {
 					const own = all.find((one) => one.name === ws.name), forks = all.filter((one) => one.fork_of === ws.name);
@@ -118,7 +118,7 @@ export function Forks() {
 					);
 				}}
 			</Show>
-			{asking && <Ask title="New fork" label="Name" value={`${ws.name}-`} text="The fork is a workspace of its own: 2 to 64 lower-case letters, digits, hyphens and underscores." action="Fork" onClose={() => setAsking(false)}
+			{asking && <Ask title="New fork" label="Name" value={`${ws.name}-`} text="The fork is a workspace. Its name has 2 to 64 lower-case letters, digits, hyphens and underscores." action="Fork" onClose={() => setAsking(false)}
 				onDone={async (name) => { await ws.tool("fork", { name }); await loadWorkspaces(); list.reload(); done(`Made the fork ${name}`); }} />}
 		</div>
 	);

@@ -44,9 +44,9 @@ function Detail({ change, onDone }: { change: Change; onDone: () => void }) {
 					<p class="sub">{about.word} by {actorName(change.actor)} · {fullTime(change.time)} · revision {revision}</p>
 				</div>
 				<div class="head-actions">
-					{writable && change.after && <Button icon="history" onClick={() => run(() => restoreTo(ws, path, revision, `Restored ${baseName(path)} as of revision ${revision}`))} title="Make the file what it was right after this change">Restore this version</Button>}
+					{writable && change.after && <Button icon="history" onClick={() => run(() => restoreTo(ws, path, revision, `Restored ${baseName(path)} as of revision ${revision}`))} title="Return the file to its state right after this change">Restore this version</Button>}
 					{writable && !change.after && <Button icon="history" kind="main" onClick={() => run(() => restoreTo(ws, path, revision - 1, `Brought back ${baseName(path)}`))}>Bring it back</Button>}
-					{writable && change.actor.call && <Button icon="undo" onClick={undoCall} title="Take back everything that this call did">Undo this change</Button>}
+					{writable && change.actor.call && <Button icon="undo" onClick={undoCall} title="Undo everything that this call did">Undo this change</Button>}
 					{change.after && <a class="button" href={href("files", path)}><span>Open</span></a>}
 				</div>
 			</header>
@@ -99,11 +99,11 @@ export function History() {
 		<div class={`split${current && chosen ? " has-detail" : ""}${kept && !revisions.length ? " is-empty" : ""}`}>
 			{(!isNarrow.value || !chosen) && (
 				<section class="split-list" aria-label="Changes">
-					<Head title="History" sub={path ? <>of {path} · <a href={href("history")}>show everything</a></> : "Every change, by whoever made it"}
+					<Head title="History" sub={path ? <>of {path} · <a href={href("history")}>show everything</a></> : "Every change, whoever made it"}
 						actions={may("checkpoint") && <Button icon="flag" small onClick={() => setNaming(true)}>Checkpoint</Button>} />
 					{list.error && !kept && <Empty icon="alert" title="The history could not be loaded" text={list.error.message} />}
 					{!kept && !list.error && <div class="pad"><Skeleton /></div>}
-					{kept && !revisions.length && <Empty icon="history" title="No changes yet" text="Whatever agents and people do with files is listed here, and can be taken back." action={<a class="button" href={href("files")}>Go to the files</a>} />}
+					{kept && !revisions.length && <Empty icon="history" title="No changes yet" text="Everything that agents and people do with files is listed here, and can be undone." action={<a class="button" href={href("files")}>Go to the files</a>} />}
 					<div class="scroll" onKeyDown={onKeyDown}>
 						<ol class="timeline">
 							{revisions.map((one, i) => {
@@ -128,7 +128,7 @@ export function History() {
 			)}
 			{current ? <Detail key={current.revision} change={current} onDone={list.reload} /> : !isNarrow.value && revisions.length > 0 && <section class="detail" aria-label="Change"><Empty icon="history" title="Nothing chosen" text="Choose a change to see what it did." /></section>}
 			{naming && (
-				<Ask title="Name the present state" label="Checkpoint" text="A word, such as before-refactor. History and undo accept it in place of a revision." action="Save" onClose={() => setNaming(false)}
+				<Ask title="Name the current state" label="Checkpoint" text="A word, such as before-refactor. History and undo accept it instead of a revision." action="Save" onClose={() => setNaming(false)}
 					onDone={async (name) => { await ws.tool("checkpoint", { name }); marks.reload(); done(`Made the checkpoint ${name}`); }} />
 			)}
 		</div>

@@ -27,7 +27,7 @@ export function ReasonForm({ api, id, status, onDone, onClose }: { api: BoardApi
 	return (
 		<Dialog title={`Why is it ${status}?`} onClose={onClose}>
 			<form class="stack" onSubmit={submit}>
-				<label class="field"><span>Reason, for who looks at it next (at least 30 characters)</span><textarea name="why" required minLength={30} autofocus rows={4} /></label>
+				<label class="field"><span>Reason, for whoever looks at it next (at least 30 characters)</span><textarea name="why" required minLength={30} autofocus rows={4} /></label>
 				<div class="row end"><Button kind="quiet" onClick={onClose}>Cancel</Button><Button kind="main" type="submit">Save</Button></div>
 			</form>
 		</Dialog>
@@ -51,14 +51,14 @@ export function CompleteForm({ api, id, onDone, onClose }: { api: BoardApi; id: 
 	return (
 		<Dialog title="Complete the item" onClose={onClose}>
 			<form class="stack" onSubmit={submit}>
-				<label class="field"><span>What came of it (at least 30 characters)</span><textarea name="summary" required minLength={30} autofocus rows={4} /></label>
+				<label class="field"><span>What was achieved (at least 30 characters)</span><textarea name="summary" required minLength={30} autofocus rows={4} /></label>
 				<Show of={files} lines={2}>
 					{(list) => {
 						const own = list.filter((one) => one.kind === "file" && !/^(TASK|JOURNAL)\.md$|^audit\//.test(one.path));
 						return (
 							<fieldset class="field"><legend>Files that are the result</legend>
 								{own.map((one) => <label key={one.path} class="check-label"><input type="checkbox" name="artifact" value={one.path} defaultChecked={one.path.startsWith("artifacts/")} /> <span class="path">{one.path}</span></label>)}
-								{!own.length && <p class="hint">There is no file yet. A result is at least one file: let an agent write it to artifacts/, or add it with Add results.</p>}
+								{!own.length && <p class="hint">There is no file yet. A result needs at least one file: let an agent write it to artifacts/, or add it with Add results.</p>}
 							</fieldset>
 						);
 					}}
@@ -233,7 +233,7 @@ function Comments({ id, api, turn }: { id: string; api: BoardApi; turn: number }
 			</Show>
 			{may("comment_item") && (
 				<form class="stack comment-form" onSubmit={submit}>
-					<label class="field"><span>Your comment (it stops the agent that works on this, which then reads it first)</span><textarea name="body" required rows={3} class="short" /></label>
+					<label class="field"><span>Your comment (it stops the agent that is working on this, and the agent reads it first)</span><textarea name="body" required rows={3} class="short" /></label>
 					<div class="row"><FilePicker name="files" /><Button kind="main" type="submit">Comment</Button></div>
 				</form>
 			)}
@@ -295,7 +295,7 @@ export function ItemView({ id, board }: { id: string; board: string }) {
 		);
 	};
 	if (load.error instanceof SteadError && load.error.kind === "not_found" && !load.data)
-		return <div class="screen item"><Empty icon="board" title="This item is not here" text="It may be on another board, or its number is not complete." action={<a class="button main" href={href("board")}>Go to the board</a>} /></div>;
+		return <div class="screen item"><Empty icon="board" title="This item does not exist" text="It may be on another board, or its number is incomplete." action={<a class="button main" href={href("board")}>Go to the board</a>} /></div>;
 	return (
 		<div class="screen item">
 			<Show of={load}>

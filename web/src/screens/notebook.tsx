@@ -117,7 +117,7 @@ export function Notebook() {
 					<div class="filter"><Choice<Filter> label="Kind of note" value={filter} onChange={setFilter} options={[["all", "All"], ["finding", "Findings"], ["decision", "Decisions"], ["plan", "Plans"], ["question", "Questions"]]} /></div>
 					{list.error && <Empty icon="alert" title="The notes could not be loaded" text={list.error.message} />}
 					{list.loading && <div class="pad"><Skeleton /></div>}
-					{list.data && !notes.length && <Empty icon="note" title="No notes here yet" text="Agents write what they find out into the notebook, so that others need not find it again. You can, too." action={add} />}
+					{list.data && !notes.length && <Empty icon="note" title="No notes here yet" text="Agents write down what they find, so that others need not find it again. You can too." action={add} />}
 					<ul class="scroll">
 						{notes.map((note) => (
 							<li key={note.slug}>

@@ -158,7 +158,7 @@ export function Replay({ agent, session }: { agent: string; session: string }) {
 				<p class="hint" id="replay-model">One that agent.yaml names, as <code>provider:model</code>. Without one the recorded answers are given again, or with another prompt the model of agent.yaml answers.</p>
 				<details><summary>Another system prompt</summary><label class="field"><span class="visually-hidden">System prompt</span><textarea name="prompt" class="short" rows={4} /></label></details>
 				<div class="row end">
-					{running && <><span class="hint grow" role="status">Running again, as long as a turn takes…</span><Button onClick={() => running.abort()}>Cancel</Button></>}
+					{running && <><span class="hint grow" role="status">Running again; this takes as long as a turn…</span><Button onClick={() => running.abort()}>Cancel</Button></>}
 					<Button kind="main" type="submit" disabled={running !== null}>Run</Button>
 				</div>
 			</form>

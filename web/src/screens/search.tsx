@@ -31,8 +31,8 @@ export function Search() {
 					<input type="search" autofocus value={text} placeholder='Words, a "quoted phrase", or -without' onInput={(event) => setText(event.currentTarget.value)} /></label>
 				<Choice label="Where to search" value={area} options={areas} onChange={setArea} />
 			</div>
-			{!late && <Empty icon="search" title="Search everything in this workspace" text="Results appear as you type. Misspelt words and other endings are found too." />}
-			{late && !kept && !found.error && <Skeleton slow="The first search reads all files of the workspace. Those that follow are fast." />}
+			{!late && <Empty icon="search" title="Search everything in this workspace" text="Results appear as you type. Misspelled words and other endings are found too." />}
+			{late && !kept && !found.error && <Skeleton slow="The first search reads all files in the workspace. Later ones are fast." />}
 			{found.error && <Empty icon="alert" title="The search failed" text={found.error.message} />}
 			{late && kept && !found.error && (
 				hits.length ? (

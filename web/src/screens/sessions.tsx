@@ -135,7 +135,7 @@ function Talk({ session, open, onBusy, onEnd }: { session: string; open?: boolea
 				if (name === "error") throw new Error(value.detail ?? "the turn failed");
 				if (value.unsaid && field.current) {
 					field.current.value = text;
-					failed(new Error("The message was not sent: first decide about the call that waits"));
+					failed(new Error("The message was not sent: first decide about the waiting call"));
 				}
 				if (name === "call") all.push({ type: "tool_use", id: `${all.length}`, timestamp: now, name: value.name, input: value.input });
 				else if (name === "result") all.push({ type: "tool_result", id: `${all.length}`, timestamp: now, output: value.text, is_error: value.is_error });
@@ -176,7 +176,7 @@ function Talk({ session, open, onBusy, onEnd }: { session: string; open?: boolea
 			{!busy && <Approvals waiting={pending.data ?? []} busy={busy} onDecide={decide} />}
 			{open && !busy && !pending.data?.length && (
 				<section class="card ask stack" aria-label="Open turn">
-					<p>The last turn has not ended: it runs elsewhere, or was cut off.</p>
+					<p>The last turn has not ended: it is running elsewhere, or was cut off.</p>
 					<div class="row end"><Button onClick={() => void say("")}>Go on</Button></div>
 				</section>
 			)}
@@ -236,7 +236,7 @@ function NewConversation({ onEnd }: { onEnd: (session: string) => void }) {
 	return (
 		<section class="detail" aria-label="Conversation">
 			<header class="file-head">{isNarrow.value && <a class="button quiet only-icon" href={href("sessions")} aria-label="Back to the conversations"><Icon name="back" /></a>}<div class="head-text"><h2>New conversation</h2><p class="sub">with the agent of this workspace</p></div></header>
-			<div class="file-body"><div class="paper transcript"><p class="hint">The agent works in this workspace with its tools. The model is the one of agent.yaml.</p><Talk session={session} onEnd={() => onEnd(session)} /></div></div>
+			<div class="file-body"><div class="paper transcript"><p class="hint">The agent works in this workspace with its tools. The model is the one in agent.yaml.</p><Talk session={session} onEnd={() => onEnd(session)} /></div></div>
 		</section>
 	);
 }

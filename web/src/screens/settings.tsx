@@ -49,7 +49,7 @@ function NewToken({ onDone, onClose }: { onDone: () => void; onClose: () => void
 	return (
 		<Dialog title={made ? "The new token" : "New token"} onClose={onClose}>
 			{made ? (
-				<div class="stack"><p>Copy it now: this is the only time that it is shown.</p><Snippet label={made.name ?? "Token"} text={made.token ?? ""} /><div class="row end"><Button kind="main" onClick={onClose}>Done</Button></div></div>
+				<div class="stack"><p>Copy it now: it is shown only this once.</p><Snippet label={made.name ?? "Token"} text={made.token ?? ""} /><div class="row end"><Button kind="main" onClick={onClose}>Done</Button></div></div>
 			) : (
 				<form class="stack" onSubmit={submit}>
 					<label class="field"><span>Name</span><input name="name" required autofocus autocomplete="off" /></label>
@@ -75,7 +75,7 @@ function Tokens() {
 		done(`Revoked ${token.name || token.id}`);
 	});
 	return (
-		<Section title="Tokens" text="What programs and people sign in with. A revoked token is refused within a second.">
+		<Section title="Tokens" text="Programs and people sign in with these. A revoked token is refused within a second.">
 			{list.data.length > 0 && (
 				<ul class="list">
 					{list.data.map((token) => (
@@ -118,7 +118,7 @@ export function Settings() {
 			<Tokens />
 			<Section title="Access">
 				<p>{list ? `You may use ${plural(list.length, "tool")}${may("write_file") ? "." : ", and only read: this token may not change anything."}` : "…"}</p>
-				{hasToken.value ? <div class="row"><Button onClick={() => { setToken(undefined); tokenWanted.value = ""; }}>Sign out</Button></div> : <p class="hint">The server was started with --open: everybody on this machine may use it, without a token.</p>}
+				{hasToken.value ? <div class="row"><Button onClick={() => { setToken(undefined); tokenWanted.value = ""; }}>Sign out</Button></div> : <p class="hint">The server was started with --open: everybody on this machine may use it without a token.</p>}
 			</Section>
 		</div>
 	);

@@ -42,7 +42,7 @@ function NewTask({ onDone, onClose }: { onDone: () => void; onClose: () => void 
 	return (
 		<Dialog title="New task" onClose={onClose}>
 			<form class="stack" onSubmit={submit}>
-				<label class="field"><span>What is to be done</span><textarea name="description" required autofocus rows={4} /></label>
+				<label class="field"><span>What to do</span><textarea name="description" required autofocus rows={4} /></label>
 				<label class="field"><span>Priority</span><select name="priority">{["normal", "low", "high", "urgent"].map((one) => <option key={one}>{one}</option>)}</select></label>
 				<div class="row end"><Button kind="quiet" onClick={onClose}>Cancel</Button><Button kind="main" type="submit">Add</Button></div>
 			</form>
@@ -62,11 +62,11 @@ export function Tasks() {
 	const add = may("create_task") && <Button kind="main" icon="plus" onClick={() => setAdding(true)}>Task</Button>;
 	return (
 		<div class="screen full">
-			<Head title="Tasks" sub={<>Work that goes on after a conversation, kept in TASKS.yaml.{writable && <span class="by-keys"> Drag a card, or press Alt with an arrow key.</span>}</>} actions={add} />
+			<Head title="Tasks" sub={<>Work that continues after a conversation, kept in TASKS.yaml.{writable && <span class="by-keys"> Drag a card, or press Alt with an arrow key.</span>}</>} actions={add} />
 			<Show of={list}>
 				{(data) => {
 					const tasks = data.tasks as unknown as Task[];
-					if (!tasks.length) return <Empty icon="task" title="No tasks" text="Agents add what they have to come back to. Add one yourself, and an agent finds it with its next heartbeat." action={add} />;
+					if (!tasks.length) return <Empty icon="task" title="No tasks" text="Agents add work to come back to. Add a task yourself, and an agent finds it at its next heartbeat." action={add} />;
 					return <Columns label="Tasks by status" columns={columns.filter((one) => one.key !== "cancelled" || tasks.some((task) => task.status === "cancelled"))} onMove={writable ? move : undefined} cards={tasks.map((task) => ({
 						id: task.id, column: task.status, label: task.description,
 						content: (

@@ -96,10 +96,10 @@ export function UsageScreen() {
 	});
 	return (
 		<div class="screen">
-			<Head title="Usage" sub="The tokens of models that agents used" actions={<Choice<Span> label="Time" value={span} onChange={setSpan} options={[["7", "7 days"], ["30", "30 days"], ["365", "A year"]]} />} />
+			<Head title="Usage" sub="The model tokens that agents used" actions={<Choice<Span> label="Time" value={span} onChange={setSpan} options={[["7", "7 days"], ["30", "30 days"], ["365", "A year"]]} />} />
 			<Show of={load}>
 				{({ total, models, days, byAgent, bySession }) => !total.llm_calls ? (
-					<Empty icon="chart" title="No use recorded" text={<>Runtimes report what each call of a model used with <code>session_append</code>; <code>stead up</code> does it by itself.</>}
+					<Empty icon="chart" title="No usage recorded" text={<>Runtimes report the usage of each model call with <code>session_append</code>; <code>stead up</code> does so automatically.</>}
 						action={<a class="button" href={href("settings")}>Connect an agent</a>} />
 				) : (
 					<>

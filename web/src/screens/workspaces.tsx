@@ -13,7 +13,7 @@ export function Workspaces() {
 	const create = async (name: string) => {
 		const made = await stead.createWorkspace(name);
 		await loadWorkspaces();
-		done(made.created ? `Created the workspace ${name}` : `The workspace ${name} is there already`);
+		done(made.created ? `Created the workspace ${name}` : `The workspace ${name} already exists`);
 		go(href("files", "", {}, name));
 	};
 	const add = <Button kind="main" icon="plus" onClick={() => setAsking(true)}>New workspace</Button>;
@@ -36,7 +36,7 @@ export function Workspaces() {
 			)}
 			{!all && <Skeleton lines={4} />}
 			{all && !all.length && (
-				<Empty icon="home" title="No workspace yet" text={<>A workspace is a place of files for an agent. Make the first one here, or with <code>stead init NAME</code>.</>} action={add} />
+				<Empty icon="home" title="No workspace yet" text={<>A workspace holds an agent's files. Create the first one here, or with <code>stead init NAME</code>.</>} action={add} />
 			)}
 			<ul class="cards">
 				{shown.map(({ name }) => (

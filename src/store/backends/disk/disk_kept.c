@@ -301,7 +301,7 @@ void disk_kept_put(const struct disk *d, const struct disk_stamp *stamp, struct 
 	for (size_t i = 0; i < KEPT_MAX; i++)
 		if (kept->dirs[i].bytes && same_dir(&kept->dirs[i].stamp, stamp)) {
 			if (kept->dirs[i].names.watch == names->watch)
-				kept->dirs[i].names.watch = 0; /* it goes on */
+				kept->dirs[i].names.watch = 0; /* it continues */
 			drop(kept, &kept->dirs[i]);
 		}
 	/* names that were followed may be newer than their stamp */

@@ -94,7 +94,7 @@ static size_t find_cursor(const struct walk *w, const struct disk_names *names, 
 	return low;
 }
 
-/* Whether a list of the directory is likely to go on after this page: the cursor is in it, or it is what is listed.
+/* Whether a list of the directory is likely to continue after this page: the cursor is in it, or it is what is listed.
    A list of one entry only asks whether there is any. */
 static bool may_be_paged(const struct walk *w, struct str cursor)
 {

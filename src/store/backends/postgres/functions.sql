@@ -391,7 +391,7 @@ BEGIN
 			IF slash = 0 THEN
 				RETURN QUERY SELECT 1, r.path, r.size, r.mtime, r.version;
 			ELSE
-				-- A directory: go on after everything in it.
+				-- A directory: continue after everything in it.
 				RETURN QUERY SELECT 2, left(r.path, top + slash - 1), 0::bigint, 0::bigint, '';
 				seek := left(r.path, top + slash - 1) || '0';
 				jumped := true;

@@ -147,7 +147,7 @@ int postgres_journal_read(struct store *s, struct ctx *ctx, struct wpath journal
 		return wait_by_looking(p, ctx, journal, req, until, ret_page, err);
 	r = listen_and_read(p, l, ctx, journal, req, until, ret_page, err);
 	pg_give_waiting(p->pool, l);
-	/* A connection that broke while waiting has shown nothing; looking goes on. */
+	/* A connection that broke while waiting has shown nothing; looking continues. */
 	if (r == -ERR_UNAVAILABLE && err->retryable)
 		r = wait_by_looking(p, ctx, journal, req, until, ret_page, err);
 	return r;

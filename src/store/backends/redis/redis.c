@@ -225,7 +225,7 @@ static int redis_copy(struct store *s, struct ctx *ctx, struct wpath from, struc
 	return 0;
 }
 
-/* Where a list goes on after a cursor, as ZRANGEBYLEX wants it. */
+/* Where a list continues after a cursor, as ZRANGEBYLEX wants it. */
 static struct str list_from(struct arena *arena, struct str dir, struct str after, bool recursive)
 {
 	struct str first = dir.len ? arena_printf(arena, "%.*s/", STR_ARG(dir)) : STR("");

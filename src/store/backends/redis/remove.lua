@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- again, path, "1" for all below, condition, version wanted, token, how many at most, "1" when it goes on, head
+-- again, path, "1" for all below, condition, version wanted, token, how many at most, "1" when it continues, head
 local path, kind, token, own = ARGV[2], ARGV[4], ARGV[6], parse(ARGV[9])
 local before = done_before(ARGV[1], token)
 if before then return {'ok', string.match(before, '%d+'), string.sub(before, -1) == '+' and '1' or ''} end

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Removing, copying and moving. None of it is one step on an S3 server, so each is made of steps after any of which a
- * crash may come, and a second call goes on where the first one ended:
+ * crash may come, and a second call continues where the first one ended:
  *
  * - A file is moved by a copy on the server and a delete. The copy says where it comes from and from which version
  *   (x-amz-meta-stead-moved), so that the second call knows its own half-done work from a target that was in the way.
  * - A directory is moved file by file, in pages: copy, then delete. Before the first copy a note of the move is written
- *   below S3_OWN; while it is there, the target may exist already, and a source that is gone is a move that was done.
+ *   below S3_OWN; while it is there, the target may already exist, and a source that is gone is a move that was done.
  * - A directory is removed by lists of a thousand deletions; what a crash left is there to be removed again.
  *
  * At every moment each file is at its old place, at its new one, or at both. A target that must be absent is made by a

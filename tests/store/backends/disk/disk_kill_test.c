@@ -145,7 +145,7 @@ static bool one_run(const struct scenario *sc, int n)
 	if (tmp)
 		CHECK_INT(count_temps(tmp), 0);
 	check_whole(&f, sc);
-	put(&f, "d/file", "and goes on");
+	put(&f, "d/file", "and continues");
 	return killed;
 }
 

@@ -36,7 +36,7 @@ static void check_all_refuse(struct fix *f, const char *path, enum err_kind kind
 	CHECK(!raw_exists(f->fd, "new"));
 }
 
-/* A directory outside of the store with one file, which must stay as it is. */
+/* A directory outside the store with one file, which must stay as it is. */
 static int outside_new(const char **ret_dir)
 {
 	int fd;

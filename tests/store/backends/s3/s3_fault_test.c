@@ -12,7 +12,7 @@
 
 #define LENGTH      60000
 #define REQUESTS    6     /* the most that an operation of this matrix makes is less */
-#define GRACE_MS    15000 /* a call that knows no deadline goes on for a minute */
+#define GRACE_MS    15000 /* a call that knows no deadline continues for a minute */
 #define TRANSIENT   4000  /* deadlines, ms: for faults that pass, */
 #define LASTING     400   /* and for those that do not */
 #define RETRY_AFTER "Retry-After: 1\r\n"
@@ -396,7 +396,7 @@ TEST(a_server_that_only_cuts_off_is_said_to)
 	from_the_first_request_on((struct proxy_plan){.fault = PROXY_CUT_ANSWER});
 }
 
-/* The process of the gateway itself: stopped, so that it takes connections and says nothing, and let go on. */
+/* The process of the gateway itself: stopped, so that it takes connections and says nothing, and let continue. */
 TEST(a_gateway_that_is_frozen_is_given_up_at_the_deadline_and_works_again_when_it_goes_on)
 {
 	struct world *w = world_new();
