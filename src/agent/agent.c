@@ -576,7 +576,7 @@ static int check_answered(const struct run *run, const struct turn_state *state,
 		       why.len ? ")" : "");
 }
 
-/* Whether the last turn is the one of this message: by its key if both have one, else by its text if it is open. */
+/* Whether the last turn is this message's: by its key if both have one, else by its text if it is open. */
 static bool is_said(const struct run *run, const struct turn_state *state)
 {
 	struct str key = jv_get_str(state->message, "key"), said = transcript_said(state->message);

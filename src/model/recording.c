@@ -80,7 +80,7 @@ static struct jv *content_of(struct arena *arena, const struct jv *message)
 	return list;
 }
 
-/* A turn goes on after an answer that was paused. */
+/* A turn continues after an answer that was paused. */
 static enum model_stop stop_of(const struct jv *message)
 {
 	for (int i = 0; i < MODEL_STOPS; i++)

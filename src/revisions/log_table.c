@@ -733,7 +733,7 @@ static uint64_t lost_of_path(const struct revlog *log, uint64_t number, const st
 
 /* Whether one of the two records tells what was between them, at `number`, though another one of the path may be lost:
    the one before, if nothing was lost until then, or the one after, if nothing was lost since. Then *ret_at is NULL.
-   Contents that go on in later records are left out, and what was found after another program's change, whose state
+   Contents that continue in later records are left out, and what was found after another program's change, whose state
    before is a guess. */
 static bool is_told_by_one(const struct revlog *log, uint64_t number, struct rev_record **at,
 			   const struct rev_record *after)

@@ -272,7 +272,7 @@ static int unnamed_store(struct arena *arena, struct place_config *c, struct err
 	if (place_is_spec(set) || workspace_is_temp(set))
 		return err_set(
 			err, ERR_INVALID,
-			"%.*s names no store, and the one of $STEAD_STORE cannot be used with it; write \"store\" "
+			"%.*s names no store, and $STEAD_STORE cannot be used with it; write \"store\" "
 			"into the file",
 			STR_ARG(c->file));
 	c->store = set.len && !str_starts(set, STR(CONFIG_SCHEME)) ? workspace_url(arena, set)
