@@ -128,14 +128,31 @@ int make_change(struct revisions *rv, struct ctx *ctx, struct store_call *call, 
 /* The same for the owner of the records: a change that a helper has made is success. */
 int make_or_find(struct revisions *rv, struct ctx *ctx, struct store_call *call, struct rev_record **recs, size_t count,
 		 struct err *err);
-/* Notes that the records were not made because a file is in the way of the last one, which all agree on from then on.
-   False: there is no such file, or that may have changed. */
-bool make_give_up(struct revisions *rv, struct ctx *ctx, struct rev_record **recs, size_t count);
-/* Notes that the records were not made, except those that are done. */
+/* Notes that the records of one change were not made: in a journal all of them, or none if one is settled or about to
+   be made by a helper; on disk those that are not done. */
 void make_abort(struct revisions *rv, struct ctx *ctx, struct rev_record **recs, size_t count);
-/* make_or_find(), and make_give_up() or make_abort() if that fails. */
+/* The same for an owner that could not make them. Returns `result`, or 0 when others have made them after all. */
+int make_abort_or_find(struct revisions *rv, struct ctx *ctx, struct rev_record **recs, size_t count,
+		       struct store_stat *ret_stat, int result, struct err *err);
+/* Calls `make` until the records are made, settled by others, or given up because a file is in the way of the last one,
+   which all agree on from then on: *ret_gave_up, and the file's ERR_INVALID. Without records (count 0) nothing is given
+   up. */
+struct making {
+	int (*make)(void *arg, struct err *err);
+	void *arg;
+	struct rev_record **recs;
+	size_t count;
+};
+int make_or_give_up(struct revisions *rv, struct ctx *ctx, const struct making *m, bool *ret_gave_up, struct err *err);
+/* make_or_find(), and if that fails the records are given up. */
 int make_logged(struct revisions *rv, struct ctx *ctx, struct store_call *call, struct rev_record **recs, size_t count,
 		struct err *err);
+/* With a journal: true when the change and the note that it is done may be two steps. */
+bool make_is_apart(const struct revisions *rv, const struct rev_record *rec);
+/* True when the record is done, aborted or followed by another one, as far as the log has been read. */
+bool make_is_settled(struct revisions *rv, const struct rev_record *rec);
+/* Reads the log again until it is, or until `until_ns` (monotonic), or the end of the call. */
+void make_wait_settled(struct revisions *rv, struct ctx *ctx, const struct rev_record *rec, int64_t until_ns);
 
 /* --- moves, copies and directories (tree.c) --- */
 

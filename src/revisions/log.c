@@ -310,13 +310,14 @@ static bool is_stale(struct revlog *log, const struct entry *e)
 	return false;
 }
 
-/* A helper has made the change, or its path has been changed again; or what was in its way may be gone. */
+/* A helper has made the change or is about to, or its path has been changed again; or what was in its way may be gone.
+ */
 static bool any_settled(struct revlog *log, const struct entry *e)
 {
 	if (e->obstacle && is_newer(log, e->obstacle->path, e->obstacle->base))
 		return true;
 	for (size_t i = 0; i < e->of_count; i++)
-		if (revlog_is_settled(log, e->of[i]))
+		if (revlog_is_settled(log, e->of[i]) || (e->aborts && e->of[i]->helped && !e->even_helped))
 			return true;
 	return false;
 }
@@ -413,7 +414,7 @@ void log_take_batch(struct revlog *log, struct entry *taken, struct str bytes, s
 			e->drafts[i].record = rec;
 		}
 		for (size_t i = 0; !e->stale && i < e->of_count; i++) {
-			if (e->obstacle) {
+			if (e->aborts) {
 				table_unlink(log, e->of[i]);
 				continue;
 			}
@@ -738,10 +739,11 @@ int revlog_make(struct revlog *log, struct ctx *ctx, struct rev_record **records
 	return submit(log, &e, err);
 }
 
-int revlog_abort_behind(struct revlog *log, struct ctx *ctx, struct rev_record **records, size_t count,
-			const struct rev_obstacle *obstacle, struct err *err)
+int revlog_give_up(struct revlog *log, struct ctx *ctx, struct rev_record **records, size_t count,
+		   const struct rev_obstacle *obstacle, bool even_helped, struct err *err)
 {
-	struct entry e = {.of = records, .of_count = count, .obstacle = obstacle, .deadline_ns = ctx->deadline_ns};
+	struct entry e = {
+		.of = records, .of_count = count, .aborts = true, .even_helped = even_helped, .obstacle = obstacle};
 	struct buf lines;
 
 	buf_init(&lines, ctx->arena, BATCH_BYTES);

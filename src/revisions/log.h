@@ -123,17 +123,19 @@ bool revlog_is_open(struct revlog *log, struct ctx *ctx, const struct rev_record
 bool revlog_is_done(struct revlog *log, const struct rev_record *record);
 /* The change is visible as `version` (empty: removed). Written with a later append. */
 void revlog_done(struct revlog *log, struct rev_record *record, struct str version);
-/* The change was not made. Flush soon, or another process may make it. */
+/* The change was not made. Flush soon, or another process may make it. Not in a journal. */
 void revlog_abort(struct revlog *log, struct rev_record *record);
 /* A file that keeps others from being made, and its newest record; 0: it has none. */
 struct rev_obstacle {
 	struct wpath path;
 	uint64_t base;
 };
-/* Aborts records that nobody can make as long as the obstacle is there. ERR_CONFLICT with nothing aborted when it has
-   got a newer record (it may be gone, and the records made), or when one of them is settled. Not in a journal. */
-int revlog_abort_behind(struct revlog *log, struct ctx *ctx, struct rev_record **records, size_t count,
-			const struct rev_obstacle *obstacle, struct err *err);
+/* Aborts records that are open, all or none, and returns when the log says so. ERR_CONFLICT with nothing aborted when
+   one of them is settled; when the obstacle (NULL: none is given) has got a newer record, since it may be gone and the
+   records made; or, unless `even_helped`, when another process has noted that it is about to make one of them. The
+   deadline of a call does not count: what the call has logged must not stay open. */
+int revlog_give_up(struct revlog *log, struct ctx *ctx, struct rev_record **records, size_t count,
+		   const struct rev_obstacle *obstacle, bool even_helped, struct err *err);
 /* Notes in the log that this process is about to make the change for its owner. */
 int revlog_help(struct revlog *log, struct ctx *ctx, struct rev_record *record, struct err *err);
 int revlog_checkpoint(struct revlog *log, struct ctx *ctx, struct str name, uint64_t number, struct err *err);

@@ -38,7 +38,9 @@ struct entry {
 	struct rev_step *step;  /* of the drafts, or NULL */
 	struct rev_record **of; /* instead of drafts: records that are made by `step`, or aborted; `note` says so */
 	size_t of_count;
-	const struct rev_obstacle *obstacle; /* they are aborted as long as this is in their way */
+	bool aborts;                         /* they are aborted */
+	bool even_helped;                    /* also when another process may be about to make them */
+	const struct rev_obstacle *obstacle; /* only as long as this is in their way; NULL: whatever is */
 	struct str note;                     /* instead of drafts: lines without their sums, each with a newline */
 	bool seal;                           /* instead of drafts: the tail segment ends here */
 	bool end_torn; /* instead of drafts: says that what a killed writer left at the end is void */

@@ -8,7 +8,9 @@
  * Until the machine is restarted a change is either whole or not made, and it was acknowledged only if it was made. So
  * it is made again only where nothing newer can be lost: the path is exactly what it was before the record (by
  * version), or it does not exist and the record is seconds old, or one of a group that was not finished, or it is the
- * torn tail of an append of that moment. Everything else is left alone and becomes an outside change.
+ * torn tail of an append of that moment. Everything else is left alone and becomes an outside change. But where a
+ * change and its note are one step, a record without the note was not made: what is too old, or cannot be made because
+ * a file is in the way, is given up.
  *
  * After a restart of the machine (another boot id), the newest records are doubted even if they were done, because the
  * log is synced and the files are not. Then older states, missing files, and files that are cut or have holes of zeros
@@ -27,9 +29,8 @@
 #include "base/limits.h"
 #include "revisions/layer.h"
 
-#define GIVE_UP_TRIES 20
-#define MARK_LINES    5
-#define MARKS_MAX     ((size_t)4096) /* of the file with marks; then it begins again */
+#define MARK_LINES 5
+#define MARKS_MAX  ((size_t)4096) /* of the file with marks; then it begins again */
 /* Longer than the kernel keeps dirty pages. */
 #define WRITEBACK_NS (120 * NS_PER_S)
 /* An owner makes its change within this time after the record, or is dead. */
@@ -317,25 +318,15 @@ static bool may_be_made(struct revisions *rv, struct ctx *ctx, struct rev_record
 	       is_older(rv, ctx, rec, stat, exists, stat->mtime_ns < latest);
 }
 
-static bool is_settled(struct revisions *rv, const struct rev_record *rec)
-{
-	bool settled;
-
-	revlog_lock(rv->log);
-	settled = revlog_is_settled(rv->log, rec);
-	revlog_unlock(rv->log);
-	return settled;
-}
-
 /* A helper makes the change. Without a lock or a step that covers both, the log says so first (recover_took_effect). */
 static int help(struct revisions *rv, struct ctx *ctx, struct rev_record *rec, const struct store_stat *stat,
 		bool exists, struct err *err)
 {
 	int r = 0;
 
-	if (rv->journal && !exists && !rec->r.own && !revlog_one_step(rv->log))
+	if (!exists && !rec->r.own && make_is_apart(rv, rec))
 		r = revlog_help(rv->log, ctx, rec, err);
-	if (r || is_settled(rv, rec))
+	if (r || make_is_settled(rv, rec))
 		return r;
 	r = make_again(rv, ctx, rec, stat, exists, err);
 	/* another process made the same change first, or a later look finds out what happened */
@@ -347,20 +338,12 @@ static int help(struct revisions *rv, struct ctx *ctx, struct rev_record *rec, c
 static void leave_to_owner(struct revisions *rv, struct ctx *ctx, struct rev_record *rec, bool exists)
 {
 	bool may_come_back = rec->r.after.exists && (!exists || store_can(rv->base.inner, STORE_OVER_PAST));
-	int64_t wait = rec->r.time_ns + REV_HELP_AFTER_NS - clock_real_ns(), until, pause = NS_PER_MS;
-	struct err ignored;
+	int64_t wait = rec->r.time_ns + REV_HELP_AFTER_NS - clock_real_ns();
 
-	if (!rv->journal || revlog_one_step(rv->log) || rec->r.own || rec->doubted || !may_come_back)
+	if (!make_is_apart(rv, rec) || rec->r.own || rec->doubted || !may_come_back)
 		return;
 	/* more than that is another clock */
-	until = clock_monotonic_ns() + (wait < REV_HELP_AFTER_NS ? wait : REV_HELP_AFTER_NS);
-	while (clock_monotonic_ns() < until && !is_settled(rv, rec) && ctx_check(ctx, &ignored) == 0) {
-		struct timespec t = clock_timespec(pause);
-
-		nanosleep(&t, NULL);
-		pause = pause < 200 * NS_PER_MS ? 2 * pause : pause;
-		revlog_refresh(rv->log, ctx, &ignored);
-	}
+	make_wait_settled(rv, ctx, rec, clock_monotonic_ns() + (wait < REV_HELP_AFTER_NS ? wait : REV_HELP_AFTER_NS));
 }
 
 /* The other record of a move, if that is open; NULL: there is none. Moves are logged in pairs: the path that goes, then
@@ -382,32 +365,52 @@ static struct rev_record *other_of(struct revisions *rv, struct ctx *ctx, const 
 	return other;
 }
 
-/* A file that is in the way keeps the change from being made. Not for what is doubted, which was made. */
-static bool give_up(struct revisions *rv, struct ctx *ctx, struct rev_record *rec)
-{
-	struct rev_record *from = other_of(rv, ctx, rec), *two[2] = {from, rec};
+/* A helper's try. */
+struct helper {
+	struct revisions *rv;
+	struct ctx *ctx;
+	struct rev_record *rec;
+	const struct store_stat *stat;
+	bool exists;
+};
 
-	return !rec->doubted && (from ? make_give_up(rv, ctx, two, 2) : make_give_up(rv, ctx, &rec, 1));
+static int helper_make(void *arg, struct err *err)
+{
+	struct helper *h = arg;
+
+	return help(h->rv, h->ctx, h->rec, h->stat, h->exists, err);
 }
 
-/* Makes the change, or gives it up. ERR_INVALID: neither can be done. */
+/* Makes the change, or gives it up, with the other record of a move. What is doubted was made, and is not given up.
+   ERR_INVALID: neither can be done. */
 static int help_or_give_up(struct revisions *rv, struct ctx *ctx, struct rev_record *rec, const struct store_stat *stat,
 			   bool exists, struct err *err)
 {
-	int r = -ERR_INVALID;
+	struct helper helper = {.rv = rv, .ctx = ctx, .rec = rec, .stat = stat, .exists = exists};
+	struct rev_record *from = other_of(rv, ctx, rec), *two[2] = {from, rec};
+	struct making m = {.make = helper_make, .arg = &helper};
+	bool gave_up;
+	int r;
 
-	for (int tries = 0; r == -ERR_INVALID && tries < GIVE_UP_TRIES; tries++) {
-		struct err ignored;
+	m.recs = from ? two : &two[1];
+	m.count = rec->doubted ? 0 : from ? 2 : 1;
+	r = make_or_give_up(rv, ctx, &m, &gave_up, err);
+	return gave_up ? 0 : r;
+}
 
-		r = help(rv, ctx, rec, stat, exists, err);
-		if (r == -ERR_INVALID && give_up(rv, ctx, rec))
-			return 0;
-		if (rv->journal)
-			break;
-		if (r == -ERR_INVALID) /* what was in the way may be gone */
-			revlog_refresh(rv->log, ctx, &ignored);
-	}
-	return r;
+/* True when nobody has made the change: it is made in one step with its note, and there is none. */
+static bool is_unmade(struct revisions *rv, const struct rev_record *rec, const struct store_stat *stat, bool exists)
+{
+	return rv->journal && !make_is_apart(rv, rec) && !rec->doubted && is_state(&rec->r.before, stat, exists);
+}
+
+/* Gives up a change that was not made and is too old to be made now, with the other record of a move. */
+static int abandon(struct revisions *rv, struct ctx *ctx, struct rev_record *rec, struct err *err)
+{
+	struct rev_record *from = other_of(rv, ctx, rec), *two[2] = {from, rec};
+	int r = revlog_give_up(rv->log, ctx, from ? two : &two[1], from ? 2 : 1, NULL, false, err);
+
+	return r == -ERR_CONFLICT ? 0 : r; /* another process has settled it */
 }
 
 /* `may_make` is false when it can only be found out what there is. */
@@ -433,12 +436,14 @@ static int recover_one(struct revisions *rv, struct ctx *ctx, struct rev_record 
 	r = revlog_refresh(rv->log, ctx, err);
 	if (r == 0)
 		r = stat_file(rv, ctx, rec->r.path, &again, &exists_again, err);
-	if (r || is_settled(rv, rec) || exists != exists_again || (exists && !str_eq(stat.version, again.version)))
+	if (r || make_is_settled(rv, rec) || exists != exists_again || (exists && !str_eq(stat.version, again.version)))
 		return r;
 	if (may_make && may_be_made(rv, ctx, rec, &stat, exists, m)) {
 		r = help_or_give_up(rv, ctx, rec, &stat, exists, err);
 		if (r != -ERR_NOT_FOUND && r != -ERR_INVALID && r != -ERR_CORRUPT)
 			return r; /* if it cannot be made now, the record stays open */
+	} else if (may_make && is_unmade(rv, rec, &stat, exists)) {
+		return abandon(rv, ctx, rec, err);
 	}
 	revlog_done(rv->log, rec, STR("unknown"));
 	return 0;

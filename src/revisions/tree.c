@@ -347,11 +347,13 @@ static int move_batch(struct revisions *rv, struct ctx *ctx, const struct store_
 		struct store_call call = call_of(drafts + i, &unused);
 
 		r = make_or_find(rv, ctx, &call, REV_PAIR(drafts + i), 2, err);
-		any = any || r == 0;
-		m->moved += r == 0;
 		if (r && r != -ERR_CONFLICT && r != -ERR_EXISTS && any)
 			return finish_moves(rv, ctx, drafts + i, count - i, r);
-		for (size_t j = i; r && j < (any ? i + 2 : count); j += 2)
+		if (r)
+			r = make_abort_or_find(rv, ctx, REV_PAIR(drafts + i), 2, &unused, r, err);
+		any = any || r == 0;
+		m->moved += r == 0;
+		for (size_t j = i + 2; r && !any && j < count; j += 2)
 			make_abort(rv, ctx, REV_PAIR(drafts + j), 2);
 		again = again || (r && any);
 		r = any ? 0 : r; /* another writer was faster with this one: the others continue */
@@ -494,9 +496,8 @@ static int copy_kept(struct revisions *rv, struct ctx *ctx, struct rev_draft *d,
 	int r = content_source(rv, ctx, d->record, &from->state, &source, err);
 
 	source.mode = from->state.mode;
-	if (r)
-		make_abort(rv, ctx, &d->record, 1);
-	return r ? r : make_logged(rv, ctx, &call, &d->record, 1, err);
+	return r ? make_abort_or_find(rv, ctx, &d->record, 1, ret_stat, r, err)
+		 : make_logged(rv, ctx, &call, &d->record, 1, err);
 }
 
 /* A disk copies the file itself, which may be faster, and gives the copy its name only if the source is still the same.

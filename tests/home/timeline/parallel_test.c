@@ -11,8 +11,8 @@
  *  - no record is `outside`, and the files are what the last records say.
  *
  * STEAD_TEST_SECONDS makes it longer, STEAD_TEST_PROCESSES sets the number of processes besides the server.
- * STEAD_TEST_STORE names a store, which is left as it is at the end. STEAD_TEST_REDIS or STEAD_TEST_POSTGRES name a
- * server to run on instead of a disk.
+ * STEAD_TEST_STORE names a store, which is left as it is at the end. STEAD_TEST_REDIS, STEAD_TEST_POSTGRES,
+ * STEAD_TEST_MARIADB or STEAD_TEST_S3 name a server to run on instead of a disk.
  */
 #include <poll.h>
 #include <pthread.h>
@@ -32,6 +32,7 @@
 #define THREADS       4
 #define ATTEMPTS_MAX  2000000
 #define KILL_EVERY    400 /* calls */
+#define CALLS_MIN     1000
 
 enum op {
 	OP_WRITE,
@@ -47,7 +48,7 @@ enum op {
 	OPS
 };
 
-/* "d" is now a file and now a directory (on disk only), and moves make more paths. */
+/* "d" is now a file and now a directory, and moves make more paths. */
 static const char *const paths[] = {"a", "b", "d/x", "d/y", "e/x", "e/y", "d", "f/x", "f/y", "e", "f"};
 static const char *const dirs[] = {"d", "e", "f"};
 #define PATHS     7 /* that calls name */
@@ -173,7 +174,6 @@ static void work_once(struct worker *w)
 	struct ctx ctx = {.arena = arena};
 	struct tool_result result = {0};
 	struct jv *args = jv_object(arena);
-	uint32_t named = str_starts(str_of(url), STR("disk:")) ? PATHS : PATHS - 1;
 	const char *tool;
 
 	if (index >= ATTEMPTS_MAX) {
@@ -182,8 +182,8 @@ static void work_once(struct worker *w)
 	}
 	a->op = often[rng(w, sizeof(often) / sizeof(often[0]))];
 	/* "d" may be a directory, and a move of it one of more than two files */
-	a->path = (uint32_t)rng(w, a->op == OP_MOVE || a->op == OP_COPY ? PATHS - 1 : named);
-	a->to = (a->path + 1 + (uint32_t)rng(w, named - 1)) % named;
+	a->path = (uint32_t)rng(w, a->op == OP_MOVE || a->op == OP_COPY ? PATHS - 1 : PATHS);
+	a->to = (a->path + 1 + (uint32_t)rng(w, PATHS - 1)) % PATHS;
 	if (a->op == OP_MOVE_DIR && a->path % 3 == a->to % 3)
 		a->to++;
 	a->before = head_now(w, &ctx);
@@ -265,7 +265,8 @@ static void expect_end(pid_t pid, bool killed)
 		CHECK_INT(status, 0);
 }
 
-/* Lets them all work, killing one after every KILL_EVERY calls. Returns the number of kills. */
+/* Lets them all work for so long, and for CALLS_MIN calls on a slow server, killing one after every KILL_EVERY calls.
+   Returns the number of kills. */
 static unsigned run_all(int64_t seconds)
 {
 	int64_t end = clock_monotonic_ns() + seconds * NS_PER_S;
@@ -280,7 +281,7 @@ static unsigned run_all(int64_t seconds)
 	printf("# seed %llu\n", (unsigned long long)seed);
 	for (int i = 0; i < count; i++)
 		pids[i] = start(i, rng(&dice, UINT64_MAX));
-	while (clock_monotonic_ns() < end && !shared->stop) {
+	while ((clock_monotonic_ns() < end || shared->count < CALLS_MIN) && !shared->stop) {
 		int victim = (int)rng(&dice, (uint64_t)count);
 
 		if (shared->count < next) {
@@ -598,14 +599,32 @@ static void check_all(struct model *m, unsigned kills)
 		CHECK(m->seen[i][1] > 0);
 }
 
-static void make_place(void)
+/* The server that the environment names; ptr NULL: none. */
+static struct str server_url(struct arena *arena)
 {
-	const char *redis = getenv("STEAD_TEST_REDIS"), *postgres = getenv("STEAD_TEST_POSTGRES");
+	static const char *const names[] = {"STEAD_TEST_REDIS", "STEAD_TEST_POSTGRES", "STEAD_TEST_MARIADB"};
+	const char *s3 = getenv("STEAD_TEST_S3");
+
+	for (size_t i = 0; i < COUNT(names); i++)
+		if (getenv(names[i]))
+			return str_of(getenv(names[i]));
+	if (!s3)
+		return STR_NONE;
+	setenv("AWS_ACCESS_KEY_ID", getenv("STEAD_TEST_S3_KEY"), 1);
+	setenv("AWS_SECRET_ACCESS_KEY", getenv("STEAD_TEST_S3_SECRET"), 1);
+	setenv("AWS_REGION", "us-east-1", 1);
+	return arena_printf(arena, "s3://stead-test/%s?create=1&endpoint=%s", space, s3);
+}
+
+static void make_place(struct arena *arena)
+{
 	const char *given = getenv("STEAD_TEST_STORE");
+	struct str server;
 
 	snprintf(space, sizeof(space), "parallel-%d", (int)getpid());
-	if (given || redis || postgres)
-		snprintf(url, sizeof(url), "%s", given ? given : redis ? redis : postgres);
+	server = given ? str_of(given) : server_url(arena);
+	if (server.ptr)
+		snprintf(url, sizeof(url), "%.*s", STR_ARG(server));
 	else
 		snprintf(url, sizeof(url), "disk:%s", temp_dir_new());
 }
@@ -621,7 +640,7 @@ TEST(the_log_explains_every_answer_that_processes_and_a_server_gave_on_one_tree)
 	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	CHECK(shared != MAP_FAILED);
 	test_defer(arena_destroy, m.arena);
-	make_place();
+	make_place(m.arena);
 	opts = opts_of(true);
 	CHECK_OK(workspace_open(&opts, &ws, &err), err);
 	workspace_close(ws);
