@@ -693,6 +693,22 @@ async function showAll(width, height, look) {
 }
 const photograph = (page, name, size, colorScheme) => directory && page.screenshot({ path: join(directory, `page-${name}-${size}-${colorScheme}.png`) });
 
+await test("on a phone a title is at the left, with its actions beside or below it", async () => {
+	const [item] = JSON.parse(stead(store, ["-w", "sample", "call", "list_items", "{}", "--json"])).items;
+	const page = await openPage("about:blank", { width: 390, height: 844 });
+	for (const screen of ["history", "notebook", "memory", "tasks", "forks", `board/${item.id}`]) {
+		await page.goto(at(screen));
+		const title = await page.locator("main h1").first().boundingBox(), actions = page.locator("main .head-actions").first();
+		await actions.locator("button, a").first().waitFor();
+		const box = await actions.boundingBox();
+		check(title.x < 80, `the title of ${screen} is at ${title.x}`);
+		check(box.x >= title.x + title.width - 1 || box.y >= title.y + title.height, `the actions of ${screen} are over its title`);
+		const rows = new Set(await actions.locator(":scope > *").evaluateAll((all) => all.map((one) => Math.round(one.getBoundingClientRect().y / 20))));
+		equal(rows.size, 1, `rows of the actions of ${screen}`);
+	}
+	return page;
+});
+
 await test("nothing jumps while a screen loads over a slow line, on a desktop and on a phone", async () => {
 	const jumps = [];
 	for (const [width, height] of [[1440, 900], [390, 844]])
