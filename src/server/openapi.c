@@ -35,8 +35,8 @@ static struct jv *of_type(struct arena *arena, const char *type)
 /* The type of a parameter that is not an argument of a tool. */
 static const char *type_of(struct str name, const struct route *route)
 {
-	if (str_is(name, "recursive") || str_is(name, "forks") || str_is(name, "include_archived") ||
-	    str_is(name, "archived_only"))
+	if (str_is(name, "recursive") || str_is(name, "brief") || str_is(name, "forks") ||
+	    str_is(name, "include_archived") || str_is(name, "archived_only"))
 		return "boolean";
 	if (str_is(name, "since") && route->run == run_events)
 		return "integer";

@@ -78,8 +78,10 @@ const struct route routes[] = {
 		 "Writes a whole file. If-Match: replaces only that version; If-None-Match: *: the file must be new."},
 	{"DELETE", FILE_PATH, "delete_file", ACCESS_WRITE, .query = "recursive", .headers = "If-Match",
 	 .run = run_file_delete, .answers = "204 -", .summary = "Removes a file, or with recursive a directory."},
-	{"GET", "/v1/workspaces/{workspace}/tools", "list_tools", ACCESS_READ, .run = run_tools, .answers = "200 " JSON,
-	 .summary = "The tools of the workspace with the schemas of their arguments and results."},
+	{"GET", "/v1/workspaces/{workspace}/tools", "list_tools", ACCESS_READ, .query = "brief", .run = run_tools,
+	 .answers = "200 " JSON,
+	 .summary = "The tools of the workspace with the schemas of their arguments and results; with brief: without "
+		    "them."},
 	{"POST", "/v1/workspaces/{workspace}/tools/{name}", "call_tool", ACCESS_READ, HTTP_TOOL_BODY_MAX, .body = JSON,
 	 .run = run_tool_call, .answers = "200 " JSON,
 	 .summary = "Calls a tool with the arguments in the body. A tool that changes something needs write access."},

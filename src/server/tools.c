@@ -13,7 +13,7 @@ static struct toolset *tools_of(const struct web_call *call)
 	return call->grant.access >= ACCESS_WRITE ? call->tenant->set : call->tenant->reading;
 }
 
-static void write_tool(struct buf *b, const struct tool_info *tool)
+static void write_tool(struct buf *b, const struct tool_info *tool, bool brief)
 {
 	buf_lit(b, "{\"name\":");
 	jv_write_string(b, tool->name);
@@ -21,11 +21,13 @@ static void write_tool(struct buf *b, const struct tool_info *tool)
 	jv_write_string(b, tool->title);
 	buf_lit(b, ",\"description\":");
 	jv_write_string(b, tool->description);
-	buf_printf(b, ",\"reads_only\":%s,\"destructive\":%s,\"input_schema\":",
-		   tool->traits & TOOL_READS_ONLY ? "true" : "false",
+	buf_printf(b, ",\"reads_only\":%s,\"destructive\":%s", tool->traits & TOOL_READS_ONLY ? "true" : "false",
 		   tool->traits & TOOL_DESTRUCTIVE ? "true" : "false");
-	jv_write(b, tool->input_schema);
-	if (tool->output_schema) {
+	if (!brief) {
+		buf_lit(b, ",\"input_schema\":");
+		jv_write(b, tool->input_schema);
+	}
+	if (!brief && tool->output_schema) {
 		buf_lit(b, ",\"output_schema\":");
 		jv_write(b, tool->output_schema);
 	}
@@ -35,14 +37,20 @@ static void write_tool(struct buf *b, const struct tool_info *tool)
 void run_tools(struct exchange *x)
 {
 	struct toolset *set = tools_of(call_of(x));
+	struct err err = {0};
+	bool brief;
 	struct buf b;
 
+	if (query_flag(x->arena, x->query, "brief", &brief, &err) != 0) {
+		answer_error(x, &err);
+		return;
+	}
 	buf_init(&b, x->arena, JSON_LEN_MAX);
 	buf_lit(&b, "{\"tools\":[");
 	for (size_t i = 0; i < toolset_count(set); i++) {
 		if (i)
 			buf_char(&b, ',');
-		write_tool(&b, toolset_at(set, i));
+		write_tool(&b, toolset_at(set, i), brief);
 	}
 	buf_lit(&b, "]}");
 	answer_json_text(x, 200, buf_str(&b));

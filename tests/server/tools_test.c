@@ -41,6 +41,21 @@ TEST(what_goes_wrong_in_a_tool_is_a_problem)
 	CHECK_HAS(jv_get_str(json_of(&s, reply), "detail"), STR("occurs 2 times"));
 }
 
+TEST(a_brief_list_of_tools_has_no_schemas)
+{
+	static struct site s;
+	const struct jv *all, *brief;
+
+	site_start(&s, true);
+	all = jv_get(json_of(&s, get(&s, "/v1/workspaces/demo/tools")), "tools");
+	brief = jv_get(json_of(&s, get(&s, "/v1/workspaces/demo/tools?brief=true")), "tools");
+	CHECK_INT(jv_count(brief), jv_count(all));
+	CHECK_STR(jv_get_str(jv_at(brief, 0), "name"), jv_get_str(jv_at(all, 0), "name"));
+	CHECK(jv_get(jv_at(all, 0), "input_schema"));
+	CHECK(!jv_get(jv_at(brief, 0), "input_schema") && !jv_get(jv_at(brief, 0), "output_schema"));
+	CHECK_STATUS(get(&s, "/v1/workspaces/demo/tools?brief=maybe"), 400);
+}
+
 TEST(workspaces_are_created_once)
 {
 	static struct site s;

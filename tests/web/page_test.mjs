@@ -17,9 +17,10 @@ await test("the sources of the page and of the client have no type errors", asyn
 });
 
 await test("the first load is under 300 KB and asks no other host", async () => {
-	let bytes = 0;
-	const page = await openPage(at("files"), { before: (one) => one.on("response", async (answer) => { bytes += Number((await answer.allHeaders())["content-length"] ?? 0); }) });
+	const sizes = [];
+	const page = await openPage(at("files"), { before: (one) => one.on("response", (answer) => sizes.push(answer.allHeaders().then((headers) => Number(headers["content-length"] ?? 0)))) });
 	await page.getByRole("treeitem", { name: "README.md" }).waitFor();
+	const bytes = (await Promise.all(sizes)).reduce((sum, size) => sum + size, 0);
 	console.log(`# ${bytes} bytes in ${page.requests.length} requests`);
 	check(bytes > 10_000 && bytes < 300_000, `${bytes} bytes were transferred`);
 	equal(page.requests.filter((one) => !one.startsWith(url) && !one.startsWith("data:") && !one.startsWith("blob:")), [], "requests to other hosts");
@@ -139,7 +140,7 @@ await test("files are uploaded with their names, and an existing one is not repl
 await test("a dropped file lands in the folder it was dropped on, also before the page knows its tools", async () => {
 	let go;
 	const dropped = new Promise((yes) => (go = yes));
-	const page = await openPage(at("files"), { before: (one) => one.route("**/v1/workspaces/sample/tools", async (route) => { await dropped; await route.continue(); }) });
+	const page = await openPage(at("files"), { before: (one) => one.route("**/v1/workspaces/sample/tools?*", async (route) => { await dropped; await route.continue(); }) });
 	const folder = page.getByRole("treeitem", { name: "charts" });
 	await folder.waitFor();
 	const transfer = await page.evaluateHandle(() => {
@@ -691,6 +692,48 @@ async function showAll(width, height, look) {
 	return page;
 }
 const photograph = (page, name, size, colorScheme) => directory && page.screenshot({ path: join(directory, `page-${name}-${size}-${colorScheme}.png`) });
+
+await test("on a phone a title is at the left, with its actions beside or below it", async () => {
+	const [item] = JSON.parse(stead(store, ["-w", "sample", "call", "list_items", "{}", "--json"])).items;
+	const page = await openPage("about:blank", { width: 390, height: 844 });
+	for (const screen of ["history", "notebook", "memory", "tasks", "forks", `board/${item.id}`]) {
+		await page.goto(at(screen));
+		const title = await page.locator("main h1").first().boundingBox(), actions = page.locator("main .head-actions").first();
+		await actions.locator("button, a").first().waitFor();
+		const box = await actions.boundingBox();
+		check(title.x < 80, `the title of ${screen} is at ${title.x}`);
+		check(box.x >= title.x + title.width - 1 || box.y >= title.y + title.height, `the actions of ${screen} are over its title`);
+		const rows = new Set(await actions.locator(":scope > *").evaluateAll((all) => all.map((one) => Math.round(one.getBoundingClientRect().y / 20))));
+		equal(rows.size, 1, `rows of the actions of ${screen}`);
+	}
+	return page;
+});
+
+await test("nothing jumps while a screen loads over a slow line, on a desktop and on a phone", async () => {
+	const jumps = [];
+	for (const [width, height] of [[1440, 900], [390, 844]])
+		for (const screen of ["files/src/analyse.py", "history", "notebook", "memory", "board", "tasks", "sessions", "usage"]) {
+			const page = await openPage("about:blank", { width, height });
+			const line = await page.context().newCDPSession(page);
+			await line.send("Network.emulateNetworkConditions", { offline: false, latency: 100, downloadThroughput: 500_000, uploadThroughput: 500_000 });
+			await page.addInitScript(() => {
+				window.jumped = 0;
+				new PerformanceObserver((list) => { for (const one of list.getEntries()) window.jumped += one.value; }).observe({ type: "layout-shift", buffered: true });
+			});
+			await page.goto(`${url}/#/w/sample/${screen}`);
+			await page.locator("main h1, main .cm-content").first().waitFor();
+			let loaded = -1, now = 0; // until nothing more was loaded for a while
+			while (loaded !== now || (await page.locator(".skeleton").count())) {
+				loaded = now;
+				await page.waitForTimeout(400);
+				now = await page.evaluate(() => performance.getEntriesByType("resource").length);
+			}
+			const jumped = await page.evaluate(() => window.jumped);
+			if (jumped > 0.02) jumps.push(`${screen} at ${width}: ${jumped.toFixed(3)}`);
+			await page.context().close();
+		}
+	equal(jumps, [], "layout shifts");
+});
 
 await test("accessibility rules find nothing serious on any screen, in light and dark", async () => {
 	const found = [];

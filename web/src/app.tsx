@@ -6,7 +6,7 @@ import { sentence } from "./format.ts";
 import { Icon, type IconName } from "./icons.tsx";
 import { Palette } from "./palette.tsx";
 import {
-	attempt, failed, go, href, isNarrow, live, loadError, loadTools, loadWorkspaces, paletteOpen, route, setToken, sidebarOpen, tokenWanted, undoToast, workspaces,
+	attempt, go, href, isNarrow, live, loadError, loadTools, loadWorkspaces, paletteOpen, route, setToken, sidebarOpen, tokenWanted, tools, undoToast, workspaces,
 } from "./state.ts";
 import { Button, Empty, Kbd, modifier, Skeleton, Toasts } from "./ui.tsx";
 import { Workspaces } from "./screens/workspaces.tsx";
@@ -181,8 +181,13 @@ export function App() {
 	}, []);
 	const asked = useRef<string | null>(null), [, setTurn] = useState(0);
 	const name = route.value.workspace, wanted = tokenWanted.value !== null;
+	/* What may be done decides which buttons there are. A screen waits for it for a moment, so that nothing jumps. */
+	const [impatient, setImpatient] = useState("");
 	useEffect(() => {
-		if (name && !wanted && workspaces.value?.some((one) => one.name === name)) loadTools(name).catch(failed);
+		if (!name || wanted) return;
+		void loadTools(name);
+		const timer = setTimeout(() => setImpatient(name), 700);
+		return () => clearTimeout(timer);
 	}, [name, wanted, workspaces.value]);
 	/* A workspace that is not in the list may be new: the list is loaded again before it is said to be missing. */
 	const listed = !name || !workspaces.value || workspaces.value.some((one) => one.name === name), unknown = !listed && asked.current === name;
@@ -208,7 +213,7 @@ export function App() {
 			<Sidebar />
 			<div class="main-column">
 				{isNarrow.value && <TopBar />}
-				<main id="main" tabIndex={-1} key={name}><ScreenView name={route.value.screen} /></main>
+				<main id="main" tabIndex={-1} key={name}>{(tools.value[name] || impatient === name) && <ScreenView name={route.value.screen} />}</main>
 			</div>
 			{paletteOpen.value && <Palette />}
 			<FileDialogs />

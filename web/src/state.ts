@@ -109,10 +109,15 @@ export function currentWorkspace(): Workspace {
 
 export const tools = signal<Record<string, ToolInfo[]>>({});
 
+/** What goes wrong is shown by loadWorkspaces(), if it is the token or the workspace. */
 export async function loadTools(name: string): Promise<void> {
 	if (tools.peek()[name]) return;
-	const list = await stead.workspace(name).tools();
-	tools.value = { ...tools.peek(), [name]: list };
+	try {
+		const list = await stead.workspace(name).tools({ brief: true });
+		tools.value = { ...tools.peek(), [name]: list };
+	} catch (error) {
+		if (!(error instanceof SteadError && [401, 403, 404].includes(error.status))) failed(error);
+	}
 }
 
 /** True when this token may call the tool in this workspace. */

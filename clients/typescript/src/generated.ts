@@ -123,12 +123,12 @@ export interface Operations {
 		query: { recursive?: boolean };
 		headers: { "If-Match"?: string; "Stead-User"?: string };
 	};
-	/** The tools of the workspace with the schemas of their arguments and results. */
+	/** The tools of the workspace with the schemas of their arguments and results; with brief: without them. */
 	list_tools: {
 		method: "GET";
 		url: "/v1/workspaces/{workspace}/tools";
 		path: { workspace: string };
-		query: {  };
+		query: { brief?: boolean };
 		headers: { "Stead-User"?: string };
 	};
 	/** Calls a tool with the arguments in the body. A tool that changes something needs write access. */

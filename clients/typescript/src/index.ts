@@ -281,8 +281,9 @@ export class Workspace {
 		return this.stead.json("call_tool", call);
 	}
 
-	async tools(): Promise<ToolInfo[]> {
-		return (await this.stead.json<{ tools: ToolInfo[] }>("list_tools", { path: { workspace: this.name } })).tools;
+	/** What this client may call. `brief`: without schemas, a tenth of the size. */
+	async tools(options: { brief?: boolean } = {}): Promise<ToolInfo[]> {
+		return (await this.stead.json<{ tools: ToolInfo[] }>("list_tools", { path: { workspace: this.name }, query: options })).tools;
 	}
 
 	/** One page of a directory, or with `recursive` of all files below it. */

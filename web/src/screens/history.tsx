@@ -104,7 +104,7 @@ export function History() {
 					{list.error && !kept && <Empty icon="alert" title="The history could not be loaded" text={list.error.message} />}
 					{!kept && !list.error && <div class="pad"><Skeleton /></div>}
 					{kept && !revisions.length && <Empty icon="history" title="No changes yet" text="Everything that agents and people do with files is listed here, and can be undone." action={<a class="button" href={href("files")}>Go to the files</a>} />}
-					<div class="scroll" onKeyDown={onKeyDown}>
+					{kept && <div class="scroll" onKeyDown={onKeyDown}>
 						<ol class="timeline">
 							{revisions.map((one, i) => {
 								const about = describe(one), head = day(one.time) !== lastDay ? (lastDay = day(one.time)) : null;
@@ -122,8 +122,8 @@ export function History() {
 								];
 							})}
 						</ol>
-						{kept?.more && <div class="row center pad"><Button onClick={() => setLimit(limit + 4 * PAGE)}>Show older changes</Button></div>}
-					</div>
+						{kept.more && <div class="row center pad"><Button onClick={() => setLimit(limit + 4 * PAGE)}>Show older changes</Button></div>}
+					</div>}
 				</section>
 			)}
 			{current ? <Detail key={current.revision} change={current} onDone={list.reload} /> : !isNarrow.value && revisions.length > 0 && <section class="detail" aria-label="Change"><Empty icon="history" title="Nothing chosen" text="Choose a change to see what it did." /></section>}

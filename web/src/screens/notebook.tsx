@@ -118,7 +118,7 @@ export function Notebook() {
 					{list.error && <Empty icon="alert" title="The notes could not be loaded" text={list.error.message} />}
 					{list.loading && <div class="pad"><Skeleton /></div>}
 					{list.data && !notes.length && <Empty icon="note" title="No notes here yet" text="Agents write down what they find, so that others need not find it again. You can too." action={add} />}
-					<ul class="scroll">
+					{list.data && <ul class="scroll">
 						{notes.map((note) => (
 							<li key={note.slug}>
 								<a class="change" href={href("notebook", note.slug)} aria-current={note.slug === current ? "true" : undefined}>
@@ -127,7 +127,7 @@ export function Notebook() {
 								</a>
 							</li>
 						))}
-					</ul>
+					</ul>}
 				</section>
 			)}
 			{current ? <NotePane key={current} slug={current} onChanged={list.reload} /> : !isNarrow.value && notes.length > 0 && <section class="detail" aria-label="Note"><Empty icon="note" title="No note chosen" text="Choose one on the left." /></section>}

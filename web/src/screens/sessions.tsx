@@ -262,7 +262,7 @@ export function Sessions() {
 					{list.error && <Empty icon="alert" title="The conversations could not be loaded" text={list.error.message} />}
 					{list.loading && <div class="pad"><Skeleton /></div>}
 					{list.data && !sessions.length && <Empty icon="chat" title="No conversations yet" text={<>What an agent says and does is recorded here. Talk to the agent of this workspace, or let your own runtime record with <code>session_append</code>.</>} action={talk} />}
-					<ul class="scroll">
+					{list.data && <ul class="scroll">
 						{sessions.map((one) => (
 							<li key={`${one.agent}/${one.session}`}>
 								<a class="change" href={href("sessions", `${one.agent}/${one.session}`)} aria-current={one.agent === current?.agent && one.session === current.session ? "true" : undefined}>
@@ -271,7 +271,7 @@ export function Sessions() {
 								</a>
 							</li>
 						))}
-					</ul>
+					</ul>}
 				</section>
 			)}
 			{isNew ? <NewConversation onEnd={started} /> : current ? <Transcript key={`${current.agent}/${current.session}`} agent={current.agent} session={current.session} title={sessions.find((one) => one.agent === current.agent && one.session === current.session)?.title} /> : !isNarrow.value && sessions.length > 0 && <section class="detail" aria-label="Conversation"><Empty icon="chat" title="No conversation chosen" text="Choose one on the left." /></section>}
