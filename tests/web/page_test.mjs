@@ -423,7 +423,7 @@ await test("a page says when the changes since it was away are no longer known",
 		isFirst = false;
 		return route.fulfill({ contentType: "text/event-stream", body: `id: 999999\nevent: change\ndata: ${JSON.stringify(event)}\n\n` });
 	}) });
-	await page.locator(".toast.error", { hasText: "Load the page again" }).waitFor();
+	await page.locator(".toast.error", { hasText: "Reload the page" }).waitFor();
 	return page;
 });
 
