@@ -142,6 +142,15 @@ static int make_one(struct revisions *rv, struct ctx *ctx, const struct rev_draf
 	return make_logged(rv, ctx, &call, record, 1, err);
 }
 
+/* At once, or, if others have made some of them by now, one by one. */
+static void abort_rest(struct revisions *rv, struct ctx *ctx, struct rev_record **records, size_t count)
+{
+	bool aborted = count == 0 || make_abort(rv, ctx, records, count);
+
+	for (size_t i = 0; !aborted && i < count; i++)
+		make_abort(rv, ctx, records + i, 1);
+}
+
 /* Makes what was logged, up to the first change that another writer or the store prevents. `results` outlives the
    part. */
 static int make_part(struct revisions *rv, struct ctx *ctx, struct part *p, struct arena *results, struct err *err)
@@ -159,7 +168,7 @@ static int make_part(struct revisions *rv, struct ctx *ctx, struct part *p, stru
 		r = make_one(rv, &own, &p->drafts[i], &p->sources[i], &p->records[i], &stat, err);
 		if (r) {
 			p->group->failed = p->first + i;
-			make_abort(rv, ctx, p->records + i + 1, p->count - i - 1);
+			abort_rest(rv, ctx, p->records + i + 1, p->count - i - 1);
 			return r;
 		}
 		item->made = true;

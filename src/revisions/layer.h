@@ -128,9 +128,9 @@ int make_change(struct revisions *rv, struct ctx *ctx, struct store_call *call, 
 /* The same for the owner of the records: a change that a helper has made is success. */
 int make_or_find(struct revisions *rv, struct ctx *ctx, struct store_call *call, struct rev_record **recs, size_t count,
 		 struct err *err);
-/* Notes that the records of one change were not made: in a journal all of them, or none if one is settled or about to
-   be made by a helper; on disk those that are not done. */
-void make_abort(struct revisions *rv, struct ctx *ctx, struct rev_record **recs, size_t count);
+/* Notes that the records of one change were not made: all of them, or none (false) if one is settled or about to be
+   made by a helper. */
+bool make_abort(struct revisions *rv, struct ctx *ctx, struct rev_record **recs, size_t count);
 /* The same for an owner that could not make them. Returns `result`, or 0 when others have made them after all. */
 int make_abort_or_find(struct revisions *rv, struct ctx *ctx, struct rev_record **recs, size_t count,
 		       struct store_stat *ret_stat, int result, struct err *err);
@@ -144,7 +144,10 @@ struct making {
 	size_t count;
 };
 int make_or_give_up(struct revisions *rv, struct ctx *ctx, const struct making *m, bool *ret_gave_up, struct err *err);
-/* make_or_find(), and if that fails the records are given up. */
+/* make_or_find() in such a loop. */
+int make_try(struct revisions *rv, struct ctx *ctx, struct store_call *call, struct rev_record **recs, size_t count,
+	     bool *ret_gave_up, struct err *err);
+/* make_try(), and if that fails the records are aborted. */
 int make_logged(struct revisions *rv, struct ctx *ctx, struct store_call *call, struct rev_record **recs, size_t count,
 		struct err *err);
 /* With a journal: true when the change and the note that it is done may be two steps. */

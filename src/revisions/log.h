@@ -123,7 +123,8 @@ bool revlog_is_open(struct revlog *log, struct ctx *ctx, const struct rev_record
 bool revlog_is_done(struct revlog *log, const struct rev_record *record);
 /* The change is visible as `version` (empty: removed). Written with a later append. */
 void revlog_done(struct revlog *log, struct rev_record *record, struct str version);
-/* The change was not made. Flush soon, or another process may make it. Not in a journal. */
+/* The change was not made, whatever others do: for a log that cannot be written now. Written with a later append, until
+   which another process may make it. Not in a journal. */
 void revlog_abort(struct revlog *log, struct rev_record *record);
 /* A file that keeps others from being made, and its newest record; 0: it has none. */
 struct rev_obstacle {

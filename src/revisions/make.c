@@ -267,13 +267,26 @@ void make_wait_settled(struct revisions *rv, struct ctx *ctx, const struct rev_r
 	}
 }
 
-/* In a journal: aborts records that are open. ERR_CONFLICT: one of them is settled, or another process has said that it
-   is about to make it; then *ret_helped, and it had time to. */
-static int abort_open(struct revisions *rv, struct ctx *ctx, struct rev_record **recs, size_t count, bool even_helped,
-		      bool *ret_helped)
+/* Where the log cannot be written (a full disk) this process at least treats the records as aborted, and says so with
+   its next append. */
+static int give_up_records(struct revisions *rv, struct ctx *ctx, struct rev_record **recs, size_t count,
+			   bool even_helped)
 {
 	struct err ignored;
 	int r = revlog_give_up(rv->log, ctx, recs, count, NULL, even_helped, &ignored);
+
+	for (size_t i = 0; r && r != -ERR_CONFLICT && !rv->journal && i < count; i++)
+		if (!revlog_is_done(rv->log, recs[i]))
+			revlog_abort(rv->log, recs[i]);
+	return r;
+}
+
+/* Aborts records that are open. ERR_CONFLICT: one of them is settled, or another process has said that it is about to
+   make it; then *ret_helped, and it had time to. */
+static int abort_open(struct revisions *rv, struct ctx *ctx, struct rev_record **recs, size_t count, bool even_helped,
+		      bool *ret_helped)
+{
+	int r = give_up_records(rv, ctx, recs, count, even_helped);
 
 	*ret_helped = r == -ERR_CONFLICT && !even_helped && !any_settled(rv, recs, count);
 	if (*ret_helped)
@@ -281,18 +294,9 @@ static int abort_open(struct revisions *rv, struct ctx *ctx, struct rev_record *
 	return r;
 }
 
-void make_abort(struct revisions *rv, struct ctx *ctx, struct rev_record **recs, size_t count)
+bool make_abort(struct revisions *rv, struct ctx *ctx, struct rev_record **recs, size_t count)
 {
-	struct err ignored;
-
-	if (rv->journal) {
-		revlog_give_up(rv->log, ctx, recs, count, NULL, false, &ignored);
-		return;
-	}
-	for (size_t i = 0; i < count; i++)
-		if (!revlog_is_done(rv->log, recs[i]))
-			revlog_abort(rv->log, recs[i]);
-	revlog_flush(rv->log, ctx, &ignored); /* until then another process might make the change */
+	return give_up_records(rv, ctx, recs, count, false) == 0;
 }
 
 int make_abort_or_find(struct revisions *rv, struct ctx *ctx, struct rev_record **recs, size_t count,
@@ -300,13 +304,8 @@ int make_abort_or_find(struct revisions *rv, struct ctx *ctx, struct rev_record 
 {
 	struct store_stat stat = {0};
 	bool helped = false;
-	int r;
+	int r = abort_open(rv, ctx, recs, count, false, &helped);
 
-	if (!rv->journal) {
-		make_abort(rv, ctx, recs, count);
-		return result;
-	}
-	r = abort_open(rv, ctx, recs, count, false, &helped);
 	if (r == -ERR_CONFLICT && find_made(rv, ctx, recs, count, false, &stat))
 		return complete(rv, ctx, recs, count, &stat, ret_stat, err);
 	if (helped && !ends_call(result)) /* if the call has ended, the helper has had no time */
@@ -371,13 +370,20 @@ static int owner_make(void *arg, struct err *err)
 	return make_or_find(o->rv, o->ctx, o->call, o->recs, o->count, err);
 }
 
-int make_logged(struct revisions *rv, struct ctx *ctx, struct store_call *call, struct rev_record **recs, size_t count,
-		struct err *err)
+int make_try(struct revisions *rv, struct ctx *ctx, struct store_call *call, struct rev_record **recs, size_t count,
+	     bool *ret_gave_up, struct err *err)
 {
 	struct owner owner = {.rv = rv, .ctx = ctx, .call = call, .recs = recs, .count = count};
 	struct making m = {.make = owner_make, .arg = &owner, .recs = recs, .count = count};
+
+	return make_or_give_up(rv, ctx, &m, ret_gave_up, err);
+}
+
+int make_logged(struct revisions *rv, struct ctx *ctx, struct store_call *call, struct rev_record **recs, size_t count,
+		struct err *err)
+{
 	bool gave_up;
-	int r = make_or_give_up(rv, ctx, &m, &gave_up, err);
+	int r = make_try(rv, ctx, call, recs, count, &gave_up, err);
 
 	return r == 0 || gave_up ? r : make_abort_or_find(rv, ctx, recs, count, call->ret_stat, r, err);
 }

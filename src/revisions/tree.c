@@ -327,11 +327,49 @@ static int finish_moves(struct revisions *rv, struct ctx *ctx, const struct rev_
 	return 0;
 }
 
+/* Another writer was faster with a file, or something is in the way of it: that says nothing of the other files. */
+static bool is_of_one_file(int r)
+{
+	return r == -ERR_CONFLICT || r == -ERR_EXISTS || r == -ERR_INVALID;
+}
+
+/* Makes the moves of a batch, which are in the log. Each one stands for itself, since helpers may have made any of them
+   by now. */
+static int move_logged(struct revisions *rv, struct ctx *ctx, struct rev_draft *drafts, size_t count, struct moving *m,
+		       struct err *err)
+{
+	uint64_t before = m->moved;
+	struct err why;
+	int failed = 0;
+
+	for (size_t i = 0; i < count; i += 2) {
+		struct store_stat unused;
+		struct store_call call = call_of(drafts + i, &unused);
+		bool gave_up;
+		int r = make_try(rv, ctx, &call, REV_PAIR(drafts + i), 2, &gave_up, &why);
+
+		if (r && failed == 0)
+			*err = why;
+		if (r && !is_of_one_file(r) && m->moved > before)
+			return finish_moves(rv, ctx, drafts + i, count - i, r);
+		if (r && !gave_up)
+			r = make_abort_or_find(rv, ctx, REV_PAIR(drafts + i), 2, &unused, r, &why);
+		m->moved += r == 0;
+		failed = failed ? failed : r;
+		for (size_t j = i + 2; r && !is_of_one_file(r) && j < count; j += 2)
+			make_abort(rv, ctx, REV_PAIR(drafts + j), 2);
+		if (r && !is_of_one_file(r))
+			return failed;
+	}
+	if (failed && m->moved > before)
+		return err_set(err, ERR_CONFLICT, "files changed while they were being moved; try again");
+	return failed;
+}
+
 static int move_batch(struct revisions *rv, struct ctx *ctx, const struct store_page *page, bool is_first,
 		      struct moving *m, struct err *err)
 {
 	struct rev_draft *drafts = ARENA_ARRAY(ctx->arena, struct rev_draft, 2 * page->count);
-	bool any = false, again = false;
 	size_t count;
 	int r = draft_moves(rv, ctx, page, m, is_first, drafts, &count, err);
 
@@ -342,23 +380,7 @@ static int move_batch(struct revisions *rv, struct ctx *ctx, const struct store_
 	}
 	if (r == 0 && count)
 		r = revisions_log(rv, ctx, drafts, count, err);
-	for (size_t i = 0; r == 0 && i < count; i += 2) {
-		struct store_stat unused;
-		struct store_call call = call_of(drafts + i, &unused);
-
-		r = make_or_find(rv, ctx, &call, REV_PAIR(drafts + i), 2, err);
-		if (r && r != -ERR_CONFLICT && r != -ERR_EXISTS && any)
-			return finish_moves(rv, ctx, drafts + i, count - i, r);
-		if (r)
-			r = make_abort_or_find(rv, ctx, REV_PAIR(drafts + i), 2, &unused, r, err);
-		any = any || r == 0;
-		m->moved += r == 0;
-		for (size_t j = i + 2; r && !any && j < count; j += 2)
-			make_abort(rv, ctx, REV_PAIR(drafts + j), 2);
-		again = again || (r && any);
-		r = any ? 0 : r; /* another writer was faster with this one: the others continue */
-	}
-	return r == 0 && again ? err_set(err, ERR_CONFLICT, "files changed while they were being moved; try again") : r;
+	return r ? r : move_logged(rv, ctx, drafts, count, m, err);
 }
 
 /* A directory replaces nothing. On disk an empty directory may be there, and counts as nothing. */

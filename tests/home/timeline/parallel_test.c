@@ -74,6 +74,7 @@ struct shared {
 
 static struct shared *shared;
 static char url[400], space[40];
+static bool directories; /* most calls move "d", make it a file, or write into it */
 
 /* --- workers --- */
 
@@ -81,6 +82,7 @@ struct worker {
 	struct workspace *ws;
 	struct toolset *set;
 	uint64_t seed;
+	int role;
 };
 
 static uint64_t rng(struct worker *w, uint64_t below)
@@ -163,11 +165,43 @@ static const char *arguments(struct worker *w, struct ctx *ctx, struct attempt *
 	return tools[a->op];
 }
 
-static void work_once(struct worker *w)
+static enum op choose_op(struct worker *w)
 {
 	static const enum op often[] = {OP_WRITE, OP_WRITE,    OP_WRITE, OP_APPEND, OP_APPEND, OP_EDIT,
 					OP_MOVE,  OP_MOVE,     OP_COPY,  OP_DELETE, OP_DELETE, OP_DELETE_DIR,
 					OP_READ,  OP_MOVE_DIR, OP_UNDO,  OP_READ};
+
+	return often[rng(w, COUNT(often))];
+}
+
+/* What a call does, and which paths of the table it names. */
+static void choose(struct worker *w, struct attempt *a)
+{
+	a->op = choose_op(w);
+	/* "d" may be a directory, and a move of it one of more than two files */
+	a->path = (uint32_t)rng(w, a->op == OP_MOVE || a->op == OP_COPY ? PATHS - 1 : PATHS);
+	a->to = (a->path + 1 + (uint32_t)rng(w, PATHS - 1)) % PATHS;
+	if (a->op == OP_MOVE_DIR && a->path % 3 == a->to % 3)
+		a->to++;
+}
+
+/* Most workers do one thing: move "d" to "e" or back, make "d" a file, or write into it. */
+static void choose_by_role(struct worker *w, struct attempt *a)
+{
+	uint32_t side = (uint32_t)rng(w, 2);
+
+	if (w->role % 4 == 0)
+		*a = (struct attempt){.op = OP_MOVE_DIR, .path = side, .to = 1 - side};
+	else if (w->role % 4 == 1)
+		*a = (struct attempt){.op = side ? OP_WRITE : OP_DELETE, .path = PATHS - 1};
+	else if (w->role % 4 == 2)
+		*a = (struct attempt){.op = OP_WRITE, .path = 2 + side};
+	else
+		choose(w, a);
+}
+
+static void work_once(struct worker *w)
+{
 	ARENA_SCOPE struct arena *arena = arena_new();
 	uint64_t index = atomic_fetch_add(&shared->count, 1);
 	struct attempt *a = &shared->attempts[index];
@@ -180,12 +214,10 @@ static void work_once(struct worker *w)
 		shared->stop = true;
 		return;
 	}
-	a->op = often[rng(w, sizeof(often) / sizeof(often[0]))];
-	/* "d" may be a directory, and a move of it one of more than two files */
-	a->path = (uint32_t)rng(w, a->op == OP_MOVE || a->op == OP_COPY ? PATHS - 1 : PATHS);
-	a->to = (a->path + 1 + (uint32_t)rng(w, PATHS - 1)) % PATHS;
-	if (a->op == OP_MOVE_DIR && a->path % 3 == a->to % 3)
-		a->to++;
+	if (directories)
+		choose_by_role(w, a);
+	else
+		choose(w, a);
 	a->before = head_now(w, &ctx);
 	tool = arguments(w, &ctx, a, index, args);
 	if (!tool)
@@ -214,15 +246,16 @@ static void *work(void *arg)
 
 static struct workspace_opts opts_of(bool create)
 {
-	/* a kill is not a power cut: without syncs there are more calls */
+	/* a kill is not a power cut: without syncs there are more calls; with them, more happens between two steps of
+	 * one */
 	return (struct workspace_opts){
-		.store_url = str_of(url), .name = str_of(space), .create = create, .relaxed = true};
+		.store_url = str_of(url), .name = str_of(space), .create = create, .relaxed = !directories};
 }
 
 static _Noreturn void live(int id, uint64_t seed)
 {
 	struct workspace_opts opts = opts_of(false);
-	struct worker w[THREADS] = {{.seed = seed}};
+	struct worker w[THREADS] = {{.seed = seed, .role = id}};
 	pthread_t threads[THREADS];
 	struct err err;
 
@@ -233,6 +266,7 @@ static _Noreturn void live(int id, uint64_t seed)
 	for (int i = 1; id == 0 && i < THREADS; i++) {
 		w[i] = w[0];
 		w[i].seed += (uint64_t)i * 7919;
+		w[i].role = i;
 		if (pthread_create(&threads[i], NULL, work, &w[i]))
 			_exit(2);
 	}
@@ -621,7 +655,7 @@ static void make_place(struct arena *arena)
 	const char *given = getenv("STEAD_TEST_STORE");
 	struct str server;
 
-	snprintf(space, sizeof(space), "parallel-%d", (int)getpid());
+	snprintf(space, sizeof(space), "parallel-%d%s", (int)getpid(), directories ? "-dirs" : "");
 	server = given ? str_of(given) : server_url(arena);
 	if (server.ptr)
 		snprintf(url, sizeof(url), "%.*s", STR_ARG(server));
@@ -629,7 +663,7 @@ static void make_place(struct arena *arena)
 		snprintf(url, sizeof(url), "disk:%s", temp_dir_new());
 }
 
-TEST(the_log_explains_every_answer_that_processes_and_a_server_gave_on_one_tree)
+static void run_and_check(void)
 {
 	const char *seconds = getenv("STEAD_TEST_SECONDS");
 	struct workspace_opts opts;
@@ -656,4 +690,15 @@ TEST(the_log_explains_every_answer_that_processes_and_a_server_gave_on_one_tree)
 	free(m.first);
 	free(m.last);
 	munmap(shared, sizeof(*shared));
+}
+
+TEST(the_log_explains_every_answer_that_processes_and_a_server_gave_on_one_tree)
+{
+	run_and_check();
+}
+
+TEST(the_log_explains_moves_of_directories_onto_what_others_make_files)
+{
+	directories = true;
+	run_and_check();
 }
