@@ -327,11 +327,56 @@ static int finish_moves(struct revisions *rv, struct ctx *ctx, const struct rev_
 	return 0;
 }
 
+static bool is_overtaken(int r)
+{
+	return r == -ERR_CONFLICT || r == -ERR_EXISTS;
+}
+
+/* Makes one move of a batch. If another process was first, or a file is in the way, it is given up, as any other change
+   is; if the store has failed, its records stay open. */
+static int make_pair(struct revisions *rv, struct ctx *ctx, const struct rev_draft *two, struct err *err)
+{
+	struct store_stat unused;
+	struct store_call call = call_of(two, &unused);
+	int r = make_or_find(rv, ctx, &call, REV_PAIR(two), 2, err);
+
+	return is_overtaken(r) || r == -ERR_INVALID ? make_logged(rv, ctx, &call, REV_PAIR(two), 2, err) : r;
+}
+
+/* Makes what was logged. The others go on when one of them is given up; a helper may be making them. */
+static int make_pairs(struct revisions *rv, struct ctx *ctx, struct rev_draft *drafts, size_t count, uint64_t *moved,
+		      struct err *err)
+{
+	bool any = false, again = false, refused = false;
+	struct err why;
+
+	for (size_t i = 0; i < count; i += 2) {
+		int r = make_pair(rv, ctx, drafts + i, &why);
+
+		if (r && !is_overtaken(r) && r != -ERR_INVALID) {
+			*err = why;
+			if (any)
+				return finish_moves(rv, ctx, drafts + i, count - i, r);
+			for (size_t j = i; j < count; j += 2)
+				make_abort(rv, ctx, REV_PAIR(drafts + j), 2);
+			return r;
+		}
+		any = any || r == 0;
+		*moved += r == 0;
+		again = again || is_overtaken(r);
+		if (r == -ERR_INVALID)
+			*err = why;
+		refused = refused || r == -ERR_INVALID;
+	}
+	if (refused)
+		return -ERR_INVALID;
+	return again ? err_set(err, ERR_CONFLICT, "files changed while they were being moved; try again") : 0;
+}
+
 static int move_batch(struct revisions *rv, struct ctx *ctx, const struct store_page *page, bool is_first,
 		      struct moving *m, struct err *err)
 {
 	struct rev_draft *drafts = ARENA_ARRAY(ctx->arena, struct rev_draft, 2 * page->count);
-	bool any = false, again = false;
 	size_t count;
 	int r = draft_moves(rv, ctx, page, m, is_first, drafts, &count, err);
 
@@ -342,23 +387,7 @@ static int move_batch(struct revisions *rv, struct ctx *ctx, const struct store_
 	}
 	if (r == 0 && count)
 		r = revisions_log(rv, ctx, drafts, count, err);
-	for (size_t i = 0; r == 0 && i < count; i += 2) {
-		struct store_stat unused;
-		struct store_call call = call_of(drafts + i, &unused);
-
-		r = make_or_find(rv, ctx, &call, REV_PAIR(drafts + i), 2, err);
-		if (r && r != -ERR_CONFLICT && r != -ERR_EXISTS && any)
-			return finish_moves(rv, ctx, drafts + i, count - i, r);
-		if (r)
-			r = make_abort_or_find(rv, ctx, REV_PAIR(drafts + i), 2, &unused, r, err);
-		any = any || r == 0;
-		m->moved += r == 0;
-		for (size_t j = i + 2; r && !any && j < count; j += 2)
-			make_abort(rv, ctx, REV_PAIR(drafts + j), 2);
-		again = again || (r && any);
-		r = any ? 0 : r; /* another writer was faster with this one: the others go on */
-	}
-	return r == 0 && again ? err_set(err, ERR_CONFLICT, "files changed while they were being moved; try again") : r;
+	return r ? r : make_pairs(rv, ctx, drafts, count, &m->moved, err);
 }
 
 /* A directory replaces nothing. On disk an empty directory may be there, and counts as nothing. */
