@@ -30,7 +30,7 @@ struct two {
 static bool is_change(const struct between *b, const struct store_call *call)
 {
 	return (call->op == STORE_OP_WRITE && str_is(call->path.s, b->target)) || call->op == STORE_OP_MOVE ||
-	       (call->op == STORE_OP_JOURNAL_ADD && str_is(call->to.s, b->target));
+	       call->op == STORE_OP_REMOVE || (call->op == STORE_OP_JOURNAL_ADD && str_is(call->to.s, b->target));
 }
 
 static bool is_entry(const struct between *b, const struct store_call *call)
@@ -279,6 +279,56 @@ TEST(a_move_of_a_directory_gives_up_no_file_that_another_process_has_moved)
 	CHECK_STR(get(&t.other, "d/y"), STR("moved by the other process"));
 	CHECK_STR(get(&t.other, "f/x"), STR("given up"));
 	check_all(&t, 1);
+	two_close(&t);
+	store_destroy(meta);
+}
+
+/* Another process makes the removal, and then the path is a directory. */
+static void remove_and_make_dir(struct between *b)
+{
+	struct conf direct = {.s = b->base.inner, .ctx = b->other->ctx};
+
+	settle(b->other, "d");
+	put(&direct, "d/x", "in the way of the helper");
+}
+
+/* The helper comes too late with the removal. Then the directory goes, and the helper makes the file again. */
+static void help_too_late(struct between *b)
+{
+	struct conf direct = {.s = b->base.inner, .ctx = b->other->ctx};
+
+	settle(b->other, "d");
+	CHECK_OK(store_remove(direct.s, &direct.ctx, P("d/x"), false, ANY, NULL, &direct.err), direct.err);
+	put(b->other, "d", "made again");
+}
+
+TEST(a_removal_that_a_helper_finds_made_is_not_made_twice)
+{
+	struct store *meta = store_memory_new();
+	struct conf helper;
+	struct between late;
+	struct two t;
+
+	two_open(&t, "-", "-", false);
+	store_destroy(t.owner.s);
+	store_destroy(t.other.s);
+	late = (struct between){.base = {.ops = t.between.base.ops, .inner = store_share(t.memory)},
+				.target = "-",
+				.other = &t.other,
+				.acts = {[BEFORE_CHANGE] = remove_and_make_dir}};
+	helper = (struct conf){.ctx = t.owner.ctx};
+	helper.s = segments_on(&late.base, store_share(meta), &helper);
+	t.between.base.inner = store_share(t.memory);
+	t.between.other = &helper;
+	t.between.acts[BEFORE_CHANGE] = help_too_late;
+	t.owner.s = segments_on(&t.between.base, store_share(meta), &t.owner);
+	t.other.s = segments_on(store_share(t.memory), store_share(meta), &t.other);
+	put(&t.other, "d", "to be removed");
+	CHECK_OK(store_remove(t.owner.s, &t.owner.ctx, P("d"), false, ANY, NULL, &t.owner.err), t.owner.err);
+	CHECK(late.changed);
+	CHECK_STR(get(&t.other, "d"), STR("made again"));
+	check_all(&t, 0);
+	store_destroy(helper.s);
 	two_close(&t);
 	store_destroy(meta);
 }
