@@ -329,8 +329,11 @@ static int help(struct revisions *rv, struct ctx *ctx, struct rev_record *rec, c
 	if (r || make_is_settled(rv, rec))
 		return r;
 	r = make_again(rv, ctx, rec, stat, exists, err);
-	/* another process made the same change first, or a later look finds out what happened */
-	return r == -ERR_CONFLICT || r == -ERR_EXISTS ? 0 : r;
+	/* another process made the same change first, or a later look finds out what happened; a file that was to be
+	   removed may be gone, or a directory by now */
+	if (r == -ERR_CONFLICT || r == -ERR_EXISTS)
+		return 0;
+	return !rec->r.after.exists && (r == -ERR_NOT_FOUND || r == -ERR_INVALID) ? 0 : r;
 }
 
 /* The change is made apart from its record, and no condition tells that the path was changed and is again as before:

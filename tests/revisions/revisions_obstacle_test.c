@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A path that is a file for one process and a directory for another, at the same moment, with the log in a journal. The
- * first process copies a file to `target`, which is logged and then made; between these steps the other process makes a
- * file that is in the way, and removes it. Over the memory store the copy and the note that it is done are one step,
- * over a plain store on it they are not.
+ * A path that is a file for one process and a directory for another, at the same moment. The first process copies a
+ * file to `target`, which is logged and then made; between these steps the other process makes a file that is in the
+ * way, and removes it. The log is a journal: over the memory store the copy and the note that it is done are one step,
+ * over a plain store on it they are not. The last test has segments, as on disk.
  */
 #include "revisions/revisions_journal_facts.h"
 #include "store/plain_fix.h"
@@ -15,6 +15,7 @@ struct between {
 	const char *target, *obstacle;
 	struct conf *other;
 	void (*acts[MOMENTS])(struct between *b);
+	unsigned later;     /* entries that come before BEFORE_NEXT_ENTRY */
 	bool changed;       /* the change of the target was tried */
 	bool dies, is_dead; /* with that, the process ends */
 };
@@ -28,8 +29,8 @@ struct two {
 
 static bool is_change(const struct between *b, const struct store_call *call)
 {
-	return (call->op == STORE_OP_WRITE && str_is(call->path.s, b->target)) ||
-	       (call->op == STORE_OP_JOURNAL_ADD && str_is(call->to.s, b->target));
+	return (call->op == STORE_OP_WRITE && str_is(call->path.s, b->target)) || call->op == STORE_OP_MOVE ||
+	       call->op == STORE_OP_REMOVE || (call->op == STORE_OP_JOURNAL_ADD && str_is(call->to.s, b->target));
 }
 
 static bool is_entry(const struct between *b, const struct store_call *call)
@@ -57,6 +58,8 @@ static int between_around(struct store *s, struct ctx *ctx, struct store_call *c
 		b->is_dead = b->dies;
 		b->changed = true;
 		act(b, BEFORE_CHANGE);
+	} else if (entry && b->changed && b->later) {
+		b->later--;
 	} else if (entry && b->changed) {
 		act(b, BEFORE_NEXT_ENTRY);
 	}
@@ -227,4 +230,113 @@ TEST(a_copy_whose_process_was_killed_long_ago_is_not_taken_for_a_removal)
 	settle(&t.other, "d");
 	check_all(&t, 0);
 	two_close(&t);
+}
+
+/* The log of the first process: what it appends is an entry. */
+struct log_layer {
+	struct store base;
+	struct between *between;
+};
+
+static int log_around(struct store *s, struct ctx *ctx, struct store_call *call, struct err *err)
+{
+	struct between *b = ((struct log_layer *)s)->between;
+
+	if (call->op == STORE_OP_APPEND && b->changed && b->later)
+		b->later--;
+	else if (call->op == STORE_OP_APPEND && b->changed)
+		act(b, BEFORE_NEXT_ENTRY);
+	return store_forward(s->inner, ctx, call, err);
+}
+
+static struct store *segments_on(struct store *files, struct store *meta, struct conf *c)
+{
+	struct store *s;
+
+	CHECK_OK(store_revisions_open(files, meta, (struct revisions_opts){0}, &c->ctx, &s, &c->err), c->err);
+	return s;
+}
+
+/* The file that was in the way of the first move goes before the log says that this move is given up, or one entry
+   later. */
+static void move_dir(unsigned later)
+{
+	static const struct store_ops ops = {.name = "log", .around = log_around, .destroy = between_destroy};
+	struct two t;
+	struct store *meta = store_memory_new();
+	struct log_layer layer = {.base = {.ops = &ops, .inner = store_share(meta)}, .between = &t.between};
+
+	two_open(&t, "d/y", "d", false);
+	store_destroy(t.owner.s);
+	store_destroy(t.other.s);
+	t.between.base.inner = store_share(t.memory);
+	t.owner.s = segments_on(&t.between.base, &layer.base, &t.owner);
+	t.other.s = segments_on(store_share(t.memory), store_share(meta), &t.other);
+	put(&t.other, "f/x", "moved in the end");
+	put(&t.other, "f/y", "moved by the other process");
+	t.between.acts[BEFORE_CHANGE] = put_obstacle;
+	t.between.acts[BEFORE_NEXT_ENTRY] = drop_obstacle_and_help;
+	t.between.later = later;
+	CHECK_OK(store_move(t.owner.s, &t.owner.ctx, P("f"), P("d"), ANY, ANY, NULL, &t.owner.err), t.owner.err);
+	CHECK_STR(get(&t.other, "d/y"), STR("moved by the other process"));
+	CHECK_STR(get(&t.other, "d/x"), STR("moved in the end"));
+	check_all(&t, 1);
+	two_close(&t);
+	store_destroy(meta);
+}
+
+/* Another process makes the removal, and then the path is a directory. */
+static void remove_and_make_dir(struct between *b)
+{
+	struct conf direct = {.s = b->base.inner, .ctx = b->other->ctx};
+
+	settle(b->other, "d");
+	put(&direct, "d/x", "in the way of the helper");
+}
+
+/* The helper comes too late with the removal. Then the directory goes, and the helper makes the file again. */
+static void help_too_late(struct between *b)
+{
+	struct conf direct = {.s = b->base.inner, .ctx = b->other->ctx};
+
+	settle(b->other, "d");
+	CHECK_OK(store_remove(direct.s, &direct.ctx, P("d/x"), false, ANY, NULL, &direct.err), direct.err);
+	put(b->other, "d", "made again");
+}
+
+TEST(a_move_of_a_directory_gives_up_no_file_that_another_process_has_moved)
+{
+	move_dir(0);
+	move_dir(1);
+}
+
+TEST(a_removal_that_a_helper_finds_made_is_not_made_twice)
+{
+	struct store *meta = store_memory_new();
+	struct conf helper;
+	struct between late;
+	struct two t;
+
+	two_open(&t, "-", "-", false);
+	store_destroy(t.owner.s);
+	store_destroy(t.other.s);
+	late = (struct between){.base = {.ops = t.between.base.ops, .inner = store_share(t.memory)},
+				.target = "-",
+				.other = &t.other,
+				.acts = {[BEFORE_CHANGE] = remove_and_make_dir}};
+	helper = (struct conf){.ctx = t.owner.ctx};
+	helper.s = segments_on(&late.base, store_share(meta), &helper);
+	t.between.base.inner = store_share(t.memory);
+	t.between.other = &helper;
+	t.between.acts[BEFORE_CHANGE] = help_too_late;
+	t.owner.s = segments_on(&t.between.base, store_share(meta), &t.owner);
+	t.other.s = segments_on(store_share(t.memory), store_share(meta), &t.other);
+	put(&t.other, "d", "to be removed");
+	CHECK_OK(store_remove(t.owner.s, &t.owner.ctx, P("d"), false, ANY, NULL, &t.owner.err), t.owner.err);
+	CHECK(late.changed);
+	CHECK_STR(get(&t.other, "d"), STR("made again"));
+	check_all(&t, 0);
+	store_destroy(helper.s);
+	two_close(&t);
+	store_destroy(meta);
 }
