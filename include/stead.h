@@ -2,8 +2,8 @@
 /*
  * libstead: a workspace for AI agents, as a C library. Plain C11; docs/library.md has an example for each part.
  *
- * - Every function that returns int returns STEAD_OK or the kind of its error; `error` (may be NULL) then has the
- *   sentence as well. Results (`ret_…`) are written on success only; those that are of no interest may be NULL.
+ * - Every function that returns int returns STEAD_OK or the kind of its error; on failure `error` (may be NULL) has the
+ *   sentence. Results (`ret_…`) are written only on success; pass NULL for those that you do not need.
  * - Every struct that the caller fills in begins with its own size: `struct stead_options options = {.size = sizeof
  *   options, …};`. Later versions add fields at the end, and zero always means "as before".
  * - Strings are UTF-8, sizes are bytes, and what a function allocates for the caller is freed with stead_free().
@@ -11,8 +11,8 @@
  *   same handle. After fork() the child opens its own handles.
  * - The library prints nothing and installs no signal handlers. docs/library.md lists every environment variable and
  *   file that it reads; stead_set_environment() replaces the environment.
- * - When memory runs out, the process ends with abort(), after the function of stead_set_fatal(). Bytes of files are an
- *   exception: a read for which there is no memory fails as STEAD_TOO_LARGE.
+ * - If memory runs out, the process ends with abort(), after the function given to stead_set_fatal(). File contents are
+ *   an exception: a read that does not fit in memory fails as STEAD_TOO_LARGE.
  */
 #ifndef STEAD_H
 #define STEAD_H
@@ -58,7 +58,7 @@ enum stead_error_kind {
 
 struct stead_error {
 	int kind;          /* enum stead_error_kind */
-	int retryable;     /* the same call may succeed when it is made again */
+	int retryable;     /* the same call may succeed if it is made again */
 	char message[480]; /* one sentence that says what to do */
 };
 
@@ -74,18 +74,18 @@ struct stead_options {
 	const char *user, *agent, *session; /* who works in it; NULL: nobody in particular */
 	const char *dialect;                /* whose names the tools have; NULL: Stead's own */
 	const char *root;            /* what "/" is: "files", "workspace", "task:KEY"; NULL: the dialect's, "files" */
-	const char *files_dir;       /* a directory of the person's own instead of the file area */
-	int create;                  /* make the workspace when it is missing */
+	const char *files_dir;       /* one of the person's directories, instead of the file area */
+	int create;                  /* create the workspace if it is missing */
 	int relaxed;                 /* do not wait for the disk: a power cut may lose the latest changes */
-	int64_t timeout_ms;          /* of opening; 0: none */
-	struct stead_cancel *cancel; /* of opening */
+	int64_t timeout_ms;          /* for opening; 0: none */
+	struct stead_cancel *cancel; /* for opening */
 };
 
 /* `options` NULL: all defaults. */
 STEAD_API int stead_open(const struct stead_options *options, struct stead **ret_stead, struct stead_error *error);
 /* The same workspace for another user, agent and session (each may be NULL), with the same tools. It shares what `of`
-   has open, so that thousands are cheap: nothing is read, unless `files_dir` was given. Handles may be closed in any
-   order. */
+   has open, so thousands are cheap: nothing is read, unless `files_dir` was given. Handles may be closed in any order.
+ */
 STEAD_API int stead_open_for(struct stead *of, const char *user, const char *agent, const char *session,
 			     struct stead **ret_stead, struct stead_error *error);
 /* NULL is allowed. */
@@ -93,10 +93,10 @@ STEAD_API void stead_close(struct stead *stead);
 
 /* --- how a call is made --- */
 
-/* Every call that may wait takes one; NULL: no deadline, no cancel, no condition. */
+/* Every call that may wait takes one; NULL: no deadline, no cancellation, no condition. */
 struct stead_call_options {
 	size_t size;
-	int64_t timeout_ms;          /* a call that is not done by then fails as STEAD_TIMEOUT; 0: none */
+	int64_t timeout_ms;          /* a call that takes longer fails as STEAD_TIMEOUT; 0: no limit */
 	struct stead_cancel *cancel; /* a call that it ends fails as STEAD_CANCELLED; may be shared by many calls */
 	const char *call_id;         /* recorded with each change, for undo by call; NULL: a tool call gets a new one */
 	const char *if_version;      /* write, append, remove, move: change the file only when it has this version, else
@@ -104,7 +104,7 @@ struct stead_call_options {
 					refuse it. */
 };
 
-/* NULL when there is no memory. */
+/* NULL if memory runs out. */
 STEAD_API struct stead_cancel *stead_cancel_new(void);
 /* Ends the calls that have it, and all later ones. From any thread or signal handler, any number of times. */
 STEAD_API void stead_cancel(struct stead_cancel *cancel);
@@ -114,8 +114,7 @@ STEAD_API void stead_cancel_free(struct stead_cancel *cancel);
 /* --- tools --- */
 
 /* Calls a tool. `arguments` is a JSON object (NULL: {}). `ret_text` is what a model would read, `ret_json` the
-   structured result, which may be NULL. When the tool itself fails, ret_text is set too: the sentence and its details.
- */
+   structured result, which may be NULL. If the tool itself fails, ret_text is set too: the sentence and its details. */
 STEAD_API int stead_call(struct stead *stead, const struct stead_call_options *how, const char *tool,
 			 const char *arguments, char **ret_text, char **ret_json, struct stead_error *error);
 /* The tool table as a JSON array of {name, title, description, inputSchema, …}. */
@@ -125,14 +124,14 @@ STEAD_API int stead_tools(struct stead *stead, char **ret_json, struct stead_err
 
 struct stead_agent;
 
-/* A tool of the program, for its agent. */
+/* One of the program's own tools, for its agent. */
 struct stead_tool {
 	size_t size;
 	const char *name, *description;
 	const char *input_schema; /* JSON Schema of its arguments, an object */
 	int reads_only;           /* it changes nothing, and may be called on several threads at once */
-	/* Gets arguments that fit the schema, as JSON. Returns 0, or non-zero when it failed; *ret_text is the result
-	   or the reason, in memory of malloc(), which the library frees. */
+	/* Gets arguments that match the schema, as JSON. Returns 0, or non-zero if it failed; *ret_text is the result
+	   or the reason, allocated with malloc(); the library frees it. */
 	int (*call)(void *arg, const char *arguments, char **ret_text);
 	void *arg;
 };
@@ -142,8 +141,8 @@ struct stead_agent_options {
 	const struct stead_tool *tools;
 	size_t tool_count;
 };
-/* `options` NULL: all defaults. STEAD_EXISTS names every tool whose name is taken. To be closed before the workspace.
- */
+/* `options` NULL: all defaults. STEAD_EXISTS names every tool whose name is taken. Close the agent before the
+   workspace. */
 STEAD_API int stead_agent_open(struct stead *stead, const struct stead_agent_options *options,
 			       struct stead_agent **ret_agent, struct stead_error *error);
 /* NULL is allowed. */
@@ -176,16 +175,17 @@ struct stead_stat {
 
 STEAD_API int stead_stat(struct stead *stead, const struct stead_call_options *how, const char *path,
 			 struct stead_stat *ret_stat, struct stead_error *error);
-/* Calls `entry` for each file and directory of one level, in order, with its full path. Non-zero from it ends the list
-   early, and stead_list() succeeds. */
+/* Calls `entry` for each file and directory of one level, in order, with its full path. If it returns non-zero, the
+   list ends early, and stead_list() succeeds. */
 STEAD_API int stead_list(struct stead *stead, const struct stead_call_options *how, const char *path,
 			 int (*entry)(void *arg, const char *path, const struct stead_stat *stat), void *arg,
 			 struct stead_error *error);
 
-/* The whole file, in memory for the caller; one NUL follows it that `ret_size` does not count. */
+/* The whole file, in memory that the caller frees; a NUL follows it that `ret_size` does not count. */
 STEAD_API int stead_read(struct stead *stead, const struct stead_call_options *how, const char *path, char **ret_data,
 			 size_t *ret_size, struct stead_stat *ret_stat, struct stead_error *error);
-/* As pread(): fills `buffer` from `offset` on. `*size` is its room, and then the bytes read: fewer only at the end. */
+/* As pread(): fills `buffer` from `offset` on. `*size` is its capacity, and then the number of bytes read: fewer only
+   at the end. */
 STEAD_API int stead_read_at(struct stead *stead, const struct stead_call_options *how, const char *path,
 			    uint64_t offset, void *buffer, size_t *size, struct stead_error *error);
 struct stead_sink {
@@ -193,7 +193,7 @@ struct stead_sink {
 	/* Takes the next bytes. Non-zero ends the call as STEAD_CANCELLED. It must not call the library. */
 	int (*take)(void *arg, const void *bytes, size_t count);
 	void *arg;
-	uint64_t offset, length; /* the part that is wanted; length 0: to the end */
+	uint64_t offset, length; /* the part to read; length 0: to the end */
 };
 /* In pieces and bounded memory; all pieces are of one version of the file. */
 STEAD_API int stead_read_stream(struct stead *stead, const struct stead_call_options *how, const char *path,
@@ -202,7 +202,7 @@ STEAD_API int stead_read_stream(struct stead *stead, const struct stead_call_opt
 /* All or nothing: a reader sees the old file or the new one. */
 STEAD_API int stead_write(struct stead *stead, const struct stead_call_options *how, const char *path, const void *data,
 			  size_t size, struct stead_stat *ret_stat, struct stead_error *error);
-/* At the end of the file, which need not exist. Bytes of other writers are neither lost nor split. */
+/* Adds to the end of the file, which need not exist. Other writers' bytes are neither lost nor split. */
 STEAD_API int stead_append(struct stead *stead, const struct stead_call_options *how, const char *path,
 			   const void *data, size_t size, struct stead_stat *ret_stat, struct stead_error *error);
 struct stead_source {
@@ -213,15 +213,15 @@ struct stead_source {
 	int (*rewind)(void *arg); /* starts again, 0 on success; NULL: cannot, so a failed attempt is not repeated */
 	void *arg;
 };
-/* In pieces and bounded memory; all or nothing, too. */
+/* In pieces and bounded memory; also all or nothing. */
 STEAD_API int stead_write_stream(struct stead *stead, const struct stead_call_options *how, const char *path,
 				 const struct stead_source *source, struct stead_stat *ret_stat,
 				 struct stead_error *error);
 
-/* A file, or with `recursive` a directory and all in it. */
+/* Removes a file, or with `recursive` a directory and everything in it. */
 STEAD_API int stead_remove(struct stead *stead, const struct stead_call_options *how, const char *path, int recursive,
 			   uint64_t *ret_files, struct stead_error *error);
-/* A file or a directory. When `to` exists it fails as STEAD_EXISTS, or with `replace` a file takes its place. */
+/* Moves a file or a directory. If `to` exists, this fails as STEAD_EXISTS; with `replace`, a file replaces it. */
 STEAD_API int stead_move(struct stead *stead, const struct stead_call_options *how, const char *from, const char *to,
 			 int replace, struct stead_stat *ret_stat, struct stead_error *error);
 
@@ -237,7 +237,7 @@ struct stead_event {
    library. */
 STEAD_API int stead_subscribe(struct stead *stead, void (*listener)(void *arg, const struct stead_event *event),
 			      void *arg, uint64_t *ret_handle, struct stead_error *error);
-/* When it returns, the listener is not running and will not run again. Not to be called from a listener. */
+/* When it returns, the listener is not running and will not run again. Do not call it from a listener. */
 STEAD_API void stead_unsubscribe(struct stead *stead, uint64_t handle);
 
 /* --- the process: set these before the first stead_open() --- */
@@ -245,7 +245,7 @@ STEAD_API void stead_unsubscribe(struct stead *stead, uint64_t handle);
 /* Called with one sentence before abort(), when memory ran out or the library found a bug in itself. It must not call
    the library. NULL: nothing is called. */
 STEAD_API void stead_set_fatal(void (*hook)(const char *message));
-/* Called in place of getenv(), from any thread; what it returns must stay valid. A function that always returns NULL
+/* Called instead of getenv(), from any thread; what it returns must stay valid. A function that always returns NULL
    makes the library independent of the environment. NULL: getenv(). */
 STEAD_API void stead_set_environment(const char *(*environment)(const char *name));
 

@@ -22,7 +22,7 @@ struct findings {
 };
 /* `fix` says what to do; NULL: all is well. */
 void finding_add(const struct findings *findings, const char *check, struct str detail, const char *fix);
-/* What went wrong while it was looked at. */
+/* What went wrong while it was being checked. */
 void finding_error(const struct findings *findings, const char *check, const struct err *err, const char *fix);
 /* One line for each of `problems`: [{path, problem}]. */
 void finding_problems(const struct findings *findings, const char *check, const struct jv *problems, const char *fix);
@@ -47,20 +47,20 @@ struct family {
 	   not its own is ERR_NOT_FOUND. */
 	int (*list_prompts)(struct call *call, struct jv *list, struct err *err);
 	int (*get_prompt)(struct call *call, struct str name, struct str *ret_text, struct err *err);
-	/* What commands see when the root of the tools is a place of this family's that has more in it than files of
-	   the workspace: a guard, which the caller destroys. *ret stays NULL when there is no more. */
+	/* What commands see if the tool root belongs to this family and has more in it than the workspace's files: a
+	   guard, which the caller destroys. *ret stays NULL if there is no more. */
 	int (*files)(struct workspace *ws, struct ctx *ctx, struct store **ret, struct err *err);
-	/* Adds what `stead doctor` should report of it; nothing when it has no files here. */
+	/* Adds what `stead doctor` should report about it; nothing if it has no files here. */
 	void (*check)(struct workspace *ws, struct ctx *ctx, const struct findings *findings);
 };
 
 /* All of them in the order of families.txt, NULL at the end. */
 extern const struct family *const families[];
 
-/* What the family keeps for this workspace, opened when this is the first use. */
+/* What the family keeps for this workspace, opened at its first use. */
 void *family_state(const struct family *family, struct workspace *ws);
 
-/* The files of the root of the tools with all that a family shows there; NULL: they are those of the workspace. The
+/* The files of the tool root with everything that a family shows there; NULL: they are the workspace's files. The
    caller destroys them. */
 int family_files(struct workspace *ws, struct ctx *ctx, struct store **ret, struct err *err);
 

@@ -40,7 +40,7 @@ struct workspace_opts {
 
 /* ^[a-z][a-z0-9_-]{1,63}$ */
 bool workspace_name_ok(struct str name);
-/* A user, author or session name as one path element; two names never give the same one. */
+/* A user, author or session name as one path element; no two names give the same one. */
 struct str workspace_encode_name(struct arena *arena, struct str name);
 /* The same for the id of an agent or a session, which keeps its capital letters. */
 struct str workspace_encode_id(struct arena *arena, struct str id);
@@ -53,8 +53,8 @@ void workspace_close(struct workspace *ws);
    configuration), so that ten thousand of them are cheap. `of` must outlive it. */
 int workspace_open_for(struct workspace *of, struct str user, struct str agent, struct str session,
 		       struct workspace **ret_ws, struct err *err);
-/* The same with another place as '/' of the file tools (as workspace_opts.root; empty: that of `of`). Of the actor only
-   user, agent and session count. */
+/* The same with another directory as '/' of the file tools (as workspace_opts.root; empty: that of `of`). Of the actor
+   only user, agent and session count. */
 int workspace_open_at(struct workspace *of, struct actor actor, struct str root, struct workspace **ret_ws,
 		      struct err *err);
 
@@ -121,7 +121,7 @@ struct wpath workspace_clearable(const struct workspace *ws);
 struct str workspace_files_dir(const struct workspace *ws);
 /* The same for a directory of workspace_home(). */
 struct str workspace_home_dir(const struct workspace *ws, struct arena *arena, struct wpath path);
-/* The same, but a path that is a symbolic link itself stays one: for what deletes or moves it. */
+/* The same, but a path that is itself a symbolic link stays one: for whoever deletes or moves it. */
 int workspace_link_path(const struct workspace *ws, struct arena *arena, struct str text, struct wpath *ret,
 			struct err *err);
 /* The same, but symbolic links stay in it. To ask for them costs a good part of a small read, and few paths have one:

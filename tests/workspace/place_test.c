@@ -349,7 +349,7 @@ TEST(a_deployment_bounds_every_workspace_unless_its_own_configuration_does)
 	CHECK_ERR(
 		store_write(workspace_home(ws), &s.ctx, at("notes/b"), STR("1"), (struct store_cond){0}, NULL, &s.err),
 		s.err, ERR_QUOTA);
-	CHECK_HAS(str_of(s.err.msg), STR("1 of the user's 1 files are there already"));
+	CHECK_HAS(str_of(s.err.msg), STR("1 of the user's 1 files are already there"));
 	workspace_close(ws);
 	host_write(s.dir, "files/scout/agent.yaml", "quota: {file_size: 0}\n");
 	ws = open_ws(&s, (struct workspace_opts){.user = STR("ann")});

@@ -820,7 +820,7 @@ static const struct tool tools[] = {
 
 const struct family board_family = {
 	.name = "board",
-	.about = "Task boards: items with a filesystem each, lanes, deliverables that are checked, journals.",
+	.about = "Task boards: items with their own filesystems, lanes, checked deliverables, journals.",
 	.tools = tools,
 	.commands = board_commands,
 	.prompt = board_sections,

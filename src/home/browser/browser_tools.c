@@ -207,7 +207,7 @@ static const struct tool tools[] = {
 
 const struct family browser_family = {
 	.name = "browser",
-	.about = "A browser: pages with numbered elements to click and type into. Offered when agent.yaml enables it.",
+	.about = "A browser: pages with numbered elements to click and type into. Offered if agent.yaml enables it.",
 	.tools = tools,
 	.open = open_state,
 	.close = close_state,

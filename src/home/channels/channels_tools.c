@@ -213,6 +213,6 @@ static const struct tool tools[] = {
 
 const struct family channels_family = {
 	.name = "channels",
-	.about = "Speaking to the chat that a session belongs to. Offered when agent.yaml has a channel.",
+	.about = "Messages to the chat that a session belongs to. Offered if agent.yaml has a channel.",
 	.tools = tools,
 };

@@ -220,8 +220,7 @@ static const struct tool native[] = {
 
 const struct family code_family = {
 	.name = "code",
-	.about = "Code over the files, in a sandbox: what agents write, functions that people prepared, scripts of "
-		 "skills.",
+	.about = "Code that works on the files, in a sandbox: agents' code, prepared functions, skill scripts.",
 	.tools = native,
 	.prompt = prompt,
 	.check = code_check,

@@ -147,7 +147,7 @@ static const struct tool native[] = {
 
 const struct family exec_family = {
 	.name = "exec",
-	.about = "Commands over the files, in a sandbox.",
+	.about = "Commands that work on the files, in a sandbox.",
 	.tools = native,
 	.commands = exec_commands,
 	.open = jobs_open,

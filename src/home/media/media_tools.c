@@ -142,7 +142,7 @@ static const struct tool tools[] = {
 
 const struct family media_family = {
 	.name = "media",
-	.about = "Speech and PDF, by programs that agent.yaml names; PDF also by Chromium. Each tool is offered when "
-		 "its program is set.",
+	.about = "Speech and PDF, with programs that agent.yaml names; PDF also with Chromium. Each tool is offered "
+		 "if its program is set.",
 	.tools = tools,
 };

@@ -256,6 +256,6 @@ int mount_serve(struct workspace *ws, struct ctx *ctx, const struct mount_opts *
 
 const struct family mount_family = {
 	.name = "mount",
-	.about = "The files as a file system of this machine.",
+	.about = "The files as a file system on this machine.",
 	.commands = mount_commands,
 };

@@ -82,7 +82,7 @@ static const struct tool native[] = {
 
 const struct family prompt_family = {
 	.name = "prompt",
-	.about = "The system prompt that a workspace gives its agent.",
+	.about = "The system prompt assembled from the workspace.",
 	.tools = native,
 	.prompt = prompt_sections,
 	.commands = prompt_commands,

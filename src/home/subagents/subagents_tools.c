@@ -63,7 +63,7 @@ static const struct tool native[] = {
 
 const struct family subagents_family = {
 	.name = "subagents",
-	.about = "Subagents that are declared in subagents/.",
+	.about = "Subagents declared in subagents/.",
 	.tools = native,
 	.prompt = subagents_sections,
 	.commands = subagents_commands,

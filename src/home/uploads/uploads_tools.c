@@ -127,7 +127,7 @@ static const struct tool native[] = {
 
 const struct family uploads_family = {
 	.name = "uploads",
-	.about = "Files that people sent, in uploads/.",
+	.about = "Files from people, in uploads/.",
 	.tools = native,
 	.commands = uploads_commands,
 };

@@ -141,7 +141,7 @@ static const struct command commands[] = {
 
 const struct family web_family = {
 	.name = "web",
-	.about = "Pages and search services of the web. Each tool is offered when agent.yaml sets it up.",
+	.about = "Web pages and search services. Each tool is offered if agent.yaml enables it.",
 	.tools = tools,
 	.commands = commands,
 	.check = web_check,
