@@ -270,11 +270,10 @@ static int unnamed_store(struct arena *arena, struct place_config *c, struct err
 	struct str set = str_of(env_process("STEAD_STORE"));
 
 	if (place_is_spec(set) || workspace_is_temp(set))
-		return err_set(
-			err, ERR_INVALID,
-			"%.*s names no store, and $STEAD_STORE cannot be used with it; write \"store\" "
-			"into the file",
-			STR_ARG(c->file));
+		return err_set(err, ERR_INVALID,
+			       "%.*s names no store, and $STEAD_STORE cannot be used with it; write \"store\" "
+			       "into the file",
+			       STR_ARG(c->file));
 	c->store = set.len && !str_starts(set, STR(CONFIG_SCHEME)) ? workspace_url(arena, set)
 								   : workspace_default_store(arena);
 	return 0;
