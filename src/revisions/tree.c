@@ -314,17 +314,20 @@ static int draft_moves(struct revisions *rv, struct ctx *ctx, const struct store
 	return r;
 }
 
-/* The store has failed in the middle of a batch. What was logged is completed, since a part of it is made: now, in the
-   other way that helpers use, or else by whoever looks at these paths next. */
-static int finish_moves(struct revisions *rv, struct ctx *ctx, const struct rev_draft *drafts, size_t count, int result)
+/* The store has failed in a batch. If a part of it is made, the rest is completed: now, in the other way that helpers
+   use, or else by whoever looks at these paths next. Otherwise none of it is made. */
+static int end_moves(struct revisions *rv, struct ctx *ctx, const struct rev_draft *drafts, size_t count, bool any,
+		     int result)
 {
-	for (size_t i = 0; i < count; i++) {
+	for (size_t i = 0; i < count && !any; i += 2)
+		make_abort(rv, ctx, REV_PAIR(drafts + i), 2);
+	for (size_t i = 0; i < count && any; i++) {
 		struct err ignored;
 
 		if (recover_record(rv, ctx, drafts[i].record, &ignored))
 			return result;
 	}
-	return 0;
+	return any ? 0 : result;
 }
 
 /* Another writer was faster with a file, or something is in the way of it: that says nothing of the other files. */
@@ -335,33 +338,29 @@ static bool is_of_one_file(int r)
 
 /* Makes the moves of a batch, which are in the log. Each one stands for itself, since helpers may have made any of them
    by now. */
-static int move_logged(struct revisions *rv, struct ctx *ctx, struct rev_draft *drafts, size_t count, struct moving *m,
-		       struct err *err)
+static int move_logged(struct revisions *rv, struct ctx *ctx, const struct rev_draft *drafts, size_t count,
+		       uint64_t *moved, struct err *err)
 {
-	uint64_t before = m->moved;
-	struct err why;
+	uint64_t before = *moved;
 	int failed = 0;
 
 	for (size_t i = 0; i < count; i += 2) {
 		struct store_stat unused;
 		struct store_call call = call_of(drafts + i, &unused);
+		struct err why;
 		bool gave_up;
 		int r = make_try(rv, ctx, &call, REV_PAIR(drafts + i), 2, &gave_up, &why);
 
+		if (is_of_one_file(r) && !gave_up)
+			r = make_abort_or_find(rv, ctx, REV_PAIR(drafts + i), 2, &unused, r, &why);
+		*moved += r == 0;
 		if (r && failed == 0)
 			*err = why;
-		if (r && !is_of_one_file(r) && m->moved > before)
-			return finish_moves(rv, ctx, drafts + i, count - i, r);
-		if (r && !gave_up)
-			r = make_abort_or_find(rv, ctx, REV_PAIR(drafts + i), 2, &unused, r, &why);
-		m->moved += r == 0;
 		failed = failed ? failed : r;
-		for (size_t j = i + 2; r && !is_of_one_file(r) && j < count; j += 2)
-			make_abort(rv, ctx, REV_PAIR(drafts + j), 2);
 		if (r && !is_of_one_file(r))
-			return failed;
+			return end_moves(rv, ctx, drafts + i, count - i, *moved > before, failed);
 	}
-	if (failed && m->moved > before)
+	if (failed && *moved > before)
 		return err_set(err, ERR_CONFLICT, "files changed while they were being moved; try again");
 	return failed;
 }
@@ -380,7 +379,7 @@ static int move_batch(struct revisions *rv, struct ctx *ctx, const struct store_
 	}
 	if (r == 0 && count)
 		r = revisions_log(rv, ctx, drafts, count, err);
-	return r ? r : move_logged(rv, ctx, drafts, count, m, err);
+	return r ? r : move_logged(rv, ctx, drafts, count, &m->moved, err);
 }
 
 /* A directory replaces nothing. On disk an empty directory may be there, and counts as nothing. */
