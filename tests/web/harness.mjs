@@ -14,7 +14,7 @@ export const axeSource = require("axe-core").source;
 const { STEAD, SOURCE, CHROMIUM } = process.env;
 export const source = SOURCE;
 const cleanups = [];
-const WAIT_MS = 10_000;
+const WAIT_MS = 30_000;
 
 export const scratch = mkdtempSync(join(tmpdir(), "stead-web-"));
 cleanups.push(() => rmSync(scratch, { recursive: true, force: true }));

@@ -629,8 +629,8 @@ static void check_all(struct model *m, unsigned kills)
 		acknowledged += m->seen[i][1];
 	printf("# %llu calls, %llu acknowledged, %zu revisions, %u kills\n", (unsigned long long)shared->count,
 	       (unsigned long long)acknowledged, count, kills);
-	for (int i = 0; i < OPS; i++)
-		CHECK(m->seen[i][1] > 0);
+	for (int i = 0; i < OPS; i++) /* by role, few calls are of the rarer kinds */
+		CHECK(m->seen[i][1] > 0 || (directories && i != OP_WRITE));
 }
 
 /* The server that the environment names; ptr NULL: none. */
