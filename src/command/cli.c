@@ -108,8 +108,8 @@ static const char *near_workspace(struct cli *cli, const struct workspace_opts *
 	return near;
 }
 
-/* Opens a workspace for a door of programs, which makes one that is missing; and says so, since a mistyped name would
-   go unnoticed. */
+/* Opens a workspace, and makes it if it is missing. A name that is much like that of another one may be mistyped, so the
+   person is told. */
 static int open_or_make(struct cli *cli, struct workspace_opts *opts, struct workspace **ret_ws, struct err *err)
 {
 	const char *near;
@@ -124,8 +124,8 @@ static int open_or_make(struct cli *cli, struct workspace_opts *opts, struct wor
 	if (r)
 		return r;
 	near = near_workspace(cli, opts);
-	fprintf(stderr, "stead: there was no workspace '%.*s', so it was made%s%s%s\n", STR_ARG(opts->name),
-		near ? "; there is also '" : "", near ? near : "", near ? "'" : "");
+	if (near)
+		fprintf(stderr, "stead: created the workspace '%.*s'; there is also '%s'\n", STR_ARG(opts->name), near);
 	return 0;
 }
 

@@ -90,7 +90,7 @@ $stead run -m "replay:$dir/half" --session half Go >/dev/null 2>&1
 out=$($stead replay half) && grep -q '^step 1: the same$' <<<"$out" && ! grep -q '^step 2' <<<"$out"
 say "a conversation whose last turn was cut off is the same up to there" $?
 $stead replay s --set-result "9=$dir/result" -m "replay:$dir/rest" 2>"$dir/err"
-[ $? = 3 ] && grep -q 'there is no step 9' "$dir/err" && { $stead replay s --set-result "4=$dir/result" -m "replay:$dir/rest" 2>"$dir/err"; [ $? = 2 ]; } &&
+[ $? = 3 ] && grep -q 'and none with number 9' "$dir/err" && { $stead replay s --set-result "4=$dir/result" -m "replay:$dir/rest" 2>"$dir/err"; [ $? = 2 ]; } &&
 	grep -q 'nothing follows step 4' "$dir/err"
 say "a result of a step that does not exist is refused under its own number" $?
 $stead replay s --from 9 2>"$dir/err"

@@ -211,7 +211,7 @@ static int run_write(struct cli *cli, struct err *err)
 	int r = write_condition(cli, append, &cond, err);
 
 	if (r == 0)
-		r = cli_open_files(cli, CLI_WRITES, err);
+		r = cli_open_files(cli, CLI_SERVES, err);
 	if (r == 0)
 		r = cli_path(cli, cli->args.operands[0], &path, err);
 	if (r)

@@ -219,7 +219,7 @@ with_embedder("a_failing_embedder_is_left_alone_by_the_searches_that_follow", as
     args: ["mcp", "--structured", "--store", `disk:${join(dir, "store")}`, "--workspace", "peer"] }));
   for (let i = 0; i < 20; i++) {
     const r = await client.callTool({ name: "search", arguments: { query: `violin ${i}` } });
-    assert.match(r.structuredContent.note, /fewer requests/);
+    assert.match(r.structuredContent.note, /too many requests/);
     assert.equal(r.structuredContent.hits[0].path, "knowledge/music.md");
   }
   await client.close();
