@@ -75,6 +75,8 @@ const sorted = (tree) => tree.map((e) => ({ ...e, ...(e.children && { children: 
 const tree = (reply) => sorted(JSON.parse(reply.content[0].text));
 const failure = (reply) => reply.isError;
 const info = (reply) => reply.content[0].text.replace(/(created|accessed): .*/g, "$1").replace(/(isDirectory: true[^]*|^)size: \d+/, "$1size");
+// A directory was last modified when each server changed something in it, which may be in different seconds.
+const infoOfDir = (reply) => info(reply).replace(/modified: .*/g, "modified");
 const sizes = (reply) => lines(reply).filter((line) => !/ (pkg|outside) |^Combined/.test(line)); // theirs tells the size of a file outside
 const media = (reply) => JSON.stringify(reply.content[0]).replace(/(stead:\/\/|file:\/\/DIR)\//, "URI/");
 // The lines that an edit changes, below the head of the difference and between its fences; how many others are around is not.
@@ -155,7 +157,7 @@ const CALLS = [
   ["search_files", { path: "DIR", pattern: "**/*.js", excludePatterns: ["**/deep/**", "node_modules/**"] }, lines],
   ["search_files", { path: "DIR", pattern: "**/nothing" }],
   ["get_file_info", { path: "DIR/bin/run.sh" }, info],
-  ["get_file_info", { path: "DIR/src" }, info],
+  ["get_file_info", { path: "DIR/src" }, infoOfDir],
   ["get_file_info", { path: "DIR/art/dot.png" }, info],
   ["get_file_info", { path: "DIR/none" }, failure],
   ["move_file", { source: "DIR/new.txt", destination: "DIR/moved.txt" }],
