@@ -108,8 +108,8 @@ static const char *near_workspace(struct cli *cli, const struct workspace_opts *
 	return near;
 }
 
-/* Opens a workspace, and makes it if it is missing. A name that is much like that of another one may be mistyped, so the
-   person is told. */
+/* Opens a workspace, and creates it if it is missing. If another one has nearly the same name, the new name may be
+   mistyped, and a message says so. */
 static int open_or_make(struct cli *cli, struct workspace_opts *opts, struct workspace **ret_ws, struct err *err)
 {
 	const char *near;
