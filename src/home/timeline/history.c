@@ -145,6 +145,10 @@ int history_list(struct workspace *ws, struct ctx *ctx, const struct history_req
 		r = revisions_head(workspace_revisions(ws), ctx, &head, err);
 	if (r == 0)
 		r = past_each(ws, ctx, q, list_one, &l, err);
+	if (r == -ERR_CORRUPT && jv_count(l.list) > 0) {
+		l.more = true; /* the next page begins with the damage, and names it */
+		r = 0;
+	}
 	if (r)
 		return r;
 	*ret = jv_object(ctx->arena);

@@ -994,3 +994,42 @@ TEST(denying_the_tools_that_change_denies_undo_and_restore_too)
 	CHECK(!toolset_find(b.set, STR("diff")) && toolset_find(b.set, STR("history")));
 	bench_close(&b);
 }
+
+/* In the line of a revision that is in the middle of the log. */
+static void flip_bit(struct bench *b, uint64_t revision)
+{
+	const char *name = arena_printf(b->arena, "%s/test/.stead/rev/log/0000000000000001.jsonl", b->dir).ptr;
+	char text[16384], *line;
+	FILE *f = fopen(name, "r+");
+	size_t len;
+
+	CHECK(f != NULL);
+	len = fread(text, 1, sizeof(text) - 1, f);
+	text[len] = '\0';
+	line = strstr(text, arena_printf(b->arena, "{\"rev\":%llu,", (unsigned long long)revision).ptr);
+	CHECK(line != NULL);
+	CHECK_INT(fseek(f, line - text + 30, SEEK_SET), 0);
+	CHECK(fputc(line[30] ^ 1, f) != EOF);
+	CHECK_INT(fclose(f), 0);
+}
+
+TEST(history_lists_what_is_on_either_side_of_damage)
+{
+	struct bench b;
+	const struct jv *v;
+
+	bench_open_disk(&b, "native");
+	for (int i = 1; i <= 9; i++)
+		good(&b, "write_file", arena_printf(b.arena, "{'path':'%d','content':'x'}", i).ptr);
+	bench_stop(&b);
+	flip_bit(&b, 5);
+	bench_reopen(&b, (struct workspace_opts){0}, "native");
+	v = good(&b, "history", "{}");
+	CHECK_INT(jv_count(jv_get(v, "revisions")), 4);
+	CHECK(jv_get_bool(v, "more", false));
+	CHECK_HAS(refused(&b, "history", arena_printf(b.arena, "{'until':%d}", (int)jv_get_int(v, "next", 0)).ptr,
+			  ERR_CORRUPT),
+		  STR("revision 5 cannot be read"));
+	CHECK_INT(jv_count(jv_get(good(&b, "history", "{'until':4}"), "revisions")), 4);
+	bench_close(&b);
+}
