@@ -135,7 +135,7 @@ int history_list(struct workspace *ws, struct ctx *ctx, const struct history_req
 			      .call_id = req->call_id,
 			      .newest_first = !req->oldest_first};
 	struct listing l = {.ws = ws, .ctx = ctx, .list = jv_array(ctx->arena), .limit = bounded(req->limit)};
-	uint64_t head;
+	uint64_t head = 0;
 	int r = past_visible(ws, req->path, err);
 
 	q.limit = l.limit + 1; /* the one after them says that there are more */
