@@ -269,7 +269,7 @@ static void move_dir(unsigned later)
 	two_open(&t, "d/y", "d", false);
 	store_destroy(t.owner.s);
 	store_destroy(t.other.s);
-	t.between.base.inner = store_share(t.memory);
+	t.between.base = (struct store){.ops = t.between.base.ops, .inner = store_share(t.memory)};
 	t.owner.s = segments_on(&t.between.base, &layer.base, &t.owner);
 	t.other.s = segments_on(store_share(t.memory), store_share(meta), &t.other);
 	put(&t.other, "f/x", "moved in the end");
@@ -326,7 +326,7 @@ TEST(a_removal_that_a_helper_finds_made_is_not_made_twice)
 				.acts = {[BEFORE_CHANGE] = remove_and_make_dir}};
 	helper = (struct conf){.ctx = t.owner.ctx};
 	helper.s = segments_on(&late.base, store_share(meta), &helper);
-	t.between.base.inner = store_share(t.memory);
+	t.between.base = (struct store){.ops = t.between.base.ops, .inner = store_share(t.memory)};
 	t.between.other = &helper;
 	t.between.acts[BEFORE_CHANGE] = help_too_late;
 	t.owner.s = segments_on(&t.between.base, store_share(meta), &t.owner);

@@ -6,6 +6,7 @@
 #include "home/media/markdown.h"
 
 #include <md4c.h>
+#include <stdlib.h>
 
 #include "base/limits.h"
 #include "net/dynlib.h"
@@ -195,10 +196,13 @@ int markdown_to_html(struct buf *out, struct str text, struct err *err)
 	const struct dynlib_entry entries[] = {{"md_parse", &parse}};
 	struct page page = {.out = out};
 	int r = dynlib_load("libmd4c.so.0", "libmd4c0", entries, COUNT(entries), err);
+	char *ended;
 
 	if (r)
 		return r;
-	if (text.len > UINT32_MAX || parse(text.ptr, (MD_SIZE)text.len, &parser, &page) != 0)
+	ended = xstrndup(text); /* md4c looks for the end of a line with strcspn, so the text must end with a NUL */
+	if (text.len > UINT32_MAX || parse(ended, (MD_SIZE)text.len, &parser, &page) != 0)
 		out->overflow = true;
+	free(ended);
 	return 0;
 }

@@ -72,6 +72,8 @@ TEST(html_scripts_and_pictures_of_the_text_do_not_get_through)
 	IS("[a](javascript&#58;x) [b](&#104;ttps://x/) [c](HTTPS://x/?a=1&amp;b=2)",
 	   "<p>a b <a href=\"HTTPS://x/?a=1&amp;b=2\">c</a></p>\n");
 	IS("[![p [q](https://q/)](https://p/)](https://x/)", "<p>[p <a href=\"https://q/\">q</a>](https://x/)</p>\n");
+	IS("a\0b", "<p>a\xef\xbf\xbd"
+		   "b</p>\n");
 	IS("&amp; &#60; & &x", "<p>&amp; &#60; &amp; &amp;x</p>\n");
 }
 
